@@ -1,0 +1,91 @@
+# clusterset-dns: `make help` lists what there is.
+
+MODULE   := github.com/clusterset-dns/clusterset-dns
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+BIN      := bin
+
+# What checks and tests the project is built once, into a cache outside of the checkout.
+CACHE    ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/clusterset-dns
+TOOLS    := $(CACHE)/tools/$(shell cat test/tools/go.mod test/tools/go.sum | sha256sum | cut -c1-16)
+
+# Whatever a target starts ends with make, even where make is killed.
+BOUND    := setpriv --pdeathsig KILL
+
+export CGO_ENABLED ?= 0
+
+.DEFAULT_GOAL := help
+
+##@ Use
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: bed $(BIN)/demo build ## Start two clusters, join them and resolve names across; HOLD=1 keeps them running.
+	@$(BOUND) $(BIN)/demo $(if $(HOLD),--hold)
+
+.PHONY: build
+build: ## Build the two programs, static, into bin/.
+	@mkdir -p $(BIN)
+	@go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/...
+
+##@ Check
+
+.PHONY: test
+test: bed build test-unit test-bed ## Run all tests: unit, integration, end to end.
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no cluster.
+	@echo '== unit tests'
+	@CGO_ENABLED=1 $(BOUND) go test -race $$(go list ./... | grep -v '^$(MODULE)/test')
+
+.PHONY: test-bed
+test-bed: bed build ## Run the tests on real control planes.
+	@echo '== tests on real control planes'
+	@CGO_ENABLED=1 $(BOUND) go test -race -p 1 -v -timeout 25m ./test/...
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint ## Check format and code, and that the check of pure packages bites.
+	@echo '== lint'
+	@test -z "$$(git ls-files '*.go' | xargs gofmt -l)" || { git ls-files '*.go' | xargs gofmt -l; exit 1; }
+	@$(BOUND) $(TOOLS)/golangci-lint run ./...
+	@GOLANGCI_LINT=$(TOOLS)/golangci-lint ./test/tools/prove-depguard
+	@go mod verify >/dev/null && go mod tidy -diff
+
+.PHONY: format
+format: $(TOOLS)/golangci-lint ## Format the code.
+	@$(TOOLS)/golangci-lint fmt ./...
+
+.PHONY: vulncheck
+vulncheck: $(TOOLS)/govulncheck ## Look for known vulnerabilities; needs the Go vulnerability database (or GOVULNDB).
+	@$(TOOLS)/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
+
+FUZZTIME ?= 30s
+.PHONY: fuzz
+fuzz: ## Fuzz every target for FUZZTIME (30s).
+	@for package in $$(grep -rlE '^func Fuzz' --include='*_test.go' plugin controller | xargs -n1 dirname | sort -u); do \
+	  for target in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]*' $$package/*_test.go | cut -c6-); do \
+	    echo "== $$package $$target"; go test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
+	  done; done
+
+##@ Parts
+
+.PHONY: bed
+bed: ## Build the control planes that the demo and the tests start (cached).
+	@$(BOUND) go run ./test/controlplane/cmd/build-binaries
+
+.PHONY: $(BIN)/demo
+$(BIN)/demo:
+	@mkdir -p $(BIN)
+	@go build -trimpath -o $@ ./test/demo
+
+$(TOOLS)/%:
+	@echo 'building $* (once; it takes a few minutes)'
+	@mkdir -p $(TOOLS)
+	@cd test/tools && $(BOUND) ../tools/with-progress go build -o $(TOOLS)/ tool
+
+.PHONY: clean
+clean: ## Remove what was built in the checkout; the cache stays.
+	@rm -rf $(BIN)
