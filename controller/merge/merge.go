@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // Observed is what a merge must know of the cluster that it is made in.
@@ -24,29 +26,86 @@ type Observed struct {
 	Cluster string
 	// Service is the namespace and name that all views have.
 	Service types.NamespacedName
-	// IPFamilies are those that a Service of this cluster can have.
+	// APIVersion is the group and version of the MCS API that this cluster
+	// serves, for owner references; empty means multicluster.x-k8s.io/v1beta1.
+	APIVersion string
+	// IPFamilies are those that a Service of this cluster can have, the
+	// cluster's preferred one first.
 	IPFamilies []corev1.IPFamily
-	// ServiceImport is the import as it exists here, nil where none does. Its
-	// name, UID and IPs are kept.
+	// ServiceImport is the import as it exists here, nil where none does.
 	ServiceImport *v1beta1.ServiceImport
 	// ServiceExport is this cluster's own, nil where none exists.
 	ServiceExport *v1beta1.ServiceExport
+	// Invalid says why this cluster's ServiceExport contributes nothing. It is
+	// nil where it contributes, and where there is none.
+	Invalid *export.Invalid
+	// Problems are what was left out of this cluster's own view. They are told
+	// in the message of the condition Valid.
+	Problems []export.Problem
 	// DerivedService is the Service behind the import as it exists here, nil
-	// where none does.
+	// where none does. Its name is export.DerivedServiceName.
 	DerivedService *corev1.Service
 }
 
-// Result is what should exist in this cluster. Its objects are new and belong
-// to the caller.
+// A Contribution is what one cluster adds to the merge.
+type Contribution struct {
+	// View is never nil. No two contributions have the same cluster.
+	View *export.View
+	// Demote asks for the endpoints of the cluster to be used only where no
+	// other cluster has a ready one for the port: the cluster is silent or
+	// drained. All else of the contribution stays as it is.
+	Demote bool
+}
+
+// Result is what should exist in this cluster. Its objects may be changed by
+// the caller, but not the endpoint lists of the slices, which they share with
+// the views.
+//
+// What exists, carries the label of this controller and is not in the Result
+// is to be deleted, after the rest is written: a service is exported as long as
+// it has a slice, so that a new slice has to be there before an old one goes.
 type Result struct {
-	// ServiceImport is nil where no cluster exports the service.
+	// ServiceImport is nil where no cluster exports the service, and where one
+	// exists that this controller did not make. Its spec, metadata and status
+	// are complete. Where one exists it is a copy of that with the changes
+	// made, so that it can be compared and written as it is.
+	//
+	// Conditions have the lastTransitionTime of the observed one where the
+	// status stays, and none where it changes: the writer sets it.
 	ServiceImport *v1beta1.ServiceImport
-	// DerivedService is nil for a headless import and where there is no import.
+	// DerivedService is nil for a headless import, where there is no import,
+	// and where one exists that this controller did not make. Where one exists
+	// it is a copy of that with the changes made. See NeedsRecreation.
 	DerivedService *corev1.Service
 	// EndpointSlices are this cluster's published slices and the copies of the
 	// others', sorted by name.
 	EndpointSlices []*discoveryv1.EndpointSlice
 	// ExportConditions are those of this cluster's ServiceExport, sorted by
-	// type, without lastTransitionTime; empty where it has none.
+	// type, with lastTransitionTime as for the ServiceImport; empty where there
+	// is none.
 	ExportConditions []metav1.Condition
+}
+
+// Merge decides what the contributions of all clusters become here.
+//
+// The derived Service and the copies of other clusters' slices are owned by the
+// ServiceImport, this cluster's own slices by its ServiceExport. Where the
+// ServiceImport does not exist yet its UID in the owner references is empty:
+// SetImportUID fills it in once it does.
+func Merge(observed Observed, contributions []Contribution) Result {
+	return Result{}
+}
+
+// SetImportUID sets the UID of a ServiceImport that was just created in the
+// owner references of all objects of the result that it owns.
+func (r *Result) SetImportUID(uid types.UID) {
+}
+
+// NeedsRecreation reports whether the API server would refuse to make the
+// existing Service into the desired one, because of the immutable first IP
+// family or cluster IP, so that it must be deleted and created anew. The
+// desired one then is to be created without UID and resourceVersion; its
+// clusterIPs are those to ask for.
+func NeedsRecreation(existing, desired *corev1.Service) bool {
+	return false
 }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// digestLength is the length of the digest in a slice's name: 100 bits, so
+// that no two names are equal by chance, nor by an effort that is worth it.
+const digestLength = 20
+
+// DerivedServiceName is the name of the Service behind a ServiceImport, the
+// same as the reference implementation's: "derived-" and ten characters of a
+// digest of namespace and name. It is a DNS label.
+func DerivedServiceName(service types.NamespacedName) string {
+	return "derived-" + digest(service.Namespace+"/"+service.Name)[:10]
+}
+
+// SliceName is the name of the EndpointSlice that the controller writes for a
+// slice of that name and address type in that cluster: the published slice
+// for one of the own Service, the copy for one that another cluster
+// publishes. Different arguments give different names, so that no cluster can
+// choose names to meet those of another, and a new address type, which is
+// immutable, makes a new object. The name of source may be empty. With a
+// cluster id and a service name of at most 63 characters each it has at most
+// 148 of the 253 characters that the API allows.
+func SliceName(cluster string, service types.NamespacedName, source string, addressType discoveryv1.AddressType) string {
+	key := strings.Join([]string{cluster, service.Namespace, service.Name, source, string(addressType)}, "/")
+	return service.Name + "-" + cluster + "-" + digest(key)[:digestLength]
+}
+
+var lowerBase32Hex = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return lowerBase32Hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import "fmt"
+
+// A Reason says in one word why something was left out. The set is fixed, so
+// that it can label a metric.
+type Reason string
+
+// Reasons of problems.
+const (
+	// ReasonNotOurs: the labels or the namespace of a slice do not fit the
+	// cluster and service that it was read for.
+	ReasonNotOurs Reason = "NotOurs"
+	// ReasonNoSnapshot: a slice has no snapshot in any version.
+	ReasonNoSnapshot Reason = "NoSnapshot"
+	// ReasonUnknownVersion: a slice has only snapshots of unknown versions.
+	ReasonUnknownVersion Reason = "UnknownVersion"
+	// ReasonBadSnapshot: a snapshot does not parse or breaks the format.
+	ReasonBadSnapshot Reason = "BadSnapshot"
+	// ReasonWrongCluster: a snapshot names another cluster than the one that
+	// it was read from.
+	ReasonWrongCluster Reason = "WrongCluster"
+	// ReasonDuplicate: two slices of one export claim the same name.
+	ReasonDuplicate Reason = "Duplicate"
+	// ReasonBadAddressType: a slice is neither IPv4 nor IPv6.
+	ReasonBadAddressType Reason = "BadAddressType"
+	// ReasonBadAddress: an address does not parse, is not canonical or not of
+	// the slice's type, or is one that no pod can have.
+	ReasonBadAddress Reason = "BadAddress"
+	// ReasonForeignAddress: an address is outside the ranges that the cluster
+	// is confined to.
+	ReasonForeignAddress Reason = "ForeignAddress"
+	// ReasonBadEndpoint: another field of an endpoint is not valid.
+	ReasonBadEndpoint Reason = "BadEndpoint"
+	// ReasonBadMetadata: an exported label or annotation is not valid.
+	ReasonBadMetadata Reason = "BadMetadata"
+	// ReasonReservedKey: the key of an exported label or annotation means
+	// something to Kubernetes or to this project.
+	ReasonReservedKey Reason = "ReservedKey"
+	// ReasonTooLarge: a limit was exceeded.
+	ReasonTooLarge Reason = "TooLarge"
+)
+
+// A Problem is something that was left out of a view, and why. There is at
+// most one for each reason and object.
+type Problem struct {
+	Reason Reason
+	// Object is the kind and name of the object that caused it, as in
+	// "EndpointSlice demo/web-x7c2p".
+	Object string
+	// Message is one sentence about the first occurrence, at most 256 bytes.
+	Message string
+	// Count is the number of occurrences, at least 1.
+	Count int
+}
+
+// String gives the problem as one sentence.
+func (p Problem) String() string {
+	if p.Count > 1 {
+		return fmt.Sprintf("%s: %s (%d times)", p.Object, p.Message, p.Count)
+	}
+	return p.Object + ": " + p.Message
+}
+
+// Invalid says why a ServiceExport contributes nothing. It becomes the
+// condition Valid=False of the ServiceExport.
+type Invalid struct {
+	// Reason is a condition's reason: NoService and InvalidServiceType of the
+	// MCS API, or one of the constants here, or one of the caller's.
+	Reason string
+	// Message says what is wrong and what to do, in one sentence.
+	Message string
+}
+
+// Reasons of a ServiceExport that is not valid, beyond those of the MCS API.
+const (
+	// InvalidPorts: the Service has more ports than can be exported.
+	InvalidPorts = "InvalidPorts"
+	// InvalidDeleted: the ServiceExport is being deleted.
+	InvalidDeleted = "Deleted"
+	// InvalidName: the Service's name is too long for the clusterset's names.
+	InvalidName = "InvalidName"
+)
+
+// problems collects problems, one for each reason and object.
+type problems struct {
+	list []Problem
+}
+
+// maxMessage bounds a problem's message, which may quote what others wrote.
+const maxMessage = 256
+
+func (p *problems) add(reason Reason, object, format string, args ...any) {
+	for i := range p.list {
+		if p.list[i].Reason == reason && p.list[i].Object == object {
+			p.list[i].Count++
+			return
+		}
+	}
+	message := fmt.Sprintf(format, args...)
+	if len(message) > maxMessage {
+		message = message[:maxMessage-3] + "..."
+	}
+	p.list = append(p.list, Problem{Reason: reason, Object: object, Message: message, Count: 1})
+}
