@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/pki"
+)
+
+// URL is the API server's own address. It stays the same for the life of the cluster.
+func (c *Cluster) URL() string { return "https://" + c.port.Addr().String() }
+
+// Config is a client configuration with all rights and no rate limit. It belongs to the caller.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Client is a client with all rights.
+func (c *Cluster) Client() kubernetes.Interface { return c.clientset }
+
+// Dynamic is a dynamic client with all rights.
+func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
+
+// Kubeconfig is a kubeconfig with all rights, all its data inline. Its context is called after the cluster.
+func (c *Cluster) Kubeconfig() ([]byte, error) {
+	return c.kubeconfig(c.URL(), clientCertificate(c.admin)).encode()
+}
+
+// WriteKubeconfig writes Kubeconfig to a file that only the user can read.
+func (c *Cluster) WriteKubeconfig(path string) error {
+	encoded, err := c.Kubeconfig()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, encoded, 0o600); err != nil {
+		return fmt.Errorf("write the kubeconfig of %s: %w", c.options.Name, err)
+	}
+	return nil
+}
+
+// tokenLifetime is that of the tokens in kubeconfigs: longer than any test.
+const tokenLifetime = 24 * time.Hour
+
+// ServiceAccountKubeconfig is a kubeconfig with the rights of a service account, which must exist. Its token, from
+// the TokenRequest API, lasts 24 hours.
+func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
+	return c.serviceAccountKubeconfig(ctx, c.URL(), namespace, name)
+}
+
+func (c *Cluster) serviceAccountKubeconfig(ctx context.Context, url, namespace, name string) ([]byte, error) {
+	token, err := c.ServiceAccountToken(ctx, namespace, name, tokenLifetime)
+	if err != nil {
+		return nil, err
+	}
+	return c.kubeconfig(url, clientcmdapi.AuthInfo{Token: token}).encode()
+}
+
+// ServiceAccountToken asks the TokenRequest API for a token of a service account, which must exist. The API
+// server accepts no lifetime below ten minutes.
+func (c *Cluster) ServiceAccountToken(ctx context.Context, namespace, name string, lifetime time.Duration) (string, error) {
+	seconds := int64(lifetime.Seconds())
+	token, err := c.clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("request a token of service account %s/%s in cluster %s: %w", namespace, name, c.options.Name, err)
+	}
+	return token.Status.Token, nil
+}
+
+// kubeconfig is one cluster, one user and one context.
+type kubeconfig clientcmdapi.Config
+
+func (c *Cluster) kubeconfig(url string, user clientcmdapi.AuthInfo) *kubeconfig {
+	name := c.options.Name
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: c.authority.Certificate()}
+	config.AuthInfos[name] = &user
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	config.CurrentContext = name
+	return (*kubeconfig)(config)
+}
+
+func clientCertificate(pair pki.Pair) clientcmdapi.AuthInfo {
+	return clientcmdapi.AuthInfo{ClientCertificateData: pair.Certificate, ClientKeyData: pair.Key}
+}
+
+func (k *kubeconfig) encode() ([]byte, error) {
+	encoded, err := clientcmd.Write(clientcmdapi.Config(*k))
+	if err != nil {
+		return nil, fmt.Errorf("encode a kubeconfig: %w", err)
+	}
+	return encoded, nil
+}
+
+func (k *kubeconfig) restConfig() (*rest.Config, error) {
+	config, err := clientcmd.NewDefaultClientConfig(clientcmdapi.Config(*k), nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read a kubeconfig: %w", err)
+	}
+	config.QPS = -1 // no limit
+	return config, nil
+}
+
+// writeCredentials makes the keys, certificates and kubeconfigs, and writes what the components read.
+func (c *Cluster) writeCredentials() (err error) {
+	if c.authority, err = pki.NewAuthority(c.options.Name); err != nil {
+		return err
+	}
+	if c.admin, err = c.authority.Client("admin", "system:masters"); err != nil {
+		return err
+	}
+	system, err := c.authority.Client("system:controlplane", "system:masters")
+	if err != nil {
+		return err
+	}
+	scheduler, err := c.authority.Client("system:kube-scheduler")
+	if err != nil {
+		return err
+	}
+	addresses := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
+	for _, services := range c.options.ServiceCIDRs {
+		addresses = append(addresses, services.Masked().Addr().Next()) // of the Service "kubernetes"
+	}
+	serving, err := c.authority.Server([]string{
+		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+	}, addresses)
+	if err != nil {
+		return err
+	}
+	signing, err := pki.SigningKey()
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{
+		caFile:         c.authority.Certificate(),
+		servingFile:    serving.Certificate,
+		servingKeyFile: serving.Key,
+		signingKeyFile: signing,
+		stagesFile:     stages,
+	}
+	for name, user := range map[string]pki.Pair{adminFile: c.admin, systemFile: system, schedulerFile: scheduler} {
+		if files[name], err = c.kubeconfig(c.URL(), clientCertificate(user)).encode(); err != nil {
+			return err
+		}
+	}
+	for name, content := range files {
+		if err := os.WriteFile(c.path(name), content, 0o600); err != nil {
+			return fmt.Errorf("write its credentials: %w", err)
+		}
+	}
+	return nil
+}

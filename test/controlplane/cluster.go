@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controlplane starts real Kubernetes control planes on loopback, for tests and demos.
+//
+// A cluster is an etcd, a kube-apiserver (RBAC on), a kube-controller-manager, a kube-scheduler, and kwok, which
+// plays the nodes: pods that are scheduled become ready and get addresses, and no container runs. All of them are
+// processes of this machine, run as the current user, and die with the process that started them, whatever it
+// dies of. What they write is in one temporary directory for each cluster.
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/pki"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/port"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+)
+
+// Cluster is a running control plane. Its methods may be called from any goroutine; those that stop and
+// start its components wait for each other.
+type Cluster struct {
+	options   Options
+	directory string
+	authority *pki.Authority
+	admin     pki.Pair
+	port      *port.Reservation
+	release   func()
+
+	config     *rest.Config
+	clientset  *kubernetes.Clientset
+	dynamic    *dynamic.DynamicClient
+	components map[assets.Program]*component
+
+	mu      sync.Mutex
+	stopped bool
+}
+
+// Start starts a cluster and returns once it works: the API is served with its CRDs, the
+// nodes are ready, and a pod that is created gets scheduled and ready. Programs that are missing are built
+// first. ctx bounds the start alone; the cluster runs until Stop, or until this process ends.
+// Where the start fails, nothing is left of it, and the error quotes the log of the component in question.
+func Start(ctx context.Context, options Options) (*Cluster, error) {
+	clusters, err := StartAll(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return clusters[0], nil
+}
+
+// StartAll starts one cluster for each of the options, all at once, and returns them in that order. Where one
+// start fails, none is left running.
+func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error) {
+	clusters := make([]*Cluster, len(options))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, StopAll(clusters...))
+		}
+	}()
+	for i, options := range options {
+		if clusters[i], err = newCluster(options); err != nil {
+			return nil, err
+		}
+	}
+	if len(clusters) == 0 {
+		return nil, nil
+	}
+	programs, err := assets.Ensure(ctx, clusters[0].options.Progress, components...)
+	if err != nil {
+		return nil, fmt.Errorf("provide the control plane's programs: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, cluster := range clusters {
+		for program, component := range cluster.components {
+			component.spec.Path = programs[program]
+		}
+		group.Go(func() error {
+			if err := cluster.start(ctx); err != nil {
+				return fmt.Errorf("start control plane %s: %w", cluster.options.Name, err)
+			}
+			return nil
+		})
+	}
+	return clusters, group.Wait()
+}
+
+// newCluster makes all that a cluster needs before its first process.
+func newCluster(options Options) (_ *Cluster, err error) {
+	options, release, err := options.complete()
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{options: options, release: release}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("start control plane %s: %w", options.Name, err), c.Stop())
+		}
+	}()
+	if c.directory, err = os.MkdirTemp("", "clusterset-dns-"+options.Name+"-"); err != nil {
+		return nil, fmt.Errorf("make its directory: %w", err)
+	}
+	if c.port, err = port.Reserve(); err != nil {
+		return nil, err
+	}
+	if err := c.writeCredentials(); err != nil {
+		return nil, err
+	}
+	if c.config, err = c.kubeconfig(c.URL(), clientCertificate(c.admin)).restConfig(); err != nil {
+		return nil, err
+	}
+	if c.clientset, err = kubernetes.NewForConfig(c.config); err != nil {
+		return nil, fmt.Errorf("make its client: %w", err)
+	}
+	if c.dynamic, err = dynamic.NewForConfig(c.config); err != nil {
+		return nil, fmt.Errorf("make its dynamic client: %w", err)
+	}
+	c.components = c.newComponents()
+	return c, nil
+}
+
+// start runs the components: those that the API server needs before it, those that need it after it.
+func (c *Cluster) start(ctx context.Context) error {
+	for _, program := range []assets.Program{assets.Etcd, assets.APIServer} {
+		if err := c.components[program].start(); err != nil {
+			return err
+		}
+	}
+	if err := c.waitReady(ctx); err != nil {
+		return err
+	}
+	// The controllers find the CRDs when they start, rather than when they look the next time.
+	if err := c.installCRDs(ctx, c.options.CRDs); err != nil {
+		return err
+	}
+	for _, program := range []assets.Program{assets.ControllerManager, assets.Scheduler, assets.Kwok} {
+		if err := c.components[program].start(); err != nil {
+			return err
+		}
+	}
+	if err := c.createNodes(ctx); err != nil {
+		return err
+	}
+	return c.waitWorking(ctx)
+}
+
+// stopGrace is how long a component may take to end before it is killed. Nothing of a test cluster needs a
+// clean end.
+const stopGrace = 200 * time.Millisecond
+
+// Stop ends all components of the cluster and removes its directory. It may be called more than once, and
+// on nil.
+func (c *Cluster) Stop() error {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return nil
+	}
+	c.stopped = true
+	var failures []error
+	for _, component := range c.components {
+		failures = append(failures, component.kill())
+	}
+	if c.port != nil {
+		failures = append(failures, c.port.Release())
+	}
+	if c.directory != "" {
+		failures = append(failures, os.RemoveAll(c.directory))
+	}
+	c.release()
+	if err := errors.Join(failures...); err != nil {
+		return fmt.Errorf("stop control plane %s: %w", c.options.Name, err)
+	}
+	return nil
+}
+
+// StopAll stops the given clusters, all at once. Some may be nil.
+func StopAll(clusters ...*Cluster) error {
+	failures := make([]error, len(clusters))
+	var group sync.WaitGroup
+	for i, cluster := range clusters {
+		group.Go(func() { failures[i] = cluster.Stop() })
+	}
+	group.Wait()
+	return errors.Join(failures...)
+}
+
+// Name is the cluster's name.
+func (c *Cluster) Name() string { return c.options.Name }
+
+// Options are the options that the cluster runs with, defaults filled in. The slices in it belong to the cluster.
+func (c *Cluster) Options() Options { return c.options }
+
+// Directory is the cluster's temporary directory: it holds the data, the credentials and the components' logs.
+func (c *Cluster) Directory() string { return c.directory }
+
+func (c *Cluster) path(name string) string { return filepath.Join(c.directory, name) }
+
+// Processes are the components that run, by program.
+func (c *Cluster) Processes() map[assets.Program]*process.Process {
+	running := map[assets.Program]*process.Process{}
+	for program, component := range c.components {
+		if process := component.current(); process != nil && process.Running() {
+			running[program] = process
+		}
+	}
+	return running
+}

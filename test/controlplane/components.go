@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	_ "embed"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+)
+
+// components are the programs that a cluster runs.
+var components = []assets.Program{assets.Etcd, assets.APIServer, assets.ControllerManager, assets.Scheduler, assets.Kwok}
+
+// controllers are those that make Services, pods and namespaces live. What is left out needs a cloud, volumes or
+// real nodes.
+var controllers = []string{
+	"clusterrole-aggregation-controller",
+	"daemonset-controller",
+	"deployment-controller",
+	"endpoints-controller",
+	"endpointslice-controller",
+	"endpointslice-mirroring-controller",
+	"garbage-collector-controller",
+	"job-controller",
+	"namespace-controller",
+	"pod-garbage-collector-controller",
+	"replicaset-controller",
+	"root-ca-certificate-publisher-controller",
+	"service-cidr-controller",
+	"serviceaccount-controller",
+	"serviceaccount-token-controller",
+	"statefulset-controller",
+}
+
+// Files in the cluster's directory, which is the working directory of all components. Relative names keep the
+// path of etcd's socket short enough for a socket address.
+const (
+	caFile         = "ca.crt"
+	servingFile    = "apiserver.crt"
+	servingKeyFile = "apiserver.key"
+	signingKeyFile = "serviceaccount.key"
+	systemFile     = "system.kubeconfig"    // of kube-controller-manager and kwok
+	schedulerFile  = "scheduler.kubeconfig" // of kube-scheduler
+	adminFile      = "admin.kubeconfig"
+	stagesFile     = "stages.yaml"
+)
+
+//go:embed stages.yaml
+var stages []byte
+
+// component is one program of a cluster, running or not.
+type component struct {
+	spec process.Spec
+
+	mu      sync.Mutex
+	process *process.Process
+}
+
+// start runs the component unless it runs already.
+func (c *component) start() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process != nil && c.process.Running() {
+		return nil
+	}
+	started, err := process.Start(c.spec)
+	if err != nil {
+		return err
+	}
+	c.process = started
+	return nil
+}
+
+// kill ends the component at once, where it runs.
+func (c *component) kill() error {
+	if process := c.current(); process != nil {
+		return process.Kill()
+	}
+	return nil
+}
+
+// current is the process that was started last, or nil.
+func (c *component) current() *process.Process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.process
+}
+
+// newComponents says how each component is run.
+func (c *Cluster) newComponents() map[assets.Program]*component {
+	args := map[assets.Program][]string{
+		assets.Etcd: {
+			"--name=" + c.options.Name,
+			"--data-dir=etcd",
+			// A socket in the cluster's directory needs no free port, and only its user can open it.
+			"--listen-client-urls=unix://etcd:0",
+			"--advertise-client-urls=unix://etcd:0",
+			"--listen-peer-urls=unix://peer:0",
+			"--initial-advertise-peer-urls=unix://peer:0",
+			"--initial-cluster=" + c.options.Name + "=unix://peer:0",
+			// etcd wants a port in an address also where it is the name of a socket.
+			"--unsafe-no-fsync",
+			"--log-level=warn",
+		},
+		assets.APIServer: append([]string{
+			"--etcd-servers=unix://etcd:0",
+			"--bind-address=127.0.0.1",
+			fmt.Sprintf("--secure-port=%d", c.port.Addr().Port()),
+			"--permit-port-sharing", // with the reservation of the port
+			"--advertise-address=" + advertise(c.options.ServiceCIDRs),
+			"--endpoint-reconciler-type=none", // a loopback address is no valid endpoint
+			"--cert-dir=.",
+			"--tls-cert-file=" + servingFile,
+			"--tls-private-key-file=" + servingKeyFile,
+			"--client-ca-file=" + caFile,
+			"--authorization-mode=Node,RBAC",
+			"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+			"--service-account-key-file=" + signingKeyFile,
+			"--service-account-signing-key-file=" + signingKeyFile,
+			"--service-cluster-ip-range=" + join(c.options.ServiceCIDRs),
+			"--allow-privileged",
+			// Nodes are played, so nothing would take the taint away that this plugin gives to new ones.
+			"--disable-admission-plugins=TaintNodesByCondition",
+		}, c.options.APIServerArgs...),
+		assets.ControllerManager: {
+			"--kubeconfig=" + systemFile,
+			"--controllers=" + strings.Join(controllers, ","),
+			"--leader-elect=false",
+			"--secure-port=0",
+			"--root-ca-file=" + caFile,
+			"--service-account-private-key-file=" + signingKeyFile,
+			"--service-cluster-ip-range=" + join(c.options.ServiceCIDRs),
+			"--kube-api-qps=1000",
+			"--kube-api-burst=2000",
+		},
+		assets.Scheduler: {
+			"--kubeconfig=" + schedulerFile,
+			"--leader-elect=false",
+			"--secure-port=0",
+			"--kube-api-qps=1000",
+			"--kube-api-burst=2000",
+		},
+		assets.Kwok: {
+			"--kubeconfig=" + systemFile,
+			"--config=" + stagesFile,
+			"--manage-all-nodes",
+		},
+	}
+	all := make(map[assets.Program]*component, len(args))
+	for program, args := range args {
+		all[program] = &component{spec: process.Spec{
+			Name:    c.options.Name + "'s " + string(program),
+			Args:    args,
+			Env:     c.environment(),
+			Dir:     c.directory,
+			LogFile: c.path(string(program) + ".log"),
+		}}
+	}
+	return all
+}
+
+// environment keeps what configures the user's tools (ETCD_…, KUBECONFIG, proxies) away from the components.
+func (c *Cluster) environment() []string {
+	return []string{"HOME=" + c.directory, "TMPDIR=" + os.TempDir(), "PATH=" + os.Getenv("PATH")}
+}
+
+// advertise is a loopback address of the primary family, which is what the API server checks of it.
+func advertise(services []netip.Prefix) string {
+	if len(services) > 0 && services[0].Addr().Is6() {
+		return "::1"
+	}
+	return "127.0.0.1"
+}
+
+func join(prefixes []netip.Prefix) string {
+	texts := make([]string, len(prefixes))
+	for i, prefix := range prefixes {
+		texts[i] = prefix.String()
+	}
+	return strings.Join(texts, ",")
+}

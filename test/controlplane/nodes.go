@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// createNodes creates one node for each zone of the options. kwok makes them ready.
+func (c *Cluster) createNodes(ctx context.Context) error {
+	for i := range c.options.Zones {
+		node, err := c.node(i)
+		if err != nil {
+			return err
+		}
+		if _, err := c.clientset.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create node %s: %w", node.Name, err)
+		}
+	}
+	return nil
+}
+
+// node is the i-th node: it has its share of the cluster's pod ranges, and room for any pod.
+func (c *Cluster) node(i int) (*corev1.Node, error) {
+	room := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("1k"),
+		corev1.ResourceMemory: resource.MustParse("1Ti"),
+		corev1.ResourcePods:   resource.MustParse("100k"),
+	}
+	name := fmt.Sprintf("%s-%d", c.options.Name, i)
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			corev1.LabelHostname:   name,
+			corev1.LabelOSStable:   "linux",
+			corev1.LabelArchStable: "amd64",
+		}},
+		Status: corev1.NodeStatus{
+			Capacity:    room,
+			Allocatable: room,
+			Addresses:   []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}},
+			Phase:       corev1.NodeRunning,
+		},
+	}
+	if zone := c.options.Zones[i]; zone != "" {
+		node.Labels[corev1.LabelTopologyZone] = zone
+	}
+	for _, pods := range c.options.PodCIDRs {
+		share, err := subnet(pods, len(c.options.Zones), i)
+		if err != nil {
+			return nil, err
+		}
+		node.Spec.PodCIDRs = append(node.Spec.PodCIDRs, share.String())
+		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: nodeAddress(share).String()})
+	}
+	if len(node.Spec.PodCIDRs) > 0 {
+		node.Spec.PodCIDR = node.Spec.PodCIDRs[0]
+	}
+	return node, nil
+}
+
+// nodeAddress is the last but one address of a node's share, far from those that kwok gives to pods.
+func nodeAddress(share netip.Prefix) netip.Addr {
+	address := share.Masked().Addr().AsSlice()
+	for position := share.Bits(); position < len(address)*8-1; position++ {
+		address[position/8] |= 1 << (7 - position%8)
+	}
+	node, _ := netip.AddrFromSlice(address)
+	return node
+}
+
+// subnet is the i-th of count equal parts of prefix, count being rounded up to a power of two.
+func subnet(prefix netip.Prefix, count, i int) (netip.Prefix, error) {
+	added := bits.Len(uint(count - 1))
+	length := prefix.Bits() + added
+	address := prefix.Masked().Addr().AsSlice()
+	if length > len(address)*8 {
+		return netip.Prefix{}, fmt.Errorf("pod range %s is too small for %d nodes", prefix, count)
+	}
+	for bit := range added {
+		if i>>bit&1 == 1 {
+			position := length - 1 - bit
+			address[position/8] |= 1 << (7 - position%8)
+		}
+	}
+	part, _ := netip.AddrFromSlice(address)
+	return netip.PrefixFrom(part, length), nil
+}

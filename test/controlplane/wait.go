@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
+)
+
+const (
+	// readyTimeout bounds each wait for a state. It is generous, because several clusters may start on few cores.
+	readyTimeout = 3 * time.Minute
+	// requestTimeout bounds one request of such a wait, so that a server that hangs is asked again.
+	requestTimeout = 10 * time.Second
+	pollInterval   = 100 * time.Millisecond
+)
+
+// poll calls check until it is nil. It fails where a component ends, or the time is up; the error says what was
+// waited for, what check said last, and how the logs of the components in question end.
+func (c *Cluster) poll(ctx context.Context, what string, check func(context.Context) error, suspects ...assets.Program) error {
+	running, cancel := c.whileRunning(ctx)
+	defer cancel()
+	limited, cancel := context.WithTimeoutCause(running, readyTimeout, errTimeout)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		request, cancel := context.WithTimeout(limited, requestTimeout)
+		err := check(request)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-limited.Done():
+			cause := context.Cause(limited)
+			if errors.Is(cause, errTimeout) {
+				return fmt.Errorf("wait for %s: %w: %w%s", what, cause, err, c.logTails(suspects))
+			}
+			return fmt.Errorf("wait for %s: %w", what, cause)
+		case <-ticker.C:
+		}
+	}
+}
+
+// errTimeout is why a wait ends for which there was no other reason to end.
+var errTimeout = fmt.Errorf("not within %s", readyTimeout)
+
+// whileRunning returns a context that ends when a component does that runs now, with its end as the cause.
+func (c *Cluster) whileRunning(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	for _, process := range c.Processes() {
+		go func() {
+			select {
+			case <-process.Done():
+				cancel(process.Err())
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, func() { cancel(nil) }
+}
+
+func (c *Cluster) logTails(programs []assets.Program) string {
+	var tails strings.Builder
+	for _, program := range programs {
+		if process := c.components[program].current(); process != nil {
+			fmt.Fprintf(&tails, "\nthe end of %s:\n%s", c.path(string(program)+".log"), process.LogTail(4096))
+		}
+	}
+	return tails.String()
+}
+
+// waitReady waits until the API server says that it is ready.
+func (c *Cluster) waitReady(ctx context.Context) error {
+	return c.poll(ctx, "the API server to be ready", func(ctx context.Context) error {
+		return c.clientset.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	}, assets.Etcd, assets.APIServer)
+}
+
+// canary is a pod that shows that the whole chain works. It is in kube-system, and goes when it has done so.
+var canary = &corev1.Pod{
+	ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "controlplane-canary"},
+	Spec: corev1.PodSpec{
+		Containers:                    []corev1.Container{{Name: "canary", Image: "canary"}},
+		TerminationGracePeriodSeconds: new(int64),
+	},
+}
+
+// waitWorking waits until pods become ready in the namespaces default and kube-system: the controllers
+// have made their service accounts, the scheduler binds, kwok plays.
+func (c *Cluster) waitWorking(ctx context.Context) error {
+	if len(c.options.Zones) == 0 {
+		return nil
+	}
+	err := c.poll(ctx, "the service account of namespace default", func(ctx context.Context) error {
+		_, err := c.clientset.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}, assets.ControllerManager)
+	if err != nil {
+		return err
+	}
+	pods := c.clientset.CoreV1().Pods(canary.Namespace)
+	err = c.poll(ctx, "a first pod to be created", func(ctx context.Context) error {
+		_, err := pods.Create(ctx, canary, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	}, assets.ControllerManager)
+	if err != nil {
+		return err
+	}
+	err = c.poll(ctx, "a first pod to be ready", func(ctx context.Context) error {
+		pod, err := pods.Get(ctx, canary.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("pod %s/%s on node %q: %v", pod.Namespace, pod.Name, pod.Spec.NodeName, pod.Status.Conditions)
+	}, assets.Scheduler, assets.Kwok)
+	if err != nil {
+		return err
+	}
+	if err := pods.Delete(ctx, canary.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete pod %s/%s: %w", canary.Namespace, canary.Name, err)
+	}
+	return nil
+}
