@@ -28,7 +28,8 @@ type View struct {
 	Service types.NamespacedName
 	// Spec is never nil.
 	Spec *Spec
-	// Slices are sorted by Name, and each Name occurs once.
+	// Slices are sorted by Name, and each Name occurs once. There is at least
+	// one, which has no endpoints where the service has none.
 	Slices []Slice
 }
 
@@ -81,7 +82,8 @@ type Slice struct {
 	// that has no target here is not served by these endpoints.
 	Targets []Target
 	// Endpoints have their own conditions, not those that a merge gave them,
-	// and no hints. Those of other clusters have no nodeName and no targetRef.
+	// and no hints. All three conditions are set. Those of other clusters have
+	// no nodeName and no targetRef.
 	Endpoints []discoveryv1.Endpoint
 	// TriggerTime is the value of the annotation
 	// endpoints.kubernetes.io/last-change-trigger-time, empty where unknown.

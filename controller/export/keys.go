@@ -47,6 +47,10 @@ const (
 	// AnnotationServe on a ServiceImport that a person wrote asks for it to be
 	// served when its value is "true".
 	AnnotationServe = Domain + "/serve"
+	// AnnotationPrefer among the exported annotations of a ServiceExport says
+	// which endpoints its clients prefer. It is the only key of Domain that an
+	// export may set on an import.
+	AnnotationPrefer = Domain + "/prefer"
 )
 
 // IsManaged reports whether the controller made the object, a ServiceImport,

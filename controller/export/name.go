@@ -19,7 +19,7 @@ const digestLength = 20
 // same as the reference implementation's: "derived-" and ten characters of a
 // digest of namespace and name. It is a DNS label.
 func DerivedServiceName(service types.NamespacedName) string {
-	return "derived-" + digest(service.Namespace+"/"+service.Name)[:10]
+	return "derived-" + digest(service.Namespace + "/" + service.Name)[:10]
 }
 
 // SliceName is the name of the EndpointSlice that the controller writes for a

@@ -2,7 +2,10 @@
 
 package export
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A Reason says in one word why something was left out. The set is fixed, so
 // that it can label a metric.
@@ -17,7 +20,7 @@ const (
 	ReasonNoSnapshot Reason = "NoSnapshot"
 	// ReasonUnknownVersion: a slice has only snapshots of unknown versions.
 	ReasonUnknownVersion Reason = "UnknownVersion"
-	// ReasonBadSnapshot: a snapshot does not parse or breaks the format.
+	// ReasonBadSnapshot: a snapshot, or a field of it, is not valid.
 	ReasonBadSnapshot Reason = "BadSnapshot"
 	// ReasonWrongCluster: a snapshot names another cluster than the one that
 	// it was read from.
@@ -80,28 +83,37 @@ const (
 	InvalidPorts = "InvalidPorts"
 	// InvalidDeleted: the ServiceExport is being deleted.
 	InvalidDeleted = "Deleted"
-	// InvalidName: the Service's name is too long for the clusterset's names.
-	InvalidName = "InvalidName"
+	// InvalidSpec: the Service lacks what every Service of an API server has.
+	InvalidSpec = "InvalidSpec"
 )
 
 // problems collects problems, one for each reason and object.
 type problems struct {
-	list []Problem
+	list  []Problem
+	index map[problemKey]int
+}
+
+type problemKey struct {
+	reason Reason
+	object string
 }
 
 // maxMessage bounds a problem's message, which may quote what others wrote.
 const maxMessage = 256
 
 func (p *problems) add(reason Reason, object, format string, args ...any) {
-	for i := range p.list {
-		if p.list[i].Reason == reason && p.list[i].Object == object {
-			p.list[i].Count++
-			return
-		}
+	key := problemKey{reason, object}
+	if at, known := p.index[key]; known {
+		p.list[at].Count++
+		return
 	}
 	message := fmt.Sprintf(format, args...)
 	if len(message) > maxMessage {
-		message = message[:maxMessage-3] + "..."
+		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
 	}
+	if p.index == nil {
+		p.index = make(map[problemKey]int)
+	}
+	p.index[key] = len(p.list)
 	p.list = append(p.list, Problem{Reason: reason, Object: object, Message: message, Count: 1})
 }

@@ -3,19 +3,169 @@
 package export
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
 // FromService is the view of one of the cluster's own exports. service is nil
-// where none exists. slices are those that Kubernetes has for the Service (by
-// label kubernetes.io/service-name); what this controller or another
-// implementation of the MCS API wrote among them is passed over.
+// where none exists. endpointSlices are those that Kubernetes has for the
+// Service (by label kubernetes.io/service-name), in any order; what this
+// controller or another implementation of the MCS API wrote among them is
+// passed over.
 //
 // Where the export is not valid the view is nil and Invalid says why. The
 // problems say what else was left out of a valid one. The view shares
 // immutable parts with its inputs, which stay unchanged.
-func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *corev1.Service, slices []*discoveryv1.EndpointSlice) (*View, []Problem, *Invalid) {
-	return nil, nil, nil
+func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *corev1.Service, endpointSlices []*discoveryv1.EndpointSlice) (*View, []Problem, *Invalid) {
+	if invalid := checkService(serviceExport, service); invalid != nil {
+		return nil, nil, invalid
+	}
+	name := types.NamespacedName{Namespace: serviceExport.Namespace, Name: serviceExport.Name}
+	var found problems
+	spec, err := validSpec(specOf(serviceExport, service), "ServiceExport "+name.String(), &found)
+	if err != nil {
+		return nil, nil, &Invalid{Reason: InvalidSpec, Message: fmt.Sprintf("Service %s cannot be exported: %v.", name, err)}
+	}
+
+	view := &View{Cluster: cluster, Service: name, Spec: spec}
+	for _, slice := range endpointSlices {
+		if IsManaged(slice) || slice.Labels[LabelSourceCluster] != "" {
+			continue
+		}
+		object := objectName(slice)
+		if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
+			found.add(ReasonBadAddressType, object, "address type %q is not exported", slice.AddressType)
+			continue
+		}
+		reader := endpointReader{addressType: slice.AddressType, own: true, object: object, found: &found}
+		view.Slices = append(view.Slices, Slice{
+			Name:        SliceName(cluster, name, slice.Name, slice.AddressType),
+			AddressType: slice.AddressType,
+			Targets:     targetsOf(spec.Ports, slice.Ports),
+			Endpoints:   reader.read(slice.Endpoints),
+			TriggerTime: triggerTime(slice),
+		})
+	}
+	if len(view.Slices) == 0 {
+		addressType := discoveryv1.AddressType(spec.IPFamilies[0])
+		view.Slices = []Slice{{Name: SliceName(cluster, name, "", addressType), AddressType: addressType}}
+	}
+	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
+	return view, found.list, nil
+}
+
+// checkService says why the export contributes nothing, nil where it may.
+func checkService(serviceExport *v1beta1.ServiceExport, service *corev1.Service) *Invalid {
+	name := serviceExport.Namespace + "/" + serviceExport.Name
+	switch {
+	case serviceExport.DeletionTimestamp != nil:
+		return &Invalid{InvalidDeleted, fmt.Sprintf("ServiceExport %s is being deleted.", name)}
+	case service == nil:
+		return &Invalid{
+			string(v1beta1.ServiceExportReasonNoService),
+			fmt.Sprintf("Service %s does not exist. Create it, or delete the ServiceExport.", name),
+		}
+	case service.Spec.Type == corev1.ServiceTypeExternalName:
+		return &Invalid{
+			string(v1beta1.ServiceExportReasonInvalidServiceType),
+			fmt.Sprintf("Service %s is of type ExternalName, which cannot be exported. Use another type.", name),
+		}
+	case IsManaged(service):
+		return &Invalid{
+			string(v1beta1.ServiceExportReasonInvalidServiceType),
+			fmt.Sprintf("Service %s is imported and cannot be exported again. Export the Service that it stands for.", name),
+		}
+	case len(service.Spec.Ports) > maxPorts:
+		return &Invalid{
+			InvalidPorts,
+			fmt.Sprintf("Service %s has %d ports. At most %d can be exported.", name, len(service.Spec.Ports), maxPorts),
+		}
+	}
+	return nil
+}
+
+func specOf(serviceExport *v1beta1.ServiceExport, service *corev1.Service) Spec {
+	spec := Spec{
+		Created:         serviceExport.CreationTimestamp.Time,
+		Type:            v1beta1.ClusterSetIP,
+		IPFamilies:      service.Spec.IPFamilies,
+		SessionAffinity: service.Spec.SessionAffinity,
+		Labels:          serviceExport.Spec.ExportedLabels,
+		Annotations:     serviceExport.Spec.ExportedAnnotations,
+	}
+	if service.Spec.ClusterIP == corev1.ClusterIPNone {
+		spec.Type = v1beta1.Headless
+	}
+	if len(spec.IPFamilies) == 0 {
+		// Services made before the API had families have their IP's.
+		spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
+		if _, err := checkAddress(service.Spec.ClusterIP, discoveryv1.AddressTypeIPv6); err == nil {
+			spec.IPFamilies[0] = corev1.IPv6Protocol
+		}
+	}
+	spec.SessionAffinityConfig = service.Spec.SessionAffinityConfig
+	if policy := service.Spec.InternalTrafficPolicy; policy != nil {
+		spec.InternalTrafficPolicy = *policy
+	}
+	if distribution := service.Spec.TrafficDistribution; distribution != nil {
+		spec.TrafficDistribution = *distribution
+	}
+	for _, port := range service.Spec.Ports {
+		protocol := cmp.Or(port.Protocol, corev1.ProtocolTCP)
+		exported := Port{Name: port.Name, Protocol: protocol, Number: port.Port}
+		if port.AppProtocol != nil {
+			exported.AppProtocol = *port.AppProtocol
+		}
+		spec.Ports = append(spec.Ports, exported)
+	}
+	return spec
+}
+
+// targetsOf finds where the endpoints of a slice listen for the ports of their
+// Service, which Kubernetes matches by name.
+func targetsOf(ports []Port, slicePorts []discoveryv1.EndpointPort) []Target {
+	var targets []Target
+	for _, port := range ports {
+		for _, candidate := range slicePorts {
+			name, protocol := "", corev1.ProtocolTCP
+			if candidate.Name != nil {
+				name = *candidate.Name
+			}
+			if candidate.Protocol != nil {
+				protocol = *candidate.Protocol
+			}
+			if name == port.Name && protocol == port.Protocol && candidate.Port != nil && validNumber(*candidate.Port) {
+				targets = append(targets, Target{Protocol: port.Protocol, Number: port.Number, Port: *candidate.Port})
+				break
+			}
+		}
+	}
+	sortTargets(targets)
+	return targets
+}
+
+func sortTargets(targets []Target) {
+	slices.SortFunc(targets, func(a, b Target) int {
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
+	})
+}
+
+// triggerTime is the slice's, empty where it has none or it is not a time.
+func triggerTime(slice *discoveryv1.EndpointSlice) string {
+	text := slice.Annotations[AnnotationTriggerTime]
+	if _, err := time.Parse(time.RFC3339Nano, text); err != nil {
+		return ""
+	}
+	return text
+}
+
+func objectName(slice *discoveryv1.EndpointSlice) string {
+	return "EndpointSlice " + slice.Namespace + "/" + slice.Name
 }

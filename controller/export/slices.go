@@ -3,10 +3,14 @@
 package export
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
+	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // A Source is where slices were read from, and what it may say.
@@ -21,12 +25,205 @@ type Source struct {
 // FromSlices is the view of another cluster's export, or of this one's, from
 // the slices that carry its snapshots: those that the exporting cluster
 // publishes, or the copies of them in this cluster. They need no order.
+// Slices without the managed-by label of this controller are passed over.
 //
 // Nothing of a slice is believed unchecked. What is not valid is left out and
 // reported. A slice that is refused as a whole (an unknown version, a snapshot
 // that does not parse) stays as previous has it, the view of the same export
 // made before, which may be nil. The view is nil where nothing is left: with
-// no slices the service is not exported.
-func FromSlices(from Source, service types.NamespacedName, slices []*discoveryv1.EndpointSlice, previous *View) (*View, []Problem) {
-	return nil, nil
+// no slices the service is not exported. It shares immutable parts with its
+// inputs, which stay unchanged.
+func FromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice, previous *View) (*View, []Problem) {
+	return fromSlices(from, service, endpointSlices, previous, versions)
+}
+
+func fromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice, previous *View, versions []version) (*View, []Problem) {
+	r := viewReader{
+		from: from, service: service, previous: previous, versions: versions,
+		names: make(map[string]bool), refused: make(map[string]bool),
+	}
+	// Which of two slices of one name is taken, and the order of the problems,
+	// depend on the objects and not on the order that they came in.
+	ordered := slices.SortedStableFunc(slices.Values(endpointSlices), func(a, b *discoveryv1.EndpointSlice) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
+	for _, slice := range ordered {
+		if IsManaged(slice) {
+			r.read(slice)
+		}
+	}
+	return r.view(), r.found.list
+}
+
+// A viewReader collects what can be read of the slices of one export.
+type viewReader struct {
+	from     Source
+	service  types.NamespacedName
+	previous *View
+	versions []version
+
+	readable []readableSlice
+	// names are those of the readable slices.
+	names map[string]bool
+	// refused are the names of slices that stay as previous has them.
+	refused map[string]bool
+	found   problems
+}
+
+type readableSlice struct {
+	Slice
+	object string
+	spec   func() (Spec, error)
+}
+
+func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
+	object := objectName(slice)
+	decoded, reason, err := r.accept(slice)
+	if err != nil {
+		r.found.add(reason, object, "%v", err)
+		r.refused[slice.Name] = true
+		return
+	}
+	if r.names[decoded.name] {
+		r.found.add(ReasonDuplicate, object, "another slice has the name %q too", decoded.name)
+		return
+	}
+	r.names[decoded.name] = true
+	endpoints := endpointReader{
+		addressType: slice.AddressType,
+		within:      r.from.CIDRs,
+		demoted:     conditionsBefore(decoded.demoted),
+		object:      object,
+		found:       &r.found,
+	}
+	r.readable = append(r.readable, readableSlice{
+		Slice: Slice{
+			Name:        decoded.name,
+			AddressType: slice.AddressType,
+			Targets:     r.targets(decoded.targets, object),
+			Endpoints:   endpoints.read(slice.Endpoints),
+			TriggerTime: triggerTime(slice),
+		},
+		object: object,
+		spec:   decoded.spec,
+	})
+}
+
+// accept decodes the snapshot of a slice, or says why it is refused as a whole.
+func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
+	if slice.Namespace != r.service.Namespace || slice.Labels[LabelService] != r.service.Name || slice.Labels[LabelSourceCluster] != r.from.Cluster {
+		return snapshot{}, ReasonNotOurs, fmt.Errorf("its namespace or labels are not those of service %s in cluster %q", r.service, r.from.Cluster)
+	}
+	if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
+		return snapshot{}, ReasonBadAddressType, fmt.Errorf("address type %.100q is not known", slice.AddressType)
+	}
+	decoded, reason, err := readSnapshot(slice.Annotations, r.versions)
+	switch {
+	case err != nil:
+		return snapshot{}, reason, err
+	case decoded.cluster != r.from.Cluster:
+		return snapshot{}, ReasonWrongCluster, fmt.Errorf("its snapshot is of cluster %.100q, but it was read from %q", decoded.cluster, r.from.Cluster)
+	case len(validation.IsDNS1123Subdomain(decoded.name)) > 0:
+		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("slice name %.100q is not valid", decoded.name)
+	}
+	return decoded, "", nil
+}
+
+func (r *viewReader) targets(in []Target, object string) []Target {
+	var out []Target
+	for _, target := range in {
+		if !knownProtocol(target.Protocol) || !validNumber(target.Number) || !validNumber(target.Port) {
+			r.found.add(ReasonBadSnapshot, object, "target %d of port %d/%.100s is not valid", target.Port, target.Number, target.Protocol)
+			continue
+		}
+		out = append(out, target)
+	}
+	sortTargets(out)
+	return slices.CompactFunc(out, func(a, b Target) bool { return a.Protocol == b.Protocol && a.Number == b.Number })
+}
+
+func conditionsBefore(demoted []demotion) map[int]discoveryv1.EndpointConditions {
+	var before map[int]discoveryv1.EndpointConditions
+	for _, group := range demoted {
+		if before == nil {
+			before = make(map[int]discoveryv1.EndpointConditions, len(group.endpoints))
+		}
+		for _, i := range group.endpoints[:min(len(group.endpoints), maxEndpoints)] {
+			before[i] = Conditions(true, group.serving, group.terminating)
+		}
+	}
+	return before
+}
+
+// view puts together what was read, nil where that is nothing.
+func (r *viewReader) view() *View {
+	slices.SortFunc(r.readable, func(a, b readableSlice) int { return cmp.Compare(a.Name, b.Name) })
+	view := &View{Cluster: r.from.Cluster, Service: r.service}
+	for _, slice := range r.readable {
+		// The first slice by name speaks for the whole service.
+		if view.Spec == nil {
+			spec, err := r.spec(slice)
+			if err != nil {
+				r.found.add(ReasonBadSnapshot, slice.object, "%v", err)
+				delete(r.names, slice.Name)
+				r.refused[slice.Name] = true
+				continue
+			}
+			view.Spec = spec
+		}
+		view.Slices = append(view.Slices, slice.Slice)
+	}
+	r.keep(view)
+	if len(view.Slices) == 0 {
+		return nil
+	}
+	for i := range view.Slices {
+		view.Slices[i].Targets = ofPorts(view.Slices[i].Targets, view.Spec.Ports)
+	}
+	return view
+}
+
+func (r *viewReader) spec(slice readableSlice) (*Spec, error) {
+	unchecked, err := slice.spec()
+	if err != nil {
+		return nil, err
+	}
+	return validSpec(unchecked, slice.object, &r.found)
+}
+
+// keep adds to the view what the previous one has in place of refused slices.
+func (r *viewReader) keep(view *View) {
+	if r.previous == nil {
+		return
+	}
+	for _, slice := range r.previous.Slices {
+		if r.refused[slice.Name] && !r.names[slice.Name] {
+			view.Slices = append(view.Slices, slice)
+		}
+	}
+	if view.Spec == nil {
+		view.Spec = r.previous.Spec
+	}
+	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// ofPorts gives the targets whose port the Service has. While an export
+// changes, its slices may disagree on the ports for a moment. The result may
+// be the input, which stays unchanged.
+func ofPorts(targets []Target, ports []Port) []Target {
+	has := func(target Target) bool {
+		return slices.ContainsFunc(ports, func(port Port) bool {
+			return port.Protocol == target.Protocol && port.Number == target.Number
+		})
+	}
+	if !slices.ContainsFunc(targets, func(target Target) bool { return !has(target) }) {
+		return targets
+	}
+	var out []Target
+	for _, target := range targets {
+		if has(target) {
+			out = append(out, target)
+		}
+	}
+	return out
 }

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"net/netip"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Limits of the EndpointSlice API.
+const (
+	maxEndpoints = 1000
+	maxAddresses = 100
+)
+
+// The values that conditions point to. Endpoints are never changed in place,
+// so that all may share them.
+var (
+	yes = true
+	no  = false
+)
+
+// Conditions are the conditions of an endpoint with all three set. The
+// pointers are shared.
+func Conditions(ready, serving, terminating bool) discoveryv1.EndpointConditions {
+	return discoveryv1.EndpointConditions{Ready: condition(ready), Serving: condition(serving), Terminating: condition(terminating)}
+}
+
+func condition(value bool) *bool {
+	if value {
+		return &yes
+	}
+	return &no
+}
+
+// isTrue reads a condition: nil means what the API says it means.
+func isTrue(value *bool, whereNil bool) bool {
+	if value == nil {
+		return whereNil
+	}
+	return *value
+}
+
+// An endpointReader makes the endpoints of a view from those of a slice.
+type endpointReader struct {
+	addressType discoveryv1.AddressType
+	// own endpoints keep what only means something in their own cluster.
+	own bool
+	// within confines the addresses; all are allowed where empty.
+	within []netip.Prefix
+	// demoted are the conditions that endpoints had before a merge changed
+	// them, by index.
+	demoted map[int]discoveryv1.EndpointConditions
+	object  string
+	found   *problems
+}
+
+// read gives the valid endpoints, which share immutable parts with the input.
+func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint {
+	if len(in) > maxEndpoints {
+		r.found.add(ReasonTooLarge, r.object, "it has %d endpoints; those above %d are left out", len(in), maxEndpoints)
+		in = in[:maxEndpoints]
+	}
+	out := make([]discoveryv1.Endpoint, 0, len(in))
+	for i := range in {
+		addresses := r.addresses(in[i].Addresses)
+		if len(addresses) == 0 {
+			continue
+		}
+		conditions, demoted := r.demoted[i]
+		if !demoted {
+			c := in[i].Conditions
+			conditions = Conditions(isTrue(c.Ready, true), isTrue(c.Serving, true), isTrue(c.Terminating, false))
+		}
+		endpoint := discoveryv1.Endpoint{
+			Addresses:  addresses,
+			Conditions: conditions,
+			Hostname:   r.text("hostname", in[i].Hostname, validation.IsDNS1123Label),
+			Zone:       r.text("zone", in[i].Zone, validation.IsValidLabelValue),
+		}
+		if r.own {
+			endpoint.NodeName = in[i].NodeName
+			endpoint.TargetRef = in[i].TargetRef
+		}
+		out = append(out, endpoint)
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// addresses gives the valid ones, and the input itself where all are.
+func (r *endpointReader) addresses(in []string) []string {
+	if len(in) == 0 {
+		r.found.add(ReasonBadEndpoint, r.object, "an endpoint has no address")
+		return nil
+	}
+	for i, text := range in {
+		if !r.usable(in[:i], text) {
+			out := slices.Clone(in[:i])
+			for _, text := range in[i+1:] {
+				if r.usable(out, text) {
+					out = append(out, text)
+				}
+			}
+			return out
+		}
+	}
+	return in
+}
+
+// usable reports whether an address may follow those before it.
+func (r *endpointReader) usable(before []string, text string) bool {
+	if len(before) >= maxAddresses {
+		r.found.add(ReasonTooLarge, r.object, "an endpoint has more than %d addresses; the rest is left out", maxAddresses)
+		return false
+	}
+	address, err := checkAddress(text, r.addressType)
+	if err != nil {
+		r.found.add(ReasonBadAddress, r.object, "%v", err)
+		return false
+	}
+	if slices.Contains(before, text) {
+		r.found.add(ReasonBadAddress, r.object, "%s is repeated in one endpoint", address)
+		return false
+	}
+	if len(r.within) > 0 && !slices.ContainsFunc(r.within, func(p netip.Prefix) bool { return p.Contains(address) }) {
+		r.found.add(ReasonForeignAddress, r.object, "%s is outside the ranges of its cluster", address)
+		return false
+	}
+	return true
+}
+
+// text gives an optional field of an endpoint, nil where it is not valid.
+func (r *endpointReader) text(field string, value *string, check func(string) []string) *string {
+	if value == nil || *value == "" {
+		return nil
+	}
+	if len(check(*value)) > 0 {
+		r.found.add(ReasonBadEndpoint, r.object, "%s %.100q is not valid and left out", field, *value)
+		return nil
+	}
+	return value
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// maxMetadata bounds the exported labels and annotations together, in bytes of
+// JSON, so that two versions of the snapshot fit into the 256 KiB that the API
+// server allows for the annotations of an object.
+const maxMetadata = 64 << 10
+
+// IsReservedKey reports whether a label or annotation key means something to
+// Kubernetes or to this project, so that no export may set it on an import.
+func IsReservedKey(key string) bool {
+	domain, _, found := strings.Cut(strings.ToLower(key), "/")
+	if !found {
+		return false
+	}
+	return strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") ||
+		domain == Domain || strings.HasSuffix(domain, "."+Domain)
+}
+
+// exportedMetadata gives the labels and annotations that may be exported of
+// those that an export has. The maps are new, and nil where empty. What is left
+// out is reported for the object.
+func exportedMetadata(labels, annotations map[string]string, object string, found *problems) (exportedLabels, exportedAnnotations map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		value := labels[key]
+		switch {
+		case len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0:
+			found.add(ReasonBadMetadata, object, "exported label %.100q is not valid and left out", key)
+		case IsReservedKey(key):
+			found.add(ReasonReservedKey, object, "exported label %q is reserved and left out", key)
+		default:
+			exportedLabels = set(exportedLabels, key, value)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		value := annotations[key]
+		switch {
+		case len(validation.IsQualifiedName(strings.ToLower(key))) > 0 || !utf8.ValidString(value):
+			found.add(ReasonBadMetadata, object, "exported annotation %.100q is not valid and left out", key)
+		case IsReservedKey(key) && key != AnnotationPrefer:
+			found.add(ReasonReservedKey, object, "exported annotation %q is reserved and left out", key)
+		default:
+			exportedAnnotations = set(exportedAnnotations, key, value)
+		}
+	}
+	if size := len(marshal(exportedLabels)) + len(marshal(exportedAnnotations)); size > maxMetadata {
+		found.add(ReasonTooLarge, object, "exported labels and annotations have %d bytes and are left out; the limit is %d", size, maxMetadata)
+		return nil, nil
+	}
+	return exportedLabels, exportedAnnotations
+}
+
+func set(m map[string]string, key, value string) map[string]string {
+	if m == nil {
+		m = make(map[string]string)
+	}
+	m[key] = value
+	return m
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// maxPorts bounds the ports of an exported Service.
+const maxPorts = 100
+
+// validSpec gives the valid part of a spec that may hold anything. Its empty
+// fields get their defaults. What is left out is reported for the object; an
+// error means that nothing can be made of it. The result is new.
+func validSpec(in Spec, object string, found *problems) (*Spec, error) {
+	out := Spec{Type: in.Type}
+	out.Created = in.Created.UTC().Truncate(1e9)
+	if year := out.Created.Year(); year < 1 || year > 9999 {
+		return nil, fmt.Errorf("year %d of creation cannot be written", year)
+	}
+	if in.Type != v1beta1.ClusterSetIP && in.Type != v1beta1.Headless {
+		return nil, fmt.Errorf("type %.100q is not known", in.Type)
+	}
+	if len(in.Ports) > maxPorts {
+		return nil, fmt.Errorf("it has %d ports; the limit is %d", len(in.Ports), maxPorts)
+	}
+	out.Ports = validPorts(in.Ports, object, found)
+	for _, family := range in.IPFamilies {
+		if (family != corev1.IPv4Protocol && family != corev1.IPv6Protocol) || slices.Contains(out.IPFamilies, family) {
+			found.add(ReasonBadSnapshot, object, "IP family %.100q is not known or repeated", family)
+			continue
+		}
+		out.IPFamilies = append(out.IPFamilies, family)
+	}
+	if len(out.IPFamilies) == 0 {
+		return nil, fmt.Errorf("it has no IP family")
+	}
+
+	out.SessionAffinity = corev1.ServiceAffinityNone
+	switch in.SessionAffinity {
+	case corev1.ServiceAffinityClientIP:
+		out.SessionAffinity = corev1.ServiceAffinityClientIP
+		out.SessionAffinityConfig = validAffinityConfig(in.SessionAffinityConfig, object, found)
+	case corev1.ServiceAffinityNone, "":
+	default:
+		found.add(ReasonBadSnapshot, object, "session affinity %.100q is not known", in.SessionAffinity)
+	}
+	out.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyCluster
+	switch in.InternalTrafficPolicy {
+	case corev1.ServiceInternalTrafficPolicyLocal:
+		out.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
+	case corev1.ServiceInternalTrafficPolicyCluster, "":
+	default:
+		found.add(ReasonBadSnapshot, object, "internal traffic policy %.100q is not known", in.InternalTrafficPolicy)
+	}
+	out.TrafficDistribution = in.TrafficDistribution
+	if in.TrafficDistribution != "" && len(validation.IsQualifiedName(in.TrafficDistribution)) > 0 {
+		found.add(ReasonBadSnapshot, object, "traffic distribution %.100q is not valid", in.TrafficDistribution)
+		out.TrafficDistribution = ""
+	}
+	out.Labels, out.Annotations = exportedMetadata(in.Labels, in.Annotations, object, found)
+	return &out, nil
+}
+
+func validPorts(in []Port, object string, found *problems) []Port {
+	type number struct {
+		corev1.Protocol
+		int32
+	}
+	var out []Port
+	names := make(map[string]bool, len(in))
+	numbers := make(map[number]bool, len(in))
+	for _, port := range in {
+		if err := checkPort(port); err != nil {
+			found.add(ReasonBadSnapshot, object, "port %.100q: %v", port.Name, err)
+			continue
+		}
+		key := number{port.Protocol, port.Number}
+		if names[port.Name] || numbers[key] {
+			found.add(ReasonBadSnapshot, object, "port %q, %d/%s, is repeated", port.Name, port.Number, port.Protocol)
+			continue
+		}
+		names[port.Name], numbers[key] = true, true
+		if port.AppProtocol != "" && len(validation.IsQualifiedName(port.AppProtocol)) > 0 {
+			found.add(ReasonBadSnapshot, object, "port %q: appProtocol %.100q is not valid", port.Name, port.AppProtocol)
+			port.AppProtocol = ""
+		}
+		out = append(out, port)
+	}
+	return out
+}
+
+func checkPort(port Port) error {
+	switch {
+	case port.Name != "" && len(validation.IsDNS1123Label(port.Name)) > 0:
+		return fmt.Errorf("the name is not a DNS label")
+	case !knownProtocol(port.Protocol):
+		return fmt.Errorf("protocol %.100q is not known", port.Protocol)
+	case !validNumber(port.Number):
+		return fmt.Errorf("%d is not a port number", port.Number)
+	}
+	return nil
+}
+
+func validAffinityConfig(in *corev1.SessionAffinityConfig, object string, found *problems) *corev1.SessionAffinityConfig {
+	if in == nil || in.ClientIP == nil || in.ClientIP.TimeoutSeconds == nil {
+		return nil
+	}
+	seconds := *in.ClientIP.TimeoutSeconds
+	if seconds <= 0 || seconds > 86400 {
+		found.add(ReasonBadSnapshot, object, "session affinity timeout %d is not from 1 to 86400 seconds", seconds)
+		return nil
+	}
+	return &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
+}
+
+func knownProtocol(protocol corev1.Protocol) bool {
+	return protocol == corev1.ProtocolTCP || protocol == corev1.ProtocolUDP || protocol == corev1.ProtocolSCTP
+}
+
+func validNumber(number int32) bool { return number >= 1 && number <= 65535 }
