@@ -62,6 +62,10 @@ format: $(TOOLS)/golangci-lint ## Format the code.
 vulncheck: $(TOOLS)/govulncheck ## Look for known vulnerabilities; needs the Go vulnerability database (or GOVULNDB).
 	@$(TOOLS)/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
 
+.PHONY: bench
+bench: bed build ## Measure against CoreDNS's own plugin; prints the tables and writes docs/benchmarks.md.
+	@$(BOUND) go run ./test/bench -out docs/benchmarks.md
+
 FUZZTIME ?= 30s
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME (30s).

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	namespace = "demo"
+	webName   = "web.demo.svc.clusterset.local."
+	dbName    = "db.demo.svc.clusterset.local."
+)
+
+// A story is what the demo shows, on two joined clusters. Every step checks what it prints.
+type story struct {
+	narrator
+	kubectl    kubectl
+	east, west *cluster
+}
+
+func (s *story) tell(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		s.exportWeb, s.exportDB, s.loseReadiness, s.scaleToZero, s.unexport,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *story) clusters() []*cluster { return []*cluster{s.east, s.west} }
+
+// exportWeb exports a ClusterIP Service from both clusters: one name, in each
+// cluster the IP of its own ServiceImport, and the local name stays as it was.
+func (s *story) exportWeb(ctx context.Context) error {
+	s.chapter("web: a Deployment behind a ClusterIP Service, exported by both clusters")
+	if err := s.apply(ctx, "web.yaml"); err != nil {
+		return err
+	}
+	since := time.Now()
+	for _, c := range s.clusters() {
+		ip, err := c.importIP(ctx, "web")
+		if err != nil {
+			return err
+		}
+		elapsed, err := s.await(ctx, lookup{c.dns, webName, "A", found(addresses(webName, ip)...)}, since)
+		if err != nil {
+			return err
+		}
+		s.say("%s answers with the IP of its ServiceImport, %s after the last apply", c.name, milliseconds(elapsed))
+	}
+	port := found("_http._tcp." + webName + " SRV 0 100 80 " + webName)
+	if _, err := s.await(ctx, lookup{s.west.dns, "_http._tcp." + webName, "SRV", port}, since); err != nil {
+		return err
+	}
+	s.say("and the name of each cluster's own Service is untouched:")
+	for _, c := range s.clusters() {
+		service, err := c.kube.CoreV1().Services(namespace).Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		local := "web.demo.svc.cluster.local."
+		if _, err := s.await(ctx, lookup{c.dns, local, "A", found(addresses(local, service.Spec.ClusterIP)...)}, since); err != nil {
+			return err
+		}
+	}
+	if err := s.kubectl.run(ctx, s.west, "-n", namespace, "get", "serviceimport", "web"); err != nil {
+		return err
+	}
+	return s.showSlices(ctx)
+}
+
+// showSlices lists where west's endpoints of web come from.
+func (s *story) showSlices(ctx context.Context) error {
+	return s.kubectl.run(ctx, s.west, "-n", namespace, "get", "endpointslices", "-l",
+		"multicluster.kubernetes.io/service-name=web", "-L", "multicluster.kubernetes.io/source-cluster")
+}
+
+// exportDB exports a headless Service from both clusters: the name has the pods
+// of both, and each pod has a name of its own.
+func (s *story) exportDB(ctx context.Context) error {
+	s.chapter("db: a StatefulSet behind a headless Service, exported by both clusters")
+	if err := s.apply(ctx, "db.yaml"); err != nil {
+		return err
+	}
+	since := time.Now()
+	ips, err := s.podIPs(ctx, 2, 2)
+	if err != nil {
+		return err
+	}
+	for _, c := range s.clusters() {
+		elapsed, err := s.await(ctx, lookup{c.dns, dbName, "A", found(addresses(dbName, ips...)...)}, since)
+		if err != nil {
+			return err
+		}
+		s.say("%s knows the pods of both clusters, %s after the last apply", c.name, milliseconds(elapsed))
+	}
+	var targets []string
+	for _, c := range s.clusters() {
+		for _, pod := range []string{"db-0", "db-1"} {
+			targets = append(targets, fmt.Sprintf("_postgresql._tcp.%s SRV 0 100 5432 %s.%s.%s", dbName, pod, c.name, dbName))
+		}
+	}
+	if _, err := s.await(ctx, lookup{s.west.dns, "_postgresql._tcp." + dbName, "SRV", found(targets...)}, since); err != nil {
+		return err
+	}
+	pod := "db-0.east." + dbName
+	ip, err := s.east.podIP(ctx, "db-0")
+	if err != nil {
+		return err
+	}
+	if _, err := s.await(ctx, lookup{s.west.dns, pod, "A", found(addresses(pod, ip)...)}, since); err != nil {
+		return err
+	}
+	s.say("west reaches one pod of east by name")
+	return nil
+}
+
+// loseReadiness takes a pod of east out of its Service, and back in.
+func (s *story) loseReadiness(ctx context.Context) error {
+	s.chapter("a pod of east fails its readiness probe")
+	all, err := s.podIPs(ctx, 2, 2)
+	if err != nil {
+		return err
+	}
+	ip, err := s.east.podIP(ctx, "db-1")
+	if err != nil {
+		return err
+	}
+	var others []string
+	for _, other := range all {
+		if other != ip {
+			others = append(others, other)
+		}
+	}
+	for _, change := range []struct {
+		status corev1.ConditionStatus
+		want   []string
+	}{
+		{corev1.ConditionFalse, others},
+		{corev1.ConditionTrue, all},
+	} {
+		patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, change.status)
+		s.command(fmt.Sprintf("kubectl --context east -n %s patch pod db-1 --subresource status -p '%s'", namespace, patch))
+		// The clock starts before the call, so the figure includes the API server's own answer.
+		since := time.Now()
+		_, err := s.east.kube.CoreV1().Pods(namespace).Patch(ctx, "db-1", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		if err != nil {
+			return fmt.Errorf("patch the readiness of pod db-1 in east: %w", err)
+		}
+		elapsed, err := s.await(ctx, lookup{s.west.dns, dbName, "A", found(addresses(dbName, change.want...)...)}, since)
+		if err != nil {
+			return err
+		}
+		s.say("readiness %s in east reached the answer in west after %s", change.status, milliseconds(elapsed))
+	}
+	return nil
+}
+
+// scaleToZero empties west: its names lead to east.
+func (s *story) scaleToZero(ctx context.Context) error {
+	s.chapter("west is scaled to zero")
+	if err := s.kubectl.run(ctx, s.west, "-n", namespace, "scale", "deployment/web", "statefulset/db", "--replicas=0"); err != nil {
+		return err
+	}
+	since := time.Now()
+	ips, err := s.podIPs(ctx, 2, 0)
+	if err != nil {
+		return err
+	}
+	for _, c := range s.clusters() {
+		elapsed, err := s.await(ctx, lookup{c.dns, dbName, "A", found(addresses(dbName, ips...)...)}, since)
+		if err != nil {
+			return err
+		}
+		s.say("%s knows the pods of east alone, %s after the scaling", c.name, milliseconds(elapsed))
+	}
+	gone := "db-0.west." + dbName
+	if _, err := s.await(ctx, lookup{s.east.dns, gone, "A", nameError()}, since); err != nil {
+		return err
+	}
+	ip, err := s.west.importIP(ctx, "web")
+	if err != nil {
+		return err
+	}
+	if _, err := s.await(ctx, lookup{s.west.dns, webName, "A", found(addresses(webName, ip)...)}, since); err != nil {
+		return err
+	}
+	s.say("web keeps its IP in west; behind it are the pods of east:")
+	if err := s.west.awaitBackends(ctx, "web", map[string]int{"east": 2, "west": 0}); err != nil {
+		return err
+	}
+	return s.showSlices(ctx)
+}
+
+// unexport takes back the exports, west's first.
+func (s *story) unexport(ctx context.Context) error {
+	s.chapter("both clusters take back their exports")
+	for i, c := range []*cluster{s.west, s.east} {
+		if err := s.kubectl.run(ctx, c, "-n", namespace, "delete", "serviceexports", "web", "db"); err != nil {
+			return err
+		}
+		if i == 0 {
+			ip, err := s.west.importIP(ctx, "web")
+			if err != nil {
+				return err
+			}
+			if _, err := s.await(ctx, lookup{s.west.dns, webName, "A", found(addresses(webName, ip)...)}, time.Now()); err != nil {
+				return err
+			}
+			s.say("west goes on importing what east still exports")
+		}
+	}
+	since := time.Now()
+	for _, c := range s.clusters() {
+		elapsed, err := s.await(ctx, lookup{c.dns, webName, "A", nameError()}, since)
+		if err != nil {
+			return err
+		}
+		s.say("the name is gone from %s, %s after the last export", c.name, milliseconds(elapsed))
+		if err := c.awaitNothingLeft(ctx); err != nil {
+			return err
+		}
+	}
+	return s.kubectl.run(ctx, s.west, "-n", namespace, "get", "serviceimports,serviceexports")
+}
+
+// apply applies one of the manifests in both clusters.
+func (s *story) apply(ctx context.Context, manifest string) error {
+	for _, c := range s.clusters() {
+		if err := s.kubectl.run(ctx, c, "apply", "-f", "test/demo/manifests/"+manifest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// podIPs waits for so many ready pods of db in each cluster and returns their addresses.
+func (s *story) podIPs(ctx context.Context, east, west int) ([]string, error) {
+	var ips []string
+	for c, count := range map[*cluster]int{s.east: east, s.west: west} {
+		found, err := c.awaitPods(ctx, "app=db", count)
+		if err != nil {
+			return nil, err
+		}
+		ips = append(ips, found...)
+	}
+	return ips, nil
+}
+
+// poll waits until done says so.
+func poll(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
+	err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, patience, true, done)
+	if err != nil {
+		return fmt.Errorf("wait for %s: %w", what, err)
+	}
+	return nil
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
