@@ -122,7 +122,7 @@ func (c *cluster) startController(ctx context.Context, binary string) error {
 		}
 		response, err := client.Do(request)
 		if err != nil {
-			return false, c.ended() //nolint:nilerr // it does not listen yet
+			return false, c.ended() // it does not listen yet
 		}
 		return response.StatusCode == http.StatusOK, response.Body.Close()
 	})
@@ -157,13 +157,13 @@ func (c *cluster) stop(ctx context.Context) {
 	}
 }
 
-// importIP waits for the import of a service and returns its IP.
-func (c *cluster) importIP(ctx context.Context, service string) (string, error) {
+// importIP waits for the import of web and returns its IP.
+func (c *cluster) importIP(ctx context.Context) (string, error) {
 	var ip string
-	err := poll(ctx, fmt.Sprintf("the IP of ServiceImport %s/%s in %s", namespace, service, c.name), func(ctx context.Context) (bool, error) {
-		found, err := c.mcs.MulticlusterV1beta1().ServiceImports(namespace).Get(ctx, service, metav1.GetOptions{})
+	err := poll(ctx, fmt.Sprintf("the IP of ServiceImport %s/web in %s", namespace, c.name), func(ctx context.Context) (bool, error) {
+		found, err := c.mcs.MulticlusterV1beta1().ServiceImports(namespace).Get(ctx, "web", metav1.GetOptions{})
 		if err != nil || len(found.Spec.IPs) == 0 {
-			return false, c.ended() //nolint:nilerr // it is not there yet
+			return false, c.ended() // it is not there yet
 		}
 		ip = found.Spec.IPs[0]
 		return true, nil
@@ -204,12 +204,12 @@ func (c *cluster) podIP(ctx context.Context, name string) (string, error) {
 	return pod.Status.PodIP, nil
 }
 
-// awaitBackends waits until the imported slices of a service hold so many ready
+// awaitBackends waits until the imported slices of web hold so many ready
 // endpoints of each cluster.
-func (c *cluster) awaitBackends(ctx context.Context, service string, want map[string]int) error {
-	return poll(ctx, fmt.Sprintf("endpoints %v behind %s in %s", want, service, c.name), func(ctx context.Context) (bool, error) {
+func (c *cluster) awaitBackends(ctx context.Context, want map[string]int) error {
+	return poll(ctx, fmt.Sprintf("endpoints %v behind web in %s", want, c.name), func(ctx context.Context) (bool, error) {
 		list, err := c.kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{
-			LabelSelector: v1beta1.LabelServiceName + "=" + service,
+			LabelSelector: v1beta1.LabelServiceName + "=web",
 		})
 		if err != nil {
 			return false, err

@@ -31,10 +31,10 @@ func main() {
 		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *bin, *hold); err != nil {
+	err := run(ctx, *bin, *hold)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "\ndemo:", err)
-		stop()
 		os.Exit(1)
 	}
 }
@@ -98,7 +98,7 @@ func (s *story) hold(ctx context.Context) error {
 		}
 	}
 	for _, c := range s.clusters() {
-		ip, err := c.importIP(ctx, "web")
+		ip, err := c.importIP(ctx)
 		if err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func (s *story) exportWeb(ctx context.Context) error {
 	}
 	since := time.Now()
 	for _, c := range s.clusters() {
-		ip, err := c.importIP(ctx, "web")
+		ip, err := c.importIP(ctx)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (s *story) scaleToZero(ctx context.Context) error {
 	if _, err := s.await(ctx, lookup{s.east.dns, gone, "A", nameError()}, since); err != nil {
 		return err
 	}
-	ip, err := s.west.importIP(ctx, "web")
+	ip, err := s.west.importIP(ctx)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (s *story) scaleToZero(ctx context.Context) error {
 		return err
 	}
 	s.say("web keeps its IP in west; behind it are the pods of east:")
-	if err := s.west.awaitBackends(ctx, "web", map[string]int{"east": 2, "west": 0}); err != nil {
+	if err := s.west.awaitBackends(ctx, map[string]int{"east": 2, "west": 0}); err != nil {
 		return err
 	}
 	return s.showSlices(ctx)
@@ -210,7 +210,7 @@ func (s *story) unexport(ctx context.Context) error {
 			return err
 		}
 		if i == 0 {
-			ip, err := s.west.importIP(ctx, "web")
+			ip, err := s.west.importIP(ctx)
 			if err != nil {
 				return err
 			}
