@@ -11,6 +11,9 @@
 package merge
 
 import (
+	"cmp"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +32,8 @@ type Observed struct {
 	// APIVersion is the group and version of the MCS API that this cluster
 	// serves, for owner references; empty means multicluster.x-k8s.io/v1beta1.
 	APIVersion string
-	// IPFamilies are those that a Service of this cluster can have, the
-	// cluster's preferred one first.
+	// IPFamilies are those that a Service of this cluster can have; empty where
+	// that is not known, and then the API server has the say.
 	IPFamilies []corev1.IPFamily
 	// ServiceImport is the import as it exists here, nil where none does.
 	ServiceImport *v1beta1.ServiceImport
@@ -57,9 +60,10 @@ type Contribution struct {
 	Demote bool
 }
 
-// Result is what should exist in this cluster. Its objects may be changed by
-// the caller, but not the endpoint lists of the slices, which they share with
-// the views.
+// Result is what should exist in this cluster. Its objects are new, and the
+// caller may set fields of them. What their pointers and lists hold, the
+// endpoints of slices above all, they share with the views, where nobody
+// changes it.
 //
 // What exists, carries the label of this controller and is not in the Result
 // is to be deleted, after the rest is written: a service is exported as long as
@@ -93,19 +97,48 @@ type Result struct {
 // ServiceImport does not exist yet its UID in the owner references is empty:
 // SetImportUID fills it in once it does.
 func Merge(observed Observed, contributions []Contribution) Result {
-	return Result{}
+	contributions = byPrecedence(contributions)
+	agreed := decide(contributions)
+	result := Result{ExportConditions: exportConditions(observed, contributions, agreed)}
+
+	if foreign(observed.ServiceImport) {
+		// The others read this cluster's own slices whatever stands here.
+		own := slices.DeleteFunc(contributions, func(c Contribution) bool { return c.View.Cluster != observed.Cluster })
+		result.EndpointSlices = endpointSlices(observed, agreed, own)
+		return result
+	}
+	switch {
+	case len(contributions) > 0:
+		result.EndpointSlices = endpointSlices(observed, agreed, contributions)
+		result.ServiceImport = serviceImport(observed, agreed)
+	case keepsImport(observed):
+		result.ServiceImport = observed.ServiceImport.DeepCopy()
+	default:
+		return result
+	}
+	result.DerivedService = derivedService(observed, result.ServiceImport)
+	setStatus(observed, agreed, &result)
+	return result
 }
 
-// SetImportUID sets the UID of a ServiceImport that was just created in the
-// owner references of all objects of the result that it owns.
-func (r *Result) SetImportUID(uid types.UID) {
+// byPrecedence is the contributions in a new list, the oldest export first and
+// equally old ones by cluster.
+func byPrecedence(contributions []Contribution) []Contribution {
+	return slices.SortedFunc(slices.Values(contributions), func(a, b Contribution) int {
+		return cmp.Or(a.View.Spec.Created.Compare(b.View.Spec.Created), cmp.Compare(a.View.Cluster, b.View.Cluster))
+	})
 }
 
-// NeedsRecreation reports whether the API server would refuse to make the
-// existing Service into the desired one, because of the immutable first IP
-// family or cluster IP, so that it must be deleted and created anew. The
-// desired one then is to be created without UID and resourceVersion; its
-// clusterIPs are those to ask for.
-func NeedsRecreation(existing, desired *corev1.Service) bool {
-	return false
+// keepsImport reports whether the import stays although no cluster exports the
+// service: this cluster still wants to, but its Service does not exist now. An
+// IP that clients know must not change because a Service is replaced.
+func keepsImport(observed Observed) bool {
+	return observed.ServiceImport != nil && observed.ServiceExport != nil && observed.ServiceExport.DeletionTimestamp == nil &&
+		observed.Invalid != nil && observed.Invalid.Reason == string(v1beta1.ServiceExportReasonNoService)
+}
+
+// foreign reports whether a ServiceImport exists that this controller did not
+// make.
+func foreign(imported *v1beta1.ServiceImport) bool {
+	return imported != nil && !export.IsManaged(imported)
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// exportConditions are those of this cluster's ServiceExport, none where there
+// is none. Conditions that others set are kept.
+func exportConditions(observed Observed, contributions []Contribution, agreed decision) []metav1.Condition {
+	serviceExport := observed.ServiceExport
+	if serviceExport == nil {
+		return nil
+	}
+	contributes := slices.ContainsFunc(contributions, func(c Contribution) bool { return c.View.Cluster == observed.Cluster })
+	var conditions []metav1.Condition
+	set := func(kind v1beta1.ServiceExportConditionType, status metav1.ConditionStatus, reason, message string) {
+		conditions = append(conditions, metav1.Condition{
+			Type: string(kind), Status: status, Reason: reason, Message: message, ObservedGeneration: serviceExport.Generation,
+		})
+	}
+	switch {
+	case contributes:
+		set(v1beta1.ServiceExportConditionValid, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonValid), validMessage(observed))
+		set(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonReady), readyMessage(observed))
+		status, reason, message := conflictCondition(agreed.conflicts)
+		set(v1beta1.ServiceExportConditionConflict, status, reason, message)
+	case observed.Invalid != nil:
+		set(v1beta1.ServiceExportConditionValid, metav1.ConditionFalse, observed.Invalid.Reason, shorten(observed.Invalid.Message))
+		set(v1beta1.ServiceExportConditionReady, metav1.ConditionFalse, string(v1beta1.ServiceExportReasonFailed), "The service is not exported: see condition Valid.")
+		set(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse, string(v1beta1.ServiceExportReasonNoConflicts), "The service is not exported: see condition Valid.")
+	default:
+		set(v1beta1.ServiceExportConditionReady, metav1.ConditionUnknown, string(v1beta1.ServiceExportReasonPending), "The Service was not looked at yet.")
+	}
+	return withObserved(serviceExport.Status.Conditions, conditions)
+}
+
+// maxProblems bounds the problems that a message lists.
+const maxProblems = 10
+
+func validMessage(observed Observed) string {
+	message := "The Service can be exported."
+	for i, problem := range observed.Problems {
+		if i == maxProblems {
+			return fmt.Sprintf("%s %d more.", message, len(observed.Problems)-i)
+		}
+		message += " " + problem.String() + "."
+	}
+	return message
+}
+
+func readyMessage(observed Observed) string {
+	if foreign(observed.ServiceImport) {
+		return fmt.Sprintf("The service is exported. In this cluster it is not imported, because ServiceImport %s was not made by %s. Delete it to have it imported.",
+			observed.Service, export.Manager)
+	}
+	return "The service is exported."
+}
+
+// conflictCondition tells all conflicts at once.
+func conflictCondition(conflicts []conflict) (status metav1.ConditionStatus, reason, message string) {
+	if len(conflicts) == 0 {
+		return metav1.ConditionFalse, string(v1beta1.ServiceExportReasonNoConflicts), "The exports of all clusters agree."
+	}
+	reasons := make([]string, 0, len(conflicts))
+	messages := make([]string, 0, len(conflicts))
+	for _, conflict := range conflicts {
+		reasons = append(reasons, string(conflict.reason))
+		messages = append(messages, conflict.message)
+	}
+	return metav1.ConditionTrue, strings.Join(reasons, ","), strings.Join(messages, " ")
+}
+
+// withObserved is the desired conditions and those observed that have another
+// type, sorted by type. Where the status stays, so does its transition time.
+func withObserved(observed, desired []metav1.Condition) []metav1.Condition {
+	result := slices.Clone(desired)
+	for _, old := range observed {
+		i := slices.IndexFunc(result, func(c metav1.Condition) bool { return c.Type == old.Type })
+		switch {
+		case i < 0:
+			result = append(result, old)
+		case result[i].Status == old.Status:
+			result[i].LastTransitionTime = old.LastTransitionTime
+		}
+	}
+	slices.SortFunc(result, func(a, b metav1.Condition) int { return cmp.Compare(a.Type, b.Type) })
+	return result
+}

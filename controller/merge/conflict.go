@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// A conflict is one property that the exports disagree on.
+type conflict struct {
+	reason  v1beta1.ServiceExportConditionReason
+	message string
+}
+
+// A property is a part of an export in which the oldest wins whole.
+type property struct {
+	field  string
+	reason v1beta1.ServiceExportConditionReason
+	equal  func(a, b *export.Spec) bool
+	text   func(*export.Spec) string
+}
+
+var properties = []property{
+	of("type", v1beta1.ServiceExportReasonTypeConflict,
+		func(s *export.Spec) v1beta1.ServiceImportType { return s.Type }),
+	of("sessionAffinity", v1beta1.ServiceExportReasonSessionAffinityConflict,
+		func(s *export.Spec) corev1.ServiceAffinity { return s.SessionAffinity }),
+	of("sessionAffinityConfig", v1beta1.ServiceExportReasonSessionAffinityConfigConflict,
+		func(s *export.Spec) string { return affinityText(s.SessionAffinityConfig) }),
+	of("internalTrafficPolicy", v1beta1.ServiceExportReasonInternalTrafficPolicyConflict,
+		func(s *export.Spec) corev1.ServiceInternalTrafficPolicy { return s.InternalTrafficPolicy }),
+	of("trafficDistribution", v1beta1.ServiceExportReasonTrafficDistributionConflict,
+		func(s *export.Spec) string { return s.TrafficDistribution }),
+	ofMap("exportedLabels", v1beta1.ServiceExportReasonLabelsConflict,
+		func(s *export.Spec) map[string]string { return s.Labels }),
+	ofMap("exportedAnnotations", v1beta1.ServiceExportReasonAnnotationsConflict,
+		func(s *export.Spec) map[string]string { return s.Annotations }),
+}
+
+func of[T ~string](field string, reason v1beta1.ServiceExportConditionReason, value func(*export.Spec) T) property {
+	return property{
+		field: field, reason: reason,
+		equal: func(a, b *export.Spec) bool { return value(a) == value(b) },
+		text:  func(s *export.Spec) string { return string(value(s)) },
+	}
+}
+
+func ofMap(field string, reason v1beta1.ServiceExportConditionReason, value func(*export.Spec) map[string]string) property {
+	return property{
+		field: field, reason: reason,
+		equal: func(a, b *export.Spec) bool { return maps.Equal(value(a), value(b)) },
+		text:  func(s *export.Spec) string { return mapText(value(s)) },
+	}
+}
+
+// conflicts are all that views in their precedence disagree on, sorted by
+// reason. They depend on the specs alone.
+func conflicts(views []*export.View, merged union, families []corev1.IPFamily) []conflict {
+	oldest := views[0]
+	var found []conflict
+	add := func(field string, reason v1beta1.ServiceExportConditionReason, used string, disagrees func(*export.Spec) bool, details func() string) {
+		count := 0
+		for _, view := range views {
+			if disagrees(view.Spec) {
+				count++
+			}
+		}
+		if count == 0 {
+			return
+		}
+		message := fmt.Sprintf("Conflicting %s. Using %q from oldest service export in %q. %d/%d clusters disagree.",
+			field, shorten(used), oldest.Cluster, count, len(views))
+		found = append(found, conflict{reason, message + details()})
+	}
+	none := func() string { return "" }
+
+	for _, p := range properties {
+		add(p.field, p.reason, p.text(oldest.Spec), func(s *export.Spec) bool { return !p.equal(s, oldest.Spec) }, none)
+	}
+	add("ports", v1beta1.ServiceExportReasonPortConflict, portsText(oldest.Spec.Ports),
+		func(s *export.Spec) bool { return !samePorts(s.Ports, oldest.Spec.Ports) },
+		func() string { return portDetails(views, merged) })
+	add("ipFamilies", v1beta1.ServiceExportReasonIPFamilyConflict, familiesText(families),
+		func(s *export.Spec) bool { return lacksAny(s.IPFamilies, families) }, none)
+
+	slices.SortFunc(found, func(a, b conflict) int { return cmp.Compare(a.reason, b.reason) })
+	return found
+}
+
+// samePorts reports whether two exports have the same set of ports, in any
+// order. Names and numbers are unique in each.
+func samePorts(a, b []export.Port) bool {
+	return len(a) == len(b) && (slices.Equal(a, b) || !slices.ContainsFunc(a, func(port export.Port) bool { return !slices.Contains(b, port) }))
+}
+
+// lacksAny reports whether backends with these families would be out of reach
+// for one of those used.
+func lacksAny(has, used []corev1.IPFamily) bool {
+	return slices.ContainsFunc(used, func(family corev1.IPFamily) bool { return !slices.Contains(has, family) })
+}
+
+// maxDetails bounds the differences of ports that a message lists.
+const maxDetails = 10
+
+// portDetails says what became of every port that is not as the oldest export
+// has it, one sentence each.
+func portDetails(views []*export.View, merged union) string {
+	oldest := views[0].Spec.Ports
+	var sentences []string
+	for _, view := range views[1:] {
+		for _, port := range view.Spec.Ports {
+			if slices.Contains(oldest, port) {
+				continue
+			}
+			i, served := merged.index[keyOf(port)]
+			switch {
+			case !served:
+				sentences = append(sentences, fmt.Sprintf("%q of %q is not served, because its name is taken.", portText(port), view.Cluster))
+			case merged.defined[i] == port:
+				sentences = append(sentences, fmt.Sprintf("%q of %q is added.", portText(port), view.Cluster))
+			default:
+				sentences = append(sentences, fmt.Sprintf("%q of %q is served as %q.", portText(port), view.Cluster, portText(merged.defined[i])))
+			}
+		}
+		for _, port := range oldest {
+			if !slices.ContainsFunc(view.Spec.Ports, func(other export.Port) bool { return keyOf(other) == keyOf(port) }) {
+				sentences = append(sentences, fmt.Sprintf("%q is missing in %q.", portText(port), view.Cluster))
+			}
+		}
+	}
+	if more := len(sentences) - maxDetails; more > 0 {
+		sentences = append(sentences[:maxDetails], fmt.Sprintf("%d more differences.", more))
+	}
+	return " " + strings.Join(sentences, " ")
+}
+
+func portsText(ports []export.Port) string {
+	texts := make([]string, 0, len(ports))
+	for _, port := range ports {
+		texts = append(texts, portText(port))
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ",")
+}
+
+func familiesText(families []corev1.IPFamily) string {
+	texts := make([]string, 0, len(families))
+	for _, family := range families {
+		texts = append(texts, string(family))
+	}
+	return strings.Join(texts, ",")
+}
+
+func affinityText(config *corev1.SessionAffinityConfig) string {
+	if config == nil || config.ClientIP == nil || config.ClientIP.TimeoutSeconds == nil {
+		return ""
+	}
+	return fmt.Sprintf("clientIP.timeoutSeconds=%d", *config.ClientIP.TimeoutSeconds)
+}
+
+func mapText(m map[string]string) string {
+	texts := make([]string, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		texts = append(texts, key+"="+m[key])
+	}
+	return strings.Join(texts, ",")
+}
+
+// maxValue bounds a value in a message, so that all of them together stay
+// below the 32 KiB that the API allows for a condition's message.
+const maxValue = 512
+
+func shorten(text string) string {
+	if len(text) <= maxValue {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxValue-3], "") + "..."
+}

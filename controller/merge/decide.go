@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// A decision is what the exports of all clusters come to. It depends on the
+// views alone, so that it is the same in every cluster. It shares immutable
+// parts with the views.
+type decision struct {
+	// spec is the oldest export's: its type, affinity, policies and exported
+	// metadata win. nil where there is no export.
+	spec *export.Spec
+	// ports are the union, with the names that they have on the import.
+	ports []v1beta1.ServicePort
+	// families are the exports' intersection, or the oldest's where that is
+	// empty, in the oldest's order.
+	families []corev1.IPFamily
+	// clusters are sorted.
+	clusters []string
+	// conflicts are sorted by reason.
+	conflicts []conflict
+}
+
+// decide applies the rules of KEP-1645, "Constraints and Conflict Resolution",
+// to contributions in their precedence.
+func decide(contributions []Contribution) decision {
+	if len(contributions) == 0 {
+		return decision{}
+	}
+	views := make([]*export.View, 0, len(contributions))
+	clusters := make([]string, 0, len(contributions))
+	for _, contribution := range contributions {
+		views = append(views, contribution.View)
+		clusters = append(clusters, contribution.View.Cluster)
+	}
+	slices.Sort(clusters)
+	union := unite(views)
+	families := commonFamilies(views)
+	return decision{
+		spec:      views[0].Spec,
+		ports:     union.ports,
+		families:  families,
+		clusters:  clusters,
+		conflicts: conflicts(views, union, families),
+	}
+}
+
+// commonFamilies is the intersection of the exports' families, in the order of
+// the oldest, or the oldest's where that is empty.
+func commonFamilies(views []*export.View) []corev1.IPFamily {
+	oldest := views[0].Spec.IPFamilies
+	var common []corev1.IPFamily
+	for _, family := range oldest {
+		if !slices.ContainsFunc(views, func(view *export.View) bool { return !slices.Contains(view.Spec.IPFamilies, family) }) {
+			common = append(common, family)
+		}
+	}
+	if len(common) == 0 {
+		return slices.Clone(oldest)
+	}
+	return common
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// serviceImport is the import with all but its status.
+func serviceImport(observed Observed, agreed decision) *v1beta1.ServiceImport {
+	imported := &v1beta1.ServiceImport{}
+	if observed.ServiceImport != nil {
+		imported = observed.ServiceImport.DeepCopy()
+	}
+	imported.Namespace, imported.Name = observed.Service.Namespace, observed.Service.Name
+	imported.Labels = importMetadata(imported.Labels, agreed.spec.Labels)
+	imported.Labels[export.LabelManagedBy] = export.Manager
+	imported.Annotations = importMetadata(imported.Annotations, agreed.spec.Annotations)
+	delete(imported.Annotations, export.AnnotationDerivedService)
+
+	families := localFamilies(observed, agreed)
+	imported.Spec = v1beta1.ServiceImportSpec{
+		Ports:                 agreed.ports,
+		Type:                  agreed.spec.Type,
+		SessionAffinity:       agreed.spec.SessionAffinity,
+		SessionAffinityConfig: agreed.spec.SessionAffinityConfig.DeepCopy(),
+		IPFamilies:            families,
+		InternalTrafficPolicy: ptr.To(agreed.spec.InternalTrafficPolicy),
+	}
+	if agreed.spec.TrafficDistribution != "" {
+		imported.Spec.TrafficDistribution = ptr.To(agreed.spec.TrafficDistribution)
+	}
+	if agreed.spec.Type == v1beta1.ClusterSetIP {
+		imported.Annotations[export.AnnotationDerivedService] = export.DerivedServiceName(observed.Service)
+		imported.Spec.IPs = clusterIPs(observed, families)
+	}
+	return imported
+}
+
+// importMetadata is the exported labels or annotations and those observed whose
+// keys no export can have: they are somebody else's. The map is new.
+func importMetadata(observed, exported map[string]string) map[string]string {
+	merged := make(map[string]string, len(observed)+len(exported)+1)
+	for key, value := range observed {
+		if export.IsReservedKey(key) && key != export.AnnotationPrefer {
+			merged[key] = value
+		}
+	}
+	for key, value := range exported {
+		merged[key] = value
+	}
+	return merged
+}
+
+// localFamilies is what this cluster has in common with the exports. The order
+// follows the IPs that the import has, then the exports.
+func localFamilies(observed Observed, agreed decision) []corev1.IPFamily {
+	var common []corev1.IPFamily
+	for _, family := range agreed.families {
+		if len(observed.IPFamilies) == 0 || slices.Contains(observed.IPFamilies, family) {
+			common = append(common, family)
+		}
+	}
+	if agreed.spec.Type == v1beta1.Headless {
+		return common
+	}
+	first := firstFamily(observed)
+	if at := slices.Index(common, first); at > 0 {
+		common[0], common[at] = common[at], common[0]
+	}
+	return common
+}
+
+// setStatus sets the status of the import of the result.
+func setStatus(observed Observed, agreed decision, result *Result) {
+	imported := result.ServiceImport
+	status := v1beta1.ServiceImportStatus{EndpointSliceObjects: v1beta1.EndpointSliceObjectsAbsent}
+	if len(result.EndpointSlices) > 0 {
+		status.EndpointSliceObjects = v1beta1.EndpointSliceObjectsPresent
+	}
+	for _, cluster := range agreed.clusters {
+		status.Clusters = append(status.Clusters, v1beta1.ClusterStatus{Cluster: cluster})
+	}
+	ready := importReady(observed, agreed, imported)
+	ready.Type = string(v1beta1.ServiceImportConditionReady)
+	ready.ObservedGeneration = imported.Generation
+	status.Conditions = withObserved(imported.Status.Conditions, []metav1.Condition{ready})
+	imported.Status = status
+}
+
+// ReasonForeignService is the reason of the import's condition Ready where a
+// Service that this controller did not make has the derived Service's name.
+const ReasonForeignService = "ForeignService"
+
+func importReady(observed Observed, agreed decision, imported *v1beta1.ServiceImport) metav1.Condition {
+	not := func(reason, format string, args ...any) metav1.Condition {
+		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	}
+	derived := observed.DerivedService
+	switch {
+	case agreed.spec == nil:
+		return not(string(v1beta1.ServiceImportReasonPending),
+			"No cluster exports the service. The import stays for ServiceExport %s, whose Service does not exist.", observed.Service)
+	case len(imported.Spec.IPFamilies) == 0:
+		return not(string(v1beta1.ServiceImportReasonIPFamilyNotSupported),
+			"The service is exported with %s, this cluster has %s.", familiesText(agreed.families), familiesText(observed.IPFamilies))
+	case imported.Spec.Type == v1beta1.ClusterSetIP && derived != nil && !export.IsManaged(derived):
+		return not(ReasonForeignService,
+			"Service %s/%s was not made by %s. Delete it to have the service imported.", derived.Namespace, derived.Name, export.Manager)
+	case imported.Spec.Type == v1beta1.ClusterSetIP && !hasAll(derived, imported.Spec.IPFamilies):
+		return not(string(v1beta1.ServiceImportReasonPending),
+			"Service %s/%s has no IP yet.", observed.Service.Namespace, export.DerivedServiceName(observed.Service))
+	}
+	return metav1.Condition{Status: metav1.ConditionTrue, Reason: string(v1beta1.ServiceImportReasonReady), Message: "The service is imported."}
+}
