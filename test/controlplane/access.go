@@ -20,31 +20,36 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/pki"
 )
 
-// URL is the API server's own address. It stays the same for the life of the cluster.
-func (c *Cluster) URL() string { return "https://" + c.port.Addr().String() }
+// Access is a way to the API server of a cluster, and the means to use it. Its methods may be called from any
+// goroutine.
+type Access struct {
+	cluster *Cluster
+	url     string
+}
+
+// URL is the address of the API server on this way. It stays the same for the life of the cluster.
+func (a *Access) URL() string { return a.url }
 
 // Config is a client configuration with all rights and no rate limit. It belongs to the caller.
-func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
-
-// Client is a client with all rights.
-func (c *Cluster) Client() kubernetes.Interface { return c.clientset }
-
-// Dynamic is a dynamic client with all rights.
-func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
+func (a *Access) Config() *rest.Config {
+	config := rest.CopyConfig(a.cluster.config)
+	config.Host = a.url
+	return config
+}
 
 // Kubeconfig is a kubeconfig with all rights, all its data inline. Its context is called after the cluster.
-func (c *Cluster) Kubeconfig() ([]byte, error) {
-	return c.kubeconfig(c.URL(), clientCertificate(c.admin)).encode()
+func (a *Access) Kubeconfig() ([]byte, error) {
+	return a.cluster.kubeconfig(a.url, clientCertificate(a.cluster.admin)).encode()
 }
 
 // WriteKubeconfig writes Kubeconfig to a file that only the user can read.
-func (c *Cluster) WriteKubeconfig(path string) error {
-	encoded, err := c.Kubeconfig()
+func (a *Access) WriteKubeconfig(path string) error {
+	encoded, err := a.Kubeconfig()
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(path, encoded, 0o600); err != nil {
-		return fmt.Errorf("write the kubeconfig of %s: %w", c.options.Name, err)
+		return fmt.Errorf("write the kubeconfig of %s: %w", a.cluster.options.Name, err)
 	}
 	return nil
 }
@@ -53,18 +58,20 @@ func (c *Cluster) WriteKubeconfig(path string) error {
 const tokenLifetime = 24 * time.Hour
 
 // ServiceAccountKubeconfig is a kubeconfig with the rights of a service account, which must exist. Its token, from
-// the TokenRequest API, lasts 24 hours.
-func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
-	return c.serviceAccountKubeconfig(ctx, c.URL(), namespace, name)
-}
-
-func (c *Cluster) serviceAccountKubeconfig(ctx context.Context, url, namespace, name string) ([]byte, error) {
-	token, err := c.ServiceAccountToken(ctx, namespace, name, tokenLifetime)
+// the TokenRequest API, lasts 24 hours. The API server must answer, whether this way to it is cut or not.
+func (a *Access) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
+	token, err := a.cluster.ServiceAccountToken(ctx, namespace, name, tokenLifetime)
 	if err != nil {
 		return nil, err
 	}
-	return c.kubeconfig(url, clientcmdapi.AuthInfo{Token: token}).encode()
+	return a.cluster.kubeconfig(a.url, clientcmdapi.AuthInfo{Token: token}).encode()
 }
+
+// Client is a client with all rights.
+func (c *Cluster) Client() kubernetes.Interface { return c.clientset }
+
+// Dynamic is a dynamic client with all rights.
+func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
 // ServiceAccountToken asks the TokenRequest API for a token of a service account, which must exist. The API
 // server accepts no lifetime below ten minutes.

@@ -12,10 +12,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/dynamic"
@@ -25,12 +25,14 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/port"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// Cluster is a running control plane. Its methods may be called from any goroutine; those that stop and
-// start its components wait for each other.
+// Cluster is a running control plane. Its methods may be called from any goroutine.
+//
+// The embedded Access is the direct way to its API server. Remote gives ways that can be cut.
 type Cluster struct {
+	*Access
+
 	options   Options
 	directory string
 	authority *pki.Authority
@@ -41,10 +43,11 @@ type Cluster struct {
 	config     *rest.Config
 	clientset  *kubernetes.Clientset
 	dynamic    *dynamic.DynamicClient
-	components map[assets.Program]*component
+	components map[assets.Program]*Component
 
-	mu      sync.Mutex
+	mu      sync.Mutex // starts of processes and links, against the end of the cluster
 	stopped bool
+	remotes map[string]*Remote
 }
 
 // Start starts a cluster and returns once it works: the API is served with its CRDs, the
@@ -101,7 +104,7 @@ func newCluster(options Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: options, release: release}
+	c := &Cluster{options: options, release: release, remotes: map[string]*Remote{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start control plane %s: %w", options.Name, err), c.Stop())
@@ -113,6 +116,7 @@ func newCluster(options Options) (_ *Cluster, err error) {
 	if c.port, err = port.Reserve(); err != nil {
 		return nil, err
 	}
+	c.Access = &Access{cluster: c, url: "https://" + c.port.Addr().String()}
 	if err := c.writeCredentials(); err != nil {
 		return nil, err
 	}
@@ -132,7 +136,7 @@ func newCluster(options Options) (_ *Cluster, err error) {
 // start runs the components: those that the API server needs before it, those that need it after it.
 func (c *Cluster) start(ctx context.Context) error {
 	for _, program := range []assets.Program{assets.Etcd, assets.APIServer} {
-		if err := c.components[program].start(); err != nil {
+		if err := c.components[program].run(); err != nil {
 			return err
 		}
 	}
@@ -144,7 +148,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	for _, program := range []assets.Program{assets.ControllerManager, assets.Scheduler, assets.Kwok} {
-		if err := c.components[program].start(); err != nil {
+		if err := c.components[program].run(); err != nil {
 			return err
 		}
 	}
@@ -154,12 +158,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.waitWorking(ctx)
 }
 
-// stopGrace is how long a component may take to end before it is killed. Nothing of a test cluster needs a
-// clean end.
-const stopGrace = 200 * time.Millisecond
-
-// Stop ends all components of the cluster and removes its directory. It may be called more than once, and
-// on nil.
+// Stop ends all components of the cluster, by force, since nothing of them is kept, and removes its
+// directory. It may be called more than once, and on nil.
 func (c *Cluster) Stop() error {
 	if c == nil {
 		return nil
@@ -172,7 +172,10 @@ func (c *Cluster) Stop() error {
 	c.stopped = true
 	var failures []error
 	for _, component := range c.components {
-		failures = append(failures, component.kill())
+		failures = append(failures, component.Kill())
+	}
+	for _, remote := range c.remotes {
+		failures = append(failures, remote.link.Close())
 	}
 	if c.port != nil {
 		failures = append(failures, c.port.Release())
@@ -209,13 +212,17 @@ func (c *Cluster) Directory() string { return c.directory }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.directory, name) }
 
-// Processes are the components that run, by program.
-func (c *Cluster) Processes() map[assets.Program]*process.Process {
-	running := map[assets.Program]*process.Process{}
-	for program, component := range c.components {
-		if process := component.current(); process != nil && process.Running() {
-			running[program] = process
-		}
+// Err is nil unless a component has ended without being told to; it then quotes its log.
+func (c *Cluster) Err() error {
+	var ended []error
+	for _, component := range c.components {
+		ended = append(ended, component.Err())
 	}
-	return running
+	if err := errors.Join(ended...); err != nil {
+		return fmt.Errorf("control plane %s: %w", c.options.Name, err)
+	}
+	return nil
 }
+
+// Components are the cluster's components, by program. The map belongs to the caller.
+func (c *Cluster) Components() map[assets.Program]*Component { return maps.Clone(c.components) }

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
@@ -54,46 +53,8 @@ const (
 //go:embed stages.yaml
 var stages []byte
 
-// component is one program of a cluster, running or not.
-type component struct {
-	spec process.Spec
-
-	mu      sync.Mutex
-	process *process.Process
-}
-
-// start runs the component unless it runs already.
-func (c *component) start() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.process != nil && c.process.Running() {
-		return nil
-	}
-	started, err := process.Start(c.spec)
-	if err != nil {
-		return err
-	}
-	c.process = started
-	return nil
-}
-
-// kill ends the component at once, where it runs.
-func (c *component) kill() error {
-	if process := c.current(); process != nil {
-		return process.Kill()
-	}
-	return nil
-}
-
-// current is the process that was started last, or nil.
-func (c *component) current() *process.Process {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.process
-}
-
 // newComponents says how each component is run.
-func (c *Cluster) newComponents() map[assets.Program]*component {
+func (c *Cluster) newComponents() map[assets.Program]*Component {
 	args := map[assets.Program][]string{
 		assets.Etcd: {
 			"--name=" + c.options.Name,
@@ -152,9 +113,9 @@ func (c *Cluster) newComponents() map[assets.Program]*component {
 			"--manage-all-nodes",
 		},
 	}
-	all := make(map[assets.Program]*component, len(args))
+	all := make(map[assets.Program]*Component, len(args))
 	for program, args := range args {
-		all[program] = &component{spec: process.Spec{
+		all[program] = &Component{cluster: c, spec: process.Spec{
 			Name:    c.options.Name + "'s " + string(program),
 			Args:    args,
 			Env:     c.environment(),
@@ -162,6 +123,8 @@ func (c *Cluster) newComponents() map[assets.Program]*component {
 			LogFile: c.path(string(program) + ".log"),
 		}}
 	}
+	all[assets.APIServer].ready = c.waitReady
+	all[assets.Etcd].ready = c.waitReady
 	return all
 }
 

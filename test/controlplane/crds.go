@@ -4,8 +4,8 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,7 +34,8 @@ var (
 
 // InstallCRDs creates or changes the CRDs of the Multi-Cluster Services API, or removes them (CRDsNone), and
 // returns once the API server serves that. Removing them removes all objects of theirs.
-// The garbage collector notices new CRDs within 30 seconds.
+// The garbage collector notices new CRDs within 30 seconds. The API server refuses to go from CRDsAll to CRDsV1alpha1
+// directly, since it has stored another version.
 func (c *Cluster) InstallCRDs(ctx context.Context, crds CRDs) error {
 	if err := c.installCRDs(ctx, crds); err != nil {
 		return fmt.Errorf("cluster %s: %w", c.options.Name, err)
@@ -43,27 +44,19 @@ func (c *Cluster) InstallCRDs(ctx context.Context, crds CRDs) error {
 }
 
 func (c *Cluster) installCRDs(ctx context.Context, crds CRDs) error {
-	var names []string
+	var definitions []*unstructured.Unstructured
 	for _, encoded := range [][]byte{crd.ServiceExportCRD, crd.ServiceImportCRD} {
-		definition, err := decodeCRD(encoded, crds)
-		if err != nil {
-			return err
+		definition := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(encoded, &definition.Object); err != nil {
+			return fmt.Errorf("decode a CRD of the mcs-api module: %w", err)
 		}
-		names = append(names, definition.GetName())
-		if crds == CRDsNone {
-			err = c.dynamic.Resource(crdResource).Delete(ctx, definition.GetName(), metav1.DeleteOptions{})
-			if apierrors.IsNotFound(err) {
-				err = nil
-			}
-		} else {
-			_, err = c.dynamic.Resource(crdResource).Apply(ctx, definition.GetName(), definition, metav1.ApplyOptions{FieldManager: "controlplane", Force: true})
-		}
-		if err != nil {
+		if err := c.installCRD(ctx, definition.DeepCopy(), crds); err != nil {
 			return fmt.Errorf("install CRD %s: %w", definition.GetName(), err)
 		}
+		definitions = append(definitions, definition)
 	}
-	for _, name := range names {
-		err := c.poll(ctx, "CRD "+name, func(ctx context.Context) error { return c.crdServed(ctx, name, crds) })
+	for _, definition := range definitions {
+		err := c.poll(ctx, "CRD "+definition.GetName(), func(ctx context.Context) error { return c.crdServed(ctx, definition, crds) })
 		if err != nil {
 			return err
 		}
@@ -71,75 +64,94 @@ func (c *Cluster) installCRDs(ctx context.Context, crds CRDs) error {
 	return nil
 }
 
-// decodeCRD reads one of the module's CRDs, reduced to the versions that are asked for.
-func decodeCRD(encoded []byte, crds CRDs) (*unstructured.Unstructured, error) {
-	definition := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(encoded, &definition.Object); err != nil {
-		return nil, fmt.Errorf("decode a CRD of the mcs-api module: %w", err)
-	}
-	if crds != CRDsV1alpha1 {
-		return definition, nil
-	}
-	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	if err != nil {
-		return nil, fmt.Errorf("read the versions of CRD %s: %w", definition.GetName(), err)
-	}
-	for _, version := range versions {
-		if version, ok := version.(map[string]any); ok && version["name"] == "v1alpha1" {
-			version["storage"] = true
-			return definition, unstructured.SetNestedSlice(definition.Object, []any{version}, "spec", "versions")
-		}
-	}
-	return nil, fmt.Errorf("CRD %s of the mcs-api module has no version v1alpha1", definition.GetName())
-}
-
-// crdServed is nil once the API server does with the CRD as it should.
-func (c *Cluster) crdServed(ctx context.Context, name string, crds CRDs) error {
-	definition, err := c.dynamic.Resource(crdResource).Get(ctx, name, metav1.GetOptions{})
+// installCRD writes one of the module's CRDs, reduced to the versions that are asked for.
+func (c *Cluster) installCRD(ctx context.Context, definition *unstructured.Unstructured, crds CRDs) error {
+	client, name := c.dynamic.Resource(crdResource), definition.GetName()
 	if crds == CRDsNone {
-		if apierrors.IsNotFound(err) {
-			return nil
+		if err := client.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
 		}
-		return errors.Join(errors.New("still there"), err)
+		return nil
 	}
+	versions, err := crdVersions(definition)
 	if err != nil {
 		return err
 	}
-	conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
-	if err != nil {
-		return err
-	}
-	for _, condition := range conditions {
-		if condition, ok := condition.(map[string]any); ok && condition["type"] == "Established" && condition["status"] == "True" {
-			return c.listed(ctx, definition)
+	var kept []any
+	for _, version := range versions {
+		if crds.serve(version["name"]) {
+			version["storage"] = version["storage"] == true || crds == CRDsV1alpha1
+			kept = append(kept, version)
 		}
 	}
-	return fmt.Errorf("not established: %v", conditions)
+	if err := unstructured.SetNestedSlice(definition.Object, kept, "spec", "versions"); err != nil {
+		return err
+	}
+	_, err = client.Apply(ctx, name, definition, metav1.ApplyOptions{FieldManager: "controlplane", Force: true})
+	return err
 }
 
-// listed is nil once objects of the definition can be listed in each of its versions.
-func (c *Cluster) listed(ctx context.Context, definition *unstructured.Unstructured) error {
-	resource, _, err := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+// serve tells whether the version with the given name is to be served.
+func (c CRDs) serve(version any) bool {
+	return c == CRDsAll || c == CRDsV1alpha1 && version == "v1alpha1"
+}
+
+// crdServed is nil once exactly those versions of the CRD are served, by name and in discovery, that are asked for.
+func (c *Cluster) crdServed(ctx context.Context, definition *unstructured.Unstructured, crds CRDs) error {
+	versions, err := crdVersions(definition)
 	if err != nil {
 		return err
 	}
-	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	plural, _, err := unstructured.NestedString(definition.Object, "spec", "names", "plural")
 	if err != nil {
 		return err
 	}
 	for _, version := range versions {
-		version, ok := version.(map[string]any)
-		if !ok {
-			continue
+		name, want := fmt.Sprint(version["name"]), crds.serve(version["name"])
+		gvr := schema.GroupVersionResource{Group: mcsGroup, Version: name, Resource: plural}
+		_, err := c.dynamic.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
 		}
-		name, _, err := unstructured.NestedString(version, "name")
+		if served := err == nil; served != want {
+			return fmt.Errorf("version %s: served is %t", name, served)
+		}
+		listed, err := c.discovered(ctx, gvr)
 		if err != nil {
 			return err
 		}
-		gvr := schema.GroupVersionResource{Group: mcsGroup, Version: name, Resource: resource}
-		if _, err := c.dynamic.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-			return err
+		if listed != want {
+			return fmt.Errorf("version %s: in discovery is %t", name, listed)
 		}
 	}
 	return nil
+}
+
+// discovered tells whether discovery lists the resource.
+func (c *Cluster) discovered(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
+	list := &metav1.APIResourceList{}
+	err := c.clientset.Discovery().RESTClient().Get().AbsPath("/apis/" + gvr.GroupVersion().String()).Do(ctx).Into(list)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }), nil
+}
+
+// crdVersions are the versions of a CRD, which remain part of it.
+func crdVersions(definition *unstructured.Unstructured) ([]map[string]any, error) {
+	versions, _, err := unstructured.NestedFieldNoCopy(definition.Object, "spec", "versions")
+	if err != nil {
+		return nil, err
+	}
+	list, ok := versions.([]any)
+	if !ok {
+		return nil, fmt.Errorf("CRD %s has no list of versions", definition.GetName())
+	}
+	maps := make([]map[string]any, len(list))
+	for i, version := range list {
+		if maps[i], ok = version.(map[string]any); !ok {
+			return nil, fmt.Errorf("CRD %s: version %d is no object", definition.GetName(), i)
+		}
+	}
+	return maps, nil
 }

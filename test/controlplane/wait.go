@@ -58,7 +58,11 @@ var errTimeout = fmt.Errorf("not within %s", readyTimeout)
 // whileRunning returns a context that ends when a component does that runs now, with its end as the cause.
 func (c *Cluster) whileRunning(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	for _, process := range c.Processes() {
+	for _, component := range c.components {
+		process := component.current()
+		if process == nil || !process.Running() {
+			continue
+		}
 		go func() {
 			select {
 			case <-process.Done():
@@ -73,9 +77,7 @@ func (c *Cluster) whileRunning(ctx context.Context) (context.Context, context.Ca
 func (c *Cluster) logTails(programs []assets.Program) string {
 	var tails strings.Builder
 	for _, program := range programs {
-		if process := c.components[program].current(); process != nil {
-			fmt.Fprintf(&tails, "\nthe end of %s:\n%s", c.path(string(program)+".log"), process.LogTail(4096))
-		}
+		fmt.Fprintf(&tails, "\nthe end of %s:\n%s", c.components[program].LogFile(), c.components[program].LogTail(4096))
 	}
 	return tails.String()
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command controlplane-assets builds the programs of the test bed's control planes, where the cache
+// Command build-binaries builds the programs of the test bed's control planes, where the cache
 // lacks them, and prints the path of each.
 package main
 
@@ -17,7 +17,7 @@ import (
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "controlplane-assets:", err)
+		fmt.Fprintln(os.Stderr, "build-binaries:", err)
 		os.Exit(1)
 	}
 }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controlplanetest starts control planes for tests: they stop with the test, and a test that fails
+// shows how their logs end.
+//
+// A package that uses it calls Main in its TestMain. A test that changes nothing but namespaces of its own
+// takes clusters that are shared in the package, since a start takes seconds; one that breaks clusters starts its own.
+package controlplanetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+)
+
+// Main runs the tests of a package and ends the process. It ties the process to its parent, so that
+// nothing is left where `go test` is killed, and stops the shared clusters.
+func Main(m *testing.M) {
+	if err := process.TieToParent(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := stopShared(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// Start starts one cluster for each of the options, all at once. They stop when the test ends. A component that
+// ends without being told to fails the test.
+func Start(t testing.TB, options ...controlplane.Options) []*controlplane.Cluster {
+	t.Helper()
+	clusters, err := controlplane.StartAll(t.Context(), options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := controlplane.StopAll(clusters...); err != nil {
+			t.Error(err)
+		}
+	})
+	watch(t, clusters)
+	return clusters
+}
+
+// shared are the clusters that Main stops.
+var shared struct {
+	sync.Mutex
+	clusters []*controlplane.Cluster
+}
+
+// Shared returns a function that gives each test of the package the same clusters, one for each of the options.
+// The first test that asks starts them, and Main stops them. A test that breaks such a cluster mends it before it ends.
+func Shared(options ...controlplane.Options) func(testing.TB) []*controlplane.Cluster {
+	start := sync.OnceValues(func() ([]*controlplane.Cluster, error) {
+		// They outlive the test that happens to be the first.
+		clusters, err := controlplane.StartAll(context.Background(), options...)
+		shared.Lock()
+		defer shared.Unlock()
+		shared.clusters = append(shared.clusters, clusters...)
+		return clusters, err
+	})
+	return func(t testing.TB) []*controlplane.Cluster {
+		t.Helper()
+		clusters, err := start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		watch(t, clusters)
+		return clusters
+	}
+}
+
+func stopShared() error {
+	shared.Lock()
+	defer shared.Unlock()
+	return controlplane.StopAll(shared.clusters...)
+}
+
+// logLimit is how much of each log a failed test shows.
+const logLimit = 4096
+
+// watch makes the end of the test tell what is wrong with the clusters.
+func watch(t testing.TB, clusters []*controlplane.Cluster) {
+	t.Cleanup(func() {
+		for _, cluster := range clusters {
+			if err := cluster.Err(); err != nil {
+				t.Error(err)
+			}
+			if t.Failed() {
+				showLogs(t, cluster)
+			}
+		}
+	})
+}
+
+// showLogs logs how the cluster's logs end, and keeps them whole in the test's artifacts (go test -artifacts).
+func showLogs(t testing.TB, cluster *controlplane.Cluster) {
+	for program, component := range cluster.Components() {
+		t.Logf("the log of %s's %s ends:\n%s", cluster.Name(), program, component.LogTail(logLimit))
+		content, err := os.ReadFile(component.LogFile())
+		if err != nil {
+			t.Log(err)
+			continue
+		}
+		name := filepath.Join(t.ArtifactDir(), cluster.Name()+"-"+string(program)+".log")
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Log(err)
+		}
+	}
+}
