@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+func TestCheckAddress(t *testing.T) {
+	const v4, v6 = discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6
+	for _, test := range []struct {
+		address     string
+		addressType discoveryv1.AddressType
+		want        string // empty for a good one
+	}{
+		{"10.1.2.3", v4, ""},
+		{"100.64.0.1", v4, ""},
+		{"240.0.0.1", v4, ""},
+		{"192.0.2.1", v4, ""},
+		{"fd00::1", v6, ""},
+		{"2001:db8::1", v6, ""},
+
+		{"", v4, `"" is not an IP address`},
+		{"10.1.2", v4, `"10.1.2" is not an IP address`},
+		{"10.1.2.3/32", v4, `"10.1.2.3/32" is not an IP address`},
+		{"010.1.2.3", v4, `"010.1.2.3" is not an IP address`},
+		{"web.demo", v4, `"web.demo" is not an IP address`},
+		{"10.1.2.3", v6, `10.1.2.3 is not an IPv6 address`},
+		{"fd00::1", v4, `fd00::1 is not an IPv4 address`},
+		{"fd00:0::1", v6, `"fd00:0::1" is not in canonical form, fd00::1`},
+		{"FD00::1", v6, `"FD00::1" is not in canonical form, fd00::1`},
+		{"fd00::1%eth0", v6, `fd00::1%eth0 has a zone`},
+		{"::ffff:10.1.2.3", v6, `::ffff:10.1.2.3 is an IPv4-mapped IPv6 address`},
+		{"::ffff:10.1.2.3", v4, `::ffff:10.1.2.3 is an IPv4-mapped IPv6 address`},
+		{"0.0.0.0", v4, `0.0.0.0 is not the address of a pod`},
+		{"0.1.2.3", v4, `0.1.2.3 is not the address of a pod`},
+		{"127.0.0.1", v4, `127.0.0.1 is not the address of a pod`},
+		{"127.8.0.1", v4, `127.8.0.1 is not the address of a pod`},
+		{"169.254.169.254", v4, `169.254.169.254 is not the address of a pod`},
+		{"169.254.0.1", v4, `169.254.0.1 is not the address of a pod`},
+		{"168.63.129.16", v4, `168.63.129.16 is not the address of a pod`},
+		{"224.0.0.1", v4, `224.0.0.1 is not the address of a pod`},
+		{"239.1.2.3", v4, `239.1.2.3 is not the address of a pod`},
+		{"255.255.255.255", v4, `255.255.255.255 is not the address of a pod`},
+		{"::", v6, `:: is not the address of a pod`},
+		{"::1", v6, `::1 is not the address of a pod`},
+		{"::a01:203", v6, `::a01:203 is not the address of a pod`},
+		{"fe80::1", v6, `fe80::1 is not the address of a pod`},
+		{"ff02::1", v6, `ff02::1 is not the address of a pod`},
+		{"64:ff9b::a9fe:a9fe", v6, `64:ff9b::a9fe:a9fe is not the address of a pod`},
+		{"fd00:ec2::254", v6, `fd00:ec2::254 is not the address of a pod`},
+		{"fd20:ce::254", v6, `fd20:ce::254 is not the address of a pod`},
+	} {
+		_, err := checkAddress(test.address, test.addressType)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("checkAddress(%q, %s) = %q, want %q", test.address, test.addressType, got, test.want)
+		}
+	}
+}

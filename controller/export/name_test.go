@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// TestDerivedServiceName holds answers of the reference implementation's rule,
+// computed apart from this code: printf %s demo/web | sha256sum, first 50
+// bits in base32hex.
+func TestDerivedServiceName(t *testing.T) {
+	for service, want := range map[types.NamespacedName]string{
+		{Namespace: "demo", Name: "web"}: "derived-scaifns3gd",
+		{Namespace: "demo", Name: "db"}:  "derived-39ieegbq8k",
+	} {
+		if got := DerivedServiceName(service); got != want {
+			t.Errorf("DerivedServiceName(%s) = %q, want %q", service, got, want)
+		}
+	}
+}
+
+func TestSliceName(t *testing.T) {
+	long := strings.Repeat("x", 63)
+	type arguments struct {
+		cluster, namespace, name, source string
+		addressType                      discoveryv1.AddressType
+	}
+	seen := make(map[string]arguments)
+	for _, a := range []arguments{
+		{"east", "demo", "web", "web-1", discoveryv1.AddressTypeIPv4},
+		{"east", "demo", "web", "web-1", discoveryv1.AddressTypeIPv6},
+		{"east", "demo", "web", "web-2", discoveryv1.AddressTypeIPv4},
+		{"east", "demo", "web", "", discoveryv1.AddressTypeIPv4},
+		{"west", "demo", "web", "web-1", discoveryv1.AddressTypeIPv4},
+		{"east", "test", "web", "web-1", discoveryv1.AddressTypeIPv4},
+		{"b-c", "demo", "a", "web-1", discoveryv1.AddressTypeIPv4},
+		{"c", "demo", "a-b", "web-1", discoveryv1.AddressTypeIPv4},
+		{"east.registry", "demo", "web", "web-1", discoveryv1.AddressTypeIPv4},
+		{long, long, long, strings.Repeat("y", 253), discoveryv1.AddressTypeIPv6},
+	} {
+		name := SliceName(a.cluster, types.NamespacedName{Namespace: a.namespace, Name: a.name}, a.source, a.addressType)
+		if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+			t.Errorf("SliceName(%v) = %q: %v", a, name, wrong)
+		}
+		if other, taken := seen[name]; taken {
+			t.Errorf("SliceName(%v) = SliceName(%v) = %q", a, other, name)
+		}
+		seen[name] = a
+	}
+}
