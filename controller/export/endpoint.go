@@ -56,6 +56,9 @@ type endpointReader struct {
 	demoted map[int]discoveryv1.EndpointConditions
 	object  string
 	found   *problems
+	// zone is the last one found valid: it is the same for many endpoints, and
+	// the check costs more than all others together.
+	zone string
 }
 
 // read gives the valid endpoints, which share immutable parts with the input.
@@ -79,7 +82,7 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 			Addresses:  addresses,
 			Conditions: conditions,
 			Hostname:   r.text("hostname", in[i].Hostname, validation.IsDNS1123Label),
-			Zone:       r.text("zone", in[i].Zone, validation.IsValidLabelValue),
+			Zone:       r.text("zone", in[i].Zone, r.checkZone),
 		}
 		if r.own {
 			endpoint.NodeName = in[i].NodeName
@@ -133,6 +136,17 @@ func (r *endpointReader) usable(before []string, text string) bool {
 		return false
 	}
 	return true
+}
+
+func (r *endpointReader) checkZone(zone string) []string {
+	if zone == r.zone {
+		return nil
+	}
+	wrong := validation.IsValidLabelValue(zone)
+	if len(wrong) == 0 {
+		r.zone = zone
+	}
+	return wrong
 }
 
 // text gives an optional field of an endpoint, nil where it is not valid.

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// FuzzDecode reads a slice that another cluster wrote. Whatever it says, what
+// is made of it can be published anew and then reads the same, without a
+// problem: all of it is valid.
+func FuzzDecode(f *testing.F) {
+	f.Add(good, "10.1.0.1", "web-0", "zone-a", false)
+	f.Add(good, "fd00::1", "", "", true)
+	for _, slice := range publish(rich(f), 0, 2) {
+		f.Add(slice.Annotations[key1], slice.Endpoints[0].Addresses[0], "a", "b", slice.AddressType == discoveryv1.AddressTypeIPv6)
+	}
+	f.Fuzz(func(t *testing.T, text, address, hostname, zone string, six bool) {
+		slices := hostile(func(s *discoveryv1.EndpointSlice) {
+			if six {
+				s.AddressType = discoveryv1.AddressTypeIPv6
+			}
+			s.Annotations = map[string]string{key1: text, AnnotationTriggerTime: zone}
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}, Hostname: &hostname, Zone: &zone})
+		})
+		view, found := FromSlices(Source{Cluster: "east"}, web, slices, nil)
+		for _, problem := range found {
+			if len(problem.Message) > maxMessage || problem.Count < 1 {
+				t.Errorf("problem without bounds: %v", problem)
+			}
+		}
+		if view == nil {
+			if len(found) == 0 {
+				t.Error("a slice is refused without a problem")
+			}
+			return
+		}
+		if view.Cluster != "east" || len(view.Slices) != 1 || len(validation.IsDNS1123Subdomain(view.Slices[0].Name)) > 0 {
+			t.Errorf("view %v", view)
+		}
+		for key := range view.Spec.Labels {
+			if IsReservedKey(key) {
+				t.Errorf("label %q", key)
+			}
+		}
+		again, found := FromSlices(Source{Cluster: "east"}, web, publish(view), nil)
+		if len(found) > 0 {
+			t.Errorf("problems with what was found valid: %v", found)
+		}
+		if d := cmp.Diff(view, again); d != "" {
+			t.Errorf("the view changed when it was published (-before +after):\n%s", d)
+		}
+	})
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package export
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+)
+
+const key1 = AnnotationSnapshotPrefix + "v1"
+
+// hostile is one slice of cluster east as nobody of us would write it.
+func hostile(change func(*discoveryv1.EndpointSlice)) []*discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
+	slice.Namespace, slice.Name = "demo", "web-east-1"
+	slice.Labels = map[string]string{LabelService: "web", LabelSourceCluster: "east", LabelSliceManagedBy: Manager}
+	slice.Annotations = map[string]string{key1: good}
+	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}}
+	change(slice)
+	return []*discoveryv1.EndpointSlice{slice}
+}
+
+const good = `{"cluster":"east","service":{"created":"2026-03-01T12:00:00Z","type":"ClusterSetIP","ports":[{"protocol":"TCP","port":80}],"ipFamilies":["IPv4"]},` +
+	`"slice":{"name":"web-east-1","targets":[{"protocol":"TCP","port":80,"target":8080}]}}`
+
+// TestRefusedSlices: what makes nothing of a slice usable.
+func TestRefusedSlices(t *testing.T) {
+	snapshot := func(old, replacement string) func(*discoveryv1.EndpointSlice) {
+		return func(s *discoveryv1.EndpointSlice) {
+			if !strings.Contains(good, old) {
+				panic(old)
+			}
+			s.Annotations[key1] = strings.Replace(good, old, replacement, 1)
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*discoveryv1.EndpointSlice)
+		want   string // reason and sentence, empty where passed over
+	}{
+		"not ours":       {func(s *discoveryv1.EndpointSlice) { s.Labels[LabelSliceManagedBy] = "other" }, ""},
+		"another source": {func(s *discoveryv1.EndpointSlice) { s.Labels[LabelSourceCluster] = "west" }, `NotOurs: EndpointSlice demo/web-east-1: its namespace or labels are not those of service demo/web in cluster "east"`},
+		"another name":   {func(s *discoveryv1.EndpointSlice) { s.Labels[LabelService] = "db" }, `NotOurs: EndpointSlice demo/web-east-1: its namespace or labels are not those of service demo/web in cluster "east"`},
+		"FQDN":           {func(s *discoveryv1.EndpointSlice) { s.AddressType = "FQDN" }, `BadAddressType: EndpointSlice demo/web-east-1: address type "FQDN" is not known`},
+		"no snapshot":    {func(s *discoveryv1.EndpointSlice) { s.Annotations = nil }, `NoSnapshot: EndpointSlice demo/web-east-1: it has no snapshot`},
+		"unknown versions": {
+			func(s *discoveryv1.EndpointSlice) {
+				s.Annotations = map[string]string{AnnotationSnapshotPrefix + "v9": "x", AnnotationSnapshotPrefix + "v8": "x"}
+			},
+			`UnknownVersion: EndpointSlice demo/web-east-1: its snapshot is of unknown version "v8, v9"; upgrade this controller`,
+		},
+		"no JSON":                       {snapshot(good, `{"cluster":`), `BadSnapshot: EndpointSlice demo/web-east-1: its snapshot in version v1 does not parse: unexpected end of JSON input`},
+		"too large":                     {snapshot(good, strings.Repeat(" ", 256<<10)+good), `TooLarge: EndpointSlice demo/web-east-1: its snapshot has 262375 bytes; the limit is 262144`},
+		"wrong cluster":                 {snapshot(`"east"`, `"west"`), `WrongCluster: EndpointSlice demo/web-east-1: its snapshot is of cluster "west", but it was read from "east"`},
+		"no cluster":                    {snapshot(`"cluster":"east",`, ``), `WrongCluster: EndpointSlice demo/web-east-1: its snapshot is of cluster "", but it was read from "east"`},
+		"no slice name":                 {snapshot(`"name":"web-east-1",`, ``), `BadSnapshot: EndpointSlice demo/web-east-1: slice name "" is not valid`},
+		"bad slice name":                {snapshot(`"web-east-1"`, `"../x"`), `BadSnapshot: EndpointSlice demo/web-east-1: slice name "../x" is not valid`},
+		"no service":                    {snapshot(`"service"`, `"x"`), `BadSnapshot: EndpointSlice demo/web-east-1: it has no service`},
+		"no time":                       {snapshot(`2026-03-01T12:00:00Z`, `yesterday`), `BadSnapshot: EndpointSlice demo/web-east-1: its creation time "yesterday" is not one of RFC 3339`},
+		"a year that cannot be written": {snapshot(`2026-03-01T12:00:00Z`, `9999-12-31T23:59:59-23:00`), `BadSnapshot: EndpointSlice demo/web-east-1: year 10000 of creation cannot be written`},
+		"unknown type":                  {snapshot(`ClusterSetIP`, `ExternalName`), `BadSnapshot: EndpointSlice demo/web-east-1: type "ExternalName" is not known`},
+		"no family":                     {snapshot(`["IPv4"]`, `[]`), `BadSnapshot: EndpointSlice demo/web-east-1: it has no IP family`},
+		"many ports":                    {snapshot(`{"protocol":"TCP","port":80}`, strings.Repeat(`{},`, 100)+`{}`), `BadSnapshot: EndpointSlice demo/web-east-1: it has 101 ports; the limit is 100`},
+		"ports no list":                 {snapshot(`[{"protocol":"TCP","port":80}]`, `7`), `BadSnapshot: EndpointSlice demo/web-east-1: json: cannot unmarshal number into Go struct field service1.ports of type []export.port1`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			view, found := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), nil)
+			if view != nil {
+				t.Errorf("view = %v", view)
+			}
+			var want []string
+			if test.want != "" {
+				want = []string{test.want}
+			}
+			diff(t, "problems", texts(found), want)
+
+			if test.want == "" {
+				return
+			}
+			// What was known before stays.
+			previous, _ := FromSlices(Source{Cluster: "east"}, web, hostile(func(*discoveryv1.EndpointSlice) {}), nil)
+			kept, _ := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), previous)
+			diff(t, "view with a previous one", kept, previous)
+		})
+	}
+}
+
+// TestSkippedParts: what is left out while the rest is used.
+func TestSkippedParts(t *testing.T) {
+	type change = func(*discoveryv1.EndpointSlice)
+	snapshot := func(old, replacement string) change {
+		return func(s *discoveryv1.EndpointSlice) { s.Annotations[key1] = strings.Replace(good, old, replacement, 1) }
+	}
+	endpoints := func(all ...discoveryv1.Endpoint) change {
+		return func(s *discoveryv1.EndpointSlice) { s.Endpoints = all }
+	}
+	for name, test := range map[string]struct {
+		change  change
+		want    func(*View)
+		problem string
+	}{
+		"nothing": {func(*discoveryv1.EndpointSlice) {}, func(*View) {}, ""},
+		"names of nodes and pods, hints": {
+			func(s *discoveryv1.EndpointSlice) {
+				s.Endpoints = newSlice("a", "", "10.1.0.1").Endpoints
+				s.Endpoints[0].Zone = nil
+			},
+			func(*View) {}, "",
+		},
+		"endpoint without address": {
+			endpoints(discoveryv1.Endpoint{}, discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}}),
+			func(*View) {}, "BadEndpoint: EndpointSlice demo/web-east-1: an endpoint has no address",
+		},
+		"bad address": {
+			endpoints(discoveryv1.Endpoint{Addresses: []string{"10.1.0.1", "::1"}}, discoveryv1.Endpoint{Addresses: []string{"169.254.169.254"}}),
+			func(*View) {}, "BadAddress: EndpointSlice demo/web-east-1: ::1 is not an IPv4 address (2 times)",
+		},
+		"repeated address": {
+			endpoints(discoveryv1.Endpoint{Addresses: []string{"10.1.0.1", "10.1.0.1"}}),
+			func(*View) {}, "BadAddress: EndpointSlice demo/web-east-1: 10.1.0.1 is repeated in one endpoint",
+		},
+		"bad hostname": {
+			endpoints(discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}, Hostname: ptr.To("a.b")}),
+			func(*View) {}, `BadEndpoint: EndpointSlice demo/web-east-1: hostname "a.b" is not valid and left out`,
+		},
+		"bad zone": {
+			endpoints(discoveryv1.Endpoint{Addresses: []string{"10.1.0.1"}, Zone: ptr.To("a b")}),
+			func(*View) {}, `BadEndpoint: EndpointSlice demo/web-east-1: zone "a b" is not valid and left out`,
+		},
+		"bad port name": {
+			snapshot(`"ports":[`, `"ports":[{"name":"A_b","protocol":"TCP","port":81},`),
+			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: port "A_b": the name is not a DNS label`,
+		},
+		"bad port number": {
+			snapshot(`"ports":[`, `"ports":[{"name":"b","protocol":"TCP","port":65536},`),
+			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: port "b": 65536 is not a port number`,
+		},
+		"bad protocol": {
+			snapshot(`"ports":[`, `"ports":[{"name":"b","protocol":"ICMP","port":1},`),
+			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: port "b": protocol "ICMP" is not known`,
+		},
+		"repeated port": {
+			snapshot(`"port":80}]`, `"port":80},{"name":"b","protocol":"TCP","port":80},{"protocol":"TCP","port":81}]`),
+			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: port "b", 80/TCP, is repeated (2 times)`,
+		},
+		"bad appProtocol": {
+			snapshot(`"port":80}]`, `"port":80,"appProtocol":"a b"}]`),
+			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: port "": appProtocol "a b" is not valid`,
+		},
+		"bad families": {
+			snapshot(`["IPv4"]`, `["IPX","IPv4","IPv4"]`),
+			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: IP family "IPX" is not known or repeated (2 times)`,
+		},
+		"bad affinity": {
+			snapshot(`"ipFamilies"`, `"sessionAffinity":"x","ipFamilies"`),
+			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: session affinity "x" is not known`,
+		},
+		"bad affinity timeout": {
+			snapshot(`"ipFamilies"`, `"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":86401}},"ipFamilies"`),
+			func(v *View) { v.Spec.SessionAffinity = "ClientIP" },
+			`BadSnapshot: EndpointSlice demo/web-east-1: session affinity timeout 86401 is not from 1 to 86400 seconds`,
+		},
+		"bad traffic policy": {
+			snapshot(`"ipFamilies"`, `"internalTrafficPolicy":"x","ipFamilies"`),
+			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: internal traffic policy "x" is not known`,
+		},
+		"bad traffic distribution": {
+			snapshot(`"ipFamilies"`, `"trafficDistribution":"a b","ipFamilies"`),
+			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: traffic distribution "a b" is not valid`,
+		},
+		"reserved label": {
+			snapshot(`"ipFamilies"`, `"labels":{"service.kubernetes.io/headless":"","team":"red"},"ipFamilies"`),
+			func(v *View) { v.Spec.Labels = map[string]string{"team": "red"} },
+			`ReservedKey: EndpointSlice demo/web-east-1: exported label "service.kubernetes.io/headless" is reserved and left out`,
+		},
+		"bad annotation": {
+			snapshot(`"ipFamilies"`, `"annotations":{"a b":"","note":"x"},"ipFamilies"`),
+			func(v *View) { v.Spec.Annotations = map[string]string{"note": "x"} },
+			`BadMetadata: EndpointSlice demo/web-east-1: exported annotation "a b" is not valid and left out`,
+		},
+		"bad target": {
+			snapshot(`"targets":[`, `"targets":[{"protocol":"TCP","port":80,"target":0},`),
+			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: target 0 of port 80/TCP is not valid`,
+		},
+		"repeated target":                {snapshot(`"target":8080}`, `"target":8080},{"protocol":"TCP","port":80,"target":9090}`), func(*View) {}, ""},
+		"target of no port":              {snapshot(`"target":8080}`, `"target":8080},{"protocol":"UDP","port":80,"target":9090}`), func(*View) {}, ""},
+		"demotion of what is not there":  {snapshot(`"targets"`, `"demoted":[{"endpoints":[-1,7]}],"targets"`), func(*View) {}, ""},
+		"trigger time that is no time":   {func(s *discoveryv1.EndpointSlice) { s.Annotations[AnnotationTriggerTime] = "soon" }, func(*View) {}, ""},
+		"affinity config for none":       {snapshot(`"ipFamilies"`, `"sessionAffinityConfig":{"clientIP":{"timeoutSeconds":5}},"ipFamilies"`), func(*View) {}, ""},
+		"fractions and zones of seconds": {snapshot(`2026-03-01T12:00:00Z`, `2026-03-01T14:00:00.9+02:00`), func(*View) {}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, found := FromSlices(Source{Cluster: "east"}, web, hostile(func(*discoveryv1.EndpointSlice) {}), nil)
+			if want == nil || len(found) > 0 {
+				t.Fatalf("a good slice is refused: %v", found)
+			}
+			test.want(want)
+			got, found := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), nil)
+			diff(t, "view", got, want)
+			var problems []string
+			if test.problem != "" {
+				problems = []string{test.problem}
+			}
+			diff(t, "problems", texts(found), problems)
+		})
+	}
+}
+
+func TestConfinedAddresses(t *testing.T) {
+	slices := hostile(func(s *discoveryv1.EndpointSlice) {
+		s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}, {Addresses: []string{"10.2.0.1"}}, {Addresses: []string{"10.3.0.1"}}}
+	})
+	within := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.3.0.0/24")}
+	view, found := FromSlices(Source{Cluster: "east", CIDRs: within}, web, slices, nil)
+	diff(t, "slices", lines(view), []string{"IPv4 [TCP 80 8080] [10.1.0.1 10.3.0.1]"})
+	diff(t, "problems", texts(found), []string{"ForeignAddress: EndpointSlice demo/web-east-1: 10.2.0.1 is outside the ranges of its cluster"})
+}
+
+func TestTooManyEndpoints(t *testing.T) {
+	view, found := FromSlices(Source{Cluster: "east"}, web, hostile(func(s *discoveryv1.EndpointSlice) {
+		s.Endpoints = nil
+		for i := range 1001 {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.1.%d.%d", i/256, i%256)}})
+		}
+		for i := range 101 {
+			s.Endpoints[0].Addresses = append(s.Endpoints[0].Addresses, fmt.Sprintf("10.2.0.%d", i))
+		}
+	}), nil)
+	if got := len(view.Slices[0].Endpoints); got != 1000 {
+		t.Errorf("%d endpoints", got)
+	}
+	if got := len(view.Slices[0].Endpoints[0].Addresses); got != 100 {
+		t.Errorf("%d addresses of the first", got)
+	}
+	// One problem, because there is one for each reason and object.
+	diff(t, "problems", texts(found), []string{"TooLarge: EndpointSlice demo/web-east-1: it has 1001 endpoints; those above 1000 are left out (3 times)"})
+}
+
+// TestSlicesDisagree: the first by name speaks for the service; one that cannot
+// speak leaves it to the next, and one of two of a name is taken.
+func TestSlicesDisagree(t *testing.T) {
+	slice := func(object, name, distribution string) *discoveryv1.EndpointSlice {
+		s := hostile(func(*discoveryv1.EndpointSlice) {})[0]
+		s.Name = object
+		s.Annotations[key1] = strings.NewReplacer(`"web-east-1"`, `"`+name+`"`, `"ipFamilies"`, distribution+`"ipFamilies"`).Replace(good)
+		return s
+	}
+	all := []*discoveryv1.EndpointSlice{
+		slice("a", "web-1", `"type":"x",`),
+		slice("b", "web-2", `"trafficDistribution":"b",`),
+		slice("c", "web-3", `"trafficDistribution":"c",`),
+		slice("d", "web-3", `"trafficDistribution":"d",`),
+	}
+	for range 20 {
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		view, found := FromSlices(Source{Cluster: "east"}, web, all, nil)
+		if got := view.Spec.TrafficDistribution; got != "b" {
+			t.Fatalf("slice %q speaks for the service", got)
+		}
+		if len(view.Slices) != 2 || view.Slices[0].Name != "web-2" || view.Slices[1].Name != "web-3" {
+			t.Fatalf("slices %v", view.Slices)
+		}
+		diff(t, "problems", texts(found), []string{
+			`Duplicate: EndpointSlice demo/d: another slice has the name "web-3" too`,
+			`BadSnapshot: EndpointSlice demo/a: type "x" is not known`,
+		})
+	}
+}
+
+// TestKeptSlices: of what cannot be read the previous view's stays, the rest
+// changes, and what is gone is gone.
+func TestKeptSlices(t *testing.T) {
+	view := mustView(t, newExport(), newService("80/TCP"),
+		newSlice("a", "80/TCP", "10.1.0.1"), newSlice("b", "80/TCP", "10.1.0.2"), newSlice("c", "80/TCP", "10.1.0.3"))
+	previous, _ := FromSlices(Source{Cluster: "east"}, web, publish(view), nil)
+
+	slices := publish(view)[:2]
+	for _, slice := range slices {
+		slice.Endpoints[0].Addresses = []string{"10.9.9.9"}
+	}
+	slices[0].Annotations[key1] = "x"
+	got, found := FromSlices(Source{Cluster: "east"}, web, slices, previous)
+	if len(found) != 1 || found[0].Reason != ReasonBadSnapshot {
+		t.Errorf("problems %v", found)
+	}
+	var addresses []string
+	for _, slice := range got.Slices {
+		addresses = append(addresses, slice.Endpoints[0].Addresses...)
+	}
+	diff(t, "addresses", addresses, []string{previous.Slices[0].Endpoints[0].Addresses[0], "10.9.9.9"})
+
+	if gone, _ := FromSlices(Source{Cluster: "east"}, web, nil, previous); gone != nil {
+		t.Errorf("an export without slices is still there: %v", gone)
+	}
+}
