@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	goflag "flag"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// namespaceFile is where a pod finds the namespace that it runs in.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// flags are what the command line says.
+type flags struct {
+	kubeconfig, context string
+	cluster             string
+	namespace           string
+	members             []string
+	denied              []string
+	workers             int
+	leaderElect         bool
+	bindAddress         string
+}
+
+func newCommand() *cobra.Command {
+	f := &flags{}
+	command := &cobra.Command{
+		Use:   "clusterset-controller",
+		Short: "Join this cluster's services with those of the other clusters of its set",
+		Long: `clusterset-controller publishes the services that its cluster exports, and imports
+those that the other clusters of the set export, as the Multi-Cluster Services
+API (KEP-1645) says. It writes to its own cluster only.`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			defer klog.Flush()
+			return run(command.Context(), f)
+		},
+	}
+	set := command.Flags()
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the own cluster; empty means the pod's service account, else $KUBECONFIG or ~/.kube/config")
+	set.StringVar(&f.context, "context", "", "`name` of the context to use in the kubeconfig; empty means its current one")
+	set.StringVar(&f.cluster, "cluster-id", "", "`id` of the own cluster: a DNS label, or two joined with a dot; empty means the value of ClusterProperty cluster.clusterset.k8s.io")
+	set.StringVar(&f.namespace, "namespace", "", "namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+member.DefaultNamespace)
+	set.StringArrayVar(&f.members, "member", nil, "a member besides those that Secrets name, as `id=kubeconfig[:context]`; may be repeated")
+	set.StringSliceVar(&f.denied, "denied-namespaces", controller.DefaultDeniedNamespaces, "`patterns` of namespaces that are neither exported nor imported")
+	set.IntVar(&f.workers, "concurrent-services", controller.DefaultWorkers, "how many services are worked on at once")
+	set.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas do the work; without it this must be the only one")
+	set.StringVar(&f.bindAddress, "bind-address", ":8080", "`address` of /metrics, /healthz and /readyz; empty means none")
+	logging := goflag.NewFlagSet("logging", goflag.ContinueOnError)
+	klog.InitFlags(logging)
+	for _, name := range []string{"v", "vmodule"} {
+		set.AddGoFlag(logging.Lookup(name))
+	}
+	return command
+}
+
+func run(ctx context.Context, f *flags) error {
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	if f.bindAddress != "" {
+		var config net.ListenConfig
+		if options.Listener, err = config.Listen(ctx, "tcp", f.bindAddress); err != nil {
+			return fmt.Errorf("--bind-address: %w", err)
+		}
+		klog.FromContext(ctx).Info("Serving metrics and health", "address", options.Listener.Addr().String())
+	}
+	return controller.Run(ctx, options)
+}
+
+// options turns the command line into what the controller is made from.
+func (f *flags) options() (controller.Options, error) {
+	config, err := f.restConfig()
+	if err != nil {
+		return controller.Options{}, err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	options := controller.Options{
+		Config:           config,
+		Cluster:          f.cluster,
+		Namespace:        f.namespace,
+		DeniedNamespaces: append([]string{}, f.denied...),
+		Workers:          f.workers,
+		LeaderElection:   f.leaderElect,
+		Registry:         registry,
+	}
+	if options.Namespace == "" {
+		if namespace, err := os.ReadFile(namespaceFile); err == nil {
+			options.Namespace = strings.TrimSpace(string(namespace))
+		}
+	}
+	for _, text := range f.members {
+		static, err := parseMember(text)
+		if err != nil {
+			return controller.Options{}, err
+		}
+		options.Members = append(options.Members, static)
+	}
+	return options, nil
+}
+
+// restConfig reaches the own cluster: by the file that was named, else as the
+// pod that this is, else by the user's kubeconfig.
+func (f *flags) restConfig() (*rest.Config, error) {
+	if f.kubeconfig == "" && f.context == "" {
+		if config, err := rest.InClusterConfig(); err == nil {
+			return config, nil
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig of the own cluster: %w", err)
+	}
+	return config, nil
+}
+
+// parseMember reads id=kubeconfig[:context].
+func parseMember(text string) (member.Static, error) {
+	id, file, ok := strings.Cut(text, "=")
+	if !ok || file == "" {
+		return member.Static{}, fmt.Errorf("--member %q: use <id>=<kubeconfig>[:<context>]", text)
+	}
+	if err := member.ValidateID(id); err != nil {
+		return member.Static{}, fmt.Errorf("--member %q: %w", text, err)
+	}
+	path, context, _ := strings.Cut(file, ":")
+	return member.Static{Cluster: id, Kubeconfig: path, Context: context}, nil
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+)
+
+// Existing is what the own cluster has of one service, as the caches show it.
+// Nothing of it is changed.
+type Existing struct {
+	// Exported tells that some cluster exports the service.
+	Exported bool
+	// Observed is what a merge looks at. Its objects may be stale.
+	Observed merge.Observed
+	// EndpointSlices are those of the service that carry the label of this
+	// controller.
+	EndpointSlices []*discoveryv1.EndpointSlice
+}
+
+// An Applier writes to the own cluster. It is safe for concurrent use for
+// different services.
+type Applier struct {
+	// Core writes Services and EndpointSlices.
+	Core kubernetes.Interface
+	// Recorder writes Events.
+	Recorder record.EventRecorder
+	// Clock dates transitions of conditions.
+	Clock clock.PassiveClock
+	// Written is told of each EndpointSlice after it was created or updated;
+	// before is nil for a new one.
+	Written func(before, after *discoveryv1.EndpointSlice)
+
+	told told
+}
+
+// Apply makes the cluster what decide wants, given what is observed. decide is
+// called again whenever a write changes what is observed, so that a cluster IP
+// reaches the import in the pass in which it was allocated.
+//
+// The order is that of dependence: the ServiceImport, which owns the rest; the
+// derived Service; the import's IPs and status; the slices; what is to go; last
+// the ServiceExport's conditions, which tell of the rest. A write that fails
+// does not keep back those that do not need it. All errors are returned.
+func (a *Applier) Apply(ctx context.Context, access *mcsapi.Access, existing Existing, decide func(merge.Observed) merge.Result) error {
+	p := &pass{
+		Applier:  a,
+		access:   access,
+		existing: existing,
+		observed: existing.Observed,
+		decide:   decide,
+	}
+	p.result = decide(p.observed)
+
+	importErr := p.writeImport(ctx)
+	var serviceErr error
+	if importErr == nil {
+		serviceErr = p.writeDerivedService(ctx)
+		if p.result.ServiceImport != nil {
+			importErr = p.finishImport(ctx, serviceErr)
+		}
+	}
+	slicesErr := p.writeSlices(ctx)
+	err := errors.Join(importErr, serviceErr, slicesErr)
+	if slicesErr == nil {
+		err = errors.Join(err, p.removeRest(ctx))
+	}
+	p.tellForeign()
+	return errors.Join(err, p.writeExportStatus(ctx, slicesErr))
+}
+
+// A pass is one Apply. observed and result follow what is written.
+type pass struct {
+	*Applier
+	access   *mcsapi.Access
+	existing Existing
+	observed merge.Observed
+	decide   func(merge.Observed) merge.Result
+	result   merge.Result
+	// strangers are the objects that stand where ours would.
+	strangers []metav1.Object
+}
+
+func (p *pass) namespace() string { return p.observed.Service.Namespace }
+
+// seeImport takes in what a write showed of the import.
+func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
+	if serviceImport != p.observed.ServiceImport {
+		p.observed.ServiceImport = serviceImport
+		p.result = p.decide(p.observed)
+	}
+}
+
+// seeDerivedService takes in what a write showed of the derived Service.
+func (p *pass) seeDerivedService(service *corev1.Service) {
+	if service != p.observed.DerivedService {
+		p.observed.DerivedService = service
+		p.result = p.decide(p.observed)
+	}
+}
+
+// writeImport writes metadata and spec of the import. The IPs may still be
+// missing.
+func (p *pass) writeImport(ctx context.Context) error {
+	if p.result.ServiceImport == nil {
+		return nil
+	}
+	client := p.access.ServiceImports(p.namespace())
+	written, err := write(ctx, client, p.observed.Service.Name, p.observed.ServiceImport,
+		func(existing *v1beta1.ServiceImport) (*v1beta1.ServiceImport, error) {
+			p.seeImport(existing)
+			if p.result.ServiceImport == nil {
+				return nil, nil
+			}
+			return p.access.KeepImport(p.result.ServiceImport)
+		}, equalImport)
+	if err != nil {
+		return fmt.Errorf("ServiceImport %s: %w", p.observed.Service, err)
+	}
+	p.seeImport(written)
+	return nil
+}
+
+// finishImport brings what the derived Service has to the import: first the
+// IPs, then the status, in which a refusal is told.
+func (p *pass) finishImport(ctx context.Context, serviceErr error) error {
+	if err := p.writeImport(ctx); err != nil {
+		return err
+	}
+	imports := p.access.ServiceImports(p.namespace())
+	client := statusClient[*v1beta1.ServiceImport]{client: imports, updateStatus: imports.UpdateStatus}
+	before := p.observed.ServiceImport
+	written, err := write(ctx, client, p.observed.Service.Name, p.observed.ServiceImport,
+		func(existing *v1beta1.ServiceImport) (*v1beta1.ServiceImport, error) {
+			p.seeImport(existing)
+			if existing == nil || p.result.ServiceImport == nil {
+				return nil, nil // deleted meanwhile: the watch will tell
+			}
+			desired := p.result.ServiceImport.DeepCopy()
+			desired.Status.Conditions = withRefusal(desired.Status.Conditions, existing, serviceErr)
+			p.date(desired.Status.Conditions)
+			return p.access.KeepImport(desired)
+		}, equalImportStatus)
+	if err != nil {
+		return fmt.Errorf("status of ServiceImport %s: %w", p.observed.Service, err)
+	}
+	if written != nil && before != nil {
+		p.tellConditions(written, before.Status.Conditions, written.Status.Conditions)
+	}
+	p.seeImport(written)
+	return nil
+}
+
+// writeDerivedService writes the Service behind the import.
+func (p *pass) writeDerivedService(ctx context.Context) error {
+	if p.result.DerivedService == nil {
+		return nil
+	}
+	name := p.result.DerivedService.Name
+	client := p.Core.CoreV1().Services(p.namespace())
+	written, err := write(ctx, client, name, p.observed.DerivedService,
+		func(existing *corev1.Service) (*corev1.Service, error) {
+			p.seeDerivedService(existing)
+			desired := p.result.DerivedService
+			if existing == nil || desired == nil || !merge.NeedsRecreation(existing, desired) {
+				return desired, nil
+			}
+			if err := remove(ctx, client, existing); err != nil {
+				return nil, err
+			}
+			// The next attempt finds it gone and creates the desired one.
+			return desired, nil
+		}, equalService)
+	if err != nil {
+		return fmt.Errorf("derived Service %s/%s of ServiceImport %s: %w", p.namespace(), name, p.observed.Service, err)
+	}
+	p.seeDerivedService(written)
+	return nil
+}
+
+// writeSlices writes the slices that should exist. Without an import of ours
+// there is nothing to own the copies of other clusters' slices.
+func (p *pass) writeSlices(ctx context.Context) error {
+	haveImport := p.observed.ServiceImport != nil && export.IsManaged(p.observed.ServiceImport)
+	known := make(map[string]*discoveryv1.EndpointSlice, len(p.existing.EndpointSlices))
+	for _, slice := range p.existing.EndpointSlices {
+		known[slice.Name] = slice
+	}
+	var errs []error
+	client := p.Core.DiscoveryV1().EndpointSlices(p.namespace())
+	for _, desired := range p.result.EndpointSlices {
+		if !haveImport && desired.Labels[export.LabelSourceCluster] != p.observed.Cluster {
+			continue
+		}
+		var before *discoveryv1.EndpointSlice
+		foreign := false
+		written, err := write(ctx, client, desired.Name, known[desired.Name],
+			func(existing *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
+				before = existing
+				if existing == nil {
+					desired.UID, desired.ResourceVersion = "", ""
+					return desired, nil
+				}
+				if foreign = !export.IsManaged(existing); foreign {
+					return nil, nil
+				}
+				desired.UID, desired.ResourceVersion = existing.UID, existing.ResourceVersion
+				return desired, nil
+			}, equalSlice)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err))
+		case foreign:
+			p.foreign(written)
+		case written != before:
+			p.Written(before, written)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeRest deletes what the controller made and nobody wants any more.
+func (p *pass) removeRest(ctx context.Context) error {
+	wanted := make(map[string]bool, len(p.result.EndpointSlices))
+	for _, slice := range p.result.EndpointSlices {
+		wanted[slice.Name] = true
+	}
+	var errs []error
+	for _, slice := range p.existing.EndpointSlices {
+		if !wanted[slice.Name] {
+			errs = append(errs, remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice))
+		}
+	}
+	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil && export.IsManaged(service) {
+		errs = append(errs, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
+	}
+	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil && export.IsManaged(serviceImport) {
+		errs = append(errs, remove(ctx, p.access.ServiceImports(p.namespace()), serviceImport))
+	}
+	return errors.Join(errs...)
+}
+
+// writeExportStatus writes the conditions of the own ServiceExport. It is not
+// ready while its slices cannot be written.
+func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
+	seen := p.observed.ServiceExport
+	if seen == nil {
+		return nil
+	}
+	exports := p.access.ServiceExports(p.namespace())
+	client := statusClient[*v1beta1.ServiceExport]{client: exports, updateStatus: exports.UpdateStatus}
+	var before *v1beta1.ServiceExport
+	written, err := write(ctx, client, seen.Name, seen,
+		func(existing *v1beta1.ServiceExport) (*v1beta1.ServiceExport, error) {
+			before = existing
+			if existing == nil || existing.UID != seen.UID {
+				return nil, nil // deleted meanwhile: the watch will tell
+			}
+			if existing != p.observed.ServiceExport {
+				p.observed.ServiceExport = existing
+				p.result = p.decide(p.observed)
+			}
+			desired := existing.DeepCopy()
+			desired.Status.Conditions = mergeConditions(existing.Status.Conditions, withFailure(p.result.ExportConditions, existing, slicesErr))
+			p.date(desired.Status.Conditions)
+			return p.access.KeepExport(desired)
+		}, equalExportStatus)
+	if err != nil {
+		return fmt.Errorf("status of ServiceExport %s: %w", p.observed.Service, err)
+	}
+	if written != before && written != nil && before != nil {
+		p.tellConditions(written, before.Status.Conditions, written.Status.Conditions)
+	}
+	return nil
+}

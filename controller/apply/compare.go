@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// The comparisons below look at what the controller decides, and treat nil and
+// empty alike, as the API server does.
+
+func equalMetadata(a, b metav1.Object) bool {
+	return equality.Semantic.DeepEqual(a.GetLabels(), b.GetLabels()) &&
+		equality.Semantic.DeepEqual(a.GetAnnotations(), b.GetAnnotations()) &&
+		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
+}
+
+func equalImport(a, b *v1beta1.ServiceImport) bool {
+	return equalMetadata(a, b) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
+
+func equalImportStatus(a, b *v1beta1.ServiceImport) bool {
+	return equality.Semantic.DeepEqual(a.Status, b.Status)
+}
+
+func equalExportStatus(a, b *v1beta1.ServiceExport) bool {
+	return equality.Semantic.DeepEqual(a.Status, b.Status)
+}
+
+func equalService(a, b *corev1.Service) bool {
+	return equalMetadata(a, b) && equality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
+
+func equalSlice(a, b *discoveryv1.EndpointSlice) bool {
+	return equalMetadata(a, b) && a.AddressType == b.AddressType &&
+		equality.Semantic.DeepEqual(a.Ports, b.Ports) &&
+		equality.Semantic.DeepEqual(a.Endpoints, b.Endpoints)
+}

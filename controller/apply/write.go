@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// attempts bounds how often one write is tried with fresh knowledge. After
+// that the key goes back to the queue.
+const attempts = 5
+
+// object is a pointer to an API object.
+type object[T any] interface {
+	*T
+	metav1.Object
+}
+
+// client is the part of a typed client that a write needs.
+type client[P any] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (P, error)
+	Create(ctx context.Context, object P, options metav1.CreateOptions) (P, error)
+	Update(ctx context.Context, object P, options metav1.UpdateOptions) (P, error)
+	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
+}
+
+// write makes the object of that name what desire wants it to be, given what
+// exists (nil for nothing), and returns what exists then. desire returns nil
+// where the object is to be left as it is; else what it returns carries the
+// resourceVersion of what it was given. existing may be stale.
+func write[T any, P object[T]](ctx context.Context, client client[P], name string, existing P, desire func(existing P) (P, error), equal func(a, b P) bool) (P, error) {
+	for range attempts {
+		desired, err := desire(existing)
+		if err != nil {
+			return existing, err
+		}
+		if desired == nil || existing != nil && equal(existing, desired) {
+			return existing, nil
+		}
+		var written P
+		if existing == nil {
+			written, err = client.Create(ctx, desired, metav1.CreateOptions{})
+		} else {
+			written, err = client.Update(ctx, desired, metav1.UpdateOptions{})
+		}
+		switch {
+		case err == nil:
+			return written, nil
+		case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && existing != nil:
+			if existing, err = read(ctx, client, name); err != nil {
+				return nil, err
+			}
+		default:
+			return existing, err
+		}
+	}
+	return existing, fmt.Errorf("%s changed again during each of %d writes", name, attempts)
+}
+
+// read returns what exists now, nil for nothing.
+func read[T any, P object[T]](ctx context.Context, client client[P], name string) (P, error) {
+	live, err := client.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return live, nil
+}
+
+// remove deletes exactly the object that was seen: another one that has its
+// name by now stays. It is no error if it is gone.
+func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) error {
+	uid := seen.GetUID()
+	err := client.Delete(ctx, seen.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// statusClient writes the status where others write the object.
+type statusClient[P any] struct {
+	client[P]
+	updateStatus func(ctx context.Context, object P, options metav1.UpdateOptions) (P, error)
+}
+
+func (c statusClient[P]) Update(ctx context.Context, object P, options metav1.UpdateOptions) (P, error) {
+	return c.updateStatus(ctx, object, options)
+}

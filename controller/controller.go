@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controller publishes what its cluster exports, reads what the other
+// members of the set publish, and writes the imports of its own cluster.
+//
+// README.md is its manual.
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// How a service whose reconciliation failed is tried again, each on its own.
+const (
+	backoffBase = 5 * time.Millisecond
+	backoffCap  = 30 * time.Second
+)
+
+// A Controller keeps one cluster of the set.
+//
+// State flows one way. Watches of the own cluster and of the members name the
+// services that something changed about; the queue holds those names, once
+// each. A worker takes one and looks at everything anew:
+//
+//	gather  the own ServiceExport, Service and EndpointSlices become the own
+//	        view (export.FromService); the slices that each member publishes,
+//	        or the copies of them here while it was not seen yet, become its
+//	        view (export.FromSlices)
+//	merge   all views, and what exists here, become what should exist here
+//	apply   what should exist is compared with what does, and written
+//
+// Only the leader among several replicas does any of it.
+type Controller struct {
+	options    Options
+	config     *rest.Config
+	httpClient *http.Client
+	client     kubernetes.Interface
+	dynamic    dynamic.Interface
+	metrics    *metrics
+	readiness  readiness
+}
+
+// New returns a controller that runs nothing yet and has asked the API server
+// nothing.
+func New(options Options) (*Controller, error) {
+	options, err := options.complete()
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(options.Config)
+	config.QPS = -1 // the API server's priority and fairness is the limit
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("own cluster: %w", err)
+	}
+	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("own cluster: %w", err)
+	}
+	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("own cluster: %w", err)
+	}
+	c := &Controller{options: options, config: config, httpClient: httpClient, client: client, dynamic: dynamicClient}
+	if c.metrics, err = newMetrics(options.Registry); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Run is New and Controller.Run in one.
+func Run(ctx context.Context, options Options) error {
+	c, err := New(options)
+	if err != nil {
+		return err
+	}
+	return c.Run(ctx)
+}
+
+// Run works until the context ends, and then returns nil once everything has
+// stopped and the leader Lease is given up. It returns an error where it cannot
+// go on: the id of the own cluster is unknown, or the leader Lease was lost. It
+// may be called once.
+func (c *Controller) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stop()
+	if c.options.Listener != nil {
+		serve(ctx, &group, c.options.Listener, c.options.Registry, &c.readiness)
+	}
+	cluster, err := ownCluster(ctx, c.options.Cluster, c.dynamic)
+	if err != nil {
+		return c.unlessEnded(ctx, err)
+	}
+	if !c.options.LeaderElection {
+		return c.unlessEnded(ctx, c.lead(ctx, cluster))
+	}
+	return c.elect(ctx, cluster)
+}
+
+func (c *Controller) unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// lead does the work of the leader until the context ends.
+func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stop()
+
+	// Caches of the own cluster first: nothing is removed before it is known
+	// what is there and which members there are.
+	c.readiness.set("the caches of the own cluster are not full yet")
+	r, err := c.newReconciler(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	defer r.stop()
+	r.local.run(ctx, &group)
+	group.Go(func() {
+		if err := r.api.Run(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot follow the MCS API")
+		}
+	})
+	if !r.local.wait(ctx) {
+		return nil
+	}
+	c.readiness.set("the IP families of the own cluster are not known yet")
+	if r.families, err = serviceIPFamilies(ctx, c.client, c.options.Namespace); err != nil {
+		return err
+	}
+	kubeSystem := r.local.namespace("kube-system")
+	if kubeSystem == nil {
+		return errors.New("the own cluster has no namespace kube-system")
+	}
+
+	group.Go(func() { r.members.Run(ctx, r.credentialsChanged) })
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-r.members.Known():
+	}
+	defer c.metrics.lead(r)()
+	c.readiness.check(func() string {
+		_, reason := r.api.Access()
+		return reason
+	})
+	beat := &heartbeat{
+		client:        c.client,
+		namespace:     c.options.Namespace,
+		cluster:       cluster,
+		kubeSystemUID: string(kubeSystem.UID),
+		clock:         c.options.Clock,
+	}
+	group.Go(func() { beat.run(ctx) })
+	for range c.options.Workers {
+		group.Go(func() { r.work(ctx) })
+	}
+	klog.FromContext(ctx).Info("Started", "cluster", cluster, "namespace", c.options.Namespace)
+	<-ctx.Done()
+	r.queue.ShutDown()
+	return nil
+}
+
+// newQueue returns a queue that holds each key once, and knows no delay but
+// the back-off of keys that fail.
+func newQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
+	return workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](backoffBase, backoffCap))
+}
+
+// newReconciler wires the caches, the members and the writer to a queue.
+// Nothing runs yet.
+func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconciler, error) {
+	r := &reconciler{
+		cluster: cluster,
+		denied:  c.options.DeniedNamespaces,
+		metrics: c.metrics,
+		clock:   c.options.Clock,
+		queue:   newQueue(),
+	}
+	var err error
+	if r.local, err = newLocal(c.client, c.options.Namespace); err != nil {
+		return nil, err
+	}
+	if r.api, err = mcsapi.NewFollower(c.config, c.httpClient, r.objectHandler(), r.enqueueAll); err != nil {
+		return nil, err
+	}
+	recorder, stop := newRecorder(ctx, c.client)
+	r.stop = stop
+	reporter := &reporter{logger: klog.FromContext(ctx), recorder: recorder}
+	r.members = member.NewSet(member.Config{
+		Cluster:       cluster,
+		Static:        c.options.Members,
+		Secrets:       r.local.credentials,
+		Changed:       r.enqueue,
+		MemberChanged: r.enqueueCluster,
+		Report:        reporter.report,
+		Clock:         c.options.Clock,
+	})
+	r.applier = newApplier(c.client, recorder, c.options.Clock, c.metrics, cluster)
+	r.credentialsChanged, err = r.handle()
+	return r, err
+}

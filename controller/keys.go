@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// This file turns what changed into the names of the services that it concerns.
+// It decides nothing: a name too many costs a look, a name too few would cost a
+// change.
+
+// derivedPrefix begins the names that export.DerivedServiceName gives.
+const derivedPrefix = "derived-"
+
+func (r *reconciler) enqueue(service types.NamespacedName) { r.queue.Add(service) }
+
+// objectHandler names the service of a ServiceExport or ServiceImport.
+func (r *reconciler) objectHandler() cache.ResourceEventHandler {
+	return onChange(func(object metav1.Object) {
+		r.enqueue(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()})
+	})
+}
+
+// handle watches the caches of the own cluster. What it returns receives
+// whenever the members' Secrets changed.
+func (r *reconciler) handle() (credentialsChanged <-chan struct{}, err error) {
+	trigger := make(chan struct{}, 1)
+	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
+		r.local.services:   onChange(r.serviceChanged),
+		r.local.slices:     onChange(r.sliceChanged),
+		r.local.namespaces: r.namespaceHandler(),
+		r.local.secrets: onChange(func(metav1.Object) {
+			select {
+			case trigger <- struct{}{}:
+			default: // one that is due sees this change too
+			}
+		}),
+	} {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return nil, err
+		}
+	}
+	return trigger, nil
+}
+
+// serviceChanged names what exports the Service, and what it is derived from.
+func (r *reconciler) serviceChanged(object metav1.Object) {
+	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	access, _ := r.api.Access()
+	if access == nil {
+		return // all services are named once there is an access
+	}
+	if access.ServiceExport(key) != nil {
+		r.enqueue(key)
+	}
+	if !strings.HasPrefix(key.Name, derivedPrefix) {
+		return
+	}
+	if service := object.GetLabels()[export.LabelService]; service != "" {
+		r.enqueue(types.NamespacedName{Namespace: key.Namespace, Name: service})
+	}
+	// One that is not ours may stand in the way of an import.
+	for _, serviceImport := range access.Imports() {
+		service := types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name}
+		if service.Namespace == key.Namespace && export.DerivedServiceName(service) == key.Name {
+			r.enqueue(service)
+		}
+	}
+}
+
+// sliceChanged names the service that a slice was made for, or is exported
+// from.
+func (r *reconciler) sliceChanged(object metav1.Object) {
+	slice, ok := object.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return
+	}
+	if service := member.ServiceOf(slice); service.Name != "" {
+		r.enqueue(service)
+	}
+	service := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}
+	if access, _ := r.api.Access(); service.Name != "" && access != nil && access.ServiceExport(service) != nil {
+		r.enqueue(service)
+	}
+}
+
+// namespaceHandler names all services of a namespace that comes or goes.
+func (r *reconciler) namespaceHandler() cache.ResourceEventHandler {
+	all := func(object metav1.Object) {
+		for service := range r.known() {
+			if service.Namespace == object.GetName() {
+				r.enqueue(service)
+			}
+		}
+	}
+	handler := onChange(all)
+	handler.UpdateFunc = func(before, after any) {
+		old, ok := before.(*corev1.Namespace)
+		current, alsoOK := after.(*corev1.Namespace)
+		if ok && alsoOK && (old.UID != current.UID || terminating(old) != terminating(current)) {
+			all(current)
+		}
+	}
+	return handler
+}
+
+// enqueueCluster names all services that a cluster contributed to.
+func (r *reconciler) enqueueCluster(cluster string) {
+	for _, slice := range r.local.madeFrom(cluster) {
+		r.enqueue(member.ServiceOf(slice))
+	}
+	if m := r.members.Get(cluster); m != nil {
+		for _, service := range m.Services() {
+			r.enqueue(service)
+		}
+	}
+}
+
+// enqueueAll names all services that anybody knows of.
+func (r *reconciler) enqueueAll() {
+	for service := range r.known() {
+		r.enqueue(service)
+	}
+}
+
+// known is every service that is exported, imported, or was.
+func (r *reconciler) known() map[types.NamespacedName]struct{} {
+	services := map[types.NamespacedName]struct{}{}
+	if access, _ := r.api.Access(); access != nil {
+		for _, each := range access.Exports() {
+			services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
+		}
+		for _, each := range access.Imports() {
+			services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
+		}
+	}
+	for _, value := range r.local.slices.GetIndexer().ListIndexFuncValues(byMultiClusterService) {
+		if namespace, name, err := cache.SplitMetaNamespaceKey(value); err == nil {
+			services[types.NamespacedName{Namespace: namespace, Name: name}] = struct{}{}
+		}
+	}
+	for _, m := range r.members.Members() {
+		for _, service := range m.Services() {
+			services[service] = struct{}{}
+		}
+	}
+	return services
+}
+
+// onChange calls one function for whatever happens to an object.
+func onChange(changed func(metav1.Object)) cache.ResourceEventHandlerFuncs {
+	call := func(object any) {
+		if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = tombstone.Obj
+		}
+		if accessed, ok := object.(metav1.Object); ok {
+			changed(accessed)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: call,
+		UpdateFunc: func(before, after any) {
+			call(after)
+			if relabelled(before, after) {
+				call(before)
+			}
+		},
+		DeleteFunc: call,
+	}
+}
+
+// relabelled tells whether an object's labels changed, so that it may belong to
+// another service now.
+func relabelled(before, after any) bool {
+	old, ok := before.(metav1.Object)
+	current, alsoOK := after.(metav1.Object)
+	if !ok || !alsoOK {
+		return false
+	}
+	for _, label := range []string{export.LabelService, export.LabelKubernetesService} {
+		if old.GetLabels()[label] != current.GetLabels()[label] {
+			return true
+		}
+	}
+	return false
+}
+
+func terminating(namespace *corev1.Namespace) bool {
+	return namespace.DeletionTimestamp != nil || namespace.Status.Phase == corev1.NamespaceTerminating
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// Indexes of the EndpointSlices of the own cluster.
+const (
+	// byService: slices that Kubernetes, or a person, has for a Service.
+	byService = "service"
+	// byMultiClusterService: slices that this controller made for a service.
+	byMultiClusterService = "multi-cluster-service"
+	// bySourceCluster: slices that this controller made for a cluster.
+	bySourceCluster = "source-cluster"
+)
+
+// local is the caches of the own cluster, the MCS API apart. What they return
+// is shared and must not be changed.
+type local struct {
+	services   cache.SharedIndexInformer
+	slices     cache.SharedIndexInformer
+	namespaces cache.SharedIndexInformer
+	secrets    cache.SharedIndexInformer
+}
+
+func newLocal(client kubernetes.Interface, namespace string) (*local, error) {
+	all := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(stripManagedFields))
+	credentials := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTransform(stripManagedFields),
+		informers.WithNamespace(namespace),
+		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = member.ClusterLabel }))
+	l := &local{
+		services:   all.Core().V1().Services().Informer(),
+		slices:     all.Discovery().V1().EndpointSlices().Informer(),
+		namespaces: all.Core().V1().Namespaces().Informer(),
+		secrets:    credentials.Core().V1().Secrets().Informer(),
+	}
+	return l, l.slices.AddIndexers(cache.Indexers{
+		byService: func(object any) ([]string, error) {
+			return indexed(object, func(slice *discoveryv1.EndpointSlice) string {
+				return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}.String()
+			}, func(slice *discoveryv1.EndpointSlice) bool {
+				return slice.Labels[export.LabelKubernetesService] != "" && !export.IsManaged(slice)
+			})
+		},
+		byMultiClusterService: func(object any) ([]string, error) {
+			return indexed(object, func(slice *discoveryv1.EndpointSlice) string {
+				return member.ServiceOf(slice).String()
+			}, func(slice *discoveryv1.EndpointSlice) bool {
+				return slice.Labels[export.LabelService] != "" && export.IsManaged(slice)
+			})
+		},
+		bySourceCluster: func(object any) ([]string, error) {
+			return indexed(object, func(slice *discoveryv1.EndpointSlice) string {
+				return slice.Labels[export.LabelSourceCluster]
+			}, func(slice *discoveryv1.EndpointSlice) bool {
+				return slice.Labels[export.LabelService] != "" && export.IsManaged(slice)
+			})
+		},
+	})
+}
+
+func indexed(object any, value func(*discoveryv1.EndpointSlice) string, included func(*discoveryv1.EndpointSlice) bool) ([]string, error) {
+	slice, ok := object.(*discoveryv1.EndpointSlice)
+	if !ok || !included(slice) {
+		return nil, nil
+	}
+	return []string{value(slice)}, nil
+}
+
+func (l *local) informers() []cache.SharedIndexInformer {
+	return []cache.SharedIndexInformer{l.services, l.slices, l.namespaces, l.secrets}
+}
+
+// run fills the caches until the context ends.
+func (l *local) run(ctx context.Context, group *sync.WaitGroup) {
+	for _, informer := range l.informers() {
+		group.Go(func() { informer.RunWithContext(ctx) })
+	}
+}
+
+// wait returns true once the caches are full and their handlers told so, false
+// where the context ended before.
+func (l *local) wait(ctx context.Context) bool {
+	for _, informer := range l.informers() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-informer.HasSyncedChecker().Done():
+		}
+	}
+	return true
+}
+
+func (l *local) service(key types.NamespacedName) *corev1.Service {
+	return get[*corev1.Service](l.services, key.String())
+}
+
+func (l *local) namespace(name string) *corev1.Namespace {
+	return get[*corev1.Namespace](l.namespaces, name)
+}
+
+// slicesOf returns the slices that Kubernetes has for a Service.
+func (l *local) slicesOf(service types.NamespacedName) []*discoveryv1.EndpointSlice {
+	return indexedBy[*discoveryv1.EndpointSlice](l.slices, byService, service.String())
+}
+
+// madeFor returns the slices that the controller made for a service.
+func (l *local) madeFor(service types.NamespacedName) []*discoveryv1.EndpointSlice {
+	return indexedBy[*discoveryv1.EndpointSlice](l.slices, byMultiClusterService, service.String())
+}
+
+// madeFrom returns the slices that the controller made for a cluster.
+func (l *local) madeFrom(cluster string) []*discoveryv1.EndpointSlice {
+	return indexedBy[*discoveryv1.EndpointSlice](l.slices, bySourceCluster, cluster)
+}
+
+func (l *local) credentials() []*corev1.Secret { return list[*corev1.Secret](l.secrets) }
+
+func get[T any](informer cache.SharedIndexInformer, key string) (object T) {
+	found, exists, err := informer.GetIndexer().GetByKey(key)
+	if err == nil && exists {
+		object, _ = found.(T)
+	}
+	return object
+}
+
+func indexedBy[T any](informer cache.SharedIndexInformer, index, value string) []T {
+	objects, err := informer.GetIndexer().ByIndex(index, value)
+	if err != nil {
+		return nil // only an unknown index is an error
+	}
+	return typed[T](objects)
+}
+
+func list[T any](informer cache.SharedIndexInformer) []T {
+	return typed[T](informer.GetIndexer().List())
+}
+
+func typed[T any](objects []any) []T {
+	result := make([]T, 0, len(objects))
+	for _, object := range objects {
+		if one, ok := object.(T); ok {
+			result = append(result, one)
+		}
+	}
+	return result
+}
+
+func stripManagedFields(object any) (any, error) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcsapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// Group is the API group of the MCS API.
+const Group = v1beta1.GroupName
+
+// Names of the two definitions.
+const (
+	exportsDefinition = v1beta1.ServiceExportFullName
+	importsDefinition = v1beta1.ServiceImportFullName
+)
+
+// ExportClient and ImportClient are typed clients, whose objects have the Go
+// types of v1beta1 whichever version is served.
+type (
+	ExportClient = gentype.ClientWithList[*v1beta1.ServiceExport, *v1beta1.ServiceExportList]
+	ImportClient = gentype.ClientWithList[*v1beta1.ServiceImport, *v1beta1.ServiceImportList]
+)
+
+// Access is the MCS API in one served version: clients, and the caches of what
+// exists. It is safe for concurrent use. What the caches return is shared and
+// must not be changed.
+type Access struct {
+	version       string
+	client        rest.Interface
+	codec         runtime.ParameterCodec
+	exportsSchema Schema
+	importsSchema Schema
+	exports       cache.SharedIndexInformer
+	imports       cache.SharedIndexInformer
+}
+
+// newAccess prepares a version for use. Its caches fill once run.
+func newAccess(config *rest.Config, httpClient *http.Client, version string, exports, imports Schema) (*Access, error) {
+	groupVersion := schema.GroupVersion{Group: Group, Version: version}
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypes(groupVersion,
+		&v1beta1.ServiceExport{}, &v1beta1.ServiceExportList{},
+		&v1beta1.ServiceImport{}, &v1beta1.ServiceImportList{})
+	metav1.AddToGroupVersion(scheme, groupVersion)
+
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &groupVersion
+	config.APIPath = "/apis"
+	config.ContentType = runtime.ContentTypeJSON
+	config.AcceptContentTypes = ""
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("client of %s: %w", groupVersion, err)
+	}
+	a := &Access{
+		version:       version,
+		client:        client,
+		codec:         runtime.NewParameterCodec(scheme),
+		exportsSchema: exports,
+		importsSchema: imports,
+	}
+	a.exports = newInformer[*v1beta1.ServiceExportList](a.ServiceExports(metav1.NamespaceAll), &v1beta1.ServiceExport{})
+	a.imports = newInformer[*v1beta1.ServiceImportList](a.ServiceImports(metav1.NamespaceAll), &v1beta1.ServiceImport{})
+	return a, nil
+}
+
+// APIVersion is the group and version that is served, for owner references.
+func (a *Access) APIVersion() string { return Group + "/" + a.version }
+
+// ServiceExports returns the client of a namespace.
+func (a *Access) ServiceExports(namespace string) *ExportClient {
+	return gentype.NewClientWithList(v1beta1.ServiceExportPluralName, a.client, a.codec, namespace,
+		func() *v1beta1.ServiceExport { return &v1beta1.ServiceExport{} },
+		func() *v1beta1.ServiceExportList { return &v1beta1.ServiceExportList{} })
+}
+
+// ServiceImports returns the client of a namespace.
+func (a *Access) ServiceImports(namespace string) *ImportClient {
+	return gentype.NewClientWithList(v1beta1.ServiceImportPluralName, a.client, a.codec, namespace,
+		func() *v1beta1.ServiceImport { return &v1beta1.ServiceImport{} },
+		func() *v1beta1.ServiceImportList { return &v1beta1.ServiceImportList{} })
+}
+
+// ServiceExport returns the cached object, nil where none exists.
+func (a *Access) ServiceExport(key types.NamespacedName) *v1beta1.ServiceExport {
+	return cached[*v1beta1.ServiceExport](a.exports, key)
+}
+
+// ServiceImport returns the cached object, nil where none exists.
+func (a *Access) ServiceImport(key types.NamespacedName) *v1beta1.ServiceImport {
+	return cached[*v1beta1.ServiceImport](a.imports, key)
+}
+
+// Exports and Imports list what is cached, in no order.
+func (a *Access) Exports() []*v1beta1.ServiceExport { return all[*v1beta1.ServiceExport](a.exports) }
+
+// Imports lists the cached ServiceImports, in no order.
+func (a *Access) Imports() []*v1beta1.ServiceImport { return all[*v1beta1.ServiceImport](a.imports) }
+
+// KeepImport returns what the served schema keeps of a ServiceImport: the
+// object itself, or a changed copy.
+func (a *Access) KeepImport(object *v1beta1.ServiceImport) (*v1beta1.ServiceImport, error) {
+	return keep(a.importsSchema, object)
+}
+
+// KeepExport is KeepImport for ServiceExports.
+func (a *Access) KeepExport(object *v1beta1.ServiceExport) (*v1beta1.ServiceExport, error) {
+	return keep(a.exportsSchema, object)
+}
+
+func cached[T any](informer cache.SharedIndexInformer, key types.NamespacedName) (object T) {
+	found, exists, err := informer.GetIndexer().GetByKey(key.String())
+	if err == nil && exists {
+		object, _ = found.(T)
+	}
+	return object
+}
+
+func all[T any](informer cache.SharedIndexInformer) []T {
+	list := informer.GetIndexer().List()
+	result := make([]T, 0, len(list))
+	for _, object := range list {
+		if typed, ok := object.(T); ok {
+			result = append(result, typed)
+		}
+	}
+	return result
+}
+
+// newInformer caches what a client lists, without what nobody here reads.
+func newInformer[L runtime.Object](client interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}, kind runtime.Object,
+) cache.SharedIndexInformer {
+	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return client.List(ctx, options)
+		},
+		WatchFuncWithContext: client.Watch,
+	}, kind, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	// The informer has not started: this is the only error there is.
+	_ = informer.SetTransform(func(object any) (any, error) {
+		if accessor, err := meta.Accessor(object); err == nil {
+			accessor.SetManagedFields(nil)
+		}
+		return object, nil
+	})
+	return informer
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcsapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// A Follower keeps an Access to the served version of the MCS API.
+type Follower struct {
+	config     *rest.Config
+	httpClient *http.Client
+	exportCRD  cache.SharedIndexInformer
+	importCRD  cache.SharedIndexInformer
+	object     cache.ResourceEventHandler
+	changed    func()
+
+	current atomic.Pointer[Access]
+	reason  atomic.Pointer[string]
+}
+
+// NewFollower returns a follower that has no access yet. Changes of
+// ServiceExports and ServiceImports are told to object; changed is told after
+// the access was replaced or lost, when all that was read through it has to be
+// looked at again.
+func NewFollower(config *rest.Config, httpClient *http.Client, object cache.ResourceEventHandler, changed func()) (*Follower, error) {
+	client, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	informer := func(name string) cache.SharedIndexInformer {
+		return dynamicinformer.NewFilteredDynamicInformer(client, definitions, metav1.NamespaceAll, 0, cache.Indexers{},
+			func(options *metav1.ListOptions) {
+				options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+			}).Informer()
+	}
+	f := &Follower{
+		config:     config,
+		httpClient: httpClient,
+		exportCRD:  informer(exportsDefinition),
+		importCRD:  informer(importsDefinition),
+		object:     object,
+		changed:    changed,
+	}
+	f.lose("the CustomResourceDefinitions were not read yet")
+	return f, nil
+}
+
+// Access returns the access to the served version. It is nil while none is
+// served, and then the reason says why.
+func (f *Follower) Access() (access *Access, reason string) {
+	if access := f.current.Load(); access != nil {
+		return access, ""
+	}
+	return nil, *f.reason.Load()
+}
+
+// HasSynced tells whether it is known if the API is served.
+func (f *Follower) HasSynced() bool { return f.exportCRD.HasSynced() && f.importCRD.HasSynced() }
+
+// Run follows until the context ends.
+func (f *Follower) Run(ctx context.Context) error {
+	trigger := make(chan struct{}, 1)
+	poke := func() {
+		select {
+		case trigger <- struct{}{}:
+		default:
+		}
+	}
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { poke() },
+		UpdateFunc: func(_, _ any) { poke() },
+		DeleteFunc: func(any) { poke() },
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	for _, informer := range []cache.SharedIndexInformer{f.exportCRD, f.importCRD} {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return err
+		}
+		group.Go(func() { informer.RunWithContext(ctx) })
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), f.HasSynced) {
+		return nil
+	}
+	stop := context.CancelFunc(func() {})
+	defer func() { stop() }()
+	for {
+		stop = f.look(ctx, &group, trigger, stop)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-trigger:
+		}
+	}
+}
+
+// look replaces the access where another one is due. It returns how to end the
+// present one. While it waits for caches to fill, a trigger makes it give up,
+// and the trigger stays for the next look.
+func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan struct{}, stop context.CancelFunc) context.CancelFunc {
+	logger := klog.FromContext(ctx)
+	exports, err1 := definitionIn(f.exportCRD, exportsDefinition)
+	imports, err2 := definitionIn(f.importCRD, importsDefinition)
+	err := errors.Join(err1, err2)
+	var version string
+	if err == nil {
+		version, err = negotiate(exports, imports)
+	}
+	before := f.current.Load()
+	if err != nil {
+		if f.lose(err.Error()) {
+			logger.Info("The MCS API is not served here; install its CustomResourceDefinitions", "reason", err.Error())
+		}
+		if before != nil {
+			f.changed()
+		}
+		stop()
+		return func() {}
+	}
+	if before != nil && before.version == version &&
+		reflect.DeepEqual(before.exportsSchema, exports.schemas[version]) && reflect.DeepEqual(before.importsSchema, imports.schemas[version]) {
+		return stop
+	}
+	access, err := newAccess(f.config, f.httpClient, version, exports.schemas[version], imports.schemas[version])
+	if err != nil {
+		logger.Error(err, "Cannot use the served version of the MCS API", "version", version)
+		return stop
+	}
+	accessCtx, end := context.WithCancel(ctx)
+	if !access.start(accessCtx, group, trigger, f.object) {
+		end()
+		return stop
+	}
+	f.current.Store(access)
+	stop()
+	logger.Info("Using the MCS API", "version", version)
+	f.changed()
+	return end
+}
+
+// lose drops the access and tells whether that, or the reason, is new.
+func (f *Follower) lose(reason string) bool {
+	old := f.reason.Swap(&reason)
+	return f.current.Swap(nil) != nil || old == nil || *old != reason
+}
+
+// start fills the caches and returns true once they are full. It returns false
+// where the context ended or a trigger came before.
+func (a *Access) start(ctx context.Context, group *sync.WaitGroup, trigger chan struct{}, handler cache.ResourceEventHandler) bool {
+	for _, informer := range []cache.SharedIndexInformer{a.exports, a.imports} {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return false // only an informer that stopped refuses a handler
+		}
+		group.Go(func() { informer.RunWithContext(ctx) })
+	}
+	for _, informer := range []cache.SharedIndexInformer{a.exports, a.imports} {
+		select {
+		case <-informer.HasSyncedChecker().Done():
+		case <-ctx.Done():
+			return false
+		case <-trigger:
+			select {
+			case trigger <- struct{}{}:
+			default: // another one came
+			}
+			return false
+		}
+	}
+	return true
+}
+
+func definitionIn(informer cache.SharedIndexInformer, name string) (definition, error) {
+	object, exists, err := informer.GetIndexer().GetByKey(name)
+	if err != nil {
+		return definition{}, err
+	}
+	crd, ok := object.(*unstructured.Unstructured)
+	if !exists || !ok {
+		return definition{}, fmt.Errorf("the CustomResourceDefinition %s does not exist", name)
+	}
+	return parseDefinition(crd)
+}

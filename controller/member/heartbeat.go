@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+)
+
+// What both ends of a heartbeat know of each other
+// (docs/design/heartbeat.md).
+const (
+	// HeartbeatLease is the name of the Lease that a cluster's leading
+	// controller renews in its own namespace.
+	HeartbeatLease = "clusterset-dns-heartbeat"
+	// HeartbeatUIDAnnotation carries the UID of the namespace kube-system:
+	// another one under the same id is another cluster.
+	HeartbeatUIDAnnotation = "clusterset-dns.github.io/kube-system-uid"
+	// HeartbeatInterval is the time between two renewals.
+	HeartbeatInterval = 5 * time.Second
+)
+
+// A Heartbeat is the last sign of life of a member.
+type Heartbeat struct {
+	// Heard is the local time at which the heartbeat last changed; zero where
+	// none was ever heard.
+	Heard time.Time
+	// KubeSystemUID is that of the member's namespace kube-system, as its
+	// controller wrote it.
+	KubeSystemUID string
+}
+
+// heartbeat notes when the Lease that a reflector delivers changes.
+type heartbeat struct {
+	clock clock.PassiveClock
+
+	mu              sync.RWMutex
+	last            Heartbeat
+	resourceVersion string
+}
+
+var _ cache.ReflectorStore = (*heartbeat)(nil)
+
+func (h *heartbeat) get() Heartbeat {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.last
+}
+
+func (h *heartbeat) Add(obj any) error    { return h.note(obj) }
+func (h *heartbeat) Update(obj any) error { return h.note(obj) }
+
+// Delete does nothing: a Lease that is gone is silence, and time tells it.
+func (h *heartbeat) Delete(any) error { return nil }
+
+func (h *heartbeat) Replace(objects []any, _ string) error {
+	for _, object := range objects {
+		if err := h.note(object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *heartbeat) Resync() error { return nil }
+
+// note takes the arrival of another resourceVersion as a sign of life. A list
+// that delivers the same one again is none.
+func (h *heartbeat) note(obj any) error {
+	lease, ok := obj.(*coordinationv1.Lease)
+	if !ok {
+		return fmt.Errorf("unexpected object %T in a list of Leases", obj)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if lease.ResourceVersion == h.resourceVersion {
+		return nil
+	}
+	h.resourceVersion = lease.ResourceVersion
+	h.last = Heartbeat{Heard: h.clock.Now(), KubeSystemUID: lease.Annotations[HeartbeatUIDAnnotation]}
+	return nil
+}

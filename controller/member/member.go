@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// How a member whose API server fails is tried again: each member on its own,
+// and each of its two watches.
+var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
+
+// retryReset is how long a watch must last for its back-off to begin anew.
+const retryReset = time.Minute
+
+// A Member is one other cluster of the set as it is seen from here. It is safe
+// for concurrent use.
+type Member struct {
+	cluster   string
+	slices    *sliceStore
+	heartbeat *heartbeat
+	report    func(error)
+
+	mu       sync.Mutex
+	problems map[string]error // by what is watched
+}
+
+// newMember returns a member of which nothing is known yet. changed is told of
+// each service whose slices changed, synced once all slices were seen, and
+// report the state of the connection when it changes: nil for a healthy one.
+func newMember(cluster string, now clock.PassiveClock, changed func(types.NamespacedName), synced func(), report func(error)) *Member {
+	m := &Member{
+		cluster:   cluster,
+		heartbeat: &heartbeat{clock: now},
+		report:    report,
+		problems:  map[string]error{},
+	}
+	m.slices = newSliceStore(changed, func(first bool) {
+		m.note("EndpointSlices", nil)
+		if first {
+			synced()
+		}
+	})
+	return m
+}
+
+// Cluster returns the id of the member.
+func (m *Member) Cluster() string { return m.cluster }
+
+// Synced tells whether all slices of the member were seen once since it
+// joined, or since its credential changed. It never turns false again: a
+// member that goes silent stays as last seen.
+func (m *Member) Synced() bool { return m.slices.synced.Load() }
+
+// Slices returns the slices that the member publishes for a service, in no
+// order. They mean something only once Synced. They are shared and must not be
+// changed.
+func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
+	return m.slices.of(service)
+}
+
+// Services returns every service that the member publishes a slice for.
+func (m *Member) Services() []types.NamespacedName { return m.slices.services() }
+
+// Published returns how many slices the member publishes.
+func (m *Member) Published() int { return m.slices.count() }
+
+// Heartbeat returns the last sign of life of the member.
+func (m *Member) Heartbeat() Heartbeat { return m.heartbeat.get() }
+
+// Problem returns why the member cannot be read at the moment, nil where
+// nothing is known to fail. A connection that hangs is not a problem yet: only
+// the heartbeat tells.
+func (m *Member) Problem() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.problem()
+}
+
+func (m *Member) problem() error {
+	return errors.Join(m.problems["EndpointSlices"], m.problems["heartbeat"])
+}
+
+// note keeps the state of one of the watches, and reports it when its kind
+// changes. Messages differ in port numbers from try to try; kinds do not.
+func (m *Member) note(watched string, err error) {
+	m.mu.Lock()
+	before := m.problems[watched]
+	m.problems[watched] = err
+	now := m.problem()
+	m.mu.Unlock()
+	if (before == nil) != (err == nil) || apierrors.ReasonForError(before) != apierrors.ReasonForError(err) {
+		m.report(now)
+	}
+}
+
+// run reads the member until the context ends.
+func (m *Member) run(ctx context.Context, credential Credential) error {
+	httpClient, closeConnections, err := newHTTPClient(credential.Config)
+	if err != nil {
+		return err
+	}
+	config := rest.CopyConfig(credential.Config)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	config.QPS = -1 // the member's own priority and fairness is the limit
+	discovery, err := discoveryclient.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return err
+	}
+	coordination, err := coordinationclient.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return err
+	}
+	published := selected(discovery.EndpointSlices(metav1.NamespaceAll), func(options *metav1.ListOptions) {
+		options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()
+	})
+	lease := selected(coordination.Leases(credential.Namespace), func(options *metav1.ListOptions) {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
+	})
+
+	var watches sync.WaitGroup
+	watches.Go(func() {
+		m.watch(ctx, "EndpointSlices", published, &discoveryv1.EndpointSlice{}, m.slices)
+	})
+	watches.Go(func() {
+		m.watch(ctx, "heartbeat", lease, &coordinationv1.Lease{}, &healthyStore{ReflectorStore: m.heartbeat, healthy: func() { m.note("heartbeat", nil) }})
+	})
+	watches.Wait()
+	closeConnections()
+	return nil
+}
+
+// watch fills the store until the context ends. It differs from the
+// reflector's own loop in that failures are kept and told once, instead of
+// logged each time.
+func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatcher, kind any, store cache.ReflectorStore) {
+	backoff := retry
+	logger := klog.FromContext(ctx)
+	reflector := cache.NewReflectorWithOptions(from, kind, store, cache.ReflectorOptions{
+		Logger:  &logger,
+		Name:    m.cluster + " " + name,
+		Backoff: &backoff,
+	})
+	delay := retry.DelayWithReset(clock.RealClock{}, retryReset)
+	for ctx.Err() == nil {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
+			m.note(name, fmt.Errorf("%s of cluster %s: %w", name, m.cluster, err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay()):
+		}
+	}
+}
+
+// healthyStore tells when a complete list arrives.
+type healthyStore struct {
+	cache.ReflectorStore
+	healthy func()
+}
+
+func (s *healthyStore) Replace(objects []any, resourceVersion string) error {
+	s.healthy()
+	return s.ReflectorStore.Replace(objects, resourceVersion)
+}

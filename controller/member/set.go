@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// ClusterLabel marks a Secret as the credential of the member that its
+	// value names.
+	ClusterLabel = "clusterset-dns.github.io/cluster"
+	// KubeconfigKey is the key of the Secret's data that holds the kubeconfig.
+	KubeconfigKey = "kubeconfig"
+)
+
+// A Static member is one that the operator named by a flag.
+type Static struct {
+	// Cluster is the id of the member.
+	Cluster string
+	// Kubeconfig is the path of its kubeconfig, Context the context to use in
+	// it; empty means the current one.
+	Kubeconfig string
+	Context    string
+}
+
+// A Problem is what is wrong with a member or a credential.
+type Problem struct {
+	// Cluster is the id as the credential states it, which may be invalid.
+	Cluster string
+	// Secret is nil where the credential comes from a flag.
+	Secret *corev1.Secret
+	// Err is nil when a problem is over.
+	Err error
+	// Refused tells that the credential is not used, rather than that its
+	// cluster cannot be reached.
+	Refused bool
+}
+
+// Config is what a Set needs. All functions are called from any goroutine and
+// must not block.
+type Config struct {
+	// Cluster is the id of the own cluster, which no member may have.
+	Cluster string
+	// Static members are there for good and win over Secrets of the same id.
+	Static []Static
+	// Secrets returns the Secrets that carry ClusterLabel. It is called once
+	// they are known, and again after each change.
+	Secrets func() []*corev1.Secret
+	// Changed is told of each service of which a member's slices changed.
+	Changed func(types.NamespacedName)
+	// MemberChanged is told when everything that is known of a cluster has to
+	// be looked at again: it joined, was seen for the first time, or left.
+	MemberChanged func(cluster string)
+	// Report is told of a problem once, and once when it is over.
+	Report func(Problem)
+	// Clock judges arrivals.
+	Clock clock.PassiveClock
+}
+
+// A Set is the members that there are. It is safe for concurrent use; one
+// goroutine runs it.
+type Set struct {
+	config  Config
+	members atomic.Pointer[map[string]*Member]
+	known   chan struct{}
+	refused atomic.Int64
+}
+
+// NewSet returns a set without members. It gets them in Run.
+func NewSet(config Config) *Set {
+	s := &Set{config: config, known: make(chan struct{})}
+	s.members.Store(&map[string]*Member{})
+	return s
+}
+
+// Known is closed once it is known which members there are. Before that, a
+// cluster that is no member may yet become one.
+func (s *Set) Known() <-chan struct{} { return s.known }
+
+// Get returns a member, nil where the cluster is none.
+func (s *Set) Get(cluster string) *Member { return (*s.members.Load())[cluster] }
+
+// Members returns all members, sorted by id.
+func (s *Set) Members() []*Member {
+	return slices.SortedFunc(maps.Values(*s.members.Load()), func(a, b *Member) int {
+		return cmp.Compare(a.cluster, b.cluster)
+	})
+}
+
+// Refused returns how many credentials are not used because they are wrong.
+func (s *Set) Refused() int { return int(s.refused.Load()) }
+
+// life is one joined member: what it was made from and how to end it.
+type life struct {
+	member *Member
+	source *source
+	leave  context.CancelFunc
+}
+
+// Run keeps the members to what the flags and the Secrets say, until the
+// context ends. It looks at the Secrets at once, and again whenever something
+// is received from changed.
+func (s *Set) Run(ctx context.Context, changed <-chan struct{}) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	lives := map[string]*life{}
+	told := map[string]string{}
+	var once sync.Once
+	for {
+		sources, problems := gather(s.config)
+		s.refused.Store(int64(len(problems)))
+		told = s.tell(told, problems)
+		s.change(ctx, &group, lives, sources)
+		once.Do(func() { close(s.known) })
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// change starts, replaces and ends members such that the sources are what
+// lives.
+func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[string]*life, sources map[string]*source) {
+	var affected []string
+	for cluster, living := range lives {
+		if sources[cluster] == nil {
+			living.leave()
+			delete(lives, cluster)
+			affected = append(affected, cluster)
+		}
+	}
+	for cluster, source := range sources {
+		living := lives[cluster]
+		switch {
+		case living != nil && living.source.sameAs(source):
+			living.source.secret.Store(source.secret.Load())
+			continue
+		case living != nil && source.err != nil:
+			// A credential that became unusable removes nothing, and what
+			// is connected stays so.
+			continue
+		case living != nil:
+			living.leave()
+		}
+		lives[cluster] = s.join(ctx, group, source)
+		affected = append(affected, cluster)
+	}
+	members := make(map[string]*Member, len(lives))
+	for cluster, living := range lives {
+		members[cluster] = living.member
+	}
+	s.members.Store(&members)
+	for _, cluster := range affected {
+		s.config.MemberChanged(cluster)
+	}
+}
+
+// join gives a member its life. One whose credential is unusable is a member
+// all the same: what it contributed stays.
+func (s *Set) join(ctx context.Context, group *sync.WaitGroup, source *source) *life {
+	cluster := source.cluster
+	member := newMember(cluster, s.config.Clock, s.config.Changed,
+		func() { s.config.MemberChanged(cluster) },
+		func(err error) { s.config.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err}) })
+	ctx, leave := context.WithCancel(ctx)
+	if source.err == nil {
+		group.Go(func() {
+			logger := klog.FromContext(ctx).WithValues("member", cluster)
+			if err := member.run(klog.NewContext(ctx, logger), source.credential); err != nil {
+				s.config.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err, Refused: true})
+			}
+		})
+	}
+	return &life{member: member, source: source, leave: leave}
+}
+
+// tell reports the problems that were not told yet and returns what is told
+// now.
+func (s *Set) tell(told map[string]string, problems []Problem) map[string]string {
+	now := make(map[string]string, len(problems))
+	for _, problem := range problems {
+		key := "flag/" + problem.Cluster
+		if problem.Secret != nil {
+			key = "secret/" + string(problem.Secret.UID)
+		}
+		now[key] = problem.Err.Error()
+		if told[key] != now[key] {
+			s.config.Report(problem)
+		}
+	}
+	return now
+}
+
+// A source is where the credential of one member comes from.
+type source struct {
+	cluster    string
+	kubeconfig []byte
+	static     Static
+	secret     atomic.Pointer[corev1.Secret] // the newest, for events
+	credential Credential
+	err        error
+}
+
+func (s *source) sameAs(other *source) bool {
+	return s.static == other.static && bytes.Equal(s.kubeconfig, other.kubeconfig) &&
+		(s.secret.Load() == nil) == (other.secret.Load() == nil)
+}
+
+// gather decides which members there are. A credential that is refused for its
+// content still makes its cluster a member; one that is refused for its id does
+// not.
+func gather(config Config) (map[string]*source, []Problem) {
+	sources := map[string]*source{}
+	var problems []Problem
+	for _, static := range config.Static {
+		problem := Problem{Cluster: static.Cluster, Refused: true}
+		if problem.Err = admit(config.Cluster, static.Cluster, sources); problem.Err != nil {
+			problems = append(problems, problem)
+			continue
+		}
+		s := &source{cluster: static.Cluster, static: static}
+		s.credential, s.err = LoadKubeconfig(static.Kubeconfig, static.Context)
+		if problem.Err = s.err; s.err != nil {
+			problems = append(problems, problem)
+		}
+		sources[static.Cluster] = s
+	}
+	secrets := slices.Clone(config.Secrets())
+	slices.SortFunc(secrets, func(a, b *corev1.Secret) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, secret := range secrets {
+		cluster := secret.Labels[ClusterLabel]
+		problem := Problem{Cluster: cluster, Secret: secret, Refused: true}
+		if problem.Err = admit(config.Cluster, cluster, sources); problem.Err != nil {
+			problems = append(problems, problem)
+			continue
+		}
+		s := &source{cluster: cluster, kubeconfig: secret.Data[KubeconfigKey]}
+		s.secret.Store(secret)
+		if len(s.kubeconfig) == 0 {
+			s.err = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
+		} else {
+			s.credential, s.err = ParseKubeconfig(s.kubeconfig)
+		}
+		if problem.Err = s.err; s.err != nil {
+			problems = append(problems, problem)
+		}
+		sources[cluster] = s
+	}
+	return sources, problems
+}
+
+// admit returns an error where a credential cannot make its cluster a member.
+func admit(own, cluster string, sources map[string]*source) error {
+	if err := ValidateID(cluster); err != nil {
+		return err
+	}
+	if cluster == own {
+		return fmt.Errorf("cluster id %q is that of this cluster: a member needs an id of its own", cluster)
+	}
+	switch first := sources[cluster]; {
+	case first == nil:
+		return nil
+	case first.secret.Load() == nil:
+		return fmt.Errorf("cluster id %q is already that of a member named by a flag", cluster)
+	default:
+		return errors.New("cluster id " + cluster + " is already that of the older Secret " + first.secret.Load().Name + ": delete one of the two")
+	}
+}

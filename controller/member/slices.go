@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+const byService = "service"
+
+// sliceStore holds the EndpointSlices that one member publishes, by service. It is
+// what a reflector fills; every change of a service is told to changed, after
+// it can be read. It is safe for one writer and any number of readers.
+type sliceStore struct {
+	indexer cache.Indexer
+	changed func(types.NamespacedName)
+	// listed is told after each complete list; the first one makes the store
+	// synced.
+	listed func(first bool)
+	synced atomic.Bool
+}
+
+var _ cache.ReflectorStore = (*sliceStore)(nil)
+
+func newSliceStore(changed func(types.NamespacedName), listed func(first bool)) *sliceStore {
+	return &sliceStore{
+		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
+			byService: func(obj any) ([]string, error) {
+				slice, ok := obj.(*discoveryv1.EndpointSlice)
+				if !ok {
+					return nil, fmt.Errorf("unexpected object %T", obj)
+				}
+				return []string{ServiceOf(slice).String()}, nil
+			},
+		}),
+		changed: changed,
+		listed:  listed,
+	}
+}
+
+// ServiceOf returns the service that a published slice belongs to, which its
+// label names. The name is empty where it has no such label.
+func ServiceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
+	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[v1beta1.LabelServiceName]}
+}
+
+// of returns the slices of a service in no order. They are shared and must not
+// be changed.
+func (s *sliceStore) of(service types.NamespacedName) []*discoveryv1.EndpointSlice {
+	objects, err := s.indexer.ByIndex(byService, service.String())
+	if err != nil {
+		return nil // only an unknown index is an error
+	}
+	result := make([]*discoveryv1.EndpointSlice, 0, len(objects))
+	for _, object := range objects {
+		if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
+			result = append(result, slice)
+		}
+	}
+	return result
+}
+
+// services returns every service of which a slice is held.
+func (s *sliceStore) services() []types.NamespacedName {
+	values := s.indexer.ListIndexFuncValues(byService)
+	result := make([]types.NamespacedName, 0, len(values))
+	for _, value := range values {
+		namespace, name, err := cache.SplitMetaNamespaceKey(value)
+		if err == nil && name != "" {
+			result = append(result, types.NamespacedName{Namespace: namespace, Name: name})
+		}
+	}
+	return result
+}
+
+// count is how many slices are held.
+func (s *sliceStore) count() int { return len(s.indexer.ListKeys()) }
+
+func (s *sliceStore) Add(obj any) error    { return s.put(obj) }
+func (s *sliceStore) Update(obj any) error { return s.put(obj) }
+
+func (s *sliceStore) put(obj any) error {
+	slice, err := strip(obj)
+	if err != nil {
+		return err
+	}
+	before, exists, err := s.indexer.Get(slice)
+	if err != nil {
+		return err
+	}
+	if err := s.indexer.Update(slice); err != nil {
+		return err
+	}
+	s.tell(ServiceOf(slice))
+	if old, ok := before.(*discoveryv1.EndpointSlice); exists && ok && ServiceOf(old) != ServiceOf(slice) {
+		s.tell(ServiceOf(old))
+	}
+	return nil
+}
+
+func (s *sliceStore) Delete(obj any) error {
+	before, exists, err := s.indexer.Get(obj)
+	if err != nil || !exists {
+		return err
+	}
+	if err := s.indexer.Delete(obj); err != nil {
+		return err
+	}
+	if old, ok := before.(*discoveryv1.EndpointSlice); ok {
+		s.tell(ServiceOf(old))
+	}
+	return nil
+}
+
+// Replace takes a complete list. Services of which nothing changed are not
+// told.
+func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
+	before := map[string]*discoveryv1.EndpointSlice{}
+	for _, object := range s.indexer.List() {
+		if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
+			before[slice.Namespace+"/"+slice.Name] = slice
+		}
+	}
+	changed := map[types.NamespacedName]struct{}{}
+	stripped := make([]any, 0, len(objects))
+	for _, object := range objects {
+		slice, err := strip(object)
+		if err != nil {
+			return err
+		}
+		stripped = append(stripped, slice)
+		key := slice.Namespace + "/" + slice.Name
+		old := before[key]
+		delete(before, key)
+		if old != nil && old.ResourceVersion == slice.ResourceVersion && old.UID == slice.UID {
+			continue
+		}
+		changed[ServiceOf(slice)] = struct{}{}
+		if old != nil {
+			changed[ServiceOf(old)] = struct{}{}
+		}
+	}
+	for _, gone := range before {
+		changed[ServiceOf(gone)] = struct{}{}
+	}
+	if err := s.indexer.Replace(stripped, resourceVersion); err != nil {
+		return err
+	}
+	first := !s.synced.Swap(true)
+	for service := range changed {
+		s.tell(service)
+	}
+	s.listed(first)
+	return nil
+}
+
+// Resync does nothing: the reconciler is told of changes, and of nothing else.
+func (s *sliceStore) Resync() error { return nil }
+
+func (s *sliceStore) tell(service types.NamespacedName) {
+	if service.Name != "" {
+		s.changed(service)
+	}
+}
+
+// strip drops what nobody here reads of a slice that was just decoded, and so
+// belongs to the caller.
+func strip(obj any) (*discoveryv1.EndpointSlice, error) {
+	slice, ok := obj.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return nil, fmt.Errorf("unexpected object %T in a list of EndpointSlices", obj)
+	}
+	slice.ManagedFields = nil
+	slice.OwnerReferences = nil
+	slice.Finalizers = nil
+	slice.GenerateName = ""
+	for i := range slice.Endpoints {
+		slice.Endpoints[i].NodeName = nil
+		slice.Endpoints[i].TargetRef = nil
+		slice.Endpoints[i].Hints = nil
+	}
+	return slice, nil
+}

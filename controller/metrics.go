@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+const prefix = "clusterset_controller_"
+
+// Values of the label origin of the propagation time.
+const (
+	originLocal  = "local"
+	originRemote = "remote"
+)
+
+// metrics counts what happens, and on each scrape what is. What is, is known to
+// the leader alone.
+type metrics struct {
+	reconciles  *prometheus.HistogramVec
+	propagation *prometheus.HistogramVec
+	problems    problemCounts
+	leader      atomic.Pointer[reconciler]
+}
+
+var (
+	leadingDesc    = describe("leading", "1 where this replica is the leader, else 0.")
+	servedDesc     = describe("mcs_api_served", "1 where the own cluster serves the MCS API, by version.", "version")
+	queueDesc      = describe("queue_length", "Services that wait to be looked at.")
+	exportsDesc    = describe("exports", "ServiceExports of the own cluster.")
+	importsDesc    = describe("imports", "ServiceImports of the own cluster that this controller made, by type.", "type")
+	conditionsDesc = describe("conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. One with several reasons counts for each.", "kind", "type", "status", "reason")
+	refusedDesc    = describe("member_credentials_refused", "Credentials of members that are not used because they are wrong.")
+	connectedDesc  = describe("member_connected", "1 where nothing is known to fail in reading a member, else 0.", "cluster")
+	syncedDesc     = describe("member_synced", "1 where all slices of a member were seen since it joined or its credential changed, else 0.", "cluster")
+	heartbeatDesc  = describe("member_heartbeat_age_seconds", "Seconds since a member's heartbeat last arrived; absent where none ever did.", "cluster")
+	publishedDesc  = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "cluster")
+	problemsDesc   = describe("export_problems", "Services of which something was left out, by the cluster that exports them and by reason.", "cluster", "reason")
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prefix+name, help, labels, nil)
+}
+
+func newMetrics(registry *prometheus.Registry) (*metrics, error) {
+	m := &metrics{
+		reconciles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    prefix + "reconcile_duration_seconds",
+			Help:    "Time that bringing one service up to date took, by result (ok, error).",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+		}, []string{"result"}),
+		propagation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    prefix + "propagation_duration_seconds",
+			Help:    "Time from the change of an endpoint in its cluster, by that cluster's clock, to the slice written here, by origin (local, remote).",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+		}, []string{"origin"}),
+	}
+	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m} {
+		if err := registry.Register(collector); err != nil {
+			return nil, fmt.Errorf("metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) reconciled(took time.Duration, err error) {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	m.reconciles.WithLabelValues(result).Observe(took.Seconds())
+}
+
+// propagated notes how long a change took to arrive. Clocks may differ.
+func (m *metrics) propagated(origin string, took time.Duration) {
+	m.propagation.WithLabelValues(origin).Observe(max(0, took.Seconds()))
+}
+
+// lead makes the gauges tell of what a leader knows, until the function that
+// it returns is called.
+func (m *metrics) lead(r *reconciler) func() {
+	m.leader.Store(r)
+	return func() { m.leader.Store(nil) }
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, each := range []*prometheus.Desc{
+		leadingDesc, servedDesc, queueDesc, exportsDesc, importsDesc, conditionsDesc,
+		refusedDesc, connectedDesc, syncedDesc, heartbeatDesc, publishedDesc, problemsDesc,
+	} {
+		descriptions <- each
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(samples chan<- prometheus.Metric) {
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		samples <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	r := m.leader.Load()
+	gauge(leadingDesc, number(r != nil))
+	if r == nil {
+		return
+	}
+	gauge(queueDesc, float64(r.queue.Len()))
+	m.collectObjects(r, gauge)
+	gauge(refusedDesc, float64(r.members.Refused()))
+	for _, member := range r.members.Members() {
+		cluster := member.Cluster()
+		gauge(connectedDesc, number(member.Problem() == nil && member.Synced()), cluster)
+		gauge(syncedDesc, number(member.Synced()), cluster)
+		gauge(publishedDesc, float64(member.Published()), cluster)
+		if heard := member.Heartbeat().Heard; !heard.IsZero() {
+			gauge(heartbeatDesc, r.clock.Since(heard).Seconds(), cluster)
+		}
+	}
+	for key, count := range m.problems.count() {
+		gauge(problemsDesc, float64(count), key.cluster, string(key.reason))
+	}
+}
+
+func (m *metrics) collectObjects(r *reconciler, gauge func(*prometheus.Desc, float64, ...string)) {
+	access, _ := r.api.Access()
+	if access == nil {
+		return
+	}
+	gauge(servedDesc, 1, strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/"))
+	exports := access.Exports()
+	gauge(exportsDesc, float64(len(exports)))
+	conditions := map[[4]string]int{}
+	count := func(kind string, each []metav1.Condition) {
+		for _, condition := range each {
+			for reason := range strings.SplitSeq(condition.Reason, ",") {
+				conditions[[4]string{kind, condition.Type, string(condition.Status), reason}]++
+			}
+		}
+	}
+	for _, each := range exports {
+		count(v1beta1.ServiceExportKindName, each.Status.Conditions)
+	}
+	imports := map[v1beta1.ServiceImportType]int{v1beta1.ClusterSetIP: 0, v1beta1.Headless: 0}
+	for _, each := range access.Imports() {
+		if export.IsManaged(each) {
+			imports[each.Spec.Type]++
+			count(v1beta1.ServiceImportKindName, each.Status.Conditions)
+		}
+	}
+	for kind, number := range imports {
+		gauge(importsDesc, float64(number), string(kind))
+	}
+	for labels, number := range conditions {
+		gauge(conditionsDesc, float64(number), labels[:]...)
+	}
+}
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+type problemKey struct {
+	cluster string
+	reason  export.Reason
+}
+
+// problemCounts counts services by what is wrong with what was read of them.
+type problemCounts struct {
+	mu       sync.Mutex
+	services map[types.NamespacedName]map[problemKey]bool
+}
+
+// set replaces what is known of a service.
+func (c *problemCounts) set(service types.NamespacedName, problems map[string][]export.Problem) {
+	keys := map[problemKey]bool{}
+	for cluster, each := range problems {
+		for _, problem := range each {
+			keys[problemKey{cluster, problem.Reason}] = true
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(keys) == 0 {
+		delete(c.services, service)
+		return
+	}
+	if c.services == nil {
+		c.services = map[types.NamespacedName]map[problemKey]bool{}
+	}
+	c.services[service] = keys
+}
+
+func (c *problemCounts) count() map[problemKey]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counts := map[problemKey]int{}
+	for _, keys := range c.services {
+		for key := range keys {
+			counts[key]++
+		}
+	}
+	return counts
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// Defaults of Options.
+const (
+	DefaultWorkers       = 8
+	DefaultLeaseDuration = 15 * time.Second
+	DefaultRenewDeadline = 10 * time.Second
+	DefaultRetryPeriod   = 2 * time.Second
+)
+
+// DefaultDeniedNamespaces are the patterns of namespaces that take no part in
+// the set unless the operator says otherwise.
+var DefaultDeniedNamespaces = []string{"kube-*"}
+
+// Options are what a Controller is made from. Only Config is required.
+type Options struct {
+	// Config reaches the API server of the own cluster. Its rate limit is not
+	// used: the API server's priority and fairness is the limit.
+	Config *rest.Config
+	// Cluster is the id of the own cluster. Where it is empty, it is read from
+	// the ClusterProperty cluster.clusterset.k8s.io (KEP-2149).
+	Cluster string
+	// Namespace holds the Secrets of the members, the heartbeat and the leader
+	// Lease. Empty means member.DefaultNamespace.
+	Namespace string
+	// Members are there besides those that Secrets name.
+	Members []member.Static
+	// DeniedNamespaces are patterns, as of path.Match, of namespaces that are
+	// neither exported nor imported. nil means DefaultDeniedNamespaces, an
+	// empty list none.
+	DeniedNamespaces []string
+	// Workers is how many services are worked on at once. 0 means
+	// DefaultWorkers.
+	Workers int
+	// LeaderElection makes one of several replicas do the work. Without it the
+	// controller takes itself to be the only one.
+	LeaderElection bool
+	// Identity tells replicas apart. Empty means the host's name and a random
+	// part.
+	Identity string
+	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's
+	// leader election. 0 means the defaults above.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// Clock is the time; nil means the real one. Leader election always uses
+	// the real one.
+	Clock clock.WithTicker
+	// Registry takes the metrics. nil means a registry of the controller's own.
+	Registry *prometheus.Registry
+	// Listener serves /metrics, /healthz and /readyz, and is closed by Run.
+	// Without one nothing is served.
+	Listener net.Listener
+}
+
+// complete returns the options with defaults filled in.
+func (o Options) complete() (Options, error) {
+	if o.Config == nil {
+		return o, errors.New("the options have no Config to reach the own cluster with")
+	}
+	if o.Cluster != "" {
+		if err := member.ValidateID(o.Cluster); err != nil {
+			return o, err
+		}
+	}
+	if o.Namespace == "" {
+		o.Namespace = member.DefaultNamespace
+	}
+	if o.DeniedNamespaces == nil {
+		o.DeniedNamespaces = DefaultDeniedNamespaces
+	}
+	for _, pattern := range o.DeniedNamespaces {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return o, fmt.Errorf("pattern %q of denied namespaces: %w", pattern, err)
+		}
+	}
+	if o.Workers < 0 {
+		return o, fmt.Errorf("%d workers: use 1 or more", o.Workers)
+	}
+	if o.Workers == 0 {
+		o.Workers = DefaultWorkers
+	}
+	setDefault(&o.LeaseDuration, DefaultLeaseDuration)
+	setDefault(&o.RenewDeadline, DefaultRenewDeadline)
+	setDefault(&o.RetryPeriod, DefaultRetryPeriod)
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	return o, nil
+}
+
+func setDefault(value *time.Duration, to time.Duration) {
+	if *value == 0 {
+		*value = to
+	}
+}
+
+// denied tells whether a namespace takes no part in the set.
+func denied(patterns []string, namespace string) bool {
+	for _, pattern := range patterns {
+		if matched, err := path.Match(pattern, namespace); err == nil && matched {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+)
+
+// invalidDenied is the reason of an export from a namespace that takes no part.
+const invalidDenied = "NamespaceDenied"
+
+// A reconciler brings services to what all clusters export, one at a time for
+// each worker.
+type reconciler struct {
+	cluster  string
+	denied   []string
+	families []corev1.IPFamily
+	metrics  *metrics
+	clock    clock.PassiveClock
+
+	local   *local
+	api     *mcsapi.Follower
+	members *member.Set
+	applier *apply.Applier
+	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+	credentialsChanged <-chan struct{}
+	stop               func()
+}
+
+// work takes services from the queue until it is shut down.
+func (r *reconciler) work(ctx context.Context) {
+	for {
+		service, shutdown := r.queue.Get()
+		if shutdown {
+			return
+		}
+		begin := r.clock.Now()
+		err := r.reconcile(ctx, service)
+		r.metrics.reconciled(r.clock.Since(begin), err)
+		switch {
+		case err == nil:
+			r.queue.Forget(service)
+		case ctx.Err() == nil:
+			if r.queue.NumRequeues(service) == 0 {
+				klog.FromContext(ctx).Error(err, "Cannot bring a service up to date; trying again", "service", service)
+			}
+			r.queue.AddRateLimited(service)
+		}
+		r.queue.Done(service)
+	}
+}
+
+// reconcile is the whole flow for one service.
+func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName) error {
+	access, _ := r.api.Access()
+	if access == nil {
+		return nil // all services are named once the API is served
+	}
+	namespace := r.local.namespace(service.Namespace)
+	if namespace == nil || terminating(namespace) {
+		r.metrics.problems.set(service, nil)
+		return nil // what was there goes with it; when it is back, its services are named
+	}
+	existing, contributions := r.gather(access, service)
+	return r.applier.Apply(ctx, access, existing, func(observed merge.Observed) merge.Result {
+		return merge.Merge(observed, contributions)
+	})
+}
+
+// gather looks at everything that concerns a service.
+func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName) (apply.Existing, []merge.Contribution) {
+	existing := apply.Existing{
+		Observed: merge.Observed{
+			Cluster:        r.cluster,
+			Service:        service,
+			APIVersion:     access.APIVersion(),
+			IPFamilies:     r.families,
+			ServiceImport:  access.ServiceImport(service),
+			ServiceExport:  access.ServiceExport(service),
+			DerivedService: r.local.service(types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)}),
+		},
+		EndpointSlices: r.local.madeFor(service),
+	}
+	observed := &existing.Observed
+	if denied(r.denied, service.Namespace) {
+		if observed.ServiceExport != nil {
+			observed.Invalid = &export.Invalid{
+				Reason:  invalidDenied,
+				Message: fmt.Sprintf("The namespace %s takes no part in the cluster set: it is on the controller's list of denied namespaces.", service.Namespace),
+			}
+		}
+		r.metrics.problems.set(service, nil)
+		return existing, nil
+	}
+
+	var contributions []merge.Contribution
+	problems := map[string][]export.Problem{}
+	if observed.ServiceExport != nil {
+		view, own, invalid := export.FromService(r.cluster, observed.ServiceExport, r.local.service(service), r.local.slicesOf(service))
+		observed.Invalid, observed.Problems = invalid, own
+		problems[r.cluster] = own
+		if view != nil {
+			contributions = append(contributions, merge.Contribution{View: view})
+		}
+	}
+	for _, m := range r.members.Members() {
+		copies := slices.DeleteFunc(slices.Clone(existing.EndpointSlices), func(slice *discoveryv1.EndpointSlice) bool {
+			return slice.Labels[export.LabelSourceCluster] != m.Cluster()
+		})
+		view, found := viewOf(m, service, copies)
+		problems[m.Cluster()] = found
+		if view != nil {
+			contributions = append(contributions, merge.Contribution{View: view})
+		}
+	}
+	r.metrics.problems.set(service, problems)
+	existing.Exported = len(contributions) > 0
+	return existing, contributions
+}
+
+// viewOf is what a member says of a service, as last seen. Until it was seen,
+// the copies of its slices in this cluster speak for it. A slice that cannot be
+// understood stays as the copies have it.
+func viewOf(m *member.Member, service types.NamespacedName, copies []*discoveryv1.EndpointSlice) (*export.View, []export.Problem) {
+	source := export.Source{Cluster: m.Cluster()}
+	if !m.Synced() {
+		return export.FromSlices(source, service, copies, nil)
+	}
+	published := m.Slices(service)
+	view, problems := export.FromSlices(source, service, published, nil)
+	if len(problems) == 0 || len(copies) == 0 {
+		return view, problems
+	}
+	previous, _ := export.FromSlices(source, service, copies, nil)
+	return export.FromSlices(source, service, published, previous)
+}
