@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+)
+
+const (
+	system         = "clusterset-dns"
+	controllerName = "clusterset-controller"
+	memberName     = "clusterset-member"
+	// patience bounds each wait for a state. Nothing waits that long on
+	// purpose.
+	patience = 60 * time.Second
+)
+
+// A cluster is a control plane and what a test does with it.
+type cluster struct {
+	*controlplane.Cluster
+	kubernetes.Interface
+	mcs mcs.Interface
+	// options are what its controllers are made from; a test may change them
+	// before it starts one.
+	options controller.Options
+}
+
+// bed returns the shared clusters with the rights installed and without
+// members.
+func bed(t *testing.T) (east, west *cluster) {
+	t.Helper()
+	clusters := shared(t)
+	return newCluster(t, clusters[0]), newCluster(t, clusters[1])
+}
+
+func newCluster(t *testing.T, plane *controlplane.Cluster) *cluster {
+	t.Helper()
+	mcsClient, err := mcs.NewForConfig(plane.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{Cluster: plane, Interface: plane.Client(), mcs: mcsClient}
+	rbac, err := os.ReadFile("../../deploy/rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.create(t, "", string(rbac))
+	c.options = controller.Options{
+		Config:   c.configOf(t, system, controllerName),
+		Cluster:  plane.Name(),
+		Registry: prometheus.NewRegistry(),
+	}
+	t.Cleanup(func() {
+		err := c.CoreV1().Secrets(system).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: member.ClusterLabel})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// configOf is a client configuration with the rights of a service account.
+func (c *cluster) configOf(t *testing.T, namespace, name string) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.RESTConfigFromKubeConfig(c.kubeconfigOf(t, namespace, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+func (c *cluster) kubeconfigOf(t *testing.T, namespace, name string) []byte {
+	t.Helper()
+	kubeconfig, err := c.ServiceAccountKubeconfig(t.Context(), namespace, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}
+
+// start runs a controller until the test ends or the returned function is
+// called. A controller that ends with an error fails the test.
+func (c *cluster) start(t *testing.T) (stop func()) {
+	t.Helper()
+	// Each controller has a registry of its own.
+	c.options.Registry = prometheus.NewRegistry()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	options := c.options
+	go func() { done <- controller.Run(ctx, options) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("the controller of %s ended with: %v", c.Name(), err)
+			}
+		case <-time.After(patience):
+			t.Errorf("the controller of %s did not stop", c.Name())
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// join makes other a member of c by a Secret, and returns it.
+func (c *cluster) join(t *testing.T, other *cluster) *corev1.Secret {
+	t.Helper()
+	return c.putSecret(t, "member-"+other.Name(), other.Name(), other.kubeconfigOf(t, system, memberName))
+}
+
+func (c *cluster) putSecret(t *testing.T, name, id string, kubeconfig []byte) *corev1.Secret {
+	t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{member.ClusterLabel: id}},
+		Data:       map[string][]byte{member.KubeconfigKey: kubeconfig},
+	}
+	secrets := c.CoreV1().Secrets(system)
+	created, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		created, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created
+}
+
+func (c *cluster) leave(t *testing.T, other *cluster) {
+	t.Helper()
+	if err := c.CoreV1().Secrets(system).Delete(t.Context(), "member-"+other.Name(), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// joined starts a controller in each cluster and makes each a member of the
+// other.
+func joined(t *testing.T, east, west *cluster) {
+	t.Helper()
+	east.join(t, west)
+	west.join(t, east)
+	east.start(t)
+	west.start(t)
+}
+
+// namespace makes a namespace for the test in each of the clusters and returns
+// its name.
+func namespace(t *testing.T, clusters ...*cluster) string {
+	t.Helper()
+	name := fmt.Sprintf("test-%x", time.Now().UnixNano())
+	for _, c := range clusters {
+		c.createNamespace(t, name)
+	}
+	return name
+}
+
+func (c *cluster) createNamespace(t *testing.T, name string) {
+	t.Helper()
+	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := c.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+}
+
+// create makes the objects of a YAML stream, in the namespace where they name
+// none, and replaces those that exist.
+func (c *cluster) create(t *testing.T, namespace, text string) {
+	t.Helper()
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.Discovery()))
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if object.Object == nil {
+			continue
+		}
+		kind := object.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var client dynamic.ResourceInterface = c.Dynamic().Resource(mapping.Resource)
+		if mapping.Scope.Name() == "namespace" {
+			if object.GetNamespace() == "" {
+				object.SetNamespace(namespace)
+			}
+			client = c.Dynamic().Resource(mapping.Resource).Namespace(object.GetNamespace())
+		}
+		if _, err := client.Apply(t.Context(), object.GetName(), object, metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {
+			t.Fatalf("%s %s: %v", kind.Kind, object.GetName(), err)
+		}
+	}
+}
+
+// eventually waits until check is nil.
+func eventually(t *testing.T, what string, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s: %v", what, patience, err)
+		case <-ticker.C:
+		}
+	}
+}

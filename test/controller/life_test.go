@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+func TestLifeOfAService(t *testing.T) {
+	east, west := bed(t)
+	joined(t, east, west)
+	demo := namespace(t, east, west)
+	web := key(demo, "web")
+
+	east.create(t, demo, service("web", "10.64.0.10", "10.64.0.11")+serviceExport("web"))
+	expect(t, web, "ClusterSetIP of east Ready [east/10.64.0.10 east/10.64.0.11]", east, west)
+	expectConditions(t, east, web, "Conflict=NoConflicts Ready=Ready Valid=Valid")
+	for _, c := range []*cluster{east, west} {
+		serviceImport, err := c.serviceImport(t.Context(), web)
+		must(t, err)
+		derived, err := c.CoreV1().Services(demo).Get(t.Context(), export.DerivedServiceName(web), metav1.GetOptions{})
+		must(t, err)
+		if !slices.Equal(serviceImport.Spec.IPs, derived.Spec.ClusterIPs) || len(serviceImport.Spec.IPs) == 0 {
+			t.Errorf("%s: the import has IPs %v, the derived Service %v", c.Name(), serviceImport.Spec.IPs, derived.Spec.ClusterIPs)
+		}
+		if got := serviceImport.Annotations[export.AnnotationDerivedService]; got != derived.Name {
+			t.Errorf("%s: the import names the derived Service %q, want %q", c.Name(), got, derived.Name)
+		}
+	}
+
+	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web"))
+	expect(t, web, "ClusterSetIP of east,west Ready [east/10.64.0.10 east/10.64.0.11 west/10.65.0.10]", east, west)
+	expectConditions(t, west, web, "Conflict=NoConflicts Ready=Ready Valid=Valid")
+
+	east.create(t, demo, endpoints("web", "10.64.0.12"))
+	expect(t, web, "ClusterSetIP of east,west Ready [east/10.64.0.12 west/10.65.0.10]", east, west)
+
+	east.create(t, demo, endpoints("web"))
+	expect(t, web, "ClusterSetIP of east,west Ready [west/10.65.0.10]", east, west)
+
+	east.unexport(t, web)
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east, west)
+	west.unexport(t, web)
+	expect(t, web, "none", east, west)
+}
+
+func TestHeadlessService(t *testing.T) {
+	east, west := bed(t)
+	joined(t, east, west)
+	demo := namespace(t, east, west)
+	db := key(demo, "db")
+
+	west.create(t, demo, headless("db", "10.65.0.20")+serviceExport("db"))
+	expect(t, db, "Headless of west Ready [west/10.65.0.20]", east, west)
+	eventually(t, "slices kept from kube-proxy", func(ctx context.Context) error {
+		list, err := east.slicesOf(ctx, db)
+		if err != nil {
+			return err
+		}
+		for _, slice := range list {
+			if _, ok := slice.Labels[export.LabelHeadless]; !ok || slice.Labels[export.LabelKubernetesService] != "" {
+				return fmt.Errorf("slice %s has labels %v", slice.Name, slice.Labels)
+			}
+		}
+		return nil
+	})
+}
+
+func TestMembersComeAndGo(t *testing.T) {
+	east, west := bed(t)
+	east.start(t)
+	west.start(t)
+	demo := namespace(t, east, west)
+	web := key(demo, "web")
+	for _, c := range []*cluster{east, west} {
+		c.create(t, demo, service("web", map[string]string{"east": "10.64.0.10", "west": "10.65.0.10"}[c.Name()])+serviceExport("web"))
+		expect(t, web, fmt.Sprintf("ClusterSetIP of %[1]s Ready [%[1]s/%[2]s]", c.Name(), map[string]string{"east": "10.64.0.10", "west": "10.65.0.10"}[c.Name()]), c)
+	}
+
+	east.join(t, west)
+	expect(t, web, "ClusterSetIP of east,west Ready [east/10.64.0.10 west/10.65.0.10]", east)
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", west)
+
+	east.leave(t, west)
+	expect(t, web, "ClusterSetIP of east Ready [east/10.64.0.10]", east)
+}
