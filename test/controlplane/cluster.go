@@ -100,7 +100,7 @@ func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error)
 
 // newCluster makes all that a cluster needs before its first process.
 func newCluster(options Options) (_ *Cluster, err error) {
-	options, release, err := options.complete()
+	options, release, err := options.complete(&slots)
 	if err != nil {
 		return nil, err
 	}

@@ -38,9 +38,9 @@ type Options struct {
 	APIServerArgs []string
 }
 
-// complete returns the options with defaults in the place of what is empty. The returned function gives
-// back the slot that the default ranges came from.
-func (o Options) complete() (_ Options, release func(), err error) {
+// complete returns the options with defaults in the place of what is empty. Default ranges take a slot of the
+// pool, which the returned function gives back.
+func (o Options) complete(slots *slotPool) (_ Options, release func(), err error) {
 	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
 		return Options{}, nil, fmt.Errorf("start a control plane: name %q: %s", o.Name, problems[0])
 	}

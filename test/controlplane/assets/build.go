@@ -21,11 +21,7 @@ import (
 )
 
 // build builds programs below work, which is empty, and returns where they are.
-func build(ctx context.Context, progress io.Writer, source, work string, programs []Program) (Paths, error) {
-	flags, err := buildFlags(source)
-	if err != nil {
-		return nil, err
-	}
+func (r *recipe) build(ctx context.Context, progress io.Writer, work string, programs []Program) (Paths, error) {
 	output, temporary := filepath.Join(work, "programs"), filepath.Join(work, "tmp")
 	for _, directory := range []string{output, temporary} {
 		if err := os.MkdirAll(directory, 0o755); err != nil {
@@ -36,26 +32,26 @@ func build(ctx context.Context, progress io.Writer, source, work string, program
 	for i, program := range programs {
 		names[i] = string(program)
 	}
-	ticker := startTicker(progress)
+	ticker := startTicker(progress, tickerInterval)
 	defer ticker.stop()
 	ticker.say("building " + strings.Join(names, ", ") + ", once for this machine; it takes minutes")
 
 	// The compilers and linkers are children of the go command. A small wrapper ties each of them
 	// to it, as the go command itself is tied to this process.
 	tie := filepath.Join(work, "tie")
-	if err := runGo(ctx, ticker, filepath.Dir(source), temporary, "build", "-o", tie, "./assets/tie"); err != nil {
+	if err := runGo(ctx, ticker, r.tie, temporary, "build", "-o", tie, "."); err != nil {
 		return nil, fmt.Errorf("build the wrapper of the Go toolchain's tools: %w", err)
 	}
-	args := slices.Concat([]string{"build", "-v", "-toolexec=" + tie}, flags, []string{"-o", output + string(filepath.Separator)})
+	args := slices.Concat([]string{"build", "-v", "-toolexec=" + tie}, r.flags, []string{"-o", output + string(filepath.Separator)})
 	for _, program := range programs {
-		args = append(args, packages[program])
+		args = append(args, r.packages[program])
 	}
-	if err := runGo(ctx, ticker, source, temporary, args...); err != nil {
+	if err := runGo(ctx, ticker, r.source, temporary, args...); err != nil {
 		return nil, fmt.Errorf("build %s: %w", strings.Join(names, ", "), err)
 	}
 	built := Paths{}
 	for _, program := range programs {
-		built[program] = filepath.Join(output, executable(packages[program]))
+		built[program] = filepath.Join(output, executable(r.packages[program]))
 	}
 	ticker.say("built " + strings.Join(names, ", "))
 	return built, nil
@@ -79,7 +75,7 @@ func runGo(ctx context.Context, ticker *ticker, directory, temporary string, arg
 	}
 	command := exec.Command("go", args...)
 	command.Dir = directory
-	command.Env = append(buildEnv(), "GOTMPDIR="+temporary)
+	command.Env = append(slices.Concat(os.Environ(), buildSettings), "GOTMPDIR="+temporary)
 	command.Stdout, command.Stderr = writer, writer
 	err = process.StartTied(command)
 	writer.Close()
@@ -119,10 +115,10 @@ func runGo(ctx context.Context, ticker *ticker, directory, temporary string, arg
 	return nil
 }
 
-// tickerInterval is how often a ticker writes a line.
+// tickerInterval is how often a ticker of a build writes a line.
 const tickerInterval = 10 * time.Second
 
-// ticker writes what is going on, with the time since it started, every ten seconds.
+// ticker writes what is going on, with the time since it started, once in an interval.
 type ticker struct {
 	progress io.Writer
 	started  time.Time
@@ -133,11 +129,11 @@ type ticker struct {
 	state string
 }
 
-func startTicker(progress io.Writer) *ticker {
+func startTicker(progress io.Writer, interval time.Duration) *ticker {
 	t := &ticker{progress: progress, started: time.Now(), end: make(chan struct{}), ended: make(chan struct{})}
 	go func() {
 		defer close(t.ended)
-		timer := time.NewTicker(tickerInterval)
+		timer := time.NewTicker(interval)
 		defer timer.Stop()
 		for {
 			select {

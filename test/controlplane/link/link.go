@@ -83,9 +83,15 @@ func (l *Link) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for connection := range l.connections {
-		_ = connection.(*net.TCPConn).SetLinger(0) // so that the peer sees a reset, and not a clean end
-		_ = connection.Close()
+		reset(connection)
 	}
+	clear(l.connections)
+}
+
+// reset closes a connection so that its peer sees a reset, and not a clean end.
+func reset(connection net.Conn) {
+	_ = connection.(*net.TCPConn).SetLinger(0)
+	_ = connection.Close()
 }
 
 // Close ends the link and its connections, and returns once nothing of it runs.
@@ -109,21 +115,25 @@ func (l *Link) accept() {
 			}
 			continue // out of descriptors, or the client went: neither is for ever
 		}
-		if l.track(client) {
-			l.pumps.Go(func() { l.forward(client) })
-		}
+		l.pumps.Go(func() { l.forward(client) })
 	}
 }
 
-// track notes a connection, for Reset. It closes it where the link is closed already.
-func (l *Link) track(connection net.Conn) bool {
+// track notes the connections of a client and, once there is one, of its server, for Reset. Where the link is closed
+// or reset already, it resets the last of them.
+func (l *Link) track(client, server net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ctx.Err() != nil {
-		_ = connection.Close()
+	last, current := client, true
+	if server != nil {
+		last = server
+		_, current = l.connections[client]
+	}
+	if l.ctx.Err() != nil || !current {
+		reset(last)
 		return false
 	}
-	l.connections[connection] = struct{}{}
+	l.connections[last] = struct{}{}
 	return true
 }
 
@@ -137,6 +147,9 @@ func (l *Link) end(connection net.Conn) {
 
 // forward dials the server for a client, and carries bytes both ways until both have said all.
 func (l *Link) forward(client net.Conn) {
+	if !l.track(client, nil) {
+		return
+	}
 	defer l.end(client)
 	for _, gate := range l.gates {
 		if !gate.wait(l.ctx) {
@@ -146,10 +159,10 @@ func (l *Link) forward(client net.Conn) {
 	var dialer net.Dialer
 	server, err := dialer.DialContext(l.ctx, "tcp", l.target.String())
 	if err != nil {
-		_ = client.(*net.TCPConn).SetLinger(0) // as near as an accepted connection comes to a refused one
+		reset(client) // as near as an accepted connection comes to a refused one
 		return
 	}
-	if !l.track(server) {
+	if !l.track(client, server) {
 		return
 	}
 	defer l.end(server)
@@ -160,26 +173,26 @@ func (l *Link) forward(client net.Conn) {
 	ways.Wait()
 }
 
-// carry copies what from says to to, each piece once the gate is open, and passes on the end of it: a clean one as such, any
-// other by closing both.
+// carry copies what from says to to, each piece once the gate is open. It passes on the end of it: a clean one as
+// such, any other as a reset of both connections.
 func (l *Link) carry(to, from net.Conn, gate *gate) {
 	buffer := make([]byte, 32<<10)
 	for {
-		count, readErr := from.Read(buffer)
-		if !gate.wait(l.ctx) {
-			return
+		count, err := from.Read(buffer)
+		if errors.Is(err, net.ErrClosed) || !gate.wait(l.ctx) {
+			return // it was reset, or the link is closed
 		}
-		if _, err := to.Write(buffer[:count]); err != nil {
-			_ = from.Close()
-			return
+		if _, writeErr := to.Write(buffer[:count]); writeErr != nil {
+			err = writeErr
 		}
 		switch {
-		case readErr == nil:
-		case errors.Is(readErr, io.EOF):
+		case err == nil:
+		case errors.Is(err, io.EOF):
 			_ = to.(*net.TCPConn).CloseWrite()
 			return
 		default:
-			_ = to.Close()
+			reset(to)
+			reset(from)
 			return
 		}
 	}

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,10 +26,13 @@ func main() {
 func run(args []string) error {
 	runtime.LockOSThread()
 	if len(args) == 0 {
-		return fmt.Errorf("usage: tie program [argument…]")
+		return errors.New("usage: tie program [argument…]")
 	}
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return err
+	}
+	if os.Getppid() == 1 {
+		return errors.New("the parent died before this process could be tied to it")
 	}
 	path, err := exec.LookPath(args[0])
 	if err != nil {

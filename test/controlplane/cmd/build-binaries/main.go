@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command build-binaries builds the programs of the test bed's control planes, where the cache
-// lacks them, and prints the path of each.
+// lacks them. With -paths it prints where each is.
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -23,6 +24,8 @@ func main() {
 }
 
 func run() error {
+	printPaths := flag.Bool("paths", false, "print the path of each program")
+	flag.Parse()
 	if err := process.TieToParent(); err != nil {
 		return err
 	}
@@ -32,8 +35,10 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	for _, program := range assets.All() {
-		fmt.Println(paths[program])
+	if *printPaths {
+		for _, program := range assets.All() {
+			fmt.Println(paths[program])
+		}
 	}
 	return nil
 }
