@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// Import is what DNS needs of a ServiceImport. It is immutable.
+type Import struct {
+	// Key is "<name>.<namespace>", or "<namespace>/<name>" where the import can have no records.
+	Key string
+	// Headless tells the type: Headless or ClusterSetIP.
+	Headless bool
+	// addrs are the addresses of spec.ips, sorted, each once. A headless import has none.
+	addrs []netip.Addr
+	// ports are those that the import declares, sorted, each once.
+	ports []Port
+	skips *Skips
+	// refused is an import that can have no records at all.
+	refused bool
+}
+
+// FromServiceImport reads a ServiceImport and keeps nothing of it.
+func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
+	imported := &Import{
+		Key:      object.Name + "." + object.Namespace,
+		Headless: object.Spec.Type == mcsv1beta1.Headless,
+	}
+	switch {
+	case !isLabel(object.Name) || !isLabel(object.Namespace):
+		imported.refuse(object, InvalidName)
+		return imported
+	case !imported.Headless && object.Spec.Type != mcsv1beta1.ClusterSetIP:
+		imported.refuse(object, InvalidType)
+		return imported
+	}
+	for _, ip := range object.Spec.IPs {
+		addr, err := netip.ParseAddr(strings.TrimSpace(ip))
+		switch {
+		case err != nil || !isServiceAddress(addr):
+			skip(&imported.skips, InvalidIP)
+		case !imported.Headless:
+			imported.addrs = append(imported.addrs, addr)
+		}
+	}
+	slices.SortFunc(imported.addrs, netip.Addr.Compare)
+	imported.addrs = slices.Clip(slices.Compact(imported.addrs))
+	var ports []Port
+	for i := range object.Spec.Ports {
+		declared := &object.Spec.Ports[i]
+		port, ok := portOf(declared.Name, declared.Protocol, declared.Port)
+		if !ok {
+			skip(&imported.skips, InvalidPort)
+			continue
+		}
+		ports = append(ports, port)
+	}
+	imported.ports = normalPorts(ports)
+	return imported
+}
+
+// refuse leaves the import out.
+func (i *Import) refuse(object *mcsv1beta1.ServiceImport, reason Reason) {
+	i.refused = true
+	i.Key = object.Namespace + "/" + object.Name // no query asks for such a key
+	skip(&i.skips, reason)
+}
+
+// Equal tells whether two imports give the same answers.
+func (i *Import) Equal(other *Import) bool {
+	return i.Key == other.Key && i.Headless == other.Headless && i.refused == other.refused &&
+		slices.Equal(i.addrs, other.addrs) && slices.Equal(i.ports, other.ports) && equalSkips(i.skips, other.skips)
+}
+
+// declares tells whether the import has a port of that name and protocol.
+func (i *Import) declares(port Port) bool {
+	return slices.ContainsFunc(i.ports, func(declared Port) bool {
+		return declared.Name == port.Name && declared.Protocol == port.Protocol
+	})
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import "github.com/miekg/dns"
+
+// weight is that of all SRV records, whose priority is 0: no target is preferred.
+const weight = 100
+
+// Octets of records whose owner is compressed to a pointer (RFC 1035, section 4.1.4). The target of an SRV record is
+// never compressed (RFC 2782).
+const (
+	sizePointer = 2
+	sizeFixed   = sizePointer + 10    // type, class, TTL, length of the data
+	sizeA       = sizeFixed + 4       //
+	sizeAAAA    = sizeFixed + 16      //
+	sizeSRV     = sizeFixed + 6       // and the target
+	maxPointer  = 1<<14 - 1           // what a pointer can point to
+	sizeHeader  = 12                  // of a message
+	sizeSuffix  = len(".") + len(".") // around the cluster id in a target
+)
+
+// addressSize is the size of the record of an address of that many octets.
+func addressSize(octets uint8) int { return sizeFixed + int(octets) }
+
+// recordA is an A record and its address in one piece.
+type recordA struct {
+	dns.A
+	octets [4]byte
+}
+
+// recordAAAA is an AAAA record and its address in one piece.
+type recordAAAA struct {
+	dns.AAAA
+	octets [16]byte
+}
+
+func (r *recordA) set(owner string, ttl uint32, addr []byte) dns.RR {
+	copy(r.octets[:], addr)
+	r.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: ttl}
+	r.A.A = r.octets[:]
+	return &r.A
+}
+
+func (r *recordAAAA) set(owner string, ttl uint32, addr []byte) dns.RR {
+	copy(r.octets[:], addr)
+	r.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeAAAA, Class: dns.ClassINET, Ttl: ttl}
+	r.AAAA.AAAA = r.octets[:]
+	return &r.AAAA
+}
+
+// addressRecord is the record of one address in network order.
+func addressRecord(owner string, ttl uint32, addr []byte) dns.RR {
+	if len(addr) == 4 {
+		return new(recordA).set(owner, ttl, addr)
+	}
+	return new(recordAAAA).set(owner, ttl, addr)
+}
+
+func setSRV(record *dns.SRV, owner string, ttl uint32, target string, port uint16) {
+	record.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeSRV, Class: dns.ClassINET, Ttl: ttl}
+	record.Weight, record.Port, record.Target = weight, port, target
+}
+
+// serviceRecord is one SRV record.
+func serviceRecord(owner string, ttl uint32, target string, port uint16) dns.RR {
+	record := new(dns.SRV)
+	setSRV(record, owner, ttl, target, port)
+	return record
+}

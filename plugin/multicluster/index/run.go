@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// A run is a sequence of addresses of endpoints that have the same part in the records of a headless service. An
+// address appears once under one host name; it takes 4 or 16 octets here, and its host name a few more where the
+// endpoint has a hostname of its own.
+type run struct {
+	runClass
+	// addrs are packed in network order, sorted by host and then by address.
+	addrs []byte
+	// text holds the hostnames one behind the other, and ends where each ends. Both are empty unless named.
+	text string
+	ends []uint32
+}
+
+// runClass is what the addresses of a run have in common.
+type runClass struct {
+	// cluster is the id of the endpoints' cluster. Where it is empty the endpoints have no host names.
+	cluster string
+	// ports are those of the targets; empty unless lead.
+	ports []Port
+	// size is the number of octets of an address: 4 or 16.
+	size uint8
+	// named tells whether the endpoints have hostnames; others are named by their address.
+	named bool
+	// inService: the address is one of the service name's.
+	inService bool
+	// inHost: the address is one of its host name's.
+	inHost bool
+	// lead: the host name is a target of SRV records. Of the addresses of a host name one leads.
+	lead bool
+}
+
+func (c runClass) compare(other runClass) int {
+	return cmp.Or(
+		cmp.Compare(c.size, other.size),
+		strings.Compare(c.cluster, other.cluster),
+		compareBools(c.named, other.named),
+		compareBools(other.inService, c.inService),
+		compareBools(other.inHost, c.inHost),
+		compareBools(other.lead, c.lead),
+		slices.CompareFunc(c.ports, other.ports, comparePorts),
+	)
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+func (r run) equal(other run) bool {
+	return r.compare(other.runClass) == 0 && bytes.Equal(r.addrs, other.addrs) && r.text == other.text &&
+		slices.Equal(r.ends, other.ends)
+}
+
+// len is the number of addresses.
+func (r *run) len() int { return len(r.addrs) / int(r.size) }
+
+// addr is the ith address in network order. It must not be changed.
+func (r *run) addr(i int) []byte {
+	size := int(r.size)
+	return r.addrs[i*size : (i+1)*size]
+}
+
+// hostname is the ith hostname of a named run.
+func (r *run) hostname(i int) string {
+	start := uint32(0)
+	if i > 0 {
+		start = r.ends[i-1]
+	}
+	return r.text[start:r.ends[i]]
+}
+
+// appendHost appends the label of the ith endpoint.
+func (r *run) appendHost(dst []byte, i int) []byte {
+	if r.named {
+		return append(dst, r.hostname(i)...)
+	}
+	return appendHostLabel(dst, addrOf(r.addr(i)))
+}
+
+// hostLen is the length of the label of the ith endpoint.
+func (r *run) hostLen(i int) int {
+	if r.named {
+		return len(r.hostname(i))
+	}
+	if r.size == 4 {
+		return hostLen4(r.addr(i))
+	}
+	var label [maxLabel]byte
+	return len(appendHostLabel(label[:0], addrOf(r.addr(i))))
+}
+
+// hostLen4 is the length of the label of an IPv4 address.
+func hostLen4(addr []byte) int {
+	length := 2*4 - 1 // a digit each, and what joins them
+	for _, octet := range addr {
+		if octet >= 10 {
+			length++
+		}
+		if octet >= 100 {
+			length++
+		}
+	}
+	return length
+}
+
+// find returns the range of addresses that have the host name. The label is in lower case; addr is the address whose
+// label it is, where it is one.
+func (r *run) find(label string, addr netip.Addr) (from, to int) {
+	if r.named {
+		from = sort.Search(len(r.ends), func(i int) bool { return r.hostname(i) >= label })
+		for to = from; to < len(r.ends) && r.hostname(to) == label; to++ {
+		}
+		return from, to
+	}
+	if addr.BitLen() != 8*int(r.size) {
+		return 0, 0
+	}
+	if r.size == 4 {
+		octets := addr.As4()
+		want := binary.BigEndian.Uint32(octets[:])
+		from = sort.Search(r.len(), func(i int) bool { return binary.BigEndian.Uint32(r.addr(i)) >= want })
+		return from, from + r.matches(from, octets[:])
+	}
+	octets := addr.As16()
+	from = sort.Search(r.len(), func(i int) bool { return bytes.Compare(r.addr(i), octets[:]) >= 0 })
+	return from, from + r.matches(from, octets[:])
+}
+
+// matches is 1 where the ith address is addr, and 0 otherwise.
+func (r *run) matches(i int, addr []byte) int {
+	if i < r.len() && bytes.Equal(r.addr(i), addr) {
+		return 1
+	}
+	return 0
+}
+
+// numbers appends the distinct numbers of the run's ports that match to dst.
+func (r *run) numbers(dst []uint16, match func(Port) bool) []uint16 {
+	for _, port := range r.ports {
+		if match(port) && !slices.Contains(dst, port.Number) {
+			dst = append(dst, port.Number)
+		}
+	}
+	return dst
+}
+
+// addrOf reads an address in network order.
+func addrOf(octets []byte) netip.Addr {
+	addr, _ := netip.AddrFromSlice(octets)
+	return addr
+}

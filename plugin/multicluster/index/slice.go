@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// Slice is what DNS needs of an EndpointSlice, packed. It is immutable.
+type Slice struct {
+	// cluster is the id of the cluster the endpoints are in; empty where the slice does not tell.
+	cluster string
+	// ports are sorted, each once.
+	ports []Port
+	// addrs are the addresses in network order, one behind the other: first those of the ready endpoints, then those of
+	// the endpoints that are serving and terminating. Others are not kept.
+	addrs []byte
+	// hosts are the hostnames of the addresses, in the same order, each ended by a newline. Empty where no endpoint has
+	// a hostname.
+	hosts string
+	skips *Skips
+	// ready is the number of addresses of ready endpoints.
+	ready int32
+	// size is the number of octets of an address: 4 or 16.
+	size uint8
+}
+
+// Len is the number of addresses that can appear in an answer.
+func (s *Slice) Len() int { return len(s.addrs) / int(s.size) }
+
+// FromEndpointSlice reads an EndpointSlice and keeps nothing of it.
+func FromEndpointSlice(object *discoveryv1.EndpointSlice) *Slice {
+	s := &Slice{size: 4}
+	switch object.AddressType {
+	case discoveryv1.AddressTypeIPv4:
+	case discoveryv1.AddressTypeIPv6:
+		s.size = 16
+	default:
+		skip(&s.skips, InvalidAddressType)
+		return s
+	}
+	switch cluster := object.Labels[mcsv1beta1.LabelSourceCluster]; {
+	case isClusterID(cluster):
+		s.cluster = strings.Clone(cluster)
+	case cluster == "":
+		skip(&s.skips, MissingSourceCluster)
+	default:
+		skip(&s.skips, InvalidSourceCluster)
+	}
+	s.readPorts(object.Ports)
+	s.readEndpoints(object.Endpoints)
+	return s
+}
+
+func (s *Slice) readPorts(object []discoveryv1.EndpointPort) {
+	var ports []Port
+	for i := range object {
+		from := &object[i]
+		if from.Port == nil {
+			continue // all ports: no record can say so
+		}
+		port, ok := portOf(deref(from.Name), deref(from.Protocol), *from.Port)
+		if !ok {
+			skip(&s.skips, InvalidPort)
+			continue
+		}
+		ports = append(ports, port)
+	}
+	s.ports = normalPorts(ports)
+}
+
+// deref is what p points to, or the zero value.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// readEndpoints packs the ready endpoints and those that are serving and terminating.
+func (s *Slice) readEndpoints(endpoints []discoveryv1.Endpoint) {
+	count, named := 0, false
+	for i := range endpoints {
+		endpoint := &endpoints[i]
+		if stateOf(endpoint.Conditions) == unusable {
+			continue
+		}
+		count += len(endpoint.Addresses)
+		named = named || deref(endpoint.Hostname) != ""
+	}
+	if count == 0 {
+		return
+	}
+	s.addrs = make([]byte, 0, count*int(s.size))
+	var hosts strings.Builder
+	for _, state := range []state{ready, terminating} {
+		for i := range endpoints {
+			if endpoint := &endpoints[i]; stateOf(endpoint.Conditions) == state {
+				s.appendEndpoint(endpoint, &hosts, named)
+			}
+		}
+		if state == ready {
+			s.ready = int32(s.Len())
+		}
+	}
+	s.addrs = slices.Clip(s.addrs)
+	s.hosts = strings.Clone(hosts.String())
+}
+
+func (s *Slice) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts *strings.Builder, named bool) {
+	host := strings.ToLower(deref(endpoint.Hostname))
+	if host != "" && !isLabel(host) {
+		skip(&s.skips, InvalidHostname)
+		host = ""
+	}
+	for _, text := range endpoint.Addresses {
+		addr, err := netip.ParseAddr(text)
+		if err != nil || !isServiceAddress(addr) || addr.BitLen() != 8*int(s.size) {
+			skip(&s.skips, InvalidAddress)
+			continue
+		}
+		s.addrs = appendAddr(s.addrs, addr)
+		if named {
+			hosts.WriteString(host)
+			hosts.WriteByte('\n')
+		}
+	}
+}
+
+func appendAddr(dst []byte, addr netip.Addr) []byte {
+	if addr.Is4() {
+		octets := addr.As4()
+		return append(dst, octets[:]...)
+	}
+	octets := addr.As16()
+	return append(dst, octets[:]...)
+}
+
+// Share makes s use the strings and ports of other where they are equal, so that what repeats is stored once. It may
+// only be called before s is shared itself.
+func (s *Slice) Share(other *Slice) {
+	if s.cluster == other.cluster {
+		s.cluster = other.cluster
+	}
+	if slices.Equal(s.ports, other.ports) {
+		s.ports = other.ports
+	}
+}
+
+// Equal tells whether two slices give the same answers.
+func (s *Slice) Equal(other *Slice) bool {
+	return s.cluster == other.cluster && s.size == other.size && s.ready == other.ready &&
+		string(s.addrs) == string(other.addrs) && s.hosts == other.hosts && slices.Equal(s.ports, other.ports) &&
+		equalSkips(s.skips, other.skips)
+}
+
+// state is what an endpoint's conditions say of it.
+type state uint8
+
+const (
+	unusable state = iota
+	ready
+	terminating // and serving
+)
+
+// stateOf reads conditions, where an unset ready means true and an unset serving means ready (discovery/v1).
+func stateOf(conditions discoveryv1.EndpointConditions) state {
+	isReady := conditions.Ready == nil || *conditions.Ready
+	switch {
+	case isReady:
+		return ready
+	case deref(conditions.Serving) && deref(conditions.Terminating):
+		return terminating
+	default:
+		return unusable
+	}
+}

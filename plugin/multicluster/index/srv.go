@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/miekg/dns"
+)
+
+// maxNumbers is how many port numbers of a run are looked at without a further allocation.
+const maxNumbers = 8
+
+// services answers with the SRV records of the ports that match, and with the addresses of their targets.
+func (b *answerBuilder) services(match func(Port) bool) Answer {
+	s := serviceList{answerBuilder: b}
+	s.measure(match)
+	if s.n == 0 {
+		return Answer{Result: Empty}
+	}
+	limit := b.question.limit(s.n)
+	// Where it is plain that not all fit, those that do are spread over all.
+	spread := limit < s.n || s.n*s.minSize > b.question.room()
+	if !s.choose(limit, spread) && !spread {
+		s.choose(limit, true)
+	}
+	answer, extra := s.make()
+	return answerOf(answer, extra, len(s.picks) < limit)
+}
+
+// serviceList makes the SRV records of a headless service.
+type serviceList struct {
+	*answerBuilder
+	// numbers are the port numbers of each run, and n is the number of records in all.
+	numbers [][]uint16
+	n       int
+	// minSize is what the smallest record takes at least, in octets.
+	minSize int
+	// suffix follows the cluster id in each target.
+	suffix int
+
+	picks  []pick
+	octets int // of the targets' text
+	room   int // that the picks leave
+}
+
+// measure finds the port numbers of each run.
+func (s *serviceList) measure(match func(Port) bool) {
+	runs := s.service.runs
+	s.suffix = len(s.service.imported.Key) + len(serviceSuffix(s.zone))
+	s.numbers = make([][]uint16, len(runs))
+	var few [maxNumbers]uint16
+	all := few[:0]
+	s.minSize = 1 << 30
+	for i := range runs {
+		r := &runs[i]
+		if !r.lead {
+			continue
+		}
+		start := len(all)
+		found := r.numbers(all[start:start:cap(all)], match)
+		if len(found) == 0 {
+			continue
+		}
+		all = append(all, found...)
+		s.numbers[i] = all[start:len(all):len(all)]
+		s.n += r.len() * len(found)
+		s.minSize = min(s.minSize, sizeSRV+1+len(r.cluster)+sizeSuffix+s.suffix+1)
+	}
+}
+
+// choose takes records up to the limit and up to what fits, and returns whether the limit was reached.
+func (s *serviceList) choose(limit int, spread bool) bool {
+	w := newWindow(s.n, spread, s.question.Point)
+	s.room = s.question.room()
+	s.octets = 0
+	s.picks = make([]pick, 0, max(0, min(limit, s.room/s.minSize)))
+	for i := range limit {
+		p := s.locate(w.at(i))
+		target := s.targetLen(p)
+		if sizeSRV+target+1 > s.room {
+			return false
+		}
+		s.room -= sizeSRV + target + 1
+		s.octets += target
+		s.picks = append(s.picks, p)
+	}
+	return true
+}
+
+// locate finds the record with that number.
+func (s *serviceList) locate(at int) pick {
+	for i, numbers := range s.numbers {
+		if len(numbers) == 0 {
+			continue
+		}
+		count := s.service.runs[i].len() * len(numbers)
+		if at < count {
+			return pick{int32(i), int32(at / len(numbers)), numbers[at%len(numbers)]}
+		}
+		at -= count
+	}
+	panic("index: no such record") // at is below n, which counts them
+}
+
+// targetLen is the length of the pick's target.
+func (s *serviceList) targetLen(p pick) int {
+	r := &s.service.runs[p.run]
+	return r.hostLen(int(p.entry)) + sizeSuffix + len(r.cluster) + s.suffix
+}
+
+// make builds the records that were chosen.
+func (s *serviceList) make() (answer, extra []dns.RR) {
+	var text strings.Builder
+	text.Grow(s.octets)
+	var label [maxLabel]byte
+	for _, p := range s.picks {
+		r := &s.service.runs[p.run]
+		text.Write(r.appendHost(label[:0], int(p.entry)))
+		text.WriteByte('.')
+		text.WriteString(r.cluster)
+		text.WriteByte('.')
+		text.WriteString(s.service.imported.Key)
+		text.WriteString(serviceInfix)
+		text.WriteString(strings.TrimPrefix(s.zone, "."))
+	}
+	names := text.String()
+	records := make([]dns.SRV, len(s.picks))
+	answer = make([]dns.RR, len(s.picks))
+	start := 0
+	for i, p := range s.picks {
+		end := start + s.targetLen(p)
+		setSRV(&records[i], s.question.Name, s.ttl, names[start:end], p.number)
+		answer[i] = &records[i]
+		start = end
+	}
+	return answer, s.extra(records)
+}
+
+// extraPick is an address of the target of a record.
+type extraPick struct{ run, entry, record int32 }
+
+// extra makes the address records of the targets, as many as fit. They are no loss where they do not: who needs them
+// asks for them.
+func (s *serviceList) extra(records []dns.SRV) []dns.RR {
+	picks := make([]extraPick, 0, min(len(records), max(0, s.room)/sizeA))
+	offset := sizeHeader + len(s.question.Name) + 1 + 4 // of the record
+	var seen map[[2]int32]struct{}
+	a := 0
+	for i, p := range s.picks {
+		if s.room < sizeA {
+			break
+		}
+		owner := 0 // what the owner takes beyond a pointer
+		if offset+sizeSRV > maxPointer {
+			owner = len(records[i].Target) + 1 - sizePointer
+		}
+		offset += sizeSRV + len(records[i].Target) + 1
+		if len(s.numbers[p.run]) > 1 { // other records may have the same target
+			if seen == nil {
+				seen = make(map[[2]int32]struct{})
+			}
+			if _, twice := seen[[2]int32{p.run, p.entry}]; twice {
+				continue
+			}
+			seen[[2]int32{p.run, p.entry}] = struct{}{}
+		}
+		s.eachAddress(p, func(run, entry int) {
+			size := s.service.runs[run].size
+			if need := owner + addressSize(size); need <= s.room {
+				s.room -= need
+				picks = append(picks, extraPick{int32(run), int32(entry), int32(i)})
+				if size == 4 {
+					a++
+				}
+			}
+		})
+	}
+	return s.extraRecords(records, picks, a)
+}
+
+// extraRecords makes the records of the picks, a of which are A records.
+func (s *serviceList) extraRecords(records []dns.SRV, picks []extraPick, a int) []dns.RR {
+	if len(picks) == 0 {
+		return nil
+	}
+	extra := make([]dns.RR, len(picks))
+	as, aaaas := make([]recordA, a), make([]recordAAAA, len(picks)-a)
+	for i, p := range picks {
+		r := &s.service.runs[p.run]
+		owner := records[p.record].Target
+		if r.size == 4 {
+			extra[i], as = as[0].set(owner, s.ttl, r.addr(int(p.entry))), as[1:]
+		} else {
+			extra[i], aaaas = aaaas[0].set(owner, s.ttl, r.addr(int(p.entry))), aaaas[1:]
+		}
+	}
+	return extra
+}
+
+// eachAddress yields the addresses of the target.
+func (s *serviceList) eachAddress(p pick, yield func(run, entry int)) {
+	lead := &s.service.runs[p.run]
+	if !lead.named { // the address names the target, and no other address has that name
+		yield(int(p.run), int(p.entry))
+		return
+	}
+	label := lead.hostname(int(p.entry))
+	for i := range s.service.runs {
+		r := &s.service.runs[i]
+		if !r.inHost || !r.named || r.cluster != lead.cluster {
+			continue
+		}
+		for from, to := r.find(label, netip.Addr{}); from < to; from++ {
+			yield(i, from)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"hash/maphash"
+	"slices"
+)
+
+// table is a persistent map: with and without return a changed copy that shares all but a few hundred octets with the
+// original, which stays as it was. Reading it takes no lock.
+type table[V any] struct {
+	seed maphash.Seed
+	root *[fanOut]*[fanOut]bucket[V]
+	len  int
+}
+
+// fanOut is the number of children of each of the two inner levels.
+const fanOut = 64
+
+// bucket holds the entries whose keys hash alike.
+type bucket[V any] []entry[V]
+
+type entry[V any] struct {
+	key   string
+	value V
+}
+
+func newTable[V any]() table[V] {
+	return table[V]{seed: maphash.MakeSeed(), root: new([fanOut]*[fanOut]bucket[V])}
+}
+
+// path is the way of a key through the inner levels.
+func (t table[V]) path(key string) (outer, inner uint64) {
+	hash := maphash.String(t.seed, key)
+	return hash % fanOut, hash / fanOut % fanOut
+}
+
+// get returns the value of the key.
+func (t table[V]) get(key string) (value V, ok bool) {
+	outer, inner := t.path(key)
+	branch := t.root[outer]
+	if branch == nil {
+		return value, false
+	}
+	b := branch[inner]
+	for i := range b {
+		if b[i].key == key {
+			return b[i].value, true
+		}
+	}
+	return value, false
+}
+
+// with returns a table in which the key has the value.
+func (t table[V]) with(key string, value V) table[V] {
+	return t.change(key, func(b bucket[V]) bucket[V] {
+		return append(b, entry[V]{key, value})
+	})
+}
+
+// without returns a table that has not the key.
+func (t table[V]) without(key string) table[V] {
+	return t.change(key, func(b bucket[V]) bucket[V] { return b })
+}
+
+// change returns a table whose bucket of the key is what add makes of a copy without that key.
+func (t table[V]) change(key string, add func(bucket[V]) bucket[V]) table[V] {
+	outer, inner := t.path(key)
+	root := *t.root
+	var branch [fanOut]bucket[V]
+	if root[outer] != nil {
+		branch = *root[outer]
+	}
+	before := branch[inner]
+	after := make(bucket[V], 0, len(before)+1)
+	for _, e := range before {
+		if e.key != key {
+			after = append(after, e)
+		}
+	}
+	after = slices.Clip(add(after))
+	if len(after) == 0 {
+		after = nil
+	}
+	branch[inner] = after
+	root[outer] = &branch
+	return table[V]{seed: t.seed, root: &root, len: t.len - len(before) + len(after)}
+}
+
+// all yields the entries in no order.
+func (t table[V]) all(yield func(string, V) bool) {
+	for _, branch := range t.root {
+		if branch == nil {
+			continue
+		}
+		for _, b := range branch {
+			for _, e := range b {
+				if !yield(e.key, e.value) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
+)
+
+var (
+	objects = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace,
+		Subsystem: pluginName,
+		Name:      "objects",
+		Help:      "Number of Kubernetes objects that are held.",
+	}, []string{"resource"})
+
+	services = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace,
+		Subsystem: pluginName,
+		Name:      "services",
+		Help:      "Number of services that are served, by type.",
+	}, []string{"type"})
+
+	addresses = promauto.NewGauge(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace,
+		Subsystem: pluginName,
+		Name:      "addresses",
+		Help:      "Number of addresses that are served.",
+	})
+
+	skipped = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace,
+		Subsystem: pluginName,
+		Name:      "skipped",
+		Help:      "Number of objects, or parts of them, that are left out at present, by reason.",
+	}, []string{"reason"})
+
+	lastSync = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace,
+		Subsystem: pluginName,
+		Name:      "last_sync_timestamp_seconds",
+		Help:      "When all objects of a resource were listed last, in seconds since 1970.",
+	}, []string{"resource"})
+
+	watching = promauto.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: plugin.Namespace,
+		Subsystem: pluginName,
+		Name:      "watch_healthy",
+		Help:      "Whether the API server agreed to the last list or watch of a resource (1) or not (0).",
+	}, []string{"resource"})
+
+	watchErrors = promauto.NewCounterVec(prometheus.CounterOpts{
+		Namespace: plugin.Namespace,
+		Subsystem: pluginName,
+		Name:      "watch_errors_total",
+		Help:      "Number of lists and watches that failed, by reason.",
+	}, []string{"resource", "reason"})
+
+	programmingDuration = promauto.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace:                   plugin.Namespace,
+		Subsystem:                   pluginName,
+		Name:                        "dns_programming_duration_seconds",
+		Buckets:                     prometheus.ExponentialBuckets(0.001, 2, 20), // from 1 millisecond to 9 minutes
+		NativeHistogramBucketFactor: plugin.NativeHistogramBucketFactor,
+		Help:                        "Time from a change of endpoints to the answer that has it, by service kind.",
+	}, []string{"service_kind"})
+)
+
+// observer turns what a watch tells into metrics and logs.
+type observer struct {
+	problems problems
+}
+
+func (*observer) Objects(resource watch.Resource, delta int) {
+	objects.WithLabelValues(string(resource)).Add(float64(delta))
+}
+
+func (*observer) Totals(before, after index.Totals) {
+	services.WithLabelValues("ClusterSetIP").Add(float64(after.ClusterSetIP - before.ClusterSetIP))
+	services.WithLabelValues("Headless").Add(float64(after.Headless - before.Headless))
+	addresses.Add(float64(after.Addresses - before.Addresses))
+	for _, reason := range index.Reasons() {
+		if delta := after.Skips.Count(reason) - before.Skips.Count(reason); delta != 0 {
+			skipped.WithLabelValues(reason.String()).Add(float64(delta))
+		}
+	}
+}
+
+func (o *observer) Asked(resource watch.Resource, err error) {
+	if err == nil {
+		watching.WithLabelValues(string(resource)).Set(1)
+	} else {
+		watching.WithLabelValues(string(resource)).Set(0)
+		watchErrors.WithLabelValues(string(resource), reasonOf(err)).Inc()
+	}
+	o.problems.note(resource, err)
+}
+
+func (*observer) Synced(resource watch.Resource, at time.Time) {
+	lastSync.WithLabelValues(string(resource)).Set(float64(at.UnixNano()) / float64(time.Second))
+}
+
+// Programmed observes the latency as the kubernetes plugin does. Slices whose cause is known come of a Service with a
+// selector.
+func (*observer) Programmed(headless bool, latency time.Duration) {
+	kind := "cluster_ip"
+	if headless {
+		kind = "headless_with_selector"
+	}
+	programmingDuration.WithLabelValues(kind).Observe(latency.Seconds())
+}
+
+// reasonOf is why a list or a watch failed, as one of a few words.
+func reasonOf(err error) string {
+	switch {
+	case apierrors.IsNotFound(err):
+		return "not_found"
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return "forbidden"
+	case apierrors.IsTooManyRequests(err):
+		return "throttled"
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		return "expired"
+	case apierrors.ReasonForError(err) != "":
+		return "refused"
+	default:
+		return "unreachable"
+	}
+}

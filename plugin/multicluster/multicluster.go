@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package multicluster is a CoreDNS plugin that answers for the services of a clusterset.
+//
+// It serves what an implementation of the Multi-Cluster Services API (KEP-1645) writes into the local Kubernetes API:
+// ServiceImports and EndpointSlices. Package watch follows them and package index holds them as record sets; a query is
+// parsed by package name and takes one look at a snapshot of the index.
+package multicluster
+
+import (
+	"context"
+	"hash/maphash"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/fall"
+	clog "github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/request"
+	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
+)
+
+const pluginName = "multicluster"
+
+var log = clog.NewWithPlugin(pluginName)
+
+// Multicluster is the plugin. Its fields are set before it serves; the index is the one thing that changes.
+type Multicluster struct {
+	Next plugin.Handler
+	// Zones are those it is authoritative for, fully qualified and in lower case.
+	Zones []string
+	// Fall are the zones for which a name that does not exist is passed on.
+	Fall fall.F
+
+	ttl            uint32
+	maxAnswers     int // 0: as many as fit
+	startupTimeout time.Duration
+	options        watch.Options
+
+	apexes []apex // by the number of the zone
+	source atomic.Pointer[watch.Source]
+	index  atomic.Pointer[index.Index]
+	seed   maphash.Seed
+	now    func() time.Time
+}
+
+// Name implements plugin.Handler.
+func (*Multicluster) Name() string { return pluginName }
+
+// ServeDNS implements plugin.Handler.
+func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	question := &r.Question[0]
+	zone, below := m.match(question.Name)
+	if zone < 0 {
+		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
+	}
+	snapshot := m.snapshot()
+	if snapshot == nil {
+		return dns.RcodeServerFailure, nil
+	}
+	if question.Qtype == dns.TypeAXFR || question.Qtype == dns.TypeIXFR {
+		return dns.RcodeRefused, nil // the transfer plugin answers these
+	}
+	request := name.Parse(below)
+	var answer index.Answer
+	switch request.Kind {
+	case name.Apex, name.Version, name.NameServer, name.Above:
+		answer = m.apexes[zone].lookup(request.Kind, question.Qtype, snapshot.SOA(zone))
+	default:
+		q := m.question(w, r, zone)
+		q.Request = request
+		answer = snapshot.Lookup(&q)
+	}
+	if answer.Result == index.NotExist && m.Fall.Through(question.Name) {
+		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
+	}
+	return reply(w, r, answer, snapshot.SOA(zone))
+}
+
+// match returns the number of the longest zone that the name is in, or -1, and the part of the name before it.
+func (m *Multicluster) match(qname string) (zone int, below string) {
+	zone = -1
+	for i, z := range m.Zones {
+		if zone >= 0 && len(z) <= len(m.Zones[zone]) {
+			continue
+		}
+		if cut, ok := name.Cut(qname, z); ok {
+			zone, below = i, cut
+		}
+	}
+	return zone, below
+}
+
+// snapshot is the present state of the index, or nil before the first sync.
+func (m *Multicluster) snapshot() *index.Snapshot {
+	x := m.index.Load()
+	if x == nil {
+		return nil
+	}
+	return x.Snapshot()
+}
+
+// question is what r asks of the zone, and what its client can take.
+func (m *Multicluster) question(w dns.ResponseWriter, r *dns.Msg, zone int) index.Question {
+	state := request.Request{W: w, Req: r}
+	q := index.Question{
+		Name: r.Question[0].Name,
+		Zone: zone,
+		Type: r.Question[0].Qtype,
+		Size: state.Size(),
+		Max:  m.maxAnswers,
+	}
+	if opt := r.IsEdns0(); opt != nil {
+		q.Reserved = dns.Len(opt) // the server puts it into the reply
+	}
+	q.Point = m.point(w)
+	return q
+}
+
+// turn is how long a client gets the same part of what is too much for an answer.
+const turn = time.Minute
+
+// point is where a client's part of an answer begins. It is the same for A and AAAA, which a client asks for together,
+// and moves on in time, so that a cache that asks for many clients does not direct them to the same few endpoints.
+func (m *Multicluster) point(w dns.ResponseWriter) uint64 {
+	var ip []byte
+	switch addr := w.RemoteAddr().(type) {
+	case *net.UDPAddr:
+		ip = addr.IP
+	case *net.TCPAddr:
+		ip = addr.IP
+	}
+	return maphash.Bytes(m.seed, ip) + uint64(m.now().UnixNano())/uint64(turn)
+}
+
+// message is a reply and its question in one piece.
+type message struct {
+	dns.Msg
+	question [1]dns.Question
+}
+
+// reply writes an answer. Sections without records of the answer are left to the SOA.
+func reply(w dns.ResponseWriter, r *dns.Msg, answer index.Answer, soa []dns.RR) (int, error) {
+	m := new(message)
+	m.question[0] = r.Question[0]
+	m.Id, m.Response, m.Opcode, m.Authoritative = r.Id, true, r.Opcode, true
+	m.RecursionDesired, m.CheckingDisabled = r.RecursionDesired, r.CheckingDisabled
+	m.Question = m.question[:]
+	switch answer.Result {
+	case index.Found:
+		m.Answer, m.Extra, m.Truncated = answer.Answer, answer.Extra, answer.Truncated
+	case index.Empty:
+		m.Ns = soa
+	case index.NotExist:
+		m.Ns, m.Rcode = soa, dns.RcodeNameError
+	}
+	if err := w.WriteMsg(&m.Msg); err != nil {
+		return dns.RcodeServerFailure, err
+	}
+	return m.Rcode, nil
+}

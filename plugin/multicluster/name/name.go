@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package name tells what a query name asks for.
+//
+// The grammar is that of the multicluster DNS specification 1.0.0 (KEP-1645, specification.md). Below a zone there are
+//
+//	dns-version                                TXT, the version of the specification
+//	ns.dns                                     the address of the name server
+//	<service>.<namespace>.svc                  a service
+//	_<port>._<proto>.<service>.<namespace>.svc a named port of a service
+//	<host>.<cluster>.<service>.<namespace>.svc an endpoint of a headless service
+//
+// and the names above these, which exist and hold no record. A cluster id is one label or two (KEP-2149).
+//
+// The package is pure and its functions do not allocate: what they return are parts of the name they were given, in the
+// case in which they came. They take names in the presentation form of miekg/dns. Labels with an escape in them name
+// nothing that Kubernetes can hold, so the parts need no unescaping: they match nothing.
+package name
+
+import "strings"
+
+// Kind is what a name is for.
+type Kind uint8
+
+// The kinds of names. Whether a name of kind Namespace or deeper exists is for the index to say.
+const (
+	// Unknown is a name that cannot exist below a zone.
+	Unknown Kind = iota
+	// Apex is the zone itself.
+	Apex
+	// Version is dns-version, which holds the version of the specification.
+	Version
+	// NameServer is ns.dns, the target of the zone's NS record.
+	NameServer
+	// Above is a name that always exists and never holds a record: dns and svc.
+	Above
+	// Namespace is <namespace>.svc.
+	Namespace
+	// Service is <service>.<namespace>.svc.
+	Service
+	// Protocol is _<proto>.<service>.<namespace>.svc.
+	Protocol
+	// Port is _<port>._<proto>.<service>.<namespace>.svc.
+	Port
+	// Cluster is a single label before a service: a cluster id, or the last label of one.
+	Cluster
+	// Host is two or three labels before a service: a host and a cluster id, or, where there are two, a cluster id.
+	Host
+)
+
+// Request is what a name asks for. Its strings are parts of the name.
+type Request struct {
+	// Kind tells which of the other fields are set.
+	Kind Kind
+	// Namespace is set from kind Namespace on.
+	Namespace string
+	// Service is set from kind Service on.
+	Service string
+	// Key is "<service>.<namespace>", set from kind Service on.
+	Key string
+	// Port is the port's name without its underscore, set for kind Port.
+	Port string
+	// Protocol is the protocol's name without its underscore, set for kinds Protocol and Port.
+	Protocol string
+	// Host is the first label, set for kind Host.
+	Host string
+	// Cluster is the label or labels after the host, set for kinds Cluster and Host.
+	Cluster string
+	// Prefix is all labels before the service, set for kinds Cluster and Host.
+	Prefix string
+}
+
+const (
+	labelVersion    = "dns-version"
+	labelNameServer = "ns"
+	labelDNS        = "dns"
+	labelService    = "svc"
+	maxPrefixLabels = 3 // a host and a cluster id of two labels
+)
+
+// Cut returns the part of the fully qualified name before the zone, without the dot between them, and whether the name
+// lies in the zone. The part is empty for the zone itself. Case does not matter.
+func Cut(name, zone string) (string, bool) {
+	if len(zone) > len(name) {
+		return "", false
+	}
+	cut := len(name) - len(zone)
+	if !strings.EqualFold(name[cut:], zone) {
+		return "", false
+	}
+	if cut == 0 {
+		return "", true
+	}
+	if zone == "." {
+		return name[:cut], !escaped(name, cut)
+	}
+	if name[cut-1] != '.' || escaped(name, cut-1) {
+		return "", false
+	}
+	return name[:cut-1], true
+}
+
+// escaped tells whether the octet at i stands behind an odd number of backslashes.
+func escaped(name string, i int) bool {
+	odd := false
+	for i--; i >= 0 && name[i] == '\\'; i-- {
+		odd = !odd
+	}
+	return odd
+}
+
+// Parse tells what a name below a zone asks for. It takes the part that Cut returns. Case does not matter.
+func Parse(below string) Request {
+	if below == "" {
+		return Request{Kind: Apex}
+	}
+	if below[0] == '.' || below[len(below)-1] == '.' || strings.Contains(below, "..") {
+		return Request{} // an empty label
+	}
+	rest, last := cutLast(below)
+	switch {
+	case strings.EqualFold(last, labelService):
+		return parseService(rest)
+	case rest == "" && strings.EqualFold(last, labelVersion):
+		return Request{Kind: Version}
+	case strings.EqualFold(last, labelDNS):
+		if rest == "" {
+			return Request{Kind: Above}
+		}
+		if strings.EqualFold(rest, labelNameServer) {
+			return Request{Kind: NameServer}
+		}
+	}
+	return Request{}
+}
+
+// parseService parses what stands before svc.
+func parseService(below string) Request {
+	if below == "" {
+		return Request{Kind: Above}
+	}
+	before, namespace := cutLast(below)
+	if before == "" {
+		return Request{Kind: Namespace, Namespace: namespace}
+	}
+	prefix, service := cutLast(before)
+	request := Request{
+		Kind:      Service,
+		Namespace: namespace,
+		Service:   service,
+		Key:       below[len(before)-len(service):],
+	}
+	if prefix == "" {
+		return request
+	}
+	return parsePrefix(request, prefix)
+}
+
+// parsePrefix parses the labels before the service.
+func parsePrefix(request Request, prefix string) Request {
+	labels, underscores := 1, 0
+	start := 0
+	for i := 0; i <= len(prefix); i++ {
+		if i < len(prefix) && prefix[i] != '.' {
+			continue
+		}
+		if prefix[start] == '_' {
+			underscores++
+		}
+		if i < len(prefix) {
+			labels++
+			start = i + 1
+		}
+	}
+	if labels > maxPrefixLabels {
+		return Request{}
+	}
+	first, rest, _ := strings.Cut(prefix, ".")
+	switch {
+	case underscores == 0 && labels == 1:
+		request.Kind, request.Cluster, request.Prefix = Cluster, prefix, prefix
+	case underscores == 0:
+		request.Kind, request.Host, request.Cluster, request.Prefix = Host, first, rest, prefix
+	case underscores == 1 && labels == 1:
+		request.Kind, request.Protocol = Protocol, prefix[1:]
+	case underscores == 2 && labels == 2:
+		request.Kind, request.Port, request.Protocol = Port, first[1:], rest[1:]
+	default:
+		return Request{} // a port name has both underscores, a host name has none
+	}
+	return request
+}
+
+// cutLast returns what stands before the last label and that label. No label of s is empty.
+func cutLast(s string) (before, label string) {
+	i := strings.LastIndexByte(s, '.')
+	if i < 0 {
+		return "", s
+	}
+	return s[:i], s[i+1:]
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/dnsutil"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+const (
+	defaultZone           = "clusterset.local."
+	defaultTTL            = 5
+	maxTTL                = 3600
+	defaultStartupTimeout = 5 * time.Second
+)
+
+// option is a line of the plugin's block in the Corefile.
+type option struct {
+	// form is what comes after the name.
+	form string
+	set  func(m *Multicluster, args []string) error
+}
+
+// options are all there are.
+var options = map[string]option{
+	"kubeconfig": {"PATH [CONTEXT]", func(m *Multicluster, args []string) error {
+		if len(args) < 1 || len(args) > 2 {
+			return errForm
+		}
+		m.options.Kubeconfig = args[0]
+		if len(args) == 2 {
+			m.options.Context = args[1]
+		}
+		return nil
+	}},
+	"namespaces": {"NAMESPACE...", func(m *Multicluster, args []string) error {
+		if len(args) == 0 {
+			return errForm
+		}
+		m.options.Namespaces = append(m.options.Namespaces, args...)
+		return nil
+	}},
+	"namespace_labels": {"EXPRESSION", func(m *Multicluster, args []string) error {
+		return selector(args, &m.options.NamespaceLabels)
+	}},
+	"labels": {"EXPRESSION", func(m *Multicluster, args []string) error {
+		return selector(args, &m.options.Labels)
+	}},
+	"ttl": {"SECONDS", func(m *Multicluster, args []string) error {
+		seconds, err := number(args, 0, maxTTL)
+		m.ttl = uint32(seconds)
+		return err
+	}},
+	"noendpoints": {"", func(m *Multicluster, args []string) error {
+		if len(args) != 0 {
+			return errForm
+		}
+		m.options.NoEndpoints = true
+		return nil
+	}},
+	"fallthrough": {"[ZONES...]", func(m *Multicluster, args []string) error {
+		m.Fall.SetZonesFromArgs(args)
+		return nil
+	}},
+	"startup_timeout": {"DURATION", func(m *Multicluster, args []string) error {
+		if len(args) != 1 {
+			return errForm
+		}
+		timeout, err := time.ParseDuration(args[0])
+		if err != nil || timeout < 0 {
+			return fmt.Errorf("%q is no duration, like 5s", args[0])
+		}
+		m.startupTimeout = timeout
+		return nil
+	}},
+	"max_answers": {"N", func(m *Multicluster, args []string) error {
+		n, err := number(args, 1, 65535)
+		m.maxAnswers = n
+		return err
+	}},
+}
+
+// errForm is an option with arguments it does not take.
+var errForm = fmt.Errorf("wrong arguments")
+
+// number reads one whole number.
+func number(args []string, least, greatest int) (int, error) {
+	if len(args) != 1 {
+		return 0, errForm
+	}
+	n, err := strconv.Atoi(args[0])
+	if err != nil || n < least || n > greatest {
+		return 0, fmt.Errorf("%q is no number from %d to %d", args[0], least, greatest)
+	}
+	return n, nil
+}
+
+// selector reads a label selector.
+func selector(args []string, into *string) error {
+	if len(args) == 0 {
+		return errForm
+	}
+	parsed, err := labels.Parse(strings.Join(args, " "))
+	if err != nil {
+		return fmt.Errorf("no label selector: %w", err)
+	}
+	*into = parsed.String()
+	return nil
+}
+
+// parse reads the plugin's block of a server block.
+func parse(c *caddy.Controller) (*Multicluster, error) {
+	m := newMulticluster()
+	for first := true; c.Next(); first = false {
+		if !first {
+			return nil, plugin.ErrOnce
+		}
+		zones, err := parseZones(c)
+		if err != nil {
+			return nil, err
+		}
+		m.Zones = zones
+		for c.NextBlock() {
+			if err := parseOption(c, m); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(m.options.Namespaces) > 0 && m.options.NamespaceLabels != "" {
+		return nil, c.Err("namespaces and namespace_labels cannot both be set")
+	}
+	if root := dnsserver.GetConfig(c).Root; root != "" && m.options.Kubeconfig != "" &&
+		!filepath.IsAbs(m.options.Kubeconfig) {
+		m.options.Kubeconfig = filepath.Join(root, m.options.Kubeconfig)
+	}
+	return m, nil
+}
+
+// parseZones reads the zones: the arguments, or those of the server block. A server block of the root zone serves all
+// names there are, which is no zone to be authoritative for by accident.
+func parseZones(c *caddy.Controller) ([]string, error) {
+	args := c.RemainingArgs()
+	zones := plugin.OriginsFromArgsOrServerBlock(args, c.ServerBlockKeys)
+	if len(args) > 0 && len(zones) == 0 {
+		return nil, c.Errf("%q are no zones", args)
+	}
+	if len(args) == 0 {
+		zones = slices.DeleteFunc(zones, func(zone string) bool { return zone == "." })
+		if len(zones) == 0 {
+			zones = []string{defaultZone}
+		}
+	}
+	for i, zone := range zones {
+		zones[i] = strings.ToLower(zone)
+		if dnsutil.IsReverse(zones[i]) > 0 {
+			return nil, c.Errf("%q is a reverse zone, and there are no reverse names in a clusterset", zone)
+		}
+	}
+	slices.Sort(zones)
+	return slices.Compact(zones), nil
+}
+
+// parseOption reads one line of the block.
+func parseOption(c *caddy.Controller, m *Multicluster) error {
+	key := c.Val()
+	o, ok := options[key]
+	if !ok {
+		return c.Errf("unknown property '%s'; allowed are: %s", key,
+			strings.Join(slices.Sorted(maps.Keys(options)), ", "))
+	}
+	if err := o.set(m, c.RemainingArgs()); err != nil {
+		return c.Errf("%s: %v; the form is: %s", key, err, strings.TrimSpace(key+" "+o.form))
+	}
+	return nil
+}

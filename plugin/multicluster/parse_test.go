@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/caddy"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
+)
+
+func TestParse(t *testing.T) {
+	tests := []struct {
+		name  string
+		input string
+		keys  []string
+		want  func(*Multicluster)
+	}{
+		{"the zones of the server block", "multicluster", []string{"example.org.:53", "Example.COM.:53"}, func(m *Multicluster) {
+			m.Zones = []string{"example.com.", "example.org."}
+		}},
+		{"the default zone in a server block of the root", "multicluster", []string{".:53"}, nil},
+		{"zones", "multicluster a.example B.example", []string{".:53"}, func(m *Multicluster) {
+			m.Zones = []string{"a.example.", "b.example."}
+		}},
+		{"the root zone by name", "multicluster .", nil, func(m *Multicluster) { m.Zones = []string{"."} }},
+		{"kubeconfig", "multicluster {\nkubeconfig /etc/kubeconfig\n}", nil, func(m *Multicluster) {
+			m.options.Kubeconfig = "/etc/kubeconfig"
+		}},
+		{"kubeconfig and context", "multicluster {\nkubeconfig /etc/kubeconfig east\n}", nil, func(m *Multicluster) {
+			m.options.Kubeconfig, m.options.Context = "/etc/kubeconfig", "east"
+		}},
+		{"namespaces", "multicluster {\nnamespaces a b\nnamespaces c\n}", nil, func(m *Multicluster) {
+			m.options.Namespaces = []string{"a", "b", "c"}
+		}},
+		{"namespace_labels", "multicluster {\nnamespace_labels a=b,c\n}", nil, func(m *Multicluster) {
+			m.options.NamespaceLabels = "a=b,c"
+		}},
+		{"labels", "multicluster {\nlabels tier in (a, b)\n}", nil, func(m *Multicluster) {
+			m.options.Labels = "tier in (a,b)"
+		}},
+		{"ttl", "multicluster {\nttl 0\n}", nil, func(m *Multicluster) { m.ttl = 0 }},
+		{"noendpoints", "multicluster {\nnoendpoints\n}", nil, func(m *Multicluster) { m.options.NoEndpoints = true }},
+		{"fallthrough", "multicluster {\nfallthrough\n}", nil, func(m *Multicluster) { m.Fall.Zones = []string{"."} }},
+		{"fallthrough of zones", "multicluster {\nfallthrough a.example\n}", nil, func(m *Multicluster) {
+			m.Fall.Zones = []string{"a.example."}
+		}},
+		{"startup_timeout", "multicluster {\nstartup_timeout 1m\n}", nil, func(m *Multicluster) {
+			m.startupTimeout = time.Minute
+		}},
+		{"max_answers", "multicluster {\nmax_answers 16\n}", nil, func(m *Multicluster) { m.maxAnswers = 16 }},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			c := caddy.NewTestController("dns", tc.input)
+			c.ServerBlockKeys = tc.keys
+			got, err := parse(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := newMulticluster()
+			want.Zones = []string{"clusterset.local."}
+			if tc.want != nil {
+				tc.want(want)
+			}
+			if !slices.Equal(got.Zones, want.Zones) || !slices.Equal(got.Fall.Zones, want.Fall.Zones) ||
+				got.ttl != want.ttl || got.maxAnswers != want.maxAnswers || got.startupTimeout != want.startupTimeout ||
+				!equalOptions(got.options, want.options) {
+				t.Errorf("got %+v\nwant %+v", got, want)
+			}
+		})
+	}
+}
+
+func equalOptions(a, b watch.Options) bool {
+	return slices.Equal(a.Namespaces, b.Namespaces) && a.Kubeconfig == b.Kubeconfig && a.Context == b.Context &&
+		a.NamespaceLabels == b.NamespaceLabels && a.Labels == b.Labels && a.NoEndpoints == b.NoEndpoints
+}
+
+func TestParseErrorsNameFileLineAndForm(t *testing.T) {
+	tests := []struct{ input, want string }{
+		{"multicluster {\nttl 5\npods verified\n}", "Testfile:3 - Error during parsing: unknown property 'pods'; allowed are: " +
+			"fallthrough, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, startup_timeout, ttl"},
+		{"multicluster {\nkubeconfig\n}", "Testfile:2 - Error during parsing: kubeconfig: wrong arguments; " +
+			"the form is: kubeconfig PATH [CONTEXT]"},
+		{"multicluster {\nkubeconfig a b c\n}", "the form is: kubeconfig PATH [CONTEXT]"},
+		{"multicluster {\nnamespaces\n}", "the form is: namespaces NAMESPACE..."},
+		{"multicluster {\nnamespace_labels\n}", "the form is: namespace_labels EXPRESSION"},
+		{"multicluster {\nlabels a in\n}", "no label selector"},
+		{"multicluster {\nttl\n}", "the form is: ttl SECONDS"},
+		{"multicluster {\nttl x\n}", `"x" is no number from 0 to 3600`},
+		{"multicluster {\nttl 3601\n}", `"3601" is no number from 0 to 3600`},
+		{"multicluster {\nttl -1\n}", `"-1" is no number from 0 to 3600`},
+		{"multicluster {\nttl 1 2\n}", "the form is: ttl SECONDS"},
+		{"multicluster {\nnoendpoints a\n}", "the form is: noendpoints"},
+		{"multicluster {\nstartup_timeout\n}", "the form is: startup_timeout DURATION"},
+		{"multicluster {\nstartup_timeout 5\n}", `"5" is no duration`},
+		{"multicluster {\nstartup_timeout -5s\n}", `"-5s" is no duration`},
+		{"multicluster {\nmax_answers 0\n}", `"0" is no number from 1 to 65535`},
+		{"multicluster {\nnamespaces a\nnamespace_labels b\n}", "namespaces and namespace_labels cannot both be set"},
+		{"multicluster 10.in-addr.arpa", "is a reverse zone"},
+		{"multicluster\nmulticluster", "this plugin can only be used once per Server Block"},
+	}
+	for _, tc := range tests {
+		_, err := parse(caddy.NewTestController("dns", tc.input))
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%q: the error is\n%v\nwant in it\n%s", tc.input, err, tc.want)
+		}
+	}
+}
+
+func TestWhatIsWrongWithAKubeconfigIsSaidAtTheStart(t *testing.T) {
+	for _, tc := range []struct{ input, want string }{
+		{"multicluster {\nkubeconfig /does/not/exist\n}", "plugin/multicluster: kubeconfig /does/not/exist: "},
+		{"multicluster", "no kubeconfig is given, and this runs in no pod"},
+	} {
+		t.Setenv("KUBERNETES_SERVICE_HOST", "")
+		err := setup(caddy.NewTestController("dns", tc.input))
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%q: the error is\n%v\nwant in it\n%s", tc.input, err, tc.want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"context"
+	"hash/maphash"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
+)
+
+func init() { plugin.Register(pluginName, setup) }
+
+// setup reads the Corefile and adds the plugin to its server block. The watch begins when the server starts and ends
+// when it stops; a reload starts before it stops, so that what both have in common goes on.
+func setup(c *caddy.Controller) error {
+	m, err := parse(c)
+	if err != nil {
+		return plugin.Error(pluginName, err)
+	}
+	if _, err := m.options.Load(); err != nil {
+		return plugin.Error(pluginName, err)
+	}
+	config := dnsserver.GetConfig(c)
+	config.AddPlugin(func(next plugin.Handler) plugin.Handler {
+		m.Next = next
+		return m
+	})
+	var stop func()
+	c.OnStartup(func() error {
+		m.setAddresses(localAddresses(config.ListenHosts))
+		stop, err = m.start(context.Background())
+		if err != nil {
+			return plugin.Error(pluginName, err)
+		}
+		return nil
+	})
+	c.OnShutdown(func() error {
+		if stop != nil {
+			stop()
+		}
+		return nil
+	})
+	return nil
+}
+
+func newMulticluster() *Multicluster {
+	return &Multicluster{
+		ttl:            defaultTTL,
+		startupTimeout: defaultStartupTimeout,
+		seed:           maphash.MakeSeed(),
+		now:            time.Now,
+	}
+}
+
+// setAddresses makes the records of the zones' apexes.
+func (m *Multicluster) setAddresses(addresses []netip.Addr) {
+	m.apexes = make([]apex, len(m.Zones))
+	for i, zone := range m.Zones {
+		m.apexes[i] = newApex(zone, m.ttl, addresses)
+	}
+}
+
+// start begins to watch, and returns once there are answers, or once no sooner answers are to be expected: after the
+// startup timeout, or when the API server has refused. It returns what ends the watch.
+func (m *Multicluster) start(ctx context.Context) (stop func(), err error) {
+	source, leave, err := watch.Open(m.options, new(observer))
+	if err != nil {
+		return nil, err
+	}
+	x := source.View(&index.Config{Zones: m.Zones, TTL: m.ttl})
+	m.source.Store(source)
+	m.index.Store(x)
+	stop = func() {
+		source.Release(x)
+		leave()
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.startupTimeout)
+	defer cancel()
+	select {
+	case <-source.Synced():
+		return stop, nil
+	case <-source.Settled():
+		if len(source.Missing()) == 0 { // what was listed is about to be published
+			select {
+			case <-source.Synced():
+			case <-ctx.Done():
+			}
+			return stop, nil
+		}
+	case <-ctx.Done():
+	}
+	log.Warningf("Starting before %v were listed: names in %v get SERVFAIL until they are", source.Missing(), m.Zones)
+	return stop, nil
+}
+
+// localAddresses are the addresses that a server which listens on the hosts can be reached at. Loopback addresses are
+// among them only where there are no others.
+func localAddresses(hosts []string) []netip.Addr {
+	var addresses []netip.Addr
+	for _, host := range hosts {
+		if addr, err := netip.ParseAddr(host); err == nil {
+			addresses = append(addresses, addr.Unmap().WithZone(""))
+		}
+	}
+	if len(addresses) == 0 || slices.ContainsFunc(addresses, netip.Addr.IsUnspecified) {
+		addresses = slices.DeleteFunc(addresses, netip.Addr.IsUnspecified)
+		interfaces, err := net.InterfaceAddrs()
+		if err != nil {
+			log.Warningf("The addresses of this host are unknown, and so is the address of the name server: %v", err)
+		}
+		for _, address := range interfaces {
+			if prefix, err := netip.ParsePrefix(address.String()); err == nil {
+				addresses = append(addresses, prefix.Addr().Unmap())
+			}
+		}
+	}
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	addresses = slices.Compact(addresses)
+	reachable := slices.DeleteFunc(slices.Clone(addresses), func(addr netip.Addr) bool { return !addr.IsGlobalUnicast() })
+	if len(reachable) > 0 {
+		return reachable
+	}
+	return slices.DeleteFunc(addresses, func(addr netip.Addr) bool { return !addr.IsLoopback() })
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	"k8s.io/client-go/rest"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// clients ask one API server.
+type clients struct {
+	discovery *discoveryv1client.DiscoveryV1Client
+	core      *corev1client.CoreV1Client
+	// imports ask for ServiceImports, by the versions of the API that may be served, the preferred first.
+	imports [2]*rest.RESTClient
+	// served is the number of the version that was served last.
+	served atomic.Int32
+}
+
+// importVersions are the versions of the ServiceImport API. What DNS needs of them is the same in both (mcs-api v0.5.2).
+var importVersions = [2]string{"v1beta1", "v1alpha1"}
+
+func newClients(config *rest.Config) (*clients, error) {
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	protobuf := rest.CopyConfig(config)
+	protobuf.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	protobuf.ContentType = "application/vnd.kubernetes.protobuf"
+	c := new(clients)
+	if c.discovery, err = discoveryv1client.NewForConfigAndClient(protobuf, httpClient); err != nil {
+		return nil, fmt.Errorf("connecting to %s for EndpointSlices: %w", config.Host, err)
+	}
+	if c.core, err = corev1client.NewForConfigAndClient(protobuf, httpClient); err != nil {
+		return nil, fmt.Errorf("connecting to %s for Namespaces: %w", config.Host, err)
+	}
+	codecs := importCodecs()
+	for i, version := range importVersions {
+		of := rest.CopyConfig(config)
+		of.APIPath = "/apis"
+		of.GroupVersion = &schema.GroupVersion{Group: mcsv1beta1.GroupName, Version: version}
+		of.NegotiatedSerializer = codecs.WithoutConversion()
+		if c.imports[i], err = rest.RESTClientForConfigAndClient(of, httpClient); err != nil {
+			return nil, fmt.Errorf("connecting to %s for ServiceImports %s: %w", config.Host, version, err)
+		}
+	}
+	return c, nil
+}
+
+// importCodecs read all versions of ServiceImport as one type.
+func importCodecs() serializer.CodecFactory {
+	scheme := runtime.NewScheme()
+	for _, version := range importVersions {
+		served := schema.GroupVersion{Group: mcsv1beta1.GroupName, Version: version}
+		scheme.AddKnownTypes(served, &mcsv1beta1.ServiceImport{}, &mcsv1beta1.ServiceImportList{})
+		metav1.AddToGroupVersion(scheme, served)
+	}
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	return serializer.NewCodecFactory(scheme)
+}
+
+// eachVersion asks with the version that was served last, and with the others where that one is not served.
+func eachVersion[T any](c *clients, ask func(*rest.RESTClient) (T, error)) (T, error) {
+	first := int(c.served.Load())
+	answer, err := ask(c.imports[first])
+	if !apierrors.IsNotFound(err) {
+		return answer, err
+	}
+	for i, client := range c.imports {
+		if i == first {
+			continue
+		}
+		other, otherErr := ask(client)
+		if !apierrors.IsNotFound(otherErr) {
+			c.served.Store(int32(i))
+			return other, otherErr
+		}
+	}
+	return answer, err
+}
+
+func (c *clients) serviceImports(labels string) lister {
+	request := func(client *rest.RESTClient, options metav1.ListOptions) *rest.Request {
+		options.LabelSelector = labels
+		var timeout time.Duration
+		if options.TimeoutSeconds != nil {
+			timeout = time.Duration(*options.TimeoutSeconds) * time.Second
+		}
+		return client.Get().Resource(string(ServiceImports)).VersionedParams(&options, metav1.ParameterCodec).Timeout(timeout)
+	}
+	return lister{
+		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return eachVersion(c, func(client *rest.RESTClient) (runtime.Object, error) {
+				list := new(mcsv1beta1.ServiceImportList)
+				err := request(client, options).Do(ctx).Into(list)
+				return list, err
+			})
+		},
+		watch: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			options.Watch = true
+			return eachVersion(c, func(client *rest.RESTClient) (apiwatch.Interface, error) {
+				return request(client, options).Watch(ctx)
+			})
+		},
+	}
+}
+
+func (c *clients) endpointSlices() lister {
+	all := c.discovery.EndpointSlices(metav1.NamespaceAll)
+	return lister{
+		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = mcsv1beta1.LabelServiceName
+			return all.List(ctx, options)
+		},
+		watch: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			options.LabelSelector = mcsv1beta1.LabelServiceName
+			return all.Watch(ctx, options)
+		},
+	}
+}
+
+func (c *clients) namespaces(labels string) lister {
+	return lister{
+		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = labels
+			return c.core.Namespaces().List(ctx, options)
+		},
+		watch: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			options.LabelSelector = labels
+			return c.core.Namespaces().Watch(ctx, options)
+		},
+	}
+}

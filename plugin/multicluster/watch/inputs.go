@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+)
+
+// inputs holds what services are built from, by the services' keys, and collects the keys of those that changed.
+type inputs struct {
+	observer Observer
+	// changed has a value in it while there are changes to take. Its size of one makes many signals one.
+	changed chan struct{}
+	// only are the namespaces served, where the operator lists them.
+	only map[string]struct{}
+	// selecting tells that namespaces are selected by label; selected are those.
+	selecting bool
+
+	mu       sync.Mutex
+	imports  map[string]*index.Import // by namespace/name
+	slices   map[string]held          // by namespace/name
+	services map[string]*service      // by the services' keys
+	selected map[string]struct{}
+	dirty    map[string][]time.Time // by key: what the changes' causes were
+	opened   bool                   // everything was listed once
+}
+
+// held is a slice, the service it belongs to, and when what changed it last happened, in nanoseconds since 1970.
+type held struct {
+	slice *index.Slice
+	key   string
+	cause int64
+}
+
+// service is what is known of one.
+type service struct {
+	imported  *index.Import
+	namespace string
+	slices    []*index.Slice
+}
+
+// input is a copy of what a service is built from. The import is nil where there is none to serve.
+type input struct {
+	key      string
+	imported *index.Import
+	slices   []*index.Slice
+	causes   []time.Time
+}
+
+func newInputs(options Options, observer Observer) *inputs {
+	in := &inputs{
+		observer:  observer,
+		changed:   make(chan struct{}, 1),
+		selecting: options.NamespaceLabels != "",
+		imports:   make(map[string]*index.Import),
+		slices:    make(map[string]held),
+		services:  make(map[string]*service),
+		selected:  make(map[string]struct{}),
+		dirty:     make(map[string][]time.Time),
+	}
+	if len(options.Namespaces) > 0 {
+		in.only = make(map[string]struct{}, len(options.Namespaces))
+		for _, namespace := range options.Namespaces {
+			in.only[namespace] = struct{}{}
+		}
+	}
+	return in
+}
+
+// serves tells whether the operator's list of namespaces has this one.
+func (in *inputs) serves(namespace string) bool {
+	if in.only == nil {
+		return true
+	}
+	_, ok := in.only[namespace]
+	return ok
+}
+
+// service returns what is known of a service. The lock is held.
+func (in *inputs) service(key, namespace string) *service {
+	s := in.services[key]
+	if s == nil {
+		s = &service{namespace: namespace}
+		in.services[key] = s
+	}
+	return s
+}
+
+// touch notes that a service changed. The lock is held.
+func (in *inputs) touch(key string, cause time.Time) {
+	if s := in.services[key]; s != nil && s.imported == nil && len(s.slices) == 0 {
+		delete(in.services, key)
+	}
+	causes := in.dirty[key]
+	if in.opened && !cause.IsZero() {
+		causes = append(causes, cause)
+	}
+	in.dirty[key] = causes
+	in.signal()
+}
+
+// signal wakes the publisher once everything was listed. The lock is held.
+func (in *inputs) signal() {
+	if !in.opened {
+		return
+	}
+	select {
+	case in.changed <- struct{}{}:
+	default:
+	}
+}
+
+// open lets changes be published from now on.
+func (in *inputs) open() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.opened = true
+	in.signal()
+}
+
+// setImport puts an import in the place of that object's last state; nil removes it. The lock is held.
+func (in *inputs) setImport(object, namespace string, imported *index.Import) {
+	before := in.imports[object]
+	if before != nil && imported != nil && before.Equal(imported) {
+		return
+	}
+	if before != nil {
+		in.observer.Objects(ServiceImports, -1)
+		delete(in.imports, object)
+		if s := in.services[before.Key]; s != nil {
+			s.imported = nil
+		}
+		if imported == nil || imported.Key != before.Key {
+			in.touch(before.Key, time.Time{})
+		}
+	}
+	if imported != nil {
+		in.observer.Objects(ServiceImports, +1)
+		in.imports[object] = imported
+		in.service(imported.Key, namespace).imported = imported
+		in.touch(imported.Key, time.Time{})
+	}
+}
+
+// setSlice puts a slice in the place of that object's last state; nil removes it. The key is that of the service it
+// belongs to now, cause is when what changed it happened. The lock is held.
+func (in *inputs) setSlice(object, key, namespace string, slice *index.Slice, cause time.Time) {
+	before, had := in.slices[object]
+	if had && slice != nil && before.key == key && before.slice.Equal(slice) {
+		return
+	}
+	if before.cause == cause.UnixNano() {
+		cause = time.Time{} // something else changed the slice
+	}
+	if had {
+		in.observer.Objects(EndpointSlices, -1)
+		delete(in.slices, object)
+		if s := in.services[before.key]; s != nil {
+			i := slices.Index(s.slices, before.slice)
+			s.slices = slices.Delete(s.slices, i, i+1)
+		}
+		if slice == nil || key != before.key {
+			in.touch(before.key, cause)
+		}
+	}
+	if slice != nil {
+		in.observer.Objects(EndpointSlices, +1)
+		s := in.service(key, namespace)
+		for _, sibling := range s.slices {
+			slice.Share(sibling)
+		}
+		s.slices = append(s.slices, slice)
+		in.slices[object] = held{slice, key, cause.UnixNano()}
+		in.touch(key, cause)
+	}
+}
+
+// selectNamespace notes whether a namespace has the labels that select it. The lock is held.
+func (in *inputs) selectNamespace(namespace string, selected bool) {
+	if _, was := in.selected[namespace]; was == selected {
+		return
+	}
+	if selected {
+		in.selected[namespace] = struct{}{}
+		in.observer.Objects(Namespaces, +1)
+	} else {
+		delete(in.selected, namespace)
+		in.observer.Objects(Namespaces, -1)
+	}
+	for key, s := range in.services {
+		if s.namespace == namespace {
+			in.touch(key, time.Time{})
+		}
+	}
+}
+
+// take returns the services that changed since the last call.
+func (in *inputs) take() []input {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	changed := make([]input, 0, len(in.dirty))
+	for key, causes := range in.dirty {
+		changed = append(changed, in.copy(key, causes))
+	}
+	if len(in.dirty) > 0 {
+		in.dirty = make(map[string][]time.Time)
+	}
+	return changed
+}
+
+// all returns all services.
+func (in *inputs) all() []input {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	every := make([]input, 0, len(in.services))
+	for key := range in.services {
+		every = append(every, in.copy(key, nil))
+	}
+	return every
+}
+
+// copy returns what a service is built from. The lock is held.
+func (in *inputs) copy(key string, causes []time.Time) input {
+	s := in.services[key]
+	if s == nil || s.imported == nil {
+		return input{key: key}
+	}
+	if in.selecting {
+		if _, ok := in.selected[s.namespace]; !ok {
+			return input{key: key}
+		}
+	}
+	return input{key: key, imported: s.imported, slices: slices.Clone(s.slices), causes: causes}
+}
+
+// forget tells the observer that nothing is held any more.
+func (in *inputs) forget() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.observer.Objects(ServiceImports, -len(in.imports))
+	in.observer.Objects(EndpointSlices, -len(in.slices))
+	in.observer.Objects(Namespaces, -len(in.selected))
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Options say what to watch.
+type Options struct {
+	// Kubeconfig is the path of a kubeconfig file; empty means the service account of the pod this runs in.
+	Kubeconfig string
+	// Context is that of the kubeconfig; empty means its current one.
+	Context string
+	// Namespaces are the only ones to serve; none means all.
+	Namespaces []string
+	// NamespaceLabels is a label selector of the namespaces to serve; empty means all.
+	NamespaceLabels string
+	// Labels is a label selector of the ServiceImports to serve; empty means all.
+	Labels string
+	// NoEndpoints leaves EndpointSlices alone.
+	NoEndpoints bool
+}
+
+// Load reads the credentials that the options name, so that what is wrong with them is known before anything starts.
+func (o Options) Load() (*rest.Config, error) {
+	if o.Kubeconfig == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("no kubeconfig is given, and this runs in no pod: %w", err)
+		}
+		return config, nil
+	}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig},
+		&clientcmd.ConfigOverrides{CurrentContext: o.Context},
+	).ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, fmt.Errorf("kubeconfig %s: %w", o.Kubeconfig, errNoContext)
+	case err != nil:
+		return nil, fmt.Errorf("kubeconfig %s: %w", o.Kubeconfig, err)
+	}
+	return config, nil
+}
+
+// key identifies what the options lead to: equal keys mean equal watches.
+func (o Options) key() (string, error) {
+	content := []byte{}
+	path := o.Kubeconfig
+	if path != "" {
+		var err error
+		if content, err = os.ReadFile(filepath.Clean(path)); err != nil {
+			return "", fmt.Errorf("reading the kubeconfig: %w", err)
+		}
+		if absolute, err := filepath.Abs(path); err == nil {
+			path = absolute
+		}
+	}
+	namespaces := slices.Clone(o.Namespaces)
+	slices.Sort(namespaces)
+	return fmt.Sprintf("%q %q %q %q %q %v %x", path, o.Context, strings.Join(namespaces, " "),
+		o.NamespaceLabels, o.Labels, o.NoEndpoints, sha256.Sum256(content)), nil
+}
+
+// errNoContext is a kubeconfig that names no API server.
+var errNoContext = errors.New("the kubeconfig names no cluster: set a current-context, or name a context after the path")
+
+// sources are those that run, so that server blocks with the same options share one, and that a reload goes on with it.
+var sources = struct {
+	sync.Mutex
+	byKey map[string]*shared
+}{byKey: make(map[string]*shared)}
+
+type shared struct {
+	source *Source
+	users  int
+}
+
+// Open returns the source for the options. Users of equal options, and equal content of the kubeconfig, share one; the
+// observer is that of the first. The user ends its use by calling the function that is returned, once.
+func Open(options Options, observer Observer) (*Source, func(), error) {
+	key, err := options.key()
+	if err != nil {
+		return nil, nil, err
+	}
+	sources.Lock()
+	defer sources.Unlock()
+	s := sources.byKey[key]
+	if s == nil {
+		config, err := options.Load()
+		if err != nil {
+			return nil, nil, err
+		}
+		clients, err := newClients(config)
+		if err != nil {
+			return nil, nil, err
+		}
+		s = &shared{source: start(clients, options, observer)}
+		sources.byKey[key] = s
+	}
+	s.users++
+	var once sync.Once
+	return s.source, func() { once.Do(func() { leave(key, s) }) }, nil
+}
+
+// leave ends one use, and the source with the last.
+func leave(key string, s *shared) {
+	sources.Lock()
+	s.users--
+	last := s.users == 0
+	if last {
+		delete(sources.byKey, key)
+	}
+	sources.Unlock()
+	if last {
+		s.source.close()
+	}
+}

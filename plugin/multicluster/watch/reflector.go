@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// retry is how long to wait before an API server is asked again: not long, because names wait for it.
+var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 7, Cap: 8 * time.Second}
+
+// lister lists and watches one resource.
+type lister struct {
+	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
+}
+
+// reflector keeps the inputs like the API server's objects of one resource.
+type reflector struct {
+	resource  Resource
+	reflector *cache.Reflector
+}
+
+// reflectors are those that the options ask for.
+func (s *Source) reflectors(clients *clients, options Options) []reflector {
+	all := []reflector{s.reflector(ServiceImports, &mcsv1beta1.ServiceImport{}, clients.serviceImports(options.Labels))}
+	if !options.NoEndpoints {
+		all = append(all, s.reflector(EndpointSlices, &discoveryv1.EndpointSlice{}, clients.endpointSlices()))
+	}
+	if options.NamespaceLabels != "" {
+		all = append(all, s.reflector(Namespaces, &corev1.Namespace{}, clients.namespaces(options.NamespaceLabels)))
+	}
+	return all
+}
+
+func (s *Source) reflector(resource Resource, example runtime.Object, from lister) reflector {
+	note := func(err error) {
+		if errors.Is(err, context.Canceled) {
+			return
+		}
+		s.observer.Asked(resource, err)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			s.refused(resource)
+		}
+	}
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := from.list(ctx, options)
+			note(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			w, err := from.watch(ctx, options)
+			note(err)
+			return w, err
+		},
+	}
+	logger := logr.Discard() // the observer is told of failures
+	backoff := retry
+	return reflector{resource, cache.NewReflectorWithOptions(listWatch, example,
+		&store{resource: resource, inputs: s.inputs, listed: func() { s.listed(resource) }},
+		cache.ReflectorOptions{Name: string(resource), Logger: &logger, Backoff: &backoff},
+	)}
+}
+
+// run lists and watches until the context ends.
+func (r reflector) run(ctx context.Context) {
+	r.reflector.RunWithContext(klog.NewContext(ctx, logr.Discard()))
+}

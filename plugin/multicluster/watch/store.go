@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+)
+
+// item is what is kept of an object. It is what a reflector's buffer holds during the first list, so that the object
+// itself can go at once.
+type item struct {
+	*metav1.ObjectMeta // noMeta: a reflector asks for name and namespace alone
+	namespace, name    string
+	imported           *index.Import
+	slice              *index.Slice
+	service            string    // the key of the slice's service
+	cause              time.Time // what changed the slice happened then, where it says
+}
+
+var noMeta = &metav1.ObjectMeta{}
+
+// GetName is the object's name.
+func (i *item) GetName() string { return i.name }
+
+// GetNamespace is the object's namespace.
+func (i *item) GetNamespace() string { return i.namespace }
+
+// object identifies the object.
+func (i *item) object() string { return i.namespace + "/" + i.name }
+
+// newItem reads an object, or returns what is an item already.
+func newItem(object any) (*item, error) {
+	if i, ok := object.(*item); ok {
+		return i, nil
+	}
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return nil, fmt.Errorf("not an object: %T: %w", object, err)
+	}
+	i := &item{ObjectMeta: noMeta, namespace: accessor.GetNamespace(), name: accessor.GetName()}
+	switch object := object.(type) {
+	case *mcsv1beta1.ServiceImport:
+		i.imported = index.FromServiceImport(object)
+	case *discoveryv1.EndpointSlice:
+		i.slice = index.FromEndpointSlice(object)
+		i.service = object.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
+		i.cause = causeOf(object)
+	case *corev1.Namespace:
+	default:
+		return nil, fmt.Errorf("not an object that is watched: %T", object)
+	}
+	return i, nil
+}
+
+// causeOf is when the change that led to the slice's present state happened: the controller that wrote the slice, or
+// the one that copied it, says so. It is zero where none does.
+func causeOf(slice *discoveryv1.EndpointSlice) time.Time {
+	text := slice.Annotations[corev1.EndpointsLastChangeTriggerTime]
+	if text == "" {
+		return time.Time{}
+	}
+	cause, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return cause
+}
+
+// store puts what a reflector gets into the inputs.
+type store struct {
+	resource Resource
+	inputs   *inputs
+	listed   func()
+}
+
+var _ cache.TransformingStore = (*store)(nil)
+
+// Transformer lets the reflector buffer items instead of objects.
+func (s *store) Transformer() cache.TransformFunc {
+	return func(object any) (any, error) { return newItem(object) }
+}
+
+// Add puts an object in.
+func (s *store) Add(object any) error { return s.Update(object) }
+
+// Update puts an object in, in the place of its last state.
+func (s *store) Update(object any) error {
+	i, err := newItem(object)
+	if err != nil {
+		return err
+	}
+	s.inputs.mu.Lock()
+	defer s.inputs.mu.Unlock()
+	s.set(i)
+	return nil
+}
+
+// Delete takes an object out.
+func (s *store) Delete(object any) error {
+	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = tombstone.Obj
+	}
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return fmt.Errorf("not an object: %T: %w", object, err)
+	}
+	s.inputs.mu.Lock()
+	defer s.inputs.mu.Unlock()
+	s.remove(accessor.GetNamespace(), accessor.GetName())
+	return nil
+}
+
+// Replace puts a whole list in and takes out what is not in it.
+func (s *store) Replace(list []any, _ string) error {
+	items := make(map[string]*item, len(list))
+	for _, object := range list {
+		i, err := newItem(object)
+		if err != nil {
+			return err
+		}
+		items[i.object()] = i
+	}
+	s.inputs.mu.Lock()
+	for _, object := range s.held() {
+		if _, ok := items[object]; !ok {
+			namespace, name, err := cache.SplitMetaNamespaceKey(object)
+			if err == nil {
+				s.remove(namespace, name)
+			}
+		}
+	}
+	for _, i := range items {
+		s.set(i)
+	}
+	s.inputs.mu.Unlock()
+	s.listed()
+	return nil
+}
+
+// Resync does nothing: nothing is derived but what the inputs derive.
+func (s *store) Resync() error { return nil }
+
+// set puts an item into the inputs. Their lock is held.
+func (s *store) set(i *item) {
+	if s.resource == Namespaces {
+		s.inputs.selectNamespace(i.name, true)
+		return
+	}
+	if !s.inputs.serves(i.namespace) {
+		return
+	}
+	if s.resource == ServiceImports {
+		s.inputs.setImport(i.object(), i.namespace, i.imported)
+		return
+	}
+	s.inputs.setSlice(i.object(), i.service, i.namespace, i.slice, i.cause)
+}
+
+// remove takes an object out of the inputs. Their lock is held.
+func (s *store) remove(namespace, name string) {
+	object := namespace + "/" + name
+	switch s.resource {
+	case ServiceImports:
+		s.inputs.setImport(object, namespace, nil)
+	case EndpointSlices:
+		s.inputs.setSlice(object, "", namespace, nil, time.Time{})
+	case Namespaces:
+		s.inputs.selectNamespace(name, false)
+	}
+}
+
+// held are the objects that the inputs hold. Their lock is held.
+func (s *store) held() []string {
+	var objects []string
+	switch s.resource {
+	case ServiceImports:
+		for object := range s.inputs.imports {
+			objects = append(objects, object)
+		}
+	case EndpointSlices:
+		for object := range s.inputs.slices {
+			objects = append(objects, object)
+		}
+	case Namespaces:
+		for namespace := range s.inputs.selected {
+			objects = append(objects, "/"+namespace)
+		}
+	}
+	return objects
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package watch feeds indexes from a Kubernetes API server.
+//
+// The data flows one way:
+//
+//	API server ── reflector per resource ──► inputs (compact, by service) ── keys that changed ──► publisher ──► indexes
+//
+// A reflector (client-go) lists and watches and puts what it gets into the inputs, in the compact form of the index
+// package; the object itself is not kept. The inputs hold the import and the slices of each service and collect the keys
+// of those that changed. The publisher takes all keys at once, builds the services and publishes them: while it is
+// busy, any number of changes to one service become one.
+//
+// What is known stays when the API server goes away, and a resource that is missing or forbidden is asked for again
+// until it is there.
+package watch
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+)
+
+// Resource is the plural name of what is watched.
+type Resource string
+
+// The resources. Namespaces are watched where they are selected by label, EndpointSlices unless endpoints are not served.
+const (
+	ServiceImports Resource = "serviceimports"
+	EndpointSlices Resource = "endpointslices"
+	Namespaces     Resource = "namespaces"
+)
+
+// Observer is told what happens. Its methods must be quick and safe for concurrent use.
+type Observer interface {
+	// Objects tells by how much the number of objects held of a resource changed.
+	Objects(resource Resource, delta int)
+	// Totals tells what an index holds, and what it held before.
+	Totals(before, after index.Totals)
+	// Asked tells how a list or a watch of a resource began: err is nil where the API server agreed to it.
+	Asked(resource Resource, err error)
+	// Synced tells that all objects of a resource were listed.
+	Synced(resource Resource, at time.Time)
+	// Programmed tells how long a change of endpoints took from its cause to the answer.
+	Programmed(headless bool, latency time.Duration)
+}
+
+// Source is a running watch of one API server. Its methods are safe for concurrent use.
+type Source struct {
+	inputs   *inputs
+	observer Observer
+	now      func() time.Time
+	stop     context.CancelFunc
+	running  sync.WaitGroup
+
+	// publishing is held while an index is updated or the list of views changes.
+	publishing sync.Mutex
+	views      []*view
+	serial     uint32 // the greatest that any view had
+
+	mu      sync.Mutex
+	missing map[Resource]bool // not listed yet; true where the API server refuses to
+	synced  chan struct{}
+	settled chan struct{}
+}
+
+// view is an index and the number of its users.
+type view struct {
+	index *index.Index
+	users int
+}
+
+// start runs the reflectors and the publisher until Close.
+func start(clients *clients, options Options, observer Observer) *Source {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Source{
+		inputs:   newInputs(options, observer),
+		observer: observer,
+		now:      time.Now,
+		stop:     cancel,
+		missing:  make(map[Resource]bool),
+		synced:   make(chan struct{}),
+		settled:  make(chan struct{}),
+	}
+	reflectors := s.reflectors(clients, options)
+	for _, r := range reflectors {
+		s.missing[r.resource] = false
+	}
+	for _, r := range reflectors {
+		s.running.Go(func() { r.run(ctx) })
+	}
+	s.running.Go(func() { s.publishAll(ctx) })
+	return s
+}
+
+// close ends the watch and waits for its goroutines.
+func (s *Source) close() {
+	s.stop()
+	s.running.Wait()
+	s.inputs.forget()
+	for _, v := range s.views {
+		s.forget(v)
+	}
+}
+
+// Synced is closed once everything was listed.
+func (s *Source) Synced() <-chan struct{} { return s.synced }
+
+// Settled is closed once nothing is to be waited for: everything was listed, or the API server said that a resource is
+// missing or forbidden, which only people can change.
+func (s *Source) Settled() <-chan struct{} { return s.settled }
+
+// Missing are the resources that were not listed yet, sorted.
+func (s *Source) Missing() []Resource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.missing))
+}
+
+// listed notes that all objects of the resource are in the inputs.
+func (s *Source) listed(resource Resource) {
+	s.observer.Synced(resource, s.now())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.missing[resource]; !ok {
+		return
+	}
+	delete(s.missing, resource)
+	s.settle()
+	if len(s.missing) == 0 {
+		s.inputs.open()
+	}
+}
+
+// refused notes that the API server has no such resource, or does not let us see it.
+func (s *Source) refused(resource Resource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.missing[resource]; ok {
+		s.missing[resource] = true
+		s.settle()
+	}
+}
+
+// settle closes settled where no resource is left to wait for. The lock is held.
+func (s *Source) settle() {
+	for _, refused := range s.missing {
+		if !refused {
+			return
+		}
+	}
+	select {
+	case <-s.settled:
+	default:
+		close(s.settled)
+	}
+}
+
+// View returns the index of a configuration. Users of equal configurations share one. It has a snapshot as soon as the
+// source is synced. The user gives it back with Release.
+func (s *Source) View(config *index.Config) *index.Index {
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	for _, v := range s.views {
+		if c := v.index.Config(); c.TTL == config.TTL && slices.Equal(c.Zones, config.Zones) {
+			v.users++
+			return v.index
+		}
+	}
+	v := &view{index: index.New(config), users: 1}
+	s.views = append(s.views, v)
+	select {
+	case <-s.synced:
+		s.update(v, s.inputs.all())
+	default: // the first publication is of all there is
+	}
+	return v.index
+}
+
+// Release gives back what View returned.
+func (s *Source) Release(x *index.Index) {
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	for i, v := range s.views {
+		if v.index != x {
+			continue
+		}
+		if v.users--; v.users == 0 {
+			s.views = slices.Delete(s.views, i, i+1)
+			s.forget(v)
+		}
+		return
+	}
+}
+
+// forget takes a view out of the totals.
+func (s *Source) forget(v *view) {
+	if snapshot := v.index.Snapshot(); snapshot != nil {
+		s.observer.Totals(snapshot.Totals(), index.Totals{})
+	}
+}
+
+// publishAll publishes what changes until the context ends.
+func (s *Source) publishAll(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.inputs.changed:
+			s.publish()
+		}
+	}
+}
+
+// publish updates all views with the services that changed since the last time.
+func (s *Source) publish() {
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	changed := s.inputs.take()
+	for _, v := range s.views {
+		s.update(v, changed)
+	}
+	select {
+	case <-s.synced:
+	default:
+		close(s.synced)
+	}
+	now := s.now()
+	for _, service := range changed {
+		for _, cause := range service.causes {
+			s.observer.Programmed(service.imported.Headless, now.Sub(cause))
+		}
+	}
+}
+
+// update builds the services for one view.
+func (s *Source) update(v *view, changed []input) {
+	config := v.index.Config()
+	changes := make([]index.Change, len(changed))
+	for i, service := range changed {
+		changes[i].Key = service.key
+		if service.imported != nil {
+			changes[i].Service = index.Build(config, service.imported, service.slices)
+		}
+	}
+	var before index.Totals
+	now := uint32(s.now().Unix())
+	if snapshot := v.index.Snapshot(); snapshot != nil {
+		before = snapshot.Totals()
+	} else if int32(now-s.serial) <= 0 && s.serial != 0 {
+		now = s.serial + 1 // another view of these services was ahead of the clock
+	}
+	v.index.Update(now, changes...)
+	snapshot := v.index.Snapshot()
+	if s.serial == 0 || int32(snapshot.Serial()-s.serial) > 0 {
+		s.serial = snapshot.Serial()
+	}
+	s.observer.Totals(before, snapshot.Totals())
+}
