@@ -14,7 +14,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -204,8 +203,8 @@ func (c *cluster) podIP(ctx context.Context, name string) (string, error) {
 	return pod.Status.PodIP, nil
 }
 
-// awaitBackends waits until the imported slices of web hold so many ready
-// endpoints of each cluster.
+// awaitBackends waits until the imported slices of web hold so many endpoints of
+// each cluster.
 func (c *cluster) awaitBackends(ctx context.Context, want map[string]int) error {
 	return poll(ctx, fmt.Sprintf("endpoints %v behind web in %s", want, c.name), func(ctx context.Context) (bool, error) {
 		list, err := c.kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{
@@ -216,20 +215,10 @@ func (c *cluster) awaitBackends(ctx context.Context, want map[string]int) error 
 		}
 		got := map[string]int{}
 		for i := range list.Items {
-			got[list.Items[i].Labels[v1beta1.LabelSourceCluster]] += readyEndpoints(&list.Items[i])
+			got[list.Items[i].Labels[v1beta1.LabelSourceCluster]] += len(list.Items[i].Endpoints)
 		}
 		return maps.Equal(got, want), nil
 	})
-}
-
-func readyEndpoints(slice *discoveryv1.EndpointSlice) int {
-	count := 0
-	for i := range slice.Endpoints {
-		if ready := slice.Endpoints[i].Conditions.Ready; ready == nil || *ready {
-			count++
-		}
-	}
-	return count
 }
 
 // awaitNothingLeft waits until nothing of ours is left in the demo's namespace.
