@@ -209,7 +209,9 @@ func TestFillThatIsKilled(t *testing.T) {
 			t.Errorf("process %d survives: %v", pid, err)
 		}
 	}
-	<-gone
+	if err := <-gone; err == nil {
+		t.Error("the killed helper has ended well")
+	}
 	for deadline := time.After(20 * time.Second); ; {
 		survivors := openToolchain(t, cache.directory+building)
 		if len(survivors) == 0 {
