@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+func TestExportConditions(t *testing.T) {
+	type conditions = []metav1.Condition
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	condition := func(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: 3}
+	}
+	const see = "The service is not exported: see condition Valid."
+	for name, test := range map[string]struct {
+		change func(*Observed)
+		own    bool
+		want   conditions
+	}{
+		"valid": {nil, true, conditions{
+			condition("Conflict", no, "NoConflicts", agree),
+			condition("Ready", yes, "Ready", "The service is exported."),
+			condition("Valid", yes, "Valid", "The Service can be exported."),
+		}},
+		"valid with parts left out": {
+			func(o *Observed) {
+				o.Problems = []export.Problem{
+					{Reason: export.ReasonReservedKey, Object: "ServiceExport demo/web", Message: `label "k8s.io/a" is left out`, Count: 2},
+					{Reason: export.ReasonBadAddress, Object: "EndpointSlice demo/web-1", Message: "::1 is not the address of a pod", Count: 1},
+				}
+			}, true, conditions{
+				condition("Conflict", no, "NoConflicts", agree),
+				condition("Ready", yes, "Ready", "The service is exported."),
+				condition("Valid", yes, "Valid", `The Service can be exported. ServiceExport demo/web: label "k8s.io/a" is left out (2 times). `+
+					`EndpointSlice demo/web-1: ::1 is not the address of a pod.`),
+			},
+		},
+		"no Service": {
+			func(o *Observed) {
+				o.Invalid = &export.Invalid{Reason: "NoService", Message: "Service demo/web does not exist."}
+			},
+			false, conditions{
+				condition("Conflict", no, "NoConflicts", see),
+				condition("Ready", no, "Failed", see),
+				condition("Valid", no, "NoService", "Service demo/web does not exist."),
+			},
+		},
+		"no export":     {func(o *Observed) { o.ServiceExport = nil }, false, nil},
+		"not looked at": {nil, false, conditions{condition("Ready", unknown, "Pending", "The Service was not looked at yet.")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			observed := newObserved("east")
+			if test.change != nil {
+				test.change(&observed)
+			}
+			contributions := contribute(newView("west", 1, "80/TCP", ""))
+			if test.own {
+				contributions = append(contributions, contribute(newView("east", 2, "80/TCP", ""))...)
+			}
+			diff(t, "conditions", Merge(observed, contributions).ExportConditions, test.want)
+		})
+	}
+}
+
+func TestManyProblems(t *testing.T) {
+	observed := newObserved("east")
+	for range 12 {
+		observed.Problems = append(observed.Problems, export.Problem{Object: "o", Message: strings.Repeat("x", 256), Count: 1})
+	}
+	message := conditionOf(t, Merge(observed, contribute(newView("east", 1, "80/TCP", ""))).ExportConditions, "Valid").Message
+	if !strings.HasSuffix(message, ". 2 more.") || len(message) > 3000 {
+		t.Errorf("message %s", message)
+	}
+}
+
+// TestTransitionTimes: the time stays with the status, and conditions of others
+// stay whole.
+func TestTransitionTimes(t *testing.T) {
+	before := metav1.NewTime(day(7))
+	observed := newObserved("east")
+	observed.ServiceExport.Status.Conditions = []metav1.Condition{
+		{Type: "Valid", Status: metav1.ConditionTrue, LastTransitionTime: before, Message: "old"},
+		{Type: "Ready", Status: metav1.ConditionFalse, LastTransitionTime: before},
+		{Type: "Others", Status: metav1.ConditionTrue, LastTransitionTime: before, Message: "theirs"},
+	}
+	got := Merge(observed, contribute(newView("east", 1, "80/TCP", ""))).ExportConditions
+	diff(t, "conditions", got, []metav1.Condition{
+		{Type: "Conflict", Status: metav1.ConditionFalse, Reason: "NoConflicts", Message: agree, ObservedGeneration: 3},
+		{Type: "Others", Status: metav1.ConditionTrue, LastTransitionTime: before, Message: "theirs"},
+		{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "The service is exported.", ObservedGeneration: 3},
+		{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Valid", Message: "The Service can be exported.", ObservedGeneration: 3, LastTransitionTime: before},
+	})
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+func TestEndpointSlices(t *testing.T) {
+	east := newView("east", 1, "http:80/TCP", "10.1.0.1", func(v *export.View) {
+		v.Slices[0].Endpoints[0].NodeName = ptr.To("node-1")
+		v.Slices[0].TriggerTime = "2026-03-01T12:00:00Z"
+	})
+	west := newView("west", 2, "web:80/TCP", "10.2.0.1 !10.2.0.2")
+	observed := newObserved("east")
+	observed.APIVersion = "multicluster.x-k8s.io/v1alpha1"
+	result := Merge(observed, contribute(west, east))
+
+	labels := func(cluster string) map[string]string {
+		return map[string]string{
+			export.LabelService: "web", export.LabelSourceCluster: cluster, export.LabelSliceManagedBy: export.Manager,
+			export.LabelKubernetesService: derivedName,
+		}
+	}
+	ports := []discoveryv1.EndpointPort{{Name: ptr.To("http"), Protocol: ptr.To(parsePorts("80/TCP")[0].Protocol), Port: ptr.To[int32](8080)}}
+	copyName := export.SliceName("west", web, "web-west", discoveryv1.AddressTypeIPv4)
+	diff(t, "slices", result.EndpointSlices, []*discoveryv1.EndpointSlice{
+		{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "demo", Name: "web-east", Labels: labels("east"),
+				Annotations: export.NewEncoder(east).Annotations(&east.Slices[0], nil),
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceExport", Name: "web", UID: "uid-of-export", Controller: ptr.To(true),
+				}},
+			},
+			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: east.Slices[0].Endpoints, Ports: ports,
+		},
+		{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "demo", Name: copyName, Labels: labels("west"),
+				Annotations: export.NewEncoder(west).Annotations(&west.Slices[0], nil),
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceImport", Name: "web", Controller: ptr.To(true),
+				}},
+			},
+			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: west.Slices[0].Endpoints, Ports: ports,
+		},
+	})
+
+	result.SetImportUID("uid-of-import")
+	for _, slice := range result.EndpointSlices {
+		want := map[string]string{"web-east": "uid-of-export", copyName: "uid-of-import"}[slice.Name]
+		if got := slice.OwnerReferences[0].UID; string(got) != want {
+			t.Errorf("owner of %s: %s", slice.Name, got)
+		}
+	}
+	diff(t, "owner of the derived Service", result.DerivedService.OwnerReferences[0].UID, types.UID("uid-of-import"))
+}
+
+// TestNoEndpoints: an export without endpoints has its slice in every cluster.
+func TestNoEndpoints(t *testing.T) {
+	result := Merge(newObserved("north"), contribute(newView("east", 1, "http:80/TCP", "")))
+	if len(result.EndpointSlices) != 1 || len(result.EndpointSlices[0].Endpoints) > 0 {
+		t.Errorf("slices %v", result.EndpointSlices)
+	}
+}
