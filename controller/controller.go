@@ -163,6 +163,11 @@ func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 		return nil
 	case <-r.members.Known():
 	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-r.api.Looked():
+	}
 	defer c.metrics.lead(r)()
 	c.readiness.check(func() string {
 		_, reason := r.api.Access()

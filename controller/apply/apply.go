@@ -66,12 +66,14 @@ func (a *Applier) Apply(ctx context.Context, access *mcsapi.Access, existing Exi
 	}
 	p.result = decide(p.observed)
 
-	importErr := p.writeImport(ctx)
-	var serviceErr error
-	if importErr == nil {
-		serviceErr = p.writeDerivedService(ctx)
-		if p.result.ServiceImport != nil {
-			importErr = p.finishImport(ctx, serviceErr)
+	var importErr, serviceErr error
+	ending := terminating(p.observed.ServiceImport)
+	if !ending {
+		if importErr = p.writeImport(ctx); importErr == nil {
+			serviceErr = p.writeDerivedService(ctx)
+			if p.result.ServiceImport != nil {
+				importErr = p.finishImport(ctx, serviceErr)
+			}
 		}
 	}
 	slicesErr := p.writeSlices(ctx)
@@ -93,6 +95,10 @@ type pass struct {
 	result   merge.Result
 	// strangers are the objects that stand where ours would.
 	strangers []metav1.Object
+}
+
+func terminating(serviceImport *v1beta1.ServiceImport) bool {
+	return serviceImport != nil && serviceImport.DeletionTimestamp != nil
 }
 
 func (p *pass) namespace() string { return p.observed.Service.Namespace }
@@ -195,7 +201,8 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 // writeSlices writes the slices that should exist. Without an import of ours
 // there is nothing to own the copies of other clusters' slices.
 func (p *pass) writeSlices(ctx context.Context) error {
-	haveImport := p.observed.ServiceImport != nil && export.IsManaged(p.observed.ServiceImport)
+	owner := p.observed.ServiceImport
+	haveImport := owner != nil && export.IsManaged(owner) && !terminating(owner)
 	known := make(map[string]*discoveryv1.EndpointSlice, len(p.existing.EndpointSlices))
 	for _, slice := range p.existing.EndpointSlices {
 		known[slice.Name] = slice

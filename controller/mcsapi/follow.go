@@ -35,6 +35,7 @@ type Follower struct {
 
 	current atomic.Pointer[Access]
 	reason  atomic.Pointer[string]
+	looked  chan struct{}
 }
 
 // NewFollower returns a follower that has no access yet. Changes of
@@ -59,6 +60,7 @@ func NewFollower(config *rest.Config, httpClient *http.Client, object cache.Reso
 		importCRD:  informer(importsDefinition),
 		object:     object,
 		changed:    changed,
+		looked:     make(chan struct{}),
 	}
 	f.lose("the CustomResourceDefinitions were not read yet")
 	return f, nil
@@ -73,8 +75,9 @@ func (f *Follower) Access() (access *Access, reason string) {
 	return nil, *f.reason.Load()
 }
 
-// HasSynced tells whether it is known if the API is served.
-func (f *Follower) HasSynced() bool { return f.exportCRD.HasSynced() && f.importCRD.HasSynced() }
+// Looked is closed once it is known whether the API is served, and if it is,
+// what exists.
+func (f *Follower) Looked() <-chan struct{} { return f.looked }
 
 // Run follows until the context ends.
 func (f *Follower) Run(ctx context.Context) error {
@@ -98,13 +101,21 @@ func (f *Follower) Run(ctx context.Context) error {
 		}
 		group.Go(func() { informer.RunWithContext(ctx) })
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), f.HasSynced) {
-		return nil
+	for _, informer := range []cache.SharedIndexInformer{f.exportCRD, f.importCRD} {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-informer.HasSyncedChecker().Done():
+		}
 	}
 	stop := context.CancelFunc(func() {})
 	defer func() { stop() }()
+	var once sync.Once
 	for {
-		stop = f.look(ctx, &group, trigger, stop)
+		var done bool
+		if stop, done = f.look(ctx, &group, trigger, stop); done {
+			once.Do(func() { close(f.looked) })
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -114,9 +125,9 @@ func (f *Follower) Run(ctx context.Context) error {
 }
 
 // look replaces the access where another one is due. It returns how to end the
-// present one. While it waits for caches to fill, a trigger makes it give up,
-// and the trigger stays for the next look.
-func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan struct{}, stop context.CancelFunc) context.CancelFunc {
+// present one, and whether it came to an end: while it waits for caches to fill
+// a trigger makes it give up, and the trigger stays for the next look.
+func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan struct{}, stop context.CancelFunc) (context.CancelFunc, bool) {
 	logger := klog.FromContext(ctx)
 	exports, err1 := definitionIn(f.exportCRD, exportsDefinition)
 	imports, err2 := definitionIn(f.importCRD, importsDefinition)
@@ -134,27 +145,27 @@ func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan
 			f.changed()
 		}
 		stop()
-		return func() {}
+		return func() {}, true
 	}
 	if before != nil && before.version == version &&
 		reflect.DeepEqual(before.exportsSchema, exports.schemas[version]) && reflect.DeepEqual(before.importsSchema, imports.schemas[version]) {
-		return stop
+		return stop, true
 	}
 	access, err := newAccess(f.config, f.httpClient, version, exports.schemas[version], imports.schemas[version])
 	if err != nil {
 		logger.Error(err, "Cannot use the served version of the MCS API", "version", version)
-		return stop
+		return stop, true
 	}
 	accessCtx, end := context.WithCancel(ctx)
 	if !access.start(accessCtx, group, trigger, f.object) {
 		end()
-		return stop
+		return stop, false
 	}
 	f.current.Store(access)
 	stop()
 	logger.Info("Using the MCS API", "version", version)
 	f.changed()
-	return end
+	return end, true
 }
 
 // lose drops the access and tells whether that, or the reason, is new.

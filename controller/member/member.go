@@ -3,9 +3,11 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
@@ -33,6 +35,12 @@ var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.
 // retryReset is how long a watch must last for its back-off to begin anew.
 const retryReset = time.Minute
 
+// What is watched of a member.
+const (
+	watchedSlices    = "EndpointSlices"
+	watchedHeartbeat = "heartbeat"
+)
+
 // A Member is one other cluster of the set as it is seen from here. It is safe
 // for concurrent use.
 type Member struct {
@@ -43,6 +51,7 @@ type Member struct {
 
 	mu       sync.Mutex
 	problems map[string]error // by what is watched
+	told     string           // the kind of problem that was reported last
 }
 
 // newMember returns a member of which nothing is known yet. changed is told of
@@ -56,7 +65,6 @@ func newMember(cluster string, now clock.PassiveClock, changed func(types.Namesp
 		problems:  map[string]error{},
 	}
 	m.slices = newSliceStore(changed, func(first bool) {
-		m.note("EndpointSlices", nil)
 		if first {
 			synced()
 		}
@@ -98,19 +106,25 @@ func (m *Member) Problem() error {
 }
 
 func (m *Member) problem() error {
-	return errors.Join(m.problems["EndpointSlices"], m.problems["heartbeat"])
+	return errors.Join(m.problems[watchedSlices], m.problems[watchedHeartbeat])
 }
 
-// note keeps the state of one of the watches, and reports it when its kind
-// changes. Messages differ in port numbers from try to try; kinds do not.
+// note keeps how a request for one of the watches went, and reports the state
+// of the member when its kind changes. Messages differ from try to try; kinds
+// do not.
 func (m *Member) note(watched string, err error) {
 	m.mu.Lock()
-	before := m.problems[watched]
 	m.problems[watched] = err
-	now := m.problem()
+	problem := m.problem()
+	kind := ""
+	if first := cmp.Or(m.problems[watchedSlices], m.problems[watchedHeartbeat]); first != nil {
+		kind = "failed " + string(apierrors.ReasonForError(first))
+	}
+	changed := kind != m.told
+	m.told = kind
 	m.mu.Unlock()
-	if (before == nil) != (err == nil) || apierrors.ReasonForError(before) != apierrors.ReasonForError(err) {
-		m.report(now)
+	if changed {
+		m.report(problem)
 	}
 }
 
@@ -134,25 +148,37 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	}
 	published := selected(discovery.EndpointSlices(metav1.NamespaceAll), func(options *metav1.ListOptions) {
 		options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()
-	})
+	}, m.outcome(ctx, watchedSlices))
 	lease := selected(coordination.Leases(credential.Namespace), func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
-	})
+	}, m.outcome(ctx, watchedHeartbeat))
 
 	var watches sync.WaitGroup
-	watches.Go(func() {
-		m.watch(ctx, "EndpointSlices", published, &discoveryv1.EndpointSlice{}, m.slices)
-	})
-	watches.Go(func() {
-		m.watch(ctx, "heartbeat", lease, &coordinationv1.Lease{}, &healthyStore{ReflectorStore: m.heartbeat, healthy: func() { m.note("heartbeat", nil) }})
-	})
+	watches.Go(func() { m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices) })
+	watches.Go(func() { m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat) })
 	watches.Wait()
 	closeConnections()
 	return nil
 }
 
+// outcome notes how a request went, unless it failed because the member leaves.
+func (m *Member) outcome(ctx context.Context, watched string) func(error) {
+	return func(err error) {
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			if request := (*url.Error)(nil); errors.As(err, &request) {
+				err = request.Err // the URL is long, and says nothing more
+			}
+			err = fmt.Errorf("%s of cluster %s: %w", watched, m.cluster, err)
+		}
+		m.note(watched, err)
+	}
+}
+
 // watch fills the store until the context ends. It differs from the
-// reflector's own loop in that failures are kept and told once, instead of
+// reflector's own loop in that failures, of which outcome was told, are not
 // logged each time.
 func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatcher, kind any, store cache.ReflectorStore) {
 	backoff := retry
@@ -164,23 +190,12 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 	})
 	delay := retry.DelayWithReset(clock.RealClock{}, retryReset)
 	for ctx.Err() == nil {
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil {
-			m.note(name, fmt.Errorf("%s of cluster %s: %w", name, m.cluster, err))
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
+			logger.V(4).Info("Trying a member again", "watched", name, "err", err)
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(delay()):
 		}
 	}
-}
-
-// healthyStore tells when a complete list arrives.
-type healthyStore struct {
-	cache.ReflectorStore
-	healthy func()
-}
-
-func (s *healthyStore) Replace(objects []any, resourceVersion string) error {
-	s.healthy()
-	return s.ReflectorStore.Replace(objects, resourceVersion)
 }

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// TestMemberRights tries the credential of a member by hand against a real API
+// server: what it may do, and what it may not.
+func TestMemberRights(t *testing.T) {
+	east, _ := bed(t)
+	east.start(t)
+	demo := namespace(t, east)
+	east.create(t, demo, service("web", "10.64.0.10"))
+	eventually(t, "heartbeat", func(ctx context.Context) error {
+		_, err := east.CoordinationV1().Leases(system).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+		return err
+	})
+	client, err := kubernetes.NewForConfig(east.configOf(t, system, memberName))
+	must(t, err)
+	ctx := t.Context()
+	none := metav1.ListOptions{}
+	get, create, update, remove := metav1.GetOptions{}, metav1.CreateOptions{}, metav1.UpdateOptions{}, metav1.DeleteOptions{}
+	theHeartbeat := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, member.HeartbeatLease).String()}
+	lease, err := east.CoordinationV1().Leases(system).Get(ctx, member.HeartbeatLease, get)
+	must(t, err)
+
+	for name, try := range map[string]func() error{
+		"list EndpointSlices of all namespaces": func() error { _, err := client.DiscoveryV1().EndpointSlices("").List(ctx, none); return err },
+		"watch EndpointSlices of all namespaces": func() error {
+			w, err := client.DiscoveryV1().EndpointSlices("").Watch(ctx, none)
+			if err == nil {
+				w.Stop()
+			}
+			return err
+		},
+		"get the heartbeat": func() error {
+			_, err := client.CoordinationV1().Leases(system).Get(ctx, member.HeartbeatLease, get)
+			return err
+		},
+		"list the heartbeat": func() error { _, err := client.CoordinationV1().Leases(system).List(ctx, theHeartbeat); return err },
+		"watch the heartbeat": func() error {
+			w, err := client.CoordinationV1().Leases(system).Watch(ctx, theHeartbeat)
+			if err == nil {
+				w.Stop()
+			}
+			return err
+		},
+	} {
+		if err := try(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}, AddressType: discoveryv1.AddressTypeIPv4}
+	for name, try := range map[string]func() error{
+		"get an EndpointSlice by name": func() error {
+			_, err := client.DiscoveryV1().EndpointSlices(demo).Get(ctx, "web-manual", get)
+			return err
+		},
+		"create an EndpointSlice": func() error { _, err := client.DiscoveryV1().EndpointSlices(demo).Create(ctx, slice, create); return err },
+		"update an EndpointSlice": func() error {
+			changed := slice.DeepCopy()
+			changed.Name = "web-manual"
+			_, err := client.DiscoveryV1().EndpointSlices(demo).Update(ctx, changed, update)
+			return err
+		},
+		"patch an EndpointSlice": func() error {
+			_, err := client.DiscoveryV1().EndpointSlices(demo).Patch(ctx, "web-manual", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+			return err
+		},
+		"delete an EndpointSlice": func() error { return client.DiscoveryV1().EndpointSlices(demo).Delete(ctx, "web-manual", remove) },
+		"update the heartbeat":    func() error { _, err := client.CoordinationV1().Leases(system).Update(ctx, lease, update); return err },
+		"delete the heartbeat":    func() error { return client.CoordinationV1().Leases(system).Delete(ctx, lease.Name, remove) },
+		"create a Lease": func() error {
+			_, err := client.CoordinationV1().Leases(system).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}, create)
+			return err
+		},
+		"get another Lease": func() error {
+			_, err := client.CoordinationV1().Leases(system).Get(ctx, controller.LeaderLease, get)
+			return err
+		},
+		"get the Lease of another namespace": func() error {
+			_, err := client.CoordinationV1().Leases("default").Get(ctx, member.HeartbeatLease, get)
+			return err
+		},
+		"list all Leases of the namespace": func() error { _, err := client.CoordinationV1().Leases(system).List(ctx, none); return err },
+		"list Leases of all namespaces":    func() error { _, err := client.CoordinationV1().Leases("").List(ctx, theHeartbeat); return err },
+		"list Secrets":                     func() error { _, err := client.CoreV1().Secrets(system).List(ctx, none); return err },
+		"list Services":                    func() error { _, err := client.CoreV1().Services(demo).List(ctx, none); return err },
+		"get a Service":                    func() error { _, err := client.CoreV1().Services(demo).Get(ctx, "web", get); return err },
+		"list Pods":                        func() error { _, err := client.CoreV1().Pods(demo).List(ctx, none); return err },
+		"create a Pod":                     func() error { _, err := client.CoreV1().Pods(demo).Create(ctx, pod, create); return err },
+		"list Nodes":                       func() error { _, err := client.CoreV1().Nodes().List(ctx, none); return err },
+		"list Namespaces":                  func() error { _, err := client.CoreV1().Namespaces().List(ctx, none); return err },
+		"list ConfigMaps":                  func() error { _, err := client.CoreV1().ConfigMaps(system).List(ctx, none); return err },
+	} {
+		if err := try(); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: got %v, want it forbidden", name, err)
+		}
+	}
+}
+
+// TestControllerRights tries what the controller's own credential must not be
+// able to do.
+func TestControllerRights(t *testing.T) {
+	east, _ := bed(t)
+	client, err := kubernetes.NewForConfig(east.options.Config)
+	must(t, err)
+	ctx := t.Context()
+	for name, try := range map[string]func() error{
+		"list Secrets of all namespaces": func() error { _, err := client.CoreV1().Secrets("").List(ctx, metav1.ListOptions{}); return err },
+		"update a Secret": func() error {
+			_, err := client.CoreV1().Secrets(system).Update(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, metav1.UpdateOptions{})
+			return err
+		},
+		"list Pods": func() error { _, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{}); return err },
+		"delete a Namespace": func() error {
+			return client.CoreV1().Namespaces().Delete(ctx, "default", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		},
+		"update another Lease": func() error {
+			_, err := client.CoordinationV1().Leases(system).Update(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}, metav1.UpdateOptions{})
+			return err
+		},
+	} {
+		if err := try(); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: got %v, want it forbidden", name, err)
+		}
+	}
+}
+
+// TestSecretsOfMembers puts wrong credentials beside a right one: each is
+// reported on its Secret, and the right one works.
+func TestSecretsOfMembers(t *testing.T) {
+	east, west := bed(t)
+	west.start(t)
+	east.start(t)
+	demo := namespace(t, east, west)
+	web := key(demo, "web")
+	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web"))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", west)
+
+	good := west.kubeconfigOf(t, system, memberName)
+	nowhere := []byte(`
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`)
+	program := []byte(`
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [/tmp/never], interactiveMode: Never}}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`)
+	for _, bad := range []struct {
+		name, id   string
+		kubeconfig []byte
+		reason     string
+	}{
+		{"does-not-parse", "north", []byte("{"), controller.EventMemberRefused},
+		{"empty", "north2", nil, controller.EventMemberRefused},
+		{"runs-a-program", "north3", program, controller.EventMemberRefused},
+		{"points-nowhere", "north4", nowhere, controller.EventMemberUnreachable},
+		{"no-dns-name", "not_a_name", good, controller.EventMemberRefused},
+		{"own-id", "east", good, controller.EventMemberRefused},
+	} {
+		secret := east.putSecret(t, bad.name, bad.id, bad.kubeconfig)
+		eventually(t, "event on Secret "+bad.name, east.event(secret, bad.reason))
+	}
+	east.join(t, west)
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
+	second := east.putSecret(t, "second-west", "west", good)
+	eventually(t, "event on the second Secret of west", east.event(second, controller.EventMemberRefused))
+	eventually(t, "metric", east.metric(t, "clusterset_controller_member_credentials_refused", nil, 6))
+	eventually(t, "metric", east.metric(t, "clusterset_controller_member_connected", map[string]string{"cluster": "north4"}, 0))
+	eventually(t, "metric", east.metric(t, "clusterset_controller_member_connected", map[string]string{"cluster": "west"}, 1))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
+}
+
+// event waits for an Event of that reason on an object.
+func (c *cluster) event(object metav1.Object, reason string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		events, err := c.CoreV1().Events(object.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: fields.Set{
+			"involvedObject.uid": string(object.GetUID()), "reason": reason,
+		}.String()})
+		if err == nil && len(events.Items) == 0 {
+			err = fmt.Errorf("no Event %s on %s", reason, object.GetName())
+		}
+		return err
+	}
+}
