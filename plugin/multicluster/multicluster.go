@@ -72,9 +72,12 @@ func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 	case name.Apex, name.Version, name.NameServer, name.Above:
 		answer = m.apexes[zone].lookup(request.Kind, question.Qtype, snapshot.SOA(zone))
 	default:
-		q := m.question(w, r, zone)
-		q.Request = request
+		q := index.Question{Name: question.Name, Request: request, Zone: zone, Type: question.Qtype, Max: m.maxAnswers}
 		answer = snapshot.Lookup(&q)
+		if answer.Result == index.NeedClient {
+			q.Client = m.client(w, r)
+			answer = snapshot.Lookup(&q)
+		}
 	}
 	if answer.Result == index.NotExist && m.Fall.Through(question.Name) {
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
@@ -105,21 +108,14 @@ func (m *Multicluster) snapshot() *index.Snapshot {
 	return x.Snapshot()
 }
 
-// question is what r asks of the zone, and what its client can take.
-func (m *Multicluster) question(w dns.ResponseWriter, r *dns.Msg, zone int) index.Question {
+// client is what the client can take.
+func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) index.Client {
 	state := request.Request{W: w, Req: r}
-	q := index.Question{
-		Name: r.Question[0].Name,
-		Zone: zone,
-		Type: r.Question[0].Qtype,
-		Size: state.Size(),
-		Max:  m.maxAnswers,
-	}
+	c := index.Client{Size: state.Size(), Point: m.point(w)}
 	if opt := r.IsEdns0(); opt != nil {
-		q.Reserved = dns.Len(opt) // the server puts it into the reply
+		c.Reserved = dns.Len(opt) // the server puts it into the reply
 	}
-	q.Point = m.point(w)
-	return q
+	return c
 }
 
 // turn is how long a client gets the same part of what is too much for an answer.

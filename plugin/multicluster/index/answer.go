@@ -8,9 +8,9 @@ import (
 	"github.com/miekg/dns"
 )
 
-// room is how many octets the question leaves for records.
-func (q *Question) room() int {
-	return q.Size - q.Reserved - sizeHeader - (len(q.Name) + 1) - 4 // type and class
+// room is how many octets a client has for records behind a question of that name.
+func (c Client) room(name string) int {
+	return c.Size - c.Reserved - sizeHeader - (len(name) + 1) - 4 // type and class
 }
 
 // answerOf is the answer with these records, which have no spare capacity.
@@ -21,12 +21,21 @@ func answerOf(answer, extra []dns.RR, truncated bool) Answer {
 	return Answer{Result: Found, Answer: answer, Extra: extra, Truncated: truncated}
 }
 
+// maxAlways is how many address records fit into any message.
+const maxAlways = 4
+
 // prebuilt answers with records made before: as many as fit, and as many of the extra ones.
 func (q *Question) prebuilt(answer, extra []dns.RR) Answer {
 	if len(answer) == 0 {
 		return Answer{Result: Empty}
 	}
-	room := q.room()
+	if len(answer) <= maxAlways && q.Type != dns.TypeSRV {
+		return Answer{Result: Found, Answer: answer}
+	}
+	if q.Client.Size == 0 {
+		return Answer{Result: NeedClient}
+	}
+	room := q.Client.room(q.Name)
 	if answer[0].Header().Name != q.Name {
 		room -= len(answer[0].Header().Name) + 1 - sizePointer // its first occurrence is not the question's
 	}
@@ -69,24 +78,41 @@ type pick struct {
 	number     uint16
 }
 
-// answerBuilder makes the records of a headless service's answer.
+// answerBuilder makes the records of a headless service's answer. It holds no pointer to the question, so that the
+// question needs no place on the heap.
 type answerBuilder struct {
-	service  *Service
-	question *Question
-	ttl      uint32
-	zone     string
+	service *Service
+	owner   string
+	zone    string
+	ttl     uint32
+	max     int
+	client  Client
 }
 
+func (s *Service) builder(config *Config, q *Question) answerBuilder {
+	return answerBuilder{
+		service: s,
+		owner:   q.Name,
+		zone:    config.Zones[q.Zone],
+		ttl:     config.TTL,
+		max:     q.Max,
+		client:  q.Client,
+	}
+}
+
+// room is how many octets there are for records.
+func (b *answerBuilder) room() int { return b.client.room(b.owner) }
+
 // limit is how many of n records may be taken.
-func (q *Question) limit(n int) int {
-	if q.Max > 0 {
-		return min(n, q.Max)
+func (b *answerBuilder) limit(n int) int {
+	if b.max > 0 {
+		return min(n, b.max)
 	}
 	return n
 }
 
 // addresses answers with the addresses of the service name that have that many octets.
-func (b *answerBuilder) addresses(size uint8) Answer {
+func (b answerBuilder) addresses(size uint8) Answer {
 	n := 0
 	runs := b.service.runs
 	for i := range runs {
@@ -97,9 +123,9 @@ func (b *answerBuilder) addresses(size uint8) Answer {
 	if n == 0 {
 		return Answer{Result: Empty}
 	}
-	limit := b.question.limit(n)
-	count := max(0, min(limit, b.question.room()/addressSize(size)))
-	out := newAddressList(count, size, b.question.Name, b.ttl)
+	limit := b.limit(n)
+	count := max(0, min(limit, b.room()/addressSize(size)))
+	out := newAddressList(count, size, b.owner, b.ttl)
 	if count == n {
 		for i := range runs {
 			if r := &runs[i]; r.inService && r.size == size {
@@ -109,7 +135,7 @@ func (b *answerBuilder) addresses(size uint8) Answer {
 			}
 		}
 	} else {
-		w := newWindow(n, true, b.question.Point)
+		w := newWindow(n, true, b.client.Point)
 		for i := range count {
 			at := w.at(i)
 			for k := range runs {
@@ -129,44 +155,38 @@ func (b *answerBuilder) addresses(size uint8) Answer {
 }
 
 // hostAddresses answers with the addresses of a host name.
-func (b *answerBuilder) hostAddresses(picks []pick, size uint8) Answer {
-	fits := max(0, b.question.room()/addressSize(size))
-	truncated := fits < len(picks)
-	picks = picks[:min(fits, len(picks))]
-	if len(picks) == 1 {
-		r := &b.service.runs[picks[0].run]
-		return answerOf(single(b.question.Name, b.ttl, r.addr(int(picks[0].entry))), nil, truncated)
+func (b answerBuilder) hostAddresses(addrs [][]byte, size uint8) Answer {
+	count := max(0, min(len(addrs), b.room()/addressSize(size)))
+	out := newAddressList(count, size, b.owner, b.ttl)
+	for _, addr := range addrs[:count] {
+		out.add(addr)
 	}
-	out := newAddressList(len(picks), size, b.question.Name, b.ttl)
-	for _, p := range picks {
-		out.add(b.service.runs[p.run].addr(int(p.entry)))
-	}
-	return answerOf(out.records, nil, truncated)
+	return answerOf(out.records, nil, count < len(addrs))
 }
 
 // single is the record of one address, made in one piece.
 func single(owner string, ttl uint32, addr []byte) []dns.RR {
 	if len(addr) == 4 {
 		one := new(struct {
-			recordA
+			dns.A
 			records [1]dns.RR
 		})
-		one.records[0] = one.recordA.set(owner, ttl, addr)
+		one.records[0] = setA(&one.A, owner, ttl, addr)
 		return one.records[:]
 	}
 	one := new(struct {
-		recordAAAA
+		dns.AAAA
 		records [1]dns.RR
 	})
-	one.records[0] = one.recordAAAA.set(owner, ttl, addr)
+	one.records[0] = setAAAA(&one.AAAA, owner, ttl, addr)
 	return one.records[:]
 }
 
 // addressList makes address records of one family in two pieces.
 type addressList struct {
 	records []dns.RR
-	a       []recordA
-	aaaa    []recordAAAA
+	a       []dns.A
+	aaaa    []dns.AAAA
 	owner   string
 	ttl     uint32
 }
@@ -174,9 +194,9 @@ type addressList struct {
 func newAddressList(count int, size uint8, owner string, ttl uint32) addressList {
 	l := addressList{records: make([]dns.RR, 0, count), owner: owner, ttl: ttl}
 	if size == 4 {
-		l.a = make([]recordA, count)
+		l.a = make([]dns.A, count)
 	} else {
-		l.aaaa = make([]recordAAAA, count)
+		l.aaaa = make([]dns.AAAA, count)
 	}
 	return l
 }
@@ -184,9 +204,9 @@ func newAddressList(count int, size uint8, owner string, ttl uint32) addressList
 func (l *addressList) add(addr []byte) {
 	i := len(l.records)
 	if len(addr) == 4 {
-		l.records = append(l.records, l.a[i].set(l.owner, l.ttl, addr))
+		l.records = append(l.records, setA(&l.a[i], l.owner, l.ttl, addr))
 	} else {
-		l.records = append(l.records, l.aaaa[i].set(l.owner, l.ttl, addr))
+		l.records = append(l.records, setAAAA(&l.aaaa[i], l.owner, l.ttl, addr))
 	}
 }
 

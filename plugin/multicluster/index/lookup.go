@@ -4,7 +4,6 @@ package index
 
 import (
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -20,12 +19,19 @@ type Question struct {
 	Request name.Request
 	Zone    int
 	Type    uint16
-	// Size is the number of octets that the message may have in all, and Reserved how many of them go to what is in it
-	// beside header, question and records of the answer: the OPT record.
-	Size, Reserved int
 	// Max is the greatest number of records in the answer, or 0 for all that fit.
 	Max int
-	// Point is where to begin where not all records are taken. Askers with many different points get all of them
+	// Client is what the client can take. It may be left out, and is only needed where Lookup says so.
+	Client Client
+}
+
+// Client is what a client can take.
+type Client struct {
+	// Size is the number of octets that the message may have in all. It is never 0.
+	Size int
+	// Reserved is how many of them go to what is in it beside header, question and records: the OPT record.
+	Reserved int
+	// Point is where to begin where not all records are taken. Clients with many different points get all records
 	// alike often.
 	Point uint64
 }
@@ -40,6 +46,9 @@ const (
 	Empty
 	// Found is at least one record.
 	Found
+	// NeedClient is no answer: there may be more records than the client can take, and the question does not say what
+	// it can take. It is to be put again with that.
+	NeedClient
 )
 
 // Answer is what a snapshot has to say to a question. Its slices have no spare capacity. Records may be shared with
@@ -104,8 +113,10 @@ func (s *Service) lookupVirtual(q *Question) Answer {
 
 func (s *Service) lookupVirtualPort(q *Question) Answer {
 	if s.virtual == nil {
-		if slices.ContainsFunc(s.imported.ports, q.named()) {
-			return Answer{Result: Empty}
+		for _, port := range s.imported.ports {
+			if port.isNamed(q.Request.Port, q.Request.Protocol) {
+				return Answer{Result: Empty}
+			}
 		}
 		return Answer{}
 	}
@@ -124,59 +135,67 @@ func (s *Service) lookupVirtualPort(q *Question) Answer {
 	return Answer{}
 }
 
-// named returns what tells whether a port is the one whose name is in question.
-func (q *Question) named() func(Port) bool {
-	return func(port Port) bool {
-		return port.Name != "" && strings.EqualFold(port.Name, q.Request.Port) &&
-			strings.EqualFold(port.Protocol.String(), q.Request.Protocol)
-	}
-}
-
-// anyPort matches each port.
-func anyPort(Port) bool { return true }
-
 // lookupHeadless answers for a headless service that exists.
 func (s *Service) lookupHeadless(config *Config, q *Question) Answer {
-	b := answerBuilder{service: s, question: q, ttl: config.TTL, zone: config.Zones[q.Zone]}
+	if q.needsClient() {
+		return Answer{Result: NeedClient}
+	}
 	switch q.Request.Kind {
 	case name.Service:
 		switch q.Type {
 		case dns.TypeA:
-			return b.addresses(4)
+			return s.builder(config, q).addresses(4)
 		case dns.TypeAAAA:
-			return b.addresses(16)
+			return s.builder(config, q).addresses(16)
 		case dns.TypeSRV:
-			return b.services(anyPort)
+			return s.builder(config, q).services("", "")
 		}
 		return Answer{Result: Empty}
 	case name.Port:
-		named := q.named()
-		if !s.leads(named) {
+		if !s.leads(q.Request.Port, q.Request.Protocol) {
 			return Answer{}
 		}
 		if q.Type == dns.TypeSRV {
-			return b.services(named)
+			return s.builder(config, q).services(q.Request.Port, q.Request.Protocol)
 		}
 		return Answer{Result: Empty}
 	case name.Protocol:
-		if s.leads(func(p Port) bool {
-			return p.Name != "" && strings.EqualFold(p.Protocol.String(), q.Request.Protocol)
-		}) {
+		if s.leads("", q.Request.Protocol) {
 			return Answer{Result: Empty}
 		}
 	case name.Host:
-		return b.host()
+		return s.lookupHost(config, q)
 	case name.Cluster:
 		return s.lookupCluster(q.Request.Cluster)
 	}
 	return Answer{}
 }
 
-// leads tells whether there is an SRV record for a port that matches.
-func (s *Service) leads(match func(Port) bool) bool {
+// needsClient tells whether records of a headless service are in question, and not what the client can take.
+func (q *Question) needsClient() bool {
+	if q.Client.Size != 0 {
+		return false
+	}
+	switch q.Request.Kind {
+	case name.Service:
+		return q.Type == dns.TypeA || q.Type == dns.TypeAAAA || q.Type == dns.TypeSRV
+	case name.Port:
+		return q.Type == dns.TypeSRV
+	default:
+		return false
+	}
+}
+
+// leads tells whether there is an SRV record for a port of that name, or of any name, and protocol.
+func (s *Service) leads(port, protocol string) bool {
 	for i := range s.runs {
-		if s.runs[i].lead && slices.ContainsFunc(s.runs[i].ports, match) {
-			return true
+		if !s.runs[i].lead {
+			continue
+		}
+		for _, p := range s.runs[i].ports {
+			if p.isNamed(port, protocol) || port == "" && p.Name != "" && p.isNamed(p.Name, protocol) {
+				return true
+			}
 		}
 	}
 	return false
@@ -199,24 +218,26 @@ func (s *Service) lookupCluster(labels string) Answer {
 	return Answer{}
 }
 
-// host answers for a host name.
-func (b *answerBuilder) host() Answer {
-	request := &b.question.Request
-	label := strings.ToLower(request.Host)
-	var addr netip.Addr
-	parsed, exists := false, false
-	count, size := 0, 0
-	switch b.question.Type {
+// maxHostAddresses is how many addresses of a host name are looked at without an allocation. Few hosts have more.
+const maxHostAddresses = 4
+
+// lookupHost answers for a host name.
+func (s *Service) lookupHost(config *Config, q *Question) Answer {
+	label := strings.ToLower(q.Request.Host)
+	var size uint8
+	switch q.Type {
 	case dns.TypeA:
 		size = 4
 	case dns.TypeAAAA:
 		size = 16
 	}
-	var few [4]pick
-	picks := few[:0]
-	for i := range b.service.runs {
-		r := &b.service.runs[i]
-		if !r.inHost || !strings.EqualFold(r.cluster, request.Cluster) {
+	var addr netip.Addr
+	parsed, exists := false, false
+	var few [maxHostAddresses][]byte
+	found := few[:0]
+	for i := range s.runs {
+		r := &s.runs[i]
+		if !r.inHost || !strings.EqualFold(r.cluster, q.Request.Cluster) {
 			continue
 		}
 		if !r.named && !parsed {
@@ -225,19 +246,20 @@ func (b *answerBuilder) host() Answer {
 		}
 		from, to := r.find(label, addr)
 		exists = exists || from < to
-		if int(r.size) != size {
-			continue
-		}
-		for ; from < to; from++ {
-			picks = append(picks, pick{run: int32(i), entry: int32(from)})
-			count++
+		for ; r.size == size && from < to; from++ {
+			found = append(found, r.addr(from))
 		}
 	}
-	if !exists {
-		return b.service.lookupCluster(request.Prefix)
-	}
-	if count == 0 {
+	switch {
+	case len(found) == 1:
+		return answerOf(single(q.Name, config.TTL, found[0]), nil, false)
+	case len(found) > 1 && q.Client.Size == 0:
+		return Answer{Result: NeedClient}
+	case len(found) > 1:
+		return s.builder(config, q).hostAddresses(found, size)
+	case exists:
 		return Answer{Result: Empty}
+	default:
+		return s.lookupCluster(q.Request.Prefix)
 	}
-	return b.hostAddresses(picks, uint8(size))
 }

@@ -77,3 +77,8 @@ func portOf(name string, protocol corev1.Protocol, number int32) (port Port, ok 
 	}
 	return Port{Name: strings.Clone(name), Number: uint16(number), Protocol: p}, true
 }
+
+// isNamed tells whether the port has a record of its own, with these labels in any case.
+func (p Port) isNamed(name, protocol string) bool {
+	return p.Name != "" && strings.EqualFold(p.Name, name) && strings.EqualFold(p.Protocol.String(), protocol)
+}

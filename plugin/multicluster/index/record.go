@@ -23,38 +23,25 @@ const (
 // addressSize is the size of the record of an address of that many octets.
 func addressSize(octets uint8) int { return sizeFixed + int(octets) }
 
-// recordA is an A record and its address in one piece.
-type recordA struct {
-	dns.A
-	octets [4]byte
+// setA and setAAAA fill a record in and return it. It refers to the octets of the address, which never change.
+func setA(record *dns.A, owner string, ttl uint32, addr []byte) dns.RR {
+	record.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: ttl}
+	record.A = addr
+	return record
 }
 
-// recordAAAA is an AAAA record and its address in one piece.
-type recordAAAA struct {
-	dns.AAAA
-	octets [16]byte
-}
-
-func (r *recordA) set(owner string, ttl uint32, addr []byte) dns.RR {
-	copy(r.octets[:], addr)
-	r.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: ttl}
-	r.A.A = r.octets[:]
-	return &r.A
-}
-
-func (r *recordAAAA) set(owner string, ttl uint32, addr []byte) dns.RR {
-	copy(r.octets[:], addr)
-	r.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeAAAA, Class: dns.ClassINET, Ttl: ttl}
-	r.AAAA.AAAA = r.octets[:]
-	return &r.AAAA
+func setAAAA(record *dns.AAAA, owner string, ttl uint32, addr []byte) dns.RR {
+	record.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeAAAA, Class: dns.ClassINET, Ttl: ttl}
+	record.AAAA = addr
+	return record
 }
 
 // addressRecord is the record of one address in network order.
 func addressRecord(owner string, ttl uint32, addr []byte) dns.RR {
 	if len(addr) == 4 {
-		return new(recordA).set(owner, ttl, addr)
+		return setA(new(dns.A), owner, ttl, addr)
 	}
-	return new(recordAAAA).set(owner, ttl, addr)
+	return setAAAA(new(dns.AAAA), owner, ttl, addr)
 }
 
 func setSRV(record *dns.SRV, owner string, ttl uint32, target string, port uint16) {

@@ -75,8 +75,9 @@ func (r *run) len() int { return len(r.addrs) / int(r.size) }
 
 // addr is the ith address in network order. It must not be changed.
 func (r *run) addr(i int) []byte {
-	size := int(r.size)
-	return r.addrs[i*size : (i+1)*size]
+	start := i * int(r.size)
+	end := start + int(r.size)
+	return r.addrs[start:end:end]
 }
 
 // hostname is the ith hostname of a named run.
@@ -153,10 +154,11 @@ func (r *run) matches(i int, addr []byte) int {
 	return 0
 }
 
-// numbers appends the distinct numbers of the run's ports that match to dst.
-func (r *run) numbers(dst []uint16, match func(Port) bool) []uint16 {
+// numbers appends the distinct numbers of the ports with that name and protocol to dst, or of all ports where the name
+// is empty.
+func (r *run) numbers(dst []uint16, name, protocol string) []uint16 {
 	for _, port := range r.ports {
-		if match(port) && !slices.Contains(dst, port.Number) {
+		if (name == "" || port.isNamed(name, protocol)) && !slices.Contains(dst, port.Number) {
 			dst = append(dst, port.Number)
 		}
 	}

@@ -12,16 +12,17 @@ import (
 // maxNumbers is how many port numbers of a run are looked at without a further allocation.
 const maxNumbers = 8
 
-// services answers with the SRV records of the ports that match, and with the addresses of their targets.
-func (b *answerBuilder) services(match func(Port) bool) Answer {
+// services answers with the SRV records of a port, or of all ports where its name is empty, and with the addresses of
+// their targets.
+func (b answerBuilder) services(port, protocol string) Answer {
 	s := serviceList{answerBuilder: b}
-	s.measure(match)
+	s.measure(port, protocol)
 	if s.n == 0 {
 		return Answer{Result: Empty}
 	}
-	limit := b.question.limit(s.n)
+	limit := b.limit(s.n)
 	// Where it is plain that not all fit, those that do are spread over all.
-	spread := limit < s.n || s.n*s.minSize > b.question.room()
+	spread := limit < s.n || s.n*s.minSize > b.room()
 	if !s.choose(limit, spread) && !spread {
 		s.choose(limit, true)
 	}
@@ -31,7 +32,7 @@ func (b *answerBuilder) services(match func(Port) bool) Answer {
 
 // serviceList makes the SRV records of a headless service.
 type serviceList struct {
-	*answerBuilder
+	answerBuilder
 	// numbers are the port numbers of each run, and n is the number of records in all.
 	numbers [][]uint16
 	n       int
@@ -42,11 +43,11 @@ type serviceList struct {
 
 	picks  []pick
 	octets int // of the targets' text
-	room   int // that the picks leave
+	left   int // of the room, by the picks
 }
 
 // measure finds the port numbers of each run.
-func (s *serviceList) measure(match func(Port) bool) {
+func (s *serviceList) measure(port, protocol string) {
 	runs := s.service.runs
 	s.suffix = len(s.service.imported.Key) + len(serviceSuffix(s.zone))
 	s.numbers = make([][]uint16, len(runs))
@@ -59,7 +60,7 @@ func (s *serviceList) measure(match func(Port) bool) {
 			continue
 		}
 		start := len(all)
-		found := r.numbers(all[start:start:cap(all)], match)
+		found := r.numbers(all[start:start:cap(all)], port, protocol)
 		if len(found) == 0 {
 			continue
 		}
@@ -72,17 +73,17 @@ func (s *serviceList) measure(match func(Port) bool) {
 
 // choose takes records up to the limit and up to what fits, and returns whether the limit was reached.
 func (s *serviceList) choose(limit int, spread bool) bool {
-	w := newWindow(s.n, spread, s.question.Point)
-	s.room = s.question.room()
+	w := newWindow(s.n, spread, s.client.Point)
+	s.left = s.room()
 	s.octets = 0
-	s.picks = make([]pick, 0, max(0, min(limit, s.room/s.minSize)))
+	s.picks = make([]pick, 0, max(0, min(limit, s.left/s.minSize)))
 	for i := range limit {
 		p := s.locate(w.at(i))
 		target := s.targetLen(p)
-		if sizeSRV+target+1 > s.room {
+		if sizeSRV+target+1 > s.left {
 			return false
 		}
-		s.room -= sizeSRV + target + 1
+		s.left -= sizeSRV + target + 1
 		s.octets += target
 		s.picks = append(s.picks, p)
 	}
@@ -131,7 +132,7 @@ func (s *serviceList) make() (answer, extra []dns.RR) {
 	start := 0
 	for i, p := range s.picks {
 		end := start + s.targetLen(p)
-		setSRV(&records[i], s.question.Name, s.ttl, names[start:end], p.number)
+		setSRV(&records[i], s.owner, s.ttl, names[start:end], p.number)
 		answer[i] = &records[i]
 		start = end
 	}
@@ -144,12 +145,12 @@ type extraPick struct{ run, entry, record int32 }
 // extra makes the address records of the targets, as many as fit. They are no loss where they do not: who needs them
 // asks for them.
 func (s *serviceList) extra(records []dns.SRV) []dns.RR {
-	picks := make([]extraPick, 0, min(len(records), max(0, s.room)/sizeA))
-	offset := sizeHeader + len(s.question.Name) + 1 + 4 // of the record
+	picks := make([]extraPick, 0, min(len(records), max(0, s.left)/sizeA))
+	offset := sizeHeader + len(s.owner) + 1 + 4 // of the record
 	var seen map[[2]int32]struct{}
 	a := 0
 	for i, p := range s.picks {
-		if s.room < sizeA {
+		if s.left < sizeA {
 			break
 		}
 		owner := 0 // what the owner takes beyond a pointer
@@ -168,8 +169,8 @@ func (s *serviceList) extra(records []dns.SRV) []dns.RR {
 		}
 		s.eachAddress(p, func(run, entry int) {
 			size := s.service.runs[run].size
-			if need := owner + addressSize(size); need <= s.room {
-				s.room -= need
+			if need := owner + addressSize(size); need <= s.left {
+				s.left -= need
 				picks = append(picks, extraPick{int32(run), int32(entry), int32(i)})
 				if size == 4 {
 					a++
@@ -186,14 +187,14 @@ func (s *serviceList) extraRecords(records []dns.SRV, picks []extraPick, a int) 
 		return nil
 	}
 	extra := make([]dns.RR, len(picks))
-	as, aaaas := make([]recordA, a), make([]recordAAAA, len(picks)-a)
+	as, aaaas := make([]dns.A, a), make([]dns.AAAA, len(picks)-a)
 	for i, p := range picks {
 		r := &s.service.runs[p.run]
 		owner := records[p.record].Target
 		if r.size == 4 {
-			extra[i], as = as[0].set(owner, s.ttl, r.addr(int(p.entry))), as[1:]
+			extra[i], as = setA(&as[0], owner, s.ttl, r.addr(int(p.entry))), as[1:]
 		} else {
-			extra[i], aaaas = aaaas[0].set(owner, s.ttl, r.addr(int(p.entry))), aaaas[1:]
+			extra[i], aaaas = setAAAA(&aaaas[0], owner, s.ttl, r.addr(int(p.entry))), aaaas[1:]
 		}
 	}
 	return extra

@@ -35,11 +35,10 @@ func (s *Service) records(config *Config, zone int) []dns.RR {
 	}
 	w := walker{service: s, owner: s.imported.Key + serviceSuffix(config.Zones[zone]), ttl: config.TTL}
 	w.addresses()
-	w.services(w.owner, anyPort)
+	w.services(w.owner, "", "")
 	for _, port := range w.namedPorts() {
-		w.services("_"+port.Name+"._"+port.Protocol.String()+"."+w.owner, func(p Port) bool {
-			return p.Name == port.Name && p.Protocol == port.Protocol
-		})
+		protocol := port.Protocol.String()
+		w.services("_"+port.Name+"._"+protocol+"."+w.owner, port.Name, protocol)
 	}
 	w.hosts()
 	return w.records
@@ -75,14 +74,14 @@ func (w *walker) addresses() {
 	}
 }
 
-// services adds the SRV records of a name: one for each target and port that matches.
-func (w *walker) services(owner string, match func(Port) bool) {
+// services adds the SRV records of a name: one for each target and number of a port with that name and protocol.
+func (w *walker) services(owner, port, protocol string) {
 	for i := range w.service.runs {
 		r := &w.service.runs[i]
 		if !r.lead {
 			continue
 		}
-		numbers := r.numbers(nil, match)
+		numbers := r.numbers(nil, port, protocol)
 		for j := range r.len() {
 			for _, number := range numbers {
 				w.records = append(w.records, serviceRecord(owner, w.ttl, w.host(r, j), number))

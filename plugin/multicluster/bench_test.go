@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/test"
+	"github.com/coredns/coredns/request"
+	"github.com/miekg/dns"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+)
+
+// packer is a client's side: it packs what is written, as the server does. It has the same address always, as a
+// connection has.
+type packer struct {
+	test.ResponseWriter
+	remote net.Addr
+}
+
+var (
+	udpClient = &packer{remote: &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1).To4(), Port: 40000}}
+	tcpClient = &packer{remote: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1).To4(), Port: 40000}}
+)
+
+func (p *packer) RemoteAddr() net.Addr { return p.remote }
+
+func (p *packer) WriteMsg(m *dns.Msg) error {
+	_, err := m.Pack()
+	return err
+}
+
+// floor is the least that a plugin can do: it has the records and writes them.
+type floor struct {
+	answer, ns, extra []dns.RR
+	rcode             int
+}
+
+func (f *floor) serve(w dns.ResponseWriter, r *dns.Msg) error {
+	m := new(dns.Msg)
+	m.SetReply(r)
+	m.Authoritative = true
+	m.Answer, m.Ns, m.Extra, m.Rcode = f.answer, f.ns, f.extra, f.rcode
+	return w.WriteMsg(m)
+}
+
+// manyImports are so many ClusterSetIP services, called web-<i>.
+func manyImports(count int) fixture {
+	var all fixture
+	for i := range count {
+		all.imports = append(all.imports, &mcsv1beta1.ServiceImport{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-%d", i), Namespace: "demo"},
+			Spec: mcsv1beta1.ServiceImportSpec{
+				Type:  mcsv1beta1.ClusterSetIP,
+				IPs:   []string{netip.AddrFrom4([4]byte{10, 42, byte(i >> 8), byte(i)}).String()},
+				Ports: []mcsv1beta1.ServicePort{{Name: "http", Port: 80}},
+			},
+		})
+	}
+	return all
+}
+
+// headless adds a headless service with so many endpoints, half of them in each of two clusters; those of east have
+// hostnames.
+func (f *fixture) headless(name string, count int) {
+	f.imports = append(f.imports, &mcsv1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "demo"},
+		Spec: mcsv1beta1.ServiceImportSpec{
+			Type: mcsv1beta1.Headless, Ports: []mcsv1beta1.ServicePort{{Name: "sql", Port: 5432}},
+		},
+	})
+	for c, cluster := range []string{"east", "west"} {
+		for start := 0; start < count/2; start += 100 {
+			slice := &discoveryv1.EndpointSlice{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: fmt.Sprintf("%s-%s-%d", name, cluster, start), Namespace: "demo",
+					Labels: map[string]string{mcsv1beta1.LabelServiceName: name, mcsv1beta1.LabelSourceCluster: cluster},
+				},
+				AddressType: discoveryv1.AddressTypeIPv4,
+				Ports:       []discoveryv1.EndpointPort{{Name: pointer("sql"), Port: pointer(int32(5432))}},
+			}
+			for i := start; i < min(start+100, count/2); i++ {
+				endpoint := discoveryv1.Endpoint{
+					Addresses: []string{netip.AddrFrom4([4]byte{10, byte(c + 1), byte(i >> 8), byte(i)}).String()},
+				}
+				if c == 0 {
+					endpoint.Hostname = pointer(fmt.Sprintf("db-%d", i))
+				}
+				slice.Endpoints = append(slice.Endpoints, endpoint)
+			}
+			f.slices = append(f.slices, slice)
+		}
+	}
+}
+
+func pointer[T any](v T) *T { return &v }
+
+// newBenchPlugin serves the objects.
+func newBenchPlugin(b testing.TB, all fixture) *Multicluster {
+	m := newTestPlugin(b, "")
+	serve(m, all)
+	return m
+}
+
+// benchQuery is a query as clients send it: with a cookie-less OPT of 1232 octets, unless size is 0.
+func benchQuery(qname string, qtype uint16, size uint16) *dns.Msg {
+	r := new(dns.Msg).SetQuestion(qname, qtype)
+	if size > 0 {
+		r.SetEdns0(size, false)
+	}
+	return r
+}
+
+// ours and theirs measure the same reply: as the plugin makes it, and as the floor does.
+func ours(b *testing.B, m *Multicluster, r *dns.Msg, client wrapper) {
+	b.ReportAllocs()
+	ctx := b.Context()
+	for b.Loop() {
+		if _, err := m.ServeDNS(ctx, client(r), r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func theirs(b *testing.B, f *floor, r *dns.Msg, client wrapper) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := f.serve(client(r), r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// wrapper is what a reply is written to.
+type wrapper func(*dns.Msg) dns.ResponseWriter
+
+// udp and tcp pack what is written; the scrubbed ones do before what the server does.
+func udp(*dns.Msg) dns.ResponseWriter { return udpClient }
+
+func tcp(*dns.Msg) dns.ResponseWriter { return tcpClient }
+
+func scrubbedUDP(r *dns.Msg) dns.ResponseWriter { return request.NewScrubWriter(r, udpClient) }
+
+func scrubbedTCP(r *dns.Msg) dns.ResponseWriter { return request.NewScrubWriter(r, tcpClient) }
+
+// capture is what the plugin's reply is made of.
+func capture(b testing.TB, m *Multicluster, r *dns.Msg, w dns.ResponseWriter) *floor {
+	reply := ask(b, m, r, w)
+	return &floor{answer: reply.Answer, ns: reply.Ns, extra: reply.Extra, rcode: reply.Rcode}
+}
+
+// BenchmarkReply compares replies of the plugin with the floor.
+func BenchmarkReply(b *testing.B) {
+	all := manyImports(1000)
+	for _, count := range []int{10, 100, 1000, 10000} {
+		all.headless(fmt.Sprintf("db-%d", count), count)
+	}
+	m := newBenchPlugin(b, all)
+	for _, bc := range []struct {
+		name, qname string
+		qtype       uint16
+		size        uint16
+		wrap        wrapper
+	}{
+		{"ClusterSetIP A packed", "web-7.demo.svc.clusterset.local.", dns.TypeA, 1232, udp},
+		{"ClusterSetIP A scrubbed", "web-7.demo.svc.clusterset.local.", dns.TypeA, 1232, scrubbedUDP},
+		{"ClusterSetIP SRV packed", "_http._tcp.web-7.demo.svc.clusterset.local.", dns.TypeSRV, 1232, udp},
+		{"AAAA NODATA packed", "web-7.demo.svc.clusterset.local.", dns.TypeAAAA, 1232, udp},
+		{"NXDOMAIN packed", "none.demo.svc.clusterset.local.", dns.TypeA, 1232, udp},
+		{"host of 10", "db-3.east.db-10.demo.svc.clusterset.local.", dns.TypeA, 1232, udp},
+		{"host of 1000", "db-3.east.db-1000.demo.svc.clusterset.local.", dns.TypeA, 1232, udp},
+		{"host of 10000", "db-3.east.db-10000.demo.svc.clusterset.local.", dns.TypeA, 1232, udp},
+		{"address host of 1000", "10-2-0-3.west.db-1000.demo.svc.clusterset.local.", dns.TypeA, 1232, udp},
+		{"headless A of 10", "db-10.demo.svc.clusterset.local.", dns.TypeA, 0, tcp},
+		{"headless A of 100", "db-100.demo.svc.clusterset.local.", dns.TypeA, 0, tcp},
+		{"headless A of 1000", "db-1000.demo.svc.clusterset.local.", dns.TypeA, 0, tcp},
+		{"headless SRV of 100", "_sql._tcp.db-100.demo.svc.clusterset.local.", dns.TypeSRV, 0, tcp},
+		{"headless SRV of 1000", "_sql._tcp.db-1000.demo.svc.clusterset.local.", dns.TypeSRV, 0, tcp},
+		{"headless A of 1000 TCP", "db-1000.demo.svc.clusterset.local.", dns.TypeA, 1232, scrubbedTCP},
+		{"headless SRV of 1000 TCP", "_sql._tcp.db-1000.demo.svc.clusterset.local.", dns.TypeSRV, 1232, scrubbedTCP},
+		{"headless A of 1000 UDP 1232", "db-1000.demo.svc.clusterset.local.", dns.TypeA, 1232, scrubbedUDP},
+		{"headless SRV of 1000 UDP 1232", "_sql._tcp.db-1000.demo.svc.clusterset.local.", dns.TypeSRV, 1232, scrubbedUDP},
+	} {
+		r := benchQuery(bc.qname, bc.qtype, bc.size)
+		f := capture(b, m, r, bc.wrap(r))
+		f.extra = slices.DeleteFunc(f.extra, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeOPT })
+		b.Run(bc.name+"/ours", func(b *testing.B) { ours(b, m, r, bc.wrap) })
+		b.Run(bc.name+"/floor", func(b *testing.B) { theirs(b, f, r, bc.wrap) })
+	}
+}
+
+// BenchmarkServices shows that a query costs the same among many services.
+func BenchmarkServices(b *testing.B) {
+	for _, count := range []int{1000, 10000} {
+		m := newBenchPlugin(b, manyImports(count))
+		r := benchQuery("web-7.demo.svc.clusterset.local.", dns.TypeA, 1232)
+		b.Run(fmt.Sprint(count), func(b *testing.B) { ours(b, m, r, udp) })
+	}
+}
+
+// BenchmarkUpdate is what it costs to publish a new state of one service, by the size of that service and by the number
+// of others.
+func BenchmarkUpdate(b *testing.B) {
+	for _, bc := range []struct{ endpoints, others int }{{50, 10}, {50, 5000}, {1000, 5000}} {
+		all := manyImports(bc.others)
+		all.headless("db", bc.endpoints)
+		config := &index.Config{Zones: []string{testZone}, TTL: 5}
+		x := index.New(config)
+		x.Update(testTime, all.changes(config)...)
+		imported := index.FromServiceImport(all.imports[len(all.imports)-1])
+		var endpoints []*index.Slice
+		for _, slice := range all.slices {
+			endpoints = append(endpoints, index.FromEndpointSlice(slice))
+		}
+		b.Run(fmt.Sprintf("%d endpoints, %d others", bc.endpoints, bc.others), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				all.slices[0].Endpoints[0].Addresses[0] = fmt.Sprintf("10.9.0.%d", 1+i%250)
+				endpoints[0] = index.FromEndpointSlice(all.slices[0])
+				if !x.Update(testTime, index.Change{Key: imported.Key, Service: index.Build(config, imported, endpoints)}) {
+					b.Fatal("nothing changed")
+				}
+			}
+		})
+	}
+}
