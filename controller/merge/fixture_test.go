@@ -3,6 +3,7 @@
 package merge
 
 import (
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -155,7 +156,7 @@ func settled(t testing.TB, observed Observed, contributions []Contribution) (Obs
 	for range 4 {
 		observed = settle(observed, result)
 		next := Merge(observed, contributions)
-		if cmp.Equal(next, result) {
+		if reflect.DeepEqual(next, result) {
 			return observed, result
 		}
 		result = next

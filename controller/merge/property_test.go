@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// TestClustersets checks what holds of every merge in 10,000 random
+// clustersets, seen from each of their clusters and in random order.
+func TestClustersets(t *testing.T) {
+	t.Parallel()
+	const cases, parts = 10000, 4
+	for part := range parts {
+		t.Run(fmt.Sprint(part), func(t *testing.T) {
+			t.Parallel()
+			for seed := part; seed < cases && !t.Failed(); seed += parts {
+				checkClusterset(t, uint64(seed))
+			}
+		})
+	}
+}
+
+// FuzzMerge does the same for clustersets that coverage leads to.
+func FuzzMerge(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(seed)
+	}
+	f.Fuzz(checkClusterset)
+}
+
+func checkClusterset(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	members := randomClusterset(t, r)
+	var agreed *everywhere
+	for _, m := range members {
+		name := fmt.Sprintf("clusterset %d, cluster %s: ", seed, m.observed.Cluster)
+		contributions := contributionsIn(r, m.observed.Cluster, members)
+		contributionsBefore, observedBefore := copyOfAll(contributions), copyOfObserved(m.observed)
+		result := Merge(m.observed, contributions)
+		equal(t, name+"contributions changed", contributions, contributionsBefore)
+		equal(t, name+"observed changed", m.observed, observedBefore)
+
+		// Invariant: the same views give the same import everywhere.
+		here := everywhereOf(result)
+		if agreed == nil {
+			agreed = &here
+		}
+		equal(t, name+"what all clusters have in common", here, *agreed)
+
+		// Nor does the order matter in one cluster.
+		again := copyOfAll(contributions)
+		r.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
+		equal(t, name+"another order", Merge(m.observed, again), result)
+
+		// What is read of the slices, published or copied, is what it was.
+		if source := pick(r, members...); source.sees != nil {
+			equal(t, name+"view of "+source.observed.Cluster, reread(t, source.observed.Cluster, result), source.sees)
+		}
+		checkResult(t, name, m.observed, result)
+
+		// The merge comes to rest, and then changes nothing.
+		observed, settledResult := settled(t, m.observed, contributions)
+		if settledResult.ServiceImport != nil {
+			equal(t, name+"import at rest", settledResult.ServiceImport, observed.ServiceImport)
+			equal(t, name+"what all clusters have in common, at rest", everywhereOf(settledResult), *agreed)
+		}
+		if settledResult.DerivedService != nil {
+			equal(t, name+"derived Service at rest", settledResult.DerivedService, observed.DerivedService)
+		}
+	}
+}
+
+// everywhere is what must be equal in all clusters.
+type everywhere struct {
+	exists              bool
+	kind                v1beta1.ServiceImportType
+	ports               []v1beta1.ServicePort
+	affinity            corev1.ServiceAffinity
+	affinityConfig      *corev1.SessionAffinityConfig
+	policy              *corev1.ServiceInternalTrafficPolicy
+	distribution        *string
+	labels, annotations map[string]string
+	clusters            []v1beta1.ClusterStatus
+}
+
+func everywhereOf(result Result) everywhere {
+	imported := result.ServiceImport
+	if imported == nil {
+		return everywhere{}
+	}
+	return everywhere{
+		exists: true, kind: imported.Spec.Type, ports: imported.Spec.Ports,
+		affinity: imported.Spec.SessionAffinity, affinityConfig: imported.Spec.SessionAffinityConfig,
+		policy: imported.Spec.InternalTrafficPolicy, distribution: imported.Spec.TrafficDistribution,
+		labels: imported.Labels, annotations: imported.Annotations, clusters: imported.Status.Clusters,
+	}
+}
+
+// checkResult checks what the API server would.
+func checkResult(t *testing.T, name string, observed Observed, result Result) {
+	t.Helper()
+	if imported := result.ServiceImport; imported != nil {
+		names, numbers := make(map[string]bool), make(map[portKey]bool)
+		for _, port := range imported.Spec.Ports {
+			key := portKey{port.Protocol, port.Port}
+			if names[port.Name] || numbers[key] || (port.Name == "" && len(imported.Spec.Ports) > 1) || (port.Name != "" && len(validation.IsDNS1123Label(port.Name)) > 0) {
+				t.Errorf("%sports %v", name, imported.Spec.Ports)
+			}
+			names[port.Name], numbers[key] = true, true
+		}
+		if imported.Spec.Ports == nil || (imported.Spec.Type == v1beta1.Headless && len(imported.Spec.IPs) > 0) {
+			t.Errorf("%simport %v", name, imported.Spec)
+		}
+		if (result.DerivedService != nil) != (imported.Spec.Type == v1beta1.ClusterSetIP && len(imported.Spec.IPFamilies) > 0) {
+			t.Errorf("%sderived Service %v for %v", name, result.DerivedService, imported.Spec)
+		}
+	}
+	seen := ""
+	for _, slice := range result.EndpointSlices {
+		if slice.Name <= seen || len(validation.IsDNS1123Subdomain(slice.Name)) > 0 {
+			t.Errorf("%sslice %q after %q", name, slice.Name, seen)
+		}
+		seen = slice.Name
+		names := make(map[string]bool)
+		for _, port := range slice.Ports {
+			if names[*port.Name] {
+				t.Errorf("%sports of slice %s: %v", name, slice.Name, slice.Ports)
+			}
+			names[*port.Name] = true
+		}
+		if slice.Labels[export.LabelSourceCluster] == observed.Cluster {
+			continue
+		}
+		for _, endpoint := range slice.Endpoints {
+			if endpoint.NodeName != nil || endpoint.TargetRef != nil {
+				t.Errorf("%san endpoint of another cluster has node %v and pod %v", name, endpoint.NodeName, endpoint.TargetRef)
+			}
+		}
+	}
+	for _, condition := range result.ExportConditions {
+		if condition.ObservedGeneration != observed.ServiceExport.Generation || condition.Reason == "" {
+			t.Errorf("%scondition %v", name, condition)
+		}
+	}
+	if observed.ServiceExport != nil {
+		isSorted(t, name, result.ExportConditions)
+	}
+}
+
+func isSorted(t *testing.T, name string, conditions []metav1.Condition) {
+	t.Helper()
+	for i := range conditions[1:] {
+		if cmp.Compare(conditions[i].Type, conditions[i+1].Type) >= 0 {
+			t.Errorf("%sconditions %v", name, conditions)
+		}
+	}
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s (-want +got):\n%s", what, gocmp.Diff(want, got, gocmp.AllowUnexported(everywhere{})))
+	}
+}
