@@ -170,8 +170,8 @@ func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 	}
 	defer c.metrics.lead(r)()
 	c.readiness.check(func() string {
-		_, reason := r.api.Access()
-		return reason
+		_, lost := r.api.Access()
+		return lost.Reason
 	})
 	beat := &heartbeat{
 		client:        c.client,

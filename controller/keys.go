@@ -56,6 +56,9 @@ func (r *reconciler) handle() (credentialsChanged <-chan struct{}, err error) {
 // serviceChanged names what exports the Service, and what it is derived from.
 func (r *reconciler) serviceChanged(object metav1.Object) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	if service := object.GetLabels()[export.LabelService]; service != "" {
+		r.enqueue(types.NamespacedName{Namespace: key.Namespace, Name: service})
+	}
 	access, _ := r.api.Access()
 	if access == nil {
 		return // all services are named once there is an access
@@ -65,9 +68,6 @@ func (r *reconciler) serviceChanged(object metav1.Object) {
 	}
 	if !strings.HasPrefix(key.Name, derivedPrefix) {
 		return
-	}
-	if service := object.GetLabels()[export.LabelService]; service != "" {
-		r.enqueue(types.NamespacedName{Namespace: key.Namespace, Name: service})
 	}
 	// One that is not ours may stand in the way of an import.
 	for _, serviceImport := range access.Imports() {
@@ -144,9 +144,11 @@ func (r *reconciler) known() map[types.NamespacedName]struct{} {
 			services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
 		}
 	}
-	for _, value := range r.local.slices.GetIndexer().ListIndexFuncValues(byMultiClusterService) {
-		if namespace, name, err := cache.SplitMetaNamespaceKey(value); err == nil {
-			services[types.NamespacedName{Namespace: namespace, Name: name}] = struct{}{}
+	for _, informer := range []cache.SharedIndexInformer{r.local.slices, r.local.services} {
+		for _, value := range informer.GetIndexer().ListIndexFuncValues(byMultiClusterService) {
+			if namespace, name, err := cache.SplitMetaNamespaceKey(value); err == nil {
+				services[types.NamespacedName{Namespace: namespace, Name: name}] = struct{}{}
+			}
 		}
 	}
 	for _, m := range r.members.Members() {

@@ -19,11 +19,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// Indexes of the EndpointSlices of the own cluster.
+// Indexes of the EndpointSlices and Services of the own cluster.
 const (
 	// byService: slices that Kubernetes, or a person, has for a Service.
 	byService = "service"
-	// byMultiClusterService: slices that this controller made for a service.
+	// byMultiClusterService: slices, and derived Services, that this controller
+	// made for a service.
 	byMultiClusterService = "multi-cluster-service"
 	// bySourceCluster: slices that this controller made for a cluster.
 	bySourceCluster = "source-cluster"
@@ -49,6 +50,17 @@ func newLocal(client kubernetes.Interface, namespace string) (*local, error) {
 		slices:     all.Discovery().V1().EndpointSlices().Informer(),
 		namespaces: all.Core().V1().Namespaces().Informer(),
 		secrets:    credentials.Core().V1().Secrets().Informer(),
+	}
+	if err := l.services.AddIndexers(cache.Indexers{
+		byMultiClusterService: func(object any) ([]string, error) {
+			service, ok := object.(*corev1.Service)
+			if !ok || service.Labels[export.LabelService] == "" || !export.IsManaged(service) {
+				return nil, nil
+			}
+			return []string{types.NamespacedName{Namespace: service.Namespace, Name: service.Labels[export.LabelService]}.String()}, nil
+		},
+	}); err != nil {
+		return nil, err
 	}
 	return l, l.slices.AddIndexers(cache.Indexers{
 		byService: func(object any) ([]string, error) {
@@ -123,6 +135,11 @@ func (l *local) slicesOf(service types.NamespacedName) []*discoveryv1.EndpointSl
 // madeFor returns the slices that the controller made for a service.
 func (l *local) madeFor(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return indexedBy[*discoveryv1.EndpointSlice](l.slices, byMultiClusterService, service.String())
+}
+
+// derivedFor returns the Services that the controller made for a service.
+func (l *local) derivedFor(service types.NamespacedName) []*corev1.Service {
+	return indexedBy[*corev1.Service](l.services, byMultiClusterService, service.String())
 }
 
 // madeFrom returns the slices that the controller made for a cluster.

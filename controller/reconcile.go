@@ -68,14 +68,15 @@ func (r *reconciler) work(ctx context.Context) {
 
 // reconcile is the whole flow for one service.
 func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName) error {
-	access, _ := r.api.Access()
-	if access == nil {
-		return nil // all services are named once the API is served
-	}
+	access, lost := r.api.Access()
 	namespace := r.local.namespace(service.Namespace)
 	if namespace == nil || terminating(namespace) {
 		r.metrics.problems.set(service, nil)
 		return nil // what was there goes with it; when it is back, its services are named
+	}
+	if access == nil {
+		// All services are named once the API is served.
+		return r.applier.Clean(ctx, r.cluster, r.local.derivedFor(service), r.local.madeFor(service), lost.Exports, lost.Imports)
 	}
 	existing, contributions := r.gather(access, service)
 	return r.applier.Apply(ctx, access, existing, func(observed merge.Observed) merge.Result {

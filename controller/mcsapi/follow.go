@@ -5,7 +5,6 @@ package mcsapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"reflect"
 	"sync"
@@ -34,7 +33,7 @@ type Follower struct {
 	changed    func()
 
 	current atomic.Pointer[Access]
-	reason  atomic.Pointer[string]
+	lost    atomic.Pointer[Lost]
 	looked  chan struct{}
 }
 
@@ -62,17 +61,27 @@ func NewFollower(config *rest.Config, httpClient *http.Client, object cache.Reso
 		changed:    changed,
 		looked:     make(chan struct{}),
 	}
-	f.lose("the CustomResourceDefinitions were not read yet")
+	f.lose(Lost{Reason: "the CustomResourceDefinitions were not read yet"})
 	return f, nil
 }
 
+// Lost says why there is no access.
+type Lost struct {
+	// Reason is one sentence.
+	Reason string
+	// Exports and Imports tell that the definition of ServiceExports or
+	// ServiceImports does not exist, and so no object of it. It is false where
+	// the definition is there and cannot be used.
+	Exports, Imports bool
+}
+
 // Access returns the access to the served version. It is nil while none is
-// served, and then the reason says why.
-func (f *Follower) Access() (access *Access, reason string) {
+// served.
+func (f *Follower) Access() (*Access, Lost) {
 	if access := f.current.Load(); access != nil {
-		return access, ""
+		return access, Lost{}
 	}
-	return nil, *f.reason.Load()
+	return nil, *f.lost.Load()
 }
 
 // Looked is closed once it is known whether the API is served, and if it is,
@@ -138,13 +147,11 @@ func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan
 	}
 	before := f.current.Load()
 	if err != nil {
-		if f.lose(err.Error()) {
+		if f.lose(Lost{Reason: err.Error(), Exports: gone(err1), Imports: gone(err2)}) {
 			logger.Info("The MCS API is not served here; install its CustomResourceDefinitions", "reason", err.Error())
 		}
-		if before != nil {
-			f.changed()
-		}
 		stop()
+		f.changed()
 		return func() {}, true
 	}
 	if before != nil && before.version == version &&
@@ -169,9 +176,14 @@ func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan
 }
 
 // lose drops the access and tells whether that, or the reason, is new.
-func (f *Follower) lose(reason string) bool {
-	old := f.reason.Swap(&reason)
-	return f.current.Swap(nil) != nil || old == nil || *old != reason
+func (f *Follower) lose(why Lost) bool {
+	old := f.lost.Swap(&why)
+	return f.current.Swap(nil) != nil || old == nil || *old != why
+}
+
+func gone(err error) bool {
+	var missing *goneError
+	return errors.As(err, &missing)
 }
 
 // start fills the caches and returns true once they are full. It returns false
@@ -206,7 +218,7 @@ func definitionIn(informer cache.SharedIndexInformer, name string) (definition, 
 	}
 	crd, ok := object.(*unstructured.Unstructured)
 	if !exists || !ok {
-		return definition{}, fmt.Errorf("the CustomResourceDefinition %s does not exist", name)
+		return definition{}, &goneError{name, "does not exist"}
 	}
 	return parseDefinition(crd)
 }

@@ -109,6 +109,14 @@ func number(value any) (int64, bool) {
 	return 0, false
 }
 
+// goneError says that a definition is not there, rather than not usable: what
+// was made by it is gone, by the word of an administrator.
+type goneError struct{ name, how string }
+
+func (e *goneError) Error() string {
+	return "the CustomResourceDefinition " + e.name + " " + e.how
+}
+
 // definition is the part of a CustomResourceDefinition that matters here.
 type definition struct {
 	schemas map[string]Schema // by served version
@@ -118,7 +126,7 @@ type definition struct {
 // server does not serve it (yet).
 func parseDefinition(crd *unstructured.Unstructured) (definition, error) {
 	if crd.GetDeletionTimestamp() != nil {
-		return definition{}, fmt.Errorf("the CustomResourceDefinition %s is being deleted", crd.GetName())
+		return definition{}, &goneError{crd.GetName(), "is being deleted"}
 	}
 	conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	if err != nil {

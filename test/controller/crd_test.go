@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+)
+
+// TestDefinitions follows the CRDs of one cluster: none, those of some years
+// ago, those of today, none again, today's again.
+func TestDefinitions(t *testing.T) {
+	_, west := bed(t)
+	west.start(t)
+	north := newCluster(t, controlplanetest.Start(t, controlplane.Options{Name: "north", CRDs: controlplane.CRDsNone})[0])
+	north.join(t, west)
+	north.start(t)
+	demo := namespace(t, west, north)
+	web, own := key(demo, "web"), key(demo, "own")
+	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web"))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", west)
+	eventually(t, "leading", north.metric(t, "clusterset_controller_leading", nil, 1))
+	eventually(t, "not served", func(context.Context) error {
+		if served, err := north.gather("clusterset_controller_mcs_api_served", map[string]string{"version": "v1alpha1"}); err != nil || served != nil {
+			return fmt.Errorf("served: %v %w", served, err)
+		}
+		return nil
+	})
+
+	old, err := os.ReadFile("testdata/crds-2020.yaml")
+	must(t, err)
+	north.create(t, "", string(old))
+	north.imported2020(t, demo, "web")
+	eventually(t, "served", north.metric(t, "clusterset_controller_mcs_api_served", map[string]string{"version": "v1alpha1"}, 1))
+	north.create(t, demo, service("own", "10.66.0.10")+strings.ReplaceAll(serviceExport("own"), "v1beta1", "v1alpha1"))
+	north.imported2020(t, demo, "own")
+	quiet(t, north)
+
+	must(t, north.InstallCRDs(t.Context(), controlplane.CRDsAll))
+	eventually(t, "served", north.metric(t, "clusterset_controller_mcs_api_served", map[string]string{"version": "v1beta1"}, 1))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", north)
+	expect(t, own, "ClusterSetIP of north Ready [north/10.66.0.10]", north)
+	expectConditions(t, north, own, "Conflict=NoConflicts Ready=Ready Valid=Valid")
+	quiet(t, north)
+
+	// Without the API nothing is exported or imported: it is the
+	// administrator's word.
+	must(t, north.InstallCRDs(t.Context(), controlplane.CRDsNone))
+	eventually(t, "all gone", func(ctx context.Context) error {
+		list, err := north.DiscoveryV1().EndpointSlices(demo).List(ctx, metav1.ListOptions{LabelSelector: "multicluster.kubernetes.io/service-name"})
+		if err == nil && len(list.Items) > 0 {
+			err = fmt.Errorf("%d slices", len(list.Items))
+		}
+		return err
+	})
+	must(t, north.InstallCRDs(t.Context(), controlplane.CRDsAll))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", north)
+	north.create(t, demo, serviceExport("own"))
+	expect(t, own, "ClusterSetIP of north Ready [north/10.66.0.10]", north)
+}
+
+// imported2020 waits for an import in the form that v1alpha1 had: one IP, no
+// conditions.
+func (c *cluster) imported2020(t *testing.T, namespace, name string) {
+	t.Helper()
+	imports := c.Dynamic().Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "serviceimports"})
+	eventually(t, "import "+name, func(ctx context.Context) error {
+		object, err := imports.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		ips, _, err := unstructured.NestedStringSlice(object.Object, "spec", "ips")
+		if err != nil {
+			return err
+		}
+		clusters, _, err := unstructured.NestedSlice(object.Object, "status", "clusters")
+		if err == nil && (len(ips) != 1 || len(clusters) != 1) {
+			err = fmt.Errorf("IPs %v, clusters %v", ips, clusters)
+		}
+		return err
+	})
+}
+
+// TestOwnID reads the id of the cluster from its ClusterProperty.
+func TestOwnID(t *testing.T) {
+	east, _ := bed(t)
+	east.options.Cluster = ""
+	if err := runUntilError(t, east); err == nil || !strings.Contains(err.Error(), "--cluster-id") {
+		t.Errorf("without a ClusterProperty: got %v", err)
+	}
+	definition, err := os.ReadFile("testdata/about.yaml")
+	must(t, err)
+	east.create(t, "", string(definition))
+	properties := schema.GroupVersionResource{Group: "about.k8s.io", Version: "v1alpha1", Resource: "clusterproperties"}
+	eventually(t, "ClusterProperty served", func(ctx context.Context) error {
+		_, err := east.Dynamic().Resource(properties).List(ctx, metav1.ListOptions{})
+		return err
+	})
+	put := func(value string) {
+		property := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "about.k8s.io/v1alpha1", "kind": "ClusterProperty",
+			"metadata": map[string]any{"name": "cluster.clusterset.k8s.io"},
+			"spec":     map[string]any{"value": value},
+		}}
+		_, err := east.Dynamic().Resource(properties).Apply(t.Context(), property.GetName(), property, metav1.ApplyOptions{FieldManager: "test", Force: true})
+		must(t, err)
+	}
+	t.Cleanup(func() {
+		err := east.Dynamic().Resource(properties).Delete(context.Background(), "cluster.clusterset.k8s.io", metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+	put("Not A Name")
+	if err := runUntilError(t, east); err == nil || !strings.Contains(err.Error(), "ClusterProperty") {
+		t.Errorf("with a wrong id: got %v", err)
+	}
+	put("name.registry")
+	east.start(t)
+	demo := namespace(t, east)
+	east.create(t, demo, service("web", "10.64.0.10")+serviceExport("web"))
+	expect(t, key(demo, "web"), "ClusterSetIP of name.registry Ready [name.registry/10.64.0.10]", east)
+}
+
+var errStillRuns = errors.New("the controller still runs")

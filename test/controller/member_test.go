@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
+)
+
+// joinOver is join over a way that can be cut.
+func (c *cluster) joinOver(t *testing.T, other *cluster) interface {
+	CutOff(link.Direction)
+	Reconnect()
+	Reset()
+} {
+	t.Helper()
+	remote, err := other.Remote(c.Name())
+	must(t, err)
+	t.Cleanup(remote.Reconnect)
+	kubeconfig, err := remote.ServiceAccountKubeconfig(t.Context(), system, memberName)
+	must(t, err)
+	c.putSecret(t, "member-"+other.Name(), other.Name(), kubeconfig)
+	return remote
+}
+
+// TestRestartWhileAMemberIsAway: what the member contributed comes back from
+// the copies in the own cluster, and only leaving removes it.
+func TestRestartWhileAMemberIsAway(t *testing.T) {
+	east, west := bed(t)
+	stopWest := west.start(t)
+	way := east.joinOver(t, west)
+	stop := east.start(t)
+	demo := namespace(t, east, west)
+	web, db := key(demo, "web"), key(demo, "db")
+	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web")+headless("db", "10.65.0.11")+serviceExport("db"))
+	east.create(t, demo, service("web", "10.64.0.10")+serviceExport("web"))
+	const both = "ClusterSetIP of east,west Ready [east/10.64.0.10 west/10.65.0.10]"
+	expect(t, web, both, east)
+	expect(t, db, "Headless of west Ready [west/10.65.0.11]", east)
+
+	stop()
+	way.CutOff(link.Both)
+	way.Reset()
+	stop = east.start(t)
+	eventually(t, "member not synced", east.metric(t, "clusterset_controller_member_synced", map[string]string{"cluster": "west"}, 0))
+	// A change here is merged with what the silent member contributed.
+	east.create(t, demo, endpoints("web", "10.64.0.12"))
+	expect(t, web, "ClusterSetIP of east,west Ready [east/10.64.0.12 west/10.65.0.10]", east)
+	expect(t, db, "Headless of west Ready [west/10.65.0.11]", east)
+
+	// A credential that turns bad removes nothing either.
+	bad := east.putSecret(t, "member-west", "west", []byte("{"))
+	eventually(t, "event", east.event(bad, controller.EventMemberRefused))
+	east.create(t, demo, endpoints("web", "10.64.0.13"))
+	expect(t, web, "ClusterSetIP of east,west Ready [east/10.64.0.13 west/10.65.0.10]", east)
+	stop()
+	east.start(t)
+	eventually(t, "leading", east.metric(t, "clusterset_controller_leading", nil, 1))
+	east.create(t, demo, endpoints("web", "10.64.0.14"))
+	expect(t, web, "ClusterSetIP of east,west Ready [east/10.64.0.14 west/10.65.0.10]", east)
+	expect(t, db, "Headless of west Ready [west/10.65.0.11]", east)
+
+	// A change made meanwhile arrives with a good credential.
+	west.create(t, demo, endpoints("web", "10.65.0.20"))
+	west.unexport(t, db)
+	expect(t, db, "none", west)
+	way.Reconnect()
+	east.join(t, west)
+	expect(t, web, "ClusterSetIP of east,west Ready [east/10.64.0.14 west/10.65.0.20]", east)
+	expect(t, db, "none", east)
+
+	// A controller that stops is not an un-export.
+	stopWest()
+	east.create(t, demo, endpoints("web", "10.64.0.15"))
+	expect(t, web, "ClusterSetIP of east,west Ready [east/10.64.0.15 west/10.65.0.20]", east)
+
+	east.leave(t, west)
+	expect(t, web, "ClusterSetIP of east Ready [east/10.64.0.15]", east)
+}
+
+// TestRotation changes the credential of a member while it is in use.
+func TestRotation(t *testing.T) {
+	east, west := bed(t)
+	west.start(t)
+	east.join(t, west)
+	east.start(t)
+	demo := namespace(t, east, west)
+	web := key(demo, "web")
+	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web"))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
+	before, err := east.serviceImport(t.Context(), web)
+	must(t, err)
+
+	east.join(t, west) // with another token
+	eventually(t, "connected", east.metric(t, "clusterset_controller_member_connected", map[string]string{"cluster": "west"}, 1))
+	west.create(t, demo, endpoints("web", "10.65.0.11"))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.11]", east)
+	after, err := east.serviceImport(t.Context(), web)
+	must(t, err)
+	if before.UID != after.UID {
+		t.Error("the import was made anew")
+	}
+
+	// By a second Secret: the older one is used until it goes.
+	second := east.putSecret(t, "second", "west", west.kubeconfigOf(t, system, memberName))
+	eventually(t, "event", east.event(second, controller.EventMemberRefused))
+	east.leave(t, west)
+	west.create(t, demo, endpoints("web", "10.65.0.12"))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.12]", east)
+}
+
+func TestHeartbeatIsHeard(t *testing.T) {
+	east, west := bed(t)
+	west.start(t)
+	east.join(t, west)
+	east.start(t)
+	kubeSystem, err := west.CoreV1().Namespaces().Get(t.Context(), "kube-system", metav1.GetOptions{})
+	must(t, err)
+	read := func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return west.CoordinationV1().Leases(system).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+	}
+	var first *coordinationv1.Lease
+	eventually(t, "heartbeat", func(ctx context.Context) (err error) {
+		if first, err = read(ctx); err != nil {
+			return err
+		}
+		if got := first.Annotations[member.HeartbeatUIDAnnotation]; got != string(kubeSystem.UID) {
+			return fmt.Errorf("the UID is %q, want %q", got, kubeSystem.UID)
+		}
+		if *first.Spec.HolderIdentity != "west" || *first.Spec.LeaseDurationSeconds != 15 {
+			return fmt.Errorf("the Lease is %v", first.Spec)
+		}
+		return nil
+	})
+	eventually(t, "next heartbeat", func(ctx context.Context) error {
+		next, err := read(ctx)
+		if err == nil && next.ResourceVersion == first.ResourceVersion {
+			err = errors.New("not renewed")
+		}
+		return err
+	})
+	eventually(t, "heartbeat heard", func(context.Context) error {
+		age, err := east.gather("clusterset_controller_member_heartbeat_age_seconds", map[string]string{"cluster": "west"})
+		if err != nil {
+			return err
+		}
+		if age == nil || age.GetGauge().GetValue() > (2*time.Second).Seconds() {
+			return fmt.Errorf("age %v", age)
+		}
+		return nil
+	})
+}
