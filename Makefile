@@ -9,8 +9,11 @@ BIN      := bin
 CACHE    ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/clusterset-dns
 TOOLS    := $(CACHE)/tools/$(shell cat test/tools/go.mod test/tools/go.sum | sha256sum | cut -c1-16)
 
-# Whatever a target starts ends with make, even where make is killed.
+# Whatever a target starts ends with make, even where make is killed: the kernel kills the shell of a recipe when
+# make dies, and what runs in it when the shell dies.
 BOUND    := setpriv --pdeathsig KILL
+SHELL    := $(shell command -v setpriv)
+.SHELLFLAGS := --pdeathsig KILL /bin/sh -ec
 
 export CGO_ENABLED ?= 0
 
