@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dns tests the plugin multicluster on real API servers and real sockets.
+package dns
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	_ "github.com/coredns/coredns/core/plugin" // CoreDNS's own plugins.
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // The plugin in question.
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+)
+
+// clusters is the cluster that the tests share. It has no nodes: nobody runs pods here.
+var clusters = controlplanetest.Shared(controlplane.Options{Name: "dns", Zones: []string{}})
+
+// soon is how long a test waits for what must happen.
+const soon = 60 * time.Second
+
+func TestMain(m *testing.M) {
+	caddy.Quiet, dnsserver.Quiet = true, true
+	directives := slices.Clone(dnsserver.Directives)
+	at := slices.Index(directives, "kubernetes")
+	if err := dnsserver.SetDirectives(slices.Insert(directives, at, "multicluster")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	controlplanetest.Main(m)
+}
+
+// server is a CoreDNS that runs in this process.
+type server struct {
+	t        testing.TB
+	instance *caddy.Instance
+}
+
+// input is a Corefile with that text.
+func input(corefile string) caddy.Input {
+	return caddy.CaddyfileInput{Filepath: "Corefile", Contents: []byte(corefile), ServerTypeName: "dns"}
+}
+
+// serve starts a CoreDNS, which stops with the test. Its Corefile binds port 0 of 127.0.0.1.
+func serve(t testing.TB, corefile string) *server {
+	t.Helper()
+	instance, err := caddy.Start(input(corefile))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, corefile)
+	}
+	s := &server{t: t, instance: instance}
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *server) stop() {
+	for _, err := range s.instance.ShutdownCallbacks() {
+		s.t.Error(err)
+	}
+	if err := s.instance.Stop(); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// address is where the server listens for a transport.
+func (s *server) address(network string) string {
+	listener := s.instance.Servers()[0]
+	if network == "tcp" {
+		return listener.Addr().String()
+	}
+	return listener.LocalAddr().String()
+}
+
+// exchange puts a query to the server.
+func (s *server) exchange(network string, r *dns.Msg) *dns.Msg {
+	s.t.Helper()
+	client := dns.Client{Net: network, Timeout: 10 * time.Second}
+	reply, _, err := client.Exchange(r, s.address(network))
+	if err != nil {
+		s.t.Fatalf("%s over %s: %v", r.Question[0].String(), network, err)
+	}
+	return reply
+}
+
+// query asks for a name, over UDP with EDNS.
+func (s *server) query(qname string, qtype uint16) *dns.Msg {
+	s.t.Helper()
+	r := new(dns.Msg).SetQuestion(qname, qtype)
+	r.SetEdns0(4096, false)
+	return s.exchange("udp", r)
+}
+
+// answers is the answer to a query as text: the rcode, or the data of the records, sorted.
+func (s *server) answers(qname string, qtype uint16) string {
+	s.t.Helper()
+	return textOf(s.query(qname, qtype))
+}
+
+func textOf(reply *dns.Msg) string {
+	if reply.Rcode != dns.RcodeSuccess {
+		return dns.RcodeToString[reply.Rcode]
+	}
+	if len(reply.Answer) == 0 {
+		return "NODATA"
+	}
+	data := make([]string, len(reply.Answer))
+	for i, rr := range reply.Answer {
+		data[i] = strings.TrimPrefix(rr.String(), rr.Header().String())
+	}
+	slices.Sort(data)
+	return strings.Join(data, " ")
+}
+
+// until waits for a query to be answered so.
+func (s *server) until(qname string, qtype uint16, want string) {
+	s.t.Helper()
+	wait(s.t, func() error {
+		if got := s.answers(qname, qtype); got != want {
+			return fmt.Errorf("%s %s is answered with %s, want %s", qname, dns.TypeToString[qtype], got, want)
+		}
+		return nil
+	})
+}
+
+// wait polls for a state.
+func wait(t testing.TB, reached func() error) {
+	t.Helper()
+	deadline := time.After(soon)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := reached()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal(err)
+		}
+	}
+}
+
+// kubeconfig writes a file with the credentials.
+func kubeconfig(t testing.TB, text []byte, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// admin is a kubeconfig file with all rights.
+func admin(t testing.TB, cluster *controlplane.Cluster) string {
+	t.Helper()
+	text, err := cluster.Kubeconfig()
+	return kubeconfig(t, text, err)
+}
+
+// objects writes objects to one namespace of a cluster.
+type objects struct {
+	t         testing.TB
+	cluster   *controlplane.Cluster
+	namespace string
+}
+
+// namespace creates a namespace of the test's own.
+func namespace(t testing.TB, cluster *controlplane.Cluster, name string) objects {
+	t.Helper()
+	o := objects{t, cluster, name}
+	o.apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}")
+	return o
+}
+
+var resources = map[string]schema.GroupVersionResource{
+	"Namespace":          {Version: "v1", Resource: "namespaces"},
+	"ServiceImport":      {Group: "multicluster.x-k8s.io", Resource: "serviceimports"},
+	"EndpointSlice":      {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
+	"ClusterRole":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+	"ClusterRoleBinding": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+	"ServiceAccount":     {Version: "v1", Resource: "serviceaccounts"},
+}
+
+// apply creates or changes the objects of YAML documents.
+func (o objects) apply(text string) {
+	o.t.Helper()
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		if strings.TrimSpace(document) == "" {
+			continue
+		}
+		object := new(unstructured.Unstructured)
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			o.t.Fatalf("%v in\n%s", err, document)
+		}
+		resource := resources[object.GetKind()]
+		resource.Version = object.GroupVersionKind().Version
+		client := o.cluster.Dynamic().Resource(resource)
+		options := metav1.ApplyOptions{FieldManager: "test", Force: true}
+		var err error
+		if object.GetKind() == "Namespace" || strings.HasPrefix(object.GetKind(), "Cluster") {
+			_, err = client.Apply(o.t.Context(), object.GetName(), object, options)
+		} else {
+			object.SetNamespace(o.namespace)
+			_, err = client.Namespace(o.namespace).Apply(o.t.Context(), object.GetName(), object, options)
+		}
+		if err != nil {
+			o.t.Fatalf("%v in\n%s", err, document)
+		}
+	}
+}
+
+// delete deletes an object. It may be gone already.
+func (o objects) delete(kind, version, name string) {
+	o.t.Helper()
+	resource := resources[kind]
+	resource.Version = version
+	client := o.cluster.Dynamic().Resource(resource)
+	var err error
+	if strings.HasPrefix(kind, "Cluster") {
+		err = client.Delete(o.t.Context(), name, metav1.DeleteOptions{})
+	} else {
+		err = client.Namespace(o.namespace).Delete(o.t.Context(), name, metav1.DeleteOptions{})
+	}
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// serviceImport is the YAML of an import.
+func serviceImport(version, name, spec string) string {
+	return "apiVersion: multicluster.x-k8s.io/" + version + "\nkind: ServiceImport\nmetadata: {name: " + name +
+		"}\nspec: " + spec + "\n---\n"
+}
+
+// endpointSlice is the YAML of a slice; its name is that of the service, the cluster and the family.
+func endpointSlice(service, cluster, family, ports string, endpoints ...string) string {
+	var b strings.Builder
+	name := strings.ToLower(service + "-" + strings.ReplaceAll(cluster, ".", "-") + "-" + family)
+	b.WriteString("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: " + name + "\n")
+	b.WriteString("  labels:\n    multicluster.kubernetes.io/service-name: " + service + "\n")
+	b.WriteString("    multicluster.kubernetes.io/source-cluster: " + cluster + "\n")
+	b.WriteString("addressType: " + family + "\nports: " + ports + "\nendpoints:\n")
+	for _, endpoint := range endpoints {
+		b.WriteString("- " + endpoint + "\n")
+	}
+	return b.String() + "---\n"
+}

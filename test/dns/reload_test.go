@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dns
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+)
+
+// reload restarts the server with another Corefile, as the reload plugin does.
+func (s *server) reload(corefile string) {
+	s.t.Helper()
+	instance, err := s.instance.Restart(input(corefile))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.instance = instance
+}
+
+func reloadable(address, kubeconfig, more string) string {
+	return fmt.Sprintf(`.:%s {
+		bind 127.0.0.1
+		multicluster clusterset.local {
+			kubeconfig %s
+			%s
+		}
+	}`, address, kubeconfig, more)
+}
+
+// asker asks for a name all the time and counts what is not answered as it should be.
+type asker struct{ asked, lost atomic.Int64 }
+
+func (a *asker) run(ctx context.Context, address, qname, want string) {
+	client := dns.Client{Timeout: 5 * time.Second}
+	for ctx.Err() == nil {
+		reply, _, err := client.ExchangeContext(ctx, new(dns.Msg).SetQuestion(qname, dns.TypeA), address)
+		if ctx.Err() != nil {
+			return
+		}
+		a.asked.Add(1)
+		if err != nil || textOf(reply) != want {
+			a.lost.Add(1)
+		}
+	}
+}
+
+func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
+	cluster := controlplanetest.Start(t, controlplane.Options{Name: "reloading", Zones: []string{}})[0]
+	demo := namespace(t, cluster, "demo")
+	demo.apply(web("v1beta1", "10.42.0.1"))
+	config := admin(t, cluster)
+	port := freePort(t)
+	s := serve(t, reloadable(port, config, ""))
+	s.until(webName, dns.TypeA, "10.42.0.1")
+	before := soaSerial(t, s)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	a := new(asker)
+	running.Go(func() { a.run(ctx, "127.0.0.1:"+port, webName, "10.42.0.1") })
+	for i := range 20 {
+		s.reload(reloadable(port, config, ""))
+		if i == 10 {
+			if err := cluster.APIServer().Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if after := soaSerial(t, s); after != before {
+		t.Errorf("reloads moved the serial from %d to %d, and changed no answer", before, after)
+	}
+	s.reload(reloadable(port, config, "ttl 30")) // all records change, and so does the serial
+	if after := soaSerial(t, s); after <= before {
+		t.Errorf("another TTL moved the serial from %d to %d", before, after)
+	}
+	cancel()
+	running.Wait()
+	if lost, asked := a.lost.Load(), a.asked.Load(); lost > 0 || asked < 20 {
+		t.Errorf("of %d queries %d were lost", asked, lost)
+	}
+	if got := s.query(webName, dns.TypeA).Answer[0].Header().Ttl; got != 30 {
+		t.Errorf("the TTL is %d, want 30", got)
+	}
+	if err := cluster.APIServer().Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	demo.apply(web("v1beta1", "10.42.0.2"))
+	s.until(webName, dns.TypeA, "10.42.0.2")
+}
+
+func soaSerial(t *testing.T, s *server) uint32 {
+	t.Helper()
+	soa, ok := s.query("clusterset.local.", dns.TypeSOA).Answer[0].(*dns.SOA)
+	if !ok {
+		t.Fatal("no SOA record")
+	}
+	return soa.Serial
+}
+
+// freePort is a port of loopback that nothing listens at.
+func freePort(t *testing.T) string {
+	t.Helper()
+	return freeAddress(t)[len("127.0.0.1:"):]
+}
+
+func TestReloadsLeakNothing(t *testing.T) {
+	cluster := clusters(t)[0]
+	namespace(t, cluster, "leak").apply(serviceImport("v1beta1", "web", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}"))
+	port, config := freePort(t), admin(t, cluster)
+	s := serve(t, reloadable(port, config, ""))
+	measure := func() (goroutines int, heap uint64) {
+		runtime.GC()
+		var memory runtime.MemStats
+		runtime.ReadMemStats(&memory)
+		return runtime.NumGoroutine(), memory.HeapAlloc
+	}
+	corefiles := []string{ // every other reload has to begin a watch of its own
+		reloadable(port, config, ""), reloadable(port, config, ""),
+		reloadable(port, config, "labels a=b"), reloadable(port, config, "ttl 9"),
+	}
+	for i := range 100 {
+		s.reload(corefiles[i%len(corefiles)])
+	}
+	goroutines, heap := measure()
+	for i := range 1000 {
+		s.reload(corefiles[i%len(corefiles)])
+	}
+	wait(t, func() error {
+		if now, _ := measure(); now > goroutines+5 {
+			return fmt.Errorf("1000 reloads left %d goroutines, where there were %d", now, goroutines)
+		}
+		return nil
+	})
+	if _, now := measure(); now > heap+4<<20 {
+		t.Errorf("1000 reloads left a heap of %d octets, where there were %d", now, heap)
+	}
+}
+
+func TestAReloadThatFailsLeavesNothingBehind(t *testing.T) {
+	cluster := clusters(t)[0]
+	port, config := freePort(t), admin(t, cluster)
+	s := serve(t, reloadable(port, config, ""))
+	held := metric(t, "coredns_multicluster_objects", "serviceimports")
+	goroutines := runtime.NumGoroutine()
+	for range 10 {
+		// The second server block cannot listen where the first does, after its plugin has begun to watch.
+		broken := reloadable(port, config, "labels a!=b") + "\nbroken.example:" + port + " {\n bind 192.0.2.1\n}"
+		if _, err := s.instance.Restart(input(broken)); err == nil {
+			t.Fatal("the reload did not fail")
+		}
+	}
+	wait(t, func() error {
+		if now := runtime.NumGoroutine(); now > goroutines+5 {
+			return fmt.Errorf("failed reloads left %d goroutines, where there were %d", now, goroutines)
+		}
+		if now := metric(t, "coredns_multicluster_objects", "serviceimports"); now != held {
+			return fmt.Errorf("failed reloads left %v imports, where there were %v", now, held)
+		}
+		return nil
+	})
+}
