@@ -45,7 +45,8 @@ func TestExportConditions(t *testing.T) {
 			func(o *Observed) {
 				o.Invalid = &export.Invalid{Reason: "NoService", Message: "Service demo/web does not exist."}
 			},
-			false, conditions{
+			false,
+			conditions{
 				condition("Conflict", no, "NoConflicts", see),
 				condition("Ready", no, "Failed", see),
 				condition("Valid", no, "NoService", "Service demo/web does not exist."),

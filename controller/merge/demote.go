@@ -24,7 +24,7 @@ type served struct {
 type covers map[served]bool
 
 // coverage is nil where no contribution is to be demoted.
-func coverage(agreed decision, contributions []Contribution) covers {
+func coverage(contributions []Contribution) covers {
 	if !slices.ContainsFunc(contributions, func(c Contribution) bool { return c.Demote }) {
 		return nil
 	}

@@ -3,6 +3,7 @@
 package merge
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -20,7 +21,7 @@ import (
 // nil where the import has or can have none.
 func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.Service {
 	existing := observed.DerivedService
-	families := importFamilies(imported)
+	families := importFamilies(observed, imported)
 	if imported.Spec.Type != v1beta1.ClusterSetIP || len(families) == 0 || (existing != nil && !export.IsManaged(existing)) {
 		return nil
 	}
@@ -60,7 +61,7 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 	for _, port := range spec.Ports {
 		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
 			Name:        port.Name,
-			Protocol:    port.Protocol,
+			Protocol:    cmp.Or(port.Protocol, corev1.ProtocolTCP),
 			AppProtocol: port.AppProtocol,
 			Port:        port.Port,
 			TargetPort:  intstr.FromInt32(port.Port),
@@ -69,9 +70,11 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 	return service
 }
 
-// importFamilies are the families of an import, in a new list; those of its IPs
-// where it has none, as imports of older API versions.
-func importFamilies(imported *v1beta1.ServiceImport) []corev1.IPFamily {
+// importFamilies are the families of an import, in a new list. One that has
+// none, of an older API or written by a person, has those of its IPs or else
+// the first that this cluster can have. An import made of exports has none
+// only where there is none in common, so that it gets none.
+func importFamilies(observed Observed, imported *v1beta1.ServiceImport) []corev1.IPFamily {
 	if len(imported.Spec.IPFamilies) > 0 {
 		return slices.Clone(imported.Spec.IPFamilies)
 	}
@@ -80,6 +83,9 @@ func importFamilies(imported *v1beta1.ServiceImport) []corev1.IPFamily {
 		if family := familyOf(ip); family != "" && !slices.Contains(families, family) {
 			families = append(families, family)
 		}
+	}
+	if len(families) == 0 && !export.IsManaged(imported) && len(observed.IPFamilies) > 0 {
+		families = []corev1.IPFamily{observed.IPFamilies[0]}
 	}
 	return families
 }
@@ -154,7 +160,9 @@ func knownIPs(observed Observed) []string {
 	if derived := observed.DerivedService; derived != nil && export.IsManaged(derived) {
 		ips = append(ips, derived.Spec.ClusterIPs...)
 	}
-	if imported := observed.ServiceImport; imported != nil && export.IsManaged(imported) {
+	// The IPs of an import that a person wrote are known where they were
+	// written here.
+	if imported := observed.ServiceImport; imported != nil && (export.IsManaged(imported) || imported.Annotations[export.AnnotationDerivedService] != "") {
 		ips = append(ips, imported.Spec.IPs...)
 	}
 	return slices.DeleteFunc(ips, func(ip string) bool { return familyOf(ip) == "" })

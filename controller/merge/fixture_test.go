@@ -89,10 +89,10 @@ func families(list ...corev1.IPFamily) func(*export.View) {
 	return func(view *export.View) { view.Spec.IPFamilies = list }
 }
 
-// newObserved is a cluster with nothing of the service but, where it is the
-// cluster of a view in the tests, its ServiceExport.
-func newObserved(cluster string, change ...func(*Observed)) Observed {
-	observed := Observed{
+// newObserved is a cluster with its ServiceExport and nothing else of the
+// service.
+func newObserved(cluster string) Observed {
+	return Observed{
 		Cluster:    cluster,
 		Service:    web,
 		IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
@@ -100,10 +100,6 @@ func newObserved(cluster string, change ...func(*Observed)) Observed {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "uid-of-export", Generation: 3},
 		},
 	}
-	for _, c := range change {
-		c(&observed)
-	}
-	return observed
 }
 
 func contribute(views ...*export.View) []Contribution {
@@ -118,7 +114,7 @@ func contribute(views ...*export.View) []Contribution {
 // gave the import a UID and the Service the IPs that it lacked.
 func settle(observed Observed, result Result) Observed {
 	if result.ServiceImport == nil {
-		if observed.ServiceImport != nil && export.IsManaged(observed.ServiceImport) {
+		if !foreign(observed.ServiceImport) {
 			observed.ServiceImport = nil
 		}
 	} else {

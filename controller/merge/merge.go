@@ -48,6 +48,13 @@ type Observed struct {
 	// DerivedService is the Service behind the import as it exists here, nil
 	// where none does. Its name is export.DerivedServiceName.
 	DerivedService *corev1.Service
+	// ServeHandMade asks for a ServiceImport that a person wrote to be served,
+	// where no cluster exports the service. The annotation
+	// export.AnnotationServe on the import asks for the same.
+	ServeHandMade bool
+	// HandMadeSlices are the EndpointSlices here that carry the service's name
+	// in the label export.LabelService and that nobody manages but a person.
+	HandMadeSlices []*discoveryv1.EndpointSlice
 }
 
 // A Contribution is what one cluster adds to the merge.
@@ -70,7 +77,8 @@ type Contribution struct {
 // it has a slice, so that a new slice has to be there before an old one goes.
 type Result struct {
 	// ServiceImport is nil where no cluster exports the service, and where one
-	// exists that this controller did not make. Its spec, metadata and status
+	// exists that this controller did not make and is not asked to serve; one
+	// that it did not make is never deleted. Its spec, metadata and status
 	// are complete. Where one exists it is a copy of that with the changes
 	// made, so that it can be compared and written as it is.
 	//
@@ -84,6 +92,9 @@ type Result struct {
 	// EndpointSlices are this cluster's published slices and the copies of the
 	// others', sorted by name.
 	EndpointSlices []*discoveryv1.EndpointSlice
+	// HandMadeSlices are copies of those observed that need the label of the
+	// derived Service, with that label, sorted by name. They are never deleted.
+	HandMadeSlices []*discoveryv1.EndpointSlice
 	// ExportConditions are those of this cluster's ServiceExport, sorted by
 	// type, with lastTransitionTime as for the ServiceImport; empty where there
 	// is none.
@@ -101,6 +112,10 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	agreed := decide(contributions)
 	result := Result{ExportConditions: exportConditions(observed, contributions, agreed)}
 
+	if servesHandMade(observed, contributions) {
+		serveHandMade(observed, &result)
+		return result
+	}
 	if foreign(observed.ServiceImport) {
 		// The others read this cluster's own slices whatever stands here.
 		own := slices.DeleteFunc(contributions, func(c Contribution) bool { return c.View.Cluster != observed.Cluster })

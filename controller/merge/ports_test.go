@@ -49,7 +49,8 @@ func TestPorts(t *testing.T) {
 			[]string{"http:80/TCP", "http:81/TCP", "alt:81/TCP"}, "http:80/TCP alt:81/TCP", []string{"http:8080/TCP", "alt:8081/TCP", "alt:8081/TCP"},
 		},
 		"unnamed in a union of several": {
-			[]string{"80/TCP", "53/UDP", "http:90/TCP"}, "tcp-80:80/TCP udp-53:53/UDP http:90/TCP",
+			[]string{"80/TCP", "53/UDP", "http:90/TCP"},
+			"tcp-80:80/TCP udp-53:53/UDP http:90/TCP",
 			[]string{"tcp-80:8080/TCP", "udp-53:8053/UDP", "http:8090/TCP"},
 		},
 		"unnamed, then named": {
@@ -59,11 +60,13 @@ func TestPorts(t *testing.T) {
 			[]string{"http:80/TCP", "80/TCP"}, "http:80/TCP", []string{"http:8080/TCP", "http:8080/TCP"},
 		},
 		"unnamed, and another port with the name that it would get": {
-			[]string{"80/TCP", "tcp-80:81/TCP tcp-80-2:82/TCP"}, "tcp-80-3:80/TCP tcp-80:81/TCP tcp-80-2:82/TCP",
+			[]string{"80/TCP", "tcp-80:81/TCP tcp-80-2:82/TCP"},
+			"tcp-80-3:80/TCP tcp-80:81/TCP tcp-80-2:82/TCP",
 			[]string{"tcp-80-3:8080/TCP", "tcp-80:8081/TCP tcp-80-2:8082/TCP"},
 		},
 		"application protocol of the oldest": {
-			[]string{"http:80/TCP(http)", "http:80/TCP(kubernetes.io/h2c)", "http:80/TCP"}, "http:80/TCP(http)",
+			[]string{"http:80/TCP(http)", "http:80/TCP(kubernetes.io/h2c)", "http:80/TCP"},
+			"http:80/TCP(http)",
 			[]string{"http:8080/TCP(http)", "http:8080/TCP(http)", "http:8080/TCP(http)"},
 		},
 		"no application protocol where the oldest has none": {

@@ -105,17 +105,18 @@ func importReady(observed Observed, agreed decision, imported *v1beta1.ServiceIm
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
 	derived := observed.DerivedService
+	families := importFamilies(observed, imported)
 	switch {
-	case agreed.spec == nil:
+	case agreed.spec == nil && export.IsManaged(imported):
 		return not(string(v1beta1.ServiceImportReasonPending),
 			"No cluster exports the service. The import stays for ServiceExport %s, whose Service does not exist.", observed.Service)
-	case len(imported.Spec.IPFamilies) == 0:
+	case len(families) == 0:
 		return not(string(v1beta1.ServiceImportReasonIPFamilyNotSupported),
 			"The service is exported with %s, this cluster has %s.", familiesText(agreed.families), familiesText(observed.IPFamilies))
 	case imported.Spec.Type == v1beta1.ClusterSetIP && derived != nil && !export.IsManaged(derived):
 		return not(ReasonForeignService,
 			"Service %s/%s was not made by %s. Delete it to have the service imported.", derived.Namespace, derived.Name, export.Manager)
-	case imported.Spec.Type == v1beta1.ClusterSetIP && !hasAll(derived, imported.Spec.IPFamilies):
+	case imported.Spec.Type == v1beta1.ClusterSetIP && !hasAll(derived, families):
 		return not(string(v1beta1.ServiceImportReasonPending),
 			"Service %s/%s has no IP yet.", observed.Service.Namespace, export.DerivedServiceName(observed.Service))
 	}

@@ -23,7 +23,7 @@ import (
 // sends it nothing, a headless name still has its addresses but no SRV records
 // of it, and its snapshot is still there for others to read.
 func endpointSlices(observed Observed, agreed decision, contributions []Contribution) []*discoveryv1.EndpointSlice {
-	covered := coverage(agreed, contributions)
+	covered := coverage(contributions)
 	var result []*discoveryv1.EndpointSlice
 	for _, contribution := range contributions {
 		view := contribution.View

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"cmp"
+	"slices"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// servesHandMade reports whether the import is one that a person wrote and
+// wants to have served: of type ClusterSetIP, and with no export behind it.
+func servesHandMade(observed Observed, contributions []Contribution) bool {
+	imported := observed.ServiceImport
+	return foreign(imported) && imported.Spec.Type == v1beta1.ClusterSetIP && len(contributions) == 0 &&
+		imported.DeletionTimestamp == nil && (observed.ServeHandMade || imported.Annotations[export.AnnotationServe] == "true")
+}
+
+// serveHandMade gives an import that a person wrote its derived Service and
+// its IPs, and the slices that belong to it the label of that Service. Nothing
+// else of them changes.
+func serveHandMade(observed Observed, result *Result) {
+	imported := observed.ServiceImport.DeepCopy()
+	families := importFamilies(observed, imported)
+	imported.Spec.IPs = clusterIPs(observed, families)
+	if imported.Annotations == nil {
+		imported.Annotations = make(map[string]string)
+	}
+	imported.Annotations[export.AnnotationDerivedService] = export.DerivedServiceName(observed.Service)
+	result.ServiceImport = imported
+	result.DerivedService = derivedService(observed, imported)
+	for _, slice := range observed.HandMadeSlices {
+		if labelled := withServiceLabel(observed, slice); labelled != nil {
+			result.HandMadeSlices = append(result.HandMadeSlices, labelled)
+		}
+	}
+	slices.SortFunc(result.HandMadeSlices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+
+	ready := importReady(observed, decision{}, imported)
+	ready.Type = string(v1beta1.ServiceImportConditionReady)
+	ready.ObservedGeneration = imported.Generation
+	imported.Status.Conditions = withObserved(imported.Status.Conditions, []metav1.Condition{ready})
+	imported.Status.EndpointSliceObjects = v1beta1.EndpointSliceObjectsAbsent
+	if len(observed.HandMadeSlices) > 0 {
+		imported.Status.EndpointSliceObjects = v1beta1.EndpointSliceObjectsPresent
+	}
+}
+
+// withServiceLabel is the slice with the label of the derived Service, nil
+// where it has that label, or one of another Service, or is not this service's.
+func withServiceLabel(observed Observed, slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+	if slice.Labels[export.LabelService] != observed.Service.Name || slice.Labels[export.LabelKubernetesService] != "" || export.IsManaged(slice) {
+		return nil
+	}
+	labelled := slice.DeepCopy()
+	labelled.Labels[export.LabelKubernetesService] = export.DerivedServiceName(observed.Service)
+	return labelled
+}

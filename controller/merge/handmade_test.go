@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// handMade is an import and a slice as in the demo of the MCS API.
+func handMade() Observed {
+	observed := newObserved("east")
+	observed.ServiceExport = nil
+	observed.ServeHandMade = true
+	observed.ServiceImport = &v1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "uid-of-import", Labels: map[string]string{"team": "red"}},
+		Spec:       v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP, Ports: []v1beta1.ServicePort{{Port: 80}}},
+	}
+	observed.HandMadeSlices = []*discoveryv1.EndpointSlice{{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "demo", Name: "by-hand", Labels: map[string]string{export.LabelService: "web"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	}}
+	return observed
+}
+
+func TestHandMade(t *testing.T) {
+	observed := handMade()
+	before := copyOfObserved(observed)
+	want := observed.ServiceImport.DeepCopy()
+	want.Annotations = map[string]string{export.AnnotationDerivedService: derivedName}
+	want.Spec.IPs = []string{"10.96.0.7"}
+	want.Status = v1beta1.ServiceImportStatus{
+		EndpointSliceObjects: v1beta1.EndpointSliceObjectsPresent,
+		Conditions:           []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "The service is imported."}},
+	}
+	first := Merge(observed, nil)
+	diff(t, "observed", observed, before)
+	wantSlice := observed.HandMadeSlices[0].DeepCopy()
+	wantSlice.Labels[export.LabelKubernetesService] = derivedName
+	diff(t, "slices", first.HandMadeSlices, []*discoveryv1.EndpointSlice{wantSlice})
+
+	observed.HandMadeSlices = first.HandMadeSlices
+	_, last := settled(t, observed, nil)
+	diff(t, "import at rest", last.ServiceImport, want)
+	diff(t, "slices at rest", len(last.HandMadeSlices), 0)
+	diff(t, "derived Service", last.DerivedService, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: derivedName, OwnerReferences: importOwnerReference("uid-of-import"),
+			Labels: map[string]string{export.LabelManagedBy: export.Manager, export.LabelService: "web"},
+		},
+		Spec: corev1.ServiceSpec{
+			Type:       corev1.ServiceTypeClusterIP,
+			Ports:      []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(80)}},
+			ClusterIP:  "10.96.0.7",
+			ClusterIPs: []string{"10.96.0.7"},
+			IPFamilies: []corev1.IPFamily{"IPv4"}, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicySingleStack),
+			SessionAffinity: corev1.ServiceAffinityNone, InternalTrafficPolicy: ptr.To(corev1.ServiceInternalTrafficPolicyCluster),
+		},
+	})
+
+	t.Run("the derived Service comes back with its IP", func(t *testing.T) {
+		observed := handMade()
+		observed.ServiceImport = last.ServiceImport
+		diff(t, "IPs", Merge(observed, nil).DerivedService.Spec.ClusterIPs, []string{"10.96.0.7"})
+	})
+}
+
+// TestHandMadeNotServed: where nobody asks, and where it is not what the MCS
+// API's demo has, a person's import is left alone.
+func TestHandMadeNotServed(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Observed)
+		views  []*export.View
+		served bool
+	}{
+		"asked for by flag": {change: func(*Observed) {}, served: true},
+		"asked for by annotation": {change: func(o *Observed) {
+			o.ServeHandMade, o.ServiceImport.Annotations = false, map[string]string{export.AnnotationServe: "true"}
+		}, served: true},
+		"not asked for": {change: func(o *Observed) { o.ServeHandMade = false }},
+		"declined": {change: func(o *Observed) {
+			o.ServeHandMade, o.ServiceImport.Annotations = false, map[string]string{export.AnnotationServe: "false"}
+		}},
+		"headless":      {change: func(o *Observed) { o.ServiceImport.Spec.Type = v1beta1.Headless }},
+		"being deleted": {change: func(o *Observed) { o.ServiceImport.DeletionTimestamp = &metav1.Time{Time: day(9)} }},
+		"exported":      {change: func(*Observed) {}, views: []*export.View{newView("west", 1, "80/TCP", "")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			observed := handMade()
+			test.change(&observed)
+			result := Merge(observed, contribute(test.views...))
+			if served := result.ServiceImport != nil && result.DerivedService != nil && len(result.HandMadeSlices) == 1; served != test.served {
+				t.Errorf("served = %v: %v", served, result)
+			}
+			if !test.served && (result.ServiceImport != nil || result.DerivedService != nil || len(result.HandMadeSlices) > 0) {
+				t.Errorf("something is written: %v", result)
+			}
+		})
+	}
+}
+
+// TestHandMadeSlices: only those of the service that belong to no Service.
+func TestHandMadeSlices(t *testing.T) {
+	observed := handMade()
+	labels := observed.HandMadeSlices[0].Labels
+	labels[export.LabelKubernetesService] = "other"
+	diff(t, "slice of another Service", len(Merge(observed, nil).HandMadeSlices), 0)
+	delete(labels, export.LabelKubernetesService)
+	labels[export.LabelService] = "db"
+	diff(t, "slice of another import", len(Merge(observed, nil).HandMadeSlices), 0)
+	labels[export.LabelService], labels[export.LabelSliceManagedBy] = "web", export.Manager
+	diff(t, "slice of this controller", len(Merge(observed, nil).HandMadeSlices), 0)
+}
