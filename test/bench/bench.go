@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+)
+
+// size is how much is measured.
+type size struct {
+	// few and many are the numbers of ClusterSetIP imports.
+	few, many int
+	// headless are the numbers of endpoints of headless services: small, medium, large, huge.
+	headless [4]int
+	// batch is how long one handler is measured in its turn.
+	batch time.Duration
+}
+
+var (
+	full  = size{few: 1000, many: 10_000, headless: [4]int{10, 100, 1000, 10_000}, batch: 4 * time.Millisecond}
+	quick = size{few: 20, many: 40, headless: [4]int{10, 20, 200, 400}, batch: 200 * time.Microsecond}
+)
+
+// bench is one run.
+type bench struct {
+	options
+	size
+	dir      string // scratch
+	progress io.Writer
+	began    time.Time
+	program  string // the server, once built
+}
+
+// say tells who waits what goes on.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// buildServer builds the program that serves all that is compared.
+func (b *bench) buildServer(ctx context.Context) error {
+	if b.program != "" {
+		return nil
+	}
+	b.say("building the server")
+	program, err := servers.Build(ctx, b.dir, "test/bench/server")
+	b.program = program
+	return err
+}
+
+// plane is a control plane of which only the API server and its store run.
+type plane struct {
+	*controlplane.Cluster
+	writer     *objects.Writer
+	kubeconfig string
+}
+
+// startPlane starts one. Who starts it stops it.
+func startPlane(ctx context.Context, name string) (_ *plane, err error) {
+	cluster, err := controlplane.Start(ctx, controlplane.Options{Name: name})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, cluster.Stop())
+		}
+	}()
+	// Nothing else is to write, or to use processor time.
+	for _, component := range []*controlplane.Component{cluster.ControllerManager(), cluster.Scheduler(), cluster.Kwok()} {
+		if err := component.Stop(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return newPlane(cluster)
+}
+
+func newPlane(cluster *controlplane.Cluster) (*plane, error) {
+	writer, err := objects.NewWriter(cluster.Config())
+	if err != nil {
+		return nil, err
+	}
+	p := &plane{Cluster: cluster, writer: writer, kubeconfig: filepath.Join(cluster.Directory(), "bench.kubeconfig")}
+	return p, cluster.WriteKubeconfig(p.kubeconfig)
+}

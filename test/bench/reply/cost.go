@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reply measures what replies cost, in this process: processor time and allocations, of one plugin and of others
+// in turns.
+package reply
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/test"
+	"github.com/coredns/coredns/request"
+	"github.com/miekg/dns"
+	"golang.org/x/sys/unix"
+)
+
+// Path is the way of a reply from a plugin to the client.
+type Path int
+
+const (
+	// Packed packs what the plugin writes, for a client that takes any size.
+	Packed Path = iota
+	// UDP is Packed for a client over UDP.
+	UDP
+	// ScrubbedUDP also does before what the server does: OPT, the client's size, compression (request.ScrubWriter).
+	ScrubbedUDP
+	// ScrubbedTCP is the same for a client over TCP.
+	ScrubbedTCP
+)
+
+// client stands in for a connection: it packs what is written, as the server does, and sends it nowhere.
+type client struct {
+	test.ResponseWriter
+	remote net.Addr
+	last   *dns.Msg // what was written, where keep is set
+	keep   bool
+}
+
+// RemoteAddr implements dns.ResponseWriter. It is the same always, as of a connection.
+func (c *client) RemoteAddr() net.Addr { return c.remote }
+
+// WriteMsg implements dns.ResponseWriter.
+func (c *client) WriteMsg(m *dns.Msg) error {
+	if c.keep {
+		c.last = m.Copy()
+	}
+	_, err := m.Pack()
+	return err
+}
+
+func newClient(path Path) *client {
+	if path == UDP || path == ScrubbedUDP {
+		return &client{remote: &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1).To4(), Port: 40000}}
+	}
+	return &client{remote: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1).To4(), Port: 40000}}
+}
+
+// wrap returns what a plugin writes a reply to r to.
+func (c *client) wrap(path Path, r *dns.Msg) dns.ResponseWriter {
+	if path == ScrubbedUDP || path == ScrubbedTCP {
+		return request.NewScrubWriter(r, c)
+	}
+	return c
+}
+
+// Ask returns the reply of a handler as the client gets it. It belongs to the caller.
+func Ask(ctx context.Context, handler plugin.Handler, path Path, r *dns.Msg) (*dns.Msg, error) {
+	c := newClient(path)
+	c.keep = true
+	if _, err := handler.ServeDNS(ctx, c.wrap(path, r), r); err != nil {
+		return nil, fmt.Errorf("ask %s for %s: %w", handler.Name(), r.Question[0].String(), err)
+	}
+	if c.last == nil {
+		return nil, fmt.Errorf("ask %s for %s: nothing was written", handler.Name(), r.Question[0].String())
+	}
+	return c.last, nil
+}
+
+// Cost is what a reply costs.
+type Cost struct {
+	// Time is the processor time of one reply in each round, in nanoseconds. That of the garbage collector is in it.
+	Time []float64
+	// Allocations is the least number per reply of any round: what else runs in this process can only add to it.
+	Allocations float64
+}
+
+// Measurement says how to measure.
+type Measurement struct {
+	// Rounds is how many samples are taken, and Batches how many turns of Batch each handler has in a round.
+	Rounds, Batches int
+	Batch           time.Duration
+}
+
+// Run measures the replies of the handlers to the same query, in turns, and returns the costs in the same order. The
+// handlers do not change the query.
+func (m Measurement) Run(ctx context.Context, path Path, r *dns.Msg, handlers ...plugin.Handler) ([]Cost, error) {
+	runners := make([]*runner, len(handlers))
+	for i, handler := range handlers {
+		runners[i] = &runner{ctx: ctx, handler: handler, path: path, query: r, client: newClient(path)}
+		if err := runners[i].calibrate(m.Batch); err != nil {
+			return nil, err
+		}
+	}
+	costs := make([]Cost, len(handlers))
+	for round := range m.Rounds {
+		for batch := range m.Batches {
+			for turn := range runners {
+				// Who begins moves on, so that nobody always comes after the same other.
+				if err := runners[(turn+batch)%len(runners)].batch(); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for i, runner := range runners {
+			time, allocations := runner.take()
+			costs[i].Time = append(costs[i].Time, time)
+			if round == 0 || allocations < costs[i].Allocations {
+				costs[i].Allocations = allocations
+			}
+		}
+	}
+	return costs, nil
+}
+
+// runner puts one query to one handler.
+type runner struct {
+	ctx     context.Context //nolint:containedctx // it is that of one call of Run
+	handler plugin.Handler
+	path    Path
+	query   *dns.Msg
+	client  *client
+
+	size        int // queries in a batch
+	queries     int
+	used        time.Duration
+	allocations uint64
+}
+
+// calibrate finds how many queries take the time.
+func (r *runner) calibrate(batch time.Duration) error {
+	for r.size = 1; ; r.size *= 2 {
+		if err := r.batch(); err != nil {
+			return err
+		}
+		used := r.used
+		r.take()
+		if used >= batch/2 {
+			r.size = max(1, int(float64(r.size)*float64(batch)/float64(used)))
+			return nil
+		}
+	}
+}
+
+// batch runs one batch.
+func (r *runner) batch() error {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began, err := processorTime()
+	if err != nil {
+		return err
+	}
+	for range r.size {
+		if _, err := r.handler.ServeDNS(r.ctx, r.client.wrap(r.path, r.query), r.query); err != nil {
+			return fmt.Errorf("ask %s for %s: %w", r.handler.Name(), r.query.Question[0].String(), err)
+		}
+	}
+	ended, err := processorTime()
+	if err != nil {
+		return err
+	}
+	runtime.ReadMemStats(&after)
+	r.used += ended - began
+	r.queries += r.size
+	r.allocations += after.Mallocs - before.Mallocs
+	return nil
+}
+
+// take returns what one query cost since the last call.
+func (r *runner) take() (nanoseconds, allocations float64) {
+	n := float64(r.queries)
+	nanoseconds, allocations = float64(r.used)/n, float64(r.allocations)/n
+	r.used, r.queries, r.allocations = 0, 0, 0
+	return nanoseconds, allocations
+}
+
+// processorTime is what this process has used.
+func processorTime() (time.Duration, error) {
+	var used unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &used); err != nil {
+		return 0, fmt.Errorf("read the processor time: %w", err)
+	}
+	return time.Duration(used.Nano()), nil
+}
