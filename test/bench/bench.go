@@ -23,11 +23,14 @@ type size struct {
 	headless [4]int
 	// batch is how long one handler is measured in its turn.
 	batch time.Duration
+	// tens is the number of headless services of ten endpoints, and load1 how long a server is under load at a time.
+	tens  int
+	load1 time.Duration
 }
 
 var (
-	full  = size{few: 1000, many: 10_000, headless: [4]int{10, 100, 1000, 10_000}, batch: 4 * time.Millisecond}
-	quick = size{few: 20, many: 40, headless: [4]int{10, 20, 200, 400}, batch: 200 * time.Microsecond}
+	full  = size{few: 1000, many: 10_000, headless: [4]int{10, 100, 1000, 10_000}, batch: 4 * time.Millisecond, tens: 50, load1: 3 * time.Second}
+	quick = size{few: 20, many: 40, headless: [4]int{10, 20, 200, 400}, batch: 200 * time.Microsecond, tens: 5, load1: time.Second}
 )
 
 // bench is one run.

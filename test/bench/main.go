@@ -103,6 +103,7 @@ type part struct {
 // parts are all there are, in the order in which they run.
 var parts = []part{
 	{"replies", replies},
+	{"mixed", mixed},
 }
 
 func names(parts []part) (all string) {
