@@ -35,19 +35,27 @@ func setup(c *caddy.Controller) error {
 		m.Next = next
 		return m
 	})
-	var stop func()
+	end := func() {}
 	c.OnStartup(func() error {
 		m.setAddresses(localAddresses(config.ListenHosts))
-		stop, err = m.start(context.Background())
+		stop, err := m.start(context.Background())
 		if err != nil {
 			return plugin.Error(pluginName, err)
 		}
+		end = all.begin(stop)
 		return nil
 	})
 	c.OnShutdown(func() error {
-		if stop != nil {
-			stop()
-		}
+		end()
+		return nil
+	})
+	reload := 0
+	c.OnRestart(func() error {
+		reload = all.mark()
+		return nil
+	})
+	c.OnRestartFailed(func() error {
+		all.endSince(reload)
 		return nil
 	})
 	return nil
