@@ -206,6 +206,8 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 		metrics: c.metrics,
 		clock:   c.options.Clock,
 		queue:   newQueue(),
+
+		serveHandMade: c.options.HandMadeImports,
 	}
 	var err error
 	if r.local, err = newLocal(c.client, c.options.Namespace); err != nil {

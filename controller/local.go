@@ -26,6 +26,8 @@ const (
 	// byMultiClusterService: slices, and derived Services, that this controller
 	// made for a service.
 	byMultiClusterService = "multi-cluster-service"
+	// byHand: slices that somebody else made for a service.
+	byHand = "by-hand"
 	// bySourceCluster: slices that this controller made for a cluster.
 	bySourceCluster = "source-cluster"
 )
@@ -75,6 +77,13 @@ func newLocal(client kubernetes.Interface, namespace string) (*local, error) {
 				return member.ServiceOf(slice).String()
 			}, func(slice *discoveryv1.EndpointSlice) bool {
 				return slice.Labels[export.LabelService] != "" && export.IsManaged(slice)
+			})
+		},
+		byHand: func(object any) ([]string, error) {
+			return indexed(object, func(slice *discoveryv1.EndpointSlice) string {
+				return member.ServiceOf(slice).String()
+			}, func(slice *discoveryv1.EndpointSlice) bool {
+				return slice.Labels[export.LabelService] != "" && !export.IsManaged(slice)
 			})
 		},
 		bySourceCluster: func(object any) ([]string, error) {
@@ -135,6 +144,11 @@ func (l *local) slicesOf(service types.NamespacedName) []*discoveryv1.EndpointSl
 // madeFor returns the slices that the controller made for a service.
 func (l *local) madeFor(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return indexedBy[*discoveryv1.EndpointSlice](l.slices, byMultiClusterService, service.String())
+}
+
+// handMadeFor returns the slices that somebody else made for a service.
+func (l *local) handMadeFor(service types.NamespacedName) []*discoveryv1.EndpointSlice {
+	return indexedBy[*discoveryv1.EndpointSlice](l.slices, byHand, service.String())
 }
 
 // derivedFor returns the Services that the controller made for a service.

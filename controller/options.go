@@ -45,6 +45,9 @@ type Options struct {
 	// neither exported nor imported. nil means DefaultDeniedNamespaces, an
 	// empty list none.
 	DeniedNamespaces []string
+	// HandMadeImports asks for all ServiceImports that a person wrote to be
+	// served, rather than those alone that carry export.AnnotationServe.
+	HandMadeImports bool
 	// Workers is how many services are worked on at once. 0 means
 	// DefaultWorkers.
 	Workers int

@@ -32,6 +32,8 @@ type reconciler struct {
 	families []corev1.IPFamily
 	metrics  *metrics
 	clock    clock.PassiveClock
+	// serveHandMade is Options.HandMadeImports.
+	serveHandMade bool
 
 	local   *local
 	api     *mcsapi.Follower
@@ -57,7 +59,7 @@ func (r *reconciler) work(ctx context.Context) {
 		case err == nil:
 			r.queue.Forget(service)
 		case ctx.Err() == nil:
-			if r.queue.NumRequeues(service) == 0 {
+			if r.queue.NumRequeues(service) == apply.FailuresToTell {
 				klog.FromContext(ctx).Error(err, "Cannot bring a service up to date; trying again", "service", service)
 			}
 			r.queue.AddRateLimited(service)
@@ -79,6 +81,7 @@ func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		return r.applier.Clean(ctx, r.cluster, r.local.derivedFor(service), r.local.madeFor(service), lost.Exports, lost.Imports)
 	}
 	existing, contributions := r.gather(access, service)
+	existing.Failures = r.queue.NumRequeues(service)
 	return r.applier.Apply(ctx, access, existing, func(observed merge.Observed) merge.Result {
 		return merge.Merge(observed, contributions)
 	})
@@ -99,6 +102,10 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 		EndpointSlices: r.local.madeFor(service),
 	}
 	observed := &existing.Observed
+	if serviceImport := observed.ServiceImport; serviceImport != nil && !export.IsManaged(serviceImport) {
+		observed.ServeHandMade = r.serveHandMade
+		observed.HandMadeSlices = r.local.handMadeFor(service)
+	}
 	if denied(r.denied, service.Namespace) {
 		if observed.ServiceExport != nil {
 			observed.Invalid = &export.Invalid{

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -32,6 +33,7 @@ type flags struct {
 	members             []string
 	denied              []string
 	workers             int
+	handMade            bool
 	leaderElect         bool
 	bindAddress         string
 }
@@ -59,6 +61,7 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 	set.StringVar(&f.namespace, "namespace", "", "namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+member.DefaultNamespace)
 	set.StringArrayVar(&f.members, "member", nil, "a member besides those that Secrets name, as `id=kubeconfig[:context]`; may be repeated")
 	set.StringSliceVar(&f.denied, "denied-namespaces", controller.DefaultDeniedNamespaces, "`patterns` of namespaces that are neither exported nor imported")
+	set.BoolVar(&f.handMade, "hand-made-imports", false, "serve ServiceImports that a person wrote, not only those with annotation "+export.AnnotationServe)
 	set.IntVar(&f.workers, "concurrent-services", controller.DefaultWorkers, "how many services are worked on at once")
 	set.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas do the work; without it this must be the only one")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080", "`address` of /metrics, /healthz and /readyz; empty means none")
@@ -98,6 +101,7 @@ func (f *flags) options() (controller.Options, error) {
 		Cluster:          f.cluster,
 		Namespace:        f.namespace,
 		DeniedNamespaces: append([]string{}, f.denied...),
+		HandMadeImports:  f.handMade,
 		Workers:          f.workers,
 		LeaderElection:   f.leaderElect,
 		Registry:         registry,

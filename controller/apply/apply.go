@@ -25,12 +25,20 @@ import (
 type Existing struct {
 	// Exported tells that some cluster exports the service.
 	Exported bool
+	// Failures is how often in a row the service could not be brought up to
+	// date just before.
+	Failures int
 	// Observed is what a merge looks at. Its objects may be stale.
 	Observed merge.Observed
 	// EndpointSlices are those of the service that carry the label of this
 	// controller.
 	EndpointSlices []*discoveryv1.EndpointSlice
 }
+
+// FailuresToTell is after how many failures in a row a failure is told to
+// people. The first ones pass: the API server frees the IP of a Service that was
+// deleted a moment later, and a condition that tells of it would flap.
+const FailuresToTell = 6
 
 // An Applier writes to the own cluster. It is safe for concurrent use for
 // different services.
@@ -71,13 +79,14 @@ func (a *Applier) Apply(ctx context.Context, access *mcsapi.Access, existing Exi
 	if !ending {
 		if importErr = p.writeImport(ctx); importErr == nil {
 			serviceErr = p.writeDerivedService(ctx)
-			if p.result.ServiceImport != nil {
+			passing := serviceErr != nil && existing.Failures < FailuresToTell
+			if p.result.ServiceImport != nil && !passing {
 				importErr = p.finishImport(ctx, serviceErr)
 			}
 		}
 	}
 	slicesErr := p.writeSlices(ctx)
-	err := errors.Join(importErr, serviceErr, slicesErr)
+	err := errors.Join(importErr, serviceErr, slicesErr, p.labelHandMade(ctx))
 	if slicesErr == nil {
 		err = errors.Join(err, p.removeRest(ctx))
 	}
@@ -235,6 +244,27 @@ func (p *pass) writeSlices(ctx context.Context) error {
 			p.foreign(written)
 		case written != before:
 			p.Written(before, written)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// labelHandMade gives slices that a person made the label that puts them behind
+// the derived Service. Nothing else of them is changed.
+func (p *pass) labelHandMade(ctx context.Context) error {
+	var errs []error
+	for _, labelled := range p.result.HandMadeSlices {
+		seen := true
+		_, err := write(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), labelled.Name, labelled,
+			func(existing *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
+				if !seen {
+					return nil, nil // it changed meanwhile: the watch will tell
+				}
+				seen = false
+				return labelled, nil
+			}, func(_, _ *discoveryv1.EndpointSlice) bool { return false })
+		if err != nil {
+			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), labelled.Name, err))
 		}
 	}
 	return errors.Join(errs...)

@@ -52,13 +52,13 @@ type cluster struct {
 
 // bed returns the shared clusters with the rights installed and without
 // members.
-func bed(t *testing.T) (east, west *cluster) {
+func bed(t testing.TB) (east, west *cluster) {
 	t.Helper()
 	clusters := shared(t)
 	return newCluster(t, clusters[0]), newCluster(t, clusters[1])
 }
 
-func newCluster(t *testing.T, plane *controlplane.Cluster) *cluster {
+func newCluster(t testing.TB, plane *controlplane.Cluster) *cluster {
 	t.Helper()
 	mcsClient, err := mcs.NewForConfig(plane.Config())
 	if err != nil {
@@ -85,7 +85,7 @@ func newCluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 }
 
 // configOf is a client configuration with the rights of a service account.
-func (c *cluster) configOf(t *testing.T, namespace, name string) *rest.Config {
+func (c *cluster) configOf(t testing.TB, namespace, name string) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.RESTConfigFromKubeConfig(c.kubeconfigOf(t, namespace, name))
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *cluster) configOf(t *testing.T, namespace, name string) *rest.Config {
 	return config
 }
 
-func (c *cluster) kubeconfigOf(t *testing.T, namespace, name string) []byte {
+func (c *cluster) kubeconfigOf(t testing.TB, namespace, name string) []byte {
 	t.Helper()
 	kubeconfig, err := c.ServiceAccountKubeconfig(t.Context(), namespace, name)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *cluster) kubeconfigOf(t *testing.T, namespace, name string) []byte {
 
 // start runs a controller until the test ends or the returned function is
 // called. A controller that ends with an error fails the test.
-func (c *cluster) start(t *testing.T) (stop func()) {
+func (c *cluster) start(t testing.TB) (stop func()) {
 	t.Helper()
 	// Each controller has a registry of its own.
 	c.options.Registry = prometheus.NewRegistry()
@@ -134,12 +134,12 @@ func (c *cluster) start(t *testing.T) (stop func()) {
 }
 
 // join makes other a member of c by a Secret, and returns it.
-func (c *cluster) join(t *testing.T, other *cluster) *corev1.Secret {
+func (c *cluster) join(t testing.TB, other *cluster) *corev1.Secret {
 	t.Helper()
 	return c.putSecret(t, "member-"+other.Name(), other.Name(), other.kubeconfigOf(t, system, memberName))
 }
 
-func (c *cluster) putSecret(t *testing.T, name, id string, kubeconfig []byte) *corev1.Secret {
+func (c *cluster) putSecret(t testing.TB, name, id string, kubeconfig []byte) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{member.ClusterLabel: id}},
@@ -156,7 +156,7 @@ func (c *cluster) putSecret(t *testing.T, name, id string, kubeconfig []byte) *c
 	return created
 }
 
-func (c *cluster) leave(t *testing.T, other *cluster) {
+func (c *cluster) leave(t testing.TB, other *cluster) {
 	t.Helper()
 	if err := c.CoreV1().Secrets(system).Delete(t.Context(), "member-"+other.Name(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func (c *cluster) leave(t *testing.T, other *cluster) {
 
 // joined starts a controller in each cluster and makes each a member of the
 // other.
-func joined(t *testing.T, east, west *cluster) {
+func joined(t testing.TB, east, west *cluster) {
 	t.Helper()
 	east.join(t, west)
 	west.join(t, east)
@@ -175,7 +175,7 @@ func joined(t *testing.T, east, west *cluster) {
 
 // namespace makes a namespace for the test in each of the clusters and returns
 // its name.
-func namespace(t *testing.T, clusters ...*cluster) string {
+func namespace(t testing.TB, clusters ...*cluster) string {
 	t.Helper()
 	name := fmt.Sprintf("test-%x", time.Now().UnixNano())
 	for _, c := range clusters {
@@ -184,7 +184,7 @@ func namespace(t *testing.T, clusters ...*cluster) string {
 	return name
 }
 
-func (c *cluster) createNamespace(t *testing.T, name string) {
+func (c *cluster) createNamespace(t testing.TB, name string) {
 	t.Helper()
 	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
@@ -200,7 +200,7 @@ func (c *cluster) createNamespace(t *testing.T, name string) {
 
 // create makes the objects of a YAML stream, in the namespace where they name
 // none, and replaces those that exist.
-func (c *cluster) create(t *testing.T, namespace, text string) {
+func (c *cluster) create(t testing.TB, namespace, text string) {
 	t.Helper()
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.Discovery()))
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096)
@@ -233,7 +233,7 @@ func (c *cluster) create(t *testing.T, namespace, text string) {
 }
 
 // eventually waits until check is nil.
-func eventually(t *testing.T, what string, check func(context.Context) error) {
+func eventually(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -73,7 +73,7 @@ func TestDefinitions(t *testing.T) {
 
 // imported2020 waits for an import in the form that v1alpha1 had: one IP, no
 // conditions.
-func (c *cluster) imported2020(t *testing.T, namespace, name string) {
+func (c *cluster) imported2020(t testing.TB, namespace, name string) {
 	t.Helper()
 	imports := c.Dynamic().Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "serviceimports"})
 	eventually(t, "import "+name, func(ctx context.Context) error {

@@ -16,7 +16,7 @@ import (
 )
 
 // runUntilError runs a controller that is expected to end by itself.
-func runUntilError(t *testing.T, c *cluster) error {
+func runUntilError(t testing.TB, c *cluster) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, errStillRuns)
 	defer cancel()

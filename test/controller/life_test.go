@@ -6,8 +6,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -90,4 +93,76 @@ func TestMembersComeAndGo(t *testing.T) {
 
 	east.leave(t, west)
 	expect(t, web, "ClusterSetIP of east Ready [east/10.64.0.10]", east)
+}
+
+// TestDualStack exports a Service of two families from a cluster that has both
+// to one that has IPv4 alone.
+func TestDualStack(t *testing.T) {
+	east, west := bed(t)
+	joined(t, east, west)
+	demo := namespace(t, east, west)
+	web := key(demo, "web")
+	west.create(t, demo, serviceOf("{ipFamilyPolicy: RequireDualStack, ports: [{name: http, port: 80}]}", "web", "10.65.0.10")+
+		strings.NewReplacer("web-manual", "web-manual-6", "IPv4", "IPv6").Replace(endpoints("web", "fd00::10"))+
+		serviceExport("web"))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10 west/fd00::10]", west)
+	if ips := west.ips(t, web); len(ips) != 2 {
+		t.Errorf("west: got IPs %v, want one of each family", ips)
+	}
+	west.hasIPs(t, web, west.ips(t, web))
+	if ips := east.ips(t, web); len(ips) != 1 {
+		t.Errorf("east: got IPs %v, want one", ips)
+	}
+	serviceImport, err := east.serviceImport(t.Context(), web)
+	must(t, err)
+	if !slices.Equal(serviceImport.Spec.IPFamilies, []corev1.IPFamily{corev1.IPv4Protocol}) {
+		t.Errorf("east: got families %v", serviceImport.Spec.IPFamilies)
+	}
+
+	// The derived Service follows the Service to one family.
+	west.create(t, demo, serviceOf("{ipFamilyPolicy: SingleStack, ports: [{name: http, port: 80}]}", "web", "10.65.0.10"))
+	eventually(t, "one family", func(ctx context.Context) error {
+		serviceImport, err := west.serviceImport(ctx, web)
+		if err == nil && len(serviceImport.Spec.IPs) != 1 {
+			err = fmt.Errorf("IPs %v", serviceImport.Spec.IPs)
+		}
+		return err
+	})
+	west.hasIPs(t, web, west.ips(t, web))
+}
+
+// TestChangeOfType turns a service headless and back.
+func TestChangeOfType(t *testing.T) {
+	east, west := bed(t)
+	joined(t, east, west)
+	demo := namespace(t, east, west)
+	web := key(demo, "web")
+	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web"))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east, west)
+	replace := func(text string) {
+		must(t, west.CoreV1().Services(demo).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+		west.create(t, demo, text)
+	}
+	replace(headless("web", "10.65.0.10"))
+	expect(t, web, "Headless of west Ready [west/10.65.0.10]", east, west)
+	for _, c := range []*cluster{east, west} {
+		eventually(t, "nothing left of the other type in "+c.Name(), func(ctx context.Context) error {
+			serviceImport, err := c.serviceImport(ctx, web)
+			if err != nil {
+				return err
+			}
+			if len(serviceImport.Spec.IPs) > 0 || serviceImport.Annotations[export.AnnotationDerivedService] != "" {
+				return fmt.Errorf("the import has IPs %v and annotations %v", serviceImport.Spec.IPs, serviceImport.Annotations)
+			}
+			if _, err := c.CoreV1().Services(demo).Get(ctx, export.DerivedServiceName(web), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("the derived Service: %v", err)
+			}
+			return nil
+		})
+	}
+	replace(service("web", "10.65.0.10"))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east, west)
+	for _, c := range []*cluster{east, west} {
+		c.hasIPs(t, web, c.ips(t, web))
+	}
 }

@@ -5,6 +5,8 @@ package controller
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
@@ -13,5 +15,6 @@ func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
 var shared = controlplanetest.Shared(
 	controlplane.Options{Name: "east"},
-	controlplane.Options{Name: "west"},
+	// Services have one family there, too, unless they ask for both.
+	controlplane.Options{Name: "west", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}},
 )

@@ -18,7 +18,7 @@ import (
 )
 
 // joinOver is join over a way that can be cut.
-func (c *cluster) joinOver(t *testing.T, other *cluster) interface {
+func (c *cluster) joinOver(t testing.TB, other *cluster) interface {
 	CutOff(link.Direction)
 	Reconnect()
 	Reset()

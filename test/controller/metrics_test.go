@@ -12,7 +12,7 @@ import (
 )
 
 // metric is nil once a gauge of the cluster's controller has a value.
-func (c *cluster) metric(t *testing.T, name string, labels map[string]string, want float64) func(context.Context) error {
+func (c *cluster) metric(t testing.TB, name string, labels map[string]string, want float64) func(context.Context) error {
 	t.Helper()
 	return func(context.Context) error {
 		got, err := c.gather(name, labels)

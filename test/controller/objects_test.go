@@ -138,7 +138,7 @@ func (c *cluster) imported(ctx context.Context, key types.NamespacedName) (strin
 }
 
 // expect waits until the import looks as wanted in all the clusters.
-func expect(t *testing.T, key types.NamespacedName, want string, clusters ...*cluster) {
+func expect(t testing.TB, key types.NamespacedName, want string, clusters ...*cluster) {
 	t.Helper()
 	for _, c := range clusters {
 		eventually(t, "import "+key.String()+" in "+c.Name(), func(ctx context.Context) error {
@@ -153,7 +153,7 @@ func expect(t *testing.T, key types.NamespacedName, want string, clusters ...*cl
 
 // expectConditions waits until the conditions of the ServiceExport are as
 // wanted, each as Type=Reason.
-func expectConditions(t *testing.T, c *cluster, key types.NamespacedName, want string) {
+func expectConditions(t testing.TB, c *cluster, key types.NamespacedName, want string) {
 	t.Helper()
 	eventually(t, "conditions of ServiceExport "+key.String()+" in "+c.Name(), func(ctx context.Context) error {
 		serviceExport, err := c.serviceExport(ctx, key)
@@ -176,14 +176,14 @@ func expectConditions(t *testing.T, c *cluster, key types.NamespacedName, want s
 }
 
 // must fails the test on an error.
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (c *cluster) unexport(t *testing.T, key types.NamespacedName) {
+func (c *cluster) unexport(t testing.TB, key types.NamespacedName) {
 	t.Helper()
 	must(t, c.mcs.MulticlusterV1beta1().ServiceExports(key.Namespace).Delete(t.Context(), key.Name, metav1.DeleteOptions{}))
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // ips returns the IPs of an import that has some.
-func (c *cluster) ips(t *testing.T, key types.NamespacedName) []string {
+func (c *cluster) ips(t testing.TB, key types.NamespacedName) []string {
 	t.Helper()
 	var ips []string
 	eventually(t, "IPs of import "+key.String(), func(ctx context.Context) error {
@@ -38,7 +38,7 @@ func (c *cluster) ips(t *testing.T, key types.NamespacedName) []string {
 }
 
 // hasIPs waits until import and derived Service both have exactly these IPs.
-func (c *cluster) hasIPs(t *testing.T, key types.NamespacedName, want []string) {
+func (c *cluster) hasIPs(t testing.TB, key types.NamespacedName, want []string) {
 	t.Helper()
 	eventually(t, "IPs of import "+key.String(), func(ctx context.Context) error {
 		serviceImport, err := c.serviceImport(ctx, key)

@@ -49,7 +49,7 @@ func (c *cluster) writes(ctx context.Context) (map[string]float64, error) {
 
 // quiet waits until the API servers are asked for no write for a while. It
 // fails where they never come to rest.
-func quiet(t *testing.T, clusters ...*cluster) {
+func quiet(t testing.TB, clusters ...*cluster) {
 	t.Helper()
 	const rest = 3 * time.Second
 	sum := func(ctx context.Context) (string, error) {

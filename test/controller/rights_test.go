@@ -74,7 +74,10 @@ func TestMemberRights(t *testing.T) {
 			_, err := client.DiscoveryV1().EndpointSlices(demo).Get(ctx, "web-manual", get)
 			return err
 		},
-		"create an EndpointSlice": func() error { _, err := client.DiscoveryV1().EndpointSlices(demo).Create(ctx, slice, create); return err },
+		"create an EndpointSlice": func() error {
+			_, err := client.DiscoveryV1().EndpointSlices(demo).Create(ctx, slice, create)
+			return err
+		},
 		"update an EndpointSlice": func() error {
 			changed := slice.DeepCopy()
 			changed.Name = "web-manual"
