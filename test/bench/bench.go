@@ -26,11 +26,30 @@ type size struct {
 	// tens is the number of headless services of ten endpoints, and load1 how long a server is under load at a time.
 	tens  int
 	load1 time.Duration
+	// smallServices and largeServices are the numbers of services of the clustersets that are compared, and hugeEndpoints
+	// that of endpoints of one more.
+	smallServices, largeServices, hugeEndpoints int
+	// updateTime is how long slices are updated in a round, and latencyTime how long queries' time is taken then.
+	updateTime, latencyTime time.Duration
+	// settle is the interval in which memory must not shrink, and changes how many changes each server is timed for in a
+	// round.
+	settle  time.Duration
+	changes int
 }
 
 var (
-	full  = size{few: 1000, many: 10_000, headless: [4]int{10, 100, 1000, 10_000}, batch: 4 * time.Millisecond, tens: 50, load1: 3 * time.Second}
-	quick = size{few: 20, many: 40, headless: [4]int{10, 20, 200, 400}, batch: 200 * time.Microsecond, tens: 5, load1: time.Second}
+	full = size{
+		few: 1000, many: 10_000, headless: [4]int{10, 100, 1000, 10_000}, batch: 4 * time.Millisecond,
+		tens: 50, load1: 3 * time.Second,
+		smallServices: 50, largeServices: 5000, hugeEndpoints: 1000,
+		updateTime: 3 * time.Second, latencyTime: 2 * time.Second, settle: 2 * time.Second, changes: 100,
+	}
+	quick = size{
+		few: 20, many: 40, headless: [4]int{10, 20, 200, 400}, batch: 200 * time.Microsecond,
+		tens: 5, load1: time.Second,
+		smallServices: 2, largeServices: 4, hugeEndpoints: 100,
+		updateTime: 200 * time.Millisecond, latencyTime: time.Second, settle: 100 * time.Millisecond, changes: 5,
+	}
 )
 
 // bench is one run.

@@ -104,6 +104,7 @@ type part struct {
 var parts = []part{
 	{"replies", replies},
 	{"mixed", mixed},
+	{"scale", scale},
 }
 
 func names(parts []part) (all string) {

@@ -15,8 +15,8 @@ import (
 // PerSlice is how many endpoints a slice has, unless fewer are left.
 const PerSlice = 10
 
-// Clusters are those that the endpoints of a headless service come from, the same part from each.
-var Clusters = []string{"east", "west"}
+// Clusters are those that the endpoints of a headless service come from, half of them from each.
+var Clusters = [2]string{"east", "west"}
 
 // Set are the objects of one namespace. Its objects belong to who made it.
 type Set struct {
@@ -56,12 +56,32 @@ func (s *Set) Headless(name string, endpoints int) {
 			Ports: []mcsv1beta1.ServicePort{{Name: "sql", Protocol: "TCP", Port: 5432}},
 		},
 	})
-	for c, cluster := range Clusters {
-		first, last := endpoints*c/len(Clusters), endpoints*(c+1)/len(Clusters)
+	first := 0
+	for _, cluster := range Clusters {
+		last := endpoints
+		if cluster != Clusters[len(Clusters)-1] {
+			last = part(endpoints)
+		}
 		for ; first < last; first += PerSlice {
 			s.addSlice(name, cluster, first, min(first+PerSlice, last))
 		}
+		first = last
 	}
+}
+
+// part is how many of the endpoints the first cluster has: half of them, and whole slices where there are several.
+func part(endpoints int) int {
+	half := endpoints / len(Clusters)
+	if endpoints < len(Clusters)*PerSlice {
+		return half
+	}
+	return (half + PerSlice - 1) / PerSlice * PerSlice
+}
+
+// SlicesOf is how many slices a headless service with that many endpoints has.
+func SlicesOf(endpoints int) int {
+	slices := func(n int) int { return (n + PerSlice - 1) / PerSlice }
+	return slices(part(endpoints)) + slices(endpoints-part(endpoints))
 }
 
 // addSlice adds the slice with the endpoints of these numbers.
