@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/port"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/scratch"
 )
 
 // Cluster is a running control plane. Its methods may be called from any goroutine.
@@ -34,7 +34,7 @@ type Cluster struct {
 	*Access
 
 	options   Options
-	directory string
+	scratch   *scratch.Directory
 	authority *pki.Authority
 	admin     pki.Pair
 	port      *port.Reservation
@@ -95,7 +95,10 @@ func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error)
 			return nil
 		})
 	}
-	return clusters, group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return clusters, nil
 }
 
 // newCluster makes all that a cluster needs before its first process.
@@ -110,8 +113,8 @@ func newCluster(options Options) (_ *Cluster, err error) {
 			err = errors.Join(fmt.Errorf("start control plane %s: %w", options.Name, err), c.Stop())
 		}
 	}()
-	if c.directory, err = os.MkdirTemp("", "clusterset-dns-"+options.Name+"-"); err != nil {
-		return nil, fmt.Errorf("make its directory: %w", err)
+	if c.scratch, err = scratch.Make(options.Name); err != nil {
+		return nil, err
 	}
 	if c.port, err = port.Reserve(); err != nil {
 		return nil, err
@@ -180,8 +183,8 @@ func (c *Cluster) Stop() error {
 	if c.port != nil {
 		failures = append(failures, c.port.Release())
 	}
-	if c.directory != "" {
-		failures = append(failures, os.RemoveAll(c.directory))
+	if c.scratch != nil {
+		failures = append(failures, c.scratch.Remove())
 	}
 	c.release()
 	if err := errors.Join(failures...); err != nil {
@@ -208,9 +211,9 @@ func (c *Cluster) Name() string { return c.options.Name }
 func (c *Cluster) Options() Options { return c.options }
 
 // Directory is the cluster's temporary directory: it holds the data, the credentials and the components' logs.
-func (c *Cluster) Directory() string { return c.directory }
+func (c *Cluster) Directory() string { return c.scratch.Path() }
 
-func (c *Cluster) path(name string) string { return filepath.Join(c.directory, name) }
+func (c *Cluster) path(name string) string { return filepath.Join(c.Directory(), name) }
 
 // Err is nil unless a component has ended without being told to; it then quotes its log.
 func (c *Cluster) Err() error {

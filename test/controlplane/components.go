@@ -120,7 +120,7 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			Name:    c.options.Name + "'s " + string(program),
 			Args:    args,
 			Env:     c.environment(),
-			Dir:     c.directory,
+			Dir:     c.Directory(),
 			LogFile: c.path(string(program) + ".log"),
 		}}
 	}
@@ -131,7 +131,7 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 
 // environment keeps what configures the user's tools (ETCD_…, KUBECONFIG, proxies) away from the components.
 func (c *Cluster) environment() []string {
-	return []string{"HOME=" + c.directory, "TMPDIR=" + os.TempDir(), "PATH=" + os.Getenv("PATH")}
+	return []string{"HOME=" + c.Directory(), "TMPDIR=" + os.TempDir(), "PATH=" + os.Getenv("PATH")}
 }
 
 // advertise is a loopback address of the primary family, which is what the API server checks of it.

@@ -28,7 +28,8 @@ type Options struct {
 	// clusters differ, too.
 	ServiceCIDRs []netip.Prefix
 	// Zones gives each node its zone (label topology.kubernetes.io/zone): there are as many nodes as
-	// zones, and an empty string is a node without the label. Default: <name>-a and <name>-b.
+	// zones, and an empty string is a node without the label. Default (nil): <name>-a and <name>-b. Where it is empty but
+	// not nil there is no node, and Start does not wait for pods.
 	Zones []string
 	// CRDs says what of the Multi-Cluster Services API is installed. Default: all of it.
 	CRDs CRDs

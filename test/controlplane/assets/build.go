@@ -115,8 +115,8 @@ func runGo(ctx context.Context, ticker *ticker, directory, temporary string, arg
 	return nil
 }
 
-// tickerInterval is how often a ticker of a build writes a line.
-const tickerInterval = 10 * time.Second
+// tickerInterval is how often a build writes a line.
+const tickerInterval = 5 * time.Second
 
 // ticker writes what is going on, with the time since it started, once in an interval.
 type ticker struct {

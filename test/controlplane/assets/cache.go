@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/flock"
 )
 
 // cache is the place of the programs that one set of build inputs gives.
@@ -116,8 +116,8 @@ func (c *cache) clean() error {
 
 // removeUnlocked removes a directory unless somebody else has its lock.
 func removeUnlocked(directory, lock string) error {
-	unlock, err := tryLock(lock)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	unlock, err := flock.Try(lock)
+	if errors.Is(err, flock.ErrHeld) {
 		return nil
 	}
 	if err != nil {
@@ -130,15 +130,15 @@ func removeUnlocked(directory, lock string) error {
 // lockInterval is the pause between two looks at a lock that somebody else holds.
 const lockInterval = 200 * time.Millisecond
 
-// lock takes the lock of the cache, and says every ten seconds that it waits for it.
+// lock takes the lock of the cache, and says every few seconds that it waits for it.
 func (c *cache) lock(ctx context.Context, progress io.Writer) (unlock func(), err error) {
 	retry := time.NewTicker(lockInterval)
 	defer retry.Stop()
 	ticker := startTicker(progress, tickerInterval)
 	defer ticker.stop()
 	for {
-		unlock, err := tryLock(c.directory + locked)
-		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) {
+		unlock, err := flock.Try(c.directory + locked)
+		if err == nil || !errors.Is(err, flock.ErrHeld) {
 			return unlock, err
 		}
 		ticker.say("waiting for another process that builds the control plane's programs")
@@ -146,24 +146,6 @@ func (c *cache) lock(ctx context.Context, progress io.Writer) (unlock func(), er
 		case <-ctx.Done():
 			return nil, fmt.Errorf("wait for another process that builds the control plane's programs: %w", context.Cause(ctx))
 		case <-retry.C:
-		}
-	}
-}
-
-// tryLock takes a lock, or fails with EWOULDBLOCK. The kernel gives it back where the holder dies.
-func tryLock(name string) (unlock func(), err error) {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("open a lock of the cache: %w", err)
-	}
-	for {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		switch {
-		case err == nil:
-			return func() { file.Close() }, nil
-		case !errors.Is(err, unix.EINTR):
-			file.Close()
-			return nil, fmt.Errorf("lock %s: %w", name, err)
 		}
 	}
 }

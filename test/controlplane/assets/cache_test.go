@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/flock"
 )
 
 // helperVariable makes the test binary a program that builds into the directory that it names.
@@ -140,7 +142,7 @@ func TestFillCleansAwayOtherLeftovers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	unlock, err := tryLock(filepath.Join(root, "cache", "alive"+locked))
+	unlock, err := flock.Try(filepath.Join(root, "cache", "alive"+locked))
 	if err != nil {
 		t.Fatal(err)
 	}

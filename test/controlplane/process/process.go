@@ -127,8 +127,17 @@ func (p *Process) Kill() error {
 }
 
 // Freeze stops the child's execution (SIGSTOP): it keeps its sockets, which
-// accept connections up to their backlog, and answers nothing.
-func (p *Process) Freeze() error { return p.send(syscall.SIGSTOP) }
+// accept connections up to their backlog, and answers nothing. It returns once no
+// thread of the child runs.
+func (p *Process) Freeze() error {
+	if err := p.send(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if err := waitStopped(p.cmd.Process); err != nil {
+		return fmt.Errorf("wait for %s (process %d) to stop: %w", p.spec.Name, p.PID(), err)
+	}
+	return nil
+}
 
 // Thaw lets a frozen child go on (SIGCONT).
 func (p *Process) Thaw() error { return p.send(syscall.SIGCONT) }
