@@ -45,6 +45,22 @@ func TestEveryExampleStarts(t *testing.T) {
 	}
 }
 
+func TestEveryCorefileInTheManualStarts(t *testing.T) {
+	text, err := os.ReadFile("../plugin/multicluster/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)~~~ corefile\n(.*?)~~~").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) == 0 {
+		t.Fatal("no Corefile in the manual")
+	}
+	kubeconfig := emptyCluster(t)
+	for _, block := range blocks {
+		corefile := regexp.MustCompile(`(?m)^(\S+) \{$`).ReplaceAllString(block[1], "$1:53 {")
+		start(t, "README.md", atHome(corefile, kubeconfig))
+	}
+}
+
 // start starts and stops a server.
 func start(t *testing.T, path, corefile string) {
 	t.Helper()

@@ -240,13 +240,15 @@ func TestBuild(t *testing.T) {
 			up.east.db A 10.1.0.2`, "invalid_hostname=1",
 		},
 		{
-			"a hostname that is the label of another endpoint's address", "{type: Headless, ports: []}", []string{
-				from("east", "IPv4", "[]", "{addresses: [10.1.0.1], hostname: 10-1-0-2}", "{addresses: [10.1.0.2]}"),
+			"a hostname that is the label of another endpoint's address", sql, []string{
+				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: 10-1-0-2}", "{addresses: [10.1.0.2]}"),
 			},
 			`db A 10.1.0.1
 			db A 10.1.0.2
 			10-1-0-2.east.db A 10.1.0.1
-			10-1-0-2.east.db A 10.1.0.2`, "",
+			10-1-0-2.east.db A 10.1.0.2
+			db SRV 5432 10-1-0-2.east.db
+			_sql._tcp.db SRV 5432 10-1-0-2.east.db`, "",
 		},
 		{
 			"names that are too long are left out", "{type: Headless, ports: [{name: sql, port: 1}]}", []string{

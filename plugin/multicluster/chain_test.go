@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	_ "github.com/coredns/coredns/core/plugin" // CoreDNS's own plugins.
+	"github.com/coredns/coredns/plugin"
+	"github.com/miekg/dns"
+)
+
+// testPlugin is a plugin that puts m into the chain of a server that a Corefile makes.
+const testPlugin = "multiclustertest"
+
+var inChain struct {
+	sync.Mutex
+	m *Multicluster
+}
+
+func init() {
+	dnsserver.Directives = slices.Insert(slices.Clone(dnsserver.Directives),
+		slices.Index(dnsserver.Directives, "kubernetes"), pluginName, testPlugin)
+	plugin.Register(testPlugin, func(c *caddy.Controller) error {
+		c.Next()
+		m := inChain.m
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+			m.Next = next
+			return m
+		})
+		return nil
+	})
+}
+
+// startChain starts a server with m in its chain, and returns its addresses.
+func startChain(t *testing.T, m *Multicluster, plugins string) (udp, tcp string) {
+	t.Helper()
+	caddy.Quiet, dnsserver.Quiet = true, true
+	inChain.Lock()
+	defer inChain.Unlock()
+	inChain.m = m
+	instance, err := caddy.Start(caddy.CaddyfileInput{
+		Filepath: "Corefile", ServerTypeName: "dns",
+		Contents: []byte(".:0 {\n bind 127.0.0.1\n" + plugins + "\n" + testPlugin + "\n}"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, err := range instance.ShutdownCallbacks() {
+			t.Error(err)
+		}
+		if err := instance.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	server := instance.Servers()[0]
+	return server.LocalAddr().String(), server.Addr().String()
+}
+
+// manipulators change replies, or keep them.
+const manipulators = `
+	metadata
+	prometheus 127.0.0.1:0
+	errors
+	log
+	dns64
+	loadbalance
+	rewrite {
+		ttl suffix clusterset.local. 7-9
+	}
+	rewrite name suffix .rewritten. .clusterset.local. answer auto
+	autopath pods.example RESOLV
+	template ANY ANY pods.example {
+		rcode NXDOMAIN
+	}
+	cache 5
+	header {
+		response set ra
+	}
+	minimal
+	transfer {
+		to *
+	}`
+
+func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
+	m := newTestPlugin(t, demo)
+	before := slices.Concat(zoneOf(m), sorted(m.apexes[0].records()), sorted(m.snapshot().SOA(0)))
+	for name, plugins := range map[string]string{
+		"no other": "", "manipulators": strings.Replace(manipulators, "RESOLV", searchPath(t), 1),
+		"dnssec": "dnssec clusterset.local {\n key file " + signingKey(t) + "\n}\nloadbalance\n",
+	} {
+		udp, tcp := startChain(t, m, plugins)
+		var running sync.WaitGroup
+		for range 4 {
+			running.Go(func() { askAll(t, udp, tcp) })
+		}
+		running.Wait()
+		if strings.Contains(plugins, "autopath") {
+			reply, _, err := new(dns.Client).Exchange(new(dns.Msg).SetQuestion("web.demo.pods.example.", dns.TypeA), udp)
+			if err != nil || len(reply.Answer) != 2 {
+				t.Errorf("by way of the search path: %v, %v", reply, err)
+			}
+		}
+		after := slices.Concat(zoneOf(m), sorted(m.apexes[0].records()), sorted(m.snapshot().SOA(0)))
+		if !slices.Equal(before, after) {
+			t.Fatalf("with %s the records are\n%q\nand were\n%q", name, after, before)
+		}
+	}
+}
+
+// searchPath is a resolv.conf for the autopath plugin.
+func searchPath(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "resolv.conf")
+	text := "search pods.example svc.clusterset.local\nnameserver 127.0.0.1\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// signingKey makes a key of the zone and returns the path of its files, without their suffixes.
+func signingKey(t *testing.T) string {
+	t.Helper()
+	key := &dns.DNSKEY{
+		Hdr:   dns.RR_Header{Name: testZone, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 3600},
+		Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256,
+	}
+	private, err := key.Generate(256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "key")
+	for suffix, text := range map[string]string{".key": key.String(), ".private": key.PrivateKeyString(private)} {
+		if err := os.WriteFile(path+suffix, []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// askAll puts all test cases to a server, in ways that make it do something with the replies.
+func askAll(t *testing.T, udp, tcp string) {
+	for range 3 {
+		for i, tc := range cases {
+			r := new(dns.Msg).SetQuestion(tc.Qname, tc.Qtype)
+			client, address := dns.Client{Net: "udp"}, udp
+			switch i % 4 {
+			case 0:
+				r.SetEdns0(4096, true)
+			case 1:
+				r.SetEdns0(1232, false)
+			case 2:
+				client.Net, address = "tcp", tcp
+			}
+			reply, _, err := client.ExchangeContext(t.Context(), r, address)
+			if err != nil {
+				t.Errorf("%s: %v", tc.Qname, err)
+				continue
+			}
+			denied := i%4 == 0 && tc.Rcode == dns.RcodeNameError // dnssec denies a name by denying its types
+			if reply.Rcode != tc.Rcode && !denied {
+				t.Errorf("%s: %s, want %s", tc.Qname, dns.RcodeToString[reply.Rcode], dns.RcodeToString[tc.Rcode])
+			}
+		}
+	}
+}
+
+func TestATransferIsWhatQueriesAnswer(t *testing.T) {
+	m := newTestPlugin(t, demo)
+	m.maxAnswers = 1 // limits are for queries
+	_, tcp := startChain(t, m, "transfer {\n to *\n}")
+	transfer := new(dns.Transfer)
+	envelopes, err := transfer.In(new(dns.Msg).SetAxfr(testZone), tcp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []dns.RR
+	for envelope := range envelopes {
+		if envelope.Error != nil {
+			t.Fatal(envelope.Error)
+		}
+		all = append(all, envelope.RR...)
+	}
+	if all[0].Header().Rrtype != dns.TypeSOA || all[len(all)-1].Header().Rrtype != dns.TypeSOA {
+		t.Error("the transfer does not begin and end with the SOA record")
+	}
+	m.maxAnswers = 0
+	sets := map[dns.Question][]dns.RR{}
+	for _, rr := range all[1:] {
+		question := dns.Question{Name: rr.Header().Name, Qtype: rr.Header().Rrtype, Qclass: dns.ClassINET}
+		sets[question] = append(sets[question], rr)
+	}
+	for question, set := range sets {
+		r := &dns.Msg{Question: []dns.Question{question}}
+		r.SetEdns0(65535, false)
+		if got, want := sorted(ask(t, m, r, tcpClient).Answer), sorted(set); !slices.Equal(got, want) {
+			t.Errorf("%s is answered with\n%q\nand transferred as\n%q", question.String(), got, want)
+		}
+	}
+	for _, tc := range cases {
+		if _, ok := sets[dns.Question{Name: tc.Qname, Qtype: tc.Qtype, Qclass: dns.ClassINET}]; !ok && len(tc.Answer) > 0 {
+			t.Errorf("%s %s is answered and not transferred", tc.Qname, dns.TypeToString[tc.Qtype])
+		}
+	}
+}
+
+func TestAnIncrementalTransferIsFullOrNothing(t *testing.T) {
+	m := newTestPlugin(t, demo)
+	for serial, full := range map[uint32]bool{
+		0: true, testTime - 1: true, testTime: false, testTime + 1: false,
+	} {
+		records, err := m.Transfer("ClusterSet.Local.", serial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := 0
+		for batch := range records {
+			count += len(batch)
+		}
+		if full != (count > 1) {
+			t.Errorf("for a client with serial %d there are %d records", serial, count)
+		}
+	}
+	if _, err := m.Transfer("example.org.", 0); err == nil {
+		t.Error("a zone of others is transferred")
+	}
+	m.index.Store(nil)
+	if _, err := m.Transfer(testZone, 0); err == nil {
+		t.Error("a zone is transferred before its objects were listed")
+	}
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+)
+
+// many is a headless service with so many endpoints in each of two clusters, of both families where dual is set. Those
+// of east have hostnames.
+func many(t *testing.T, count int, dual bool) *index.Snapshot {
+	t.Helper()
+	var all []string
+	for c, cluster := range []string{"east", "west"} {
+		var v4, v6 []string
+		for i := range count {
+			host := ""
+			if cluster == "east" || dual {
+				host = fmt.Sprintf(", hostname: db-%d", i)
+			}
+			v4 = append(v4, fmt.Sprintf("{addresses: [10.%d.%d.%d]%s}", c+1, i/250, 1+i%250, host))
+			v6 = append(v6, fmt.Sprintf("{addresses: ['fd00:%d::%x']%s}", c+1, i+1, host))
+		}
+		all = append(all, from(cluster, "IPv4", sqlPorts, v4...))
+		if dual {
+			all = append(all, from(cluster, "IPv6", sqlPorts, v6...))
+		}
+	}
+	return snapshotOf(build(t, sql, all...))
+}
+
+// askAs looks a name up for a client.
+func askAs(snapshot *index.Snapshot, qname string, qtype uint16, limit int, client index.Client) index.Answer {
+	below, _ := name.Cut(qname, zone)
+	return snapshot.Lookup(&index.Question{
+		Name: qname, Request: name.Parse(below), Type: qtype, Max: limit, Client: client,
+	})
+}
+
+func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
+	for _, count := range []int{1, 10, 40, 500, 2000} {
+		snapshot := many(t, count, count == 40)
+		for _, q := range []struct {
+			qname string
+			qtype uint16
+			extra int // octets of the greatest record
+		}{
+			{"db.demo.svc." + zone, dns.TypeA, 16},
+			{"DB.demo.svc." + zone, dns.TypeA, 16},
+			{"db.demo.svc." + zone, dns.TypeAAAA, 28},
+			{"db.demo.svc." + zone, dns.TypeSRV, 80},
+			{"_sql._tcp.db.demo.svc." + zone, dns.TypeSRV, 80},
+		} {
+			for _, size := range []int{512, 1232, 4096, 65535} {
+				t.Run(fmt.Sprintf("%d %s %s %d", count, q.qname, dns.TypeToString[q.qtype], size), func(t *testing.T) {
+					const opt = 11
+					answer := askAs(snapshot, q.qname, q.qtype, 0, index.Client{Size: size, Reserved: opt, Point: 12345})
+					if answer.Result == index.Empty {
+						return
+					}
+					all := len(ask(snapshot, q.qname, q.qtype).Answer)
+					if answer.Truncated != (len(answer.Answer) < all) {
+						t.Errorf("%d of %d records, truncated %v", len(answer.Answer), all, answer.Truncated)
+					}
+					if answer.Truncated && len(answer.Extra) > 0 && len(answer.Answer) == 0 {
+						t.Error("additional records, and no answer")
+					}
+					m := new(dns.Msg).SetQuestion(q.qname, q.qtype)
+					m.Response, m.Truncated = true, answer.Truncated
+					m.Answer, m.Extra = answer.Answer, answer.Extra
+					m.SetEdns0(1232, false)
+					before, extra := len(m.Answer), len(m.Extra)
+					m.Truncate(size)
+					if len(m.Answer) != before || len(m.Extra) != extra {
+						t.Errorf("the server cut %d of %d answers, %d of %d additional", before-len(m.Answer), before,
+							extra-len(m.Extra), extra)
+					}
+					packed, err := m.Pack()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(packed) > size {
+						t.Errorf("the message has %d octets, and the client takes %d", len(packed), size)
+					}
+					m.Compress = true
+					if length := m.Len(); answer.Truncated && length+q.extra <= size {
+						t.Errorf("the message has %d octets, and there is room in %d for one more record", length, size)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
+	const count, limit = 50, 7
+	snapshot := many(t, count, true)
+	taken := map[string]int{}
+	clusters := map[string]int{}
+	const clients = 5000
+	for point := range uint64(clients) {
+		client := index.Client{Size: 65535, Point: point}
+		a := askAs(snapshot, "db.demo.svc."+zone, dns.TypeA, limit, client)
+		aaaa := askAs(snapshot, "db.demo.svc."+zone, dns.TypeAAAA, limit, client)
+		if len(a.Answer) != limit || a.Truncated {
+			t.Fatalf("%d records, truncated %v", len(a.Answer), a.Truncated)
+		}
+		got, want := hostsOf(t, snapshot, aaaa.Answer), hostsOf(t, snapshot, a.Answer)
+		if !slices.Equal(got, want) {
+			t.Fatalf("AAAA is of %v, A of %v", got, want)
+		}
+		east := 0
+		for _, host := range want {
+			taken[host]++
+			if strings.HasSuffix(host, ".east") {
+				east++
+			}
+		}
+		if east == 0 || east == limit {
+			clusters["one"]++
+		}
+		srv := askAs(snapshot, "_sql._tcp.db.demo.svc."+zone, dns.TypeSRV, limit, client)
+		if len(srv.Answer) != limit || len(srv.Extra) != 2*limit || srv.Truncated {
+			t.Fatalf("%d SRV records, %d additional, truncated %v", len(srv.Answer), len(srv.Extra), srv.Truncated)
+		}
+	}
+	if len(taken) != 2*count {
+		t.Errorf("%d endpoints were taken, want %d", len(taken), 2*count)
+	}
+	for host, n := range taken {
+		if mean := clients * limit / (2 * count); n < mean*9/10 || n > mean*11/10 {
+			t.Errorf("%s was taken %d times, want about %d", host, n, mean)
+		}
+	}
+	if clusters["one"] > 0 {
+		t.Errorf("%d of %d subsets are of one cluster alone", clusters["one"], clients)
+	}
+}
+
+// hostsOf are the host names whose addresses these are, sorted.
+func hostsOf(t *testing.T, snapshot *index.Snapshot, records []dns.RR) []string {
+	t.Helper()
+	data := func(rr dns.RR) string { return strings.TrimPrefix(rr.String(), rr.Header().String()) }
+	want := map[string]bool{}
+	for _, rr := range records {
+		want[data(rr)] = true
+	}
+	var hosts []string
+	for _, rr := range walk(snapshot) {
+		host, found := strings.CutSuffix(rr.Header().Name, ".db.demo.svc."+zone)
+		if found && want[data(rr)] {
+			hosts = append(hosts, host)
+		}
+	}
+	slices.Sort(hosts)
+	return hosts
+}
+
+func TestWithoutAClientThereIsNoAnswerThatMayNotFit(t *testing.T) {
+	snapshot := many(t, 2, true)
+	for qname, want := range map[string]index.Result{
+		"db.demo.svc.":           index.NeedClient,
+		"_sql._tcp.db.demo.svc.": index.NeedClient,
+		"db-0.east.db.demo.svc.": index.Found,
+		"db-9.east.db.demo.svc.": index.NotExist,
+		"demo.svc.":              index.Empty,
+	} {
+		qtype := dns.TypeA
+		if strings.HasPrefix(qname, "_") {
+			qtype = dns.TypeSRV
+		}
+		if got := askAs(snapshot, qname+zone, qtype, 0, index.Client{}).Result; got != want {
+			t.Errorf("%s is %v, want %v", qname, got, want)
+		}
+	}
+}

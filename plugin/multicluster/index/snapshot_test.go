@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+)
+
+func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T) {
+	one := from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}")
+	steps := []struct {
+		name  string
+		spec  string // none: the service is deleted
+		from  []string
+		moves bool
+	}{
+		{"the first list", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}", nil, true},
+		{"nothing", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}", nil, false},
+		{"an IP that is none", "{type: ClusterSetIP, ips: [10.42.0.1, None], ports: []}", nil, false},
+		{"endpoints of a ClusterSetIP service", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}", []string{one}, false},
+		{"another IP", "{type: ClusterSetIP, ips: [10.42.0.2], ports: []}", nil, true},
+		{"a port", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{name: a, port: 1}]}", nil, true},
+		{"another name of a port", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{name: b, port: 1}]}", nil, true},
+		{"another number of a port", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{name: b, port: 2}]}", nil, true},
+		{"another type", sql, nil, true}, // without endpoints: the name goes
+		{"an endpoint that is not ready", sql, []string{from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], conditions: {ready: false}}")}, false},
+		{"a ready one", sql, []string{one}, true},
+		{"the same in two slices", sql, []string{one, one}, false},
+		{"a port that is not declared", sql, []string{from("east", "IPv4", "[{name: sql, port: 5432}, {name: x, port: 1}]",
+			"{addresses: [10.1.0.1], hostname: a}")}, false},
+		{"another number of a declared port in the import", "{type: Headless, ports: [{name: sql, port: 1}]}", []string{one}, false},
+		{"another number of a declared port in the slice", sql, []string{from("east", "IPv4", "[{name: sql, port: 1}]",
+			"{addresses: [10.1.0.1], hostname: a}")}, true},
+		{"another hostname", sql, []string{from("east", "IPv4", "[{name: sql, port: 1}]",
+			"{addresses: [10.1.0.1], hostname: b}")}, true},
+		{"another cluster", sql, []string{from("west", "IPv4", "[{name: sql, port: 1}]",
+			"{addresses: [10.1.0.1], hostname: b}")}, true},
+		{"deletion", "", nil, true},
+		{"deletion of what is not there", "", nil, false},
+	}
+	const start = 1000
+	x := index.New(config)
+	for i, step := range steps {
+		var before uint32
+		if snapshot := x.Snapshot(); snapshot != nil {
+			before = snapshot.Serial()
+		}
+		change := index.Change{Key: "db.demo"}
+		if step.spec != "" {
+			change.Service = build(t, step.spec, step.from...)
+		}
+		moved := x.Update(uint32(start+10*i), change)
+		serial := x.Snapshot().Serial()
+		if moved != step.moves || (serial != before) != step.moves {
+			t.Errorf("%s: the serial went from %d to %d", step.name, before, serial)
+		}
+		if moved && serial != uint32(start+10*i) {
+			t.Errorf("%s: the serial is %d, want the time", step.name, serial)
+		}
+		soa, ok := x.Snapshot().SOA(0)[0].(*dns.SOA)
+		if !ok || soa.Serial != serial {
+			t.Errorf("%s: the SOA record is %v", step.name, soa)
+		}
+	}
+}
+
+func TestTheSerialNeverGoesBack(t *testing.T) {
+	x := index.New(config)
+	for i, step := range []struct{ now, want uint32 }{
+		{100, 100}, {100, 101}, {100, 102}, {50, 103}, {200, 200}, {1<<32 - 1, 201}, {300, 300},
+		{1 << 31, 1 << 31}, {1<<32 - 1, 1<<32 - 1}, {1<<32 - 1, 0}, {5, 5},
+	} {
+		x.Update(step.now, index.Change{
+			Key: "db.demo", Service: build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.42.0.%d], ports: []}", i+1)),
+		})
+		if got := x.Snapshot().Serial(); got != step.want {
+			t.Errorf("step %d: the serial at %d is %d, want %d", i, step.now, got, step.want)
+		}
+	}
+}
+
+func TestASnapshotStaysAsItWas(t *testing.T) {
+	x := index.New(config)
+	if x.Snapshot() != nil {
+		t.Error("there is a snapshot before the first update")
+	}
+	x.Update(1, index.Change{Key: "db.demo", Service: build(t, "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}")})
+	old := x.Snapshot()
+	want := text(walk(old))
+	x.Update(2, index.Change{Key: "db.demo", Service: build(t, "{type: ClusterSetIP, ips: [10.42.0.2], ports: []}")})
+	x.Update(3, index.Change{Key: "db.demo"})
+	if got := text(walk(old)); !slices.Equal(got, want) || old.Serial() != 1 {
+		t.Errorf("an old snapshot has %q and serial %d", got, old.Serial())
+	}
+	if got := ask(x.Snapshot(), "demo.svc."+zone, dns.TypeA).Result; got != index.NotExist {
+		t.Errorf("the namespace of no service is %v", got)
+	}
+	if got := ask(old, "demo.svc."+zone, dns.TypeA).Result; got != index.Empty {
+		t.Errorf("the namespace of a service is %v", got)
+	}
+	if totals := x.Snapshot().Totals(); totals != (index.Totals{}) {
+		t.Errorf("an empty index holds %+v", totals)
+	}
+}
+
+func TestRepliesHaveNoSpareCapacity(t *testing.T) {
+	services := []*index.Service{
+		build(t, "{type: ClusterSetIP, ips: [10.42.0.1, 10.42.0.2, 'fd00::1'], ports: [{name: a, port: 1}, {name: b, port: 2}]}"),
+		build(t, sql, from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}", "{addresses: [10.1.0.2], hostname: a}"),
+			from("east", "IPv6", sqlPorts, "{addresses: ['fd00::1'], hostname: a}")),
+	}
+	for _, service := range services {
+		snapshot := snapshotOf(service)
+		for _, qname := range []string{"db.demo.svc.", "_a._tcp.db.demo.svc.", "_sql._tcp.db.demo.svc.", "a.east.db.demo.svc."} {
+			for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV} {
+				answer := ask(snapshot, qname+zone, qtype)
+				for _, section := range [][]dns.RR{answer.Answer, answer.Extra, snapshot.SOA(0)} {
+					if len(section) != cap(section) {
+						t.Errorf("%s %s: %d records in a slice of %d", qname, dns.TypeToString[qtype], len(section), cap(section))
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestManyServicesComeAndGo(t *testing.T) {
+	x := index.New(config)
+	service := func(i int) *index.Service {
+		return build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.42.%d.%d], ports: []}", i/250, 1+i%250))
+	}
+	key := func(i int) string { return fmt.Sprintf("web-%d.demo", i) }
+	const count = 1000
+	for i := range count {
+		x.Update(1, index.Change{Key: key(i), Service: service(i)})
+	}
+	if got := x.Snapshot().Totals(); got.ClusterSetIP != count || got.Addresses != count {
+		t.Errorf("the index holds %+v", got)
+	}
+	for i := 0; i < count; i += 2 {
+		x.Update(1, index.Change{Key: key(i)})
+	}
+	if got := x.Snapshot().Totals(); got.ClusterSetIP != count/2 {
+		t.Errorf("the index holds %+v", got)
+	}
+	for i := range count {
+		want := index.Found
+		if i%2 == 0 {
+			want = index.NotExist
+		}
+		if got := ask(x.Snapshot(), key(i)+".svc."+zone, dns.TypeA).Result; got != want {
+			t.Errorf("%s is %v, want %v", key(i), got, want)
+		}
+	}
+}

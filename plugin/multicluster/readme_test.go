@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coredns/coredns/plugin/metadata"
+	"github.com/coredns/coredns/plugin/test"
+	"github.com/coredns/coredns/request"
+	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
+)
+
+// section is the text of the README below a heading.
+func section(t *testing.T, heading string) string {
+	t.Helper()
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, below, found := strings.Cut(string(text), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("README.md has no section %s", heading)
+	}
+	below, _, _ = strings.Cut(below, "\n## ")
+	return below
+}
+
+// matches are the first groups of all matches, sorted, each once.
+func matches(expression, text string) []string {
+	var found []string
+	for _, m := range regexp.MustCompile(expression).FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func TestTheReadmeHasEveryOption(t *testing.T) {
+	syntax := section(t, "Syntax")
+	var forms []string
+	for name, o := range options {
+		forms = append(forms, strings.TrimSpace(name+" "+o.form))
+	}
+	slices.Sort(forms)
+	_, block, _ := strings.Cut(syntax, "{\n")
+	block, _, _ = strings.Cut(block, "}\n")
+	if got := matches(`(?m)^ {4}(.+)$`, block); !slices.Equal(got, forms) {
+		t.Errorf("the syntax has\n%q\nwant\n%q", got, forms)
+	}
+	names := slices.Sorted(maps.Keys(options))
+	if got := matches("(?m)^\\* `([a-z_]+)`", syntax); !slices.Equal(got, names) {
+		t.Errorf("explained are %q, want %q", got, names)
+	}
+}
+
+func TestTheReadmeHasEveryMetric(t *testing.T) {
+	described := make(chan *prometheus.Desc, 100)
+	var want, lines []string
+	for _, collector := range []prometheus.Collector{
+		objects, services, addresses, skipped, lastSync, watching, watchErrors, programmingDuration,
+	} {
+		collector.Describe(described)
+		text := (<-described).String()
+		name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(text)[1]
+		help := regexp.MustCompile(`help: "([^"]+)"`).FindStringSubmatch(text)[1]
+		labels := strings.ReplaceAll(regexp.MustCompile(`variableLabels: \{([^}]*)\}`).FindStringSubmatch(text)[1], ",", ", ")
+		want = append(want, name)
+		lines = append(lines, fmt.Sprintf("* `%s{%s}` - %s", name, labels, strings.TrimSuffix(help, ".")))
+	}
+	slices.Sort(want)
+	all := section(t, "Metrics")
+	if got := matches("`(coredns_[a-z_]+)", all); !slices.Equal(got, want) {
+		t.Errorf("the README has the metrics\n%q\nwant\n%q", got, want)
+	}
+	flat := strings.Join(strings.Fields(all), " ")
+	for _, line := range lines {
+		if !strings.Contains(flat, line) {
+			t.Errorf("the README has not %q", line)
+		}
+	}
+	var reasons []string
+	for _, reason := range index.Reasons() {
+		reasons = append(reasons, reason.String())
+	}
+	slices.Sort(reasons)
+	if got := matches("(?m)^\\* `([a-z_]+)`:", all); !slices.Equal(got, reasons) {
+		t.Errorf("the README has the reasons\n%q\nwant\n%q", got, reasons)
+	}
+}
+
+func TestMetricsAreNamedAsPrometheusAsks(t *testing.T) {
+	o := new(observer)
+	o.Objects(watch.ServiceImports, 0)
+	o.Totals(index.Totals{}, index.Totals{})
+	o.Asked(watch.ServiceImports, nil)
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
+		return !strings.HasPrefix(f.GetName(), "coredns_multicluster_")
+	})
+	if len(ours) == 0 {
+		t.Fatal("no metric is registered")
+	}
+	problems, err := promlint.NewWithMetricFamilies(ours).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		t.Errorf("%s: %s", problem.Metric, problem.Text)
+	}
+}
+
+func TestTheReadmeHasEveryPieceOfMetadata(t *testing.T) {
+	m := newTestPlugin(t, demo)
+	ctx := metadata.ContextWithMetadata(t.Context())
+	r := new(dns.Msg).SetQuestion("_sql._tcp.db.demo.svc.clusterset.local.", dns.TypeSRV)
+	ctx = m.Metadata(ctx, request.Request{W: &test.ResponseWriter{}, Req: r})
+	got := map[string]string{}
+	for _, label := range metadata.Labels(ctx) {
+		got[label] = metadata.ValueFunc(ctx, label)()
+	}
+	want := map[string]string{
+		"multicluster/namespace": "demo", "multicluster/service": "db", "multicluster/port-name": "sql",
+		"multicluster/protocol": "tcp", "multicluster/endpoint": "", "multicluster/cluster": "",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the metadata is %q, want %q", got, want)
+	}
+	names := slices.Sorted(maps.Keys(want))
+	if described := matches("`(multicluster/[a-z-]+)`", section(t, "Metadata")); !slices.Equal(described, names) {
+		t.Errorf("the README has %q, want %q", described, names)
+	}
+	r = new(dns.Msg).SetQuestion("a.example.org.", dns.TypeA)
+	other := metadata.ContextWithMetadata(t.Context())
+	if labels := metadata.Labels(m.Metadata(other, request.Request{W: &test.ResponseWriter{}, Req: r})); len(labels) > 0 {
+		t.Errorf("a name of another zone has %q", labels)
+	}
+}
