@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+func status(code int32, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: message}}
+}
+
+func TestRefused(t *testing.T) {
+	long := strings.Repeat("ö", maxMessage)
+	for name, test := range map[string]struct {
+		err    error
+		reason string
+	}{
+		"no error":                       {nil, ""},
+		"no answer":                      {errors.New("connection refused"), ""},
+		"not now":                        {status(503, metav1.StatusReasonServiceUnavailable, ""), ""},
+		"too many requests":              {status(429, metav1.StatusReasonTooManyRequests, ""), ""},
+		"a race":                         {status(409, metav1.StatusReasonConflict, ""), ""},
+		"expired":                        {status(401, metav1.StatusReasonUnauthorized, ""), ""},
+		"forbidden":                      {status(403, metav1.StatusReasonForbidden, "exceeded quota"), "Forbidden"},
+		"wrapped":                        {fmt.Errorf("derived Service: %w", status(422, metav1.StatusReasonInvalid, "taken")), "Invalid"},
+		"a webhook's own reason":         {status(400, "PolicyViolation", ""), "PolicyViolation"},
+		"a reason that cannot be stated": {status(400, "because of: you", ""), reasonRefused},
+		"no reason":                      {status(400, "", long), reasonRefused},
+	} {
+		reason, message, ok := refused(test.err)
+		if reason != test.reason || ok != (test.reason != "") {
+			t.Errorf("%s: got %q %t, want %q", name, reason, ok, test.reason)
+		}
+		if len(message) > maxMessage || strings.ContainsRune(message, '\ufffd') {
+			t.Errorf("%s: the message has %d bytes: %s", name, len(message), message)
+		}
+	}
+}
+
+func condition(kind string, is metav1.ConditionStatus, reason string, at int64) metav1.Condition {
+	c := metav1.Condition{Type: kind, Status: is, Reason: reason}
+	if at > 0 {
+		c.LastTransitionTime = metav1.Unix(at, 0)
+	}
+	return c
+}
+
+// TestTransitionTimeMovesWithTheStatusOnly takes an import through a refusal
+// and back.
+func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
+	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	applier := &Applier{Clock: now}
+	existing := &v1beta1.ServiceImport{}
+	no := status(403, metav1.StatusReasonForbidden, "quota")
+	step := func(name string, merged metav1.Condition, err error, want metav1.Condition) {
+		t.Helper()
+		conditions := withRefusal([]metav1.Condition{merged}, existing, err)
+		applier.date(conditions)
+		conditions[0].Message = ""
+		if diff := cmp.Diff([]metav1.Condition{want}, conditions); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		existing.Status.Conditions = conditions
+		now.SetTime(now.Now().Add(time.Second))
+	}
+	step("first", condition("Ready", "True", "Ready", 0), nil, condition("Ready", "True", "Ready", 1000))
+	step("refused", condition("Ready", "True", "Ready", 1000), no, condition("Ready", "False", "Forbidden", 1001))
+	step("refused again", condition("Ready", "False", "Pending", 1001), no, condition("Ready", "False", "Forbidden", 1001))
+	step("taken", condition("Ready", "True", "Ready", 0), nil, condition("Ready", "True", "Ready", 1003))
+}
+
+func TestExportIsNotReadyWhileItCannotBePublished(t *testing.T) {
+	merged := []metav1.Condition{condition("Ready", "True", "Ready", 1), condition("Valid", "True", "Valid", 1)}
+	got := withFailure(merged, &v1beta1.ServiceExport{}, errors.New("no room"))
+	if got[0].Status != metav1.ConditionFalse || got[0].Reason != "Failed" || !strings.Contains(got[0].Message, "no room") {
+		t.Errorf("got %v", got[0])
+	}
+	if merged[0].Status != metav1.ConditionTrue {
+		t.Error("the merged conditions were changed")
+	}
+	if got := withFailure(merged, &v1beta1.ServiceExport{}, nil); !cmp.Equal(got, merged) {
+		t.Errorf("without a failure: got %v", got)
+	}
+}
+
+func TestConditionsOfOthersStay(t *testing.T) {
+	existing := []metav1.Condition{condition("Theirs", "True", "R", 1), condition("Ready", "False", "Pending", 1)}
+	got := mergeConditions(existing, []metav1.Condition{condition("Conflict", "False", "NoConflicts", 2), condition("Ready", "True", "Ready", 2)})
+	want := []metav1.Condition{condition("Theirs", "True", "R", 1), condition("Ready", "True", "Ready", 2), condition("Conflict", "False", "NoConflicts", 2)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestEvents: one where a person should look, one when it is over, none
+// otherwise.
+func TestEvents(t *testing.T) {
+	for name, test := range map[string]struct{ before, after, want string }{
+		"valid at once":            {"", "Valid=True/Valid", ""},
+		"not valid":                {"", "Valid=False/NoService", "Warning NoService "},
+		"not valid still":          {"Valid=False/NoService", "Valid=False/NoService", ""},
+		"not valid otherwise":      {"Valid=False/NoService", "Valid=False/InvalidServiceType", "Warning InvalidServiceType "},
+		"valid again":              {"Valid=False/NoService", "Valid=True/Valid", "Normal Valid "},
+		"waiting":                  {"", "Ready=False/Pending", ""},
+		"ready after waiting":      {"Ready=False/Pending", "Ready=True/Ready", ""},
+		"refused":                  {"Ready=False/Pending", "Ready=False/Forbidden", "Warning Forbidden "},
+		"a conflict":               {"Conflict=False/NoConflicts", "Conflict=True/PortConflict", "Warning PortConflict "},
+		"another conflict":         {"Conflict=True/PortConflict", "Conflict=True/PortConflict,TypeConflict", "Warning PortConflict,TypeConflict "},
+		"no conflict any more":     {"Conflict=True/PortConflict", "Conflict=False/NoConflicts", "Normal NoConflicts "},
+		"no conflict at the start": {"", "Conflict=False/NoConflicts", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := record.NewFakeRecorder(1)
+			applier := &Applier{Recorder: recorder}
+			parse := func(text string) []metav1.Condition {
+				if text == "" {
+					return nil
+				}
+				kind, rest, _ := strings.Cut(text, "=")
+				is, reason, _ := strings.Cut(rest, "/")
+				return []metav1.Condition{condition(kind, metav1.ConditionStatus(is), reason, 1)}
+			}
+			applier.tellConditions(&v1beta1.ServiceExport{}, parse(test.before), parse(test.after))
+			got := ""
+			select {
+			case got = <-recorder.Events:
+			default:
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestForeignObjectsAreToldOnce(t *testing.T) {
+	var seen told
+	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	one := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "1"}}
+	two := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "2"}}
+	for i, step := range []struct {
+		objects []metav1.Object
+		want    int
+	}{
+		{[]metav1.Object{one}, 1},
+		{[]metav1.Object{one}, 0},
+		{[]metav1.Object{one, two}, 1},
+		{nil, 0},
+		{[]metav1.Object{two}, 1},
+	} {
+		if got := len(seen.news(web, step.objects)); got != step.want {
+			t.Errorf("step %d: told %d, want %d", i, got, step.want)
+		}
+	}
+}

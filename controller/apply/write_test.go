@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var resource = schema.GroupResource{Resource: "services"}
+
+// server is one name of an API server, and what it was asked. Its answers to
+// stale writes are what is under test; real ones are met in test/controller.
+type server struct {
+	live  *corev1.Service
+	asked []string
+	// before is called before each write, as somebody else would write.
+	before func(*server)
+}
+
+func webService(version, value string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "1", ResourceVersion: version, Annotations: map[string]string{"value": value}},
+	}
+}
+
+func (s *server) Get(context.Context, string, metav1.GetOptions) (*corev1.Service, error) {
+	s.asked = append(s.asked, "get")
+	if s.live == nil {
+		return nil, apierrors.NewNotFound(resource, "web")
+	}
+	return s.live.DeepCopy(), nil
+}
+
+func (s *server) Create(_ context.Context, o *corev1.Service, _ metav1.CreateOptions) (*corev1.Service, error) {
+	s.asked = append(s.asked, "create")
+	if s.before != nil {
+		s.before(s)
+	}
+	if s.live != nil {
+		return nil, apierrors.NewAlreadyExists(resource, "web")
+	}
+	s.live = webService("100", o.Annotations["value"])
+	return s.live, nil
+}
+
+func (s *server) Update(_ context.Context, o *corev1.Service, _ metav1.UpdateOptions) (*corev1.Service, error) {
+	s.asked = append(s.asked, "update")
+	if s.before != nil {
+		s.before(s)
+	}
+	switch {
+	case s.live == nil:
+		return nil, apierrors.NewNotFound(resource, "web")
+	case s.live.ResourceVersion != o.ResourceVersion:
+		return nil, apierrors.NewConflict(resource, "web", errors.New("stale"))
+	}
+	s.live = webService(s.live.ResourceVersion+"0", o.Annotations["value"])
+	return s.live, nil
+}
+
+func (s *server) Delete(_ context.Context, _ string, options metav1.DeleteOptions) error {
+	s.asked = append(s.asked, "delete "+string(*options.Preconditions.UID))
+	switch {
+	case s.live == nil:
+		return apierrors.NewNotFound(resource, "web")
+	case s.live.UID != *options.Preconditions.UID:
+		return apierrors.NewConflict(resource, "web", errors.New("another one"))
+	}
+	s.live = nil
+	return nil
+}
+
+// TestWrite: what is asked of the API server, for what the cache shows and what
+// is true.
+func TestWrite(t *testing.T) {
+	always := func(existing *corev1.Service) (*corev1.Service, error) {
+		desired := webService("", "new")
+		if existing != nil {
+			desired.ResourceVersion = existing.ResourceVersion
+		}
+		return desired, nil
+	}
+	for name, test := range map[string]struct {
+		live, cached *corev1.Service
+		before       func(*server)
+		asked        []string
+		fails        bool
+	}{
+		"new":                            {nil, nil, nil, []string{"create"}, false},
+		"changed":                        {webService("1", "old"), webService("1", "old"), nil, []string{"update"}, false},
+		"as it should be":                {webService("1", "new"), webService("1", "new"), nil, nil, false},
+		"new, the cache being late":      {webService("1", "new"), nil, nil, []string{"create", "get"}, false},
+		"made by another, and different": {webService("1", "old"), nil, nil, []string{"create", "get", "update"}, false},
+		"changed, the cache being late":  {webService("2", "old"), webService("1", "old"), nil, []string{"update", "get", "update"}, false},
+		"done, the cache being late":     {webService("2", "new"), webService("1", "old"), nil, []string{"update", "get"}, false},
+		"gone, the cache being late":     {nil, webService("1", "old"), nil, []string{"update", "get", "create"}, false},
+		"never at rest": {
+			webService("1", "old"), webService("1", "old"),
+			func(s *server) { s.live = webService(s.live.ResourceVersion+"1", "old") },
+			slices.Repeat([]string{"update", "get"}, attempts), true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{live: test.live, before: test.before}
+			got, err := write(t.Context(), s, "web", test.cached, always, func(a, b *corev1.Service) bool {
+				return a.Annotations["value"] == b.Annotations["value"]
+			})
+			if (err != nil) != test.fails {
+				t.Errorf("got error %v", err)
+			}
+			if !slices.Equal(s.asked, test.asked) {
+				t.Errorf("asked %v, want %v", s.asked, test.asked)
+			}
+			if !test.fails && (got == nil || got.Annotations["value"] != "new" || s.live.Annotations["value"] != "new") {
+				t.Errorf("got %v, there is %v", got, s.live)
+			}
+		})
+	}
+}
+
+func TestWriteLeavesAlone(t *testing.T) {
+	s := &server{live: webService("1", "old")}
+	got, err := write(t.Context(), s, "web", s.live, func(*corev1.Service) (*corev1.Service, error) { return nil, nil }, equalService)
+	if err != nil || got != s.live || len(s.asked) > 0 {
+		t.Errorf("got %v, %v, asked %v", got, err, s.asked)
+	}
+	failure := errors.New("no decision")
+	if _, err = write(t.Context(), s, "web", s.live, func(*corev1.Service) (*corev1.Service, error) { return nil, failure }, equalService); !errors.Is(err, failure) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	for name, test := range map[string]struct {
+		live *corev1.Service
+		gone bool
+	}{
+		"the one that was seen": {webService("1", ""), true},
+		"gone already":          {nil, true},
+		"another of its name": {func() *corev1.Service {
+			other := webService("1", "")
+			other.UID = types.UID("2")
+			return other
+		}(), false},
+	} {
+		s := &server{live: test.live}
+		if err := remove(t.Context(), s, webService("1", "")); err != nil || (s.live == nil) != test.gone {
+			t.Errorf("%s: got %v, there is %v", name, err, s.live)
+		}
+		if want := fmt.Sprint([]string{"delete 1"}); fmt.Sprint(s.asked) != want {
+			t.Errorf("%s: asked %v, want %s", name, s.asked, want)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// kubeconfig is one with the given user and cluster, in flow style.
+func kubeconfig(user, cluster string) string {
+	return `{apiVersion: v1, kind: Config, current-context: x,
+clusters: [{name: c, cluster: ` + cluster + `}],
+users: [{name: u, user: ` + user + `}],
+contexts: [{name: x, context: {cluster: c, user: u}}]}`
+}
+
+const (
+	aToken  = `{token: t}`
+	aServer = `{server: "https://192.0.2.1:6443"}`
+)
+
+func TestParseKubeconfig(t *testing.T) {
+	for name, test := range map[string]struct {
+		kubeconfig string
+		// wrong is a part of the error; empty where there is none.
+		wrong string
+	}{
+		"a token":               {kubeconfig(aToken, aServer), ""},
+		"insecure":              {kubeconfig(aToken, `{server: "https://192.0.2.1", insecure-skip-tls-verify: true}`), ""},
+		"nothing":               {"", "no current-context"},
+		"no YAML":               {"{", "does not parse"},
+		"another kind":          {`{apiVersion: v1, kind: Secret}`, "does not parse"},
+		"no current context":    {`{apiVersion: v1, kind: Config}`, "no current-context"},
+		"context of no cluster": {`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {}}]}`, "context"},
+		"unknown context":       {`{apiVersion: v1, kind: Config, current-context: x}`, `no context "x"`},
+		"no server":             {kubeconfig(aToken, `{server: ""}`), "context"},
+		"a program":             {kubeconfig(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: id, interactiveMode: Never}}`, aServer), "exec"},
+		"an auth provider":      {kubeconfig(`{auth-provider: {name: oidc}}`, aServer), "auth-provider"},
+		"a token file":          {kubeconfig(`{tokenFile: /etc/passwd}`, aServer), "tokenFile"},
+		"a certificate file":    {kubeconfig(`{client-certificate: /etc/passwd}`, aServer), "client-certificate-data"},
+		"a key file":            {kubeconfig(`{client-key: /etc/passwd}`, aServer), "client-key-data"},
+		"a CA file":             {kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority: /etc/passwd}`), "certificate-authority-data"},
+		"two things at once":    {kubeconfig(`{tokenFile: /a, client-key: /b}`, aServer), "tokenFile (use token), client-key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			credential, err := ParseKubeconfig([]byte(test.kubeconfig))
+			if test.wrong == "" {
+				if err != nil || credential.Config == nil || credential.Namespace != DefaultNamespace {
+					t.Errorf("got %v, %v", credential, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), test.wrong) {
+				t.Errorf("got %v, want an error with %q", err, test.wrong)
+			}
+		})
+	}
+}
+
+func TestNamespaceOfTheContext(t *testing.T) {
+	text := strings.Replace(kubeconfig(aToken, aServer), "user: u}", "user: u, namespace: elsewhere}", 1)
+	credential, err := ParseKubeconfig([]byte(text))
+	if err != nil || credential.Namespace != "elsewhere" {
+		t.Errorf("got %q, %v", credential.Namespace, err)
+	}
+}
+
+func TestLoadKubeconfig(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "kubeconfig")
+	if err := os.WriteFile(filepath.Join(folder, "token"), []byte("t"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(kubeconfig(`{tokenFile: token}`, aServer)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	credential, err := LoadKubeconfig(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(folder, "token"); credential.Config.BearerTokenFile != want {
+		t.Errorf("the token is read from %q, want %q", credential.Config.BearerTokenFile, want)
+	}
+	if _, err := LoadKubeconfig(path, "y"); err == nil {
+		t.Error("a context that does not exist: no error")
+	}
+	if _, err := LoadKubeconfig(filepath.Join(folder, "none"), ""); err == nil {
+		t.Error("a file that does not exist: no error")
+	}
+}
+
+// FuzzParseKubeconfig: whatever a Secret holds, what comes of it runs nothing
+// and reads no file.
+func FuzzParseKubeconfig(f *testing.F) {
+	f.Add([]byte(kubeconfig(aToken, aServer)))
+	f.Add([]byte(kubeconfig(`{tokenFile: /a}`, aServer)))
+	f.Add([]byte(kubeconfig(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: id}}`, aServer)))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		credential, err := ParseKubeconfig(text)
+		if err != nil {
+			return
+		}
+		config := credential.Config
+		if config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" ||
+			config.CAFile != "" || config.CertFile != "" || config.KeyFile != "" {
+			t.Errorf("the credential depends on this machine: %v", config)
+		}
+		if credential.Namespace == "" {
+			t.Error("no namespace")
+		}
+	})
+}

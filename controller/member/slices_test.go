@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+func slice(name, service, version string) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: name, UID: types.UID(name), ResourceVersion: version,
+			Labels:        map[string]string{v1beta1.LabelServiceName: service},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, NodeName: ptr.To("n")}},
+	}
+}
+
+// TestSliceStore plays what a reflector does, and tells after each step which
+// services were told, and what is held.
+func TestSliceStore(t *testing.T) {
+	var told []string
+	var lists []bool
+	store := newSliceStore(
+		func(service types.NamespacedName) { told = append(told, service.Name) },
+		func(first bool) { lists = append(lists, first) },
+	)
+	step := func(name string, do func() error, wantTold, wantHeld []string) {
+		t.Helper()
+		told = nil
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(told)
+		if !slices.Equal(told, wantTold) {
+			t.Errorf("%s: told %v, want %v", name, told, wantTold)
+		}
+		var held []string
+		for _, service := range store.services() {
+			for _, each := range store.of(service) {
+				held = append(held, service.Name+"/"+each.Name+"@"+each.ResourceVersion)
+			}
+		}
+		slices.Sort(held)
+		if !slices.Equal(held, wantHeld) {
+			t.Errorf("%s: holds %v, want %v", name, held, wantHeld)
+		}
+	}
+	if store.synced.Load() {
+		t.Error("synced before the first list")
+	}
+	step("an empty list", func() error { return store.Replace(nil, "1") }, nil, nil)
+	if !store.synced.Load() {
+		t.Error("not synced after the first list")
+	}
+	step("add", func() error { return store.Add(slice("a", "web", "2")) }, []string{"web"}, []string{"web/a@2"})
+	step("update", func() error { return store.Update(slice("a", "web", "3")) }, []string{"web"}, []string{"web/a@3"})
+	step("another service", func() error { return store.Add(slice("b", "db", "4")) }, []string{"db"}, []string{"db/b@4", "web/a@3"})
+	step("moved to another service", func() error { return store.Update(slice("b", "web", "5")) }, []string{"db", "web"}, []string{"web/a@3", "web/b@5"})
+	step("of no service", func() error { return store.Add(slice("c", "", "6")) }, nil, []string{"web/a@3", "web/b@5"})
+	step("the same list again", func() error {
+		return store.Replace([]any{slice("a", "web", "3"), slice("b", "web", "5"), slice("c", "", "6")}, "7")
+	}, nil, []string{"web/a@3", "web/b@5"})
+	step("a list with changes", func() error {
+		return store.Replace([]any{slice("a", "db", "8"), slice("d", "mq", "8")}, "8")
+	}, []string{"db", "mq", "web"}, []string{"db/a@8", "mq/d@8"})
+	step("delete", func() error { return store.Delete(slice("a", "db", "9")) }, []string{"db"}, []string{"mq/d@8"})
+	step("delete what is not there", func() error { return store.Delete(slice("z", "web", "9")) }, nil, []string{"mq/d@8"})
+	if want := []bool{true, false, false}; !slices.Equal(lists, want) {
+		t.Errorf("told lists %v, want %v", lists, want)
+	}
+	for _, each := range store.of(types.NamespacedName{Namespace: "demo", Name: "mq"}) {
+		if each.ManagedFields != nil || each.Endpoints[0].NodeName != nil {
+			t.Errorf("held with more than is needed: %v", each)
+		}
+	}
+	if err := store.Add("no slice"); err == nil {
+		t.Error("took what is no slice")
+	}
+}
+
+func BenchmarkSliceStoreUpdate(b *testing.B) {
+	for _, held := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(held), func(b *testing.B) {
+			store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
+			for i := range held {
+				if err := store.Add(slice(fmt.Sprint(i), fmt.Sprint(i), "1")); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := store.Update(slice("1", "1", "2")); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
