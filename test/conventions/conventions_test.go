@@ -24,7 +24,7 @@ const (
 
 // pure are the packages that take values and return values.
 var pure = []string{
-	"controller/export", "controller/merge",
+	"controller/export", "controller/liveness", "controller/merge",
 	"plugin/multicluster/index", "plugin/multicluster/name",
 }
 

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness
+
+import (
+	"slices"
+	"time"
+)
+
+// deafness is the times in which this cluster suspects itself, in order and
+// apart from each other: nobody was heard, and at least two members had fallen
+// silent together. Each begins only once the silence is recognised as one, so
+// that what is known of a time never changes afterwards.
+func deafness(now time.Time, limits Limits, members []Member) []Silence {
+	if len(members) < 2 {
+		return nil
+	}
+	nobody := everywhere(members[0], now, limits)
+	for _, member := range members[1:] {
+		nobody = intersect(nobody, everywhere(member, now, limits))
+	}
+	var deaf []Silence
+	for _, silence := range nobody {
+		if silence.From.IsZero() {
+			silence.From = secondJoined(members)
+		}
+		recognised := silence.From.Add(limits.quiet())
+		if recognised.Before(silence.Until) && together(silence.From, now, limits, members) {
+			deaf = append(deaf, Silence{recognised, silence.Until})
+		}
+	}
+	return deaf
+}
+
+// everywhere is the silences of a member, with the time before it joined:
+// nothing was heard of it then either, so that one who joins a cluster that
+// hears nobody changes nothing.
+func everywhere(member Member, now time.Time, limits Limits) []Silence {
+	silences := slices.Clone(member.Arrivals.silences(now, limits))
+	if len(silences) > 0 && silences[0].From.Equal(member.Arrivals.Joined) {
+		silences[0].From = time.Time{}
+		return silences
+	}
+	return append([]Silence{{Until: member.Arrivals.Joined}}, silences...)
+}
+
+// secondJoined is when there were two members to listen to.
+func secondJoined(members []Member) time.Time {
+	joined := make([]time.Time, len(members))
+	for i, member := range members {
+		joined[i] = member.Arrivals.Joined
+	}
+	slices.SortFunc(joined, time.Time.Compare)
+	return joined[1]
+}
+
+// together tells whether at least two members fell silent at a moment or
+// shortly before, and nobody was heard any more. Their phases differ by up to
+// one interval, and one heartbeat may have been late.
+func together(moment, now time.Time, limits Limits, members []Member) bool {
+	fell := 0
+	for _, member := range members {
+		for _, silence := range member.Arrivals.silences(now, limits) {
+			if before := moment.Sub(silence.From); before >= 0 && before <= limits.quiet() && silence.Until.After(moment) {
+				fell++
+				break
+			}
+		}
+	}
+	return fell >= 2
+}
+
+// counted is how long a silence is, without the times in which this cluster
+// suspects itself.
+func counted(silence Silence, deaf []Silence) time.Duration {
+	length := silence.Until.Sub(silence.From)
+	for _, each := range intersect([]Silence{silence}, deaf) {
+		length -= each.Until.Sub(each.From)
+	}
+	return length
+}
+
+// intersect is the times that are in both. Each list is in order, and so is
+// the result.
+func intersect(a, b []Silence) []Silence {
+	var both []Silence
+	for len(a) > 0 && len(b) > 0 {
+		from, until := a[0].From, a[0].Until
+		if b[0].From.After(from) {
+			from = b[0].From
+		}
+		if b[0].Until.Before(until) {
+			until = b[0].Until
+		}
+		if from.Before(until) {
+			both = append(both, Silence{from, until})
+		}
+		if a[0].Until.Before(b[0].Until) {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return both
+}

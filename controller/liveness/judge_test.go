@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var limits = Limits{Interval: 5 * time.Second, StaleAfter: 30 * time.Second}
+
+// at is a moment, in seconds from when listening began.
+func at(seconds int) time.Time {
+	return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(seconds) * time.Second)
+}
+
+// member reads "west 5-100 200 205-300": its id and when it was heard, at each
+// 5 s from one moment to the other, or once.
+func member(t testing.TB, text string) Member {
+	t.Helper()
+	words := strings.Fields(text)
+	m := Member{Cluster: words[0], Arrivals: Arrivals{Joined: at(0)}}
+	for _, word := range words[1:] {
+		first, last, isRange := strings.Cut(word, "-")
+		from, err := strconv.Atoi(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := from
+		if isRange {
+			if to, err = strconv.Atoi(last); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for second := from; second <= to; second += 5 {
+			m.Arrivals = m.Arrivals.Heard(at(second), "uid-1", limits)
+		}
+	}
+	return m
+}
+
+// text is a judgement as "deaf; west stale Silent demote; next 130".
+func text(j Judgement) string {
+	var parts []string
+	if j.Deaf {
+		parts = append(parts, "deaf")
+	}
+	for _, v := range j.Members {
+		part := fmt.Sprintf("%s %s %s", v.Cluster, v.State, v.Reason)
+		if v.Demote {
+			part += " demote"
+		}
+		if v.Keep {
+			part += " keep"
+		}
+		if v.Token != "" {
+			part += " " + v.Token
+		}
+		parts = append(parts, part)
+	}
+	if !j.Next.IsZero() {
+		parts = append(parts, fmt.Sprintf("next %d", int(j.Next.Sub(at(0)).Seconds())))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func TestJudge(t *testing.T) {
+	gone := limits
+	gone.GoneAfter = time.Hour
+	flapped := "west 5-100 140 180 220" // three times silent for 40 s
+	tests := []struct {
+		name    string
+		now     int
+		limits  Limits
+		members []string
+		change  func([]Member)
+		want    string
+	}{
+		{name: "nobody to judge", want: ""},
+		{name: "heard", now: 104, members: []string{"west 5-100"}, want: "west fresh Heard; next 130"},
+		{name: "one heartbeat late", now: 109, members: []string{"west 5-100"}, want: "west fresh Heard; next 130"},
+		{name: "not yet stale", now: 129, members: []string{"west 5-100"}, want: "west fresh Heard; next 130"},
+		{name: "stale", now: 130, members: []string{"west 5-100"}, want: "west stale Silent demote"},
+		{name: "stale for ever", now: 1e6, members: []string{"west 5-100"}, want: "west stale Silent demote"},
+		{name: "gone is due", now: 131, limits: gone, members: []string{"west 5-100"}, want: "west stale Silent demote; next 3700"},
+		{name: "gone", now: 3700, limits: gone, members: []string{"west 5-100"}, want: "west gone Silent demote"},
+		{name: "back at once", now: 3705, limits: gone, members: []string{"west 5-100 3702"}, want: "west fresh Heard; next 3732"},
+
+		{name: "just joined", now: 29, members: []string{"west"}, want: "west fresh NotYetHeard; next 30"},
+		{name: "never heard", now: 30, members: []string{"west"}, want: "west stale Silent demote"},
+		{
+			name: "known as stale", now: 1, members: []string{"west"},
+			change: func(m []Member) { m[0].Before = Stale },
+			want:   "west stale Silent demote; next 30",
+		},
+		{
+			name: "known as stale, and heard", now: 6, members: []string{"west 5"},
+			change: func(m []Member) { m[0].Before = Stale },
+			want:   "west fresh Heard; next 35",
+		},
+		{
+			name: "known as gone", now: 1, limits: gone, members: []string{"west"},
+			change: func(m []Member) { m[0].Before = Gone },
+			want:   "west gone Silent demote; next 30",
+		},
+		{
+			name: "known as gone, where that is no longer asked for", now: 1, members: []string{"west"},
+			change: func(m []Member) { m[0].Before = Gone },
+			want:   "west stale Silent demote; next 30",
+		},
+		{
+			name: "drained", now: 101, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].Drained = true },
+			want:   "west fresh Heard demote; next 130",
+		},
+
+		{name: "one of two", now: 130, members: []string{"north 5-130", "west 5-100"}, want: "north fresh Heard; west stale Silent demote; next 140"},
+		{name: "both at once, not yet recognised", now: 110, members: []string{"north 3-98", "west 5-100"}, want: "north fresh Heard; west fresh Heard; next 110"},
+		{name: "both at once", now: 111, members: []string{"north 3-98", "west 5-100"}, want: "deaf; north fresh NobodyHeard; west fresh NobodyHeard"},
+		{name: "both at once, for long", now: 1e5, limits: gone, members: []string{"north 3-98", "west 5-100"}, want: "deaf; north fresh NobodyHeard; west fresh NobodyHeard"},
+		{name: "both, one after the other", now: 150, members: []string{"north 5-100", "west 5-115"}, want: "north stale Silent demote; west stale Silent demote"},
+		{name: "the last of two", now: 230, members: []string{"north 5-100", "west 5-200"}, want: "north stale Silent demote; west stale Silent demote"},
+		{name: "all that were left", now: 400, members: []string{"north 5-100", "south 5-200", "west 5-200"}, want: "deaf; north stale Silent demote; south fresh NobodyHeard; west fresh NobodyHeard"},
+		{name: "after it, the other has its time", now: 1014, members: []string{"north 3-98", "west 5-100 1000"}, want: "north fresh Heard; west fresh Heard; next 1018"},
+		{name: "after it, the other stays away", now: 1018, members: []string{"north 3-98", "west 5-100 1000-1015"}, want: "north stale Silent demote; west fresh Heard; next 1025"},
+		{name: "after it, both are back", now: 1014, members: []string{"north 3-98 1010", "west 5-100 1000"}, want: "north fresh Heard; west fresh Heard; next 1020"},
+		{name: "nobody from the start", now: 1000, members: []string{"north", "west"}, want: "deaf; north fresh NobodyHeard; west fresh NobodyHeard"},
+		{
+			name: "one joins meanwhile", now: 1000, members: []string{"north 3-98", "west 5-100", "south"},
+			change: func(m []Member) { m[2].Arrivals.Joined = at(500) },
+			want:   "deaf; north fresh NobodyHeard; south fresh NobodyHeard; west fresh NobodyHeard",
+		},
+		{name: "times of our own are no failures", now: 441, members: []string{"north 5-100 150-200 250-300 350-400 440", "west 5-100 150-200 250-300 350-400 440"}, want: "north fresh Heard; west fresh Heard; next 450"},
+
+		{name: "failed twice", now: 181, members: []string{"west 5-100 140 180"}, want: "west fresh Heard; next 210"},
+		{name: "flaps", now: 221, members: []string{flapped}, want: "west stale Flapping demote; next 250"},
+		{name: "flaps, and did not stay", now: 279, members: []string{flapped + " 225-275"}, want: "west stale Flapping demote; next 305"},
+		{name: "flaps, and stayed", now: 281, members: []string{flapped + " 225-280"}, want: "west fresh Heard; next 310"},
+		{name: "failed long ago", now: 1000, members: []string{"west 5-100 140 180 185-960 1000"}, want: "west fresh Heard; next 1030"},
+
+		{
+			name: "another cluster", now: 101, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].KnownUID = "uid-0" },
+			want:   "west stale AnotherCluster demote keep uid-1; next 130",
+		},
+		{
+			name: "another cluster, confirmed", now: 101, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].KnownUID, m[0].Confirmed = "uid-0", "uid-1" },
+			want:   "west fresh Heard; next 130",
+		},
+		{
+			name: "another cluster, still the same at the second look", now: 306, members: []string{"west 5-305"},
+			change: func(m []Member) { m[0].KnownUID = "uid-0" },
+			want:   "west fresh Heard; next 335",
+		},
+		{
+			name: "another cluster, silent in between", now: 306, members: []string{"west 5-100 140-305"},
+			change: func(m []Member) { m[0].KnownUID = "uid-0" },
+			want:   "west stale AnotherCluster demote keep uid-1; next 335",
+		},
+		{
+			name: "another cluster, gone silent", now: 1000, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].KnownUID = "uid-0" },
+			want:   "west stale Silent demote keep uid-1",
+		},
+		{
+			name: "most exports lost", now: 101, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].Shrunk, m[0].Lost = at(90), at(90) },
+			want:   "west stale ExportsLost demote keep 2030-01-01T00:01:30Z; next 130",
+		},
+		{
+			name: "most exports lost, confirmed", now: 101, members: []string{"west 5-100"},
+			change: func(m []Member) {
+				m[0].Shrunk, m[0].Lost, m[0].Confirmed = at(90), at(90), "2030-01-01T00:01:30Z"
+			},
+			want: "west fresh Heard; next 130",
+		},
+		{
+			name: "most exports lost, another list confirmed", now: 101, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].Lost, m[0].Confirmed = at(90), "2030-01-01T00:00:30Z" },
+			want:   "west stale ExportsLost demote keep 2030-01-01T00:01:30Z; next 130",
+		},
+		{
+			name: "most exports lost for good", now: 391, members: []string{"west 5-390"},
+			change: func(m []Member) { m[0].Shrunk, m[0].Lost = at(90), at(90) },
+			want:   "west fresh Heard; next 420",
+		},
+		{
+			name: "an export lost, heartbeat not read since", now: 104, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].Shrunk = at(103) },
+			want:   "west fresh Heard keep; next 130",
+		},
+		{
+			name: "an export lost, heartbeat read since", now: 104, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].Shrunk = at(99) },
+			want:   "west fresh Heard; next 130",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var members []Member
+			for _, text := range test.members {
+				members = append(members, member(t, text))
+			}
+			if test.change != nil {
+				test.change(members)
+			}
+			if test.limits == (Limits{}) {
+				test.limits = limits
+			}
+			if got := text(Judge(at(test.now), test.limits, members)); got != test.want {
+				t.Errorf("got\n%s, want\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	second := time.Second
+	tests := []struct {
+		limits Limits
+		want   string
+	}{
+		{Limits{5 * second, 30 * second, 0}, "<nil>"},
+		{Limits{5 * second, 20 * second, 21 * second}, "<nil>"},
+		{Limits{0, 30 * second, 0}, "heartbeat interval 0s: it must be positive"},
+		{Limits{5 * second, 19 * second, 0}, "stale after 19s: use 20s or more, 4 heartbeats"},
+		{Limits{5 * second, 30 * second, 30 * second}, "gone after 30s: use 0 for never, or more than the 30s after which a member is stale"},
+		{Limits{5 * second, 30 * second, -second}, "gone after -1s: use 0 for never, or more than the 30s after which a member is stale"},
+	}
+	for _, test := range tests {
+		if got := fmt.Sprint(test.limits.Validate()); got != test.want {
+			t.Errorf("%v: got %q, want %q", test.limits, got, test.want)
+		}
+	}
+}
+
+func TestStatesAreReadAsTheyAreWritten(t *testing.T) {
+	for _, state := range []State{Fresh, Stale, Gone} {
+		if got := ParseState(state.String()); got != state {
+			t.Errorf("%s is read as %s", state, got)
+		}
+	}
+	for _, text := range []string{"", "Stale", "dead"} {
+		if got := ParseState(text); got != Fresh {
+			t.Errorf("%q is read as %s", text, got)
+		}
+	}
+}
+
+func TestLostMost(t *testing.T) {
+	for _, test := range []struct {
+		before, after int
+		want          bool
+	}{{0, 0, false}, {1, 0, false}, {2, 0, false}, {3, 0, true}, {3, 1, true}, {4, 2, false}, {5, 2, true}, {5, 9, false}} {
+		if got := LostMost(test.before, test.after); got != test.want {
+			t.Errorf("%d of %d left: %v, want %v", test.after, test.before, got, test.want)
+		}
+	}
+}
+
+func TestTheVerdictOnAStrangerDemotesNothing(t *testing.T) {
+	judgement := Judge(at(100), limits, []Member{member(t, "west"), member(t, "north")})
+	if got := judgement.Of("east"); got != (Verdict{Cluster: "east", Reason: NotYetHeard}) {
+		t.Errorf("got %+v", got)
+	}
+	if got := judgement.Of("west").Cluster; got != "west" {
+		t.Errorf("got the verdict on %q", got)
+	}
+}
+
+// TestSeenIsNotHeard: the Lease of a controller that is dead can be read.
+func TestSeenIsNotHeard(t *testing.T) {
+	m := Member{Cluster: "west", Arrivals: Arrivals{Joined: at(0)}, KnownUID: "uid-0"}
+	m.Arrivals = m.Arrivals.Seen(at(20), "uid-1")
+	if got, want := text(Judge(at(29), limits, []Member{m})), "west stale AnotherCluster demote keep uid-1; next 30"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	m.KnownUID = "uid-1"
+	if got, want := text(Judge(at(29), limits, []Member{m})), "west fresh NotYetHeard; next 30"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := text(Judge(at(30), limits, []Member{m})), "west stale Silent demote"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
