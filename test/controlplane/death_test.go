@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
 // helperVariable makes the test binary a program that starts a cluster and waits to be killed.
@@ -50,7 +51,7 @@ func TestNothingSurvivesSIGKILL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := helper.Start(); err != nil {
+	if err := process.StartTied(helper); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = helper.Process.Kill() }()

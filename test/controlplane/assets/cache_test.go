@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/flock"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
 // helperVariable makes the test binary a program that builds into the directory that it names.
@@ -183,7 +184,7 @@ func TestFillThatIsKilled(t *testing.T) {
 	gocache := filepath.Join(root, "gocache") // empty, so that the build takes its time
 	helper := exec.Command(os.Args[0])
 	helper.Env = append(os.Environ(), helperVariable+"="+root, "GOCACHE="+gocache)
-	if err := helper.Start(); err != nil {
+	if err := process.StartTied(helper); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = helper.Process.Kill() }()

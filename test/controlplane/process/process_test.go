@@ -72,7 +72,7 @@ func TestChildDiesWithItsParent(t *testing.T) {
 			}
 			defer reader.Close()
 			parent.Stdout = writer
-			if err := parent.Start(); err != nil {
+			if err := process.StartTied(parent); err != nil {
 				t.Fatal(err)
 			}
 			writer.Close()
