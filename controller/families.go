@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 )
 
 // patient tries for as long as its context lives.
@@ -33,7 +34,7 @@ func serviceIPFamilies(ctx context.Context, client kubernetes.Interface, namespa
 	told := false
 	err := wait.ExponentialBackoffWithContext(ctx, patient, func(ctx context.Context) (_ bool, err error) {
 		if families, err = askServiceCIDR(ctx, client); apierrors.IsNotFound(err) {
-			families, err = askDryRun(ctx, client, namespace)
+			families, err = apply.AskIPFamilies(ctx, client, namespace)
 		}
 		if err != nil && !told {
 			klog.FromContext(ctx).Error(err, "Cannot learn the IP families of Services yet")
@@ -65,21 +66,4 @@ func askServiceCIDR(ctx context.Context, client kubernetes.Interface) ([]corev1.
 		}
 	}
 	return families, nil
-}
-
-// askDryRun asks an API server without ServiceCIDRs for a Service that prefers
-// all families, without making it.
-func askDryRun(ctx context.Context, client kubernetes.Interface, namespace string) ([]corev1.IPFamily, error) {
-	service, err := client.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "clusterset-dns-families-"},
-		Spec: corev1.ServiceSpec{
-			Type:           corev1.ServiceTypeClusterIP,
-			IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicyPreferDualStack),
-			Ports:          []corev1.ServicePort{{Port: 80}},
-		},
-	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
-		return nil, err
-	}
-	return service.Spec.IPFamilies, nil
 }

@@ -66,14 +66,13 @@ func (h *heartbeat) run(ctx context.Context) {
 func (h *heartbeat) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
-	leases := h.client.CoordinationV1().Leases(h.namespace)
 	if h.last == nil {
-		existing, err := leases.Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+		existing, err := h.client.CoordinationV1().Leases(h.namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: member.HeartbeatLease}}
 			h.stamp(lease)
-			h.last, err = leases.Create(ctx, lease, metav1.CreateOptions{})
+			h.last, err = h.client.CoordinationV1().Leases(h.namespace).Create(ctx, lease, metav1.CreateOptions{})
 			return err
 		case err != nil:
 			return err
@@ -82,7 +81,7 @@ func (h *heartbeat) renew(ctx context.Context) error {
 	}
 	lease := h.last.DeepCopy()
 	h.stamp(lease)
-	updated, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
+	updated, err := h.client.CoordinationV1().Leases(h.namespace).Update(ctx, lease, metav1.UpdateOptions{})
 	if err != nil {
 		h.last = nil
 		return err

@@ -82,7 +82,7 @@ func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	}
 	existing, contributions := r.gather(access, service)
 	existing.Failures = r.queue.NumRequeues(service)
-	return r.applier.Apply(ctx, access, existing, func(observed merge.Observed) merge.Result {
+	return r.applier.ApplyService(ctx, access, existing, func(observed merge.Observed) merge.Result {
 		return merge.Merge(observed, contributions)
 	})
 }

@@ -56,7 +56,7 @@ type Applier struct {
 	told told
 }
 
-// Apply makes the cluster what decide wants, given what is observed. decide is
+// ApplyService makes the cluster what decide wants, given what is observed. decide is
 // called again whenever a write changes what is observed, so that a cluster IP
 // reaches the import in the pass in which it was allocated.
 //
@@ -64,7 +64,7 @@ type Applier struct {
 // derived Service; the import's IPs and status; the slices; what is to go; last
 // the ServiceExport's conditions, which tell of the rest. A write that fails
 // does not keep back those that do not need it. All errors are returned.
-func (a *Applier) Apply(ctx context.Context, access *mcsapi.Access, existing Existing, decide func(merge.Observed) merge.Result) error {
+func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, existing Existing, decide func(merge.Observed) merge.Result) error {
 	p := &pass{
 		Applier:  a,
 		access:   access,
@@ -94,7 +94,7 @@ func (a *Applier) Apply(ctx context.Context, access *mcsapi.Access, existing Exi
 	return errors.Join(err, p.writeExportStatus(ctx, slicesErr))
 }
 
-// A pass is one Apply. observed and result follow what is written.
+// A pass is one ApplyService. observed and result follow what is written.
 type pass struct {
 	*Applier
 	access   *mcsapi.Access

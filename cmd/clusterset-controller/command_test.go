@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+func TestParseMember(t *testing.T) {
+	for text, want := range map[string]member.Static{
+		"west=/etc/west":         {Cluster: "west", Kubeconfig: "/etc/west"},
+		"west=/etc/all:admin":    {Cluster: "west", Kubeconfig: "/etc/all", Context: "admin"},
+		"west.registry=w=x:y:z":  {Cluster: "west.registry", Kubeconfig: "w=x", Context: "y:z"},
+		"west":                   {},
+		"west=":                  {},
+		"=/etc/west":             {},
+		"no_name=/etc/west":      {},
+		"a.b.c=/etc/west:a":      {},
+		"west=relative/path:ctx": {Cluster: "west", Kubeconfig: "relative/path", Context: "ctx"},
+	} {
+		got, err := parseMember(text)
+		if got != want || (err != nil) != (want == member.Static{}) {
+			t.Errorf("%q: got %v, %v, want %v", text, got, err, want)
+		}
+	}
+}
+
+func FuzzParseMember(f *testing.F) {
+	f.Add("west=/etc/west:admin")
+	f.Fuzz(func(t *testing.T, text string) {
+		static, err := parseMember(text)
+		if err == nil && (member.ValidateID(static.Cluster) != nil || !strings.HasPrefix(text, static.Cluster+"="+static.Kubeconfig)) {
+			t.Errorf("%q: got %v", text, static)
+		}
+	})
+}
+
+// TestFlagsAreInTheManual holds the table of the controller's README against
+// the command line.
+func TestFlagsAreInTheManual(t *testing.T) {
+	manual, err := os.ReadFile(filepath.Join("..", "..", "controller", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(manual), "## Flags")
+	table, _, _ = strings.Cut(table, "\n## ")
+	documented := map[string]bool{}
+	for _, row := range strings.Split(table, "\n") {
+		cells := strings.Split(row, "|")
+		if len(cells) < 2 {
+			continue
+		}
+		for _, match := range regexp.MustCompile("`--?([a-z-]+)`").FindAllStringSubmatch(cells[1], -1) {
+			documented[match[1]] = true
+		}
+	}
+	newCommand().Flags().VisitAll(func(flag *pflag.Flag) {
+		if flag.Name == "help" {
+			return
+		}
+		if !documented[flag.Name] {
+			t.Errorf("--%s is not in the manual", flag.Name)
+		}
+		delete(documented, flag.Name)
+		if flag.Usage == "" {
+			t.Errorf("--%s has no usage", flag.Name)
+		}
+	})
+	for name := range documented {
+		t.Errorf("the manual has --%s, which does not exist", name)
+	}
+}
+
+func TestWrongFlags(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(`{apiVersion: v1, kind: Config, current-context: x,
+clusters: [{name: c, cluster: {server: "https://192.0.2.1"}}], users: [{name: u, user: {token: t}}],
+contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"--no-such-flag":                       "no-such-flag",
+		"an-argument":                          "an-argument",
+		"--kubeconfig=/does/not/exist":         "/does/not/exist",
+		"--member=west":                        "--member",
+		"--cluster-id=a_b --bind-address=":     "a_b",
+		"--bind-address=nowhere":               "--bind-address",
+		"--denied-namespaces=[ --cluster-id=a": "denied namespaces",
+	} {
+		command := newCommand()
+		command.SetArgs(append([]string{"--kubeconfig=" + kubeconfig, "--bind-address=127.0.0.1:0"}, strings.Fields(args)...))
+		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error with %q", args, err, want)
+		}
+	}
+}

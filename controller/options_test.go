@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+func TestOptions(t *testing.T) {
+	config := &rest.Config{Host: "https://192.0.2.1"}
+	for name, test := range map[string]struct {
+		options Options
+		wrong   string
+	}{
+		"the least":      {Options{Config: config}, ""},
+		"no config":      {Options{}, "no Config"},
+		"a wrong id":     {Options{Config: config, Cluster: "a_b"}, "a_b"},
+		"a wrong deny":   {Options{Config: config, DeniedNamespaces: []string{"["}}, "denied namespaces"},
+		"minus workers":  {Options{Config: config, Workers: -1}, "-1 workers"},
+		"a two-label id": {Options{Config: config, Cluster: "name.registry"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := New(test.options)
+			if test.wrong == "" && err != nil || test.wrong != "" && (err == nil || !strings.Contains(err.Error(), test.wrong)) {
+				t.Errorf("got %v, want %q", err, test.wrong)
+			}
+		})
+	}
+	completed, err := Options{Config: config}.complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if completed.Namespace != member.DefaultNamespace || completed.Workers != DefaultWorkers || completed.Clock == nil ||
+		completed.LeaseDuration != DefaultLeaseDuration || completed.Registry == nil {
+		t.Errorf("got %+v", completed)
+	}
+}
+
+func TestDenied(t *testing.T) {
+	for _, test := range []struct {
+		patterns  []string
+		namespace string
+		want      bool
+	}{
+		{DefaultDeniedNamespaces, "kube-system", true},
+		{DefaultDeniedNamespaces, "kube", false},
+		{DefaultDeniedNamespaces, "demo", false},
+		{[]string{"a", "b?"}, "b1", true},
+		{[]string{"a", "b?"}, "b", false},
+		{[]string{}, "kube-system", false},
+	} {
+		if got := denied(test.patterns, test.namespace); got != test.want {
+			t.Errorf("%v %s: got %t", test.patterns, test.namespace, got)
+		}
+	}
+}
