@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	"golang.org/x/sync/errgroup"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
@@ -64,12 +65,16 @@ func (r *scaleRun) updates(ctx context.Context, all []*servers.Server) (f figure
 // updateCosts is what each update costs each server in each round, in nanoseconds of processor time.
 func (r *scaleRun) updateCosts(ctx context.Context, all []*servers.Server, slices []*discoveryv1.EndpointSlice) (map[servers.Kind][]float64, error) {
 	costs := map[servers.Kind][]float64{}
-	for range r.rounds {
+	for round := range r.rounds {
 		idle, err := r.used(all, func() error { return wait(ctx, r.updateTime/4) })
 		if err != nil {
 			return nil, err
 		}
 		count := int(r.updateTime.Seconds() * updateRate)
+		profiled := func() error { return nil }
+		if round == 0 && r.profiles != "" {
+			profiled = r.profileAll(ctx, all, len(slices))
+		}
 		began, done := time.Now(), 0
 		used, err := r.used(all, func() (err error) {
 			if done, err = r.plane.writer.Stream(ctx, r.set, slices, updateRate, count); err != nil {
@@ -81,12 +86,27 @@ func (r *scaleRun) updateCosts(ctx context.Context, all []*servers.Server, slice
 			return nil, err
 		}
 		lasted := float64(time.Since(began)) / float64(r.updateTime/4)
+		if err := profiled(); err != nil {
+			return nil, err
+		}
 		for _, server := range all {
 			cost := float64(used[server]) - float64(idle[server])*lasted
 			costs[server.Kind] = append(costs[server.Kind], cost/float64(done+1))
 		}
 	}
 	return costs, nil
+}
+
+// profileAll takes profiles of the servers while slices are updated. The returned function waits for them.
+func (r *scaleRun) profileAll(ctx context.Context, all []*servers.Server, slices int) func() error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, server := range all {
+		group.Go(func() error {
+			path := filepath.Join(r.profiles, fmt.Sprintf("%s.updates-of-%d", server.Kind, slices))
+			return server.Profile(ctx, fmt.Sprintf("profile?seconds=%d", max(1, int(r.updateTime.Seconds()))), path)
+		})
+	}
+	return group.Wait
 }
 
 // used is the processor time that the servers use while something is done.
