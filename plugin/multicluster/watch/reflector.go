@@ -72,7 +72,7 @@ func (s *Source) reflector(resource Resource, example runtime.Object, from liste
 	logger := logr.Discard() // the observer is told of failures
 	backoff := retry
 	return reflector{resource, cache.NewReflectorWithOptions(listWatch, example,
-		&store{resource: resource, inputs: s.inputs, listed: func() { s.listed(resource) }},
+		s.store(resource),
 		cache.ReflectorOptions{Name: string(resource), Logger: &logger, Backoff: &backoff},
 	)}
 }

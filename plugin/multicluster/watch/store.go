@@ -83,6 +83,10 @@ type store struct {
 	listed   func()
 }
 
+func (s *Source) store(resource Resource) *store {
+	return &store{resource: resource, inputs: s.inputs, listed: func() { s.listed(resource) }}
+}
+
 var _ cache.TransformingStore = (*store)(nil)
 
 // Transformer lets the reflector buffer items instead of objects.

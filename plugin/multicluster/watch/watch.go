@@ -74,18 +74,10 @@ type view struct {
 	users int
 }
 
-// start runs the reflectors and the publisher until Close.
+// start runs the reflectors and the publisher until close.
 func start(clients *clients, options Options, observer Observer) *Source {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Source{
-		inputs:   newInputs(options, observer),
-		observer: observer,
-		now:      time.Now,
-		stop:     cancel,
-		missing:  make(map[Resource]bool),
-		synced:   make(chan struct{}),
-		settled:  make(chan struct{}),
-	}
+	s := newSource(options, observer, cancel)
 	reflectors := s.reflectors(clients, options)
 	for _, r := range reflectors {
 		s.missing[r.resource] = false
@@ -95,6 +87,18 @@ func start(clients *clients, options Options, observer Observer) *Source {
 	}
 	s.running.Go(func() { s.publishAll(ctx) })
 	return s
+}
+
+func newSource(options Options, observer Observer, stop context.CancelFunc) *Source {
+	return &Source{
+		inputs:   newInputs(options, observer),
+		observer: observer,
+		now:      time.Now,
+		stop:     stop,
+		missing:  make(map[Resource]bool),
+		synced:   make(chan struct{}),
+		settled:  make(chan struct{}),
+	}
 }
 
 // close ends the watch and waits for its goroutines.

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+)
+
+// recorder keeps what a source tells.
+type recorder struct {
+	mu         sync.Mutex
+	objects    map[Resource]int
+	totals     index.Totals
+	programmed []string
+}
+
+func (r *recorder) Objects(resource Resource, delta int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.objects == nil {
+		r.objects = make(map[Resource]int)
+	}
+	r.objects[resource] += delta
+}
+
+func (r *recorder) Totals(_, after index.Totals) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.totals = after
+}
+
+func (r *recorder) Asked(Resource, error) {}
+
+func (r *recorder) Synced(Resource, time.Time) {}
+
+func (r *recorder) Programmed(headless bool, latency time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.programmed = append(r.programmed, fmt.Sprintf("headless=%v %v", headless, latency))
+}
+
+// bench is a source without an API server: tests put objects into its stores.
+type bench struct {
+	*Source
+	*recorder
+	imports, slices, namespaces *store
+}
+
+func newBench(tb testing.TB, options Options) *bench {
+	tb.Helper()
+	r := new(recorder)
+	s := newSource(options, r, func() {})
+	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
+	s.missing = map[Resource]bool{ServiceImports: false, EndpointSlices: false}
+	return &bench{Source: s, recorder: r,
+		imports:    s.store(ServiceImports),
+		slices:     s.store(EndpointSlices),
+		namespaces: s.store(Namespaces),
+	}
+}
+
+// list lists what was put in up to now as all there is.
+func (b *bench) list(tb testing.TB) {
+	tb.Helper()
+	b.listed(ServiceImports)
+	b.listed(EndpointSlices)
+	b.drain()
+}
+
+// drain publishes what changed, and returns how often it had to.
+func (b *bench) drain() (times int) {
+	for {
+		select {
+		case <-b.inputs.changed:
+			b.publish()
+			times++
+		default:
+			return times
+		}
+	}
+}
+
+func importOf(name string, kind mcsv1beta1.ServiceImportType, ips ...string) *mcsv1beta1.ServiceImport {
+	return &mcsv1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "demo"},
+		Spec: mcsv1beta1.ServiceImportSpec{
+			Type: kind, IPs: ips, Ports: []mcsv1beta1.ServicePort{{Name: "sql", Port: 5432}},
+		},
+	}
+}
+
+func sliceOf(name, service, cluster string, addresses ...string) *discoveryv1.EndpointSlice {
+	object := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "demo", Annotations: map[string]string{},
+			Labels: map[string]string{mcsv1beta1.LabelServiceName: service, mcsv1beta1.LabelSourceCluster: cluster},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: new("sql"), Port: new(int32(5432)), Protocol: new(corev1.ProtocolTCP)}},
+	}
+	for _, address := range addresses {
+		object.Endpoints = append(object.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}})
+	}
+	return object
+}
+
+// address is the ith of many.
+func address(i int) string {
+	return netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}).String()
+}

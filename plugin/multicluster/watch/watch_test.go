@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+)
+
+var config = &index.Config{Zones: []string{"clusterset.local."}, TTL: 5}
+
+// answer is what the index answers to an A query for a service of namespace demo, as text.
+func answer(x *index.Index, service string) string {
+	snapshot := x.Snapshot()
+	if snapshot == nil {
+		return "SERVFAIL"
+	}
+	answer := snapshot.Lookup(&index.Question{
+		Name: service + ".demo.svc.clusterset.local.", Request: name.Parse(service + ".demo.svc"), Type: dns.TypeA,
+		Client: index.Client{Size: 65535},
+	})
+	var all []string
+	for _, rr := range answer.Answer {
+		all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// put fails the test where a store does not take an object.
+func put(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func TestThereIsNoAnswerBeforeEverythingWasListed(t *testing.T) {
+	b := newBench(t, Options{})
+	x := b.View(config)
+	put(t, b.imports.Replace([]any{importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")}, "1"))
+	b.drain()
+	if got := answer(x, "web"); got != "SERVFAIL" {
+		t.Errorf("before slices were listed: %q", got)
+	}
+	put(t, b.slices.Replace(nil, "1"))
+	b.drain()
+	if got := answer(x, "web"); got != "10.42.0.1" {
+		t.Errorf("after all was listed: %q", got)
+	}
+	select {
+	case <-b.Source.Synced():
+	default:
+		t.Error("not synced")
+	}
+}
+
+func TestObjectsComeChangeAndGo(t *testing.T) {
+	b := newBench(t, Options{})
+	x := b.View(config)
+	b.list(t)
+	expect := func(step, want string) {
+		t.Helper()
+		b.drain()
+		if got := answer(x, "db"); got != want {
+			t.Errorf("%s: %q, want %q", step, got, want)
+		}
+	}
+	put(t, b.slices.Add(sliceOf("a", "db", "east", "10.1.0.1", "10.1.0.2")))
+	expect("slices without an import", "")
+	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
+	expect("the import", "10.1.0.1 10.1.0.2")
+	put(t, b.slices.Add(sliceOf("b", "db", "west", "10.2.0.1")))
+	expect("another slice", "10.1.0.1 10.1.0.2 10.2.0.1")
+	put(t, b.slices.Update(sliceOf("a", "db", "east", "10.1.0.1")))
+	expect("fewer endpoints", "10.1.0.1 10.2.0.1")
+	put(t, b.slices.Update(sliceOf("b", "other", "west", "10.2.0.1")))
+	expect("a slice that changes its service", "10.1.0.1")
+	put(t, b.imports.Update(importOf("db", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
+	expect("another type", "10.42.0.1")
+	put(t, b.imports.Update(importOf("db", mcsv1beta1.Headless)))
+	expect("and back", "10.1.0.1")
+	put(t, b.slices.Replace([]any{sliceOf("c", "db", "east", "10.1.0.9")}, "9"))
+	expect("another list", "10.1.0.9")
+	put(t, b.imports.Delete(importOf("db", mcsv1beta1.Headless)))
+	expect("no import", "")
+	put(t, b.slices.Delete(sliceOf("c", "db", "east")))
+	expect("nothing", "")
+	if held := len(b.inputs.services) + len(b.inputs.slices) + len(b.inputs.imports); held > 0 {
+		t.Errorf("%d inputs are still held", held)
+	}
+	if b.objects[ServiceImports] != 0 || b.objects[EndpointSlices] != 0 {
+		t.Errorf("the observer counts %v", b.objects)
+	}
+}
+
+func TestNamespacesAreSelected(t *testing.T) {
+	listed := newBench(t, Options{Namespaces: []string{"other"}})
+	x := listed.View(config)
+	put(t, listed.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
+	listed.list(t)
+	if got := answer(x, "web"); got != "" {
+		t.Errorf("a namespace that is not listed has %q", got)
+	}
+	labelled := newBench(t, Options{NamespaceLabels: "a=b"})
+	x = labelled.View(config)
+	put(t, labelled.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
+	labelled.list(t)
+	demo := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
+	for _, step := range []struct {
+		change func() error
+		want   string
+	}{
+		{func() error { return nil }, ""},
+		{func() error { return labelled.namespaces.Add(demo) }, "10.42.0.1"},
+		{func() error { return labelled.namespaces.Delete(demo) }, ""},
+		{func() error { return labelled.namespaces.Replace([]any{demo}, "1") }, "10.42.0.1"},
+		{func() error { return labelled.namespaces.Replace(nil, "1") }, ""},
+	} {
+		put(t, step.change())
+		labelled.drain()
+		if got := answer(x, "web"); got != step.want {
+			t.Errorf("the answer is %q, want %q", got, step.want)
+		}
+	}
+}
+
+func TestAFloodOfUpdatesToOneServiceIsOnePublication(t *testing.T) {
+	b := newBench(t, Options{})
+	x := b.View(config)
+	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
+	b.list(t)
+	before := x.Snapshot().Serial()
+	const updates = 1000
+	for i := range updates {
+		put(t, b.slices.Update(sliceOf("a", "db", "east", address(i+1))))
+	}
+	if times := b.drain(); times != 1 {
+		t.Errorf("%d updates were published %d times", updates, times)
+	}
+	if got := x.Snapshot().Serial() - before; got != 1 {
+		t.Errorf("the serial moved %d times", got)
+	}
+	if got, want := answer(x, "db"), address(updates); got != want {
+		t.Errorf("the answer is %q, want %q", got, want)
+	}
+}
+
+func TestAnUpdateThatChangesNothingIsNotPublished(t *testing.T) {
+	b := newBench(t, Options{})
+	b.View(config)
+	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
+	put(t, b.slices.Add(sliceOf("a", "db", "east", "10.1.0.1")))
+	b.list(t)
+	changed := sliceOf("a", "db", "east", "10.1.0.1")
+	changed.ResourceVersion, changed.Labels["a"] = "2", "b"
+	put(t, b.slices.Update(changed))
+	imported := importOf("db", mcsv1beta1.Headless)
+	imported.Status.Clusters = []mcsv1beta1.ClusterStatus{{Cluster: "east"}}
+	put(t, b.imports.Update(imported))
+	if times := b.drain(); times != 0 {
+		t.Errorf("published %d times", times)
+	}
+}
+
+func TestViewsOfEqualConfigurationsAreShared(t *testing.T) {
+	b := newBench(t, Options{})
+	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
+	first, again := b.View(config), b.View(&index.Config{Zones: []string{"clusterset.local."}, TTL: 5})
+	if first != again {
+		t.Error("equal configurations have two views")
+	}
+	b.list(t)
+	other := b.View(&index.Config{Zones: []string{"clusterset.local."}, TTL: 30})
+	if other == first {
+		t.Error("another configuration has the same view")
+	}
+	if got := answer(other, "web"); got != "10.42.0.1" {
+		t.Errorf("a view that comes later answers %q", got)
+	}
+	if other.Snapshot().Serial() <= first.Snapshot().Serial() {
+		t.Errorf("a view that comes later has serial %d, an older one %d", other.Snapshot().Serial(), first.Snapshot().Serial())
+	}
+	b.Release(first)
+	if b.View(config) != first {
+		t.Error("a view with a user left is gone")
+	}
+	b.Release(first)
+	b.Release(first)
+	if b.View(config) == first {
+		t.Error("a view without users is still there")
+	}
+}
+
+func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
+	b := newBench(t, Options{})
+	b.View(config)
+	caused := func(slice *discoveryv1.EndpointSlice, seconds int64) *discoveryv1.EndpointSlice {
+		at := time.Unix(1_800_000_000-seconds, 0).UTC().Format(time.RFC3339Nano)
+		slice.Annotations[corev1.EndpointsLastChangeTriggerTime] = at
+		return slice
+	}
+	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
+	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
+	put(t, b.slices.Add(caused(sliceOf("a", "db", "east", "10.1.0.1"), 3600)))
+	b.list(t)
+	if len(b.programmed) > 0 {
+		t.Errorf("what was there before is observed: %q", b.programmed)
+	}
+	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.2"), 2)))
+	put(t, b.slices.Add(caused(sliceOf("b", "web", "east", "10.1.0.3"), 1)))
+	b.drain()
+	put(t, b.slices.Update(caused(sliceOf("a", "db", "west", "10.1.0.2"), 2))) // not caused anew
+	b.drain()
+	slices.Sort(b.programmed)
+	if want := []string{"headless=false 1s", "headless=true 2s"}; !slices.Equal(b.programmed, want) {
+		t.Errorf("observed are %q, want %q", b.programmed, want)
+	}
+}
+
+func TestSettledIsSyncedOrRefused(t *testing.T) {
+	b := newBench(t, Options{})
+	settled := func() bool {
+		select {
+		case <-b.Settled():
+			return true
+		default:
+			return false
+		}
+	}
+	b.listed(ServiceImports)
+	if settled() {
+		t.Error("settled while slices may come")
+	}
+	b.refused(EndpointSlices)
+	if got := b.Missing(); !settled() || len(got) != 1 || got[0] != EndpointSlices {
+		t.Errorf("settled %v, missing %v", settled(), got)
+	}
+	b.listed(EndpointSlices)
+	b.drain()
+	if got := b.Missing(); len(got) > 0 {
+		t.Errorf("missing %v", got)
+	}
+}
+
+func TestUpdatesLeakNothing(t *testing.T) {
+	b := newBench(t, Options{})
+	b.View(config)
+	const services = 100
+	for i := range services {
+		put(t, b.imports.Add(importOf(fmt.Sprintf("db-%d", i), mcsv1beta1.Headless)))
+	}
+	b.list(t)
+	heap := func() uint64 {
+		runtime.GC()
+		var memory runtime.MemStats
+		runtime.ReadMemStats(&memory)
+		return memory.HeapAlloc
+	}
+	update := func(i int) {
+		service := fmt.Sprintf("db-%d", i%services)
+		put(t, b.slices.Update(sliceOf(service, service, "east", address(1+i), address(2+i))))
+		if i%7 == 0 {
+			put(t, b.slices.Delete(sliceOf(service, service, "east")))
+			put(t, b.imports.Delete(importOf(service, mcsv1beta1.Headless)))
+			b.drain()
+			put(t, b.imports.Add(importOf(service, mcsv1beta1.Headless)))
+		}
+		b.drain()
+	}
+	for i := range 5000 {
+		update(i)
+	}
+	before := heap()
+	for i := range 100_000 {
+		update(i)
+	}
+	if after := heap(); after > before+1<<20 {
+		t.Errorf("100000 updates left a heap of %d octets, where there were %d", after, before)
+	}
+}
+
+// BenchmarkHeap is the live heap of a large clusterset: 5,000 headless services with 25,000 slices of 10 endpoints.
+func BenchmarkHeap(b *testing.B) {
+	for _, hostnames := range []bool{false, true} {
+		b.Run(fmt.Sprintf("hostnames=%v", hostnames), func(b *testing.B) {
+			heap := func() float64 {
+				runtime.GC()
+				runtime.GC()
+				var memory runtime.MemStats
+				runtime.ReadMemStats(&memory)
+				return float64(memory.HeapAlloc)
+			}
+			for b.Loop() {
+				before := heap()
+				s := newBench(b, Options{})
+				x := s.View(config)
+				endpoint := 0
+				for i := range 5000 {
+					service := fmt.Sprintf("service-%d", i)
+					put(b, s.imports.Add(importOf(service, mcsv1beta1.Headless)))
+					for j := range 5 {
+						var addresses []string
+						for range 10 {
+							addresses = append(addresses, address(endpoint))
+							endpoint++
+						}
+						slice := sliceOf(fmt.Sprintf("%s-imported-%d", service, j), service, []string{"east", "west"}[j%2], addresses...)
+						for k := range slice.Endpoints {
+							if hostnames {
+								slice.Endpoints[k].Hostname = new(fmt.Sprintf("%s-%d", service, 10*j+k))
+							}
+						}
+						put(b, s.slices.Add(slice))
+					}
+				}
+				s.list(b)
+				b.ReportMetric((heap()-before)/float64(endpoint), "octets/endpoint")
+				b.ReportMetric(float64(x.Snapshot().Totals().Addresses), "addresses")
+				runtime.KeepAlive(s)
+			}
+		})
+	}
+}
