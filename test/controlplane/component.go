@@ -18,13 +18,15 @@ func (c *Cluster) Etcd() *Component { return c.components[assets.Etcd] }
 // APIServer is the cluster's API server. It keeps its port while it is stopped, so connections are refused then.
 func (c *Cluster) APIServer() *Component { return c.components[assets.APIServer] }
 
-// ControllerManager is what makes EndpointSlices, pods of Deployments, and deletes what is in a deleted namespace.
+// ControllerManager is what makes EndpointSlices, pods of Deployments, and deletes what is in a deleted namespace. It
+// ends by itself where the API server does not answer within ten seconds of its start.
 func (c *Cluster) ControllerManager() *Component { return c.components[assets.ControllerManager] }
 
 // Scheduler is what gives pods their node.
 func (c *Cluster) Scheduler() *Component { return c.components[assets.Scheduler] }
 
-// Kwok is what plays the nodes: it makes pods ready, and lets deleted ones go.
+// Kwok is what plays the nodes: it makes pods ready, and lets deleted ones go. It ends by itself where the API server
+// does not answer within half a minute of its start.
 func (c *Cluster) Kwok() *Component { return c.components[assets.Kwok] }
 
 // Component is one program of a cluster, running or not. Its methods may be called from any goroutine.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,21 +99,43 @@ var canary = &corev1.Pod{
 	},
 }
 
-// waitWorking waits until pods become ready in the namespaces default and kube-system: the controllers
-// have made their service accounts, the scheduler binds, kwok plays.
+// waitWorking waits until the controllers have made the service account of the namespace default and, where there are
+// nodes, until all of them and a first pod are ready: the scheduler binds, kwok plays.
 func (c *Cluster) waitWorking(ctx context.Context) error {
-	if len(c.options.Zones) == 0 {
-		return nil
-	}
 	err := c.poll(ctx, "the service account of namespace default", func(ctx context.Context) error {
 		_, err := c.clientset.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	}, assets.ControllerManager)
+	if err != nil || len(c.options.Zones) == 0 {
+		return err
+	}
+	if err := c.poll(ctx, "the nodes to be ready", c.nodesReady, assets.Kwok); err != nil {
+		return err
+	}
+	return c.waitCanary(ctx)
+}
+
+// nodesReady is nil once all nodes are ready.
+func (c *Cluster) nodesReady(ctx context.Context) error {
+	nodes, err := c.clientset.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
+	for _, node := range nodes.Items {
+		ready := slices.ContainsFunc(node.Status.Conditions, func(condition corev1.NodeCondition) bool {
+			return condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+		})
+		if !ready {
+			return fmt.Errorf("node %s: %v", node.Name, node.Status.Conditions)
+		}
+	}
+	return nil
+}
+
+// waitCanary creates the canary, waits until it is ready, and deletes it.
+func (c *Cluster) waitCanary(ctx context.Context) error {
 	pods := c.clientset.CoreV1().Pods(canary.Namespace)
-	err = c.poll(ctx, "a first pod to be created", func(ctx context.Context) error {
+	err := c.poll(ctx, "a first pod to be created", func(ctx context.Context) error {
 		_, err := pods.Create(ctx, canary, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil
@@ -127,10 +150,11 @@ func (c *Cluster) waitWorking(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				return nil
-			}
+		ready := slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+		})
+		if ready {
+			return nil
 		}
 		return fmt.Errorf("pod %s/%s on node %q: %v", pod.Namespace, pod.Name, pod.Spec.NodeName, pod.Status.Conditions)
 	}, assets.Scheduler, assets.Kwok)
