@@ -105,6 +105,7 @@ var parts = []part{
 	{"replies", replies},
 	{"mixed", mixed},
 	{"scale", scale},
+	{"members", members},
 }
 
 func names(parts []part) (all string) {

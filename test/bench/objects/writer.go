@@ -46,12 +46,20 @@ func NewWriter(config *rest.Config) (*Writer, error) {
 	return &Writer{kube: kube, mcs: mcs}, nil
 }
 
+// Namespace makes a namespace where there is none of that name.
+func (w *Writer) Namespace(ctx context.Context, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := w.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create namespace %s: %w", name, err)
+	}
+	return nil
+}
+
 // Create writes the objects from the given numbers of imports and slices on, and the namespace where it does not exist.
 // It returns once all are written.
 func (w *Writer) Create(ctx context.Context, set *Set, imports, slices int) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: set.Namespace}}
-	if _, err := w.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create namespace %s: %w", set.Namespace, err)
+	if err := w.Namespace(ctx, set.Namespace); err != nil {
+		return err
 	}
 	err := each(ctx, set.Imports[imports:], func(ctx context.Context, i int) error {
 		object := set.Imports[imports+i]

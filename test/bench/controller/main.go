@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command controller is clusterset-controller as it is measured: besides, it serves net/http/pprof.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	_ "net/http/pprof" // on the default mux, which is served below
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "controller:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	options := controller.Options{}
+	flag.StringVar(&options.Cluster, "cluster-id", "", "`id` of the own cluster")
+	kubeconfig := flag.String("kubeconfig", "", "kubeconfig `file` of the own cluster")
+	address := flag.String("bind-address", "", "`address` of /metrics, /healthz and /readyz")
+	debug := flag.String("debug-address", "", "`address` of /debug/pprof")
+	flag.Func("member", "a member as `id=kubeconfig`", func(text string) error {
+		id, path, ok := strings.Cut(text, "=")
+		if !ok {
+			return fmt.Errorf("use <id>=<kubeconfig>")
+		}
+		options.Members = append(options.Members, member.Static{Cluster: id, Kubeconfig: path})
+		return nil
+	})
+	flag.Parse()
+	var err error
+	if options.Config, err = clientcmd.BuildConfigFromFlags("", *kubeconfig); err != nil {
+		return fmt.Errorf("kubeconfig of the own cluster: %w", err)
+	}
+	var listen net.ListenConfig
+	if options.Listener, err = listen.Listen(ctx, "tcp", *address); err != nil {
+		return err
+	}
+	profiles, err := listen.Listen(ctx, "tcp", *debug)
+	if err != nil {
+		return err
+	}
+	go func() { fmt.Fprintln(os.Stderr, http.Serve(profiles, nil)) }() //nolint:gosec // on loopback, to its parent alone
+	return controller.Run(ctx, options)
+}
