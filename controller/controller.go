@@ -117,11 +117,14 @@ func (c *Controller) Run(ctx context.Context) error {
 	return c.elect(ctx, cluster)
 }
 
+// unlessEnded drops what failed because everything stops.
 func (c *Controller) unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // lead does the work of the leader until the context ends.

@@ -37,7 +37,7 @@ const (
 func newRecorder(ctx context.Context, client kubernetes.Interface) (record.EventRecorder, func()) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(kubernetesscheme.AddToScheme(scheme))
-	utilruntime.Must(v1beta1.AddToScheme(scheme))
+	utilruntime.Must(v1beta1.Install(scheme))
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component}), broadcaster.Shutdown

@@ -29,12 +29,12 @@ const (
 	importsDefinition = v1beta1.ServiceImportFullName
 )
 
-// ExportClient and ImportClient are typed clients, whose objects have the Go
-// types of v1beta1 whichever version is served.
-type (
-	ExportClient = gentype.ClientWithList[*v1beta1.ServiceExport, *v1beta1.ServiceExportList]
-	ImportClient = gentype.ClientWithList[*v1beta1.ServiceImport, *v1beta1.ServiceImportList]
-)
+// ExportClient is a typed client, whose objects have the Go types of v1beta1
+// whichever version is served.
+type ExportClient = gentype.ClientWithList[*v1beta1.ServiceExport, *v1beta1.ServiceExportList]
+
+// ImportClient is the same for ServiceImports.
+type ImportClient = gentype.ClientWithList[*v1beta1.ServiceImport, *v1beta1.ServiceImportList]
 
 // Access is the MCS API in one served version: clients, and the caches of what
 // exists. It is safe for concurrent use. What the caches return is shared and
@@ -107,7 +107,7 @@ func (a *Access) ServiceImport(key types.NamespacedName) *v1beta1.ServiceImport 
 	return cached[*v1beta1.ServiceImport](a.imports, key)
 }
 
-// Exports and Imports list what is cached, in no order.
+// Exports lists the cached ServiceExports, in no order.
 func (a *Access) Exports() []*v1beta1.ServiceExport { return all[*v1beta1.ServiceExport](a.exports) }
 
 // Imports lists the cached ServiceImports, in no order.

@@ -133,10 +133,10 @@ func (c *cluster) start(t testing.TB) (stop func()) {
 	return stop
 }
 
-// join makes other a member of c by a Secret, and returns it.
-func (c *cluster) join(t testing.TB, other *cluster) *corev1.Secret {
+// join makes other a member of c by a Secret.
+func (c *cluster) join(t testing.TB, other *cluster) {
 	t.Helper()
-	return c.putSecret(t, "member-"+other.Name(), other.Name(), other.kubeconfigOf(t, system, memberName))
+	c.putSecret(t, "member-"+other.Name(), other.Name(), other.kubeconfigOf(t, system, memberName))
 }
 
 func (c *cluster) putSecret(t testing.TB, name, id string, kubeconfig []byte) *corev1.Secret {

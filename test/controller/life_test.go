@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,10 +155,14 @@ func TestChangeOfType(t *testing.T) {
 			if len(serviceImport.Spec.IPs) > 0 || serviceImport.Annotations[export.AnnotationDerivedService] != "" {
 				return fmt.Errorf("the import has IPs %v and annotations %v", serviceImport.Spec.IPs, serviceImport.Annotations)
 			}
-			if _, err := c.CoreV1().Services(demo).Get(ctx, export.DerivedServiceName(web), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-				return fmt.Errorf("the derived Service: %v", err)
+			_, err = c.CoreV1().Services(demo).Get(ctx, export.DerivedServiceName(web), metav1.GetOptions{})
+			switch {
+			case apierrors.IsNotFound(err):
+				return nil
+			case err == nil:
+				return errors.New("the derived Service is there")
 			}
-			return nil
+			return err
 		})
 	}
 	replace(service("web", "10.65.0.10"))

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,7 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
 )
 
@@ -88,6 +93,116 @@ func TestRestartWhileAMemberIsAway(t *testing.T) {
 	expect(t, web, "ClusterSetIP of east Ready [east/10.64.0.15]", east)
 }
 
+// TestStaticMember: a flag makes a member, and a start without it is leaving.
+func TestStaticMember(t *testing.T) {
+	east, west := bed(t)
+	west.start(t)
+	demo := namespace(t, east, west)
+	web := key(demo, "web")
+	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web"))
+	path := filepath.Join(t.TempDir(), "west.kubeconfig")
+	must(t, os.WriteFile(path, west.kubeconfigOf(t, system, memberName), 0o600))
+
+	east.options.Members = []member.Static{{Cluster: "west", Kubeconfig: path}, {Cluster: "north", Kubeconfig: path + ".none"}}
+	stop := east.start(t)
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
+	must(t, east.metric(t, "clusterset_controller_member_credentials_refused", nil, 1)(t.Context()))
+	stop()
+	// An unusable credential is not leaving.
+	must(t, os.WriteFile(path, []byte("{"), 0o600))
+	stop = east.start(t)
+	eventually(t, "leading", east.metric(t, "clusterset_controller_leading", nil, 1))
+	east.create(t, demo, service("web", "10.64.0.10")+serviceExport("web"))
+	expect(t, web, "ClusterSetIP of east,west Ready [east/10.64.0.10 west/10.65.0.10]", east)
+	stop()
+	east.options.Members = nil
+	east.start(t)
+	expect(t, web, "ClusterSetIP of east Ready [east/10.64.0.10]", east)
+}
+
+// TestPartition: what changes while the way to a member is cut arrives when it
+// is whole again.
+func TestPartition(t *testing.T) {
+	east, west := bed(t)
+	west.start(t)
+	way := east.joinOver(t, west)
+	east.start(t)
+	demo := namespace(t, east, west)
+	web, db := key(demo, "web"), key(demo, "db")
+	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web")+headless("db", "10.65.0.11")+serviceExport("db"))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
+	expect(t, db, "Headless of west Ready [west/10.65.0.11]", east)
+	for _, cut := range []link.Direction{link.FromServer, link.ToServer, link.Both} {
+		way.CutOff(cut)
+		address := fmt.Sprintf("10.65.1.%d", cut)
+		west.create(t, demo, endpoints("web", address))
+		expect(t, web, "ClusterSetIP of west Ready [west/"+address+"]", west)
+		way.Reset() // what was on its way is lost
+		way.Reconnect()
+		expect(t, web, "ClusterSetIP of west Ready [west/"+address+"]", east)
+		expect(t, db, "Headless of west Ready [west/10.65.0.11]", east)
+	}
+}
+
+// TestOnlyWhatIsExportedIsRead: what a member does not export is not even sent.
+func TestOnlyWhatIsExportedIsRead(t *testing.T) {
+	east, west := bed(t)
+	west.start(t)
+	east.join(t, west)
+	east.start(t)
+	demo := namespace(t, east, west)
+	var all string
+	for i := range 20 {
+		all += service(fmt.Sprintf("quiet-%d", i), fmt.Sprintf("10.65.3.%d", i+1))
+	}
+	west.create(t, demo, all+service("web", "10.65.0.10")+serviceExport("web"))
+	expect(t, key(demo, "web"), "ClusterSetIP of west Ready [west/10.65.0.10]", east)
+	published := 0
+	eventually(t, "slices at west", func(ctx context.Context) error {
+		list, err := west.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"})
+		published = len(list.Items)
+		return err
+	})
+	eventually(t, "slices read", east.metric(t, "clusterset_controller_member_endpointslices", map[string]string{"cluster": "west"}, float64(published)))
+}
+
+// TestThreeClusters: the same import everywhere, whoever leaves first.
+func TestThreeClusters(t *testing.T) {
+	east, west := bed(t)
+	north := newCluster(t, controlplanetest.Start(t, controlplane.Options{Name: "north"})[0])
+	all := []*cluster{east, north, west}
+	for _, c := range all {
+		for _, other := range all {
+			if c != other {
+				c.join(t, other)
+			}
+		}
+		c.start(t)
+	}
+	demo := namespace(t, all...)
+	web := key(demo, "web")
+	for i, c := range all {
+		c.create(t, demo, service("web", fmt.Sprintf("10.7%d.0.1", i))+serviceExport("web"))
+	}
+	expect(t, web, "ClusterSetIP of east,north,west Ready [east/10.70.0.1 north/10.71.0.1 west/10.72.0.1]", all...)
+	east.unexport(t, web)
+	expect(t, web, "ClusterSetIP of north,west Ready [north/10.71.0.1 west/10.72.0.1]", all...)
+	for _, c := range []*cluster{north, west} {
+		c.leave(t, east)
+		east.leave(t, c)
+	}
+	expect(t, web, "none", east)
+	expect(t, web, "ClusterSetIP of north,west Ready [north/10.71.0.1 west/10.72.0.1]", north, west)
+	for _, c := range []*cluster{north, west} {
+		c.join(t, east)
+		east.join(t, c)
+	}
+	expect(t, web, "ClusterSetIP of north,west Ready [north/10.71.0.1 west/10.72.0.1]", all...)
+	north.unexport(t, web)
+	west.unexport(t, web)
+	expect(t, web, "none", all...)
+}
+
 // TestRotation changes the credential of a member while it is in use.
 func TestRotation(t *testing.T) {
 	east, west := bed(t)
@@ -142,13 +257,19 @@ func TestHeartbeatIsHeard(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, "next heartbeat", func(ctx context.Context) error {
-		next, err := read(ctx)
-		if err == nil && next.ResourceVersion == first.ResourceVersion {
-			err = errors.New("not renewed")
-		}
-		return err
-	})
+	// One renewal comes with the start, the next one after the interval.
+	for range 2 {
+		eventually(t, "next heartbeat", func(ctx context.Context) error {
+			next, err := read(ctx)
+			if err == nil && next.ResourceVersion == first.ResourceVersion {
+				err = errors.New("not renewed")
+			}
+			if err == nil {
+				first = next
+			}
+			return err
+		})
+	}
 	eventually(t, "heartbeat heard", func(context.Context) error {
 		age, err := east.gather("clusterset_controller_member_heartbeat_age_seconds", map[string]string{"cluster": "west"})
 		if err != nil {

@@ -51,7 +51,12 @@ func (c *cluster) writes(ctx context.Context) (map[string]float64, error) {
 // fails where they never come to rest.
 func quiet(t testing.TB, clusters ...*cluster) {
 	t.Helper()
-	const rest = 3 * time.Second
+	restFor(t, 3*time.Second, clusters...)
+}
+
+// restFor is quiet for a while of the given length.
+func restFor(t testing.TB, rest time.Duration, clusters ...*cluster) {
+	t.Helper()
 	sum := func(ctx context.Context) (string, error) {
 		var all []string
 		for _, c := range clusters {
@@ -99,7 +104,7 @@ func TestNoWritesAtRest(t *testing.T) {
 	west.create(t, demo, service("web-0", "10.65.1.1")+serviceExport("web-0")+headless("web-1", "10.65.1.2")+serviceExport("web-1"))
 	expect(t, key(demo, "web-0"), "ClusterSetIP of east,west Ready [east/10.64.1.1 west/10.65.1.1]", east, west)
 	expect(t, key(demo, "db-9"), "Headless of east Ready [east/10.64.2.10]", east, west)
-	quiet(t, east, west)
+	restFor(t, 30*time.Second, east, west)
 
 	before, err := east.writes(t.Context())
 	must(t, err)
