@@ -66,7 +66,7 @@ func collectEndpoints(config *Config, imported *Import, from []*Slice, skips **S
 	for _, s := range from {
 		mergeSkips(skips, s.skips)
 		ports := declaredPorts(config, imported, s.ports, skips)
-		hosts := s.hosts
+		hosts := s.hostnames()
 		for i := range s.Len() {
 			e := endpoint{
 				addr:    addrOf(s.addrs[i*int(s.size) : (i+1)*int(s.size)]),
@@ -74,9 +74,7 @@ func collectEndpoints(config *Config, imported *Import, from []*Slice, skips **S
 				ports:   ports,
 				ready:   i < int(s.ready),
 			}
-			if hosts != "" {
-				e.host, hosts, _ = strings.Cut(hosts, "\n")
-			}
+			e.host = hosts.next()
 			if !e.nameHost(maxHost) {
 				skip(skips, NameTooLong)
 			}
@@ -197,8 +195,7 @@ type runBuilder struct {
 type draft struct {
 	runClass
 	addrs []byte
-	text  []byte
-	ends  []uint32
+	hosts []string
 }
 
 // addHost adds the addresses of one host name, or one nameless address.
@@ -252,8 +249,7 @@ func (b *runBuilder) draft(class runClass) *draft {
 func (d *draft) add(e *endpoint) {
 	d.addrs = appendAddr(d.addrs, e.addr)
 	if d.named {
-		d.text = append(d.text, e.host...)
-		d.ends = append(d.ends, uint32(len(d.text)))
+		d.hosts = append(d.hosts, e.host)
 	}
 }
 
@@ -264,11 +260,9 @@ func (b *runBuilder) runs() []run {
 	}
 	runs := make([]run, len(b.drafts))
 	for i, d := range b.drafts {
-		runs[i] = run{
-			runClass: d.runClass,
-			addrs:    append(make([]byte, 0, len(d.addrs)), d.addrs...),
-			text:     string(d.text),
-			ends:     append([]uint32(nil), d.ends...),
+		runs[i] = run{runClass: d.runClass, addrs: append(make([]byte, 0, len(d.addrs)), d.addrs...)}
+		if d.named {
+			runs[i].setHosts(d.hosts)
 		}
 	}
 	slices.SortFunc(runs, func(a, b run) int { return a.compare(b.runClass) })

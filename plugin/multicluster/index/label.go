@@ -113,3 +113,15 @@ func parseHostLabel4(label string) (netip.Addr, bool) {
 	addr := netip.AddrFrom4(octets)
 	return addr, part == 4 && isServiceAddress(addr)
 }
+
+// appendLower appends s in lower case.
+func appendLower(dst []byte, s string) []byte {
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}

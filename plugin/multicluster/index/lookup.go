@@ -223,7 +223,8 @@ const maxHostAddresses = 4
 
 // lookupHost answers for a host name.
 func (s *Service) lookupHost(config *Config, q *Question) Answer {
-	label := strings.ToLower(q.Request.Host)
+	var buffer [maxLabel]byte
+	label := appendLower(buffer[:0], q.Request.Host)
 	var size uint8
 	switch q.Type {
 	case dns.TypeA:
@@ -241,7 +242,7 @@ func (s *Service) lookupHost(config *Config, q *Question) Answer {
 			continue
 		}
 		if !r.named && !parsed {
-			addr, _ = parseHostLabel(label)
+			addr, _ = parseHostLabel(string(label))
 			parsed = true
 		}
 		from, to := r.find(label, addr)

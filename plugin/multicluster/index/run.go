@@ -19,9 +19,10 @@ type run struct {
 	runClass
 	// addrs are packed in network order, sorted by host and then by address.
 	addrs []byte
-	// text holds the hostnames one behind the other, and ends where each ends. Both are empty unless named.
-	text string
-	ends []uint32
+	// prefix is what all hostnames of a named run begin with, text holds the rest of each, one behind the other, and ends
+	// where each ends. Replicas of a StatefulSet differ in a few digits.
+	prefix, text string
+	ends         []uint32
 }
 
 // runClass is what the addresses of a run have in common.
@@ -66,8 +67,8 @@ func compareBools(a, b bool) int {
 }
 
 func (r run) equal(other run) bool {
-	return r.compare(other.runClass) == 0 && bytes.Equal(r.addrs, other.addrs) && r.text == other.text &&
-		slices.Equal(r.ends, other.ends)
+	return r.compare(other.runClass) == 0 && bytes.Equal(r.addrs, other.addrs) && r.prefix == other.prefix &&
+		r.text == other.text && slices.Equal(r.ends, other.ends)
 }
 
 // len is the number of addresses.
@@ -80,8 +81,34 @@ func (r *run) addr(i int) []byte {
 	return r.addrs[start:end:end]
 }
 
-// hostname is the ith hostname of a named run.
-func (r *run) hostname(i int) string {
+// setHosts packs the hostnames of a named run.
+func (r *run) setHosts(hosts []string) {
+	prefix := commonPrefix(hosts)
+	r.prefix = strings.Clone(prefix)
+	r.ends = make([]uint32, len(hosts))
+	var text strings.Builder
+	for i, host := range hosts {
+		text.WriteString(host[len(prefix):])
+		r.ends[i] = uint32(text.Len())
+	}
+	r.text = strings.Clone(text.String())
+}
+
+// commonPrefix is what all strings begin with.
+func commonPrefix(all []string) string {
+	prefix := all[0]
+	for _, s := range all[1:] {
+		n := 0
+		for n < len(prefix) && n < len(s) && prefix[n] == s[n] {
+			n++
+		}
+		prefix = prefix[:n]
+	}
+	return prefix
+}
+
+// suffix is what follows the prefix in the ith hostname of a named run.
+func (r *run) suffix(i int) string {
 	start := uint32(0)
 	if i > 0 {
 		start = r.ends[i-1]
@@ -92,7 +119,7 @@ func (r *run) hostname(i int) string {
 // appendHost appends the label of the ith endpoint.
 func (r *run) appendHost(dst []byte, i int) []byte {
 	if r.named {
-		return append(dst, r.hostname(i)...)
+		return append(append(dst, r.prefix...), r.suffix(i)...)
 	}
 	return appendHostLabel(dst, addrOf(r.addr(i)))
 }
@@ -100,7 +127,7 @@ func (r *run) appendHost(dst []byte, i int) []byte {
 // hostLen is the length of the label of the ith endpoint.
 func (r *run) hostLen(i int) int {
 	if r.named {
-		return len(r.hostname(i))
+		return len(r.prefix) + len(r.suffix(i))
 	}
 	if r.size == 4 {
 		return hostLen4(r.addr(i))
@@ -125,10 +152,14 @@ func hostLen4(addr []byte) int {
 
 // find returns the range of addresses that have the host name. The label is in lower case; addr is the address whose
 // label it is, where it is one.
-func (r *run) find(label string, addr netip.Addr) (from, to int) {
+func (r *run) find(label []byte, addr netip.Addr) (from, to int) {
 	if r.named {
-		from = sort.Search(len(r.ends), func(i int) bool { return r.hostname(i) >= label })
-		for to = from; to < len(r.ends) && r.hostname(to) == label; to++ {
+		suffix, ok := bytes.CutPrefix(label, []byte(r.prefix))
+		if !ok {
+			return 0, 0
+		}
+		from = sort.Search(len(r.ends), func(i int) bool { return r.suffix(i) >= string(suffix) })
+		for to = from; to < len(r.ends) && r.suffix(to) == string(suffix); to++ {
 		}
 		return from, to
 	}

@@ -20,8 +20,8 @@ type Slice struct {
 	// addrs are the addresses in network order, one behind the other: first those of the ready endpoints, then those of
 	// the endpoints that are serving and terminating. Others are not kept.
 	addrs []byte
-	// hosts are the hostnames of the addresses, in the same order, each ended by a newline. Empty where no endpoint has
-	// a hostname.
+	// hosts are the hostnames of the addresses, in the same order: what all begin with, and then the rest of each, each
+	// ended by a newline. Empty where no endpoint has a hostname.
 	hosts string
 	skips *Skips
 	// ready is the number of addresses of ready endpoints.
@@ -97,11 +97,11 @@ func (s *Slice) readEndpoints(endpoints []discoveryv1.Endpoint) {
 		return
 	}
 	s.addrs = make([]byte, 0, count*int(s.size))
-	var hosts strings.Builder
+	var hosts []string
 	for _, state := range []state{ready, terminating} {
 		for i := range endpoints {
 			if endpoint := &endpoints[i]; stateOf(endpoint.Conditions) == state {
-				s.appendEndpoint(endpoint, &hosts, named)
+				hosts = s.appendEndpoint(endpoint, hosts)
 			}
 		}
 		if state == ready {
@@ -109,10 +109,46 @@ func (s *Slice) readEndpoints(endpoints []discoveryv1.Endpoint) {
 		}
 	}
 	s.addrs = slices.Clip(s.addrs)
-	s.hosts = strings.Clone(hosts.String())
+	if named && len(hosts) > 0 {
+		s.hosts = packHosts(hosts)
+	}
 }
 
-func (s *Slice) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts *strings.Builder, named bool) {
+// packHosts joins hostnames, some of which may be empty.
+func packHosts(hosts []string) string {
+	prefix := commonPrefix(hosts)
+	size := len(prefix) + 1
+	for _, host := range hosts {
+		size += len(host) - len(prefix) + 1
+	}
+	var packed strings.Builder
+	packed.Grow(size)
+	packed.WriteString(prefix)
+	packed.WriteByte('\n')
+	for _, host := range hosts {
+		packed.WriteString(host[len(prefix):])
+		packed.WriteByte('\n')
+	}
+	return packed.String()
+}
+
+// hostReader reads packed hostnames one after the other.
+type hostReader struct{ prefix, rest string }
+
+func (s *Slice) hostnames() hostReader {
+	prefix, rest, _ := strings.Cut(s.hosts, "\n")
+	return hostReader{prefix, rest}
+}
+
+// next is the next hostname, or empty where there is none.
+func (r *hostReader) next() string {
+	var suffix string
+	suffix, r.rest, _ = strings.Cut(r.rest, "\n")
+	return r.prefix + suffix
+}
+
+// appendEndpoint adds the addresses of an endpoint, and for each its hostname.
+func (s *Slice) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts []string) []string {
 	host := strings.ToLower(deref(endpoint.Hostname))
 	if host != "" && !isLabel(host) {
 		skip(&s.skips, InvalidHostname)
@@ -125,11 +161,9 @@ func (s *Slice) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts *strings.Bu
 			continue
 		}
 		s.addrs = appendAddr(s.addrs, addr)
-		if named {
-			hosts.WriteString(host)
-			hosts.WriteByte('\n')
-		}
+		hosts = append(hosts, host)
 	}
+	return hosts
 }
 
 func appendAddr(dst []byte, addr netip.Addr) []byte {

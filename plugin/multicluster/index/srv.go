@@ -207,7 +207,8 @@ func (s *serviceList) eachAddress(p pick, yield func(run, entry int)) {
 		yield(int(p.run), int(p.entry))
 		return
 	}
-	label := lead.hostname(int(p.entry))
+	var buffer [maxLabel]byte
+	label := lead.appendHost(buffer[:0], int(p.entry))
 	for i := range s.service.runs {
 		r := &s.service.runs[i]
 		if !r.inHost || !r.named || r.cluster != lead.cluster {
