@@ -72,10 +72,20 @@ func recordSize(record dns.RR) int {
 	}
 }
 
+// part is how much of what there is an answer has.
+type part uint8
+
+const (
+	some     part = iota // of the records
+	complete             // all records, and some of the additional ones
+	whole                // all of both
+)
+
 // pick is an endpoint of a service, and for SRV records a port number.
 type pick struct {
 	run, entry int32
 	number     uint16
+	length     uint16 // of the target
 }
 
 // answerBuilder makes the records of a headless service's answer. It holds no pointer to the question, so that the
@@ -111,8 +121,9 @@ func (b *answerBuilder) limit(n int) int {
 	return n
 }
 
-// addresses answers with the addresses of the service name that have that many octets.
-func (b answerBuilder) addresses(size uint8) Answer {
+// addresses answers with the addresses of the service name that have that many octets, and tells which part of
+// them it has.
+func (b answerBuilder) addresses(size uint8) (Answer, part) {
 	n := 0
 	runs := b.service.runs
 	for i := range runs {
@@ -121,7 +132,7 @@ func (b answerBuilder) addresses(size uint8) Answer {
 		}
 	}
 	if n == 0 {
-		return Answer{Result: Empty}
+		return Answer{Result: Empty}, whole
 	}
 	limit := b.limit(n)
 	count := max(0, min(limit, b.room()/addressSize(size)))
@@ -136,8 +147,8 @@ func (b answerBuilder) addresses(size uint8) Answer {
 		}
 	} else {
 		w := newWindow(n, true, b.client.Point)
-		for i := range count {
-			at := w.at(i)
+		for range count {
+			at := w.next()
 			for k := range runs {
 				r := &runs[k]
 				if !r.inService || r.size != size {
@@ -151,7 +162,10 @@ func (b answerBuilder) addresses(size uint8) Answer {
 			}
 		}
 	}
-	return answerOf(out.records, nil, count < limit)
+	if count < n {
+		return answerOf(out.records, nil, count < limit), some
+	}
+	return answerOf(out.records, nil, false), whole
 }
 
 // hostAddresses answers with the addresses of a host name.

@@ -16,8 +16,8 @@
 //
 // Records of ClusterSetIP services are made when an object changes and are shared by all answers: who takes them from an
 // Answer may not change them, and the slices have no spare capacity to append into. Records of headless services are
-// made for each answer, in a few allocations, from packed addresses: a prebuilt record takes ten times the memory of
-// what it is made of, and less time to make than to pack. Their answers belong to who asks.
+// made when they are asked for, in a few allocations, from packed addresses: a prebuilt record takes ten times the memory
+// of what it is made of, and less time to make than to pack. A few large answers are remembered and shared likewise.
 //
 // The package is pure: it reads no clock and knows no client.
 package index

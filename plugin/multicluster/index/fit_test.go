@@ -103,6 +103,12 @@ func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
 func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 	const count, limit = 50, 7
 	snapshot := many(t, count, true)
+	hosts := map[string]string{} // by address
+	for _, rr := range walk(snapshot) {
+		if host, found := strings.CutSuffix(rr.Header().Name, ".db.demo.svc."+zone); found && rr.Header().Rrtype != dns.TypeSRV {
+			hosts[dataOf(rr)] = host
+		}
+	}
 	taken := map[string]int{}
 	clusters := map[string]int{}
 	const clients = 5000
@@ -113,7 +119,7 @@ func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 		if len(a.Answer) != limit || a.Truncated {
 			t.Fatalf("%d records, truncated %v", len(a.Answer), a.Truncated)
 		}
-		got, want := hostsOf(t, snapshot, aaaa.Answer), hostsOf(t, snapshot, a.Answer)
+		got, want := hostsOf(hosts, aaaa.Answer), hostsOf(hosts, a.Answer)
 		if !slices.Equal(got, want) {
 			t.Fatalf("AAAA is of %v, A of %v", got, want)
 		}
@@ -145,23 +151,16 @@ func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 	}
 }
 
+func dataOf(rr dns.RR) string { return strings.TrimPrefix(rr.String(), rr.Header().String()) }
+
 // hostsOf are the host names whose addresses these are, sorted.
-func hostsOf(t *testing.T, snapshot *index.Snapshot, records []dns.RR) []string {
-	t.Helper()
-	data := func(rr dns.RR) string { return strings.TrimPrefix(rr.String(), rr.Header().String()) }
-	want := map[string]bool{}
-	for _, rr := range records {
-		want[data(rr)] = true
+func hostsOf(hosts map[string]string, records []dns.RR) []string {
+	names := make([]string, len(records))
+	for i, rr := range records {
+		names[i] = hosts[dataOf(rr)]
 	}
-	var hosts []string
-	for _, rr := range walk(snapshot) {
-		host, found := strings.CutSuffix(rr.Header().Name, ".db.demo.svc."+zone)
-		if found && want[data(rr)] {
-			hosts = append(hosts, host)
-		}
-	}
-	slices.Sort(hosts)
-	return hosts
+	slices.Sort(names)
+	return names
 }
 
 func TestWithoutAClientThereIsNoAnswerThatMayNotFit(t *testing.T) {
@@ -180,5 +179,46 @@ func TestWithoutAClientThereIsNoAnswerThatMayNotFit(t *testing.T) {
 		if got := askAs(snapshot, qname+zone, qtype, 0, index.Client{}).Result; got != want {
 			t.Errorf("%s is %v, want %v", qname, got, want)
 		}
+	}
+}
+
+func TestARememberedAnswerIsTheAnswer(t *testing.T) {
+	x := index.New(config)
+	publish := func(address string) *index.Snapshot {
+		var endpoints []string
+		for i := range 40 {
+			endpoints = append(endpoints, fmt.Sprintf("{addresses: [10.1.0.%d]}", i+1))
+		}
+		service := build(t, sql, from("east", "IPv4", sqlPorts, append(endpoints, "{addresses: ["+address+"]}")...))
+		x.Update(1, index.Change{Key: service.Key(), Service: service})
+		return x.Snapshot()
+	}
+	snapshot := publish("10.1.9.1")
+	const qname = "_sql._tcp.db.demo.svc." + zone
+	tcp, udp := index.Client{Size: 65535}, index.Client{Size: 1232, Point: 7}
+	for _, step := range []struct {
+		client  index.Client
+		limit   int
+		records int // 0: fewer than all
+		extra   int
+	}{{udp, 0, 0, 0}, {tcp, 0, 41, 41}, {udp, 0, 0, 0}, {tcp, 0, 41, 41}, {tcp, 5, 5, 5}, {index.Client{Size: 3200}, 0, 41, -1}, {tcp, 0, 41, 41}} {
+		for _, name := range []string{qname, strings.ToUpper(qname)} {
+			answer := askAs(snapshot, name, dns.TypeSRV, step.limit, step.client)
+			if step.records > 0 && len(answer.Answer) != step.records || step.records == 0 && !answer.Truncated ||
+				step.extra >= 0 && len(answer.Extra) != step.extra {
+				t.Errorf("%+v: %d records, %d additional, truncated %v", step, len(answer.Answer), len(answer.Extra), answer.Truncated)
+			}
+			if answer.Answer[0].Header().Name != name {
+				t.Errorf("the owner is %s, and %s was asked for", answer.Answer[0].Header().Name, name)
+			}
+		}
+	}
+	old := text(ask(snapshot, "db.demo.svc."+zone, dns.TypeA).Answer)
+	now := text(ask(publish("10.1.9.2"), "db.demo.svc."+zone, dns.TypeA).Answer)
+	if slices.Equal(old, now) {
+		t.Error("the answer is that of an earlier state")
+	}
+	if got := text(ask(snapshot, "db.demo.svc."+zone, dns.TypeA).Answer); !slices.Equal(got, old) {
+		t.Error("the answer of an earlier snapshot is that of a later one")
 	}
 }

@@ -60,7 +60,7 @@ type Answer struct {
 	Truncated bool
 }
 
-// Lookup answers a question for a name of kind Namespace or deeper. It takes no lock and changes nothing.
+// Lookup answers a question for a name of kind Namespace or deeper. It takes no lock.
 func (s *Snapshot) Lookup(q *Question) Answer {
 	request := &q.Request
 	if request.Kind < name.Namespace {
@@ -77,7 +77,7 @@ func (s *Snapshot) Lookup(q *Question) Answer {
 		return Answer{}
 	}
 	if service.imported.Headless {
-		return service.lookupHeadless(s.config, q)
+		return service.lookupHeadless(s.config, s.recent, q)
 	}
 	return service.lookupVirtual(q)
 }
@@ -136,19 +136,11 @@ func (s *Service) lookupVirtualPort(q *Question) Answer {
 }
 
 // lookupHeadless answers for a headless service that exists.
-func (s *Service) lookupHeadless(config *Config, q *Question) Answer {
-	if q.needsClient() {
-		return Answer{Result: NeedClient}
-	}
+func (s *Service) lookupHeadless(config *Config, recent *recent, q *Question) Answer {
 	switch q.Request.Kind {
 	case name.Service:
-		switch q.Type {
-		case dns.TypeA:
-			return s.builder(config, q).addresses(4)
-		case dns.TypeAAAA:
-			return s.builder(config, q).addresses(16)
-		case dns.TypeSRV:
-			return s.builder(config, q).services("", "")
+		if q.Type == dns.TypeA || q.Type == dns.TypeAAAA || q.Type == dns.TypeSRV {
+			return s.lookupEndpoints(config, recent, q)
 		}
 		return Answer{Result: Empty}
 	case name.Port:
@@ -156,7 +148,7 @@ func (s *Service) lookupHeadless(config *Config, q *Question) Answer {
 			return Answer{}
 		}
 		if q.Type == dns.TypeSRV {
-			return s.builder(config, q).services(q.Request.Port, q.Request.Protocol)
+			return s.lookupEndpoints(config, recent, q)
 		}
 		return Answer{Result: Empty}
 	case name.Protocol:
@@ -171,19 +163,31 @@ func (s *Service) lookupHeadless(config *Config, q *Question) Answer {
 	return Answer{}
 }
 
-// needsClient tells whether records of a headless service are in question, and not what the client can take.
-func (q *Question) needsClient() bool {
-	if q.Client.Size != 0 {
-		return false
+// lookupEndpoints answers with records of any number of endpoints.
+func (s *Service) lookupEndpoints(config *Config, recent *recent, q *Question) Answer {
+	if q.Client.Size == 0 {
+		return Answer{Result: NeedClient}
 	}
-	switch q.Request.Kind {
-	case name.Service:
-		return q.Type == dns.TypeA || q.Type == dns.TypeAAAA || q.Type == dns.TypeSRV
-	case name.Port:
-		return q.Type == dns.TypeSRV
+	key, memorable := keyOf(s, q)
+	if memorable {
+		if answer, ok := recent.find(key, q); ok {
+			return answer
+		}
+	}
+	var answer Answer
+	var part part
+	switch b := s.builder(config, q); q.Type {
+	case dns.TypeA:
+		answer, part = b.addresses(4)
+	case dns.TypeAAAA:
+		answer, part = b.addresses(16)
 	default:
-		return false
+		answer, part = b.services(q.Request.Port, q.Request.Protocol)
 	}
+	if memorable && part != some {
+		recent.keep(key, answer, part == whole, q.Client.room(q.Name))
+	}
+	return answer
 }
 
 // leads tells whether there is an SRV record for a port of that name, or of any name, and protocol.

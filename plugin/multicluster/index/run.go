@@ -121,7 +121,27 @@ func (r *run) appendHost(dst []byte, i int) []byte {
 	if r.named {
 		return append(append(dst, r.prefix...), r.suffix(i)...)
 	}
+	if r.size == 4 {
+		return appendHostLabel4(dst, r.addr(i))
+	}
 	return appendHostLabel(dst, addrOf(r.addr(i)))
+}
+
+// appendHostLabel4 appends the label of an IPv4 address.
+func appendHostLabel4(dst, addr []byte) []byte {
+	for i, octet := range addr {
+		if i > 0 {
+			dst = append(dst, '-')
+		}
+		if octet >= 100 {
+			dst = append(dst, '0'+octet/100)
+		}
+		if octet >= 10 {
+			dst = append(dst, '0'+octet/10%10)
+		}
+		dst = append(dst, '0'+octet%10)
+	}
+	return dst
 }
 
 // hostLen is the length of the label of the ith endpoint.

@@ -38,7 +38,9 @@ func (x *Index) Update(now uint32, changes ...Change) bool {
 	before := x.current.Load()
 	var next Snapshot
 	if before == nil {
-		next = Snapshot{config: x.config, services: newTable[*Service](), namespaces: newTable[int]()}
+		next = Snapshot{
+			config: x.config, services: newTable[*Service](), namespaces: newTable[int](), recent: newRecent(),
+		}
 	} else {
 		next = *before
 	}
@@ -61,12 +63,13 @@ func (x *Index) Update(now uint32, changes ...Change) bool {
 // newer tells whether serial a comes after b (RFC 1982, section 3.2).
 func newer(a, b uint32) bool { return a != b && a-b < 1<<31 }
 
-// Snapshot is an immutable set of services.
+// Snapshot is an immutable set of services. What it remembers of answers only makes others faster.
 type Snapshot struct {
 	config     *Config
 	services   table[*Service]
 	namespaces table[int] // the number of existing services in each
 	soa        [][]dns.RR // by the number of the zone
+	recent     *recent    // shared by all snapshots of an index
 	totals     Totals
 	serial     uint32
 }

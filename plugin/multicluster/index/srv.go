@@ -13,12 +13,12 @@ import (
 const maxNumbers = 8
 
 // services answers with the SRV records of a port, or of all ports where its name is empty, and with the addresses of
-// their targets.
-func (b answerBuilder) services(port, protocol string) Answer {
+// their targets. It tells which part of them it has.
+func (b answerBuilder) services(port, protocol string) (Answer, part) {
 	s := serviceList{answerBuilder: b}
 	s.measure(port, protocol)
 	if s.n == 0 {
-		return Answer{Result: Empty}
+		return Answer{Result: Empty}, whole
 	}
 	limit := b.limit(s.n)
 	// Where it is plain that not all fit, those that do are spread over all.
@@ -26,8 +26,19 @@ func (b answerBuilder) services(port, protocol string) Answer {
 	if !s.choose(limit, spread) && !spread {
 		s.choose(limit, true)
 	}
-	answer, extra := s.make()
-	return answerOf(answer, extra, len(s.picks) < limit)
+	records, answer := s.records()
+	if len(s.picks) < limit {
+		return answerOf(answer, nil, true), some // who sees that it is cut asks again, over TCP
+	}
+	extra := s.extra(records)
+	switch {
+	case limit < s.n:
+		return answerOf(answer, extra, false), some
+	case s.cut:
+		return answerOf(answer, extra, false), complete
+	default:
+		return answerOf(answer, extra, false), whole
+	}
 }
 
 // serviceList makes the SRV records of a headless service.
@@ -42,8 +53,9 @@ type serviceList struct {
 	suffix int
 
 	picks  []pick
-	octets int // of the targets' text
-	left   int // of the room, by the picks
+	octets int  // of the targets' text
+	left   int  // of the room, by the picks
+	cut    bool // an additional record did not fit
 }
 
 // measure finds the port numbers of each run.
@@ -77,14 +89,15 @@ func (s *serviceList) choose(limit int, spread bool) bool {
 	s.left = s.room()
 	s.octets = 0
 	s.picks = make([]pick, 0, max(0, min(limit, s.left/s.minSize)))
-	for i := range limit {
-		p := s.locate(w.at(i))
+	for range limit {
+		p := s.locate(w.next())
 		target := s.targetLen(p)
 		if sizeSRV+target+1 > s.left {
 			return false
 		}
 		s.left -= sizeSRV + target + 1
 		s.octets += target
+		p.length = uint16(target)
 		s.picks = append(s.picks, p)
 	}
 	return true
@@ -97,10 +110,14 @@ func (s *serviceList) locate(at int) pick {
 			continue
 		}
 		count := s.service.runs[i].len() * len(numbers)
-		if at < count {
-			return pick{int32(i), int32(at / len(numbers)), numbers[at%len(numbers)]}
+		if at >= count {
+			at -= count
+			continue
 		}
-		at -= count
+		if len(numbers) == 1 {
+			return pick{run: int32(i), entry: int32(at), number: numbers[0]}
+		}
+		return pick{run: int32(i), entry: int32(at / len(numbers)), number: numbers[at%len(numbers)]}
 	}
 	panic("index: no such record") // at is below n, which counts them
 }
@@ -111,11 +128,12 @@ func (s *serviceList) targetLen(p pick) int {
 	return r.hostLen(int(p.entry)) + sizeSuffix + len(r.cluster) + s.suffix
 }
 
-// make builds the records that were chosen.
-func (s *serviceList) make() (answer, extra []dns.RR) {
+// records makes the records that were chosen.
+func (s *serviceList) records() (records []dns.SRV, answer []dns.RR) {
 	var text strings.Builder
 	text.Grow(s.octets)
 	var label [maxLabel]byte
+	suffix := serviceSuffix(s.zone)
 	for _, p := range s.picks {
 		r := &s.service.runs[p.run]
 		text.Write(r.appendHost(label[:0], int(p.entry)))
@@ -123,20 +141,19 @@ func (s *serviceList) make() (answer, extra []dns.RR) {
 		text.WriteString(r.cluster)
 		text.WriteByte('.')
 		text.WriteString(s.service.imported.Key)
-		text.WriteString(serviceInfix)
-		text.WriteString(strings.TrimPrefix(s.zone, "."))
+		text.WriteString(suffix)
 	}
 	names := text.String()
-	records := make([]dns.SRV, len(s.picks))
+	records = make([]dns.SRV, len(s.picks))
 	answer = make([]dns.RR, len(s.picks))
 	start := 0
 	for i, p := range s.picks {
-		end := start + s.targetLen(p)
+		end := start + int(p.length)
 		setSRV(&records[i], s.owner, s.ttl, names[start:end], p.number)
 		answer[i] = &records[i]
 		start = end
 	}
-	return answer, s.extra(records)
+	return records, answer
 }
 
 // extraPick is an address of the target of a record.
@@ -151,6 +168,7 @@ func (s *serviceList) extra(records []dns.SRV) []dns.RR {
 	a := 0
 	for i, p := range s.picks {
 		if s.left < sizeA {
+			s.cut = true
 			break
 		}
 		owner := 0 // what the owner takes beyond a pointer
@@ -175,6 +193,8 @@ func (s *serviceList) extra(records []dns.SRV) []dns.RR {
 				if size == 4 {
 					a++
 				}
+			} else {
+				s.cut = true
 			}
 		})
 	}

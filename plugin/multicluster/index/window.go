@@ -6,7 +6,7 @@ package index
 // a point of the asker's choice and strides, so that each thing is as likely to be taken as any other, and what is taken
 // is spread over all: it does not come from one cluster alone because that cluster's endpoints lie side by side. The
 // order depends on nothing but n and the point: A and AAAA of the same endpoints take the same ones.
-type window struct{ n, start, stride int }
+type window struct{ n, at, stride int }
 
 func newWindow(n int, spread bool, point uint64) window {
 	if !spread || n < 2 {
@@ -16,12 +16,16 @@ func newWindow(n int, spread bool, point uint64) window {
 	for gcd(stride, n) != 1 {
 		stride++
 	}
-	return window{n: n, start: int(point % uint64(n)), stride: stride}
+	return window{n: n, at: int(point % uint64(n)), stride: stride % n}
 }
 
-// at is the number of the ith thing.
-func (w window) at(i int) int {
-	return int((uint64(w.start) + uint64(i)*uint64(w.stride)) % uint64(w.n))
+// next is the number of the next thing. There are n.
+func (w *window) next() int {
+	at := w.at
+	if w.at += w.stride; w.at >= w.n {
+		w.at -= w.n
+	}
+	return at
 }
 
 func gcd(a, b int) int {
