@@ -41,6 +41,8 @@ type size struct {
 	rest time.Duration
 	// slowChanges and fastChanges are how many changes are followed from one cluster to the other.
 	slowChanges, fastChanges int
+	// members is how many members a controller has at most.
+	members int
 }
 
 var (
@@ -50,6 +52,7 @@ var (
 		smallServices: 50, largeServices: 5000, hugeEndpoints: 1000,
 		updateTime: 3 * time.Second, latencyTime: 2 * time.Second, settle: 2 * time.Second, changes: 100,
 		fewExports: 10, manyExports: 1000, withdrawn: 100, rest: 15 * time.Second, slowChanges: 100, fastChanges: 600,
+		members: 200,
 	}
 	quick = size{
 		few: 20, many: 40, headless: [4]int{10, 20, 200, 400}, batch: 200 * time.Microsecond,
@@ -57,6 +60,7 @@ var (
 		smallServices: 2, largeServices: 4, hugeEndpoints: 100,
 		updateTime: 200 * time.Millisecond, latencyTime: time.Second, settle: 100 * time.Millisecond, changes: 5,
 		fewExports: 2, manyExports: 6, withdrawn: 3, rest: 500 * time.Millisecond, slowChanges: 2, fastChanges: 10,
+		members: 20,
 	}
 )
 

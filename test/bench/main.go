@@ -106,6 +106,8 @@ var parts = []part{
 	{"mixed", mixed},
 	{"scale", scale},
 	{"members", members},
+	{"merges", merges},
+	{"reconciles", reconciles},
 }
 
 func names(parts []part) (all string) {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -110,4 +111,15 @@ func (w *Writer) AwaitImports(ctx context.Context, namespace string, count int) 
 		}
 	}
 	return nil
+}
+
+// CountSlices is how many slices there are of an imported service.
+func (w *Writer) CountSlices(ctx context.Context, service types.NamespacedName) (int, error) {
+	list, err := w.kube.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: mcsv1beta1.LabelServiceName + "=" + service.Name,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("list slices of %s: %w", service, err)
+	}
+	return len(list.Items), nil
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
-	"golang.org/x/sys/unix"
+
+	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
 )
 
 // Path is the way of a reply from a plugin to the client.
@@ -159,7 +160,7 @@ func (r *runner) calibrate(batch time.Duration) error {
 func (r *runner) batch() error {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	began, err := processorTime()
+	began, err := servers.OwnCPU()
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (r *runner) batch() error {
 			return fmt.Errorf("ask %s for %s: %w", r.handler.Name(), r.query.Question[0].String(), err)
 		}
 	}
-	ended, err := processorTime()
+	ended, err := servers.OwnCPU()
 	if err != nil {
 		return err
 	}
@@ -185,13 +186,4 @@ func (r *runner) take() (nanoseconds, allocations float64) {
 	nanoseconds, allocations = float64(r.used)/n, float64(r.allocations)/n
 	r.used, r.queries, r.allocations = 0, 0, 0
 	return nanoseconds, allocations
-}
-
-// processorTime is what this process has used.
-func processorTime() (time.Duration, error) {
-	var used unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &used); err != nil {
-		return 0, fmt.Errorf("read the processor time: %w", err)
-	}
-	return time.Duration(used.Nano()), nil
 }

@@ -41,6 +41,15 @@ func CPUOf(pid int) (time.Duration, error) {
 	return time.Duration(used.Nano()), nil
 }
 
+// OwnCPU is the processor time that this process has used.
+func OwnCPU() (time.Duration, error) {
+	var used unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &used); err != nil {
+		return 0, fmt.Errorf("read the processor time: %w", err)
+	}
+	return time.Duration(used.Nano()), nil
+}
+
 // Memory is what the process holds in memory now, and the most that it held, in octets.
 func (p *Process) Memory() (resident, peak float64, err error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
