@@ -56,7 +56,9 @@ func FuzzServeDNS(f *testing.F) {
 			t.Fatalf("%d answers and %d authorities", len(reply.Answer), len(reply.Ns))
 		}
 		sections := len(reply.Answer) + len(reply.Extra)
-		request.NewScrubWriter(state.Req, &packer{remote: w.RemoteAddr()}).WriteMsg(reply)
+		if err := request.NewScrubWriter(state.Req, &packer{remote: w.RemoteAddr()}).WriteMsg(reply); err != nil {
+			t.Fatal(err)
+		}
 		opt := 0
 		if reply.IsEdns0() != nil {
 			opt = 1

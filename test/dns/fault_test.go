@@ -37,7 +37,11 @@ func freeAddress(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() {
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	return listener.Addr().String()
 }
 
@@ -52,7 +56,11 @@ func expectReady(t *testing.T, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
+	defer func() {
+		if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("the server is not ready: %s", response.Status)
 	}

@@ -71,8 +71,7 @@ func newBench(tb testing.TB, options Options) *bench {
 }
 
 // list lists what was put in up to now as all there is.
-func (b *bench) list(tb testing.TB) {
-	tb.Helper()
+func (b *bench) list() {
 	b.listed(ServiceImports)
 	b.listed(EndpointSlices)
 	b.drain()

@@ -71,7 +71,7 @@ func TestThereIsNoAnswerBeforeEverythingWasListed(t *testing.T) {
 func TestObjectsComeChangeAndGo(t *testing.T) {
 	b := newBench(t, Options{})
 	x := b.View(config)
-	b.list(t)
+	b.list()
 	expect := func(step, want string) {
 		t.Helper()
 		b.drain()
@@ -111,14 +111,14 @@ func TestNamespacesAreSelected(t *testing.T) {
 	listed := newBench(t, Options{Namespaces: []string{"other"}})
 	x := listed.View(config)
 	put(t, listed.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	listed.list(t)
+	listed.list()
 	if got := answer(x, "web"); got != "" {
 		t.Errorf("a namespace that is not listed has %q", got)
 	}
 	labelled := newBench(t, Options{NamespaceLabels: "a=b"})
 	x = labelled.View(config)
 	put(t, labelled.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	labelled.list(t)
+	labelled.list()
 	demo := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
 	for _, step := range []struct {
 		change func() error
@@ -142,7 +142,7 @@ func TestAFloodOfUpdatesToOneServiceIsOnePublication(t *testing.T) {
 	b := newBench(t, Options{})
 	x := b.View(config)
 	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
-	b.list(t)
+	b.list()
 	before := x.Snapshot().Serial()
 	const updates = 1000
 	for i := range updates {
@@ -164,7 +164,7 @@ func TestAnUpdateThatChangesNothingIsNotPublished(t *testing.T) {
 	b.View(config)
 	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
 	put(t, b.slices.Add(sliceOf("a", "db", "east", "10.1.0.1")))
-	b.list(t)
+	b.list()
 	changed := sliceOf("a", "db", "east", "10.1.0.1")
 	changed.ResourceVersion, changed.Labels["a"] = "2", "b"
 	put(t, b.slices.Update(changed))
@@ -183,7 +183,7 @@ func TestViewsOfEqualConfigurationsAreShared(t *testing.T) {
 	if first != again {
 		t.Error("equal configurations have two views")
 	}
-	b.list(t)
+	b.list()
 	other := b.View(&index.Config{Zones: []string{"clusterset.local."}, TTL: 30})
 	if other == first {
 		t.Error("another configuration has the same view")
@@ -216,7 +216,7 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	put(t, b.slices.Add(caused(sliceOf("a", "db", "east", "10.1.0.1"), 3600)))
-	b.list(t)
+	b.list()
 	if len(b.programmed) > 0 {
 		t.Errorf("what was there before is observed: %q", b.programmed)
 	}
@@ -263,7 +263,7 @@ func TestUpdatesLeakNothing(t *testing.T) {
 	for i := range services {
 		put(t, b.imports.Add(importOf(fmt.Sprintf("db-%d", i), mcsv1beta1.Headless)))
 	}
-	b.list(t)
+	b.list()
 	heap := func() uint64 {
 		runtime.GC()
 		var memory runtime.MemStats
@@ -327,7 +327,7 @@ func BenchmarkHeap(b *testing.B) {
 						put(b, s.slices.Add(slice))
 					}
 				}
-				s.list(b)
+				s.list()
 				b.ReportMetric((heap()-before)/float64(endpoint), "octets/endpoint")
 				b.ReportMetric(float64(x.Snapshot().Totals().Addresses), "addresses")
 				runtime.KeepAlive(s)
