@@ -3,7 +3,6 @@
 package multicluster
 
 import (
-	"context"
 	"hash/maphash"
 	"net"
 	"net/netip"
@@ -38,7 +37,7 @@ func setup(c *caddy.Controller) error {
 	end := func() {}
 	c.OnStartup(func() error {
 		m.setAddresses(localAddresses(config.ListenHosts))
-		stop, err := m.start(context.Background())
+		stop, err := m.start()
 		if err != nil {
 			return plugin.Error(pluginName, err)
 		}
@@ -80,7 +79,7 @@ func (m *Multicluster) setAddresses(addresses []netip.Addr) {
 
 // start begins to watch, and returns once there are answers, or once no sooner answers are to be expected: after the
 // startup timeout, or when the API server has refused. It returns what ends the watch.
-func (m *Multicluster) start(ctx context.Context) (stop func(), err error) {
+func (m *Multicluster) start() (stop func(), err error) {
 	source, leave, err := watch.Open(m.options, new(observer))
 	if err != nil {
 		return nil, err
@@ -92,8 +91,8 @@ func (m *Multicluster) start(ctx context.Context) (stop func(), err error) {
 		source.Release(x)
 		leave()
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.startupTimeout)
-	defer cancel()
+	timeout := time.NewTimer(m.startupTimeout)
+	defer timeout.Stop()
 	select {
 	case <-source.Synced():
 		return stop, nil
@@ -101,11 +100,11 @@ func (m *Multicluster) start(ctx context.Context) (stop func(), err error) {
 		if len(source.Missing()) == 0 { // what was listed is about to be published
 			select {
 			case <-source.Synced():
-			case <-ctx.Done():
+			case <-timeout.C:
 			}
 			return stop, nil
 		}
-	case <-ctx.Done():
+	case <-timeout.C:
 	}
 	log.Warningf("Starting before %v were listed: names in %v get SERVFAIL until they are", source.Missing(), m.Zones)
 	return stop, nil

@@ -59,7 +59,8 @@ func TestBuild(t *testing.T) {
 		skips  string
 	}{
 		{
-			"an endpoint that is not ready does not appear", sql, []string{from("east", "IPv4", sqlPorts,
+			"an endpoint that is not ready does not appear", sql,
+			[]string{from("east", "IPv4", sqlPorts,
 				"{addresses: [10.1.0.1]}", "{addresses: [10.1.0.2], conditions: {ready: false}}",
 				"{addresses: [10.1.0.3], conditions: {ready: false, serving: false, terminating: true}}",
 				"{addresses: [10.1.0.4], conditions: {ready: false, serving: true}}")},
@@ -69,7 +70,8 @@ func TestBuild(t *testing.T) {
 			_sql._tcp.db SRV 5432 10-1-0-1.east.db`, "",
 		},
 		{
-			"those that are serving and terminating answer for a name that has none", sql, []string{
+			"those that are serving and terminating answer for a name that has none", sql,
+			[]string{
 				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], conditions: {ready: false, serving: true, terminating: true}}"),
 				from("west", "IPv4", sqlPorts, "{addresses: [10.2.0.1]}"),
 			},
@@ -80,7 +82,8 @@ func TestBuild(t *testing.T) {
 			_sql._tcp.db SRV 5432 10-2-0-1.west.db`, "",
 		},
 		{
-			"where all are terminating they share", sql, []string{
+			"where all are terminating they share", sql,
+			[]string{
 				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], conditions: {ready: false, serving: true, terminating: true}}"),
 			},
 			`db A 10.1.0.1
@@ -89,7 +92,8 @@ func TestBuild(t *testing.T) {
 			_sql._tcp.db SRV 5432 10-1-0-1.east.db`, "",
 		},
 		{
-			"a host name has the ready of its addresses", sql, []string{
+			"a host name has the ready of its addresses", sql,
+			[]string{
 				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}",
 					"{addresses: [10.1.0.2], hostname: a, conditions: {ready: false, serving: true, terminating: true}}"),
 			},
@@ -99,7 +103,8 @@ func TestBuild(t *testing.T) {
 			_sql._tcp.db SRV 5432 a.east.db`, "",
 		},
 		{
-			"endpoints repeated across slices appear once", sql, []string{
+			"endpoints repeated across slices appear once", sql,
+			[]string{
 				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"),
 				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}", "{addresses: [10.1.0.1], hostname: 10-1-0-1}"),
 			},
@@ -109,7 +114,8 @@ func TestBuild(t *testing.T) {
 			_sql._tcp.db SRV 5432 10-1-0-1.east.db`, "",
 		},
 		{
-			"an address of two hosts is one of the service's", sql, []string{
+			"an address of two hosts is one of the service's", sql,
+			[]string{
 				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}"),
 				from("west", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}"),
 			},
@@ -122,7 +128,8 @@ func TestBuild(t *testing.T) {
 			_sql._tcp.db SRV 5432 a.west.db`, "",
 		},
 		{
-			"both families of a host are one target", sql, []string{
+			"both families of a host are one target", sql,
+			[]string{
 				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}"),
 				from("east", "IPv6", "[{name: sql, port: 5432}]", "{addresses: ['fd00::1'], hostname: a}"),
 			},
@@ -135,7 +142,8 @@ func TestBuild(t *testing.T) {
 		},
 		{
 			"ports in several slices of an endpoint are all its ports",
-			"{type: Headless, ports: [{name: sql, port: 5432}, {name: web, port: 80}]}", []string{
+			"{type: Headless, ports: [{name: sql, port: 5432}, {name: web, port: 80}]}",
+			[]string{
 				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"),
 				from("east", "IPv4", "[{name: web, port: 8080}]", "{addresses: [10.1.0.1]}"),
 			},
@@ -148,7 +156,8 @@ func TestBuild(t *testing.T) {
 		},
 		{
 			"each pair of target and port number appears once",
-			"{type: Headless, ports: [{name: tcp, port: 53}, {name: udp, port: 53, protocol: UDP}]}", []string{
+			"{type: Headless, ports: [{name: tcp, port: 53}, {name: udp, port: 53, protocol: UDP}]}",
+			[]string{
 				from("east", "IPv4", "[{name: tcp, port: 53}, {name: udp, port: 53, protocol: UDP}]", "{addresses: [10.1.0.1]}"),
 			},
 			`db A 10.1.0.1
@@ -158,7 +167,8 @@ func TestBuild(t *testing.T) {
 			_udp._udp.db SRV 53 10-1-0-1.east.db`, "",
 		},
 		{
-			"ports that the import does not declare do not leak", sql, []string{
+			"ports that the import does not declare do not leak", sql,
+			[]string{
 				from("east", "IPv4", "[{name: sql, port: 5432}, {name: admin, port: 1}, {name: sql, port: 1, protocol: UDP}]",
 					"{addresses: [10.1.0.1]}"),
 			},
@@ -181,7 +191,8 @@ func TestBuild(t *testing.T) {
 			db SRV 8080 10-1-0-1.east.db`, "",
 		},
 		{
-			"a slice without source cluster never yields an empty label", sql, []string{
+			"a slice without source cluster never yields an empty label", sql,
+			[]string{
 				from("", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}"),
 				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.2], hostname: a}"),
 			},
@@ -192,7 +203,8 @@ func TestBuild(t *testing.T) {
 			_sql._tcp.db SRV 5432 a.east.db`, "missing_source_cluster=1",
 		},
 		{
-			"a source cluster that is none", sql, []string{
+			"a source cluster that is none", sql,
+			[]string{
 				from("a.b.c", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"), from("East", "IPv4", sqlPorts, "{addresses: [10.1.0.2]}"),
 				from("a_b", "IPv4", sqlPorts, "{addresses: [10.1.0.3]}"),
 			},
@@ -201,14 +213,16 @@ func TestBuild(t *testing.T) {
 			db A 10.1.0.3`, "invalid_source_cluster=3",
 		},
 		{
-			"a cluster id of two labels", sql, []string{from("east.eu", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}")},
+			"a cluster id of two labels", sql,
+			[]string{from("east.eu", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}")},
 			`db A 10.1.0.1
 			10-1-0-1.east.eu.db A 10.1.0.1
 			db SRV 5432 10-1-0-1.east.eu.db
 			_sql._tcp.db SRV 5432 10-1-0-1.east.eu.db`, "",
 		},
 		{
-			"IPv6 host labels are valid labels", "{type: Headless, ports: []}", []string{
+			"IPv6 host labels are valid labels", "{type: Headless, ports: []}",
+			[]string{
 				from("east", "IPv6", "[]", "{addresses: ['2001:db8::']}", "{addresses: ['2001:db8::1']}", "{addresses: ['fd00::a:0:0:1']}"),
 			},
 			`db AAAA 2001:db8::
@@ -220,10 +234,12 @@ func TestBuild(t *testing.T) {
 		},
 		{
 			"slices of names are left out", "{type: Headless, ports: []}",
-			[]string{from("east", "FQDN", "[]", "{addresses: [a.example.org]}")}, "", "invalid_address_type=1",
+			[]string{from("east", "FQDN", "[]", "{addresses: [a.example.org]}")},
+			"", "invalid_address_type=1",
 		},
 		{
-			"addresses that are none are left out", "{type: Headless, ports: []}", []string{
+			"addresses that are none are left out", "{type: Headless, ports: []}",
+			[]string{
 				from("east", "IPv4", "[]", "{addresses: [x, 127.0.0.1, 169.254.0.1, 224.0.0.1, 0.0.0.0, 'fd00::1', 10.1.0.1]}"),
 				from("east", "IPv6", "[]", "{addresses: ['fe80::1', '::ffff:10.0.0.1', '::1']}"),
 			},
@@ -231,7 +247,8 @@ func TestBuild(t *testing.T) {
 			10-1-0-1.east.db A 10.1.0.1`, "invalid_address=9",
 		},
 		{
-			"a hostname that is no label", "{type: Headless, ports: []}", []string{
+			"a hostname that is no label", "{type: Headless, ports: []}",
+			[]string{
 				from("east", "IPv4", "[]", "{addresses: [10.1.0.1], hostname: a.b}", "{addresses: [10.1.0.2], hostname: UP}"),
 			},
 			`db A 10.1.0.1
@@ -240,7 +257,8 @@ func TestBuild(t *testing.T) {
 			up.east.db A 10.1.0.2`, "invalid_hostname=1",
 		},
 		{
-			"a hostname that is the label of another endpoint's address", sql, []string{
+			"a hostname that is the label of another endpoint's address", sql,
+			[]string{
 				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: 10-1-0-2}", "{addresses: [10.1.0.2]}"),
 			},
 			`db A 10.1.0.1
@@ -251,7 +269,8 @@ func TestBuild(t *testing.T) {
 			_sql._tcp.db SRV 5432 10-1-0-2.east.db`, "",
 		},
 		{
-			"names that are too long are left out", "{type: Headless, ports: [{name: sql, port: 1}]}", []string{
+			"names that are too long are left out", "{type: Headless, ports: [{name: sql, port: 1}]}",
+			[]string{
 				from(strings.Repeat("c", 31)+"."+strings.Repeat("c", 31), "IPv4", "[{name: sql, port: 1}]", "{addresses: [10.1.0.1]}"),
 			},
 			`db A 10.1.0.1

@@ -73,8 +73,17 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 func TestTheSerialNeverGoesBack(t *testing.T) {
 	x := index.New(config)
 	for i, step := range []struct{ now, want uint32 }{
-		{100, 100}, {100, 101}, {100, 102}, {50, 103}, {200, 200}, {1<<32 - 1, 201}, {300, 300},
-		{1 << 31, 1 << 31}, {1<<32 - 1, 1<<32 - 1}, {1<<32 - 1, 0}, {5, 5},
+		{100, 100},
+		{100, 101},
+		{100, 102},
+		{50, 103},
+		{200, 200},
+		{1<<32 - 1, 201},
+		{300, 300},
+		{1 << 31, 1 << 31},
+		{1<<32 - 1, 1<<32 - 1},
+		{1<<32 - 1, 0},
+		{5, 5},
 	} {
 		x.Update(step.now, index.Change{
 			Key: "db.demo", Service: build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.42.0.%d], ports: []}", i+1)),

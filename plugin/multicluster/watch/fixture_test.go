@@ -63,7 +63,8 @@ func newBench(tb testing.TB, options Options) *bench {
 	s := newSource(options, r, func() {})
 	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
 	s.missing = map[Resource]bool{ServiceImports: false, EndpointSlices: false}
-	return &bench{Source: s, recorder: r,
+	return &bench{
+		Source: s, recorder: r,
 		imports:    s.store(ServiceImports),
 		slices:     s.store(EndpointSlices),
 		namespaces: s.store(Namespaces),
