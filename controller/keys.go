@@ -56,8 +56,9 @@ func (r *reconciler) handle() (credentialsChanged <-chan struct{}, err error) {
 // serviceChanged names what exports the Service, and what it is derived from.
 func (r *reconciler) serviceChanged(object metav1.Object) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-	if service := object.GetLabels()[export.LabelService]; service != "" {
+	if service := object.GetLabels()[export.LabelService]; service != "" && export.IsManaged(object) {
 		r.enqueue(types.NamespacedName{Namespace: key.Namespace, Name: service})
+		return
 	}
 	access, _ := r.api.Access()
 	if access == nil {
@@ -70,9 +71,9 @@ func (r *reconciler) serviceChanged(object metav1.Object) {
 		return
 	}
 	// One that is not ours may stand in the way of an import.
-	for _, serviceImport := range access.Imports() {
+	for _, serviceImport := range access.ImportsIn(key.Namespace) {
 		service := types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name}
-		if service.Namespace == key.Namespace && export.DerivedServiceName(service) == key.Name {
+		if export.DerivedServiceName(service) == key.Name {
 			r.enqueue(service)
 		}
 	}
@@ -94,7 +95,8 @@ func (r *reconciler) sliceChanged(object metav1.Object) {
 	}
 }
 
-// namespaceHandler names all services of a namespace that comes or goes.
+// namespaceHandler names all services of a namespace that comes or goes. Those
+// of the namespaces that are there at the start are named by what is in them.
 func (r *reconciler) namespaceHandler() cache.ResourceEventHandler {
 	all := func(object metav1.Object) {
 		for service := range r.known() {
@@ -103,15 +105,22 @@ func (r *reconciler) namespaceHandler() cache.ResourceEventHandler {
 			}
 		}
 	}
-	handler := onChange(all)
-	handler.UpdateFunc = func(before, after any) {
-		old, ok := before.(*corev1.Namespace)
-		current, alsoOK := after.(*corev1.Namespace)
-		if ok && alsoOK && (old.UID != current.UID || terminating(old) != terminating(current)) {
-			all(current)
-		}
+	each := onChange(all)
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, isInInitialList bool) {
+			if !isInInitialList {
+				each.AddFunc(object)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, ok := before.(*corev1.Namespace)
+			current, alsoOK := after.(*corev1.Namespace)
+			if ok && alsoOK && (old.UID != current.UID || terminating(old) != terminating(current)) {
+				all(current)
+			}
+		},
+		DeleteFunc: each.DeleteFunc,
 	}
-	return handler
 }
 
 // enqueueCluster names all services that a cluster contributed to.

@@ -113,6 +113,15 @@ func (a *Access) Exports() []*v1beta1.ServiceExport { return all[*v1beta1.Servic
 // Imports lists the cached ServiceImports, in no order.
 func (a *Access) Imports() []*v1beta1.ServiceImport { return all[*v1beta1.ServiceImport](a.imports) }
 
+// ImportsIn lists the cached ServiceImports of a namespace, in no order.
+func (a *Access) ImportsIn(namespace string) []*v1beta1.ServiceImport {
+	objects, err := a.imports.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil // only an unknown index is an error
+	}
+	return typed[*v1beta1.ServiceImport](objects)
+}
+
 // KeepImport returns what the served schema keeps of a ServiceImport: the
 // object itself, or a changed copy.
 func (a *Access) KeepImport(object *v1beta1.ServiceImport) (*v1beta1.ServiceImport, error) {
@@ -133,11 +142,14 @@ func cached[T any](informer cache.SharedIndexInformer, key types.NamespacedName)
 }
 
 func all[T any](informer cache.SharedIndexInformer) []T {
-	list := informer.GetIndexer().List()
-	result := make([]T, 0, len(list))
-	for _, object := range list {
-		if typed, ok := object.(T); ok {
-			result = append(result, typed)
+	return typed[T](informer.GetIndexer().List())
+}
+
+func typed[T any](objects []any) []T {
+	result := make([]T, 0, len(objects))
+	for _, object := range objects {
+		if one, ok := object.(T); ok {
+			result = append(result, one)
 		}
 	}
 	return result

@@ -71,6 +71,12 @@ func fromConfig(config *clientcmdapi.Config, context string) (Credential, error)
 	if err != nil {
 		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
 	}
+	// What cannot make a connection is known now rather than when it is tried.
+	_, closeConnections, err := newHTTPClient(restConfig)
+	if err != nil {
+		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
+	}
+	closeConnections()
 	namespace := used.Namespace
 	if namespace == "" {
 		namespace = DefaultNamespace

@@ -43,6 +43,8 @@ func TestParseKubeconfig(t *testing.T) {
 		"a certificate file":    {kubeconfig(`{client-certificate: /etc/passwd}`, aServer), "client-certificate-data"},
 		"a key file":            {kubeconfig(`{client-key: /etc/passwd}`, aServer), "client-key-data"},
 		"a CA file":             {kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority: /etc/passwd}`), "certificate-authority-data"},
+		"a CA that is none":     {kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority-data: eA==}`), "root certificates"},
+		"a wrong certificate":   {kubeconfig(`{client-certificate-data: eA==, client-key-data: eA==}`, aServer), "context"},
 		"two things at once":    {kubeconfig(`{tokenFile: /a, client-key: /b}`, aServer), "tokenFile (use token), client-key"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -96,10 +96,16 @@ func propagate(t testing.TB, from, to *cluster, service types.NamespacedName, ap
 	return took
 }
 
-// BenchmarkThousandServices exports 1,000 headless services of 10 endpoints in
-// one cluster and takes the time until all are imported in the other, and until
-// 100 of them are gone again.
+// BenchmarkThousandServices exports 1,000 services of 10 endpoints in one
+// cluster and takes the time until all are imported in the other, and until 100
+// of them are gone again.
 func BenchmarkThousandServices(b *testing.B) {
+	b.Run("headless", func(b *testing.B) { thousandServices(b, corev1.ClusterIPNone) })
+	b.Run("cluster-ip", func(b *testing.B) { thousandServices(b, "") })
+}
+
+func thousandServices(b *testing.B, clusterIP string) {
+	b.Helper()
 	const count, endpoints, gone = 1000, 10, 100
 	east, west := bed(b)
 	joined(b, east, west)
@@ -108,7 +114,7 @@ func BenchmarkThousandServices(b *testing.B) {
 	inParallel(b, count, func(ctx context.Context, i int) error {
 		_, err := west.CoreV1().Services(demo).Create(ctx, &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: name(i)},
-			Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "db", Port: 5432}}},
+			Spec:       corev1.ServiceSpec{ClusterIP: clusterIP, Ports: []corev1.ServicePort{{Name: "db", Port: 5432}}},
 		}, metav1.CreateOptions{})
 		if err != nil {
 			return err

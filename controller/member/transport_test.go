@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"encoding/pem"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// TestOneConnection: requests that last at the same time share one HTTP/2
+// connection, and another credential for the same server does not share it.
+func TestOneConnection(t *testing.T) {
+	var connections atomic.Int64
+	var together sync.WaitGroup
+	together.Add(2)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 || r.Header.Get("Authorization") != "Bearer t" {
+			t.Errorf("got %s with %q", r.Proto, r.Header.Get("Authorization"))
+		}
+		if r.URL.Path == "/watch" {
+			w.WriteHeader(http.StatusOK)
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Error(err)
+			}
+			<-r.Context().Done()
+		}
+	}))
+	server.EnableHTTP2 = true
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.StartTLS()
+	defer server.Close()
+	config := &rest.Config{Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{
+		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}}
+
+	client, closeConnections, err := newHTTPClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request(t, client, server.URL+"/") // the connection is there
+	ctx, cancel := context.WithCancel(t.Context())
+	var watches sync.WaitGroup
+	for range 2 {
+		watches.Go(func() {
+			watch, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/watch", http.NoBody)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			response, err := client.Do(watch)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer response.Body.Close()
+			together.Done()
+			<-ctx.Done()
+		})
+	}
+	together.Wait()
+	if got := connections.Load(); got != 1 {
+		t.Errorf("got %d connections, want 1", got)
+	}
+	cancel()
+	watches.Wait()
+	closeConnections()
+
+	other, closeOther, err := newHTTPClient(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeOther()
+	request(t, other, server.URL+"/")
+	if got := connections.Load(); got != 2 {
+		t.Errorf("got %d connections, want another one for another life", got)
+	}
+}
+
+// TestNoRedirect: a member cannot send the credential elsewhere.
+func TestNoRedirect(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	client, closeConnections, err := newHTTPClient(&rest.Config{Host: server.URL, BearerToken: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeConnections()
+	if got := request(t, client, server.URL); got != http.StatusTemporaryRedirect {
+		t.Errorf("got %d", got)
+	}
+}
+
+func TestBadCredentials(t *testing.T) {
+	for name, config := range map[string]*rest.Config{
+		"a CA that is none":   {TLSClientConfig: rest.TLSClientConfig{CAData: []byte("x")}},
+		"a wrong certificate": {TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x"), KeyData: []byte("y")}},
+		"a token and a login": {BearerToken: "t", Username: "u", Password: "p"},
+	} {
+		if _, _, err := newHTTPClient(config); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func request(t *testing.T, client *http.Client, url string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
