@@ -295,3 +295,13 @@ func TestTheAnswerDoesNotDependOnTheOrderOfSlices(t *testing.T) {
 		}
 	}
 }
+
+func TestAnotherClassIsForOtherPlugins(t *testing.T) {
+	m := newTestPlugin(t, demo)
+	m.Next = test.NextHandler(dns.RcodeRefused, nil)
+	r := new(dns.Msg).SetQuestion("web.demo.svc.clusterset.local.", dns.TypeA)
+	r.Question[0].Qclass = dns.ClassCHAOS
+	if rcode, err := m.ServeDNS(t.Context(), dnstest.NewRecorder(&test.ResponseWriter{}), r); rcode != dns.RcodeRefused || err != nil {
+		t.Errorf("%s, %v", dns.RcodeToString[rcode], err)
+	}
+}

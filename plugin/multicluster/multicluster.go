@@ -56,7 +56,7 @@ func (*Multicluster) Name() string { return pluginName }
 func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
 	question := &r.Question[0]
 	zone, below := m.match(question.Name)
-	if zone < 0 {
+	if zone < 0 || question.Qclass != dns.ClassINET {
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
 	snapshot := m.snapshot()

@@ -34,6 +34,8 @@ type clients struct {
 var importVersions = [2]string{"v1beta1", "v1alpha1"}
 
 func newClients(config *rest.Config) (*clients, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{} // of versions that are older than others: both are known
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
