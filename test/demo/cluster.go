@@ -29,6 +29,7 @@ type cluster struct {
 	plane      *controlplane.Cluster
 	kubeconfig string // path, of the administrator
 	dns        string // address and port
+	health     string // address and port of the controller's metrics and health
 	kube       kubernetes.Interface
 	mcs        mcsclient.Interface
 	processes  []*process.Process
@@ -105,17 +106,16 @@ func (c *cluster) startController(ctx context.Context, binary string) error {
 	if err != nil {
 		return err
 	}
-	address, err := freeAddress()
-	if err != nil {
+	if c.health, err = freeAddress(); err != nil {
 		return err
 	}
-	err = c.start("clusterset-controller", binary, "--cluster-id", c.name, "--kubeconfig", credential, "--namespace", "clusterset-dns", "--bind-address", address)
+	err = c.start("clusterset-controller", binary, "--cluster-id", c.name, "--kubeconfig", credential, "--namespace", "clusterset-dns", "--bind-address", c.health)
 	if err != nil {
 		return err
 	}
 	client := &http.Client{Timeout: time.Second}
 	return poll(ctx, "the controller of "+c.name, func(ctx context.Context) (bool, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", http.NoBody)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.health+"/readyz", http.NoBody)
 		if err != nil {
 			return false, err
 		}

@@ -106,10 +106,27 @@ func (s *story) hold(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, c := range s.clusters() {
+		s.say("%s: DNS at %s, the controller's metrics at http://%s/metrics, logs in %s", c.name, c.dns, c.health, c.plane.Directory())
+	}
 	s.say("export KUBECONFIG=%s   # contexts east and west", s.kubectl.config)
 	s.say("kubectl is at %s", s.kubectl.binary)
-	<-ctx.Done()
-	return nil
+	ended := make(chan error, 1)
+	for _, c := range s.clusters() {
+		for _, p := range c.processes {
+			go func() {
+				<-p.Done()
+				ended <- p.Err()
+			}()
+		}
+	}
+	select {
+	case <-ctx.Done():
+		s.chapter("stopping")
+		return nil
+	case err := <-ended:
+		return err
+	}
 }
 
 // kubectl runs the real kubectl and prints what it is asked and what it says.
