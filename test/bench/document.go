@@ -18,7 +18,7 @@ import (
 )
 
 // describe tells when, where and with what versions the run was, in Markdown.
-func describe(ctx context.Context, o options) (string, error) {
+func describe(ctx context.Context, o options, began time.Time, load string) (string, error) {
 	model, memory := "unknown processor", ""
 	if value := firstValue("/proc/cpuinfo", "model name"); value != "" {
 		model = value
@@ -38,7 +38,7 @@ func describe(ctx context.Context, o options) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "- Taken on %s with %d rounds.\n", time.Now().UTC().Format("2 January 2006, 15:04 UTC"), o.rounds)
+	fmt.Fprintf(&b, "- Taken on %s with %d rounds. Before it the machine's load average was %s.\n", began.UTC().Format("2 January 2006, 15:04 UTC"), o.rounds, load)
 	if o.quick {
 		b.WriteString("- **A quick run: its figures mean nothing.**\n")
 	}
@@ -46,6 +46,16 @@ func describe(ctx context.Context, o options) (string, error) {
 	fmt.Fprintf(&b, "- Versions: clusterset-dns %s, CoreDNS %s, %s, Kubernetes %s, client-go %s, %s/%s.\n", version,
 		dependency("github.com/coredns/coredns"), runtime.Version(), kubernetes, dependency("k8s.io/client-go"), runtime.GOOS, runtime.GOARCH)
 	return b.String(), nil
+}
+
+// loadAverage is how many processes wanted to run, in the mean of the last minute.
+func loadAverage() string {
+	content, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(content), " ")
+	return first
 }
 
 // firstValue is the value of the first line with that key in a file of lines "key: value".

@@ -76,11 +76,12 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
+	began, load := time.Now(), loadAverage()
 	tables, err := measure(ctx, o, stderr)
 	if err != nil {
 		return err
 	}
-	about, err := describe(ctx, o)
+	about, err := describe(ctx, o, began, load)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -189,9 +190,13 @@ func (r *reconcileRun) measure(ctx context.Context, clusters, endpoints int) (fi
 	if err := change(); err != nil {
 		return f, err
 	}
+	profiled := func() error { return nil }
+	if r.profiles != "" {
+		profiled = r.profile(ctx, name.Name)
+	}
 	var costs []float64
 	for range min(r.rounds, 5) {
-		idle, err := usedBy([]*servers.Process{r.controller}, func() error { return wait(ctx, r.rest/10) })
+		idle, err := usedBy([]*servers.Process{r.controller}, func() error { return wait(ctx, r.rest/30) })
 		if err != nil {
 			return f, err
 		}
@@ -207,11 +212,20 @@ func (r *reconcileRun) measure(ctx context.Context, clusters, endpoints int) (fi
 		if err != nil {
 			return f, err
 		}
-		lasted := float64(time.Since(began)) / float64(r.rest/10)
+		lasted := float64(time.Since(began)) / float64(r.rest/30)
 		costs = append(costs, (float64(used[0])-float64(idle[0])*lasted)/changesPerRound)
 	}
 	f.Measured = fmt.Sprintf("%s per change", figure.Time(figure.Median(costs)))
-	return f, nil
+	return f, profiled()
+}
+
+// profile takes a profile of the controller from now on. The returned function waits for it.
+func (r *reconcileRun) profile(ctx context.Context, name string) func() error {
+	done := make(chan error, 1)
+	go func() {
+		done <- r.controller.Profile(ctx, "profile?seconds=3", filepath.Join(r.profiles, "controller."+name))
+	}()
+	return func() error { return <-done }
 }
 
 // awaitSame returns when the other cluster has as many slices of the service as were written to this one.

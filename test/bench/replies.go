@@ -59,18 +59,19 @@ func replies(ctx context.Context, b *bench) (table figure.Table, err error) {
 			return table, err
 		}
 	}
-	kinds := []servers.Kind{servers.Ours, servers.Stock}
-	handlers := make([]plugin.Handler, len(kinds))
-	for i, kind := range kinds {
+	// Stock is set up first: it replaces the logger that all clients of this process share.
+	kinds := []servers.Kind{servers.Stock, servers.Ours}
+	handlers := map[servers.Kind]plugin.Handler{}
+	for _, kind := range kinds {
 		instance, err := reply.Start(string(kind), kind, p.kubeconfig, few.Namespace)
 		if err != nil {
 			return table, err
 		}
 		defer func() { err = errors.Join(err, instance.Stop()) }()
-		handlers[i] = instance.Handler
+		handlers[kind] = instance.Handler
 	}
 	for _, c := range replyCases(few, b.headless) {
-		f, err := b.reply(ctx, c, handlers[0], handlers[1])
+		f, err := b.reply(ctx, c, handlers[servers.Ours], handlers[servers.Stock])
 		if err != nil {
 			return table, fmt.Errorf("%s: %w", c.what, err)
 		}
@@ -81,7 +82,7 @@ func replies(ctx context.Context, b *bench) (table figure.Table, err error) {
 		return table, err
 	}
 	defer func() { err = errors.Join(err, all.Stop()) }()
-	f, err := b.growth(ctx, few, handlers[0], all.Handler)
+	f, err := b.growth(ctx, few, handlers[servers.Ours], all.Handler)
 	table.Figures = append(table.Figures, f)
 	return table, err
 }

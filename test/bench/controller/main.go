@@ -58,6 +58,6 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	go func() { fmt.Fprintln(os.Stderr, http.Serve(profiles, nil)) }() //nolint:gosec // on loopback, to its parent alone
+	go func() { fmt.Fprintln(os.Stderr, http.Serve(profiles, nil)) }()
 	return controller.Run(ctx, options)
 }

@@ -101,8 +101,8 @@ type Measurement struct {
 func (m Measurement) Run(ctx context.Context, path Path, r *dns.Msg, handlers ...plugin.Handler) ([]Cost, error) {
 	runners := make([]*runner, len(handlers))
 	for i, handler := range handlers {
-		runners[i] = &runner{ctx: ctx, handler: handler, path: path, query: r, client: newClient(path)}
-		if err := runners[i].calibrate(m.Batch); err != nil {
+		runners[i] = &runner{handler: handler, path: path, query: r, client: newClient(path)}
+		if err := runners[i].calibrate(ctx, m.Batch); err != nil {
 			return nil, err
 		}
 	}
@@ -111,7 +111,7 @@ func (m Measurement) Run(ctx context.Context, path Path, r *dns.Msg, handlers ..
 		for batch := range m.Batches {
 			for turn := range runners {
 				// Who begins moves on, so that nobody always comes after the same other.
-				if err := runners[(turn+batch)%len(runners)].batch(); err != nil {
+				if err := runners[(turn+batch)%len(runners)].batch(ctx); err != nil {
 					return nil, err
 				}
 			}
@@ -129,7 +129,6 @@ func (m Measurement) Run(ctx context.Context, path Path, r *dns.Msg, handlers ..
 
 // runner puts one query to one handler.
 type runner struct {
-	ctx     context.Context //nolint:containedctx // it is that of one call of Run
 	handler plugin.Handler
 	path    Path
 	query   *dns.Msg
@@ -142,9 +141,9 @@ type runner struct {
 }
 
 // calibrate finds how many queries take the time.
-func (r *runner) calibrate(batch time.Duration) error {
+func (r *runner) calibrate(ctx context.Context, batch time.Duration) error {
 	for r.size = 1; ; r.size *= 2 {
-		if err := r.batch(); err != nil {
+		if err := r.batch(ctx); err != nil {
 			return err
 		}
 		used := r.used
@@ -157,7 +156,7 @@ func (r *runner) calibrate(batch time.Duration) error {
 }
 
 // batch runs one batch.
-func (r *runner) batch() error {
+func (r *runner) batch(ctx context.Context) error {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began, err := servers.OwnCPU()
@@ -165,7 +164,7 @@ func (r *runner) batch() error {
 		return err
 	}
 	for range r.size {
-		if _, err := r.handler.ServeDNS(r.ctx, r.client.wrap(r.path, r.query), r.query); err != nil {
+		if _, err := r.handler.ServeDNS(ctx, r.client.wrap(r.path, r.query), r.query); err != nil {
 			return fmt.Errorf("ask %s for %s: %w", r.handler.Name(), r.query.Question[0].String(), err)
 		}
 	}
