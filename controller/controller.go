@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -160,6 +161,11 @@ func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 		return errors.New("the own cluster has no namespace kube-system")
 	}
 
+	leases := &memberLeases{client: c.client, namespace: c.options.Namespace, sentinel: r.sentinel}
+	if r.sentinel.left, err = leases.load(ctx); err != nil {
+		return err
+	}
+	group.Go(func() { r.sentinel.run(ctx) })
 	group.Go(func() { r.members.Run(ctx, r.credentialsChanged) })
 	select {
 	case <-ctx.Done():
@@ -184,6 +190,7 @@ func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 		clock:         c.options.Clock,
 	}
 	group.Go(func() { beat.run(ctx) })
+	group.Go(func() { leases.run(ctx) })
 	for range c.options.Workers {
 		group.Go(func() { r.work(ctx) })
 	}
@@ -204,11 +211,12 @@ func newQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 // Nothing runs yet.
 func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconciler, error) {
 	r := &reconciler{
-		cluster: cluster,
-		denied:  c.options.DeniedNamespaces,
-		metrics: c.metrics,
-		clock:   c.options.Clock,
-		queue:   newQueue(),
+		cluster:   cluster,
+		denied:    c.options.DeniedNamespaces,
+		namespace: c.options.Namespace,
+		metrics:   c.metrics,
+		clock:     c.options.Clock,
+		queue:     newQueue(),
 
 		serveHandMade: c.options.HandMadeImports,
 	}
@@ -222,12 +230,18 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 	recorder, stop := newRecorder(ctx, c.client)
 	r.stop = stop
 	reporter := &reporter{logger: klog.FromContext(ctx), recorder: recorder}
+	r.sentinel = newSentinel(c.options.limits(), c.options.Clock)
+	r.sentinel.known, r.sentinel.changed = r.local.servicesFrom, r.enqueueCluster
+	r.sentinel.tell = func(before, after liveness.Judgement) { reporter.judged(r.members, before, after) }
 	r.members = member.NewSet(member.Config{
 		Cluster:       cluster,
 		Static:        c.options.Members,
 		Secrets:       r.local.credentials,
 		Changed:       r.enqueue,
-		MemberChanged: r.enqueueCluster,
+		MemberChanged: r.memberChanged,
+		Joins:         r.sentinel.joins,
+		Read:          r.sentinel.read,
+		Listing:       r.sentinel.listing,
 		Report:        reporter.report,
 		Clock:         c.options.Clock,
 	})

@@ -115,12 +115,22 @@ func (r *reconciler) namespaceHandler() cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			old, ok := before.(*corev1.Namespace)
 			current, alsoOK := after.(*corev1.Namespace)
+			if ok && alsoOK && current.Name == r.namespace && drained(old) != drained(current) {
+				r.enqueueCluster(r.cluster)
+			}
 			if ok && alsoOK && (old.UID != current.UID || terminating(old) != terminating(current)) {
 				all(current)
 			}
 		},
 		DeleteFunc: each.DeleteFunc,
 	}
+}
+
+// memberChanged looks at everything of a cluster anew: it joined, was seen for
+// the first time, has other annotations, or left.
+func (r *reconciler) memberChanged(cluster string) {
+	r.sentinel.remain(r.members.Members())
+	r.enqueueCluster(cluster)
 }
 
 // enqueueCluster names all services that a cluster contributed to.
@@ -204,6 +214,12 @@ func relabelled(before, after any) bool {
 		}
 	}
 	return false
+}
+
+// drained tells whether a person asked for the own cluster's endpoints to be
+// demoted, on the namespace of the controller.
+func drained(namespace *corev1.Namespace) bool {
+	return namespace != nil && namespace.Annotations[AnnotationDrain] == "true"
 }
 
 func terminating(namespace *corev1.Namespace) bool {

@@ -161,6 +161,16 @@ func (l *local) madeFrom(cluster string) []*discoveryv1.EndpointSlice {
 	return indexedBy[*discoveryv1.EndpointSlice](l.slices, bySourceCluster, cluster)
 }
 
+// servicesFrom returns the services that the controller has slices of a
+// cluster for.
+func (l *local) servicesFrom(cluster string) map[types.NamespacedName]struct{} {
+	services := map[types.NamespacedName]struct{}{}
+	for _, slice := range l.madeFrom(cluster) {
+		services[member.ServiceOf(slice)] = struct{}{}
+	}
+	return services
+}
+
 func (l *local) credentials() []*corev1.Secret { return list[*corev1.Secret](l.secrets) }
 
 func get[T any](informer cache.SharedIndexInformer, key string) (object T) {

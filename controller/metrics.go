@@ -45,6 +45,9 @@ var (
 	connectedDesc  = describe("member_connected", "1 where nothing is known to fail in reading a member, else 0.", "cluster")
 	syncedDesc     = describe("member_synced", "1 where all slices of a member were seen since it joined or its credential changed, else 0.", "cluster")
 	heartbeatDesc  = describe("member_heartbeat_age_seconds", "Seconds since a member's heartbeat last arrived; absent where none ever did.", "cluster")
+	stateDesc      = describe("member_state", "1 for the state of a member that is in force, by the reason for it.", "cluster", "state", "reason")
+	demotedDesc    = describe("member_demoted", "1 where the endpoints of a member are used only where no other cluster has a ready one, else 0.", "cluster")
+	deafDesc       = describe("nobody_heard", "1 where no member is heard, so that this cluster suspects itself, else 0.")
 	publishedDesc  = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "cluster")
 	problemsDesc   = describe("export_problems", "Services of which something was left out, by the cluster that exports them and by reason.", "cluster", "reason")
 )
@@ -98,7 +101,7 @@ func (m *metrics) lead(r *reconciler) func() {
 func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, each := range []*prometheus.Desc{
 		leadingDesc, servedDesc, queueDesc, exportsDesc, importsDesc, conditionsDesc,
-		refusedDesc, connectedDesc, syncedDesc, heartbeatDesc, publishedDesc, problemsDesc,
+		refusedDesc, connectedDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, deafDesc, publishedDesc, problemsDesc,
 	} {
 		descriptions <- each
 	}
@@ -117,6 +120,12 @@ func (m *metrics) Collect(samples chan<- prometheus.Metric) {
 	gauge(queueDesc, float64(r.queue.Len()))
 	m.collectObjects(r, gauge)
 	gauge(refusedDesc, float64(r.members.Refused()))
+	judgement := r.sentinel.judged()
+	gauge(deafDesc, number(judgement.Deaf))
+	for _, verdict := range judgement.Members {
+		gauge(stateDesc, 1, verdict.Cluster, verdict.State.String(), string(verdict.Reason))
+		gauge(demotedDesc, number(verdict.Demote), verdict.Cluster)
+	}
 	for _, member := range r.members.Members() {
 		cluster := member.Cluster()
 		gauge(connectedDesc, number(member.Problem() == nil && member.Synced()), cluster)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -22,6 +23,7 @@ const (
 	DefaultLeaseDuration = 15 * time.Second
 	DefaultRenewDeadline = 10 * time.Second
 	DefaultRetryPeriod   = 2 * time.Second
+	DefaultStaleAfter    = 30 * time.Second
 )
 
 // DefaultDeniedNamespaces are the patterns of namespaces that take no part in
@@ -48,6 +50,11 @@ type Options struct {
 	// HandMadeImports asks for all ServiceImports that a person wrote to be
 	// served, rather than those alone that carry export.AnnotationServe.
 	HandMadeImports bool
+	// StaleAfter is how long a member may be silent before its endpoints are
+	// demoted; 0 means DefaultStaleAfter, and the least is four times
+	// member.HeartbeatInterval. GoneAfter is how long before what it
+	// contributes is removed; 0 means never.
+	StaleAfter, GoneAfter time.Duration
 	// Workers is how many services are worked on at once. 0 means
 	// DefaultWorkers.
 	Workers int
@@ -100,6 +107,10 @@ func (o Options) complete() (Options, error) {
 	setDefault(&o.LeaseDuration, DefaultLeaseDuration)
 	setDefault(&o.RenewDeadline, DefaultRenewDeadline)
 	setDefault(&o.RetryPeriod, DefaultRetryPeriod)
+	setDefault(&o.StaleAfter, DefaultStaleAfter)
+	if err := o.limits().Validate(); err != nil {
+		return o, err
+	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -107,6 +118,11 @@ func (o Options) complete() (Options, error) {
 		o.Registry = prometheus.NewRegistry()
 	}
 	return o, nil
+}
+
+// limits are what liveness is judged by.
+func (o Options) limits() liveness.Limits {
+	return liveness.Limits{Interval: member.HeartbeatInterval, StaleAfter: o.StaleAfter, GoneAfter: o.GoneAfter}
 }
 
 func setDefault(value *time.Duration, to time.Duration) {

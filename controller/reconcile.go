@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
@@ -27,19 +28,23 @@ const invalidDenied = "NamespaceDenied"
 // A reconciler brings services to what all clusters export, one at a time for
 // each worker.
 type reconciler struct {
-	cluster  string
-	denied   []string
-	families []corev1.IPFamily
-	metrics  *metrics
-	clock    clock.PassiveClock
+	cluster string
+	// namespace is Options.Namespace.
+	namespace string
+	denied    []string
+	families  []corev1.IPFamily
+	metrics   *metrics
+	clock     clock.PassiveClock
 	// serveHandMade is Options.HandMadeImports.
 	serveHandMade bool
 
 	local   *local
 	api     *mcsapi.Follower
 	members *member.Set
-	applier *apply.Applier
-	queue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	// sentinel says which of them are alive.
+	sentinel *sentinel
+	applier  *apply.Applier
+	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	credentialsChanged <-chan struct{}
 	stop               func()
@@ -124,17 +129,21 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 		observed.Invalid, observed.Problems = invalid, own
 		problems[r.cluster] = own
 		if view != nil {
-			contributions = append(contributions, merge.Contribution{View: view})
+			contributions = append(contributions, merge.Contribution{View: view, Demote: drained(r.local.namespace(r.namespace))})
 		}
 	}
 	for _, m := range r.members.Members() {
 		copies := slices.DeleteFunc(slices.Clone(existing.EndpointSlices), func(slice *discoveryv1.EndpointSlice) bool {
 			return slice.Labels[export.LabelSourceCluster] != m.Cluster()
 		})
-		view, found := viewOf(m, service, copies)
+		verdict := r.sentinel.verdict(m.Cluster())
+		if verdict.State == liveness.Gone {
+			continue
+		}
+		view, found := viewOf(m, service, copies, verdict.Keep)
 		problems[m.Cluster()] = found
 		if view != nil {
-			contributions = append(contributions, merge.Contribution{View: view})
+			contributions = append(contributions, merge.Contribution{View: view, Demote: verdict.Demote})
 		}
 	}
 	r.metrics.problems.set(service, problems)
@@ -143,11 +152,11 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 }
 
 // viewOf is what a member says of a service, as last seen. Until it was seen,
-// the copies of its slices in this cluster speak for it. A slice that cannot be
+// and where what was believed is to be kept, the copies of its slices in this cluster speak for it. A slice that cannot be
 // understood stays as the copies have it.
-func viewOf(m *member.Member, service types.NamespacedName, copies []*discoveryv1.EndpointSlice) (*export.View, []export.Problem) {
-	source := export.Source{Cluster: m.Cluster()}
-	if !m.Synced() {
+func viewOf(m *member.Member, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, keep bool) (*export.View, []export.Problem) {
+	source := export.Source{Cluster: m.Cluster(), CIDRs: m.CIDRs()}
+	if keep || !m.Synced() {
 		return export.FromSlices(source, service, copies, nil)
 	}
 	published := m.Slices(service)

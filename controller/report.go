@@ -20,6 +20,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -31,6 +32,11 @@ const (
 	EventMemberRefused     = "MemberRefused"
 	EventMemberUnreachable = "MemberUnreachable"
 	EventMemberReachable   = "MemberReachable"
+	EventMemberStale       = "MemberStale"
+	EventMemberGone        = "MemberGone"
+	EventMemberHeld        = "MemberHeld"
+	EventMemberFresh       = "MemberFresh"
+	EventNobodyHeard       = "NobodyHeard"
 )
 
 // newRecorder returns a writer of Events and how to end it.
@@ -74,6 +80,54 @@ func (r *reporter) report(problem member.Problem) {
 		message = problem.Err.Error()
 	}
 	r.recorder.Event(problem.Secret, kind, reason, message)
+}
+
+// judged tells what changed in what is believed of the members.
+func (r *reporter) judged(members *member.Set, before, after liveness.Judgement) {
+	if before.Deaf != after.Deaf {
+		if after.Deaf {
+			r.logger.Error(nil, "No member is heard: the fault is more likely here. Nothing new is demoted until one is heard")
+		} else {
+			r.logger.Info("A member is heard again")
+		}
+	}
+	for _, is := range after.Members {
+		was := before.Of(is.Cluster)
+		if is.State == was.State && is.Reason == was.Reason {
+			continue
+		}
+		reason, kind, message := eventOf(was, is)
+		if reason == "" {
+			continue
+		}
+		r.logger.Info(message, "member", is.Cluster, "state", is.State.String(), "reason", is.Reason)
+		if m := members.Get(is.Cluster); m != nil && m.Secret() != nil {
+			r.recorder.Event(m.Secret(), kind, reason, message)
+		}
+	}
+}
+
+// eventOf is what to tell of a verdict, nothing where it is not worth it.
+func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
+	switch {
+	case is.State == liveness.Gone:
+		return EventMemberGone, corev1.EventTypeWarning, "Cluster " + is.Cluster + " was silent for too long: what it contributed is removed"
+	case is.Reason == liveness.AnotherCluster:
+		return EventMemberHeld, corev1.EventTypeWarning, "Cluster " + is.Cluster + " is another one than before: what was known of it is kept until it stayed a while, or until the annotation " +
+			AnnotationConfirm + " of this Secret is " + is.Token
+	case is.Reason == liveness.ExportsLost:
+		return EventMemberHeld, corev1.EventTypeWarning, "Cluster " + is.Cluster + " lost most of its exports at once: what was known of it is kept until it stayed so for a while, or until the annotation " +
+			AnnotationConfirm + " of this Secret is " + is.Token
+	case is.Reason == liveness.Flapping:
+		return EventMemberStale, corev1.EventTypeWarning, "Cluster " + is.Cluster + " failed over and over: its endpoints stay demoted until it stayed a while"
+	case is.State == liveness.Stale:
+		return EventMemberStale, corev1.EventTypeWarning, "Cluster " + is.Cluster + " is silent: its endpoints are used only where no other cluster has a ready one"
+	case is.Reason == liveness.NobodyHeard:
+		return EventNobodyHeard, corev1.EventTypeWarning, "No member is heard, so that nothing is concluded of the silence of cluster " + is.Cluster
+	case was.State != liveness.Fresh || was.Reason == liveness.NobodyHeard:
+		return EventMemberFresh, corev1.EventTypeNormal, "Cluster " + is.Cluster + " is believed"
+	}
+	return "", "", ""
 }
 
 // newApplier returns the writer, which times how long changes took to arrive.

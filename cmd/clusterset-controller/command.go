@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -32,6 +33,8 @@ type flags struct {
 	namespace           string
 	members             []string
 	denied              []string
+	staleAfter          time.Duration
+	goneAfter           time.Duration
 	workers             int
 	handMade            bool
 	leaderElect         bool
@@ -62,6 +65,8 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 	set.StringArrayVar(&f.members, "member", nil, "a member besides those that Secrets name, as `id=kubeconfig[:context]`; may be repeated")
 	set.StringSliceVar(&f.denied, "denied-namespaces", controller.DefaultDeniedNamespaces, "`patterns` of namespaces that are neither exported nor imported")
 	set.BoolVar(&f.handMade, "hand-made-imports", false, "serve ServiceImports that a person wrote, not only those with annotation "+export.AnnotationServe)
+	set.DurationVar(&f.staleAfter, "stale-after", controller.DefaultStaleAfter, "how long a member may be silent before its endpoints are used only where no other cluster has a ready one")
+	set.DurationVar(&f.goneAfter, "gone-after", 0, "how long a member may be silent before what it contributed is removed; 0 means never")
 	set.IntVar(&f.workers, "concurrent-services", controller.DefaultWorkers, "how many services are worked on at once")
 	set.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas do the work; without it this must be the only one")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080", "`address` of /metrics, /healthz and /readyz; empty means none")
@@ -102,6 +107,8 @@ func (f *flags) options() (controller.Options, error) {
 		Namespace:        f.namespace,
 		DeniedNamespaces: append([]string{}, f.denied...),
 		HandMadeImports:  f.handMade,
+		StaleAfter:       f.staleAfter,
+		GoneAfter:        f.goneAfter,
 		Workers:          f.workers,
 		LeaderElection:   f.leaderElect,
 		Registry:         registry,

@@ -38,6 +38,9 @@ type Heartbeat struct {
 // heartbeat notes when the Lease that a reflector delivers changes.
 type heartbeat struct {
 	clock clock.PassiveClock
+	// read is told of each delivery, and whether it is a sign of life; nil
+	// where nobody wants to know.
+	read func(uid string, at time.Time, sign bool)
 
 	mu              sync.RWMutex
 	last            Heartbeat
@@ -76,12 +79,17 @@ func (h *heartbeat) note(obj any) error {
 	if !ok {
 		return fmt.Errorf("unexpected object %T in a list of Leases", obj)
 	}
+	now, uid := h.clock.Now(), lease.Annotations[HeartbeatUIDAnnotation]
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if lease.ResourceVersion == h.resourceVersion {
-		return nil
+	first, changed := h.resourceVersion == "", lease.ResourceVersion != h.resourceVersion
+	if changed {
+		h.resourceVersion = lease.ResourceVersion
+		h.last = Heartbeat{Heard: now, KubeSystemUID: uid}
 	}
-	h.resourceVersion = lease.ResourceVersion
-	h.last = Heartbeat{Heard: h.clock.Now(), KubeSystemUID: lease.Annotations[HeartbeatUIDAnnotation]}
+	h.mu.Unlock()
+	if h.read != nil {
+		// The first one may have been written long ago.
+		h.read(uid, now, changed && !first)
+	}
 	return nil
 }

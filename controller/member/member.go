@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +50,7 @@ type Member struct {
 	slices    *sliceStore
 	heartbeat *heartbeat
 	report    func(error)
+	source    *source
 
 	mu       sync.Mutex
 	problems map[string]error // by what is watched
@@ -74,6 +77,24 @@ func newMember(cluster string, now clock.PassiveClock, changed func(types.Namesp
 
 // Cluster returns the id of the member.
 func (m *Member) Cluster() string { return m.cluster }
+
+// Annotations returns those of the Secret that the member's credential comes
+// from, nil where it comes from a flag. They are shared and must not be
+// changed.
+func (m *Member) Annotations() map[string]string {
+	if secret := m.Secret(); secret != nil {
+		return secret.Annotations
+	}
+	return nil
+}
+
+// Secret returns the Secret that the member's credential comes from, nil where
+// it comes from a flag. It is shared and must not be changed.
+func (m *Member) Secret() *corev1.Secret { return m.source.secret.Load() }
+
+// CIDRs confine the addresses of the member's endpoints; all are allowed where
+// there are none.
+func (m *Member) CIDRs() []netip.Prefix { return *m.source.cidrs.Load() }
 
 // Synced tells whether all slices of the member were seen once since it
 // joined, or since its credential changed. It never turns false again: a

@@ -9,9 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +26,9 @@ const (
 	// ClusterLabel marks a Secret as the credential of the member that its
 	// value names.
 	ClusterLabel = "clusterset-dns.github.io/cluster"
+	// CIDRsAnnotation on that Secret confines the addresses of the member's
+	// endpoints to prefixes, separated by commas.
+	CIDRsAnnotation = "clusterset-dns.github.io/cidrs"
 	// KubeconfigKey is the key of the Secret's data that holds the kubeconfig.
 	KubeconfigKey = "kubeconfig"
 )
@@ -65,6 +71,14 @@ type Config struct {
 	// MemberChanged is told when everything that is known of a cluster has to
 	// be looked at again: it joined, was seen for the first time, or left.
 	MemberChanged func(cluster string)
+	// Joins is told of a member before anything is read of it.
+	Joins func(*Member)
+	// Read is told that the Lease of a member's heartbeat was read at a time,
+	// of the UID in it, and whether it was renewed since it was read before.
+	Read func(cluster, uid string, at time.Time, renewed bool)
+	// Listing is told of the services of which all slices of a member were
+	// listed, before Slices returns them.
+	Listing func(cluster string, services []types.NamespacedName)
 	// Report is told of a problem once, and once when it is over.
 	Report func(Problem)
 	// Clock judges arrivals.
@@ -149,7 +163,9 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 		living := lives[cluster]
 		switch {
 		case living != nil && living.source.sameAs(source):
-			living.source.secret.Store(source.secret.Load())
+			if living.source.renew(source) {
+				affected = append(affected, cluster)
+			}
 			continue
 		case living != nil && source.err != nil:
 			// A credential that became unusable removes nothing, and what
@@ -178,6 +194,10 @@ func (s *Set) join(ctx context.Context, group *sync.WaitGroup, source *source) *
 	member := newMember(cluster, s.config.Clock, s.config.Changed,
 		func() { s.config.MemberChanged(cluster) },
 		func(err error) { s.config.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err}) })
+	member.source = source
+	member.heartbeat.read = func(uid string, at time.Time, sign bool) { s.config.Read(cluster, uid, at, sign) }
+	member.slices.listing = func(services []types.NamespacedName) { s.config.Listing(cluster, services) }
+	s.config.Joins(member)
 	ctx, leave := context.WithCancel(ctx)
 	if source.err == nil {
 		group.Go(func() {
@@ -212,7 +232,8 @@ type source struct {
 	cluster    string
 	kubeconfig []byte
 	static     Static
-	secret     atomic.Pointer[corev1.Secret] // the newest, for events
+	secret     atomic.Pointer[corev1.Secret]  // the newest, for events
+	cidrs      atomic.Pointer[[]netip.Prefix] // never nil
 	credential Credential
 	err        error
 }
@@ -220,6 +241,30 @@ type source struct {
 func (s *source) sameAs(other *source) bool {
 	return s.static == other.static && bytes.Equal(s.kubeconfig, other.kubeconfig) &&
 		(s.secret.Load() == nil) == (other.secret.Load() == nil)
+}
+
+// renew takes over what may change while a member is read, and tells whether
+// anything did.
+func (s *source) renew(from *source) bool {
+	before, after := s.secret.Load(), from.secret.Load()
+	s.secret.Store(after)
+	if from.err == nil {
+		s.cidrs.Store(from.cidrs.Load())
+	}
+	return before != nil && !maps.Equal(before.Annotations, after.Annotations)
+}
+
+// parseCIDRs reads the value of CIDRsAnnotation.
+func parseCIDRs(text string) ([]netip.Prefix, error) {
+	var cidrs []netip.Prefix
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		prefix, err := netip.ParsePrefix(word)
+		if err != nil {
+			return nil, fmt.Errorf("annotation %s: %w", CIDRsAnnotation, err)
+		}
+		cidrs = append(cidrs, prefix.Masked())
+	}
+	return cidrs, nil
 }
 
 // gather decides which members there are. A credential that is refused for its
@@ -235,6 +280,7 @@ func gather(config Config) (map[string]*source, []Problem) {
 			continue
 		}
 		s := &source{cluster: static.Cluster, static: static}
+		s.cidrs.Store(&[]netip.Prefix{})
 		s.credential, s.err = LoadKubeconfig(static.Kubeconfig, static.Context)
 		if problem.Err = s.err; s.err != nil {
 			problems = append(problems, problem)
@@ -259,6 +305,9 @@ func gather(config Config) (map[string]*source, []Problem) {
 		} else {
 			s.credential, s.err = ParseKubeconfig(s.kubeconfig)
 		}
+		cidrs, err := parseCIDRs(secret.Annotations[CIDRsAnnotation])
+		s.cidrs.Store(&cidrs)
+		s.err = cmp.Or(s.err, err)
 		if problem.Err = s.err; s.err != nil {
 			problems = append(problems, problem)
 		}

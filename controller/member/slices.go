@@ -4,6 +4,8 @@ package member
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -23,7 +25,10 @@ type sliceStore struct {
 	// listed is told after each complete list; the first one makes the store
 	// synced.
 	listed func(first bool)
-	synced atomic.Bool
+	// listing is told of the services of a complete list before it can be
+	// read; nil where nobody wants to know.
+	listing func([]types.NamespacedName)
+	synced  atomic.Bool
 }
 
 var _ cache.ReflectorStore = (*sliceStore)(nil)
@@ -128,6 +133,7 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 		}
 	}
 	changed := map[types.NamespacedName]struct{}{}
+	listed := map[types.NamespacedName]struct{}{}
 	stripped := make([]any, 0, len(objects))
 	for _, object := range objects {
 		slice, err := strip(object)
@@ -135,6 +141,7 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 			return err
 		}
 		stripped = append(stripped, slice)
+		listed[ServiceOf(slice)] = struct{}{}
 		key := slice.Namespace + "/" + slice.Name
 		old := before[key]
 		delete(before, key)
@@ -148,6 +155,9 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	}
 	for _, gone := range before {
 		changed[ServiceOf(gone)] = struct{}{}
+	}
+	if s.listing != nil {
+		s.listing(slices.Collect(maps.Keys(listed)))
 	}
 	if err := s.indexer.Replace(stripped, resourceVersion); err != nil {
 		return err

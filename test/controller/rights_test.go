@@ -137,8 +137,8 @@ func TestControllerRights(t *testing.T) {
 		"delete a Namespace": func() error {
 			return client.CoreV1().Namespaces().Delete(ctx, "default", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		},
-		"update another Lease": func() error {
-			_, err := client.CoordinationV1().Leases(system).Update(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}, metav1.UpdateOptions{})
+		"update a Lease of another namespace": func() error {
+			_, err := client.CoordinationV1().Leases("default").Update(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}, metav1.UpdateOptions{})
 			return err
 		},
 	} {
