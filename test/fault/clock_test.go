@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A pair is a controller that hears another's heartbeat.
+type pair struct{ reader, writer *cluster }
+
+// pairs are all, without those that have to do with the given clusters.
+func (b *bed) pairs(without ...*cluster) []pair {
+	var pairs []pair
+	for _, reader := range b.all() {
+	next:
+		for _, writer := range b.all() {
+			if reader == writer {
+				continue
+			}
+			for _, c := range without {
+				if c == reader || c == writer {
+					continue next
+				}
+			}
+			pairs = append(pairs, pair{reader, writer})
+		}
+	}
+	return pairs
+}
+
+// age is how long ago, by the reader's clock, it heard the writer.
+func (p pair) age() (time.Duration, error) {
+	metric, err := p.reader.metric("clusterset_controller_member_heartbeat_age_seconds", map[string]string{"cluster": p.writer.Name()})
+	if err != nil {
+		return 0, err
+	}
+	if metric == nil {
+		return 0, fmt.Errorf("%s never heard %s", p.reader.Name(), p.writer.Name())
+	}
+	return time.Duration(metric.GetGauge().GetValue() * float64(time.Second)), nil
+}
+
+// The pace of the clocks. Time moves on by a tick once each of the pairs that
+// live has heard its heartbeat: one is due after 5 s, so that 8 s are no
+// silence yet, and leave room for one that is under way. A timer that was set
+// late is due later than that: time moves on for it after a moment.
+const (
+	tick    = time.Second
+	overdue = 8 * time.Second
+	moment  = 500 * time.Millisecond
+)
+
+// step moves all clocks on by a tick.
+func (b *bed) step() {
+	for _, c := range b.all() {
+		c.clock.Step(tick)
+	}
+}
+
+// tick is step once the pairs that live kept up.
+func (b *bed) tick(live []pair) {
+	b.Helper()
+	for _, p := range live {
+		stuck := time.NewTicker(moment)
+		b.eventually(p.reader.Name()+" hears "+p.writer.Name(), func(context.Context) error {
+			age, err := p.age()
+			if err == nil && age > overdue {
+				err = fmt.Errorf("the last heartbeat is %s old", age)
+			}
+			select {
+			case <-stuck.C:
+				b.step()
+			default:
+			}
+			return err
+		})
+		stuck.Stop()
+	}
+	b.step()
+}
+
+// pass moves all clocks on while those pairs live.
+func (b *bed) pass(d time.Duration, live ...pair) {
+	b.Helper()
+	for range int(d / tick) {
+		b.tick(live)
+	}
+}
+
+// beat moves the clocks on until each of the pairs is heard.
+func (b *bed) beat(pairs ...pair) {
+	b.Helper()
+	for _, p := range pairs {
+		deadline := time.After(patience)
+		for {
+			state, err := p.state()
+			if err == nil && state == "Heard" {
+				break
+			}
+			select {
+			case <-deadline:
+				b.Fatalf("%s does not hear %s within %s: it is %q, %v", p.reader.Name(), p.writer.Name(), patience, state, err)
+			case <-time.After(20 * time.Millisecond):
+				b.patiently()
+			}
+		}
+	}
+}
+
+// patiently is step once all who are heard kept up, or a moment later: one of
+// them may be away without that it is known yet.
+func (b *bed) patiently() {
+	b.Helper()
+	deadline := time.After(moment)
+	for _, p := range b.pairs() {
+		for {
+			state, _ := p.state()
+			age, err := p.age()
+			if state != "Heard" || err != nil || age <= overdue {
+				break
+			}
+			select {
+			case <-deadline:
+				b.step()
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	b.step()
+}
+
+// state is the reason for the state of the writer in the eyes of the reader.
+func (p pair) state() (string, error) {
+	families, err := p.reader.options.Registry.Gather()
+	if err != nil {
+		return "", err
+	}
+	for _, family := range families {
+		if family.GetName() != "clusterset_controller_member_state" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			labels := labelsOf(metric)
+			if labels["cluster"] == p.writer.Name() {
+				return labels["reason"], nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// judged waits until east judges a member so. No clock moves.
+func (b *bed) judged(of *cluster, reason string) {
+	b.Helper()
+	b.eventually(of.Name()+" "+reason, func(context.Context) error {
+		state, err := pair{b.east, of}.state()
+		if err == nil && state != reason {
+			err = fmt.Errorf("it is %q", state)
+		}
+		return err
+	})
+}
