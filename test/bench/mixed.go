@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -188,9 +187,9 @@ func (b *bench) startServers(ctx context.Context, p *plane, core int, kinds ...s
 	return all, stop, nil
 }
 
-// await waits until a server's reply is as wanted. The ceiling's never changes.
+// await waits until a server's reply is as wanted. The ceilings' never change.
 func await(ctx context.Context, server *servers.Server, name string, qtype uint16, wanted func(*dns.Msg) bool) error {
-	if server.Kind == servers.Ceiling {
+	if server.Kind == servers.Ceiling || server.Kind == servers.Watch {
 		wanted = wire.Answered
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -209,6 +208,10 @@ func await(ctx context.Context, server *servers.Server, name string, qtype uint1
 // load puts a load on a server, and tells how much processor time it used meanwhile.
 func (b *bench) load(ctx context.Context, server *servers.Server, load wire.Load) (time.Duration, wire.LoadResult, error) {
 	load.Address = server.Address
+	if b.profiles != "" {
+		stop := b.profile(ctx, server, load)
+		defer stop()
+	}
 	before, err := server.CPU()
 	if err != nil {
 		return 0, wire.LoadResult{}, err
@@ -224,8 +227,19 @@ func (b *bench) load(ctx context.Context, server *servers.Server, load wire.Load
 	if result.Completed == 0 {
 		return 0, result, fmt.Errorf("%s answered no query", server.Kind)
 	}
-	if b.profiles != "" && !slices.Contains([]servers.Kind{servers.Ceiling}, server.Kind) {
-		return after - before, result, server.Profile(ctx, "allocs", filepath.Join(b.profiles, string(server.Kind)+".allocs"))
-	}
 	return after - before, result, nil
+}
+
+// profile takes a profile of a server under load, the last of which stays. The returned function waits for its end.
+func (b *bench) profile(ctx context.Context, server *servers.Server, load wire.Load) (stop func()) {
+	done := make(chan error, 1)
+	go func() {
+		path := filepath.Join(b.profiles, string(server.Kind)+"."+filepath.Base(load.Queries))
+		done <- server.Profile(ctx, fmt.Sprintf("profile?seconds=%d", max(1, int(load.Duration.Seconds())-1)), path)
+	}()
+	return func() {
+		if err := <-done; err != nil {
+			b.say("%v", err)
+		}
+	}
 }

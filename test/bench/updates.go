@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,22 +43,32 @@ func (r *scaleRun) updatesApart(ctx context.Context) (f figure.Figure, ours floa
 	if err := r.awaitAll(ctx, all); err != nil {
 		return f, 0, err
 	}
-	return r.updates(ctx, all)
+	return r.updatesBeside(ctx, all)
 }
 
-// updates measures what updates of slices cost the servers. ours is the nanoseconds of our own.
-func (r *scaleRun) updates(ctx context.Context, all []*servers.Server) (f figure.Figure, ours float64, err error) {
+// updatesBeside measures what updates of slices cost the servers, and one beside them that only watches. ours is the
+// nanoseconds of our own.
+func (r *scaleRun) updatesBeside(ctx context.Context, all []*servers.Server) (f figure.Figure, ours float64, err error) {
+	watch, stop, err := r.startServers(ctx, r.plane, servers.AnyCore, servers.Watch)
+	if err != nil {
+		return f, 0, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := r.awaitAll(ctx, watch); err != nil {
+		return f, 0, err
+	}
+	all = append(slices.Clip(all), watch...)
 	f = figure.Figure{What: updateWhat + thousands(r.endpoints()), Goal: "≤ ⅓ of stock"}
 	r.say("%s", f.What)
 	// As many services as there are in the small clusterset: the same updates in both.
-	slices := r.set.Slices[:r.smallServices*objects.SlicesOf(endpointsPerService)]
-	costs, err := r.updateCosts(ctx, all, slices)
+	costs, err := r.updateCosts(ctx, all, r.set.Slices[:r.smallServices*objects.SlicesOf(endpointsPerService)])
 	if err != nil {
 		return f, 0, err
 	}
 	ratio := figure.Ratio(costs[servers.Ours], costs[servers.Stock])
 	ours = figure.Median(costs[servers.Ours])
-	f.Measured = fmt.Sprintf("%.2f × (ours %s, stock %s)", ratio, figure.Time(ours), figure.Time(figure.Median(costs[servers.Stock])))
+	f.Measured = fmt.Sprintf("%.2f × (ours %s, stock %s; watch %s)", ratio, figure.Time(ours),
+		figure.Time(figure.Median(costs[servers.Stock])), figure.Time(figure.Median(costs[servers.Watch])))
 	f.Verdict = figure.Judge(ratio <= 1.0/3)
 	return f, ours, nil
 }

@@ -2,6 +2,11 @@
 
 // Package ceiling is a CoreDNS plugin that does as little as a plugin can: it answers every query, whatever its name
 // and type, with one record that it made at its start. What a server does with it is the most that the server can do.
+//
+//	ceiling [KUBECONFIG]
+//
+// With a kubeconfig it also watches the EndpointSlices of imported services by client-go, and drops what it gets: the
+// least that a plugin does for an update.
 package ceiling
 
 import (
@@ -19,12 +24,23 @@ const pluginName = "ceiling"
 func init() { plugin.Register(pluginName, setup) }
 
 func setup(c *caddy.Controller) error {
-	for c.Next() {
-		if c.NextArg() {
-			return plugin.Error(pluginName, c.ArgErr())
-		}
+	if !c.Next() {
+		return plugin.Error(pluginName, c.ArgErr())
+	}
+	args := c.RemainingArgs()
+	if len(args) > 1 || c.Next() {
+		return plugin.Error(pluginName, c.ArgErr())
 	}
 	dnsserver.GetConfig(c).AddPlugin(func(plugin.Handler) plugin.Handler { return New() })
+	if len(args) == 0 {
+		return nil
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c.OnStartup(func() error { return startWatch(ctx, args[0]) })
+	c.OnShutdown(func() error {
+		stop()
+		return nil
+	})
 	return nil
 }
 

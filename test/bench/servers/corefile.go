@@ -19,9 +19,11 @@ const (
 	Stock Kind = "stock"
 	// Ceiling is a plugin that answers everything with one prebuilt record.
 	Ceiling Kind = "ceiling"
+	// Watch is Ceiling that also watches EndpointSlices and drops what it gets.
+	Watch Kind = "watch"
 )
 
-// Kinds are all there are, in the order of tables.
+// Kinds are those that are compared when they answer, in the order of tables.
 var Kinds = []Kind{Ours, Stock, Ceiling}
 
 // plugin is the plugin's part of a Corefile. The namespaces are the only ones served, all where there are none.
@@ -35,6 +37,8 @@ func (k Kind) plugin(kubeconfig string, namespaces ...string) string {
 		return fmt.Sprintf("    multicluster clusterset.local {\n%s    }\n", options)
 	case Stock:
 		return fmt.Sprintf("    kubernetes cluster.local clusterset.local {\n%s        multicluster clusterset.local\n    }\n", options)
+	case Watch:
+		return fmt.Sprintf("    ceiling %s\n", kubeconfig)
 	default:
 		return "    ceiling\n"
 	}
