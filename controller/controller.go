@@ -235,6 +235,7 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 	r.sentinel.tell = func(before, after liveness.Judgement) { reporter.judged(r.members, before, after) }
 	r.members = member.NewSet(member.Config{
 		Cluster:       cluster,
+		KubeSystemUID: r.local.kubeSystemUID,
 		Static:        c.options.Members,
 		Secrets:       r.local.credentials,
 		Changed:       r.enqueue,

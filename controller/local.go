@@ -136,6 +136,14 @@ func (l *local) namespace(name string) *corev1.Namespace {
 	return get[*corev1.Namespace](l.namespaces, name)
 }
 
+// kubeSystemUID tells the own cluster from others; empty before it is known.
+func (l *local) kubeSystemUID() string {
+	if namespace := l.namespace("kube-system"); namespace != nil {
+		return string(namespace.UID)
+	}
+	return ""
+}
+
 // slicesOf returns the slices that Kubernetes has for a Service.
 func (l *local) slicesOf(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return indexedBy[*discoveryv1.EndpointSlice](l.slices, byService, service.String())

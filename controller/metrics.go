@@ -43,6 +43,7 @@ var (
 	conditionsDesc = describe("conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. One with several reasons counts for each.", "kind", "type", "status", "reason")
 	refusedDesc    = describe("member_credentials_refused", "Credentials of members that are not used because they are wrong.")
 	connectedDesc  = describe("member_connected", "1 where nothing is known to fail in reading a member, else 0.", "cluster")
+	mistakenDesc   = describe("member_mistaken", "1 where a member is another cluster than its credential says, else 0.", "cluster")
 	syncedDesc     = describe("member_synced", "1 where all slices of a member were seen since it joined or its credential changed, else 0.", "cluster")
 	heartbeatDesc  = describe("member_heartbeat_age_seconds", "Seconds since a member's heartbeat last arrived; absent where none ever did.", "cluster")
 	stateDesc      = describe("member_state", "1 for the state of a member that is in force, by the reason for it.", "cluster", "state", "reason")
@@ -101,7 +102,7 @@ func (m *metrics) lead(r *reconciler) func() {
 func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, each := range []*prometheus.Desc{
 		leadingDesc, servedDesc, queueDesc, exportsDesc, importsDesc, conditionsDesc,
-		refusedDesc, connectedDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, deafDesc, publishedDesc, problemsDesc,
+		refusedDesc, connectedDesc, mistakenDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, deafDesc, publishedDesc, problemsDesc,
 	} {
 		descriptions <- each
 	}
@@ -129,6 +130,7 @@ func (m *metrics) Collect(samples chan<- prometheus.Metric) {
 	for _, member := range r.members.Members() {
 		cluster := member.Cluster()
 		gauge(connectedDesc, number(member.Problem() == nil && member.Synced()), cluster)
+		gauge(mistakenDesc, number(member.Misidentified()), cluster)
 		gauge(syncedDesc, number(member.Synced()), cluster)
 		gauge(publishedDesc, float64(member.Published()), cluster)
 		if heard := member.Heartbeat().Heard; !heard.IsZero() {

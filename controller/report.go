@@ -32,6 +32,8 @@ const (
 	EventMemberRefused     = "MemberRefused"
 	EventMemberUnreachable = "MemberUnreachable"
 	EventMemberReachable   = "MemberReachable"
+	EventMemberMistaken    = "MemberMistaken"
+	EventMemberRecognized  = "MemberRecognized"
 	EventMemberStale       = "MemberStale"
 	EventMemberGone        = "MemberGone"
 	EventMemberHeld        = "MemberHeld"
@@ -63,6 +65,12 @@ func (r *reporter) report(problem member.Problem) {
 	}
 	reason, kind := EventMemberUnreachable, corev1.EventTypeWarning
 	switch {
+	case problem.Err == nil && problem.Misidentified:
+		logger.Info("The member is the cluster that its credential says")
+		reason, kind = EventMemberRecognized, corev1.EventTypeNormal
+	case problem.Misidentified:
+		logger.Error(problem.Err, "A member is another cluster than its credential says; what was seen of it stays")
+		reason = EventMemberMistaken
 	case problem.Err == nil:
 		logger.Info("Reading the member")
 		reason, kind = EventMemberReachable, corev1.EventTypeNormal
@@ -76,8 +84,11 @@ func (r *reporter) report(problem member.Problem) {
 		return
 	}
 	message := "Reading cluster " + problem.Cluster
-	if problem.Err != nil {
+	switch {
+	case problem.Err != nil:
 		message = problem.Err.Error()
+	case problem.Misidentified:
+		message = "This is cluster " + problem.Cluster
 	}
 	r.recorder.Event(problem.Secret, kind, reason, message)
 }

@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 )
 
 // What both ends of a heartbeat know of each other
@@ -33,6 +34,8 @@ type Heartbeat struct {
 	// KubeSystemUID is that of the member's namespace kube-system, as its
 	// controller wrote it.
 	KubeSystemUID string
+	// Cluster is what the member calls itself.
+	Cluster string
 }
 
 // heartbeat notes when the Lease that a reflector delivers changes.
@@ -41,6 +44,9 @@ type heartbeat struct {
 	// read is told of each delivery, and whether it is a sign of life; nil
 	// where nobody wants to know.
 	read func(uid string, at time.Time, sign bool)
+	// identified is called once the heartbeat says who the member is, and when
+	// it says something else; nil where nobody wants to know.
+	identified func()
 
 	mu              sync.RWMutex
 	last            Heartbeat
@@ -79,17 +85,21 @@ func (h *heartbeat) note(obj any) error {
 	if !ok {
 		return fmt.Errorf("unexpected object %T in a list of Leases", obj)
 	}
-	now, uid := h.clock.Now(), lease.Annotations[HeartbeatUIDAnnotation]
+	now, uid, cluster := h.clock.Now(), lease.Annotations[HeartbeatUIDAnnotation], ptr.Deref(lease.Spec.HolderIdentity, "")
 	h.mu.Lock()
+	identified := h.resourceVersion == "" || h.last.KubeSystemUID != uid || h.last.Cluster != cluster
 	first, changed := h.resourceVersion == "", lease.ResourceVersion != h.resourceVersion
 	if changed {
 		h.resourceVersion = lease.ResourceVersion
-		h.last = Heartbeat{Heard: now, KubeSystemUID: uid}
+		h.last = Heartbeat{Heard: now, KubeSystemUID: uid, Cluster: cluster}
 	}
 	h.mu.Unlock()
 	if h.read != nil {
 		// The first one may have been written long ago.
 		h.read(uid, now, changed && !first)
+	}
+	if h.identified != nil && identified {
+		h.identified()
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -51,6 +52,8 @@ type Member struct {
 	heartbeat *heartbeat
 	report    func(error)
 	source    *source
+	// misidentified is written by Set.identify.
+	misidentified atomic.Bool
 
 	mu       sync.Mutex
 	problems map[string]error // by what is watched
@@ -116,6 +119,10 @@ func (m *Member) Published() int { return m.slices.count() }
 
 // Heartbeat returns the last sign of life of the member.
 func (m *Member) Heartbeat() Heartbeat { return m.heartbeat.get() }
+
+// Misidentified tells whether the member is known to be another cluster than
+// its credential says.
+func (m *Member) Misidentified() bool { return m.misidentified.Load() }
 
 // Problem returns why the member cannot be read at the moment, nil where
 // nothing is known to fail. A connection that hangs is not a problem yet: only

@@ -54,6 +54,17 @@ type Problem struct {
 	// Refused tells that the credential is not used, rather than that its
 	// cluster cannot be reached.
 	Refused bool
+	// Misidentified tells that the member is another cluster than the
+	// credential says, rather than that it cannot be read.
+	Misidentified bool
+}
+
+// key tells credentials apart.
+func (p Problem) key() string {
+	if p.Secret != nil {
+		return "secret/" + string(p.Secret.UID)
+	}
+	return "flag/" + p.Cluster
 }
 
 // Config is what a Set needs. All functions are called from any goroutine and
@@ -61,6 +72,9 @@ type Problem struct {
 type Config struct {
 	// Cluster is the id of the own cluster, which no member may have.
 	Cluster string
+	// KubeSystemUID returns the UID of the own namespace kube-system, which no
+	// member may have. It is called once Secrets is.
+	KubeSystemUID func() string
 	// Static members are there for good and win over Secrets of the same id.
 	Static []Static
 	// Secrets returns the Secrets that carry ClusterLabel. It is called once
@@ -92,6 +106,9 @@ type Set struct {
 	members atomic.Pointer[map[string]*Member]
 	known   chan struct{}
 	refused atomic.Int64
+
+	identifying   sync.Mutex
+	misidentified map[string]string // what was reported, by Problem.key
 }
 
 // NewSet returns a set without members. It gets them in Run.
@@ -182,6 +199,7 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 		members[cluster] = living.member
 	}
 	s.members.Store(&members)
+	s.identify()
 	for _, cluster := range affected {
 		s.config.MemberChanged(cluster)
 	}
@@ -196,6 +214,7 @@ func (s *Set) join(ctx context.Context, group *sync.WaitGroup, source *source) *
 		func(err error) { s.config.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err}) })
 	member.source = source
 	member.heartbeat.read = func(uid string, at time.Time, sign bool) { s.config.Read(cluster, uid, at, sign) }
+	member.heartbeat.identified = s.identify
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Listing(cluster, services) }
 	s.config.Joins(member)
 	ctx, leave := context.WithCancel(ctx)
@@ -215,10 +234,7 @@ func (s *Set) join(ctx context.Context, group *sync.WaitGroup, source *source) *
 func (s *Set) tell(told map[string]string, problems []Problem) map[string]string {
 	now := make(map[string]string, len(problems))
 	for _, problem := range problems {
-		key := "flag/" + problem.Cluster
-		if problem.Secret != nil {
-			key = "secret/" + string(problem.Secret.UID)
-		}
+		key := problem.key()
 		now[key] = problem.Err.Error()
 		if told[key] != now[key] {
 			s.config.Report(problem)

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestMisidentified(t *testing.T) {
+	for name, test := range map[string]struct {
+		// members as <credential> <own word> <UID>, the first is judged.
+		members []string
+		// wrong are parts of the error, none where there is none.
+		wrong []string
+	}{
+		"right":                       {[]string{"west west uid-w", "north north uid-n"}, nil},
+		"says nothing":                {[]string{"west _ _", "north _ _"}, nil},
+		"another name":                {[]string{"esat east2 uid-w"}, []string{"calls itself east2, the Secret says esat"}},
+		"the own cluster":             {[]string{"west east uid-own"}, []string{"calls itself east", "same cluster as east"}},
+		"the copy of the own cluster": {[]string{"west west uid-own"}, []string{"same cluster as east"}},
+		"one under two ids":           {[]string{"west north uid-n", "north north uid-n"}, []string{"calls itself north", "same cluster as member north"}},
+		"the right one of two ids":    {[]string{"north north uid-n", "west north uid-n"}, nil},
+		"both wrong":                  {[]string{"a c uid-c", "b c uid-c"}, []string{"calls itself c", "same cluster as member b"}},
+		"a copy of another member":    {[]string{"a a uid-c", "b b uid-c"}, []string{"same cluster as member b"}},
+	} {
+		var identities []identity
+		for _, member := range test.members {
+			words := strings.Fields(member)
+			for i := range words {
+				words[i] = strings.TrimPrefix(words[i], "_")
+			}
+			identities = append(identities, identity{words[0], words[1], words[2], "the Secret"})
+		}
+		for range 2 {
+			slices.Reverse(identities[1:])
+			err := misidentified(identities[0], "east", "uid-own", identities)
+			if (err == nil) != (test.wrong == nil) {
+				t.Errorf("%s: got %v, want %q", name, err, test.wrong)
+			}
+			for _, part := range test.wrong {
+				if err != nil && !strings.Contains(err.Error(), part) {
+					t.Errorf("%s: got %v, want %q", name, err, part)
+				}
+			}
+		}
+	}
+}
+
+// TestIdentifyTellsOnce: who a member is is told when it changes, and not
+// before the member said anything.
+func TestIdentifyTellsOnce(t *testing.T) {
+	var told []string
+	set := NewSet(Config{
+		Cluster:       "east",
+		KubeSystemUID: func() string { return "uid-own" },
+		Report: func(problem Problem) {
+			text := problem.Secret.Name + " ok"
+			if problem.Err != nil {
+				text = problem.Secret.Name + " " + problem.Err.Error()
+			}
+			if !problem.Misidentified || problem.Refused {
+				text += ", of another kind"
+			}
+			told = append(told, text)
+		},
+	})
+	now := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
+	join := func(cluster string) *Member {
+		m := newMember(cluster, now, func(types.NamespacedName) {}, func() {}, func(error) {})
+		m.source = &source{cluster: cluster}
+		m.source.secret.Store(secret("a", cluster, 0, ""))
+		m.heartbeat.identified = set.identify
+		set.members.Store(&map[string]*Member{cluster: m})
+		set.identify()
+		return m
+	}
+	hear := func(m *Member, version, name string) {
+		lease := &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{HeartbeatUIDAnnotation: "uid-w"}},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &name},
+		}
+		if err := m.heartbeat.Update(lease); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(step string, mistaken bool, m *Member, want ...string) {
+		t.Helper()
+		if len(told) != len(want) {
+			t.Fatalf("%s: told %q, want %q", step, told, want)
+		}
+		for i := range want {
+			if !strings.HasPrefix(told[i], want[i]) {
+				t.Errorf("%s: told %q, want %q", step, told, want)
+			}
+		}
+		if m.Misidentified() != mistaken {
+			t.Errorf("%s: mistaken is %t", step, m.Misidentified())
+		}
+		told = nil
+	}
+	m := join("esat")
+	expect("joined", false, m)
+	hear(m, "1", "west")
+	expect("heard", true, m, "a this cluster calls itself west, the Secret says esat")
+	hear(m, "2", "west")
+	expect("heard again", true, m)
+	hear(m, "3", "west2")
+	expect("renamed", true, m, "a this cluster calls itself west2")
+	m = join("west2") // the label of the Secret was corrected
+	expect("corrected", false, m)
+	hear(m, "3", "west2")
+	expect("heard as it is", false, m, "a ok")
+	hear(m, "4", "west2")
+	expect("heard as before", false, m)
+}
