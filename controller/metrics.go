@@ -42,7 +42,7 @@ var (
 	importsDesc    = describe("imports", "ServiceImports of the own cluster that this controller made, by type.", "type")
 	conditionsDesc = describe("conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. One with several reasons counts for each.", "kind", "type", "status", "reason")
 	refusedDesc    = describe("member_credentials_refused", "Credentials of members that are not used because they are wrong.")
-	connectedDesc  = describe("member_connected", "1 where nothing is known to fail in reading a member, else 0.", "cluster")
+	connectedDesc  = describe("member_connected", "1 where nothing is known to fail in reading a member and its heartbeat arrives, else 0.", "cluster")
 	mistakenDesc   = describe("member_mistaken", "1 where a member is another cluster than its credential says, else 0.", "cluster")
 	syncedDesc     = describe("member_synced", "1 where all slices of a member were seen since it joined or its credential changed, else 0.", "cluster")
 	heartbeatDesc  = describe("member_heartbeat_age_seconds", "Seconds since a member's heartbeat last arrived; absent where none ever did.", "cluster")

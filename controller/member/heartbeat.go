@@ -3,6 +3,7 @@
 package member
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -24,6 +25,8 @@ const (
 	HeartbeatUIDAnnotation = "clusterset-dns.github.io/kube-system-uid"
 	// HeartbeatInterval is the time between two renewals.
 	HeartbeatInterval = 5 * time.Second
+	// silentAfter is how long nothing may be heard before that is a problem.
+	silentAfter = 3 * HeartbeatInterval
 )
 
 // A Heartbeat is the last sign of life of a member.
@@ -47,6 +50,8 @@ type heartbeat struct {
 	// identified is called once the heartbeat says who the member is, and when
 	// it says something else; nil where nobody wants to know.
 	identified func()
+	// arrived receives after a sign of life, of size one.
+	arrived chan struct{}
 
 	mu              sync.RWMutex
 	last            Heartbeat
@@ -94,6 +99,12 @@ func (h *heartbeat) note(obj any) error {
 		h.last = Heartbeat{Heard: now, KubeSystemUID: uid, Cluster: cluster}
 	}
 	h.mu.Unlock()
+	if changed {
+		select {
+		case h.arrived <- struct{}{}:
+		default: // one that is due sees this, too
+		}
+	}
 	if h.read != nil {
 		// The first one may have been written long ago.
 		h.read(uid, now, changed && !first)
@@ -102,4 +113,43 @@ func (h *heartbeat) note(obj any) error {
 		h.identified()
 	}
 	return nil
+}
+
+// listen notes when the heartbeat falls silent and when it is heard again,
+// until the context ends. A watch that hangs does not fail, and client-go takes
+// some failures for a watch that ended, so that requests do not tell.
+func (m *Member) listen(ctx context.Context) {
+	joined, silent := m.clock.Now(), false
+	for {
+		from := m.Heartbeat().Heard
+		if from.IsZero() {
+			from = joined
+		}
+		left := silentAfter - m.clock.Since(from)
+		if silent != (left <= 0) {
+			silent = !silent
+			var err error
+			if silent {
+				err = fmt.Errorf("no heartbeat of cluster %s for %s: its API server hangs, the way there is cut, or its controller does not run", m.cluster, silentAfter)
+			}
+			m.note(watchedArrival, err)
+		}
+		var due <-chan time.Time
+		var timer clock.Timer
+		if !silent {
+			timer = m.clock.NewTimer(left)
+			due = timer.C()
+		}
+		select {
+		case <-ctx.Done():
+		case <-due:
+		case <-m.heartbeat.arrived:
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
 }

@@ -3,11 +3,16 @@
 package member
 
 import (
+	"context"
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 )
@@ -50,5 +55,70 @@ func TestHeartbeatIsJudgedByArrival(t *testing.T) {
 	}
 	if err := h.Add("no Lease"); err == nil {
 		t.Error("took what is no Lease")
+	}
+}
+
+// TestSilenceIsAProblem: a member that hangs fails no request, and is told of
+// all the same, once, and again when it is heard.
+func TestSilenceIsAProblem(t *testing.T) {
+	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))
+	told := make(chan error, 10)
+	m := newMember("west", now, func(types.NamespacedName) {}, func() {}, func(err error) { told <- err })
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.listen(ctx)
+	}()
+	defer func() {
+		stop()
+		<-done
+	}()
+	version := 0
+	hear := func() {
+		version++
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(version)}}
+		if err := m.heartbeat.Update(lease); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// pass waits for the timer that is due next, which is set anew after each
+	// heartbeat.
+	pass := func(d time.Duration) {
+		for !now.HasWaiters() {
+			runtime.Gosched()
+		}
+		now.Step(d)
+	}
+	next := func() error {
+		select {
+		case err := <-told:
+			return err
+		case <-time.After(time.Minute):
+			t.Fatal("nothing was told")
+			return nil
+		}
+	}
+	m.note(watchedSlices, nil)
+	m.note(watchedHeartbeat, nil)
+	hear()
+	for range 10 {
+		pass(HeartbeatInterval)
+		hear()
+	}
+	if err := m.Problem(); err != nil || len(told) > 0 {
+		t.Fatalf("a member that is heard has the problem %v", err)
+	}
+	pass(silentAfter)
+	if err := next(); err == nil || !strings.Contains(err.Error(), "no heartbeat of cluster west for 15s") {
+		t.Errorf("told %v", err)
+	}
+	m.note(watchedSlices, nil) // a request that goes well proves nothing
+	if m.Problem() == nil || len(told) > 0 {
+		t.Error("the silence is forgotten")
+	}
+	hear()
+	if err := next(); err != nil || m.Problem() != nil {
+		t.Errorf("heard again: told %v, the problem is %v", err, m.Problem())
 	}
 }

@@ -72,7 +72,7 @@ func TestIdentifyTellsOnce(t *testing.T) {
 			told = append(told, text)
 		},
 	})
-	now := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
+	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))
 	join := func(cluster string) *Member {
 		m := newMember(cluster, now, func(types.NamespacedName) {}, func() {}, func(error) {})
 		m.source = &source{cluster: cluster}

@@ -42,12 +42,14 @@ const retryReset = time.Minute
 const (
 	watchedSlices    = "EndpointSlices"
 	watchedHeartbeat = "heartbeat"
+	watchedArrival   = "arrival of the heartbeat" // see listen
 )
 
 // A Member is one other cluster of the set as it is seen from here. It is safe
 // for concurrent use.
 type Member struct {
 	cluster   string
+	clock     clock.WithTicker
 	slices    *sliceStore
 	heartbeat *heartbeat
 	report    func(error)
@@ -63,10 +65,11 @@ type Member struct {
 // newMember returns a member of which nothing is known yet. changed is told of
 // each service whose slices changed, synced once all slices were seen, and
 // report the state of the connection when it changes: nil for a healthy one.
-func newMember(cluster string, now clock.PassiveClock, changed func(types.NamespacedName), synced func(), report func(error)) *Member {
+func newMember(cluster string, now clock.WithTicker, changed func(types.NamespacedName), synced func(), report func(error)) *Member {
 	m := &Member{
 		cluster:   cluster,
-		heartbeat: &heartbeat{clock: now},
+		clock:     now,
+		heartbeat: &heartbeat{clock: now, arrived: make(chan struct{}, 1)},
 		report:    report,
 		problems:  map[string]error{},
 	}
@@ -125,8 +128,8 @@ func (m *Member) Heartbeat() Heartbeat { return m.heartbeat.get() }
 func (m *Member) Misidentified() bool { return m.misidentified.Load() }
 
 // Problem returns why the member cannot be read at the moment, nil where
-// nothing is known to fail. A connection that hangs is not a problem yet: only
-// the heartbeat tells.
+// nothing is known to fail. That no heartbeat arrives is one: a connection that
+// hangs shows no other.
 func (m *Member) Problem() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,7 +137,7 @@ func (m *Member) Problem() error {
 }
 
 func (m *Member) problem() error {
-	return errors.Join(m.problems[watchedSlices], m.problems[watchedHeartbeat])
+	return errors.Join(m.problems[watchedSlices], m.problems[watchedHeartbeat], m.problems[watchedArrival])
 }
 
 // note keeps how a request for one of the watches went, and reports the state
@@ -145,7 +148,7 @@ func (m *Member) note(watched string, err error) {
 	m.problems[watched] = err
 	problem := m.problem()
 	kind := ""
-	if first := cmp.Or(m.problems[watchedSlices], m.problems[watchedHeartbeat]); first != nil {
+	if first := cmp.Or(m.problems[watchedSlices], m.problems[watchedHeartbeat], m.problems[watchedArrival]); first != nil {
 		kind = "failed " + string(apierrors.ReasonForError(first))
 	}
 	changed := kind != m.told
@@ -184,6 +187,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	var watches sync.WaitGroup
 	watches.Go(func() { m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices) })
 	watches.Go(func() { m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat) })
+	watches.Go(func() { m.listen(ctx) })
 	watches.Wait()
 	closeConnections()
 	return nil

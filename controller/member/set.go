@@ -96,7 +96,7 @@ type Config struct {
 	// Report is told of a problem once, and once when it is over.
 	Report func(Problem)
 	// Clock judges arrivals.
-	Clock clock.PassiveClock
+	Clock clock.WithTicker
 }
 
 // A Set is the members that there are. It is safe for concurrent use; one
