@@ -62,6 +62,9 @@ type Member struct {
 	told     string           // the kind of problem that was reported last
 }
 
+// toldBefore is the kind of a problem that was reported of a former credential.
+const toldBefore = "told before"
+
 // newMember returns a member of which nothing is known yet. changed is told of
 // each service whose slices changed, synced once all slices were seen, and
 // report the state of the connection when it changes: nil for a healthy one.
@@ -146,13 +149,41 @@ func (m *Member) problem() error {
 func (m *Member) note(watched string, err error) {
 	m.mu.Lock()
 	m.problems[watched] = err
+	m.mu.Unlock()
+	m.tell()
+}
+
+// toldOf tells whether a problem was reported that is not over.
+func (m *Member) toldOf() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.told != ""
+}
+
+// recovering makes the member report that it is healthy as soon as it is,
+// because a problem of its credential was reported before.
+func (m *Member) recovering() {
+	m.mu.Lock()
+	m.told = toldBefore
+	m.mu.Unlock()
+	m.tell()
+}
+
+// tell reports the state of the member if its kind changed. It is healthy only
+// once both watches went well.
+func (m *Member) tell() {
+	m.mu.Lock()
 	problem := m.problem()
 	kind := ""
 	if first := cmp.Or(m.problems[watchedSlices], m.problems[watchedHeartbeat], m.problems[watchedArrival]); first != nil {
 		kind = "failed " + string(apierrors.ReasonForError(first))
 	}
-	changed := kind != m.told
-	m.told = kind
+	_, slices := m.problems[watchedSlices]
+	_, heartbeat := m.problems[watchedHeartbeat]
+	changed := kind != m.told && (kind != "" || slices && heartbeat)
+	if changed {
+		m.told = kind
+	}
 	m.mu.Unlock()
 	if changed {
 		m.report(problem)

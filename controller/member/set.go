@@ -152,10 +152,7 @@ func (s *Set) Run(ctx context.Context, changed <-chan struct{}) {
 	told := map[string]string{}
 	var once sync.Once
 	for {
-		sources, problems := gather(s.config)
-		s.refused.Store(int64(len(problems)))
-		told = s.tell(told, problems)
-		s.change(ctx, &group, lives, sources)
+		told = s.refresh(ctx, &group, lives, told)
 		once.Do(func() { close(s.known) })
 		select {
 		case <-ctx.Done():
@@ -165,9 +162,22 @@ func (s *Set) Run(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
+// refresh looks at the flags and the Secrets, and returns which problems of
+// them are told now.
+func (s *Set) refresh(ctx context.Context, group *sync.WaitGroup, lives map[string]*life, before map[string]string) map[string]string {
+	sources, problems := gather(s.config)
+	s.refused.Store(int64(len(problems)))
+	told := s.tell(before, problems)
+	s.change(ctx, group, lives, sources, func(source *source) bool {
+		key := Problem{Cluster: source.cluster, Secret: source.secret.Load()}.key()
+		return before[key] != "" && told[key] == ""
+	})
+	return told
+}
+
 // change starts, replaces and ends members such that the sources are what
-// lives.
-func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[string]*life, sources map[string]*source) {
+// lives. corrected tells which of them were refused before.
+func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[string]*life, sources map[string]*source, corrected func(*source) bool) {
 	var affected []string
 	for cluster, living := range lives {
 		if sources[cluster] == nil {
@@ -178,10 +188,14 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 	}
 	for cluster, source := range sources {
 		living := lives[cluster]
+		recovering := corrected(source) || living != nil && living.member.toldOf()
 		switch {
 		case living != nil && living.source.sameAs(source):
 			if living.source.renew(source) {
 				affected = append(affected, cluster)
+			}
+			if corrected(source) {
+				living.member.recovering()
 			}
 			continue
 		case living != nil && source.err != nil:
@@ -191,7 +205,7 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 		case living != nil:
 			living.leave()
 		}
-		lives[cluster] = s.join(ctx, group, source)
+		lives[cluster] = s.join(ctx, group, source, recovering && source.err == nil)
 		affected = append(affected, cluster)
 	}
 	members := make(map[string]*Member, len(lives))
@@ -207,7 +221,7 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 
 // join gives a member its life. One whose credential is unusable is a member
 // all the same: what it contributed stays.
-func (s *Set) join(ctx context.Context, group *sync.WaitGroup, source *source) *life {
+func (s *Set) join(ctx context.Context, group *sync.WaitGroup, source *source, recovering bool) *life {
 	cluster := source.cluster
 	member := newMember(cluster, s.config.Clock, s.config.Changed,
 		func() { s.config.MemberChanged(cluster) },
@@ -216,6 +230,9 @@ func (s *Set) join(ctx context.Context, group *sync.WaitGroup, source *source) *
 	member.heartbeat.read = func(uid string, at time.Time, sign bool) { s.config.Read(cluster, uid, at, sign) }
 	member.heartbeat.identified = s.identify
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Listing(cluster, services) }
+	if recovering {
+		member.recovering()
+	}
 	s.config.Joins(member)
 	ctx, leave := context.WithCancel(ctx)
 	if source.err == nil {
@@ -254,8 +271,10 @@ type source struct {
 	err        error
 }
 
+// sameAs tells whether the member goes on as it is with the other source.
 func (s *source) sameAs(other *source) bool {
-	return s.static == other.static && bytes.Equal(s.kubeconfig, other.kubeconfig) &&
+	corrected := s.err != nil && other.err == nil
+	return !corrected && s.static == other.static && bytes.Equal(s.kubeconfig, other.kubeconfig) &&
 		(s.secret.Load() == nil) == (other.secret.Load() == nil)
 }
 

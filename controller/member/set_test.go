@@ -3,16 +3,20 @@
 package member
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func secret(name, cluster string, age time.Duration, data string) *corev1.Secret {
@@ -124,5 +128,73 @@ func TestProblemsAreToldOnce(t *testing.T) {
 	set.tell(before, bad("a", "{"))
 	if len(told) != 3 {
 		t.Errorf("told %v, want the problem again after it was over", told)
+	}
+}
+
+// TestRecoveryIsTold: whatever was told of a credential, and of its member, is
+// told to be over once the corrected one reads the member.
+func TestRecoveryIsTold(t *testing.T) {
+	good, other := kubeconfig(aToken, aServer), kubeconfig(`{token: u}`, aServer)
+	healthy := func(m *Member) {
+		m.note(watchedSlices, nil)
+		m.note(watchedHeartbeat, nil)
+	}
+	failing := func(m *Member) { m.note(watchedSlices, errors.New("connection refused")) }
+	idle := func(*Member) {}
+	type step struct {
+		kubeconfig string
+		cidrs      string
+		then       func(*Member)
+		want       string
+	}
+	for name, steps := range map[string][]step{
+		"nothing was wrong":  {{good, "", healthy, ""}, {other, "", healthy, ""}},
+		"garbage":            {{"{", "", idle, "refused"}, {good, "", healthy, "over"}, {other, "", healthy, ""}},
+		"garbage for long":   {{"{", "", idle, "refused"}, {"{", "", idle, ""}, {good, "", healthy, "over"}},
+		"then unreachable":   {{"{", "", idle, "refused"}, {good, "", failing, "failed"}, {good, "", healthy, "over"}},
+		"garbage meanwhile":  {{good, "", healthy, ""}, {"{", "", idle, "refused"}, {good, "", idle, "over"}},
+		"another credential": {{good, "", failing, "failed"}, {other, "", idle, ""}, {other, "", healthy, "over"}},
+		"wrong annotation":   {{good, "no-cidr", idle, "refused"}, {good, "192.0.2.0/24", healthy, "over"}},
+		"one watch is none":  {{"{", "", idle, "refused"}, {good, "", func(m *Member) { m.note(watchedSlices, nil) }, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			credential := secret("a", "west", 0, "")
+			config := Config{
+				Cluster:       "east",
+				Clock:         clocktesting.NewFakeClock(time.Unix(1e9, 0)),
+				Secrets:       func() []*corev1.Secret { return []*corev1.Secret{credential} },
+				KubeSystemUID: func() string { return "" },
+				MemberChanged: func(string) {},
+				Joins:         func(*Member) {},
+				Report: func(problem Problem) {
+					switch {
+					case problem.Refused:
+						told = append(told, "refused")
+					case problem.Err != nil:
+						told = append(told, "failed")
+					default:
+						told = append(told, "over")
+					}
+				},
+			}
+			set := NewSet(config)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // nothing is read: the test says how requests went
+			var group sync.WaitGroup
+			defer group.Wait()
+			lives, before := map[string]*life{}, map[string]string(nil)
+			for i, step := range steps {
+				credential = credential.DeepCopy()
+				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
+				credential.Annotations = map[string]string{CIDRsAnnotation: step.cidrs}
+				told = nil
+				before = set.refresh(ctx, &group, lives, before)
+				step.then(set.Get("west"))
+				if got := strings.Join(told, " "); got != step.want {
+					t.Errorf("step %d: told %q, want %q", i, got, step.want)
+				}
+			}
+		})
 	}
 }
