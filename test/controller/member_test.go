@@ -144,6 +144,27 @@ func TestPartition(t *testing.T) {
 	}
 }
 
+// TestMemberThatHangsIsTold: a way that swallows everything fails no request,
+// and is told of because no heartbeat arrives.
+func TestMemberThatHangsIsTold(t *testing.T) {
+	east, west := bed(t)
+	west.start(t)
+	way := east.joinOver(t, west)
+	east.start(t)
+	connected := func(want float64) func(context.Context) error {
+		return east.metric(t, "clusterset_controller_member_connected", map[string]string{"cluster": "west"}, want)
+	}
+	eventually(t, "connected", connected(1))
+	secret, err := east.CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{})
+	must(t, err)
+	way.CutOff(link.FromServer)
+	eventually(t, "silence", east.event(secret, controller.EventMemberUnreachable))
+	must(t, connected(0)(t.Context()))
+	way.Reconnect()
+	eventually(t, "recovery", east.event(secret, controller.EventMemberReachable))
+	eventually(t, "connected again", connected(1))
+}
+
 // TestOnlyWhatIsExportedIsRead: what a member does not export is not even sent.
 func TestOnlyWhatIsExportedIsRead(t *testing.T) {
 	east, west := bed(t)
