@@ -183,6 +183,7 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 		if sources[cluster] == nil {
 			living.leave()
 			delete(lives, cluster)
+			klog.FromContext(ctx).Info("Member left", "member", cluster)
 			affected = append(affected, cluster)
 		}
 	}
@@ -205,6 +206,9 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 		case living != nil:
 			living.leave()
 		}
+		if living == nil {
+			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.String())
+		}
 		lives[cluster] = s.join(ctx, group, source, recovering && source.err == nil)
 		affected = append(affected, cluster)
 	}
@@ -223,8 +227,12 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 // all the same: what it contributed stays.
 func (s *Set) join(ctx context.Context, group *sync.WaitGroup, source *source, recovering bool) *life {
 	cluster := source.cluster
-	member := newMember(cluster, s.config.Clock, s.config.Changed,
-		func() { s.config.MemberChanged(cluster) },
+	var member *Member
+	member = newMember(cluster, s.config.Clock, s.config.Changed,
+		func() {
+			klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
+			s.config.MemberChanged(cluster)
+		},
 		func(err error) { s.config.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err}) })
 	member.source = source
 	member.heartbeat.read = func(uid string, at time.Time, sign bool) { s.config.Read(cluster, uid, at, sign) }
@@ -269,6 +277,14 @@ type source struct {
 	cidrs      atomic.Pointer[[]netip.Prefix] // never nil
 	credential Credential
 	err        error
+}
+
+// String names the source in the log.
+func (s *source) String() string {
+	if secret := s.secret.Load(); secret != nil {
+		return "Secret " + secret.Namespace + "/" + secret.Name
+	}
+	return s.static.Kubeconfig
 }
 
 // sameAs tells whether the member goes on as it is with the other source.
