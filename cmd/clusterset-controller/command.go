@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -49,12 +50,13 @@ func newCommand() *cobra.Command {
 		Long: `clusterset-controller publishes the services that its cluster exports, and imports
 those that the other clusters of the set export, as the Multi-Cluster Services
 API (KEP-1645) says. It writes to its own cluster only.`,
+		Version:       versionOf(version, debug.ReadBuildInfo),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(command *cobra.Command, _ []string) error {
 			defer klog.Flush()
-			return run(command.Context(), f)
+			return run(command.Context(), f, command.Version)
 		},
 	}
 	set := command.Flags()
@@ -75,14 +77,16 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 	for _, name := range []string{"v", "vmodule"} {
 		set.AddGoFlag(logging.Lookup(name))
 	}
+	command.InitDefaultVersionFlag()
 	return command
 }
 
-func run(ctx context.Context, f *flags) error {
+func run(ctx context.Context, f *flags, version string) error {
 	options, err := f.options()
 	if err != nil {
 		return err
 	}
+	klog.FromContext(ctx).Info("Starting clusterset-controller", "version", version)
 	if f.bindAddress != "" {
 		var config net.ListenConfig
 		if options.Listener, err = config.Listen(ctx, "tcp", f.bindAddress); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -100,5 +101,36 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", args, err, want)
 		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	read := func(text string) func() (*debug.BuildInfo, bool) {
+		return func() (*debug.BuildInfo, bool) {
+			module, revision, _ := strings.Cut(text, " ")
+			info := &debug.BuildInfo{Main: debug.Module{Version: module}}
+			if revision != "" {
+				info.Settings = []debug.BuildSetting{{Key: "vcs", Value: "git"}, {Key: "vcs.revision", Value: revision}}
+			}
+			return info, text != ""
+		}
+	}
+	for _, test := range []struct{ set, built, want string }{
+		{"v1.2.3", "v1.0.0 abc", "v1.2.3"},
+		{"", "v1.0.0 abc", "v1.0.0"},
+		{"", "(devel) abc", "abc"},
+		{"", "(devel)", "unknown"},
+		{"", "", "unknown"},
+	} {
+		if got := versionOf(test.set, read(test.built)); got != test.want {
+			t.Errorf("set %q, built %q: got %q, want %q", test.set, test.built, got, test.want)
+		}
+	}
+	var out strings.Builder
+	command := newCommand()
+	command.SetOut(&out)
+	command.SetArgs([]string{"--version"})
+	if err := command.ExecuteContext(t.Context()); err != nil || out.String() != "clusterset-controller version "+command.Version+"\n" {
+		t.Errorf("--version: %q, %v", out.String(), err)
 	}
 }
