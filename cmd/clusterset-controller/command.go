@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	goflag "flag"
 	"fmt"
 	"net"
@@ -97,10 +98,17 @@ func run(ctx context.Context, f *flags, version string) error {
 	return controller.Run(ctx, options)
 }
 
-// options turns the command line into what the controller is made from.
+// options turns the command line into what the controller is made from. All
+// that is wrong with it is in the error.
 func (f *flags) options() (controller.Options, error) {
+	members, wrong := parseMembers(f.members)
+	if f.cluster != "" {
+		if err := member.ValidateID(f.cluster); err != nil {
+			wrong = append(wrong, fmt.Errorf("--cluster-id: %w", err))
+		}
+	}
 	config, err := f.restConfig()
-	if err != nil {
+	if err := errors.Join(append(wrong, err)...); err != nil {
 		return controller.Options{}, err
 	}
 	registry := prometheus.NewRegistry()
@@ -109,6 +117,7 @@ func (f *flags) options() (controller.Options, error) {
 		Config:           config,
 		Cluster:          f.cluster,
 		Namespace:        f.namespace,
+		Members:          members,
 		DeniedNamespaces: append([]string{}, f.denied...),
 		HandMadeImports:  f.handMade,
 		StaleAfter:       f.staleAfter,
@@ -121,13 +130,6 @@ func (f *flags) options() (controller.Options, error) {
 		if namespace, err := os.ReadFile(namespaceFile); err == nil {
 			options.Namespace = strings.TrimSpace(string(namespace))
 		}
-	}
-	for _, text := range f.members {
-		static, err := parseMember(text)
-		if err != nil {
-			return controller.Options{}, err
-		}
-		options.Members = append(options.Members, static)
 	}
 	return options, nil
 }
@@ -143,10 +145,26 @@ func (f *flags) restConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig of the own cluster: %w", err)
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, errors.New("it is not known how to reach the own cluster: name its kubeconfig with --kubeconfig, as this is no pod with a service account and there is none in $KUBECONFIG or ~/.kube/config")
+	case err != nil:
+		return nil, fmt.Errorf("kubeconfig of the own cluster (--kubeconfig, --context): %w", err)
 	}
 	return config, nil
+}
+
+// parseMembers reads the values of --member and returns all that is wrong.
+func parseMembers(texts []string) (members []member.Static, wrong []error) {
+	for _, text := range texts {
+		static, err := parseMember(text)
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		members = append(members, static)
+	}
+	return members, wrong
 }
 
 // parseMember reads id=kubeconfig[:context].

@@ -134,3 +134,18 @@ func TestVersion(t *testing.T) {
 		t.Errorf("--version: %q, %v", out.String(), err)
 	}
 }
+
+// TestNoKubeconfig: outside of a cluster the error names the flag, and does not
+// hide what else is wrong.
+func TestNoKubeconfig(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	command := newCommand()
+	command.SetArgs([]string{"--member=west", "--cluster-id=a_b", "--bind-address="})
+	err := command.ExecuteContext(t.Context())
+	for _, want := range []string{"--kubeconfig", `--member "west"`, "--cluster-id", "a_b"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+}
