@@ -112,6 +112,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return c.unlessEnded(ctx, err)
 	}
+	if err := validateMembers(cluster, c.options.Members); err != nil {
+		return err
+	}
 	if !c.options.LeaderElection {
 		return c.unlessEnded(ctx, c.lead(ctx, cluster))
 	}

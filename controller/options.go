@@ -87,6 +87,9 @@ func (o Options) complete() (Options, error) {
 			return o, err
 		}
 	}
+	if err := validateMembers(o.Cluster, o.Members); err != nil {
+		return o, err
+	}
 	if o.Namespace == "" {
 		o.Namespace = member.DefaultNamespace
 	}
@@ -118,6 +121,26 @@ func (o Options) complete() (Options, error) {
 		o.Registry = prometheus.NewRegistry()
 	}
 	return o, nil
+}
+
+// validateMembers returns an error where two of the members that the operator
+// named, or one and the own cluster, have the same id. The own id is empty where
+// it is not known yet.
+func validateMembers(own string, members []member.Static) error {
+	seen := map[string]bool{}
+	for _, static := range members {
+		id := static.Cluster
+		switch err := member.ValidateID(id); {
+		case err != nil:
+			return fmt.Errorf("member %s=%s: %w", id, static.Kubeconfig, err)
+		case id == own:
+			return fmt.Errorf("member %s=%s: this is the id of the own cluster: give each cluster an id of its own", id, static.Kubeconfig)
+		case seen[id]:
+			return fmt.Errorf("member %s=%s: another member has the same id: name each cluster once", id, static.Kubeconfig)
+		}
+		seen[id] = true
+	}
+	return nil
 }
 
 // limits are what liveness is judged by.

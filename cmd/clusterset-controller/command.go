@@ -107,6 +107,9 @@ func (f *flags) options() (controller.Options, error) {
 			wrong = append(wrong, fmt.Errorf("--cluster-id: %w", err))
 		}
 	}
+	if f.workers < 1 {
+		wrong = append(wrong, fmt.Errorf("--concurrent-services %d: use 1 or more", f.workers))
+	}
 	config, err := f.restConfig()
 	if err := errors.Join(append(wrong, err)...); err != nil {
 		return controller.Options{}, err
@@ -154,10 +157,16 @@ func (f *flags) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// parseMembers reads the values of --member and returns all that is wrong.
+// parseMembers reads the values of --member and the files that they name, and
+// returns all that is wrong.
 func parseMembers(texts []string) (members []member.Static, wrong []error) {
 	for _, text := range texts {
 		static, err := parseMember(text)
+		if err == nil {
+			if _, err = member.LoadKubeconfig(static.Kubeconfig, static.Context); err != nil {
+				err = fmt.Errorf("--member %q: %w", text, err)
+			}
+		}
 		if err != nil {
 			wrong = append(wrong, err)
 			continue

@@ -88,13 +88,17 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"--no-such-flag":                       "no-such-flag",
-		"an-argument":                          "an-argument",
-		"--kubeconfig=/does/not/exist":         "/does/not/exist",
-		"--member=west":                        "--member",
-		"--cluster-id=a_b --bind-address=":     "a_b",
-		"--bind-address=nowhere":               "--bind-address",
-		"--denied-namespaces=[ --cluster-id=a": "denied namespaces",
+		"--no-such-flag":                                "no-such-flag",
+		"an-argument":                                   "an-argument",
+		"--kubeconfig=/does/not/exist":                  "/does/not/exist",
+		"--member=west":                                 "--member",
+		"--member=west=/does/not/exist":                 "/does/not/exist",
+		"--concurrent-services=0":                       "--concurrent-services 0",
+		"--cluster-id=east --member=east=" + kubeconfig: "id of the own cluster",
+		"--cluster-id=east --member=w=" + kubeconfig + " --member=w=" + kubeconfig: "the same id",
+		"--cluster-id=a_b --bind-address=":                                         "a_b",
+		"--bind-address=nowhere":                                                   "--bind-address",
+		"--denied-namespaces=[ --cluster-id=a":                                     "denied namespaces",
 	} {
 		command := newCommand()
 		command.SetArgs(append([]string{"--kubeconfig=" + kubeconfig, "--bind-address=127.0.0.1:0"}, strings.Fields(args)...))
