@@ -5,6 +5,8 @@ package member
 import (
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -31,7 +33,7 @@ type Credential struct {
 func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
-		return Credential{}, fmt.Errorf("the kubeconfig does not parse: %w", err)
+		return Credential{}, notKubeconfig(err)
 	}
 	if config.CurrentContext == "" {
 		return Credential{}, errors.New("the kubeconfig has no current-context: set it to the context to use")
@@ -46,6 +48,9 @@ func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 // named. An empty context means the file's current one.
 func LoadKubeconfig(path, context string) (Credential, error) {
 	config, err := clientcmd.LoadFromFile(path)
+	if file := (*os.PathError)(nil); err != nil && !errors.As(err, &file) {
+		err = notKubeconfig(err)
+	}
 	if err != nil {
 		return Credential{}, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
@@ -60,6 +65,22 @@ func LoadKubeconfig(path, context string) (Credential, error) {
 		return Credential{}, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
 	return credential, nil
+}
+
+// lineOf is where an error of the YAML parser says the fault is.
+var lineOf = regexp.MustCompile(`line \d+`)
+
+// notKubeconfig says what a parser's error means. The error itself is left out:
+// it quotes what it read, which may be a token.
+func notKubeconfig(err error) error {
+	at := lineOf.FindString(err.Error())
+	switch {
+	case at != "":
+		at = " (" + at + ")"
+	case strings.Contains(err.Error(), "illegal base64"):
+		at = " (a field that ends in -data is no base64)"
+	}
+	return errors.New("this is no kubeconfig" + at + ": use YAML or JSON with apiVersion: v1 and kind: Config, as kubectl reads it")
 }
 
 func fromConfig(config *clientcmdapi.Config, context string) (Credential, error) {

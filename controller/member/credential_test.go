@@ -31,8 +31,10 @@ func TestParseKubeconfig(t *testing.T) {
 		"a token":               {kubeconfig(aToken, aServer), ""},
 		"insecure":              {kubeconfig(aToken, `{server: "https://192.0.2.1", insecure-skip-tls-verify: true}`), ""},
 		"nothing":               {"", "no current-context"},
-		"no YAML":               {"{", "does not parse"},
-		"another kind":          {`{apiVersion: v1, kind: Secret}`, "does not parse"},
+		"no YAML":               {"{", "no kubeconfig (line 1)"},
+		"another kind":          {`{apiVersion: v1, kind: Secret}`, "no kubeconfig"},
+		"garbage":               {"garbage", "this is no kubeconfig: use YAML"},
+		"no base64":             {kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority-data: "%"}`), "no base64"},
 		"no current context":    {`{apiVersion: v1, kind: Config}`, "no current-context"},
 		"context of no cluster": {`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {}}]}`, "context"},
 		"unknown context":       {`{apiVersion: v1, kind: Config, current-context: x}`, `no context "x"`},
@@ -114,4 +116,27 @@ func FuzzParseKubeconfig(f *testing.F) {
 			t.Error("no namespace")
 		}
 	})
+}
+
+// TestNoTokenIsQuoted: what is wrong with a kubeconfig is told without what is
+// in it.
+func TestNoTokenIsQuoted(t *testing.T) {
+	const token = "s3cr3t"
+	for _, text := range []string{
+		token, `"` + token + `"`, "- " + token, "{" + token, `{"token": "` + token, "token: " + token + "\n\t" + token, "[" + token + "]",
+		"kind: " + token, `{apiVersion: v1, kind: Config, users: ` + token + `}`, kubeconfig(`{token: [`+token+`]}`, aServer),
+		kubeconfig(token, aServer), kubeconfig(aToken, `{server: "https://192.0.2.1", insecure-skip-tls-verify: `+token+`}`),
+	} {
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, inSecret := ParseKubeconfig([]byte(text))
+		_, inFile := LoadKubeconfig(path, "")
+		for _, err := range []error{inSecret, inFile} {
+			if err == nil || strings.Contains(err.Error(), token) {
+				t.Errorf("%s: got %v", text, err)
+			}
+		}
+	}
 }

@@ -65,7 +65,7 @@ func TestGather(t *testing.T) {
 		"an unusable one is a member still": {
 			secrets:  []*corev1.Secret{secret("a", "west", 0, "{"), secret("b", "north", 0, "")},
 			members:  []string{"north!", "west!"},
-			problems: []string{"a: does not parse", "b: no data"},
+			problems: []string{"a: no kubeconfig", "b: no data"},
 		},
 		"a flag wins": {
 			static:   []Static{{Cluster: "west", Kubeconfig: "good"}, {Cluster: "east", Kubeconfig: "good"}, {Cluster: "north", Kubeconfig: "none"}},
