@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
@@ -63,7 +62,8 @@ type Applier struct {
 // The order is that of dependence: the ServiceImport, which owns the rest; the
 // derived Service; the import's IPs and status; the slices; what is to go; last
 // the ServiceExport's conditions, which tell of the rest. A write that fails
-// does not keep back those that do not need it. All errors are returned.
+// does not keep back those that do not need it: of slices it keeps back only the
+// removals of the same source cluster. All errors are returned.
 func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, existing Existing, decide func(merge.Observed) merge.Result) error {
 	p := &pass{
 		Applier:  a,
@@ -85,13 +85,10 @@ func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, exist
 			}
 		}
 	}
-	slicesErr := p.writeSlices(ctx)
-	err := errors.Join(importErr, serviceErr, slicesErr, p.labelHandMade(ctx))
-	if slicesErr == nil {
-		err = errors.Join(err, p.removeRest(ctx))
-	}
+	behind := p.writeSlices(ctx)
+	err := errors.Join(importErr, serviceErr, behind.err(), p.labelHandMade(ctx), p.removeRest(ctx, behind))
 	p.tellForeign()
-	return errors.Join(err, p.writeExportStatus(ctx, slicesErr))
+	return errors.Join(err, p.writeExportStatus(ctx, behind[p.observed.Cluster]))
 }
 
 // A pass is one ApplyService. observed and result follow what is written.
@@ -207,48 +204,6 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 	return nil
 }
 
-// writeSlices writes the slices that should exist. Without an import of ours
-// there is nothing to own the copies of other clusters' slices.
-func (p *pass) writeSlices(ctx context.Context) error {
-	owner := p.observed.ServiceImport
-	haveImport := owner != nil && export.IsManaged(owner) && !terminating(owner)
-	known := make(map[string]*discoveryv1.EndpointSlice, len(p.existing.EndpointSlices))
-	for _, slice := range p.existing.EndpointSlices {
-		known[slice.Name] = slice
-	}
-	var errs []error
-	client := p.Core.DiscoveryV1().EndpointSlices(p.namespace())
-	for _, desired := range p.result.EndpointSlices {
-		if !haveImport && desired.Labels[export.LabelSourceCluster] != p.observed.Cluster {
-			continue
-		}
-		var before *discoveryv1.EndpointSlice
-		foreign := false
-		written, err := write(ctx, client, desired.Name, known[desired.Name],
-			func(existing *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
-				before = existing
-				if existing == nil {
-					desired.UID, desired.ResourceVersion = "", ""
-					return desired, nil
-				}
-				if foreign = !export.IsManaged(existing); foreign {
-					return nil, nil
-				}
-				desired.UID, desired.ResourceVersion = existing.UID, existing.ResourceVersion
-				return desired, nil
-			}, equalSlice)
-		switch {
-		case err != nil:
-			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err))
-		case foreign:
-			p.foreign(written)
-		case written != before:
-			p.Written(before, written)
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // labelHandMade gives slices that a person made the label that puts them behind
 // the derived Service. Nothing else of them is changed.
 func (p *pass) labelHandMade(ctx context.Context) error {
@@ -270,29 +225,8 @@ func (p *pass) labelHandMade(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// removeRest deletes what the controller made and nobody wants any more.
-func (p *pass) removeRest(ctx context.Context) error {
-	wanted := make(map[string]bool, len(p.result.EndpointSlices))
-	for _, slice := range p.result.EndpointSlices {
-		wanted[slice.Name] = true
-	}
-	var errs []error
-	for _, slice := range p.existing.EndpointSlices {
-		if !wanted[slice.Name] {
-			errs = append(errs, remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice))
-		}
-	}
-	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil && export.IsManaged(service) {
-		errs = append(errs, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
-	}
-	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil && export.IsManaged(serviceImport) {
-		errs = append(errs, remove(ctx, p.access.ServiceImports(p.namespace()), serviceImport))
-	}
-	return errors.Join(errs...)
-}
-
 // writeExportStatus writes the conditions of the own ServiceExport. It is not
-// ready while its slices cannot be written.
+// ready while the own slices cannot be written.
 func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	seen := p.observed.ServiceExport
 	if seen == nil {

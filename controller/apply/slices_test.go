@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+)
+
+// sliceServer takes down which slices are written and deleted, and refuses some
+// of them. Which ones are asked for is what is under test; real servers are met
+// in test/controller.
+type sliceServer struct {
+	kubernetes.Interface
+	discoveryclient.DiscoveryV1Interface
+	discoveryclient.EndpointSliceInterface
+	refused []string
+	asked   []string
+}
+
+func (s *sliceServer) DiscoveryV1() discoveryclient.DiscoveryV1Interface { return s }
+
+func (s *sliceServer) EndpointSlices(string) discoveryclient.EndpointSliceInterface { return s }
+
+func (s *sliceServer) take(verb string, slice *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
+	s.asked = append(s.asked, verb+" "+slice.Name)
+	if slices.Contains(s.refused, slice.Name) {
+		return nil, apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), slice.Name, context.DeadlineExceeded)
+	}
+	return slice.DeepCopy(), nil
+}
+
+func (s *sliceServer) Create(_ context.Context, slice *discoveryv1.EndpointSlice, _ metav1.CreateOptions) (*discoveryv1.EndpointSlice, error) {
+	return s.take("create", slice)
+}
+
+func (s *sliceServer) Update(_ context.Context, slice *discoveryv1.EndpointSlice, _ metav1.UpdateOptions) (*discoveryv1.EndpointSlice, error) {
+	return s.take("update", slice)
+}
+
+func (s *sliceServer) Delete(_ context.Context, name string, _ metav1.DeleteOptions) error {
+	s.asked = append(s.asked, "delete "+name)
+	return nil
+}
+
+// slicesOf are slices of this controller, whose names begin with their cluster.
+// A "+" after a name gives it a port.
+func slicesOf(names string) []*discoveryv1.EndpointSlice {
+	var result []*discoveryv1.EndpointSlice
+	for _, field := range strings.Fields(names) {
+		name, changed := strings.CutSuffix(field, "+")
+		cluster, _, _ := strings.Cut(name, "-")
+		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+			Name:   name,
+			Labels: map[string]string{export.LabelSliceManagedBy: export.Manager, export.LabelSourceCluster: cluster},
+		}}
+		if changed {
+			slice.Ports = []discoveryv1.EndpointPort{{}}
+		}
+		result = append(result, slice)
+	}
+	return result
+}
+
+func ownImport() *v1beta1.ServiceImport {
+	return &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{export.LabelManagedBy: export.Manager}}}
+}
+
+// slicePass is a pass of cluster east over the slices of a service.
+func slicePass(server *sliceServer, observed merge.Observed, existing, desired string) *pass {
+	observed.Cluster, observed.Service = "east", types.NamespacedName{Namespace: "demo", Name: "web"}
+	return &pass{
+		Applier:  &Applier{Core: server, Written: func(_, _ *discoveryv1.EndpointSlice) {}},
+		existing: Existing{EndpointSlices: slicesOf(existing)},
+		observed: observed,
+		result:   merge.Result{ServiceImport: observed.ServiceImport, EndpointSlices: slicesOf(desired)},
+	}
+}
+
+// TestFailureKeepsBackItsOwnCluster: a slice that cannot be written keeps what is
+// there of its cluster, and nothing of the others.
+func TestFailureKeepsBackItsOwnCluster(t *testing.T) {
+	for name, test := range map[string]struct {
+		existing, desired, refused string
+		asked                      string
+		// own tells whether the own export has failed.
+		own bool
+	}{
+		"no failure":               {"east-1 west-1", "east-2 west-2", "", "create east-2, create west-2, delete east-1, delete west-1", false},
+		"a new copy":               {"east-1 west-1 north-1", "east-2 west-2 north-2", "west-2", "create east-2, create west-2, create north-2, delete east-1, delete north-1", false},
+		"a copy that changed":      {"west-1 west-2 north-1", "west-2+", "west-2", "update west-2, delete north-1", false},
+		"a new own one":            {"east-1 west-1", "east-2", "east-2", "create east-2, delete west-1", true},
+		"two copies of one":        {"west-1", "west-2 west-3", "west-2 west-3", "create west-2, create west-3", false},
+		"one copy of two clusters": {"west-1 north-1", "west-2 north-2", "west-2 north-2", "create west-2, create north-2", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &sliceServer{refused: strings.Fields(test.refused)}
+			p := slicePass(server, merge.Observed{ServiceImport: ownImport()}, test.existing, test.desired)
+			failed := p.writeSlices(t.Context())
+			if err := p.removeRest(t.Context(), failed); err != nil {
+				t.Errorf("removing failed: %v", err)
+			}
+			if got := strings.Join(server.asked, ", "); got != test.asked {
+				t.Errorf("asked\n%s, want\n%s", got, test.asked)
+			}
+			for _, name := range server.refused {
+				if err := failed.err(); err == nil || !strings.Contains(err.Error(), "demo/"+name) {
+					t.Errorf("the failure of %s is not told: %v", name, err)
+				}
+			}
+			if got := failed["east"] != nil; got != test.own {
+				t.Errorf("failure of the own export: %v", failed["east"])
+			}
+		})
+	}
+}
