@@ -157,9 +157,16 @@ func sortTargets(targets []Target) {
 	})
 }
 
+// maxTriggerTime bounds a trigger time in bytes. RFC 3339 allows any number of
+// digits after the second, and an object's annotations have a limit.
+const maxTriggerTime = 64
+
 // triggerTime is the slice's, empty where it has none or it is not a time.
 func triggerTime(slice *discoveryv1.EndpointSlice) string {
 	text := slice.Annotations[AnnotationTriggerTime]
+	if len(text) > maxTriggerTime {
+		return ""
+	}
 	if _, err := time.Parse(time.RFC3339Nano, text); err != nil {
 		return ""
 	}

@@ -187,10 +187,13 @@ func TestSkippedParts(t *testing.T) {
 			snapshot(`"targets":[`, `"targets":[{"protocol":"TCP","port":80,"target":0},`),
 			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: target 0 of port 80/TCP is not valid`,
 		},
-		"repeated target":                {snapshot(`"target":8080}`, `"target":8080},{"protocol":"TCP","port":80,"target":9090}`), func(*View) {}, ""},
-		"target of no port":              {snapshot(`"target":8080}`, `"target":8080},{"protocol":"UDP","port":80,"target":9090}`), func(*View) {}, ""},
-		"demotion of what is not there":  {snapshot(`"targets"`, `"demoted":[{"endpoints":[-1,7]}],"targets"`), func(*View) {}, ""},
-		"trigger time that is no time":   {func(s *discoveryv1.EndpointSlice) { s.Annotations[AnnotationTriggerTime] = "soon" }, func(*View) {}, ""},
+		"repeated target":               {snapshot(`"target":8080}`, `"target":8080},{"protocol":"TCP","port":80,"target":9090}`), func(*View) {}, ""},
+		"target of no port":             {snapshot(`"target":8080}`, `"target":8080},{"protocol":"UDP","port":80,"target":9090}`), func(*View) {}, ""},
+		"demotion of what is not there": {snapshot(`"targets"`, `"demoted":[{"endpoints":[-1,7]}],"targets"`), func(*View) {}, ""},
+		"trigger time that is no time":  {func(s *discoveryv1.EndpointSlice) { s.Annotations[AnnotationTriggerTime] = "soon" }, func(*View) {}, ""},
+		"trigger time without end": {func(s *discoveryv1.EndpointSlice) {
+			s.Annotations[AnnotationTriggerTime] = "2026-03-01T12:00:00." + strings.Repeat("1", 1000) + "Z"
+		}, func(*View) {}, ""},
 		"affinity config for none":       {snapshot(`"ipFamilies"`, `"sessionAffinityConfig":{"clientIP":{"timeoutSeconds":5}},"ipFamilies"`), func(*View) {}, ""},
 		"fractions and zones of seconds": {snapshot(`2026-03-01T12:00:00Z`, `2026-03-01T14:00:00.9+02:00`), func(*View) {}, ""},
 	} {
