@@ -92,6 +92,9 @@ func fromConfig(config *clientcmdapi.Config, context string) (Credential, error)
 	if err != nil {
 		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
 	}
+	if err := confidential(restConfig); err != nil {
+		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
+	}
 	// What cannot make a connection is known now rather than when it is tried.
 	_, closeConnections, err := newHTTPClient(restConfig)
 	if err != nil {
@@ -103,6 +106,17 @@ func fromConfig(config *clientcmdapi.Config, context string) (Credential, error)
 		namespace = DefaultNamespace
 	}
 	return Credential{Config: restConfig, Namespace: namespace}, nil
+}
+
+// confidential refuses what would send the credential to whoever answers.
+func confidential(config *rest.Config) error {
+	if config.Insecure {
+		return errors.New("insecure-skip-tls-verify is refused, as anybody could answer for the member: use certificate-authority-data")
+	}
+	if !strings.HasPrefix(strings.ToLower(config.Host), "https://") {
+		return errors.New("the server is not reached by TLS, as anybody could answer for the member: use a server that begins with https://")
+	}
+	return nil
 }
 
 // selfContained refuses what makes the current context depend on this machine.

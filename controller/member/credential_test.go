@@ -29,7 +29,10 @@ func TestParseKubeconfig(t *testing.T) {
 		wrong string
 	}{
 		"a token":               {kubeconfig(aToken, aServer), ""},
-		"insecure":              {kubeconfig(aToken, `{server: "https://192.0.2.1", insecure-skip-tls-verify: true}`), ""},
+		"insecure":              {kubeconfig(aToken, `{server: "https://192.0.2.1", insecure-skip-tls-verify: true}`), "insecure-skip-tls-verify is refused"},
+		"no TLS":                {kubeconfig(aToken, `{server: "http://192.0.2.1"}`), "use a server that begins with https://"},
+		"no scheme":             {kubeconfig(aToken, `{server: "192.0.2.1:6443"}`), "use a server that begins with https://"},
+		"https in capitals":     {kubeconfig(aToken, `{server: "HTTPS://192.0.2.1"}`), ""},
 		"nothing":               {"", "no current-context"},
 		"no YAML":               {"{", "no kubeconfig (line 1)"},
 		"another kind":          {`{apiVersion: v1, kind: Secret}`, "no kubeconfig"},
@@ -88,6 +91,13 @@ func TestLoadKubeconfig(t *testing.T) {
 	if want := filepath.Join(folder, "token"); credential.Config.BearerTokenFile != want {
 		t.Errorf("the token is read from %q, want %q", credential.Config.BearerTokenFile, want)
 	}
+	insecure := filepath.Join(folder, "insecure")
+	if err := os.WriteFile(insecure, []byte(kubeconfig(aToken, `{server: "http://192.0.2.1"}`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadKubeconfig(insecure, ""); err == nil || !strings.Contains(err.Error(), "https://") {
+		t.Errorf("a server without TLS: %v", err)
+	}
 	if _, err := LoadKubeconfig(path, "y"); err == nil {
 		t.Error("a context that does not exist: no error")
 	}
@@ -111,6 +121,9 @@ func FuzzParseKubeconfig(f *testing.F) {
 		if config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" ||
 			config.CAFile != "" || config.CertFile != "" || config.KeyFile != "" {
 			t.Errorf("the credential depends on this machine: %v", config)
+		}
+		if config.Insecure || !strings.HasPrefix(strings.ToLower(config.Host), "https://") {
+			t.Errorf("anybody may answer at %s", config.Host)
 		}
 		if credential.Namespace == "" {
 			t.Error("no namespace")
