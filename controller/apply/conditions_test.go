@@ -118,27 +118,29 @@ func TestEvents(t *testing.T) {
 		"waiting":                  {"", "Ready=False/Pending", ""},
 		"ready after waiting":      {"Ready=False/Pending", "Ready=True/Ready", ""},
 		"refused":                  {"Ready=False/Pending", "Ready=False/Forbidden", "Warning Forbidden "},
-		"a conflict":               {"Conflict=False/NoConflicts", "Conflict=True/PortConflict", "Warning PortConflict "},
-		"another conflict":         {"Conflict=True/PortConflict", "Conflict=True/PortConflict,TypeConflict", "Warning PortConflict,TypeConflict "},
-		"no conflict any more":     {"Conflict=True/PortConflict", "Conflict=False/NoConflicts", "Normal NoConflicts "},
+		"a conflict":               {"Conflict=False/NoConflicts", "Valid=True/Valid Conflict=True/PortConflict", "Warning PortConflict "},
+		"another conflict":         {"Conflict=True/PortConflict", "Valid=True/Valid Conflict=True/PortConflict,TypeConflict", "Warning PortConflict,TypeConflict "},
+		"no conflict any more":     {"Valid=True/Valid Conflict=True/PortConflict", "Valid=True/Valid Conflict=False/NoConflicts", "Normal NoConflicts "},
+		"not exported any more":    {"Valid=True/Valid Conflict=True/PortConflict", "Valid=False/NoService Conflict=False/NoConflicts", "Warning NoService "},
 		"no conflict at the start": {"", "Conflict=False/NoConflicts", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			recorder := record.NewFakeRecorder(1)
+			recorder := record.NewFakeRecorder(5)
 			applier := &Applier{Recorder: recorder}
 			parse := func(text string) []metav1.Condition {
-				if text == "" {
-					return nil
+				var conditions []metav1.Condition
+				for _, word := range strings.Fields(text) {
+					kind, rest, _ := strings.Cut(word, "=")
+					is, reason, _ := strings.Cut(rest, "/")
+					conditions = append(conditions, condition(kind, metav1.ConditionStatus(is), reason, 1))
 				}
-				kind, rest, _ := strings.Cut(text, "=")
-				is, reason, _ := strings.Cut(rest, "/")
-				return []metav1.Condition{condition(kind, metav1.ConditionStatus(is), reason, 1)}
+				return conditions
 			}
 			applier.tellConditions(&v1beta1.ServiceExport{}, parse(test.before), parse(test.after))
+			close(recorder.Events)
 			got := ""
-			select {
-			case got = <-recorder.Events:
-			default:
+			for event := range recorder.Events {
+				got += event
 			}
 			if got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)

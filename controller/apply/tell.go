@@ -106,6 +106,9 @@ func (a *Applier) tellConditions(object runtime.Object, before, after []metav1.C
 		if old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
 			continue
 		}
+		if condition.Type == string(v1beta1.ServiceExportConditionConflict) && !meta.IsStatusConditionTrue(after, string(v1beta1.ServiceExportConditionValid)) {
+			continue // nothing that is not exported conflicts: Valid tells
+		}
 		good := metav1.ConditionTrue
 		if condition.Type == string(v1beta1.ServiceExportConditionConflict) {
 			good = metav1.ConditionFalse
