@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -136,11 +137,10 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 		copies := slices.DeleteFunc(slices.Clone(existing.EndpointSlices), func(slice *discoveryv1.EndpointSlice) bool {
 			return slice.Labels[export.LabelSourceCluster] != m.Cluster()
 		})
-		verdict := r.sentinel.verdict(m.Cluster())
+		view, found, verdict := viewOf(m, service, copies, r.sentinel.verdict)
 		if verdict.State == liveness.Gone {
 			continue
 		}
-		view, found := viewOf(m, service, copies, verdict.Keep)
 		problems[m.Cluster()] = found
 		if view != nil {
 			contributions = append(contributions, merge.Contribution{View: view, Demote: verdict.Demote})
@@ -151,19 +151,33 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 	return existing, contributions
 }
 
-// viewOf is what a member says of a service, as last seen. Until it was seen,
-// and where what was believed is to be kept, the copies of its slices in this cluster speak for it. A slice that cannot be
+// publisher is what gather reads of a member.Member.
+type publisher interface {
+	Cluster() string
+	CIDRs() []netip.Prefix
+	Synced() bool
+	Slices(types.NamespacedName) []*discoveryv1.EndpointSlice
+}
+
+// viewOf is what a member says of a service, as last seen, and what is judged
+// of the member. Until it was seen, and where what was believed is to be kept,
+// the copies of its slices in this cluster speak for it. A slice that cannot be
 // understood stays as the copies have it.
-func viewOf(m *member.Member, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, keep bool) (*export.View, []export.Problem) {
+func viewOf(m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, judge func(string) liveness.Verdict) (*export.View, []export.Problem, liveness.Verdict) {
 	source := export.Source{Cluster: m.Cluster(), CIDRs: m.CIDRs()}
-	if keep || !m.Synced() {
-		return export.FromSlices(source, service, copies, nil)
+	// A list is judged before it can be read. So what was read first is covered
+	// by the verdict that is read next, and never the other way round.
+	synced, published := m.Synced(), m.Slices(service)
+	verdict := judge(m.Cluster())
+	if verdict.Keep || !synced {
+		view, problems := export.FromSlices(source, service, copies, nil)
+		return view, problems, verdict
 	}
-	published := m.Slices(service)
 	view, problems := export.FromSlices(source, service, published, nil)
 	if len(problems) == 0 || len(copies) == 0 {
-		return view, problems
+		return view, problems, verdict
 	}
 	previous, _ := export.FromSlices(source, service, copies, nil)
-	return export.FromSlices(source, service, published, previous)
+	view, problems = export.FromSlices(source, service, published, previous)
+	return view, problems, verdict
 }
