@@ -15,7 +15,7 @@ import (
 )
 
 // behind are the source clusters some slice of which is not as it should be, and
-// why. What is there of them stays: a service is exported as long as it has a
+// the error, nil where slices wait for their import. What is there of them stays: a service is exported as long as it has a
 // slice, and endpoints that moved to a new slice are still in the old one. One
 // cluster that is behind is no reason to keep what others withdrew.
 type behind map[string]error
@@ -31,7 +31,8 @@ func (b behind) err() error {
 }
 
 // writeSlices writes the slices that should exist. Without an import of ours
-// there is nothing to own the copies of other clusters' slices.
+// there is nothing to own the copies of other clusters' slices: their clusters
+// are behind. While the import ends, the copies that it owns follow their source.
 func (p *pass) writeSlices(ctx context.Context) behind {
 	owner := p.observed.ServiceImport
 	haveImport := owner != nil && export.IsManaged(owner) && !terminating(owner)
@@ -39,18 +40,25 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 	for _, slice := range p.existing.EndpointSlices {
 		known[slice.Name] = slice
 	}
-	failed := behind{}
+	late := behind{}
 	client := p.Core.DiscoveryV1().EndpointSlices(p.namespace())
 	for _, desired := range p.result.EndpointSlices {
 		cluster := desired.Labels[export.LabelSourceCluster]
-		if !haveImport && cluster != p.observed.Cluster {
-			continue
+		waits := !haveImport && cluster != p.observed.Cluster
+		if waits {
+			late.add(cluster, nil)
+			if !terminating(owner) || known[desired.Name] == nil {
+				continue
+			}
 		}
 		var before *discoveryv1.EndpointSlice
 		foreign := false
 		written, err := write(ctx, client, desired.Name, known[desired.Name],
 			func(existing *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
 				before = existing
+				if existing == nil && waits {
+					return nil, nil // collected with the import meanwhile
+				}
 				if existing == nil {
 					desired.UID, desired.ResourceVersion = "", ""
 					return desired, nil
@@ -63,14 +71,14 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 			}, equalSlice)
 		switch {
 		case err != nil:
-			failed.add(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err))
+			late.add(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err))
 		case foreign:
 			p.foreign(written)
 		case written != before:
 			p.Written(before, written)
 		}
 	}
-	return failed
+	return late
 }
 
 // removeRest deletes what the controller made and nobody wants any more, apart

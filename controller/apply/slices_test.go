@@ -4,6 +4,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +29,9 @@ type sliceServer struct {
 	discoveryclient.DiscoveryV1Interface
 	discoveryclient.EndpointSliceInterface
 	refused []string
-	asked   []string
+	// gone are not there any more.
+	gone  []string
+	asked []string
 }
 
 func (s *sliceServer) DiscoveryV1() discoveryclient.DiscoveryV1Interface { return s }
@@ -37,10 +40,17 @@ func (s *sliceServer) EndpointSlices(string) discoveryclient.EndpointSliceInterf
 
 func (s *sliceServer) take(verb string, slice *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
 	s.asked = append(s.asked, verb+" "+slice.Name)
+	if slices.Contains(s.gone, slice.Name) && verb == "update" {
+		return nil, apierrors.NewNotFound(discoveryv1.Resource("endpointslices"), slice.Name)
+	}
 	if slices.Contains(s.refused, slice.Name) {
 		return nil, apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), slice.Name, context.DeadlineExceeded)
 	}
 	return slice.DeepCopy(), nil
+}
+
+func (s *sliceServer) Get(_ context.Context, name string, _ metav1.GetOptions) (*discoveryv1.EndpointSlice, error) {
+	return nil, apierrors.NewNotFound(discoveryv1.Resource("endpointslices"), name)
 }
 
 func (s *sliceServer) Create(_ context.Context, slice *discoveryv1.EndpointSlice, _ metav1.CreateOptions) (*discoveryv1.EndpointSlice, error) {
@@ -86,7 +96,7 @@ func slicePass(server *sliceServer, observed merge.Observed, existing, desired s
 		Applier:  &Applier{Core: server, Written: func(_, _ *discoveryv1.EndpointSlice) {}},
 		existing: Existing{EndpointSlices: slicesOf(existing)},
 		observed: observed,
-		result:   merge.Result{ServiceImport: observed.ServiceImport, EndpointSlices: slicesOf(desired)},
+		result:   merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},
 	}
 }
 
@@ -123,6 +133,38 @@ func TestFailureKeepsBackItsOwnCluster(t *testing.T) {
 			}
 			if got := failed["east"] != nil; got != test.own {
 				t.Errorf("failure of the own export: %v", failed["east"])
+			}
+		})
+	}
+}
+
+// TestCopiesWaitForTheirImport: where no import of ours is there to own new
+// copies, those that they replace stay; what a cluster withdrew goes.
+func TestCopiesWaitForTheirImport(t *testing.T) {
+	ending := ownImport()
+	ending.DeletionTimestamp = &metav1.Time{}
+	for name, test := range map[string]struct {
+		serviceImport     *v1beta1.ServiceImport
+		existing, desired string
+		gone              string
+		asked             string
+	}{
+		"no import":                {nil, "west-1 north-1", "east-2 west-2", "", "create east-2, delete north-1"},
+		"no import, a change":      {nil, "west-1 west-2", "west-2+", "", ""},
+		"ending":                   {ending, "west-1 north-1", "east-2 west-2", "", "create east-2, delete north-1"},
+		"ending, a change":         {ending, "west-1 west-2", "west-2+", "", "update west-2"},
+		"ending, collected before": {ending, "west-1 west-2", "west-2+", "west-2", "update west-2"},
+		"there":                    {ownImport(), "west-1 north-1", "east-2 west-2", "", "create east-2, create west-2, delete west-1, delete north-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &sliceServer{gone: strings.Fields(test.gone)}
+			p := slicePass(server, merge.Observed{ServiceImport: test.serviceImport}, test.existing, test.desired)
+			late := p.writeSlices(t.Context())
+			if err := errors.Join(late.err(), p.removeRest(t.Context(), late)); err != nil {
+				t.Errorf("got %v", err)
+			}
+			if got := strings.Join(server.asked, ", "); got != test.asked {
+				t.Errorf("asked\n%s, want\n%s", got, test.asked)
 			}
 		})
 	}
