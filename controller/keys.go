@@ -129,7 +129,7 @@ func (r *reconciler) namespaceHandler() cache.ResourceEventHandler {
 // memberChanged looks at everything of a cluster anew: it joined, was seen for
 // the first time, has other annotations, or left.
 func (r *reconciler) memberChanged(cluster string) {
-	r.sentinel.remain(r.members.Members())
+	r.sentinel.remain(r.members.Members)
 	r.enqueueCluster(cluster)
 }
 

@@ -103,9 +103,11 @@ func (s *sentinel) joins(m *member.Member) {
 	})
 }
 
-// remain is told which members there are.
-func (s *sentinel) remain(members []*member.Member) {
+// remain is told that the members may be others now. They are asked for under
+// the lock: a list from before could lack one that joined meanwhile.
+func (s *sentinel) remain(current func() []*member.Member) {
 	s.update(func() {
+		members := current()
 		maps.DeleteFunc(s.members, func(cluster string, _ *watched) bool {
 			return !slices.ContainsFunc(members, func(m *member.Member) bool { return m.Cluster() == cluster })
 		})

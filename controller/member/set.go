@@ -85,7 +85,8 @@ type Config struct {
 	// MemberChanged is told when everything that is known of a cluster has to
 	// be looked at again: it joined, was seen for the first time, or left.
 	MemberChanged func(cluster string)
-	// Joins is told of a member before anything is read of it.
+	// Joins is told of a member before anything is read of it. Members has it
+	// already, and all others that join with it.
 	Joins func(*Member)
 	// Read is told that the Lease of a member's heartbeat was read at a time,
 	// of the UID in it, and whether it was renewed since it was read before.
@@ -140,6 +141,8 @@ type life struct {
 	member *Member
 	source *source
 	leave  context.CancelFunc
+	// read reads the member until it leaves.
+	read func()
 }
 
 // Run keeps the members to what the flags and the Secrets say, until the
@@ -179,6 +182,7 @@ func (s *Set) refresh(ctx context.Context, group *sync.WaitGroup, lives map[stri
 // lives. corrected tells which of them were refused before.
 func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[string]*life, sources map[string]*source, corrected func(*source) bool) {
 	var affected []string
+	var joined []*life
 	for cluster, living := range lives {
 		if sources[cluster] == nil {
 			living.leave()
@@ -209,7 +213,8 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 		if living == nil {
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.String())
 		}
-		lives[cluster] = s.join(ctx, group, source, recovering && source.err == nil)
+		lives[cluster] = s.join(ctx, source, recovering && source.err == nil)
+		joined = append(joined, lives[cluster])
 		affected = append(affected, cluster)
 	}
 	members := make(map[string]*Member, len(lives))
@@ -217,15 +222,25 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 		members[cluster] = living.member
 	}
 	s.members.Store(&members)
+	// Whoever is told of a member finds it in the set, and so does whoever is
+	// called by what is read of another one.
+	for _, living := range joined {
+		s.config.Joins(living.member)
+	}
+	for _, living := range joined {
+		if living.source.err == nil {
+			group.Go(living.read)
+		}
+	}
 	s.identify()
 	for _, cluster := range affected {
 		s.config.MemberChanged(cluster)
 	}
 }
 
-// join gives a member its life. One whose credential is unusable is a member
-// all the same: what it contributed stays.
-func (s *Set) join(ctx context.Context, group *sync.WaitGroup, source *source, recovering bool) *life {
+// join gives a member its life, which is not read yet. One whose credential is
+// unusable is a member all the same: what it contributed stays.
+func (s *Set) join(ctx context.Context, source *source, recovering bool) *life {
 	cluster := source.cluster
 	var member *Member
 	member = newMember(cluster, s.config.Clock, s.config.Changed,
@@ -241,17 +256,14 @@ func (s *Set) join(ctx context.Context, group *sync.WaitGroup, source *source, r
 	if recovering {
 		member.recovering()
 	}
-	s.config.Joins(member)
 	ctx, leave := context.WithCancel(ctx)
-	if source.err == nil {
-		group.Go(func() {
-			logger := klog.FromContext(ctx).WithValues("member", cluster)
-			if err := member.run(klog.NewContext(ctx, logger), source.credential); err != nil {
-				s.config.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err, Refused: true})
-			}
-		})
+	read := func() {
+		logger := klog.FromContext(ctx).WithValues("member", cluster)
+		if err := member.run(klog.NewContext(ctx, logger), source.credential); err != nil {
+			s.config.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err, Refused: true})
+		}
 	}
-	return &life{member: member, source: source, leave: leave}
+	return &life{member: member, source: source, leave: leave, read: read}
 }
 
 // tell reports the problems that were not told yet and returns what is told

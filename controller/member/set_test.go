@@ -244,3 +244,50 @@ func TestLifeIsLogged(t *testing.T) {
 		t.Errorf("logged\n%s\nwant\n%s", strings.Join(logged, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// TestJoiningMembersAreMembers: whoever is told of one finds all of them, so
+// that a look at the set forgets none that joined.
+func TestJoiningMembersAreMembers(t *testing.T) {
+	good := kubeconfig(aToken, aServer)
+	var set *Set
+	var joined, told []string
+	ids := func() string {
+		var all []string
+		for _, m := range set.Members() {
+			all = append(all, m.Cluster())
+		}
+		return strings.Join(all, " ")
+	}
+	const want = "north south west"
+	set = NewSet(Config{
+		Cluster: "east",
+		Clock:   clocktesting.NewFakeClock(time.Unix(1e9, 0)),
+		Secrets: func() []*corev1.Secret {
+			return []*corev1.Secret{secret("a", "west", 0, good), secret("b", "north", 0, good), secret("c", "south", 0, "{")}
+		},
+		KubeSystemUID: func() string { return "" },
+		Joins: func(m *Member) {
+			joined = append(joined, m.Cluster())
+			if got := ids(); got != want {
+				t.Errorf("%s joins, and the members are %q", m.Cluster(), got)
+			}
+		},
+		MemberChanged: func(cluster string) {
+			told = append(told, cluster)
+			if len(joined) != 3 {
+				t.Errorf("%s changed, and only %v joined", cluster, joined)
+			}
+		},
+		Report: func(Problem) {},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is read
+	var group sync.WaitGroup
+	defer group.Wait()
+	set.refresh(ctx, &group, map[string]*life{}, nil)
+	slices.Sort(joined)
+	slices.Sort(told)
+	if strings.Join(joined, " ") != want || strings.Join(told, " ") != want {
+		t.Errorf("told of %v and %v", joined, told)
+	}
+}
