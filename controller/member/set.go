@@ -205,7 +205,11 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 			continue
 		case living != nil && source.err != nil:
 			// A credential that became unusable removes nothing, and what
-			// is connected stays so.
+			// is connected stays so. The annotations by which a
+			// person has the say count all the same.
+			if living.source.renew(source) {
+				affected = append(affected, cluster)
+			}
 			continue
 		case living != nil:
 			living.leave()
@@ -311,10 +315,12 @@ func (s *source) sameAs(other *source) bool {
 func (s *source) renew(from *source) bool {
 	before, after := s.secret.Load(), from.secret.Load()
 	s.secret.Store(after)
+	changed := before != nil && !maps.Equal(before.Annotations, after.Annotations)
 	if from.err == nil {
-		s.cidrs.Store(from.cidrs.Load())
+		cidrs := s.cidrs.Swap(from.cidrs.Load())
+		changed = changed || !slices.Equal(*cidrs, *s.cidrs.Load())
 	}
-	return before != nil && !maps.Equal(before.Annotations, after.Annotations)
+	return changed
 }
 
 // parseCIDRs reads the value of CIDRsAnnotation.

@@ -5,6 +5,7 @@ package member
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -289,5 +290,81 @@ func TestJoiningMembersAreMembers(t *testing.T) {
 	slices.Sort(told)
 	if strings.Join(joined, " ") != want || strings.Join(told, " ") != want {
 		t.Errorf("told of %v and %v", joined, told)
+	}
+}
+
+// TestSecretOfARefusedCredential: what a person says on a Secret counts while
+// its credential is refused, nothing that is read is cut off by the refusal, and
+// a member that was refused from the start is read once corrected.
+func TestSecretOfARefusedCredential(t *testing.T) {
+	good := kubeconfig(aToken, aServer)
+	type step struct {
+		kubeconfig, cidrs, drain string
+		// anew tells that another connection is made, changed that the member
+		// is looked at again.
+		anew, changed bool
+		want          string // the CIDRs
+	}
+	for name, steps := range map[string][]step{
+		"kubeconfig turns bad": {
+			{good, "", "", true, true, "[]"},
+			{"{", "", "", false, false, "[]"},
+			{"{", "", "true", false, true, "[]"},
+			{"{", "192.0.2.0/24", "true", false, true, "[]"},
+			{good, "192.0.2.0/24", "true", false, true, "[192.0.2.0/24]"},
+			{good, "192.0.2.0/24", "true", false, false, "[192.0.2.0/24]"},
+		},
+		"CIDR turns bad": {
+			{good, "192.0.2.0/24", "", true, true, "[192.0.2.0/24]"},
+			{good, "none", "true", false, true, "[192.0.2.0/24]"},
+			{good, "198.51.100.0/24", "true", false, true, "[198.51.100.0/24]"},
+		},
+		"CIDR bad from the start": {
+			{good, "none", "", true, true, "[]"},
+			{good, "none", "true", false, true, "[]"},
+			{good, "192.0.2.0/24", "true", true, true, "[192.0.2.0/24]"},
+		},
+		"kubeconfig bad from the start": {
+			{"{", "", "", true, true, "[]"},
+			{"[", "", "true", false, true, "[]"},
+			{good, "", "true", true, true, "[]"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			credential := secret("a", "west", 0, "")
+			changed := false
+			set := NewSet(Config{
+				Cluster:       "east",
+				Clock:         clocktesting.NewFakeClock(time.Unix(1e9, 0)),
+				Secrets:       func() []*corev1.Secret { return []*corev1.Secret{credential} },
+				KubeSystemUID: func() string { return "" },
+				MemberChanged: func(string) { changed = true },
+				Joins:         func(*Member) {},
+				Report:        func(Problem) {},
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // nothing is read
+			var group sync.WaitGroup
+			defer group.Wait()
+			lives, before := map[string]*life{}, map[string]string(nil)
+			for i, step := range steps {
+				credential = credential.DeepCopy()
+				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
+				credential.Annotations = map[string]string{CIDRsAnnotation: step.cidrs, "drain": step.drain}
+				was := set.Get("west")
+				changed = false
+				before = set.refresh(ctx, &group, lives, before)
+				m := set.Get("west")
+				if m.Annotations()["drain"] != step.drain || m.Secret() != credential {
+					t.Errorf("step %d: the member has the Secret with the annotations %v", i, m.Annotations())
+				}
+				if (m != was) != step.anew || changed != step.changed {
+					t.Errorf("step %d: connected anew: %t, looked at again: %t", i, m != was, changed)
+				}
+				if got := fmt.Sprint(m.CIDRs()); got != step.want {
+					t.Errorf("step %d: CIDRs %s, want %s", i, got, step.want)
+				}
+			}
+		})
 	}
 }
