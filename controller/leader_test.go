@@ -25,8 +25,13 @@ func (l *failingLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, 
 	return nil, nil, l.err
 }
 
-func (l *failingLock) Create(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
-func (l *failingLock) Update(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
+func (l *failingLock) Create(context.Context, resourcelock.LeaderElectionRecord) error {
+	return l.err
+}
+
+func (l *failingLock) Update(context.Context, resourcelock.LeaderElectionRecord) error {
+	return l.err
+}
 
 // TestMissingRightsToElect: what to do is said once, and for no other failure.
 func TestMissingRightsToElect(t *testing.T) {
