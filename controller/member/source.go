@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A source is where the credential of one member comes from.
+type source struct {
+	cluster    string
+	kubeconfig []byte
+	static     Static
+	secret     atomic.Pointer[corev1.Secret]  // the newest, for events
+	cidrs      atomic.Pointer[[]netip.Prefix] // never nil
+	credential Credential
+	err        error
+}
+
+// String names the source in the log.
+func (s *source) String() string {
+	if secret := s.secret.Load(); secret != nil {
+		return "Secret " + secret.Namespace + "/" + secret.Name
+	}
+	return s.static.Kubeconfig
+}
+
+// sameAs tells whether the member goes on as it is with the other source.
+func (s *source) sameAs(other *source) bool {
+	corrected := s.err != nil && other.err == nil
+	return !corrected && s.static == other.static && bytes.Equal(s.kubeconfig, other.kubeconfig) &&
+		(s.secret.Load() == nil) == (other.secret.Load() == nil)
+}
+
+// renew takes over what may change while a member is read, and tells whether
+// anything did.
+func (s *source) renew(from *source) bool {
+	before, after := s.secret.Load(), from.secret.Load()
+	s.secret.Store(after)
+	changed := before != nil && !maps.Equal(before.Annotations, after.Annotations)
+	if from.err == nil {
+		cidrs := s.cidrs.Swap(from.cidrs.Load())
+		changed = changed || !slices.Equal(*cidrs, *s.cidrs.Load())
+	}
+	return changed
+}
+
+// parseCIDRs reads the value of CIDRsAnnotation.
+func parseCIDRs(text string) ([]netip.Prefix, error) {
+	var cidrs []netip.Prefix
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		prefix, err := netip.ParsePrefix(word)
+		if err != nil {
+			return nil, fmt.Errorf("annotation %s: %w", CIDRsAnnotation, err)
+		}
+		cidrs = append(cidrs, prefix.Masked())
+	}
+	return cidrs, nil
+}
+
+// gather decides which members there are. A credential that is refused for its
+// content still makes its cluster a member; one that is refused for its id does
+// not.
+func gather(config Config) (map[string]*source, []Problem) {
+	sources := map[string]*source{}
+	var problems []Problem
+	for _, static := range config.Static {
+		problem := Problem{Cluster: static.Cluster, Refused: true}
+		if problem.Err = admit(config.Cluster, static.Cluster, sources); problem.Err != nil {
+			problems = append(problems, problem)
+			continue
+		}
+		s := &source{cluster: static.Cluster, static: static}
+		s.cidrs.Store(&[]netip.Prefix{})
+		s.credential, s.err = LoadKubeconfig(static.Kubeconfig, static.Context)
+		if problem.Err = s.err; s.err != nil {
+			problems = append(problems, problem)
+		}
+		sources[static.Cluster] = s
+	}
+	secrets := slices.Clone(config.Secrets())
+	slices.SortFunc(secrets, func(a, b *corev1.Secret) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, secret := range secrets {
+		cluster := secret.Labels[ClusterLabel]
+		problem := Problem{Cluster: cluster, Secret: secret, Refused: true}
+		if problem.Err = admit(config.Cluster, cluster, sources); problem.Err != nil {
+			problems = append(problems, problem)
+			continue
+		}
+		s := &source{cluster: cluster, kubeconfig: secret.Data[KubeconfigKey]}
+		s.secret.Store(secret)
+		if len(s.kubeconfig) == 0 {
+			s.err = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
+		} else {
+			s.credential, s.err = ParseKubeconfig(s.kubeconfig)
+		}
+		cidrs, err := parseCIDRs(secret.Annotations[CIDRsAnnotation])
+		s.cidrs.Store(&cidrs)
+		s.err = cmp.Or(s.err, err)
+		if problem.Err = s.err; s.err != nil {
+			problems = append(problems, problem)
+		}
+		sources[cluster] = s
+	}
+	return sources, problems
+}
+
+// admit returns an error where a credential cannot make its cluster a member.
+func admit(own, cluster string, sources map[string]*source) error {
+	if err := ValidateID(cluster); err != nil {
+		return err
+	}
+	if cluster == own {
+		return fmt.Errorf("cluster id %q is that of this cluster: a member needs an id of its own", cluster)
+	}
+	switch first := sources[cluster]; {
+	case first == nil:
+		return nil
+	case first.secret.Load() == nil:
+		return fmt.Errorf("cluster id %q is already that of a member named by a flag", cluster)
+	default:
+		return errors.New("cluster id " + cluster + " is already that of the older Secret " + first.secret.Load().Name + ": delete one of the two")
+	}
+}
