@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,7 +18,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
-// reload restarts the server with another Corefile, as the reload plugin does.
+// reload restarts the server with another Corefile, as the reload plugin does, and waits until the new one serves:
+// CoreDNS forgets a server that is stopped before it has begun to.
 func (s *server) reload(corefile string) {
 	s.t.Helper()
 	instance, err := s.instance.Restart(input(corefile))
@@ -25,6 +27,9 @@ func (s *server) reload(corefile string) {
 		s.t.Fatal(err)
 	}
 	s.instance = instance
+	for _, network := range []string{"udp", "tcp"} {
+		s.exchange(network, new(dns.Msg).SetQuestion("clusterset.local.", dns.TypeSOA))
+	}
 }
 
 func reloadable(address, kubeconfig, more string) string {
@@ -118,11 +123,11 @@ func TestReloadsLeakNothing(t *testing.T) {
 	namespace(t, cluster, "leak").apply(serviceImport("v1beta1", "web", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}"))
 	port, config := freePort(t), admin(t, cluster)
 	s := serve(t, reloadable(port, config, ""))
-	measure := func() (goroutines int, heap uint64) {
+	heapNow := func() uint64 {
 		runtime.GC()
 		var memory runtime.MemStats
 		runtime.ReadMemStats(&memory)
-		return runtime.NumGoroutine(), memory.HeapAlloc
+		return memory.HeapAlloc
 	}
 	corefiles := []string{ // every other reload has to begin a watch of its own
 		reloadable(port, config, ""), reloadable(port, config, ""),
@@ -131,17 +136,17 @@ func TestReloadsLeakNothing(t *testing.T) {
 	for i := range 100 {
 		s.reload(corefiles[i%len(corefiles)])
 	}
-	goroutines, heap := measure()
+	goroutines, heap := watching(), heapNow()
 	for i := range 1000 {
 		s.reload(corefiles[i%len(corefiles)])
 	}
 	wait(t, func() error {
-		if now, _ := measure(); now > goroutines+5 {
-			return fmt.Errorf("1000 reloads left %d goroutines, where there were %d", now, goroutines)
+		if now := watching(); now > goroutines+few {
+			return fmt.Errorf("1000 reloads left %d goroutines that watch, where there were %d", now, goroutines)
 		}
 		return nil
 	})
-	if _, now := measure(); now > heap+4<<20 {
+	if now := heapNow(); now > heap+4<<20 {
 		t.Errorf("1000 reloads left a heap of %d octets, where there were %d", now, heap)
 	}
 }
@@ -151,7 +156,7 @@ func TestAReloadThatFailsLeavesNothingBehind(t *testing.T) {
 	port, config := freePort(t), admin(t, cluster)
 	s := serve(t, reloadable(port, config, ""))
 	held := metric(t, "coredns_multicluster_objects", "serviceimports")
-	goroutines := runtime.NumGoroutine()
+	goroutines := watching()
 	for range 10 {
 		// The second server block cannot listen where the first does, after its plugin has begun to watch.
 		broken := reloadable(port, config, "labels a!=b") + "\nbroken.example:" + port + " {\n bind 192.0.2.1\n}"
@@ -160,12 +165,29 @@ func TestAReloadThatFailsLeavesNothingBehind(t *testing.T) {
 		}
 	}
 	wait(t, func() error {
-		if now := runtime.NumGoroutine(); now > goroutines+5 {
-			return fmt.Errorf("failed reloads left %d goroutines, where there were %d", now, goroutines)
+		if now := watching(); now > goroutines+few {
+			return fmt.Errorf("failed reloads left %d goroutines that watch, where there were %d", now, goroutines)
 		}
 		if now := metric(t, "coredns_multicluster_objects", "serviceimports"); now != held {
 			return fmt.Errorf("failed reloads left %v imports, where there were %v", now, held)
 		}
 		return nil
 	})
+}
+
+// few goroutines come and go with the requests that are on their way.
+const few = 5
+
+// watching is the number of goroutines that have to do with the plugin or with the API server. Those of CoreDNS's servers
+// are not counted: of many reloads in a row it forgets to stop some.
+func watching() (count int) {
+	text := make([]byte, 1<<20)
+	text = text[:runtime.Stack(text, true)]
+	for stack := range strings.SplitSeq(string(text), "\n\n") {
+		if strings.Contains(stack, "plugin/multicluster") || strings.Contains(stack, "k8s.io/client-go") ||
+			strings.Contains(stack, "k8s.io/apimachinery") || strings.Contains(stack, "net/http") {
+			count++
+		}
+	}
+	return count
 }
