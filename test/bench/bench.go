@@ -47,7 +47,7 @@ type size struct {
 
 var (
 	full = size{
-		few: 1000, many: 10_000, headless: [4]int{10, 100, 1000, 10_000}, batch: 4 * time.Millisecond,
+		few: 1000, many: 10_000, headless: [4]int{10, 100, 1000, 10_000}, batch: 2 * time.Millisecond,
 		tens: 50, load1: 3 * time.Second,
 		smallServices: 50, largeServices: 5000, hugeEndpoints: 1000,
 		updateTime: 3 * time.Second, latencyTime: 2 * time.Second, settle: 2 * time.Second, changes: 100,
