@@ -22,7 +22,7 @@ import (
 func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.Service {
 	existing := observed.DerivedService
 	families := importFamilies(observed, imported)
-	if imported.Spec.Type != v1beta1.ClusterSetIP || len(families) == 0 || (existing != nil && !export.IsManaged(existing)) {
+	if imported.Spec.Type != v1beta1.ClusterSetIP || len(families) == 0 || foreignService(observed) {
 		return nil
 	}
 	service := &corev1.Service{}
@@ -68,6 +68,12 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 		})
 	}
 	return service
+}
+
+// foreignService reports whether a Service that this controller did not make
+// has the name of the derived one.
+func foreignService(observed Observed) bool {
+	return observed.DerivedService != nil && !export.IsManaged(observed.DerivedService)
 }
 
 // importFamilies are the families of an import, in a new list. One that has

@@ -52,8 +52,12 @@ func serveHandMade(observed Observed, result *Result) {
 }
 
 // withServiceLabel is the slice with the label of the derived Service, nil
-// where it has that label, or one of another Service, or is not this service's.
+// where it has that label, or one of another Service, or is not this service's,
+// or where the name of the derived Service is another's.
 func withServiceLabel(observed Observed, slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+	if foreignService(observed) {
+		return nil
+	}
 	if slice.Labels[export.LabelService] != observed.Service.Name || slice.Labels[export.LabelKubernetesService] != "" || export.IsManaged(slice) {
 		return nil
 	}

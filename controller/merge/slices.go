@@ -81,15 +81,19 @@ func sliceName(observed Observed, view *export.View, slice *export.Slice) string
 	return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)
 }
 
+// sliceLabels are those of a slice. Where the name of the derived Service is
+// another's, no slice says that it belongs to it: endpoints of ours would be
+// served by a Service that is not.
 func sliceLabels(observed Observed, agreed decision, view *export.View) map[string]string {
 	labels := map[string]string{
 		export.LabelService:        observed.Service.Name,
 		export.LabelSourceCluster:  view.Cluster,
 		export.LabelSliceManagedBy: export.Manager,
 	}
-	if agreed.spec.Type == v1beta1.Headless {
+	switch {
+	case agreed.spec.Type == v1beta1.Headless:
 		labels[export.LabelHeadless] = ""
-	} else {
+	case !foreignService(observed):
 		labels[export.LabelKubernetesService] = export.DerivedServiceName(observed.Service)
 	}
 	return labels
