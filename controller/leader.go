@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 )
 
@@ -65,34 +67,45 @@ func (c *Controller) elect(ctx context.Context, cluster string) error {
 		}
 		identity = host + "_" + string(uuid.NewUUID())
 	}
+	lock := &hintingLock{
+		Interface: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: c.options.Namespace, Name: LeaderLease},
+			Client:     c.client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		namespace: c.options.Namespace,
+	}
+	c.readiness.set("") // a replica that waits for its turn is ready
+	return leadWhileHeld(ctx, lock, c.options, func(ctx context.Context) error { return c.lead(ctx, cluster) })
+}
+
+// leadWhileHeld leads while the lock is held and ctx lasts, and returns once
+// the work has stopped and the lock is given up.
+func leadWhileHeld(ctx context.Context, lock resourcelock.Interface, options Options, lead func(context.Context) error) error {
 	// The election outlives ctx for as long as the work takes to stop.
 	election, resign := context.WithCancel(context.WithoutCancel(ctx))
 	defer resign()
 	var led error
-	started := make(chan struct{})
-	stopped := make(chan struct{})
+	var work sync.Once
+	// ended waits for the work, or sees to it that it never begins.
+	ended := func() { work.Do(func() {}) }
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &hintingLock{
-			Interface: &resourcelock.LeaseLock{
-				LeaseMeta:  metav1.ObjectMeta{Namespace: c.options.Namespace, Name: LeaderLease},
-				Client:     c.client.CoordinationV1(),
-				LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
-			},
-			namespace: c.options.Namespace,
-		},
-		LeaseDuration:   c.options.LeaseDuration,
-		RenewDeadline:   c.options.RenewDeadline,
-		RetryPeriod:     c.options.RetryPeriod,
-		ReleaseOnCancel: true,
+		Lock:          lock,
+		LeaseDuration: options.LeaseDuration,
+		RenewDeadline: options.RenewDeadline,
+		RetryPeriod:   options.RetryPeriod,
+		// The elector would give the lock up before it tells that the work has
+		// to stop where it could not renew it.
+		ReleaseOnCancel: false,
 		Name:            LeaderLease,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
-				defer close(stopped)
-				close(started)
-				work, stop := context.WithCancel(leading)
-				defer stop()
-				defer context.AfterFunc(ctx, stop)()
-				led = c.lead(work, cluster)
+				work.Do(func() {
+					leading, stop := context.WithCancel(leading)
+					defer stop()
+					defer context.AfterFunc(ctx, stop)()
+					led = lead(leading)
+				})
 				resign()
 			},
 			OnStoppedLeading: func() {},
@@ -101,19 +114,16 @@ func (c *Controller) elect(ctx context.Context, cluster string) error {
 	if err != nil {
 		return fmt.Errorf("leader election: %w", err)
 	}
-	c.readiness.set("") // a replica that waits for its turn is ready
 	defer context.AfterFunc(ctx, func() {
-		select {
-		case <-started:
-		default:
-			resign() // nothing to stop
-		}
+		ended()
+		resign()
 	})()
 	elector.Run(election)
-	select {
-	case <-started:
-		<-stopped
-	default:
+	ended()
+	if elector.IsLeader() {
+		if err := release(ctx, lock, options.RenewDeadline); err != nil {
+			klog.FromContext(ctx).Info("Cannot give up the leader Lease: another replica leads once it runs out", "lease", lock.Describe(), "err", err)
+		}
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -123,4 +133,27 @@ func (c *Controller) elect(ctx context.Context, cluster string) error {
 	default:
 		return errors.New("the leader Lease was lost: another replica takes over")
 	}
+}
+
+// release gives up the lock where it is held, so that another replica need not
+// wait until it runs out.
+func release(ctx context.Context, lock resourcelock.Interface, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // a renewal may be under way
+		record, _, err := lock.Get(ctx)
+		if err != nil {
+			return err
+		}
+		if record.HolderIdentity != lock.Identity() {
+			return nil
+		}
+		now := metav1.Now()
+		return lock.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaderTransitions:    record.LeaderTransitions,
+			LeaseDurationSeconds: 1,
+			RenewTime:            now,
+			AcquireTime:          now,
+		})
+	})
 }

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+var leaderLease = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+
+// memoryLock is the lock of the replica "first".
+type memoryLock struct {
+	mu            sync.Mutex
+	record        *resourcelock.LeaderElectionRecord
+	version, read int
+	// failing makes renewals fail, and nothing else.
+	failing bool
+}
+
+func (l *memoryLock) Identity() string   { return "first" }
+func (l *memoryLock) Describe() string   { return "memory" }
+func (l *memoryLock) RecordEvent(string) {}
+
+func (l *memoryLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.record == nil {
+		return nil, nil, apierrors.NewNotFound(leaderLease, LeaderLease)
+	}
+	l.read = l.version
+	record := *l.record
+	raw, err := json.Marshal(record)
+	return &record, raw, err
+}
+
+func (l *memoryLock) Create(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.record = &record
+	return nil
+}
+
+func (l *memoryLock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failing && record.HolderIdentity != "" {
+		return errors.New("no answer")
+	}
+	if l.read != l.version {
+		return apierrors.NewConflict(leaderLease, LeaderLease, errors.New("version "+strconv.Itoa(l.version)))
+	}
+	l.version++
+	l.read = l.version
+	l.record = &record
+	return nil
+}
+
+// set changes the lock as somebody else does.
+func (l *memoryLock) set(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.version++
+	change()
+}
+
+func (l *memoryLock) holder() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.record.HolderIdentity
+}
+
+// TestLockIsGivenUpAfterTheWork: no other replica may begin before the work of
+// this one has stopped, however its term ends.
+func TestLockIsGivenUpAfterTheWork(t *testing.T) {
+	options := Options{LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 20 * time.Millisecond}
+	failure := errors.New("the work failed")
+	for name, test := range map[string]struct {
+		end     func(lock *memoryLock, stop func()) error
+		wrong   bool
+		holding string // while the work stops
+		after   string
+	}{
+		"asked to stop":        {func(_ *memoryLock, stop func()) error { stop(); return nil }, false, "first", ""},
+		"cannot renew":         {func(lock *memoryLock, _ func()) error { lock.set(func() { lock.failing = true }); return nil }, true, "first", ""},
+		"the work fails":       {func(*memoryLock, func()) error { return failure }, true, "first", ""},
+		"somebody else's lock": {func(lock *memoryLock, _ func()) error { lock.set(func() { lock.record = thief() }); return nil }, true, "thief", "thief"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lock := &memoryLock{}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var holding string
+			err := leadWhileHeld(ctx, lock, options, func(ctx context.Context) error {
+				err := test.end(lock, stop)
+				if err == nil {
+					<-ctx.Done()
+				}
+				holding = lock.holder()
+				return err
+			})
+			if (err != nil) != test.wrong || test.wrong && name == "the work fails" && !errors.Is(err, failure) {
+				t.Errorf("got %v", err)
+			}
+			if holding != test.holding || lock.holder() != test.after {
+				t.Errorf("held by %q while the work stops, by %q afterwards", holding, lock.holder())
+			}
+		})
+	}
+}
+
+// TestReplicaThatNeverLed leaves the lock to its holder.
+func TestReplicaThatNeverLed(t *testing.T) {
+	options := Options{LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 20 * time.Millisecond}
+	lock := &memoryLock{record: thief()}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	err := leadWhileHeld(ctx, lock, options, func(context.Context) error {
+		t.Error("it leads")
+		return nil
+	})
+	if err != nil || lock.holder() != "thief" {
+		t.Errorf("got %v, and the holder is %q", err, lock.holder())
+	}
+}
+
+func thief() *resourcelock.LeaderElectionRecord {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: "thief", LeaseDurationSeconds: 60}
+}
