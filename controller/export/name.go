@@ -9,6 +9,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // digestLength is the length of the digest in a slice's name: 100 bits, so
@@ -34,6 +35,10 @@ func SliceName(cluster string, service types.NamespacedName, source string, addr
 	key := strings.Join([]string{cluster, service.Namespace, service.Name, source, string(addressType)}, "/")
 	return service.Name + "-" + cluster + "-" + digest(key)[:digestLength]
 }
+
+// validName reports whether a Service can have the name. A label's value, which
+// names the service of a slice, and the name of a ServiceExport may be more.
+func validName(service string) bool { return len(validation.IsDNS1123Label(service)) == 0 }
 
 var lowerBase32Hex = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
 

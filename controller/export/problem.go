@@ -16,6 +16,8 @@ const (
 	// ReasonNotOurs: the labels or the namespace of a slice do not fit the
 	// cluster and service that it was read for.
 	ReasonNotOurs Reason = "NotOurs"
+	// ReasonInvalidName: no Service can have the name that a slice's label gives.
+	ReasonInvalidName Reason = "InvalidName"
 	// ReasonNoSnapshot: a slice has no snapshot in any version.
 	ReasonNoSnapshot Reason = "NoSnapshot"
 	// ReasonUnknownVersion: a slice has only snapshots of unknown versions.
@@ -81,6 +83,8 @@ type Invalid struct {
 const (
 	// InvalidPorts: the Service has more ports than can be exported.
 	InvalidPorts = "InvalidPorts"
+	// InvalidName: no Service can have the ServiceExport's name.
+	InvalidName = "InvalidName"
 	// InvalidDeleted: the ServiceExport is being deleted.
 	InvalidDeleted = "Deleted"
 	// InvalidSpec: the Service lacks what every Service of an API server has.

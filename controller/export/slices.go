@@ -40,7 +40,7 @@ func FromSlices(from Source, service types.NamespacedName, endpointSlices []*dis
 func fromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice, previous *View, versions []version) (*View, []Problem) {
 	r := viewReader{
 		from: from, service: service, previous: previous, versions: versions,
-		names: make(map[string]bool), refused: make(map[string]bool),
+		names: make(map[string]bool), refused: make(map[string]bool), badName: !validName(service.Name),
 	}
 	// Which of two slices of one name is taken, and the order of the problems,
 	// depend on the objects and not on the order that they came in.
@@ -61,6 +61,8 @@ type viewReader struct {
 	service  types.NamespacedName
 	previous *View
 	versions []version
+	// badName tells that no Service can have the service's name.
+	badName bool
 
 	readable []readableSlice
 	// names are those of the readable slices.
@@ -113,6 +115,9 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
 	if slice.Namespace != r.service.Namespace || slice.Labels[LabelService] != r.service.Name || slice.Labels[LabelSourceCluster] != r.from.Cluster {
 		return snapshot{}, ReasonNotOurs, fmt.Errorf("its namespace or labels are not those of service %s in cluster %q", r.service, r.from.Cluster)
+	}
+	if r.badName {
+		return snapshot{}, ReasonInvalidName, fmt.Errorf("no Service can have the name %q", r.service.Name)
 	}
 	if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
 		return snapshot{}, ReasonBadAddressType, fmt.Errorf("address type %.100q is not known", slice.AddressType)

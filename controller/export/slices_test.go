@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -87,6 +88,24 @@ func TestRefusedSlices(t *testing.T) {
 			kept, _ := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), previous)
 			diff(t, "view with a previous one", kept, previous)
 		})
+	}
+}
+
+// TestRefusedNames: what a label can say and no Service be called is no export,
+// neither by what is published nor by copies of it.
+func TestRefusedNames(t *testing.T) {
+	for name, valid := range map[string]bool{"web": true, "0": true, "Foo_Bar": false, "Web": false, "web.v2": false, "a_b": false, "": false} {
+		service := types.NamespacedName{Namespace: "demo", Name: name}
+		published := hostile(func(s *discoveryv1.EndpointSlice) { s.Labels[LabelService] = name })
+		view, found := FromSlices(Source{Cluster: "east"}, service, published, nil)
+		var want []string
+		if !valid {
+			want = []string{fmt.Sprintf("InvalidName: EndpointSlice demo/web-east-1: no Service can have the name %q", name)}
+		}
+		diff(t, "problems of "+name, texts(found), want)
+		if (view != nil) != valid {
+			t.Errorf("%q: view %v", name, view)
+		}
 	}
 }
 
