@@ -181,9 +181,9 @@ func parsePrefix(request Request, prefix string) Request {
 		request.Kind, request.Cluster, request.Prefix = Cluster, prefix, prefix
 	case underscores == 0:
 		request.Kind, request.Host, request.Cluster, request.Prefix = Host, first, rest, prefix
-	case underscores == 1 && labels == 1:
+	case underscores == 1 && labels == 1 && len(prefix) > 1:
 		request.Kind, request.Protocol = Protocol, prefix[1:]
-	case underscores == 2 && labels == 2:
+	case underscores == 2 && labels == 2 && len(first) > 1 && len(rest) > 1:
 		request.Kind, request.Port, request.Protocol = Port, first[1:], rest[1:]
 	default:
 		return Request{} // a port name has both underscores, a host name has none
