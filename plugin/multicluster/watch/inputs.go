@@ -153,7 +153,8 @@ func (in *inputs) setSlice(object, key, namespace string, slice *index.Slice, ca
 	if had && slice != nil && before.key == key && before.slice.Equal(slice) {
 		return
 	}
-	if before.cause == cause.UnixNano() {
+	stamp := cause.UnixNano()
+	if before.cause == stamp {
 		cause = time.Time{} // something else changed the slice
 	}
 	if had {
@@ -174,7 +175,7 @@ func (in *inputs) setSlice(object, key, namespace string, slice *index.Slice, ca
 			slice.Share(sibling)
 		}
 		s.slices = append(s.slices, slice)
-		in.slices[object] = held{slice, key, cause.UnixNano()}
+		in.slices[object] = held{slice, key, stamp}
 		in.touch(key, cause)
 	}
 }

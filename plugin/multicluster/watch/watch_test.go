@@ -225,6 +225,8 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 	b.drain()
 	put(t, b.slices.Update(caused(sliceOf("a", "db", "west", "10.1.0.2"), 2))) // not caused anew
 	b.drain()
+	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.4"), 2))) // nor now
+	b.drain()
 	slices.Sort(b.programmed)
 	if want := []string{"headless=false 1s", "headless=true 2s"}; !slices.Equal(b.programmed, want) {
 		t.Errorf("observed are %q, want %q", b.programmed, want)
