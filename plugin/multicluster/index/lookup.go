@@ -176,16 +176,19 @@ func (s *Service) lookupEndpoints(config *Config, recent *recent, q *Question) A
 	}
 	var answer Answer
 	var part part
+	var octets int
 	switch b := s.builder(config, q); q.Type {
 	case dns.TypeA:
 		answer, part = b.addresses(4)
+		octets = len(answer.Answer) * addressSize(4)
 	case dns.TypeAAAA:
 		answer, part = b.addresses(16)
+		octets = len(answer.Answer) * addressSize(16)
 	default:
-		answer, part = b.services(q.Request.Port, q.Request.Protocol)
+		answer, part, octets = b.services(q.Request.Port, q.Request.Protocol)
 	}
 	if memorable && part != some {
-		recent.keep(key, answer, part == whole, q.Client.room(q.Name))
+		recent.keep(key, answer, octets, part == whole, q.Client.room(q.Name))
 	}
 	return answer
 }

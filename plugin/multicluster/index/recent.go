@@ -69,19 +69,12 @@ func (r *recent) find(key recentKey, q *Question) (Answer, bool) {
 	return found.answer, found.octets <= room && (found.whole || room <= found.room)
 }
 
-// keep remembers an answer that has all records there are, if it is large. Whole tells that it has all additional records,
-// too; else it has those that fit into the room.
-func (r *recent) keep(key recentKey, answer Answer, whole bool, room int) {
+// keep remembers an answer that has all records there are, if it is large. It takes so many octets of the room. Whole tells
+// that it has all additional records, too; else it has those that fit into the room.
+func (r *recent) keep(key recentKey, answer Answer, octets int, whole bool, room int) {
 	n := len(answer.Answer)
 	if n < recentLeast || n+len(answer.Extra) > recentGreatest {
 		return
-	}
-	octets := 0
-	for _, record := range answer.Answer {
-		octets += recordSize(record)
-	}
-	for _, record := range answer.Extra {
-		octets += recordSize(record)
 	}
 	key.port, key.protocol = strings.Clone(key.port), strings.Clone(key.protocol)
 	r.slot(key).Store(&remembered{key, answer, octets, whole, room})

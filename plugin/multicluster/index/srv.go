@@ -13,12 +13,12 @@ import (
 const maxNumbers = 8
 
 // services answers with the SRV records of a port, or of all ports where its name is empty, and with the addresses of
-// their targets. It tells which part of them it has.
-func (b answerBuilder) services(port, protocol string) (Answer, part) {
+// their targets. It tells which part of them it has, and how many octets of the room they take.
+func (b answerBuilder) services(port, protocol string) (Answer, part, int) {
 	s := serviceList{answerBuilder: b}
 	s.measure(port, protocol)
 	if s.n == 0 {
-		return Answer{Result: Empty}, whole
+		return Answer{Result: Empty}, whole, 0
 	}
 	limit := b.limit(s.n)
 	// Where it is plain that not all fit, those that do are spread over all.
@@ -28,16 +28,17 @@ func (b answerBuilder) services(port, protocol string) (Answer, part) {
 	}
 	records, answer := s.records()
 	if len(s.picks) < limit {
-		return answerOf(answer, nil, true), some // who sees that it is cut asks again, over TCP
+		return answerOf(answer, nil, true), some, s.room() - s.left // who sees that it is cut asks again, over TCP
 	}
 	extra := s.extra(records)
+	octets := s.room() - s.left
 	switch {
 	case limit < s.n:
-		return answerOf(answer, extra, false), some
+		return answerOf(answer, extra, false), some, octets
 	case s.cut:
-		return answerOf(answer, extra, false), complete
+		return answerOf(answer, extra, false), complete, octets
 	default:
-		return answerOf(answer, extra, false), whole
+		return answerOf(answer, extra, false), whole, octets
 	}
 }
 
