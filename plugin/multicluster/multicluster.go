@@ -150,6 +150,8 @@ func reply(w dns.ResponseWriter, r *dns.Msg, answer index.Answer, soa []dns.RR) 
 	switch answer.Result {
 	case index.Found:
 		m.Answer, m.Extra, m.Truncated = answer.Answer, answer.Extra, answer.Truncated
+		// What fits was chosen for names that are compressed. The server sees to that, except for a message that is signed.
+		m.Compress = len(answer.Answer)+len(answer.Extra) > 1
 	case index.Empty:
 		m.Ns = soa
 	case index.NotExist:
