@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,12 +39,16 @@ type memberLeases struct {
 	namespace string
 	sentinel  *sentinel
 
-	last map[string]*coordinationv1.Lease // as last written, by member
+	last    map[string]*coordinationv1.Lease // as last written, by member
+	foreign map[string]bool                  // told to be errForeignLease, by member
 }
+
+// errForeignLease is of a Lease that stands where one of ours belongs.
+var errForeignLease = errors.New("the Lease lacks the label " + export.LabelManagedBy + "=" + export.Manager + ": somebody else made it")
 
 // load reads what a predecessor left. It waits for an API server that is away.
 func (l *memberLeases) load(ctx context.Context) (map[string]memory, error) {
-	l.last = map[string]*coordinationv1.Lease{}
+	l.last, l.foreign = map[string]*coordinationv1.Lease{}, map[string]bool{}
 	left := map[string]memory{}
 	err := wait.ExponentialBackoffWithContext(ctx, patient, func(ctx context.Context) (bool, error) {
 		list, err := l.client.CoordinationV1().Leases(l.namespace).List(ctx, metav1.ListOptions{LabelSelector: member.ClusterLabel})
@@ -113,6 +118,7 @@ func (l *memberLeases) write(ctx context.Context) error {
 		}
 		delete(l.last, cluster)
 	}
+	var failed []error
 	for cluster, want := range wanted {
 		is := l.last[cluster]
 		if is != nil && !l.due(is, want) {
@@ -122,12 +128,20 @@ func (l *memberLeases) write(ctx context.Context) error {
 			l.last[cluster], err = l.put(ctx, is, want)
 			return err
 		})
-		if err != nil {
-			delete(l.last, cluster) // and read it before the next try
-			return err
+		foreign := errors.Is(err, errForeignLease)
+		if foreign && !l.foreign[cluster] {
+			klog.FromContext(ctx).Error(err, "Cannot show the state of a member: delete the Lease",
+				"member", cluster, "lease", klog.KRef(l.namespace, want.Name))
 		}
+		if l.foreign[cluster] = foreign; foreign {
+			err = nil // it is looked at again with the next heartbeat
+		}
+		if l.last[cluster] == nil || err != nil {
+			delete(l.last, cluster) // and read it before the next try
+		}
+		failed = append(failed, err)
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func (l *memberLeases) limited(ctx context.Context, do func(context.Context) error) error {
@@ -150,7 +164,7 @@ func (l *memberLeases) due(is, want *coordinationv1.Lease) bool {
 	return is.Spec.RenewTime == nil || want.Spec.RenewTime.Sub(is.Spec.RenewTime.Time).Abs() >= l.sentinel.limits.StaleAfter/3
 }
 
-// put writes one Lease over what is there.
+// put writes one Lease over what is there, unless somebody else made that.
 func (l *memberLeases) put(ctx context.Context, is, want *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	leases := l.client.CoordinationV1().Leases(l.namespace)
 	if is == nil {
@@ -160,6 +174,9 @@ func (l *memberLeases) put(ctx context.Context, is, want *coordinationv1.Lease) 
 			return l.client.CoordinationV1().Leases(l.namespace).Create(ctx, want, metav1.CreateOptions{})
 		case err != nil:
 			return nil, err
+		}
+		if found.Labels[export.LabelManagedBy] != export.Manager {
+			return nil, errForeignLease
 		}
 		is = found
 	}
