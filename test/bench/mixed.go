@@ -24,7 +24,8 @@ const mixedText = `
 Whole servers, over UDP on loopback, under as much load as dnsperf puts on them: the server has one core and dnsperf the
 other. The queries, with EDNS: 70 % ClusterSetIP A, 10 % AAAA NODATA, 10 % NXDOMAIN, 5 % headless A of 10 endpoints, 5 %
 SRV (half of ClusterSetIP services, half of headless ones of 10). *Ceiling* answers each with one prebuilt A record.
-Processor time is the server process's, over the queries that it answered.`
+Processor time is the server process's, over the queries that it answered. Queries per second are those of a second of the
+core's time, which is what the clock shows when nothing else runs on the machine.`
 
 // Cores of the server and of what asks it.
 const (
@@ -71,15 +72,22 @@ func mixed(ctx context.Context, b *bench) (table figure.Table, err error) {
 	if err := os.WriteFile(queries, []byte(mixedQueries(set, b.few, b.tens)), 0o600); err != nil {
 		return table, err
 	}
-	taken, disturbed, err := b.mixedRounds(ctx, all, queries)
+	rate, cost, busy, err := b.mixedRounds(ctx, all, queries)
 	if err != nil {
 		return table, err
 	}
-	rate, cost, busy := column(taken, 0), column(taken, 1), column(taken, 2)
-	ratio := figure.Ratio(rate[servers.Ours], rate[servers.Ceiling])
-	qps.Measured = fmt.Sprintf("%.2f × (ours %.0f, ceiling %.0f, stock %.0f; busy %.0f, %.0f, %.0f %% of the time%s)", ratio,
+	capacity := map[servers.Kind][]float64{}
+	for kind, costs := range cost {
+		for _, c := range costs {
+			capacity[kind] = append(capacity[kind], 1e9/c)
+		}
+	}
+	ratio := figure.Ratio(capacity[servers.Ours], capacity[servers.Ceiling])
+	qps.Measured = fmt.Sprintf("%.2f × (ours %.0f, ceiling %.0f, stock %.0f; by the clock %.2f ×: %.0f, %.0f, %.0f, while the servers' core was theirs to %.0f, %.0f, %.0f %%)", ratio,
+		figure.Median(capacity[servers.Ours]), figure.Median(capacity[servers.Ceiling]), figure.Median(capacity[servers.Stock]),
+		figure.Ratio(rate[servers.Ours], rate[servers.Ceiling]),
 		figure.Median(rate[servers.Ours]), figure.Median(rate[servers.Ceiling]), figure.Median(rate[servers.Stock]),
-		100*figure.Median(busy[servers.Ours]), 100*figure.Median(busy[servers.Ceiling]), 100*figure.Median(busy[servers.Stock]), disturbed)
+		100*figure.Median(busy[servers.Ours]), 100*figure.Median(busy[servers.Ceiling]), 100*figure.Median(busy[servers.Stock]))
 	qps.Verdict = figure.Judge(ratio >= 0.95)
 	toCeiling, toStock := figure.Ratio(cost[servers.Ours], cost[servers.Ceiling]), figure.Ratio(cost[servers.Ours], cost[servers.Stock])
 	cpu.Measured = fmt.Sprintf("%.2f × ceiling, %.2f × stock (ours %s, ceiling %s, stock %s)", toCeiling, toStock,
@@ -89,55 +97,28 @@ func mixed(ctx context.Context, b *bench) (table figure.Table, err error) {
 	return table, nil
 }
 
-// loadSample is what a server did under load: queries per second, nanoseconds of processor time per query, and the part
-// of the time in which it ran.
-type loadSample [3]float64
-
-// column is one number of all rounds.
-func column(rounds []map[servers.Kind]loadSample, which int) map[servers.Kind][]float64 {
-	all := map[servers.Kind][]float64{}
-	for _, round := range rounds {
-		for kind, sample := range round {
-			all[kind] = append(all[kind], sample[which])
-		}
-	}
-	return all
-}
-
-// undisturbed is how much of the time a server must have run for a round to count: all load that there is should have
-// made it run always, unless other programs had its core, or the client's.
-const undisturbed = 0.85
-
-// mixedRounds puts the load on the servers in turns. A round in which one was disturbed is repeated, until there have
-// been twice as many as asked for. Where fewer than three are undisturbed all count, and disturbed says so.
-func (b *bench) mixedRounds(ctx context.Context, all []*servers.Server, queries string) (taken []map[servers.Kind]loadSample, disturbed string, err error) {
-	var good []map[servers.Kind]loadSample
-	for round := 0; len(good) < b.rounds && round <= 2*b.rounds; round++ {
-		b.say("mixed load, round %d, %d of %d undisturbed", round, len(good), b.rounds)
-		samples, ok := map[servers.Kind]loadSample{}, true
+// mixedRounds puts the load on the servers in turns. For each round it returns the queries per second by the clock, the
+// nanoseconds of processor time per query, and the part of the time in which the server ran.
+func (b *bench) mixedRounds(ctx context.Context, all []*servers.Server, queries string) (rate, cost, busy map[servers.Kind][]float64, err error) {
+	rate, cost, busy = map[servers.Kind][]float64{}, map[servers.Kind][]float64{}, map[servers.Kind][]float64{}
+	for round := range b.rounds + 1 {
+		b.say("mixed load, round %d of %d", round, b.rounds)
 		for turn := range all {
 			server := all[(turn+round)%len(all)]
 			used, result, err := b.load(ctx, server, wire.Load{Queries: queries, Duration: b.load1, Core: clientCore})
 			if err != nil {
-				return nil, "", err
+				return nil, nil, nil, err
 			}
-			cost := float64(used) / float64(result.Completed)
-			busy := cost * result.PerSecond / 1e9
-			samples[server.Kind] = loadSample{result.PerSecond, cost, busy}
-			ok = ok && busy >= undisturbed
-		}
-		if round == 0 {
-			continue // it warms up
-		}
-		taken = append(taken, samples)
-		if ok {
-			good = append(good, samples)
+			if round == 0 {
+				continue // it warms up
+			}
+			each := float64(used) / float64(result.Completed)
+			rate[server.Kind] = append(rate[server.Kind], result.PerSecond)
+			cost[server.Kind] = append(cost[server.Kind], each)
+			busy[server.Kind] = append(busy[server.Kind], each*result.PerSecond/1e9)
 		}
 	}
-	if len(good) < min(3, b.rounds) {
-		return taken, fmt.Sprintf("; **disturbed by other programs** in %d of %d rounds", len(taken)-len(good), len(taken)), nil
-	}
-	return good, "", nil
+	return rate, cost, busy, nil
 }
 
 // mixedQueries is a file of queries for dnsperf, in an order that is the same always.

@@ -38,7 +38,8 @@ func startWatch(ctx context.Context, kubeconfig string) error {
 	}
 	go func() {
 		for {
-			for range events.ResultChan() { //nolint:revive // it is dropped
+			for range events.ResultChan() {
+				continue // it is dropped
 			}
 			if ctx.Err() != nil {
 				return

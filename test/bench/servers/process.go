@@ -125,10 +125,10 @@ func (p *Process) get(ctx context.Context, path string, into io.Writer) error {
 	return nil
 }
 
-// End stops the process, by force after a grace of a second.
+// End ends the process by force, since nothing of it is kept. It may be called on nil.
 func (p *Process) End() error {
 	if p == nil {
 		return nil
 	}
-	return p.Stop(context.Background(), time.Second)
+	return p.Kill()
 }

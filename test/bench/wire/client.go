@@ -5,6 +5,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -70,7 +71,7 @@ func (c *Client) Await(ctx context.Context, name string, qtype uint16, interval 
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return time.Time{}, fmt.Errorf("wait for the answer for %s %s: %w (last: %v)", name, dns.TypeToString[qtype], ctx.Err(), last)
+			return time.Time{}, fmt.Errorf("wait for the answer for %s %s: %w", name, dns.TypeToString[qtype], errors.Join(ctx.Err(), last))
 		case <-timer.C:
 		}
 	}
