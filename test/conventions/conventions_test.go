@@ -162,8 +162,9 @@ func TestPluginAndControllerNeverImportEachOther(t *testing.T) {
 func TestOnlyApplyWritesToACluster(t *testing.T) {
 	write := regexp.MustCompile(`\.(Create|Update|UpdateStatus|Patch|Apply|ApplyStatus|Delete|DeleteCollection)\(ctx, `)
 	for _, f := range goFiles(t) {
-		// The heartbeat, the members' Leases and leader election are the Leases that are written in the steady state.
-		if f.test() || !strings.HasPrefix(f.path, "controller/") || f.folder() == "controller/apply" {
+		// Leases are written in the steady state: the heartbeat, the members', and the leader's, which leader.go writes
+		// by way of client-go's lock.
+		if f.test() || !strings.HasPrefix(f.path, "controller/") || f.folder() == "controller/apply" || f.path == "controller/leader.go" {
 			continue
 		}
 		for number, line := range strings.Split(f.text, "\n") {
