@@ -38,7 +38,8 @@ type Multicluster struct {
 	Fall fall.F
 
 	ttl            uint32
-	maxAnswers     int // 0: as many as fit
+	maxAnswers     int  // 0: as many as fit
+	signs          bool // the server signs replies (plugin tsig)
 	startupTimeout time.Duration
 	options        watch.Options
 
@@ -82,7 +83,7 @@ func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 	if answer.Result == index.NotExist && m.Fall.Through(question.Name) {
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
-	return reply(w, r, answer, snapshot.SOA(zone))
+	return m.reply(w, r, answer, snapshot.SOA(zone))
 }
 
 // match returns the number of the longest zone that the name is in, or -1, and the part of the name before it.
@@ -141,24 +142,24 @@ type message struct {
 }
 
 // reply writes an answer. Sections without records of the answer are left to the SOA.
-func reply(w dns.ResponseWriter, r *dns.Msg, answer index.Answer, soa []dns.RR) (int, error) {
-	m := new(message)
-	m.question[0] = r.Question[0]
-	m.Id, m.Response, m.Opcode, m.Authoritative = r.Id, true, r.Opcode, true
-	m.RecursionDesired, m.CheckingDisabled = r.RecursionDesired, r.CheckingDisabled
-	m.Question = m.question[:]
+func (m *Multicluster) reply(w dns.ResponseWriter, r *dns.Msg, answer index.Answer, soa []dns.RR) (int, error) {
+	msg := new(message)
+	msg.question[0] = r.Question[0]
+	msg.Id, msg.Response, msg.Opcode, msg.Authoritative = r.Id, true, r.Opcode, true
+	msg.RecursionDesired, msg.CheckingDisabled = r.RecursionDesired, r.CheckingDisabled
+	msg.Question = msg.question[:]
 	switch answer.Result {
 	case index.Found:
-		m.Answer, m.Extra, m.Truncated = answer.Answer, answer.Extra, answer.Truncated
+		msg.Answer, msg.Extra, msg.Truncated = answer.Answer, answer.Extra, answer.Truncated
 		// What fits was chosen for names that are compressed. The server sees to that, except for a message that is signed.
-		m.Compress = len(answer.Answer)+len(answer.Extra) > 1
+		msg.Compress = m.signs
 	case index.Empty:
-		m.Ns = soa
+		msg.Ns = soa
 	case index.NotExist:
-		m.Ns, m.Rcode = soa, dns.RcodeNameError
+		msg.Ns, msg.Rcode = soa, dns.RcodeNameError
 	}
-	if err := w.WriteMsg(&m.Msg); err != nil {
+	if err := w.WriteMsg(&msg.Msg); err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	return m.Rcode, nil
+	return msg.Rcode, nil
 }

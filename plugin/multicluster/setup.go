@@ -37,6 +37,7 @@ func setup(c *caddy.Controller) error {
 	end := func() {}
 	c.OnStartup(func() error {
 		m.setAddresses(localAddresses(config.ListenHosts))
+		m.signs = len(config.TsigSecret) > 0
 		stop, err := m.start()
 		if err != nil {
 			return plugin.Error(pluginName, err)
