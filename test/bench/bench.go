@@ -29,8 +29,8 @@ type size struct {
 	// smallServices and largeServices are the numbers of services of the clustersets that are compared, and hugeEndpoints
 	// that of endpoints of one more.
 	smallServices, largeServices, hugeEndpoints int
-	// updateTime is how long slices are updated in a round, and latencyTime how long queries' time is taken then.
-	updateTime, latencyTime time.Duration
+	// updateTime is how long slices are updated in a round.
+	updateTime time.Duration
 	// settle is the interval in which memory must not shrink, and changes how many changes each server is timed for in a
 	// round.
 	settle  time.Duration
@@ -50,7 +50,7 @@ var (
 		few: 1000, many: 10_000, headless: [4]int{10, 100, 1000, 10_000}, batch: 2 * time.Millisecond,
 		tens: 50, load1: 3 * time.Second,
 		smallServices: 50, largeServices: 5000, hugeEndpoints: 1000,
-		updateTime: 3 * time.Second, latencyTime: 2 * time.Second, settle: 2 * time.Second, changes: 100,
+		updateTime: 3 * time.Second, settle: 2 * time.Second, changes: 100,
 		fewExports: 10, manyExports: 1000, withdrawn: 100, rest: 15 * time.Second, slowChanges: 100, fastChanges: 600,
 		members: 200,
 	}
@@ -58,7 +58,7 @@ var (
 		few: 20, many: 40, headless: [4]int{10, 20, 200, 400}, batch: 200 * time.Microsecond,
 		tens: 5, load1: time.Second,
 		smallServices: 2, largeServices: 4, hugeEndpoints: 100,
-		updateTime: 200 * time.Millisecond, latencyTime: time.Second, settle: 100 * time.Millisecond, changes: 5,
+		updateTime: 200 * time.Millisecond, settle: 100 * time.Millisecond, changes: 5,
 		fewExports: 2, manyExports: 6, withdrawn: 3, rest: 500 * time.Millisecond, slowChanges: 2, fastChanges: 10,
 		members: 20,
 	}

@@ -111,7 +111,7 @@ func document(about string, tables []figure.Table) string {
 	b.WriteString(about)
 	fmt.Fprintf(&b, "- Goals: %d met, %d missed, %d not measured.\n\n", count[figure.Met], count[figure.Missed], count[figure.NotMeasured])
 	b.WriteString(`To repeat it: ` + "`make bench`" + `, with Go, taskset (util-linux) and dnsperf (package dnsperf) installed; or a part of it, as in
-` + "`go run ./test/bench -only replies -rounds 5`" + `; ` + "`go run ./test/bench -help`" + ` lists what there is. It takes about a quarter of an hour on two
+` + "`go run ./test/bench -only replies -rounds 5`" + `; ` + "`go run ./test/bench -help`" + ` lists what there is. It takes about ten minutes on two
 cores. Those that are compared take turns, and a ratio is the median of the rounds' ratios: on a shared machine the ratios
 repeat, and the times beside them do not.
 
