@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package assets provides the programs of a Kubernetes control plane.
+// Package assets provides the programs of a Kubernetes control plane, and kube-proxy.
 //
 // They are taken from the directory that the environment variable KUBEBUILDER_ASSETS names,
 // as far as it holds them. The others are built by the Go toolchain from the
@@ -25,6 +25,7 @@ const (
 	APIServer         Program = "kube-apiserver"
 	ControllerManager Program = "kube-controller-manager"
 	Scheduler         Program = "kube-scheduler"
+	KubeProxy         Program = "kube-proxy"
 	Kubectl           Program = "kubectl"
 	Kwok              Program = "kwok"
 )
@@ -35,13 +36,14 @@ var packages = map[Program]string{
 	APIServer:         "k8s.io/kubernetes/cmd/kube-apiserver",
 	ControllerManager: "k8s.io/kubernetes/cmd/kube-controller-manager",
 	Scheduler:         "k8s.io/kubernetes/cmd/kube-scheduler",
+	KubeProxy:         "k8s.io/kubernetes/cmd/kube-proxy",
 	Kubectl:           "k8s.io/kubernetes/cmd/kubectl",
 	Kwok:              "sigs.k8s.io/kwok/cmd/kwok",
 }
 
 // All is every program, in alphabetical order.
 func All() []Program {
-	return []Program{Etcd, APIServer, ControllerManager, Scheduler, Kubectl, Kwok}
+	return []Program{Etcd, APIServer, ControllerManager, KubeProxy, Scheduler, Kubectl, Kwok}
 }
 
 // The environment variables that say where programs are.
