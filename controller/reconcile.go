@@ -23,8 +23,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// invalidDenied is the reason of an export from a namespace that takes no part.
-const invalidDenied = "NamespaceDenied"
+// InvalidDenied is the reason of the condition Valid of an export from a namespace that takes no part.
+const InvalidDenied = "NamespaceDenied"
 
 // A reconciler brings services to what all clusters export, one at a time for
 // each worker.
@@ -115,7 +115,7 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 	if denied(r.denied, service.Namespace) {
 		if observed.ServiceExport != nil {
 			observed.Invalid = &export.Invalid{
-				Reason:  invalidDenied,
+				Reason:  InvalidDenied,
 				Message: fmt.Sprintf("The namespace %s takes no part in the cluster set: it is on the controller's list of denied namespaces.", service.Namespace),
 			}
 		}

@@ -55,8 +55,9 @@ func (s *source) renew(from *source) bool {
 	return changed
 }
 
-// parseCIDRs reads the value of CIDRsAnnotation.
-func parseCIDRs(text string) ([]netip.Prefix, error) {
+// ParseCIDRs reads the value of CIDRsAnnotation. The prefixes are masked; none
+// means that the member is not confined.
+func ParseCIDRs(text string) ([]netip.Prefix, error) {
 	var cidrs []netip.Prefix
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
 		prefix, err := netip.ParsePrefix(word)
@@ -106,7 +107,7 @@ func gather(config Config) (map[string]*source, []Problem) {
 		} else {
 			s.credential, s.err = ParseKubeconfig(s.kubeconfig)
 		}
-		cidrs, err := parseCIDRs(secret.Annotations[CIDRsAnnotation])
+		cidrs, err := ParseCIDRs(secret.Annotations[CIDRsAnnotation])
 		s.cidrs.Store(&cidrs)
 		s.err = cmp.Or(s.err, err)
 		if problem.Err = s.err; s.err != nil {
