@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package truth says what the exports of all clusters must come to: what is
+// imported, and what is answered. It is a second, small reading of KEP-1645 and
+// of the DNS specification beside it, shares nothing with the controller and the
+// plugin, and is what a soak holds them against.
+//
+// It is pure: the same answer for the same exports in any order.
+package truth
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Port is one of a Service.
+type Port struct {
+	Name     string
+	Protocol string
+	Number   int32
+}
+
+// An Endpoint is one of a Service, with all conditions set.
+type Endpoint struct {
+	Address netip.Addr
+	Host    string
+	// Ready, Serving and Terminating are the conditions.
+	Ready, Serving, Terminating bool
+}
+
+// An Export is what one cluster shares of a service.
+type Export struct {
+	Cluster string
+	// Created is when the ServiceExport was, in whole seconds.
+	Created time.Time
+	// Headless is the type.
+	Headless bool
+	Ports    []Port
+	// Affinity is the session affinity, None or ClientIP; the timeout is always
+	// the API server's default.
+	Affinity            string
+	Labels, Annotations map[string]string
+	Endpoints           []Endpoint
+}
+
+// An Import is what all clusters must agree on.
+type Import struct {
+	Headless            bool
+	Ports               []Port
+	Affinity            string
+	Labels, Annotations map[string]string
+	// Clusters are sorted.
+	Clusters []string
+	// Conflicts are the reasons, sorted, that every exporting cluster must
+	// report.
+	Conflicts []string
+}
+
+// Merge is what the valid exports of one service come to, false where there is
+// none: KEP-1645, "Constraints and Conflict Resolution".
+func Merge(exports []Export) (Import, bool) {
+	if len(exports) == 0 {
+		return Import{}, false
+	}
+	ordered := slices.SortedFunc(slices.Values(exports), func(a, b Export) int {
+		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Cluster, b.Cluster))
+	})
+	oldest := ordered[0]
+	merged := Import{
+		Headless: oldest.Headless, Affinity: oldest.Affinity,
+		Labels: oldest.Labels, Annotations: oldest.Annotations,
+		Ports: union(ordered),
+	}
+	reasons := map[string]bool{}
+	for _, export := range ordered {
+		merged.Clusters = append(merged.Clusters, export.Cluster)
+		reasons["TypeConflict"] = reasons["TypeConflict"] || export.Headless != oldest.Headless
+		// The timeout is there with the affinity alone.
+		for _, reason := range []string{"SessionAffinityConflict", "SessionAffinityConfigConflict"} {
+			reasons[reason] = reasons[reason] || export.Affinity != oldest.Affinity
+		}
+		reasons["LabelsConflict"] = reasons["LabelsConflict"] || !maps.Equal(export.Labels, oldest.Labels)
+		reasons["AnnotationsConflict"] = reasons["AnnotationsConflict"] || !maps.Equal(export.Annotations, oldest.Annotations)
+		reasons["PortConflict"] = reasons["PortConflict"] || !slices.Equal(sortedPorts(export.Ports), sortedPorts(oldest.Ports))
+	}
+	slices.Sort(merged.Clusters)
+	for reason, conflict := range reasons {
+		if conflict {
+			merged.Conflicts = append(merged.Conflicts, reason)
+		}
+	}
+	slices.Sort(merged.Conflicts)
+	return merged, true
+}
+
+// union is each port of the oldest, and of each younger export those whose name
+// and whose protocol and number are free. One without a name gets one where it
+// is not alone.
+func union(ordered []Export) []Port {
+	var all []Port
+	for _, export := range ordered {
+		for _, port := range export.Ports {
+			taken := slices.ContainsFunc(all, func(other Port) bool {
+				return other.Name != "" && other.Name == port.Name ||
+					other.Protocol == port.Protocol && other.Number == port.Number
+			})
+			if !taken {
+				all = append(all, port)
+			}
+		}
+	}
+	for i := range all {
+		if all[i].Name == "" && len(all) > 1 {
+			all[i].Name = fmt.Sprintf("%s-%d", strings.ToLower(all[i].Protocol), all[i].Number)
+		}
+	}
+	return all
+}
+
+func sortedPorts(ports []Port) []Port {
+	return slices.SortedFunc(slices.Values(ports), func(a, b Port) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
+	})
+}
+
+// Usable are the addresses that a headless service is answered with, sorted:
+// all that are ready, and where none is, those that serve while they terminate.
+func Usable(exports []Export) []netip.Addr {
+	var ready, terminating []netip.Addr
+	for _, export := range exports {
+		for _, endpoint := range export.Endpoints {
+			switch {
+			case endpoint.Ready:
+				ready = append(ready, endpoint.Address)
+			case endpoint.Serving && endpoint.Terminating:
+				terminating = append(terminating, endpoint.Address)
+			}
+		}
+	}
+	if len(ready) == 0 {
+		ready = terminating
+	}
+	slices.SortFunc(ready, netip.Addr.Compare)
+	return slices.Compact(ready)
+}
