@@ -5,8 +5,8 @@ package multicluster
 import "sync"
 
 // lives are the plugins that were started and not stopped, in the order of their start. A reload starts new ones before
-// it stops the old. Where it fails, the server forgets those it had started already and does not stop them: the old ones,
-// which it tells, do that.
+// it stops the old. Where that fails, the server forgets those it had started already and does not stop them: the old
+// ones, which it tells, do that.
 type lives struct {
 	mu      sync.Mutex
 	last    int
@@ -39,14 +39,15 @@ func (l *lives) end(number int) {
 	}
 }
 
-// mark is a moment between two starts.
-func (l *lives) mark() int {
+// since returns what ends those that start from now on.
+func (l *lives) since() (undo func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.last
+	mark := l.last
+	return func() { l.endSince(mark) }
 }
 
-// endSince ends those that were started since the moment.
+// endSince ends those that were started after the one with that number.
 func (l *lives) endSince(mark int) {
 	l.mu.Lock()
 	var numbers []int

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	caddy.Quiet, dnsserver.Quiet = true, true
 	directives := slices.Clone(dnsserver.Directives)
 	at := slices.Index(directives, "kubernetes")
-	if err := dnsserver.SetDirectives(slices.Insert(directives, at, "multicluster")); err != nil {
+	if err := dnsserver.SetDirectives(slices.Insert(directives, at, obstinateBefore, "multicluster", obstinateAfter)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -124,6 +124,14 @@ func textOf(reply *dns.Msg) string {
 	return strings.Join(data, " ")
 }
 
+// expect asks once.
+func (s *server) expect(qname string, qtype uint16, want string) {
+	s.t.Helper()
+	if got := s.answers(qname, qtype); got != want {
+		s.t.Fatalf("%s %s is answered with %s, want %s", qname, dns.TypeToString[qtype], got, want)
+	}
+}
+
 // until waits for a query to be answered so.
 func (s *server) until(qname string, qtype uint16, want string) {
 	s.t.Helper()
@@ -195,7 +203,15 @@ var resources = map[string]schema.GroupVersionResource{
 	"EndpointSlice":      {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 	"ClusterRole":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	"ClusterRoleBinding": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
-	"ServiceAccount":     {Version: "v1", Resource: "serviceaccounts"},
+	"FlowSchema":         {Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: "flowschemas"},
+	"PriorityLevelConfiguration": {
+		Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: "prioritylevelconfigurations",
+	},
+	"ServiceAccount": {Version: "v1", Resource: "serviceaccounts"},
+}
+
+func isNamespaced(kind string) bool {
+	return kind == "ServiceImport" || kind == "EndpointSlice" || kind == "ServiceAccount"
 }
 
 // apply creates or changes the objects of YAML documents.
@@ -214,7 +230,7 @@ func (o objects) apply(text string) {
 		client := o.cluster.Dynamic().Resource(resource)
 		options := metav1.ApplyOptions{FieldManager: "test", Force: true}
 		var err error
-		if object.GetKind() == "Namespace" || strings.HasPrefix(object.GetKind(), "Cluster") {
+		if !isNamespaced(object.GetKind()) {
 			_, err = client.Apply(o.t.Context(), object.GetName(), object, options)
 		} else {
 			object.SetNamespace(o.namespace)
@@ -233,7 +249,7 @@ func (o objects) delete(kind, version, name string) {
 	resource.Version = version
 	client := o.cluster.Dynamic().Resource(resource)
 	var err error
-	if strings.HasPrefix(kind, "Cluster") {
+	if !isNamespaced(kind) {
 		err = client.Delete(o.t.Context(), name, metav1.DeleteOptions{})
 	} else {
 		err = client.Namespace(o.namespace).Delete(o.t.Context(), name, metav1.DeleteOptions{})

@@ -20,8 +20,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
-// reload restarts the server with another Corefile, as the reload plugin does, and waits until the new one serves:
-// CoreDNS forgets a server that is stopped before it has begun to.
+// reload restarts the server with another Corefile, as the reload plugin does, and waits until the new one serves.
 func (s *server) reload(corefile string) {
 	s.t.Helper()
 	instance, err := s.instance.Restart(input(corefile))
@@ -29,6 +28,12 @@ func (s *server) reload(corefile string) {
 		s.t.Fatal(err)
 	}
 	s.instance = instance
+	s.serving()
+}
+
+// serving waits until the server serves: CoreDNS forgets one that is stopped before it has begun to.
+func (s *server) serving() {
+	s.t.Helper()
 	for _, network := range []string{"udp", "tcp"} {
 		s.exchange(network, new(dns.Msg).SetQuestion("clusterset.local.", dns.TypeSOA))
 	}
