@@ -24,7 +24,7 @@ const (
 
 // pure are the packages that take values and return values.
 var pure = []string{
-	"controller/export", "controller/liveness", "controller/merge",
+	"controller/export", "controller/liveness", "controller/locality", "controller/merge",
 	"plugin/multicluster/index", "plugin/multicluster/name",
 }
 

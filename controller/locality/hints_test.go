@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package locality
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// parse reads a slice that serves the ports, as in "80 81: a@node-1 !b -", whose
+// endpoints are their zones, "-" for none, with "!" before those that are not
+// ready and their node behind them.
+func parse(text string) export.Slice {
+	ports, endpoints, _ := strings.Cut(text, ":")
+	slice := export.Slice{AddressType: discoveryv1.AddressTypeIPv4}
+	for _, port := range strings.Fields(ports) {
+		var number int32
+		if _, err := fmt.Sscan(port, &number); err != nil {
+			panic(err)
+		}
+		slice.Targets = append(slice.Targets, export.Target{Protocol: corev1.ProtocolTCP, Number: number, Port: number})
+	}
+	for i, field := range strings.Fields(endpoints) {
+		zone, unready := strings.CutPrefix(field, "!")
+		zone, node, _ := strings.Cut(zone, "@")
+		endpoint := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.0.0.%d", i+1)}, Conditions: export.Conditions(!unready, !unready, false)}
+		if zone != "-" {
+			endpoint.Zone = ptr.To(zone)
+		}
+		if node != "" {
+			endpoint.NodeName = ptr.To(node)
+		}
+		slice.Endpoints = append(slice.Endpoints, endpoint)
+	}
+	return slice
+}
+
+// text is the hints of endpoints, as in "a,b@node-1 *", where * is elsewhere.
+func text(endpoints []discoveryv1.Endpoint) string {
+	var all []string
+	for _, endpoint := range endpoints {
+		if endpoint.Hints == nil {
+			all = append(all, "none")
+			continue
+		}
+		var zones, nodes []string
+		for _, zone := range endpoint.Hints.ForZones {
+			zones = append(zones, strings.ReplaceAll(zone.Name, elsewhere, "*"))
+		}
+		for _, node := range endpoint.Hints.ForNodes {
+			nodes = append(nodes, "@"+strings.ReplaceAll(node.Name, elsewhere, "*"))
+		}
+		all = append(all, strings.Join(zones, ",")+strings.Join(nodes, ","))
+	}
+	return strings.Join(all, " ")
+}
+
+// TestHints is the decision table of docs/design/locality.md.
+func TestHints(t *testing.T) {
+	const nineZones = "1 2 3 4 5 6 7 8 9"
+	zone, node, cluster := Wish{Zone: true}, Wish{Node: true, Zone: true}, Wish{Cluster: true}
+	both, all := Wish{Zone: true, Cluster: true}, Wish{Node: true, Zone: true, Cluster: true}
+	for name, test := range map[string]struct {
+		wish               Wish
+		zones              string
+		own, other         string
+		wantOwn, wantOther string
+	}{
+		"no wish":                         {Wish{}, "a b", "80: a", "80: b", "none", "none"},
+		"cluster":                         {cluster, "a b", "80: a b - c", "80: a b - c", "a,b a,b a,b a,b", "* * * *"},
+		"cluster, unready":                {cluster, "a b", "80: !a b", "80: !a b", "a,b a,b", "* *"},
+		"cluster, nodes do not matter":    {cluster, "a", "80: a@n", "80: a", "a", "*"},
+		"cluster, no endpoint of its own": {cluster, "a", "80:", "80: a", "", "*"},
+		"cluster, eight zones":            {cluster, nineZones[2:], "80: 2", "80: 2", "2,3,4,5,6,7,8,9", "*"},
+		"cluster, nine zones":             {cluster, nineZones, "80: 1", "80: 1", "none", "none"},
+		"cluster, no zones":               {cluster, "", "80: a", "80: a", "none", "none"},
+		"cluster, a node is in that zone": {cluster, elsewhere, "80: a", "80: a", "*", "*x"},
+
+		"zone":                {zone, "a b", "80: a b c -", "80: a b c -", "a b c *", "a b c *"},
+		"zone, unready":       {zone, "a", "80: !a", "80: !a", "a", "a"},
+		"zone, nine zones":    {zone, nineZones, "80: 1 9", "80: 1", "1 9", "1"},
+		"zone, no zones":      {zone, "", "80: a", "80: a", "none", "none"},
+		"zone, none has one":  {zone, "a", "80: - -", "80: -", "* *", "*"},
+		"node":                {node, "a b", "80: a@m b@n -@n b", "80: a -", "a@m b@n *@n b@*", "a@* *@*"},
+		"node, no zones":      {node, "", "80: a@n", "80: a", "*@n", "*@*"},
+		"node, a foreign one": {node, "a", "80: a@n", "80: a@n", "a@n", "a@*"},
+
+		"both, ready in each zone":       {both, "a b", "80: a b", "80: a b", "a b", "* *"},
+		"both, a zone has none":          {both, "a b c", "80: a b", "80: c", "a,c b,c", "*"},
+		"both, a zone has none ready":    {both, "a b", "80: a !b", "80: b", "a,b b", "*"},
+		"both, nothing is ready":         {both, "a b", "80: !a !b", "80: a", "a,b a,b", "*"},
+		"both, without a zone":           {both, "a b", "80: a -", "80: b", "a,b b", "*"},
+		"both, without need of it":       {both, "a", "80: a -", "80: a", "a *", "*"},
+		"both, a zone of no node":        {both, "a b", "80: a z", "80: z", "a,b b", "*"},
+		"both, nine zones: only zone":    {both, nineZones, "80: 1", "80: 2", "1", "2"},
+		"both, no zones":                 {both, "", "80: a", "80: a", "none", "none"},
+		"all":                            {all, "a b", "80: a@m b@n", "80: a b", "a@m b@n", "*@* *@*"},
+		"all, a zone has none":           {all, "a b c", "80: a@m b", "80: c", "a,c@m b,c@*", "*@*"},
+		"all, nine zones: zone and node": {all, nineZones, "80: 1@m", "80: 2", "1@m", "2@*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own, other := parse(test.own), parse(test.other)
+			before := fmt.Sprint(text(own.Endpoints), text(other.Endpoints))
+			hints := New(test.wish, Nodes{Zones: strings.Fields(test.zones)}, &export.View{Slices: []export.Slice{own}})
+			if got := text(hints.Of(true, &own, own.Endpoints)); got != test.wantOwn {
+				t.Errorf("own: got %s, want %s", got, test.wantOwn)
+			}
+			if got := text(hints.Of(false, &other, other.Endpoints)); got != test.wantOther {
+				t.Errorf("other: got %s, want %s", got, test.wantOther)
+			}
+			if fmt.Sprint(text(own.Endpoints), text(other.Endpoints)) != before {
+				t.Error("the input changed")
+			}
+		})
+	}
+}
+
+// TestPorts: kube-proxy looks at each port and family apart, so that an
+// endpoint serves a zone in which another port has nothing.
+func TestPorts(t *testing.T) {
+	one, two, six := parse("80 81: a"), parse("80: b"), parse("80: a b")
+	six.AddressType = discoveryv1.AddressTypeIPv6
+	hints := New(Wish{Zone: true, Cluster: true}, Nodes{Zones: []string{"a", "b"}}, &export.View{Slices: []export.Slice{one, two, six}})
+	for i, want := range []string{"a,b", "b", "a b"} {
+		slice := []export.Slice{one, two, six}[i]
+		if got := text(hints.Of(true, &slice, slice.Endpoints)); got != want {
+			t.Errorf("slice %d: got %s, want %s", i, got, want)
+		}
+	}
+}
+
+// TestNotExportedHere: what only others export is used everywhere, and hinted
+// all the same.
+func TestNotExportedHere(t *testing.T) {
+	other := parse("80: a b")
+	for _, wish := range []Wish{{Cluster: true}, {Cluster: true, Zone: true}} {
+		hints := New(wish, Nodes{Zones: []string{"a"}}, nil)
+		if got := text(hints.Of(false, &other, other.Endpoints)); got != "* *" {
+			t.Errorf("%+v: got %s", wish, got)
+		}
+	}
+}
+
+// TestHintsAreShared: many endpoints have few hints.
+func TestHintsAreShared(t *testing.T) {
+	own := parse("80:" + strings.Repeat(" a b", 50))
+	hints := New(Wish{Zone: true}, Nodes{Zones: []string{"a", "b"}}, nil)
+	distinct := map[*discoveryv1.EndpointHints]bool{}
+	for _, endpoint := range hints.Of(true, &own, own.Endpoints) {
+		distinct[endpoint.Hints] = true
+	}
+	if len(distinct) != 2 {
+		t.Errorf("%d hints for two zones", len(distinct))
+	}
+	if !slices.Equal(hints.all, []string{"a", "b"}) {
+		t.Errorf("the zones changed: %v", hints.all)
+	}
+}
