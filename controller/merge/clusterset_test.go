@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
 // A member is one cluster of a random clusterset: what it has of the service
@@ -33,8 +34,11 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 	for i := range 1 + r.IntN(5) {
 		cluster := []string{"east", "west", "north.registry", "south", "centre"}[i]
 		m := &member{
-			observed: Observed{Cluster: cluster, Service: web, IPFamilies: randomFamilies(r)},
-			demote:   r.IntN(4) == 0,
+			observed: Observed{
+				Cluster: cluster, Service: web, IPFamilies: randomFamilies(r), Prefer: pick(r, "", "", locality.PreferCluster),
+				Nodes: locality.Nodes{Zones: pick(r, nil, []string{"zone-a"}, []string{"zone-a", "zone-b"}), SomeWithoutZone: r.IntN(4) == 0},
+			},
+			demote: r.IntN(4) == 0,
 		}
 		if r.IntN(5) > 0 {
 			m.observed.ServiceExport = randomExport(r)
@@ -102,7 +106,7 @@ func randomExport(r *rand.Rand) *v1beta1.ServiceExport {
 		},
 		Spec: v1beta1.ServiceExportSpec{
 			ExportedLabels:      pick(r, nil, map[string]string{}, map[string]string{"team": "red"}, map[string]string{"team": "blue", "k8s.io/x": "y"}),
-			ExportedAnnotations: pick(r, nil, map[string]string{"note": `<"é">`}),
+			ExportedAnnotations: pick(r, nil, map[string]string{"note": `<"é">`}, map[string]string{export.AnnotationPrefer: pick(r, "cluster", "cluster", "none", "moon")}),
 		},
 	}
 }
@@ -116,7 +120,7 @@ func randomService(r *rand.Rand) *corev1.Service {
 		IPFamilies:            randomFamilies(r),
 		SessionAffinity:       pick(r, corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP),
 		InternalTrafficPolicy: pick(r, nil, ptr.To(corev1.ServiceInternalTrafficPolicyCluster), ptr.To(corev1.ServiceInternalTrafficPolicyLocal)),
-		TrafficDistribution:   pick(r, nil, nil, ptr.To("PreferClose")),
+		TrafficDistribution:   pick(r, nil, nil, ptr.To("PreferClose"), ptr.To("PreferSameNode")),
 	}}
 	if service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
 		service.Spec.SessionAffinityConfig = pick(r, nil, &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(1 + r.Int32N(2))}})
@@ -171,7 +175,7 @@ func randomSlices(r *rand.Rand, cluster int) []*discoveryv1.EndpointSlice {
 				Hostname:   pick(r, nil, ptr.To("web-0")),
 				NodeName:   ptr.To("node-1"),
 				TargetRef:  &corev1.ObjectReference{Kind: "Pod", Name: "web"},
-				Zone:       pick(r, nil, ptr.To("zone-a")),
+				Zone:       pick(r, nil, ptr.To("zone-a"), ptr.To("zone-b")),
 				Hints:      &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "zone-a"}}},
 			})
 		}

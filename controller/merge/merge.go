@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
 // Observed is what a merge must know of the cluster that it is made in.
@@ -55,6 +56,11 @@ type Observed struct {
 	// HandMadeSlices are the EndpointSlices here that carry the service's name
 	// in the label export.LabelService and that nobody manages but a person.
 	HandMadeSlices []*discoveryv1.EndpointSlice
+	// Nodes are those of this cluster, as far as hints depend on them.
+	Nodes locality.Nodes
+	// Prefer is what the operator prefers for imports that wish nothing
+	// themselves: locality.PreferCluster, or locality.PreferNone or empty.
+	Prefer string
 }
 
 // A Contribution is what one cluster adds to the merge.
@@ -119,12 +125,12 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	if foreign(observed.ServiceImport) {
 		// The others read this cluster's own slices whatever stands here.
 		own := slices.DeleteFunc(contributions, func(c Contribution) bool { return c.View.Cluster != observed.Cluster })
-		result.EndpointSlices = endpointSlices(observed, agreed, own)
+		result.EndpointSlices = endpointSlices(observed, agreed, own, nil)
 		return result
 	}
 	switch {
 	case len(contributions) > 0:
-		result.EndpointSlices = endpointSlices(observed, agreed, contributions)
+		result.EndpointSlices = endpointSlices(observed, agreed, contributions, hintsOf(observed, agreed, contributions))
 		result.ServiceImport = serviceImport(observed, agreed)
 	case keepsImport(observed):
 		result.ServiceImport = observed.ServiceImport.DeepCopy()
@@ -132,6 +138,9 @@ func Merge(observed Observed, contributions []Contribution) Result {
 		return result
 	}
 	result.DerivedService = derivedService(observed, result.ServiceImport)
+	if derived := result.DerivedService; derived != nil && derived.Spec.TrafficDistribution == nil {
+		derived.Spec.TrafficDistribution = hintedDistribution(observed, agreed)
+	}
 	setStatus(observed, agreed, &result)
 	return result
 }

@@ -128,6 +128,7 @@ func checkResult(t *testing.T, name string, observed Observed, result Result) {
 			t.Errorf("%sderived Service %v for %v", name, result.DerivedService, imported.Spec)
 		}
 	}
+	checkHints(t, name, result.EndpointSlices)
 	seen := ""
 	for _, slice := range result.EndpointSlices {
 		if slice.Name <= seen || len(validation.IsDNS1123Subdomain(slice.Name)) > 0 {

@@ -92,7 +92,14 @@ func setStatus(observed Observed, agreed decision, result *Result) {
 	ready := importReady(observed, agreed, imported)
 	ready.Type = string(v1beta1.ServiceImportConditionReady)
 	ready.ObservedGeneration = imported.Generation
-	status.Conditions = withObserved(imported.Status.Conditions, []metav1.Condition{ready})
+	conditions := []metav1.Condition{ready}
+	if prefer := preferCondition(observed, agreed, imported); prefer != nil {
+		conditions = append(conditions, *prefer)
+	}
+	before := slices.DeleteFunc(slices.Clone(imported.Status.Conditions), func(c metav1.Condition) bool {
+		return c.Type == ConditionPreferCluster && len(conditions) == 1
+	})
+	status.Conditions = withObserved(before, conditions)
 	imported.Status = status
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
 // endpointSlices are the slices of all contributions, one for each slice of a
@@ -21,8 +22,9 @@ import (
 // A slice has the ports of the import that its cluster's Service has too. One
 // whose endpoints serve no port of the import stays, without ports: kube-proxy
 // sends it nothing, a headless name still has its addresses but no SRV records
-// of it, and its snapshot is still there for others to read.
-func endpointSlices(observed Observed, agreed decision, contributions []Contribution) []*discoveryv1.EndpointSlice {
+// of it, and its snapshot is still there for others to read. hints are nil where
+// endpoints have none.
+func endpointSlices(observed Observed, agreed decision, contributions []Contribution, hints *locality.Hints) []*discoveryv1.EndpointSlice {
 	covered := coverage(contributions)
 	var result []*discoveryv1.EndpointSlice
 	for _, contribution := range contributions {
@@ -36,6 +38,7 @@ func endpointSlices(observed Observed, agreed decision, contributions []Contribu
 			if contribution.Demote && covered.all(agreed, slice, ports) {
 				endpoints, demoted = demote(endpoints)
 			}
+			endpoints = hints.Of(view.Cluster == observed.Cluster, slice, endpoints)
 			result = append(result, &discoveryv1.EndpointSlice{
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace:       observed.Service.Namespace,

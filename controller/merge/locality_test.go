@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/locality"
+)
+
+func prefers(value string) func(*export.View) {
+	return func(view *export.View) { view.Spec.Annotations = map[string]string{export.AnnotationPrefer: value} }
+}
+
+// in puts the endpoints of a view into a zone.
+func in(zone string) func(*export.View) {
+	return func(view *export.View) {
+		for i := range view.Slices[0].Endpoints {
+			view.Slices[0].Endpoints[i].Zone = ptr.To(zone)
+		}
+	}
+}
+
+// TestLocality: what an import of east wishes, and what comes of it there.
+func TestLocality(t *testing.T) {
+	const labelled, mixed = "a b", "a b ?"
+	nine := "1 2 3 4 5 6 7 8 9"
+	type changes = []func(*export.View)
+	for name, test := range map[string]struct {
+		oldest             changes
+		zones, operator    string
+		hints              string // of east, then of west
+		distribution, told string
+	}{
+		"nothing":                 {nil, labelled, "", "-/-", "", ""},
+		"the annotation":          {changes{prefers("cluster")}, labelled, "", "a,b/elsewhere", "PreferClose", "True Hinted"},
+		"the operator":            {nil, labelled, "cluster", "a,b/elsewhere", "PreferClose", "True Hinted"},
+		"not this service":        {changes{prefers("none")}, labelled, "cluster", "-/-", "", ""},
+		"another wish":            {changes{distribution("PreferSameZone")}, labelled, "cluster", "a/b", "PreferSameZone", ""},
+		"both":                    {changes{distribution("PreferSameZone"), prefers("cluster")}, labelled, "", "a,b/elsewhere", "PreferSameZone", "True Hinted"},
+		"a wish that none knows":  {changes{distribution("PreferMoon")}, labelled, "", "-/-", "", ""},
+		"the same, and ours":      {changes{distribution("PreferMoon"), prefers("cluster")}, labelled, "", "a,b/elsewhere", "PreferClose", "True Hinted"},
+		"a value that none knows": {changes{prefers("Cluster")}, labelled, "", "-/-", "", "False UnknownPreference"},
+		"some without a zone":     {changes{prefers("cluster")}, mixed, "", "a,b/elsewhere", "PreferClose", "True NodesWithoutZone"},
+		"all without a zone":      {changes{prefers("cluster")}, "?", "", "-/-", "", "False NoZones"},
+		"no nodes":                {changes{prefers("cluster")}, "", "", "-/-", "", "False NoZones"},
+		"too many zones":          {changes{prefers("cluster")}, nine, "", "-/-", "", "False TooManyZones"},
+		"too many, but a zone":    {changes{prefers("cluster"), distribution("PreferClose")}, nine, "", "a/b", "PreferClose", "False TooManyZones"},
+		"headless":                {changes{prefers("cluster"), headless}, labelled, "", "-/-", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			east := newView("east", 1, "80/TCP", "10.1.0.1 !10.1.0.2", append(changes{in("a")}, test.oldest...)...)
+			west := newView("west", 2, "80/TCP", "10.2.0.1", in("b"))
+			west.Spec.Type = east.Spec.Type
+			observed := newObserved("east")
+			observed.Prefer = test.operator
+			for _, zone := range strings.Fields(test.zones) {
+				if zone == "?" {
+					observed.Nodes.SomeWithoutZone = true
+					continue
+				}
+				observed.Nodes.Zones = append(observed.Nodes.Zones, zone)
+			}
+			observed, result := settled(t, observed, contribute(west, east))
+			diff(t, "hints", hintsText(result, "east")+"/"+hintsText(result, "west"), test.hints)
+			if result.DerivedService != nil {
+				diff(t, "trafficDistribution of the derived Service", ptr.Deref(result.DerivedService.Spec.TrafficDistribution, ""), test.distribution)
+			}
+			diff(t, "trafficDistribution of the import", ptr.Deref(result.ServiceImport.Spec.TrafficDistribution, ""), east.Spec.TrafficDistribution)
+			diff(t, "condition", preferText(result), test.told)
+
+			// Nobody else's wish, and nothing of it stays.
+			observed.Prefer = ""
+			east.Spec.TrafficDistribution, east.Spec.Annotations = "", nil
+			_, result = settled(t, observed, contribute(west, east))
+			diff(t, "later", hintsText(result, "east")+"/"+hintsText(result, "west")+preferText(result), "-/-")
+		})
+	}
+}
+
+// hintsText is the zones that the endpoints of a cluster are hinted for, which
+// must be the same.
+func hintsText(result Result, cluster string) string {
+	texts := map[string]bool{}
+	text := ""
+	for _, slice := range result.EndpointSlices {
+		if slice.Labels[export.LabelSourceCluster] != cluster {
+			continue
+		}
+		for _, endpoint := range slice.Endpoints {
+			text = "-"
+			if endpoint.Hints != nil {
+				var zones []string
+				for _, zone := range endpoint.Hints.ForZones {
+					zones = append(zones, strings.TrimSuffix(zone.Name, "."+export.Domain))
+				}
+				text = strings.Join(zones, ",")
+			}
+			texts[text] = true
+		}
+	}
+	if len(texts) != 1 {
+		return fmt.Sprint(texts)
+	}
+	return text
+}
+
+func preferText(result Result) string {
+	for _, condition := range result.ServiceImport.Status.Conditions {
+		if condition.Type == ConditionPreferCluster {
+			return fmt.Sprintf("%s %s", condition.Status, condition.Reason)
+		}
+	}
+	return ""
+}
+
+// TestHintsAreNotTheWordOfACluster: hints are local, as read by others, also
+// of endpoints that are demoted.
+func TestHintsAreNotTheWordOfACluster(t *testing.T) {
+	east, west := newView("east", 1, "80/TCP", "10.1.0.1", prefers("cluster")), newView("west", 2, "80/TCP", "10.2.0.1")
+	observed := newObserved("east")
+	observed.Nodes = locality.Nodes{Zones: []string{"a"}}
+	contributions := []Contribution{{View: east, Demote: true}, {View: west}}
+	result := Merge(observed, contributions)
+	diff(t, "hints", hintsText(result, "east")+"/"+hintsText(result, "west"), "a/elsewhere")
+	for _, slice := range result.EndpointSlices {
+		if cluster := slice.Labels[export.LabelSourceCluster]; *slice.Endpoints[0].Conditions.Ready == (cluster == "east") {
+			t.Errorf("cluster %s: ready is %t", cluster, *slice.Endpoints[0].Conditions.Ready)
+		}
+	}
+	diff(t, "view of east", reread(t, "east", result), east)
+	diff(t, "view of west", reread(t, "west", result), west)
+	for _, view := range []*export.View{east, west} {
+		if view.Slices[0].Endpoints[0].Hints != nil {
+			t.Errorf("the view of %s changed", view.Cluster)
+		}
+	}
+}
+
+// checkHints checks what the API server and kube-proxy ask of hints: at most
+// eight, each once, and all endpoints of the service or none.
+func checkHints(t *testing.T, name string, all []*discoveryv1.EndpointSlice) {
+	t.Helper()
+	with, without := 0, 0
+	for _, slice := range all {
+		for _, endpoint := range slice.Endpoints {
+			if endpoint.Hints == nil {
+				without++
+				continue
+			}
+			with++
+			seen := map[string]bool{}
+			for _, zone := range endpoint.Hints.ForZones {
+				seen[zone.Name] = true
+			}
+			if n := len(endpoint.Hints.ForZones); n < 1 || n > locality.MaxZones || n != len(seen) || len(endpoint.Hints.ForNodes) > 1 {
+				t.Errorf("%shints %v", name, endpoint.Hints)
+			}
+		}
+	}
+	if with > 0 && without > 0 {
+		t.Errorf("%s%d endpoints have hints and %d have none", name, with, without)
+	}
+}
+
+// TestConditionIsOfTheImport: what others set stays, and the transition time
+// moves with the status alone.
+func TestConditionIsOfTheImport(t *testing.T) {
+	observed := newObserved("east")
+	observed.Nodes = locality.Nodes{Zones: []string{"a"}}
+	views := contribute(newView("east", 1, "80/TCP", "10.1.0.1", prefers("cluster")))
+	observed, _ = settled(t, observed, views)
+	at := metav1.NewTime(day(9))
+	theirs := metav1.Condition{Type: "example.com/Theirs", Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: at}
+	for i := range observed.ServiceImport.Status.Conditions {
+		observed.ServiceImport.Status.Conditions[i].LastTransitionTime = at
+	}
+	observed.ServiceImport.Status.Conditions = append(observed.ServiceImport.Status.Conditions, theirs)
+	observed.Nodes.SomeWithoutZone = true
+	conditions := Merge(observed, views).ServiceImport.Status.Conditions
+	diff(t, "reason", conditionOf(t, conditions, ConditionPreferCluster).Reason, ReasonNodesWithoutZone)
+	diff(t, "time", conditionOf(t, conditions, ConditionPreferCluster).LastTransitionTime, at)
+	diff(t, "another's", conditionOf(t, conditions, theirs.Type), theirs)
+	observed.Nodes = locality.Nodes{}
+	conditions = Merge(observed, views).ServiceImport.Status.Conditions
+	diff(t, "time of the change", conditionOf(t, conditions, ConditionPreferCluster).LastTransitionTime, metav1.Time{})
+	diff(t, "the derived Service", Merge(observed, views).DerivedService.Spec.TrafficDistribution, (*string)(nil))
+	observed.Invalid = &export.Invalid{Reason: "NoService"}
+	diff(t, "conditions of an import that stays", len(Merge(observed, nil).ServiceImport.Status.Conditions), 2)
+}
