@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -52,6 +53,7 @@ type Controller struct {
 	httpClient *http.Client
 	client     kubernetes.Interface
 	dynamic    dynamic.Interface
+	metadata   metadata.Interface
 	metrics    *metrics
 	readiness  readiness
 }
@@ -80,7 +82,11 @@ func New(options Options) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("own cluster: %w", err)
 	}
-	c := &Controller{options: options, config: config, httpClient: httpClient, client: client, dynamic: dynamicClient}
+	metadataClient, err := metadata.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("own cluster: %w", err)
+	}
+	c := &Controller{options: options, config: config, httpClient: httpClient, client: client, dynamic: dynamicClient, metadata: metadataClient}
 	if c.metrics, err = newMetrics(options.Registry); err != nil {
 		return nil, err
 	}
@@ -222,9 +228,10 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 		queue:     newQueue(),
 
 		serveHandMade: c.options.HandMadeImports,
+		prefer:        c.options.Prefer,
 	}
 	var err error
-	if r.local, err = newLocal(c.client, c.options.Namespace); err != nil {
+	if r.local, err = newLocal(c.client, c.metadata, c.options.Namespace); err != nil {
 		return nil, err
 	}
 	if r.api, err = mcsapi.NewFollower(c.config, c.httpClient, r.objectHandler(), r.enqueueAll); err != nil {

@@ -39,6 +39,7 @@ func (r *reconciler) handle() (credentialsChanged <-chan struct{}, err error) {
 		r.local.services:   onChange(r.serviceChanged),
 		r.local.slices:     onChange(r.sliceChanged),
 		r.local.namespaces: r.namespaceHandler(),
+		r.local.nodes:      r.nodeHandler(),
 		r.local.secrets: onChange(func(metav1.Object) {
 			select {
 			case trigger <- struct{}{}:

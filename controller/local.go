@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -39,9 +40,10 @@ type local struct {
 	slices     cache.SharedIndexInformer
 	namespaces cache.SharedIndexInformer
 	secrets    cache.SharedIndexInformer
+	nodes      cache.SharedIndexInformer
 }
 
-func newLocal(client kubernetes.Interface, namespace string) (*local, error) {
+func newLocal(client kubernetes.Interface, metadataClient metadata.Interface, namespace string) (*local, error) {
 	all := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(stripManagedFields))
 	credentials := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTransform(stripManagedFields),
@@ -52,6 +54,10 @@ func newLocal(client kubernetes.Interface, namespace string) (*local, error) {
 		slices:     all.Discovery().V1().EndpointSlices().Informer(),
 		namespaces: all.Core().V1().Namespaces().Informer(),
 		secrets:    credentials.Core().V1().Secrets().Informer(),
+	}
+	var err error
+	if l.nodes, err = newNodes(metadataClient); err != nil {
+		return nil, err
 	}
 	if err := l.services.AddIndexers(cache.Indexers{
 		byMultiClusterService: func(object any) ([]string, error) {
@@ -105,7 +111,7 @@ func indexed(object any, value func(*discoveryv1.EndpointSlice) string, included
 }
 
 func (l *local) informers() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{l.services, l.slices, l.namespaces, l.secrets}
+	return []cache.SharedIndexInformer{l.services, l.slices, l.namespaces, l.secrets, l.nodes}
 }
 
 // run fills the caches until the context ends.

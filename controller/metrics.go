@@ -50,6 +50,7 @@ var (
 	demotedDesc    = describe("member_demoted", "1 where the endpoints of a member are used only where no other cluster has a ready one, else 0.", "cluster")
 	deafDesc       = describe("nobody_heard", "1 where no member is heard, so that this cluster suspects itself, else 0.")
 	publishedDesc  = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "cluster")
+	zonelessDesc   = describe("nodes_without_zone", "Nodes of the own cluster without the label topology.kubernetes.io/zone, which hints for zones have no effect on.")
 	problemsDesc   = describe("export_problems", "Services of which something was left out, by the cluster that exports them and by reason.", "cluster", "reason")
 )
 
@@ -102,7 +103,7 @@ func (m *metrics) lead(r *reconciler) func() {
 func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, each := range []*prometheus.Desc{
 		leadingDesc, servedDesc, queueDesc, exportsDesc, importsDesc, conditionsDesc,
-		refusedDesc, connectedDesc, mistakenDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, deafDesc, publishedDesc, problemsDesc,
+		refusedDesc, connectedDesc, mistakenDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, deafDesc, publishedDesc, zonelessDesc, problemsDesc,
 	} {
 		descriptions <- each
 	}
@@ -121,6 +122,7 @@ func (m *metrics) Collect(samples chan<- prometheus.Metric) {
 	gauge(queueDesc, float64(r.queue.Len()))
 	m.collectObjects(r, gauge)
 	gauge(refusedDesc, float64(r.members.Refused()))
+	gauge(zonelessDesc, float64(len(r.local.nodesWithoutZone())))
 	judgement := r.sentinel.judged()
 	gauge(deafDesc, number(judgement.Deaf))
 	for _, verdict := range judgement.Members {

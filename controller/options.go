@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -50,6 +51,10 @@ type Options struct {
 	// HandMadeImports asks for all ServiceImports that a person wrote to be
 	// served, rather than those alone that carry export.AnnotationServe.
 	HandMadeImports bool
+	// Prefer is which endpoints clients of imports use first that wish nothing
+	// themselves: locality.PreferCluster, or locality.PreferNone, which empty
+	// means too.
+	Prefer string
 	// StaleAfter is how long a member may be silent before its endpoints are
 	// demoted; 0 means DefaultStaleAfter, and the least is four times
 	// member.HeartbeatInterval. GoneAfter is how long before what it
@@ -100,6 +105,9 @@ func (o Options) complete() (Options, error) {
 		if _, err := path.Match(pattern, ""); err != nil {
 			return o, fmt.Errorf("pattern %q of denied namespaces: %w", pattern, err)
 		}
+	}
+	if err := locality.ValidatePreference(o.Prefer); err != nil {
+		return o, err
 	}
 	if o.Workers < 0 {
 		return o, fmt.Errorf("%d workers: use 1 or more", o.Workers)

@@ -22,6 +22,8 @@ func TestOptions(t *testing.T) {
 		"a wrong id":     {Options{Config: config, Cluster: "a_b"}, "a_b"},
 		"a wrong deny":   {Options{Config: config, DeniedNamespaces: []string{"["}}, "denied namespaces"},
 		"minus workers":  {Options{Config: config, Workers: -1}, "-1 workers"},
+		"preference":     {Options{Config: config, Prefer: "cluster"}, ""},
+		"a wrong one":    {Options{Config: config, Prefer: "zone"}, `"zone" is no preference`},
 		"own id":         {Options{Config: config, Cluster: "east", Members: []member.Static{{Cluster: "east"}}}, "id of the own cluster"},
 		"a member twice": {Options{Config: config, Members: []member.Static{{Cluster: "west"}, {Cluster: "west"}}}, "another member has the same id"},
 		"a wrong member": {Options{Config: config, Members: []member.Static{{Cluster: "a_b"}}}, "a_b"},

@@ -38,6 +38,8 @@ type reconciler struct {
 	clock     clock.PassiveClock
 	// serveHandMade is Options.HandMadeImports.
 	serveHandMade bool
+	// prefer is Options.Prefer.
+	prefer string
 
 	local   *local
 	api     *mcsapi.Follower
@@ -101,6 +103,8 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 			Service:        service,
 			APIVersion:     access.APIVersion(),
 			IPFamilies:     r.families,
+			Nodes:          r.local.zones(),
+			Prefer:         r.prefer,
 			ServiceImport:  access.ServiceImport(service),
 			ServiceExport:  access.ServiceExport(service),
 			DerivedService: r.local.service(types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)}),

@@ -22,6 +22,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -39,6 +40,7 @@ type flags struct {
 	goneAfter           time.Duration
 	workers             int
 	handMade            bool
+	prefer              string
 	leaderElect         bool
 	bindAddress         string
 }
@@ -68,6 +70,7 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 	set.StringArrayVar(&f.members, "member", nil, "a member besides those that Secrets name, as `id=kubeconfig[:context]`; may be repeated")
 	set.StringSliceVar(&f.denied, "denied-namespaces", controller.DefaultDeniedNamespaces, "`patterns` of namespaces that are neither exported nor imported")
 	set.BoolVar(&f.handMade, "hand-made-imports", false, "serve ServiceImports that a person wrote, not only those with annotation "+export.AnnotationServe)
+	set.StringVar(&f.prefer, "prefer", locality.PreferNone, "which endpoints clients of an import use first that wishes nothing itself: `cluster` (the own) or none")
 	set.DurationVar(&f.staleAfter, "stale-after", controller.DefaultStaleAfter, "how long a member may be silent before its endpoints are used only where no other cluster has a ready one")
 	set.DurationVar(&f.goneAfter, "gone-after", 0, "how long a member may be silent before what it contributed is removed; 0 means never")
 	set.IntVar(&f.workers, "concurrent-services", controller.DefaultWorkers, "how many services are worked on at once")
@@ -110,6 +113,9 @@ func (f *flags) options() (controller.Options, error) {
 	if f.workers < 1 {
 		wrong = append(wrong, fmt.Errorf("--concurrent-services %d: use 1 or more", f.workers))
 	}
+	if err := locality.ValidatePreference(f.prefer); err != nil {
+		wrong = append(wrong, fmt.Errorf("--prefer: %w", err))
+	}
 	config, err := f.restConfig()
 	if err := errors.Join(append(wrong, err)...); err != nil {
 		return controller.Options{}, err
@@ -123,6 +129,7 @@ func (f *flags) options() (controller.Options, error) {
 		Members:          members,
 		DeniedNamespaces: append([]string{}, f.denied...),
 		HandMadeImports:  f.handMade,
+		Prefer:           f.prefer,
 		StaleAfter:       f.staleAfter,
 		GoneAfter:        f.goneAfter,
 		Workers:          f.workers,
