@@ -48,6 +48,8 @@ test-unit: ## Run the tests that need no cluster.
 test-bed: bed build ## Run the tests on real control planes.
 	@echo '== tests on real control planes'
 	@CGO_ENABLED=1 $(BOUND) go test -race -p 1 -v -timeout 25m ./test/...
+	@echo '== hints, by kube-proxy'"'"'s own code'
+	@cd test/kubeproxy && CGO_ENABLED=1 $(BOUND) go test -race ./...
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## Check format and code, and that the check of pure packages bites.
