@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -241,7 +242,7 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 	r.stop = stop
 	reporter := &reporter{logger: klog.FromContext(ctx), recorder: recorder}
 	r.sentinel = newSentinel(c.options.limits(), c.options.Clock)
-	r.sentinel.known, r.sentinel.changed = r.local.servicesFrom, r.enqueueCluster
+	r.sentinel.known, r.sentinel.changed = r.contributed, r.enqueueCluster
 	r.sentinel.tell = func(before, after liveness.Judgement) { reporter.judged(r.members, before, after) }
 	r.members = member.NewSet(member.Config{
 		Cluster:       cluster,
@@ -257,6 +258,7 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 		Clock:         c.options.Clock,
 	})
 	r.applier = newApplier(c.client, recorder, c.options.Clock, c.metrics, cluster)
+	r.applier.Removing = func(slice *discoveryv1.EndpointSlice) { r.remembered.removing(member.ServiceOf(slice), slice.UID) }
 	r.credentialsChanged, err = r.handle()
 	return r, err
 }

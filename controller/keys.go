@@ -144,6 +144,19 @@ func (r *reconciler) enqueueCluster(cluster string) {
 			r.enqueue(service)
 		}
 	}
+	for _, service := range r.remembered.services(cluster) {
+		r.enqueue(service)
+	}
+}
+
+// contributed returns the services that a member is believed to export, in a
+// new map.
+func (r *reconciler) contributed(cluster string) map[types.NamespacedName]struct{} {
+	services := r.local.servicesFrom(cluster)
+	for _, service := range r.remembered.services(cluster) {
+		services[service] = struct{}{}
+	}
+	return services
 }
 
 // enqueueAll names all services that anybody knows of.

@@ -47,7 +47,9 @@ type reconciler struct {
 	// sentinel says which of them are alive.
 	sentinel *sentinel
 	applier  *apply.Applier
-	queue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	// remembered outlives the copies of slices that somebody else deletes.
+	remembered remembered
+	queue      workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
 	credentialsChanged <-chan struct{}
 	stop               func()
@@ -82,6 +84,7 @@ func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	namespace := r.local.namespace(service.Namespace)
 	if namespace == nil || terminating(namespace) {
 		r.metrics.problems.set(service, nil)
+		r.remembered.retain(service, nil, nil)
 		return nil // what was there goes with it; when it is back, its services are named
 	}
 	if access == nil {
@@ -137,12 +140,15 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 			contributions = append(contributions, merge.Contribution{View: view, Demote: drained(r.local.namespace(r.namespace))})
 		}
 	}
+	var clusters []string
 	for _, m := range r.members.Members() {
+		clusters = append(clusters, m.Cluster())
 		copies := slices.DeleteFunc(slices.Clone(existing.EndpointSlices), func(slice *discoveryv1.EndpointSlice) bool {
 			return slice.Labels[export.LabelSourceCluster] != m.Cluster()
 		})
-		view, found, verdict := viewOf(m, service, copies, r.sentinel.verdict)
+		view, found, verdict := viewOf(m, service, copies, &r.remembered, r.sentinel.verdict)
 		if verdict.State == liveness.Gone {
+			r.remembered.forget(service, m.Cluster())
 			continue
 		}
 		problems[m.Cluster()] = found
@@ -150,6 +156,7 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 			contributions = append(contributions, merge.Contribution{View: view, Demote: verdict.Demote})
 		}
 	}
+	r.remembered.retain(service, clusters, existing.EndpointSlices)
 	r.metrics.problems.set(service, problems)
 	existing.Exported = len(contributions) > 0
 	return existing, contributions
@@ -165,20 +172,30 @@ type publisher interface {
 
 // viewOf is what a member says of a service, as last seen, and what is judged
 // of the member. Until it was seen, and where what was believed is to be kept,
-// the copies of its slices in this cluster speak for it. A slice that cannot be
-// understood stays as the copies have it.
-func viewOf(m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, judge func(string) liveness.Verdict) (*export.View, []export.Problem, liveness.Verdict) {
+// the copies of its slices in this cluster speak for it, also those that
+// somebody deleted since. A slice that cannot be understood stays as the copies
+// have it.
+func viewOf(m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, memory *remembered, judge func(string) liveness.Verdict) (*export.View, []export.Problem, liveness.Verdict) {
 	source := export.Source{Cluster: m.Cluster(), CIDRs: m.CIDRs()}
 	// A list is judged before it can be read. So what was read first is covered
 	// by the verdict that is read next, and never the other way round.
 	synced, published := m.Synced(), m.Slices(service)
 	verdict := judge(m.Cluster())
 	if verdict.Keep || !synced {
+		copies = memory.of(service, source.Cluster, copies, func(string) bool { return true })
 		view, problems := export.FromSlices(source, service, copies, nil)
 		return view, problems, verdict
 	}
 	view, problems := export.FromSlices(source, service, published, nil)
-	if len(problems) == 0 || len(copies) == 0 {
+	if len(problems) == 0 {
+		memory.forget(service, source.Cluster)
+		return view, problems, verdict
+	}
+	names := map[string]bool{}
+	for _, slice := range published {
+		names[export.SliceName(source.Cluster, service, slice.Name, slice.AddressType)] = true
+	}
+	if copies = memory.of(service, source.Cluster, copies, func(name string) bool { return names[name] }); len(copies) == 0 {
 		return view, problems, verdict
 	}
 	previous, _ := export.FromSlices(source, service, copies, nil)

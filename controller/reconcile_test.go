@@ -68,7 +68,7 @@ func TestViewIsNotOlderThanItsVerdict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			keep := test.keepBefore
 			m := &listed{synced: test.synced, published: test.published, arrives: func() { keep = test.keepAfter }}
-			view, problems, verdict := viewOf(m, web, copies, func(cluster string) liveness.Verdict {
+			view, problems, verdict := viewOf(m, web, copies, &remembered{}, func(cluster string) liveness.Verdict {
 				return liveness.Verdict{Cluster: cluster, Keep: keep}
 			})
 			if verdict.Cluster != "west" || verdict.Keep != test.keepAfter {

@@ -51,6 +51,9 @@ type Applier struct {
 	// Written is told of each EndpointSlice after it was created or updated;
 	// before is nil for a new one.
 	Written func(before, after *discoveryv1.EndpointSlice)
+	// Removing is told of each EndpointSlice that nobody wants any more before
+	// it is deleted.
+	Removing func(*discoveryv1.EndpointSlice)
 
 	told told
 }

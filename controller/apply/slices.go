@@ -93,6 +93,7 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 		if _, stays := behind[slice.Labels[export.LabelSourceCluster]]; stays || wanted[slice.Name] {
 			continue
 		}
+		p.Removing(slice)
 		errs = append(errs, remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice))
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil && export.IsManaged(service) {
