@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -49,6 +50,45 @@ func serveHandMade(observed Observed, result *Result) {
 	if len(observed.HandMadeSlices) > 0 {
 		imported.Status.EndpointSliceObjects = v1beta1.EndpointSliceObjectsPresent
 	}
+}
+
+// reasonNotServed is the reason of the condition Ready of an import that a
+// person wrote and that was served.
+const reasonNotServed = "NotServed"
+
+// retireHandMade takes back from an import that a person wrote, and that is no
+// longer to be served, what serving it brought: first the IPs, which may soon be
+// another Service's, and the label of its slices; then the annotation. The
+// derived Service stays until then, as the proof that this controller, and not
+// another implementation of the API, served it.
+func retireHandMade(observed Observed, result *Result) {
+	name := export.DerivedServiceName(observed.Service)
+	old := observed.ServiceImport
+	if old.DeletionTimestamp != nil || old.Annotations[export.AnnotationDerivedService] != name ||
+		observed.DerivedService == nil || foreignService(observed) {
+		return
+	}
+	imported := old.DeepCopy()
+	if len(old.Spec.IPs) == 0 && !meta.IsStatusConditionTrue(old.Status.Conditions, string(v1beta1.ServiceImportConditionReady)) {
+		delete(imported.Annotations, export.AnnotationDerivedService)
+	}
+	imported.Spec.IPs = nil
+	if meta.IsStatusConditionTrue(old.Status.Conditions, string(v1beta1.ServiceImportConditionReady)) {
+		imported.Status.Conditions = withObserved(old.Status.Conditions, []metav1.Condition{{
+			Type: string(v1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse, Reason: reasonNotServed,
+			Message: "The import is no longer asked to be served.", ObservedGeneration: old.Generation,
+		}})
+	}
+	result.ServiceImport = imported
+	result.DerivedService = observed.DerivedService.DeepCopy()
+	for _, slice := range observed.HandMadeSlices {
+		if slice.Labels[export.LabelKubernetesService] == name {
+			unlabelled := slice.DeepCopy()
+			delete(unlabelled.Labels, export.LabelKubernetesService)
+			result.HandMadeSlices = append(result.HandMadeSlices, unlabelled)
+		}
+	}
+	slices.SortFunc(result.HandMadeSlices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // withServiceLabel is the slice with the label of the derived Service, nil

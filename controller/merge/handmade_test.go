@@ -73,6 +73,49 @@ func TestHandMade(t *testing.T) {
 	})
 }
 
+// TestHandMadeNoLonger: what serving brought is taken back, and then the import
+// is as its author left it.
+func TestHandMadeNoLonger(t *testing.T) {
+	begin := handMade()
+	begin.HandMadeSlices = Merge(begin, nil).HandMadeSlices
+	served, _ := settled(t, begin, nil)
+	for name, views := range map[string][]*export.View{"not asked for": nil, "exported": {newView("west", 1, "80/TCP", "")}} {
+		t.Run(name, func(t *testing.T) {
+			observed := served
+			observed.ServeHandMade = false
+			result := Merge(observed, contribute(views...))
+			diff(t, "IPs", len(result.ServiceImport.Spec.IPs), 0)
+			diff(t, "Ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
+				Type: "Ready", Status: metav1.ConditionFalse, Reason: "NotServed", Message: "The import is no longer asked to be served.",
+			})
+			diff(t, "label", result.HandMadeSlices[0].Labels, map[string]string{export.LabelService: "web"})
+			if result.DerivedService == nil {
+				t.Error("the derived Service goes before what tells of it")
+			}
+			observed.HandMadeSlices = result.HandMadeSlices
+			observed.ServiceImport = result.ServiceImport
+			result = Merge(observed, contribute(views...))
+			diff(t, "annotations", len(result.ServiceImport.Annotations), 0)
+			observed.ServiceImport = result.ServiceImport
+			result = Merge(observed, contribute(views...))
+			if result.ServiceImport != nil || result.DerivedService != nil || len(result.HandMadeSlices) > 0 {
+				t.Errorf("something is left to write: %v", result)
+			}
+		})
+	}
+	t.Run("served by another implementation", func(t *testing.T) {
+		observed := served
+		observed.ServeHandMade, observed.DerivedService = false, nil
+		if result := Merge(observed, nil); result.ServiceImport != nil {
+			t.Errorf("it is changed: %v", result.ServiceImport)
+		}
+		observed.DerivedService = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: derivedName}}
+		if result := Merge(observed, nil); result.ServiceImport != nil {
+			t.Errorf("it is changed: %v", result.ServiceImport)
+		}
+	})
+}
+
 // TestHandMadeNotServed: where nobody asks, and where it is not what the MCS
 // API's demo has, a person's import is left alone.
 func TestHandMadeNotServed(t *testing.T) {

@@ -83,8 +83,8 @@ type Contribution struct {
 // it has a slice, so that a new slice has to be there before an old one goes.
 type Result struct {
 	// ServiceImport is nil where no cluster exports the service, and where one
-	// exists that this controller did not make and is not asked to serve; one
-	// that it did not make is never deleted. Its spec, metadata and status
+	// exists that this controller did not make and neither serves nor has to
+	// take back what serving brought; one that it did not make is never deleted. Its spec, metadata and status
 	// are complete. Where one exists it is a copy of that with the changes
 	// made, so that it can be compared and written as it is.
 	//
@@ -99,7 +99,8 @@ type Result struct {
 	// others', sorted by name.
 	EndpointSlices []*discoveryv1.EndpointSlice
 	// HandMadeSlices are copies of those observed that need the label of the
-	// derived Service, with that label, sorted by name. They are never deleted.
+	// derived Service, with that label, or no longer do, without it, sorted by
+	// name. They are never deleted.
 	HandMadeSlices []*discoveryv1.EndpointSlice
 	// ExportConditions are those of this cluster's ServiceExport, sorted by
 	// type, with lastTransitionTime as for the ServiceImport; empty where there
@@ -126,6 +127,7 @@ func Merge(observed Observed, contributions []Contribution) Result {
 		// The others read this cluster's own slices whatever stands here.
 		own := slices.DeleteFunc(contributions, func(c Contribution) bool { return c.View.Cluster != observed.Cluster })
 		result.EndpointSlices = endpointSlices(observed, agreed, own, nil)
+		retireHandMade(observed, &result)
 		return result
 	}
 	switch {

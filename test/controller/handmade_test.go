@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -64,6 +65,34 @@ func TestHandMadeImports(t *testing.T) {
 	east.options.HandMadeImports = true
 	east.start(t)
 	east.hasIPs(t, not, east.ips(t, not))
+	quiet(t, east)
+
+	// One that no longer asks gives back what it got.
+	stop()
+	east.options.HandMadeImports = false
+	east.start(t)
+	eventually(t, "not served any more", func(ctx context.Context) error {
+		after, err := east.serviceImport(ctx, not)
+		if err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(after.Status.Conditions, "Ready")
+		if len(after.Spec.IPs) > 0 || len(after.Annotations) > 0 || ready == nil || ready.Reason != "NotServed" {
+			return fmt.Errorf("the import is %v", after)
+		}
+		slice, err := east.DiscoveryV1().EndpointSlices(demo).Get(ctx, "not-by-hand", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if label, found := slice.Labels[export.LabelKubernetesService]; found {
+			return fmt.Errorf("the slice has the label of %s", label)
+		}
+		_, err = east.CoreV1().Services(demo).Get(ctx, export.DerivedServiceName(not), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("the derived Service is there, or: %w", err)
+	})
 	quiet(t, east)
 
 	// It is the person's to delete; what was made for it goes with it.
