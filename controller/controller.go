@@ -249,6 +249,8 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 		KubeSystemUID: r.local.kubeSystemUID,
 		Static:        c.options.Members,
 		Secrets:       r.local.credentials,
+		Limits:        c.options.MemberLimits,
+		Imported:      r.contributed,
 		Changed:       r.enqueue,
 		MemberChanged: r.memberChanged,
 		Joins:         r.sentinel.joins,

@@ -51,6 +51,7 @@ var (
 	deafDesc       = describe("nobody_heard", "1 where no member is heard, so that this cluster suspects itself, else 0.")
 	publishedDesc  = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "cluster")
 	zonelessDesc   = describe("nodes_without_zone", "Nodes of the own cluster without the label topology.kubernetes.io/zone, which hints for zones have no effect on.")
+	overLimitDesc  = describe("member_over_limit", "1 where a member exceeds a limit, so that something of it is left out, else 0.", "cluster", "limit")
 	problemsDesc   = describe("export_problems", "Services of which something was left out, by the cluster that exports them and by reason.", "cluster", "reason")
 )
 
@@ -103,7 +104,7 @@ func (m *metrics) lead(r *reconciler) func() {
 func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, each := range []*prometheus.Desc{
 		leadingDesc, servedDesc, queueDesc, exportsDesc, importsDesc, conditionsDesc,
-		refusedDesc, connectedDesc, mistakenDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, deafDesc, publishedDesc, zonelessDesc, problemsDesc,
+		refusedDesc, connectedDesc, mistakenDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, deafDesc, publishedDesc, overLimitDesc, zonelessDesc, problemsDesc,
 	} {
 		descriptions <- each
 	}
@@ -135,6 +136,11 @@ func (m *metrics) Collect(samples chan<- prometheus.Metric) {
 		gauge(mistakenDesc, number(member.Misidentified()), cluster)
 		gauge(syncedDesc, number(member.Synced()), cluster)
 		gauge(publishedDesc, float64(member.Published()), cluster)
+		excess := member.Excess()
+		for _, limit := range []export.Limit{export.LimitServices, export.LimitEndpoints, export.LimitSliceBytes} {
+			_, exceeded := excess[limit]
+			gauge(overLimitDesc, number(exceeded), cluster, string(limit))
+		}
 		if heard := member.Heartbeat().Heard; !heard.IsZero() {
 			gauge(heartbeatDesc, r.clock.Since(heard).Seconds(), cluster)
 		}

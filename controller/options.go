@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -60,6 +61,9 @@ type Options struct {
 	// member.HeartbeatInterval. GoneAfter is how long before what it
 	// contributes is removed; 0 means never.
 	StaleAfter, GoneAfter time.Duration
+	// MemberLimits bound what a member may contribute; 0 means what
+	// export.DefaultLimits has.
+	MemberLimits export.Limits
 	// Workers is how many services are worked on at once. 0 means
 	// DefaultWorkers.
 	Workers int
@@ -115,6 +119,21 @@ func (o Options) complete() (Options, error) {
 	if o.Workers == 0 {
 		o.Workers = DefaultWorkers
 	}
+	limits := []struct {
+		value *int
+		to    int
+		what  string
+	}{
+		{&o.MemberLimits.Services, export.DefaultLimits.Services, "services of a member"},
+		{&o.MemberLimits.Endpoints, export.DefaultLimits.Endpoints, "endpoints of a member"},
+		{&o.MemberLimits.SliceBytes, export.DefaultLimits.SliceBytes, "bytes of a member's slice"},
+	}
+	for _, limit := range limits {
+		if *limit.value < 0 {
+			return o, fmt.Errorf("at most %d %s: use 1 or more", *limit.value, limit.what)
+		}
+		setDefault(limit.value, limit.to)
+	}
 	setDefault(&o.LeaseDuration, DefaultLeaseDuration)
 	setDefault(&o.RenewDeadline, DefaultRenewDeadline)
 	setDefault(&o.RetryPeriod, DefaultRetryPeriod)
@@ -156,8 +175,9 @@ func (o Options) limits() liveness.Limits {
 	return liveness.Limits{Interval: member.HeartbeatInterval, StaleAfter: o.StaleAfter, GoneAfter: o.GoneAfter}
 }
 
-func setDefault(value *time.Duration, to time.Duration) {
-	if *value == 0 {
+func setDefault[T comparable](value *T, to T) {
+	var unset T
+	if *value == unset {
 		*value = to
 	}
 }

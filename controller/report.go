@@ -29,16 +29,18 @@ const component = "clusterset-controller"
 
 // Reasons of Events on the Secrets of members.
 const (
-	EventMemberRefused     = "MemberRefused"
-	EventMemberUnreachable = "MemberUnreachable"
-	EventMemberReachable   = "MemberReachable"
-	EventMemberMistaken    = "MemberMistaken"
-	EventMemberRecognized  = "MemberRecognized"
-	EventMemberStale       = "MemberStale"
-	EventMemberGone        = "MemberGone"
-	EventMemberHeld        = "MemberHeld"
-	EventMemberFresh       = "MemberFresh"
-	EventNobodyHeard       = "NobodyHeard"
+	EventMemberRefused      = "MemberRefused"
+	EventMemberUnreachable  = "MemberUnreachable"
+	EventMemberReachable    = "MemberReachable"
+	EventMemberMistaken     = "MemberMistaken"
+	EventMemberRecognized   = "MemberRecognized"
+	EventMemberOverLimit    = "MemberOverLimit"
+	EventMemberWithinLimits = "MemberWithinLimits"
+	EventMemberStale        = "MemberStale"
+	EventMemberGone         = "MemberGone"
+	EventMemberHeld         = "MemberHeld"
+	EventMemberFresh        = "MemberFresh"
+	EventNobodyHeard        = "NobodyHeard"
 )
 
 // newRecorder returns a writer of Events and how to end it.
@@ -68,6 +70,12 @@ func (r *reporter) report(problem member.Problem) {
 	case problem.Err == nil && problem.Misidentified:
 		logger.Info("The member is the cluster that its credential says")
 		reason, kind = EventMemberRecognized, corev1.EventTypeNormal
+	case problem.Err == nil && problem.Limited:
+		logger.Info("The member is within its limits again")
+		reason, kind = EventMemberWithinLimits, corev1.EventTypeNormal
+	case problem.Limited:
+		logger.Error(problem.Err, "A member exceeds a limit; what is beyond it is left out")
+		reason = EventMemberOverLimit
 	case problem.Misidentified:
 		logger.Error(problem.Err, "A member is another cluster than its credential says; what was seen of it stays")
 		reason = EventMemberMistaken
@@ -87,6 +95,8 @@ func (r *reporter) report(problem member.Problem) {
 	switch {
 	case problem.Err != nil:
 		message = problem.Err.Error()
+	case problem.Limited:
+		message = "Cluster " + problem.Cluster + " is within its limits"
 	case problem.Misidentified:
 		message = "This is cluster " + problem.Cluster
 	}

@@ -38,6 +38,7 @@ type flags struct {
 	denied              []string
 	staleAfter          time.Duration
 	goneAfter           time.Duration
+	limits              export.Limits
 	workers             int
 	handMade            bool
 	prefer              string
@@ -73,6 +74,9 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 	set.StringVar(&f.prefer, "prefer", locality.PreferNone, "which endpoints clients of an import use first that wishes nothing itself: `cluster` (the own) or none")
 	set.DurationVar(&f.staleAfter, "stale-after", controller.DefaultStaleAfter, "how long a member may be silent before its endpoints are used only where no other cluster has a ready one")
 	set.DurationVar(&f.goneAfter, "gone-after", 0, "how long a member may be silent before what it contributed is removed; 0 means never")
+	set.IntVar(&f.limits.Services, "member-services", export.DefaultLimits.Services, "how many services of a member are imported at most")
+	set.IntVar(&f.limits.Endpoints, "member-endpoints", export.DefaultLimits.Endpoints, "how many endpoints a member's services may have together; a slice counts as one at least, and as one for each KiB")
+	set.IntVar(&f.limits.SliceBytes, "member-slice-bytes", export.DefaultLimits.SliceBytes, "how many bytes one EndpointSlice of a member may have")
 	set.IntVar(&f.workers, "concurrent-services", controller.DefaultWorkers, "how many services are worked on at once")
 	set.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas do the work; without it this must be the only one")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080", "`address` of /metrics, /healthz and /readyz; empty means none")
@@ -110,8 +114,18 @@ func (f *flags) options() (controller.Options, error) {
 			wrong = append(wrong, fmt.Errorf("--cluster-id: %w", err))
 		}
 	}
-	if f.workers < 1 {
-		wrong = append(wrong, fmt.Errorf("--concurrent-services %d: use 1 or more", f.workers))
+	for _, number := range []struct {
+		flag  string
+		value int
+	}{
+		{"concurrent-services", f.workers},
+		{"member-services", f.limits.Services},
+		{"member-endpoints", f.limits.Endpoints},
+		{"member-slice-bytes", f.limits.SliceBytes},
+	} {
+		if number.value < 1 {
+			wrong = append(wrong, fmt.Errorf("--%s %d: use 1 or more", number.flag, number.value))
+		}
 	}
 	if err := locality.ValidatePreference(f.prefer); err != nil {
 		wrong = append(wrong, fmt.Errorf("--prefer: %w", err))
@@ -132,6 +146,7 @@ func (f *flags) options() (controller.Options, error) {
 		Prefer:           f.prefer,
 		StaleAfter:       f.staleAfter,
 		GoneAfter:        f.goneAfter,
+		MemberLimits:     f.limits,
 		Workers:          f.workers,
 		LeaderElection:   f.leaderElect,
 		Registry:         registry,

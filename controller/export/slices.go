@@ -122,6 +122,9 @@ func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason,
 	if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
 		return snapshot{}, ReasonBadAddressType, fmt.Errorf("address type %.100q is not known", slice.AddressType)
 	}
+	if IsStandIn(slice) {
+		return snapshot{}, ReasonTooLarge, fmt.Errorf("it has more bytes than a slice of a member may have")
+	}
 	decoded, reason, err := readSnapshot(slice.Annotations, r.versions)
 	switch {
 	case err != nil:

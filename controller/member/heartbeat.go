@@ -5,6 +5,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,7 +91,7 @@ func (h *heartbeat) note(obj any) error {
 	if !ok {
 		return fmt.Errorf("unexpected object %T in a list of Leases", obj)
 	}
-	now, uid, cluster := h.clock.Now(), lease.Annotations[HeartbeatUIDAnnotation], ptr.Deref(lease.Spec.HolderIdentity, "")
+	now, uid, cluster := h.clock.Now(), shorten(lease.Annotations[HeartbeatUIDAnnotation]), shorten(ptr.Deref(lease.Spec.HolderIdentity, ""))
 	h.mu.Lock()
 	identified := h.resourceVersion == "" || h.last.KubeSystemUID != uid || h.last.Cluster != cluster
 	first, changed := h.resourceVersion == "", lease.ResourceVersion != h.resourceVersion
@@ -114,6 +115,11 @@ func (h *heartbeat) note(obj any) error {
 	}
 	return nil
 }
+
+// maxWord bounds what is kept of a text that should be an id, in bytes.
+const maxWord = 128
+
+func shorten(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxWord)], "") }
 
 // listen notes when the heartbeat falls silent and when it is heard again,
 // until the context ends. A watch that hangs does not fail, and client-go takes

@@ -4,13 +4,20 @@ package member
 
 import (
 	"context"
+	"errors"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
+
+// pageSize is how many objects are asked for at once. It is halved where their
+// answer is too large.
+const pageSize = 100
 
 // readable is the part of a typed client that a reflector needs.
 type readable[L runtime.Object] interface {
@@ -18,27 +25,83 @@ type readable[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
+// listWatch is what a reflector reads by lists in pages and then a watch. A
+// list that a server streams would be kept whole before anybody could look at
+// its length.
+type listWatch struct{ cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported tells a reflector not to ask for a stream.
+func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
+
 // selected lists and watches what a typed client reads, narrowed by the
 // server. outcome is told how each request went: a reflector tries some
 // failures again without returning them.
-func selected[L runtime.Object](client readable[L], narrow func(*metav1.ListOptions), outcome func(error)) cache.ListerWatcher {
-	return &cache.ListWatch{
+func selected[L runtime.Object](client readable[L], list func(context.Context, metav1.ListOptions) (L, error), narrow func(*metav1.ListOptions), outcome func(error)) cache.ListerWatcher {
+	tell := func(ctx context.Context, err error) {
+		if ctx.Err() == nil {
+			outcome(err)
+		}
+	}
+	return &listWatch{cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			narrow(&options)
-			list, err := client.List(ctx, options)
-			outcome(err)
-			return list, err
+			// The newest state, in pages: what is not the newest may come whole.
+			options.ResourceVersion, options.Limit = "", pageSize
+			result, err := list(ctx, options)
+			tell(ctx, err)
+			return result, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			narrow(&options)
 			w, err := client.Watch(ctx, options)
-			streamed := options.SendInitialEvents != nil && *options.SendInitialEvents
-			if !streamed || !apierrors.IsInvalid(err) {
-				// A server that cannot stream a list is asked for a plain
-				// one next.
-				outcome(err)
-			}
+			tell(ctx, err)
 			return w, err
 		},
+	}}
+}
+
+// listSelection reads all slices of a member and returns those that the limits
+// allow. At no time are more of them held than those, and one page. The store
+// is told what was left out, before it gets the list.
+func listSelection(ctx context.Context, client readable[*discoveryv1.EndpointSliceList], options metav1.ListOptions, store *sliceStore) (*discoveryv1.EndpointSliceList, error) {
+	selection := export.NewSelection(store.limits, store.imported())
+	result := &discoveryv1.EndpointSliceList{}
+	for {
+		page, err := client.List(ctx, options)
+		if errors.Is(err, errTooLarge) && options.Limit > 1 {
+			options.Limit /= 2
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			one := page.Items[i] // so that it does not keep the page
+			slice, _ := store.limits.Fitting(strip(&one))
+			if service := ServiceOf(slice); service.Name != "" {
+				selection.Offer(service, slice)
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			result.ResourceVersion = page.ResourceVersion
+			break
+		}
 	}
+	for _, slice := range selection.Slices() {
+		result.Items = append(result.Items, *slice)
+	}
+	store.leaves(selection)
+	return result, nil
+}
+
+// listOne reads the first page of a list that has one object.
+func listOne[L interface {
+	runtime.Object
+	metav1.ListInterface
+}](ctx context.Context, client readable[L], options metav1.ListOptions) (L, error) {
+	list, err := client.List(ctx, options)
+	if err == nil {
+		list.SetContinue("") // whatever else it has is not asked for
+	}
+	return list, err
 }

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -37,6 +38,10 @@ var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.
 
 // retryReset is how long a watch must last for its back-off to begin anew.
 const retryReset = time.Minute
+
+// relistAfter is how long a member whose slices were left out is waited for to
+// make more room before they are read anew.
+const relistAfter = 5 * time.Second
 
 // What is watched of a member.
 const (
@@ -120,6 +125,9 @@ func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSli
 // Services returns every service that the member publishes a slice for.
 func (m *Member) Services() []types.NamespacedName { return m.slices.services() }
 
+// Excess returns the limits that the member exceeds, in a new map.
+func (m *Member) Excess() Excess { return m.slices.get() }
+
 // Published returns how many slices the member publishes.
 func (m *Member) Published() int { return m.slices.count() }
 
@@ -196,9 +204,11 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	if err != nil {
 		return err
 	}
+	// An event has a slice as it is published, with what is not kept of it.
+	httpClient.Transport = &bounded{base: httpClient.Transport, event: 2 * m.slices.limits.SliceBytes}
 	config := rest.CopyConfig(credential.Config)
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf
 	config.QPS = -1 // the member's own priority and fairness is the limit
 	discovery, err := discoveryclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -208,16 +218,21 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	if err != nil {
 		return err
 	}
-	published := selected(discovery.EndpointSlices(metav1.NamespaceAll), func(options *metav1.ListOptions) {
+	slices, leases := discovery.EndpointSlices(metav1.NamespaceAll), coordination.Leases(credential.Namespace)
+	published := selected(slices, func(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
+		return listSelection(ctx, slices, options, m.slices)
+	}, func(options *metav1.ListOptions) {
 		options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()
 	}, m.outcome(ctx, watchedSlices))
-	lease := selected(coordination.Leases(credential.Namespace), func(options *metav1.ListOptions) {
+	lease := selected(leases, func(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+		return listOne(ctx, leases, options)
+	}, func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
 	}, m.outcome(ctx, watchedHeartbeat))
 
 	var watches sync.WaitGroup
-	watches.Go(func() { m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices) })
-	watches.Go(func() { m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat) })
+	watches.Go(func() { m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices, m.slices.room) })
+	watches.Go(func() { m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat, nil) })
 	watches.Go(func() { m.listen(ctx) })
 	watches.Wait()
 	closeConnections()
@@ -240,10 +255,10 @@ func (m *Member) outcome(ctx context.Context, watched string) func(error) {
 	}
 }
 
-// watch fills the store until the context ends. It differs from the
-// reflector's own loop in that failures, of which outcome was told, are not
-// logged each time.
-func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatcher, kind any, store cache.ReflectorStore) {
+// watch fills the store until the context ends, and anew some time after
+// something is received from again. It differs from the reflector's own loop in
+// that failures, of which outcome was told, are not logged each time.
+func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatcher, kind any, store cache.ReflectorStore, again <-chan struct{}) {
 	backoff := retry
 	logger := klog.FromContext(ctx)
 	reflector := cache.NewReflectorWithOptions(from, kind, store, cache.ReflectorOptions{
@@ -253,12 +268,34 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 	})
 	delay := retry.DelayWithReset(clock.RealClock{}, retryReset)
 	for ctx.Err() == nil {
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
+		round, end := context.WithCancel(ctx)
+		var waiting sync.WaitGroup
+		waiting.Go(func() { endAfter(round, end, again) })
+		if err := reflector.ListAndWatchWithContext(round); err != nil {
 			logger.V(4).Info("Trying a member again", "watched", name, "err", err)
 		}
+		end()
+		waiting.Wait()
 		select {
 		case <-ctx.Done():
 		case <-time.After(delay()):
 		}
+	}
+}
+
+// endAfter calls end some time after something is received, unless the context
+// ends before.
+func endAfter(ctx context.Context, end func(), received <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-received:
+	}
+	timer := time.NewTimer(relistAfter)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+		end()
 	}
 }

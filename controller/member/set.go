@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 const (
@@ -52,6 +55,9 @@ type Problem struct {
 	// Misidentified tells that the member is another cluster than the
 	// credential says, rather than that it cannot be read.
 	Misidentified bool
+	// Limited tells that the member exceeds a limit, rather than that it cannot
+	// be read.
+	Limited bool
 }
 
 // key tells credentials apart.
@@ -75,6 +81,11 @@ type Config struct {
 	// Secrets returns the Secrets that carry ClusterLabel. It is called once
 	// they are known, and again after each change.
 	Secrets func() []*corev1.Secret
+	// Limits bound what a member may contribute.
+	Limits export.Limits
+	// Imported returns the services that are imported of a cluster already, in
+	// a new map.
+	Imported func(cluster string) map[types.NamespacedName]struct{}
 	// Changed is told of each service of which a member's slices changed.
 	Changed func(types.NamespacedName)
 	// MemberChanged is told when everything that is known of a cluster has to
@@ -105,11 +116,14 @@ type Set struct {
 
 	identifying   sync.Mutex
 	misidentified map[string]string // what was reported, by Problem.key
+
+	limiting sync.Mutex
+	limited  map[string]string // what was reported, by cluster
 }
 
 // NewSet returns a set without members. It gets them in Run.
 func NewSet(config Config) *Set {
-	s := &Set{config: config, known: make(chan struct{})}
+	s := &Set{config: config, known: make(chan struct{}), limited: map[string]string{}}
 	s.members.Store(&map[string]*Member{})
 	return s
 }
@@ -182,6 +196,7 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 		if sources[cluster] == nil {
 			living.leave()
 			delete(lives, cluster)
+			s.unlimited(cluster)
 			klog.FromContext(ctx).Info("Member left", "member", cluster)
 			affected = append(affected, cluster)
 		}
@@ -252,6 +267,9 @@ func (s *Set) join(ctx context.Context, source *source, recovering bool) *life {
 	member.heartbeat.read = func(uid string, at time.Time, sign bool) { s.config.Read(cluster, uid, at, sign) }
 	member.heartbeat.identified = s.identify
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Listing(cluster, services) }
+	member.slices.limits = s.config.Limits
+	member.slices.imported = func() map[types.NamespacedName]struct{} { return s.config.Imported(cluster) }
+	member.slices.exceeded = func(excess Excess) { s.exceeded(cluster, source, excess) }
 	if recovering {
 		member.recovering()
 	}
@@ -263,6 +281,30 @@ func (s *Set) join(ctx context.Context, source *source, recovering bool) *life {
 		}
 	}
 	return &life{member: member, source: source, leave: leave, read: read}
+}
+
+// exceeded reports the limits that a member exceeds where they are others than
+// before.
+func (s *Set) exceeded(cluster string, source *source, excess Excess) {
+	var names []string
+	for limit := range excess {
+		names = append(names, string(limit))
+	}
+	slices.Sort(names)
+	kinds := strings.Join(names, " ")
+	s.limiting.Lock()
+	before := s.limited[cluster]
+	s.limited[cluster] = kinds
+	s.limiting.Unlock()
+	if kinds != before {
+		s.config.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: excess.err(cluster, s.config.Limits), Limited: true})
+	}
+}
+
+func (s *Set) unlimited(cluster string) {
+	s.limiting.Lock()
+	defer s.limiting.Unlock()
+	delete(s.limited, cluster)
 }
 
 // tell reports the problems that were not told yet and returns what is told

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 const byService = "service"
@@ -29,6 +31,11 @@ type sliceStore struct {
 	// read; nil where nobody wants to know.
 	listing func([]types.NamespacedName)
 	synced  atomic.Bool
+
+	limits export.Limits
+	// imported returns the services that are imported of the member already.
+	imported func() map[types.NamespacedName]struct{}
+	bounds
 }
 
 var _ cache.ReflectorStore = (*sliceStore)(nil)
@@ -44,8 +51,11 @@ func newSliceStore(changed func(types.NamespacedName), listed func(first bool)) 
 				return []string{ServiceOf(slice).String()}, nil
 			},
 		}),
-		changed: changed,
-		listed:  listed,
+		changed:  changed,
+		listed:   listed,
+		limits:   export.DefaultLimits,
+		imported: func() map[types.NamespacedName]struct{} { return nil },
+		bounds:   newBounds(),
 	}
 }
 
@@ -90,20 +100,36 @@ func (s *sliceStore) count() int { return len(s.indexer.ListKeys()) }
 func (s *sliceStore) Add(obj any) error    { return s.put(obj) }
 func (s *sliceStore) Update(obj any) error { return s.put(obj) }
 
+// put takes a slice, unless it exceeds a limit: then what was known of it
+// stays.
 func (s *sliceStore) put(obj any) error {
-	slice, err := strip(obj)
+	slice, ok := obj.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return fmt.Errorf("unexpected object %T in a watch of EndpointSlices", obj)
+	}
+	slice, _ = s.limits.Fitting(strip(slice))
+	before, _, err := s.indexer.Get(slice)
 	if err != nil {
 		return err
 	}
-	before, exists, err := s.indexer.Get(slice)
-	if err != nil {
-		return err
+	old, _ := before.(*discoveryv1.EndpointSlice)
+	service := ServiceOf(slice)
+	if service.Name == "" {
+		return s.Delete(slice) // nobody could find it
+	}
+	moved := old != nil && ServiceOf(old) != service
+	if !s.admit(s.limits, old, slice) {
+		if moved {
+			return s.Delete(old)
+		}
+		return nil
 	}
 	if err := s.indexer.Update(slice); err != nil {
 		return err
 	}
-	s.tell(ServiceOf(slice))
-	if old, ok := before.(*discoveryv1.EndpointSlice); exists && ok && ServiceOf(old) != ServiceOf(slice) {
+	s.replaced(old, slice)
+	s.tell(service)
+	if moved {
 		s.tell(ServiceOf(old))
 	}
 	return nil
@@ -118,13 +144,14 @@ func (s *sliceStore) Delete(obj any) error {
 		return err
 	}
 	if old, ok := before.(*discoveryv1.EndpointSlice); ok {
+		s.replaced(old, nil)
 		s.tell(ServiceOf(old))
 	}
 	return nil
 }
 
-// Replace takes a complete list. Services of which nothing changed are not
-// told.
+// Replace takes a complete list, as of listSelection. Services of which nothing
+// changed are not told.
 func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	before := map[string]*discoveryv1.EndpointSlice{}
 	for _, object := range s.indexer.List() {
@@ -136,11 +163,11 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	listed := map[types.NamespacedName]struct{}{}
 	stripped := make([]any, 0, len(objects))
 	for _, object := range objects {
-		slice, err := strip(object)
-		if err != nil {
-			return err
+		slice, ok := object.(*discoveryv1.EndpointSlice)
+		if !ok {
+			return fmt.Errorf("unexpected object %T in a list of EndpointSlices", object)
 		}
-		stripped = append(stripped, slice)
+		stripped = append(stripped, strip(slice))
 		listed[ServiceOf(slice)] = struct{}{}
 		key := slice.Namespace + "/" + slice.Name
 		old := before[key]
@@ -157,11 +184,13 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 		changed[ServiceOf(gone)] = struct{}{}
 	}
 	if s.listing != nil {
-		s.listing(slices.Collect(maps.Keys(listed)))
+		// What a limit keeps out is exported all the same.
+		s.listing(append(slices.Collect(maps.Keys(listed)), s.keptOut...))
 	}
 	if err := s.indexer.Replace(stripped, resourceVersion); err != nil {
 		return err
 	}
+	s.recount(stripped)
 	first := !s.synced.Swap(true)
 	for service := range changed {
 		s.tell(service)
@@ -181,11 +210,7 @@ func (s *sliceStore) tell(service types.NamespacedName) {
 
 // strip drops what nobody here reads of a slice that was just decoded, and so
 // belongs to the caller.
-func strip(obj any) (*discoveryv1.EndpointSlice, error) {
-	slice, ok := obj.(*discoveryv1.EndpointSlice)
-	if !ok {
-		return nil, fmt.Errorf("unexpected object %T in a list of EndpointSlices", obj)
-	}
+func strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	slice.ManagedFields = nil
 	slice.OwnerReferences = nil
 	slice.Finalizers = nil
@@ -195,5 +220,5 @@ func strip(obj any) (*discoveryv1.EndpointSlice, error) {
 		slice.Endpoints[i].TargetRef = nil
 		slice.Endpoints[i].Hints = nil
 	}
-	return slice, nil
+	return slice
 }

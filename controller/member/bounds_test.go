@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// sized is a slice "name" of service "name", or "service/name", with so many
+// endpoints.
+func sized(name string, endpoints int) *discoveryv1.EndpointSlice {
+	service, name, found := strings.Cut(name, "/")
+	if !found {
+		name = service
+	}
+	one := slice(name, service, fmt.Sprint(endpoints))
+	one.Endpoints = make([]discoveryv1.Endpoint, endpoints)
+	return one
+}
+
+// pages is a server that answers lists in pages, and too large a page with an
+// error.
+type pages struct {
+	slices []*discoveryv1.EndpointSlice
+	most   int64
+	asked  []int64
+}
+
+func (p *pages) List(_ context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
+	p.asked = append(p.asked, options.Limit)
+	if options.Limit > p.most {
+		return nil, fmt.Errorf("get: %w", errTooLarge)
+	}
+	from := 0
+	if options.Continue != "" {
+		if _, err := fmt.Sscan(options.Continue, &from); err != nil {
+			return nil, err
+		}
+	}
+	list := &discoveryv1.EndpointSliceList{}
+	to := min(len(p.slices), from+int(options.Limit))
+	for _, each := range p.slices[from:to] {
+		list.Items = append(list.Items, *each.DeepCopy())
+	}
+	list.ResourceVersion = "7"
+	if to < len(p.slices) {
+		list.Continue = fmt.Sprint(to)
+	}
+	return list, nil
+}
+
+func (p *pages) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return watch.NewFake(), nil
+}
+
+// TestLimits plays what a reflector does with a member that exceeds its limits.
+func TestLimits(t *testing.T) {
+	var told []string
+	var reports []string
+	var listed []string
+	store := newSliceStore(func(service types.NamespacedName) { told = append(told, service.Name) }, func(bool) {})
+	store.limits = export.Limits{Services: 3, Endpoints: 10, SliceBytes: 4 << 10}
+	imported := map[types.NamespacedName]struct{}{}
+	store.imported = func() map[types.NamespacedName]struct{} { return imported }
+	store.listing = func(services []types.NamespacedName) {
+		listed = nil
+		for _, service := range services {
+			listed = append(listed, service.Name)
+		}
+		slices.Sort(listed)
+	}
+	store.exceeded = func(excess Excess) {
+		var limits []string
+		for limit, of := range excess {
+			limits = append(limits, string(limit)+" "+of)
+		}
+		slices.Sort(limits)
+		reports = append(reports, strings.Join(limits, ", "))
+	}
+	room := func() bool {
+		select {
+		case <-store.room:
+			return true
+		default:
+			return false
+		}
+	}
+	step := func(name string, do func() error, wantTold, wantHeld, wantReports string, wantRoom bool) {
+		t.Helper()
+		told, reports = nil, nil
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(told)
+		var held []string
+		for _, service := range store.services() {
+			for _, each := range store.of(service) {
+				text := fmt.Sprintf("%s/%s=%d", service.Name, each.Name, len(each.Endpoints))
+				if export.IsStandIn(each) {
+					text += "!"
+				}
+				held = append(held, text)
+			}
+		}
+		slices.Sort(held)
+		if got := strings.Join(told, " "); got != wantTold {
+			t.Errorf("%s: told %q, want %q", name, got, wantTold)
+		}
+		if got := strings.Join(held, " "); got != wantHeld {
+			t.Errorf("%s: holds %q, want %q", name, got, wantHeld)
+		}
+		if got := strings.Join(reports, "; "); got != wantReports {
+			t.Errorf("%s: reported %q, want %q", name, got, wantReports)
+		}
+		if got := room(); got != wantRoom {
+			t.Errorf("%s: room is %t", name, got)
+		}
+	}
+	put := func(name string, endpoints int) func() error {
+		return func() error { return store.Update(sized(name, endpoints)) }
+	}
+	remove := func(name string) func() error { return func() error { return store.Delete(sized(name, 0)) } }
+	list := func(server *pages) func() error {
+		return func() error {
+			result, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store)
+			if err != nil {
+				return err
+			}
+			objects := make([]any, len(result.Items))
+			for i := range result.Items {
+				objects[i] = &result.Items[i]
+			}
+			return store.Replace(objects, result.ResourceVersion)
+		}
+	}
+	large := func(name string) *discoveryv1.EndpointSlice {
+		one := sized(name, 2)
+		one.Annotations = map[string]string{"k": strings.Repeat("x", 4<<10)}
+		return one
+	}
+
+	step("list", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2), sized("b", 3)}, most: 100}), "a b", "a/a=2 b/b=3", "", false)
+	step("a third service", put("c", 1), "c", "a/a=2 b/b=3 c/c=1", "", false)
+	step("a fourth", put("d", 1), "", "a/a=2 b/b=3 c/c=1", "services demo/d", false)
+	step("and a fifth is not told again", put("e", 1), "", "a/a=2 b/b=3 c/c=1", "", false)
+	step("growth", put("a", 6), "a", "a/a=6 b/b=3 c/c=1", "", false)
+	step("too much of it", put("a", 7), "", "a/a=6 b/b=3 c/c=1", "endpoints demo/a, services demo/e", false)
+	step("another slice", put("a/more", 1), "", "a/a=6 b/b=3 c/c=1", "", false)
+	step("a change without growth", put("b", 3), "b", "a/a=6 b/b=3 c/c=1", "", false)
+	step("less", put("b", 2), "b", "a/a=6 b/b=2 c/c=1", "", true)
+	step("one service less", remove("c"), "c", "a/a=6 b/b=2", "", true)
+
+	// What is imported comes first, whatever comes before it by name.
+	imported[types.NamespacedName{Namespace: "demo", Name: "y"}] = struct{}{}
+	imported[types.NamespacedName{Namespace: "demo", Name: "z"}] = struct{}{}
+	server := &pages{most: 2, slices: []*discoveryv1.EndpointSlice{
+		sized("a", 2), sized("b", 2), sized("c", 2), sized("y", 2), sized("z/1", 2), sized("z/2", 2), sized("", 1),
+	}}
+	step("a longer list", list(server), "a b y z", "a/a=2 y/y=2 z/1=2 z/2=2", "services demo/b", false)
+	if got := fmt.Sprint(server.asked); got != "[100 50 25 12 6 3 1 1 1 1 1 1 1]" {
+		t.Errorf("asked for pages of %s", got)
+	}
+	// What is imported and left out is exported all the same.
+	imported[types.NamespacedName{Namespace: "demo", Name: "a"}] = struct{}{}
+	imported[types.NamespacedName{Namespace: "demo", Name: "b"}] = struct{}{}
+	server.most = 100
+	step("more is imported than may", list(server), "b z", "a/a=2 b/b=2 y/y=2", "services demo/z", false)
+	if got := strings.Join(listed, " "); got != "a b y z" {
+		t.Errorf("listed %s", got)
+	}
+	step("all of them fit", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2)}, most: 100}), "b y", "a/a=2", "", false)
+
+	step("a slice that is too large", func() error { return store.Update(large("a")) }, "a", "a/a=0!", "slice-bytes demo/a", false)
+	step("and another", func() error { return store.Update(large("b")) }, "b", "a/a=0! b/b=0!", "", false)
+	step("a smaller one", put("a", 1), "a", "a/a=1 b/b=0!", "", false)
+	step("the other goes", remove("b"), "b", "a/a=1", "", false)
+	step("in a list", list(&pages{slices: []*discoveryv1.EndpointSlice{large("a")}, most: 100}), "a", "a/a=0!", "slice-bytes demo/a", false)
+	step("it loses its service", func() error { return store.Update(sized("/a", 1)) }, "a", "", "", false)
+	if len(store.slices)+store.weight+len(store.large) != 0 {
+		t.Errorf("counts %v, %d, %v", store.slices, store.weight, store.large)
+	}
+}
+
+// TestExcessTells what to do about each limit.
+func TestExcessTells(t *testing.T) {
+	all := Excess{export.LimitServices: "demo/a", export.LimitEndpoints: "demo/b", export.LimitSliceBytes: "demo/c"}
+	for limit := range maps.Keys(all) {
+		err := all.err("west", export.DefaultLimits)
+		if want := "--member-" + string(limit); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), all[limit]) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if err := (Excess{}).err("west", export.DefaultLimits); err != nil {
+		t.Error(err)
+	}
+}
