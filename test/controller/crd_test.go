@@ -42,10 +42,10 @@ func TestDefinitions(t *testing.T) {
 	old, err := os.ReadFile("testdata/crds-2020.yaml")
 	must(t, err)
 	north.create(t, "", string(old))
-	north.imported2020(t, demo, "web")
+	north.imported2020(t, demo, "web", 1)
 	eventually(t, "served", north.metric(t, "clusterset_controller_mcs_api_served", map[string]string{"version": "v1alpha1"}, 1))
 	north.create(t, demo, service("own", "10.66.0.10")+strings.ReplaceAll(serviceExport("own"), "v1beta1", "v1alpha1"))
-	north.imported2020(t, demo, "own")
+	north.imported2020(t, demo, "own", 1)
 	quiet(t, north)
 
 	must(t, north.InstallCRDs(t.Context(), controlplane.CRDsAll))
@@ -71,9 +71,9 @@ func TestDefinitions(t *testing.T) {
 	expect(t, own, "ClusterSetIP of north Ready [north/10.66.0.10]", north)
 }
 
-// imported2020 waits for an import in the form that v1alpha1 had: one IP, no
-// conditions.
-func (c *cluster) imported2020(t testing.TB, namespace, name string) {
+// imported2020 waits for an import from so many clusters in the form that
+// v1alpha1 had: one IP, no conditions.
+func (c *cluster) imported2020(t testing.TB, namespace, name string, from int) {
 	t.Helper()
 	imports := c.Dynamic().Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "serviceimports"})
 	eventually(t, "import "+name, func(ctx context.Context) error {
@@ -86,7 +86,7 @@ func (c *cluster) imported2020(t testing.TB, namespace, name string) {
 			return err
 		}
 		clusters, _, err := unstructured.NestedSlice(object.Object, "status", "clusters")
-		if err == nil && (len(ips) != 1 || len(clusters) != 1) {
+		if err == nil && (len(ips) != 1 || len(clusters) != from) {
 			err = fmt.Errorf("IPs %v, clusters %v", ips, clusters)
 		}
 		return err
