@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+)
+
+const (
+	root   = "../.."
+	chart  = root + "/deploy/chart"
+	system = "clusterset-dns"
+	// patience bounds each wait for a state. Nothing waits that long on purpose.
+	patience = 60 * time.Second
+)
+
+func TestMain(m *testing.M) { controlplanetest.Main(m) }
+
+// pinned returns a function that gives the path of a tool, which a module in
+// test/tools pins. The Go toolchain builds it once, into its cache.
+func pinned(tool string) func(testing.TB) string {
+	find := sync.OnceValues(func() (string, error) {
+		var stderr bytes.Buffer
+		command := exec.Command("go", "tool", "-n", tool)
+		command.Dir = filepath.Join(root, "test", "tools", tool)
+		// The same as in the Makefile, so that nothing is built twice.
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-tags=remove_all_sd")
+		command.Stderr = &stderr
+		path, err := command.Output()
+		if err != nil {
+			err = errors.Join(err, errors.New(stderr.String()))
+		}
+		return strings.TrimSpace(string(path)), err
+	})
+	return func(t testing.TB) string {
+		t.Helper()
+		path, err := find()
+		if err != nil {
+			t.Fatalf("build %s: %v", tool, err)
+		}
+		return path
+	}
+}
+
+var helm = pinned("helm")
+
+var kubectl = func() func(testing.TB) string {
+	find := sync.OnceValues(func() (assets.Paths, error) {
+		return assets.Ensure(context.Background(), os.Stderr, assets.Kubectl)
+	})
+	return func(t testing.TB) string {
+		t.Helper()
+		paths, err := find()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return paths[assets.Kubectl]
+	}
+}()
+
+// try runs a program and returns what it wrote: its output, and what is wrong.
+func try(t testing.TB, stdin, program string, args ...string) (string, error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(t.Context(), program, args...)
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	// What the user has set up for the tools has no say here.
+	home := t.TempDir()
+	command.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "HELM=" + os.Getenv("HELM"), "TMPDIR=" + home}
+	if err := command.Run(); err != nil {
+		return stdout.String(), errors.Join(err, errors.New(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// run is try for what must work.
+func run(t testing.TB, stdin, program string, args ...string) string {
+	t.Helper()
+	output, err := try(t, stdin, program, args...)
+	if err != nil {
+		t.Fatalf("%s %s: %v", filepath.Base(program), strings.Join(args, " "), err)
+	}
+	return output
+}
+
+// template renders the chart.
+func template(t testing.TB, flags ...string) string {
+	t.Helper()
+	return run(t, "", helm(t), append([]string{"template", "clusterset-dns", chart, "--namespace", system}, flags...)...)
+}
+
+// kubeconfig is the path of an administrator's kubeconfig.
+func kubeconfig(t testing.TB, cluster *controlplane.Cluster) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := cluster.WriteKubeconfig(path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// objects decodes a YAML stream.
+func objects(t testing.TB, text string) []*unstructured.Unstructured {
+	t.Helper()
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+	var all []*unstructured.Unstructured
+	for {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&object.Object); {
+		case errors.Is(err, io.EOF):
+			return all
+		case err != nil:
+			t.Fatalf("%v in\n%s", err, text)
+		case object.Object != nil:
+			all = append(all, object)
+		}
+	}
+}
+
+// eventually waits until check is nil.
+func eventually(t testing.TB, what string, check func(context.Context) error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v: %v", what, err, last)
+	}
+}

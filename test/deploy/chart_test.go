@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// TestValuesThatAreRefused gives the chart what its schema must not let pass.
+func TestValuesThatAreRefused(t *testing.T) {
+	for set, want := range map[string]string{
+		"clusterID=east":                                  "clusterID",
+		"clusterId=East":                                  "clusterId",
+		"clusterId=a.b.c":                                 "clusterId",
+		"clusterId=" + strings.Repeat("a", 64):            "clusterId",
+		"image.tags=latest":                               "image",
+		"image.pullPolicy=Sometimes":                      "pullPolicy",
+		"deniedNamespaces={kube-*|demo}":                  "deniedNamespaces",
+		"deniedNamespaces={Kube}":                         "deniedNamespaces",
+		"controller.replicas=two":                         "replicas",
+		"controller.staleAfter=30":                        "staleAfter",
+		"controller.goneAfter=never":                      "goneAfter",
+		"controller.leaderElect=false":                    "replicas",
+		"controller.concurrentServices=0":                 "concurrentServices",
+		"controller.extraArgs={namespace}":                "extraArgs",
+		"controller.resources.cpu=1":                      "resources",
+		"metrics.port=80":                                 "port",
+		"coredns.namespace=Kube":                          "namespace",
+		"coredns.corefile=":                               "corefile",
+		"coredns.existingServiceAccounts[0].name=coredns": "namespace",
+		"policies.serviceImport=true":                     "policies",
+	} {
+		output, err := try(t, "", helm(t), "template", "x", chart, "--set", set)
+		if err == nil {
+			t.Errorf("--set %s passes:\n%s", set, output)
+		} else if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "schema") {
+			t.Errorf("--set %s: %v, want it to name %s of the schema", set, err, want)
+		}
+	}
+}
+
+// TestWhatValuesDo renders the chart with values, and looks for what they must change.
+func TestWhatValuesDo(t *testing.T) {
+	for _, test := range []struct{ set, contains, lacks string }{
+		{"clusterId=east", "- --cluster-id=east\n", ""},
+		{"clusterId=east.registry", "- --cluster-id=east.registry\n", ""},
+		{"clusterId=", "", "--cluster-id"},
+		{"image.registry=example.org/mirror/", `image: "example.org/mirror/clusterset-dns/clusterset-controller:0.1.0"`, ""},
+		{"image.tag=sha256:abc", `image: "clusterset-dns/clusterset-controller@sha256:abc"`, ""},
+		{"image.pullSecrets={one}", "imagePullSecrets:\n        - name: one\n", ""},
+		{"crds.install=false", "", "kind: CustomResourceDefinition"},
+		{"crds.keep=false", "kind: CustomResourceDefinition", "helm.sh/resource-policy"},
+		{"crds.keep=true", "helm.sh/resource-policy: keep", ""},
+		{"namespace.create=true", "kind: Namespace", ""},
+		{"namespace.create=false", "", "kind: Namespace"},
+		{"deniedNamespaces={kube-*,test-?[a-c]}", `matches("^(kube-.*|test-.[a-c])$")`, ""},
+		{"deniedNamespaces={kube-*,test-?[a-c]}", "--denied-namespaces=kube-*,test-?[a-c]\n", ""},
+		{"deniedNamespaces=null", "", "clusterset-denied-namespaces"},
+		{"policies.deniedNamespaces=false", "--denied-namespaces=kube-*\n", "clusterset-denied-namespaces"},
+		{"policies.serviceImports=false", "", "clusterset-serviceimports"},
+		{"roles.viewer=false", "clusterset-aggregate-to-edit", "clusterset-viewer"},
+		{"roles.aggregate=false", "clusterset-viewer", "clusterset-aggregate"},
+		{"controller.replicas=1,controller.leaderElect=false", "type: Recreate", ""},
+		{"controller.extraArgs={--context=a b}", `- "--context=a b"`, ""},
+		{"controller.podDisruptionBudget.enabled=false", "", "kind: PodDisruptionBudget"},
+		{"controller.priorityClassName=system-cluster-critical", "priorityClassName: system-cluster-critical", ""},
+		{"metrics.port=9090", "--bind-address=:9090", "8080"},
+		{"metrics.service=false", "", "kind: Service\n"},
+		{"coredns.enabled=false", "", "clusterset-coredns"},
+		{"coredns.enabled=true,coredns.clusterIP=10.0.0.9", `clusterIP: "10.0.0.9"`, ""},
+		{"coredns.existingServiceAccounts[0].name=coredns,coredns.existingServiceAccounts[0].namespace=kube-system", "    name: coredns\n    namespace: kube-system\n", "kind: ConfigMap"},
+	} {
+		args := []string{"--set", test.set}
+		if test.set == "deniedNamespaces=null" {
+			args = []string{"--set-json", "deniedNamespaces=[]"}
+		}
+		rendered := template(t, args...)
+		if !strings.Contains(rendered, test.contains) {
+			t.Errorf("--set %s: %q is missing in\n%s", test.set, test.contains, rendered)
+		}
+		if test.lacks != "" && strings.Contains(rendered, test.lacks) {
+			t.Errorf("--set %s: %q is in\n%s", test.set, test.lacks, rendered)
+		}
+	}
+}
+
+// TestPodsAreConfined looks at every container of the chart.
+func TestPodsAreConfined(t *testing.T) {
+	deployments := 0
+	for _, object := range objects(t, template(t, "--set", "coredns.enabled=true")) {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		deployments++
+		var deployment appsv1.Deployment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &deployment); err != nil {
+			t.Fatal(err)
+		}
+		name, pod := deployment.Name, deployment.Spec.Template.Spec
+		if *deployment.Spec.Replicas != 2 {
+			t.Errorf("%s has %d replicas", name, *deployment.Spec.Replicas)
+		}
+		if c := pod.SecurityContext; !*c.RunAsNonRoot || *c.RunAsUser == 0 || c.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("%s: pod security context %v", name, c)
+		}
+		// CoreDNS listens on port 53.
+		var capabilities []corev1.Capability
+		if name == "clusterset-coredns" {
+			capabilities = []corev1.Capability{"NET_BIND_SERVICE"}
+		}
+		for _, container := range pod.Containers {
+			c := container.SecurityContext
+			if *c.AllowPrivilegeEscalation || !*c.ReadOnlyRootFilesystem || !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) || !slices.Equal(c.Capabilities.Add, capabilities) {
+				t.Errorf("%s: security context %v", name, c)
+			}
+			if container.Resources.Requests.Cpu().IsZero() || container.Resources.Requests.Memory().IsZero() || container.Resources.Limits.Memory().IsZero() {
+				t.Errorf("%s: resources %v", name, container.Resources)
+			}
+			if container.LivenessProbe == nil || container.ReadinessProbe == nil {
+				t.Errorf("%s has no probes", name)
+			}
+		}
+	}
+	if deployments != 2 {
+		t.Errorf("%d Deployments, want 2", deployments)
+	}
+}
+
+// TestEveryFlagIsInTheManual compares the controller's arguments with the
+// manual, which another test holds against the program.
+func TestEveryFlagIsInTheManual(t *testing.T) {
+	manual := read(t, root+"/controller/README.md")
+	args := arguments(t, template(t, "--set", "clusterId=east"), "clusterset-controller")
+	if len(args) < 8 {
+		t.Fatalf("only %v", args)
+	}
+	for _, arg := range args {
+		flag := regexp.MustCompile(`^--?[a-z-]+`).FindString(arg)
+		if !strings.Contains(manual, "`"+flag+"`") {
+			t.Errorf("the manual has no flag %s of %s", flag, arg)
+		}
+	}
+}
+
+// TestDeniedNamespacesAreTheControllersOwn holds the chart's default against
+// the one that the manual states.
+func TestDeniedNamespacesAreTheControllersOwn(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| `--denied-namespaces` .* \\| `([^`]*)` \\|$").FindStringSubmatch(read(t, root+"/controller/README.md"))
+	if row == nil {
+		t.Fatal("the manual does not say which namespaces are denied")
+	}
+	if want := "--denied-namespaces=" + row[1]; !slices.Contains(arguments(t, template(t), "clusterset-controller"), want) {
+		t.Errorf("the chart does not run the controller with %s", want)
+	}
+}
+
+// arguments are those of the first container of a Deployment.
+func arguments(t testing.TB, rendered, name string) []string {
+	t.Helper()
+	for _, object := range objects(t, rendered) {
+		if object.GetKind() != "Deployment" || object.GetName() != name {
+			continue
+		}
+		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+		if err != nil {
+			t.Fatal(err)
+		}
+		args, _, err := unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return args
+	}
+	t.Fatalf("no Deployment %s", name)
+	return nil
+}
