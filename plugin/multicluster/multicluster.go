@@ -67,23 +67,38 @@ func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 	if question.Qtype == dns.TypeAXFR || question.Qtype == dns.TypeIXFR {
 		return dns.RcodeRefused, nil // the transfer plugin answers these
 	}
-	request := name.Parse(below)
-	var answer index.Answer
-	switch request.Kind {
-	case name.Apex, name.Version, name.NameServer, name.Above:
-		answer = m.apexes[zone].lookup(request.Kind, question.Qtype, snapshot.SOA(zone))
-	default:
-		q := index.Question{Name: question.Name, Request: request, Zone: zone, Type: question.Qtype, Max: m.maxAnswers}
-		answer = snapshot.Lookup(&q)
-		if answer.Result == index.NeedClient {
-			q.Client = m.client(w, r)
-			answer = snapshot.Lookup(&q)
-		}
-	}
+	answer := m.lookup(w, r, snapshot, zone, below)
 	if answer.Result == index.NotExist && m.Fall.Through(question.Name) {
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
-	return m.reply(w, r, answer, snapshot.SOA(zone))
+	msg := m.newReply(r, &answer, snapshot.SOA(zone))
+	if err := w.WriteMsg(msg); err != nil {
+		return dns.RcodeServerFailure, err
+	}
+	return msg.Rcode, nil
+}
+
+// lookup finds the answer to a question for a name in a zone. It is a function of its own, as is newReply, so that what
+// they need of the stack is gone when the reply is packed: the server starts a goroutine for each query, with a small
+// stack, and one that has to grow costs as much as the answer.
+//
+//go:noinline
+func (m *Multicluster) lookup(
+	w dns.ResponseWriter, r *dns.Msg, snapshot *index.Snapshot, zone int, below string,
+) index.Answer {
+	question := &r.Question[0]
+	q := index.Question{Name: question.Name, Zone: zone, Type: question.Qtype, Max: m.maxAnswers}
+	q.Request = name.Parse(below)
+	switch q.Request.Kind {
+	case name.Apex, name.Version, name.NameServer, name.Above:
+		return m.apexes[zone].lookup(q.Request.Kind, question.Qtype, snapshot.SOA(zone))
+	}
+	answer := snapshot.Lookup(&q)
+	if answer.Result == index.NeedClient {
+		q.Client = m.client(w, r)
+		answer = snapshot.Lookup(&q)
+	}
+	return answer
 }
 
 // match returns the number of the longest zone that the name is in, or -1, and the part of the name before it.
@@ -141,8 +156,10 @@ type message struct {
 	question [1]dns.Question
 }
 
-// reply writes an answer. Sections without records of the answer are left to the SOA.
-func (m *Multicluster) reply(w dns.ResponseWriter, r *dns.Msg, answer index.Answer, soa []dns.RR) (int, error) {
+// newReply makes a reply of an answer. Sections without records of the answer are left to the SOA.
+//
+//go:noinline
+func (m *Multicluster) newReply(r *dns.Msg, answer *index.Answer, soa []dns.RR) *dns.Msg {
 	msg := new(message)
 	msg.question[0] = r.Question[0]
 	msg.Id, msg.Response, msg.Opcode, msg.Authoritative = r.Id, true, r.Opcode, true
@@ -158,8 +175,5 @@ func (m *Multicluster) reply(w dns.ResponseWriter, r *dns.Msg, answer index.Answ
 	case index.NotExist:
 		msg.Ns, msg.Rcode = soa, dns.RcodeNameError
 	}
-	if err := w.WriteMsg(&msg.Msg); err != nil {
-		return dns.RcodeServerFailure, err
-	}
-	return msg.Rcode, nil
+	return &msg.Msg
 }

@@ -23,7 +23,7 @@ func (e *endpoint) sameHost(other *endpoint) bool {
 }
 
 // compareEndpoints brings the addresses of a host together, IPv4 before IPv6.
-func compareEndpoints(a, b endpoint) int {
+func compareEndpoints(a, b *endpoint) int {
 	if c := strings.Compare(a.cluster, b.cluster); c != 0 {
 		return c
 	}
@@ -38,8 +38,7 @@ func compareEndpoints(a, b endpoint) int {
 // An endpoint is usable if it is ready. Where a name has no ready endpoint, those that are serving and terminating
 // answer for it: this is decided for the service name, which SRV follows, and for each host name by itself.
 func buildRuns(config *Config, imported *Import, from []*Slice, skips **Skips) []run {
-	endpoints := collectEndpoints(config, imported, from, skips)
-	slices.SortFunc(endpoints, compareEndpoints)
+	endpoints := sortEndpoints(collectEndpoints(config, imported, from, skips))
 	anyReady := slices.ContainsFunc(endpoints, func(e endpoint) bool { return e.ready })
 
 	builder := runBuilder{seen: make(map[netip.Addr]struct{}, len(endpoints)), anyReady: anyReady}
@@ -52,6 +51,20 @@ func buildRuns(config *Config, imported *Import, from []*Slice, skips **Skips) [
 		endpoints = endpoints[end:]
 	}
 	return builder.runs()
+}
+
+// sortEndpoints returns a sorted copy. Numbers are what moves while it sorts: endpoints are large and full of pointers.
+func sortEndpoints(endpoints []endpoint) []endpoint {
+	order := make([]int32, len(endpoints))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return compareEndpoints(&endpoints[a], &endpoints[b]) })
+	sorted := make([]endpoint, len(endpoints))
+	for i, at := range order {
+		sorted[i] = endpoints[at]
+	}
+	return sorted
 }
 
 // collectEndpoints unpacks the slices, in an order that does not matter.
@@ -96,6 +109,9 @@ func (e *endpoint) nameHost(maxHost int) bool {
 	if e.cluster == "" {
 		e.host = ""
 		return true
+	}
+	if e.host == "" && maxLabel+len(e.cluster) <= maxHost {
+		return true // whatever the address is
 	}
 	var label [maxLabel]byte
 	own := appendHostLabel(label[:0], e.addr)
@@ -238,7 +254,7 @@ func (b *runBuilder) first(addr netip.Addr) bool {
 // draft returns the draft of the class. There are few.
 func (b *runBuilder) draft(class runClass) *draft {
 	for i := range b.drafts {
-		if b.drafts[i].compare(class) == 0 {
+		if b.drafts[i].same(&class) {
 			return &b.drafts[i]
 		}
 	}

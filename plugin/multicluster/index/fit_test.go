@@ -151,6 +151,31 @@ func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 	}
 }
 
+func TestWithoutHostnamesBothFamiliesTakeTheSamePlaces(t *testing.T) {
+	const count, limit = 100, 7
+	place := map[string]int{} // by address
+	var v4, v6 []string
+	for i := range count {
+		a, aaaa := fmt.Sprintf("10.1.0.%d", i+1), fmt.Sprintf("fd00::%x", i+1)
+		place[a], place[aaaa] = i, i
+		v4, v6 = append(v4, "{addresses: ["+a+"]}"), append(v6, "{addresses: ['"+aaaa+"']}")
+	}
+	snapshot := snapshotOf(build(t, sql, from("east", "IPv4", sqlPorts, v4...), from("east", "IPv6", sqlPorts, v6...)))
+	places := func(qtype uint16, point uint64) (taken []int) {
+		client := index.Client{Size: 65535, Point: point}
+		for _, rr := range askAs(snapshot, "db.demo.svc."+zone, qtype, limit, client).Answer {
+			taken = append(taken, place[dataOf(rr)])
+		}
+		return taken
+	}
+	for point := range uint64(count) {
+		a, aaaa := places(dns.TypeA, point), places(dns.TypeAAAA, point)
+		if len(a) != limit || !slices.Equal(a, aaaa) {
+			t.Fatalf("A is of the places %v, AAAA of %v", a, aaaa)
+		}
+	}
+}
+
 func dataOf(rr dns.RR) string { return strings.TrimPrefix(rr.String(), rr.Header().String()) }
 
 // hostsOf are the host names whose addresses these are, sorted.

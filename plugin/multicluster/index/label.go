@@ -71,10 +71,18 @@ func parseHostLabel(label string) (netip.Addr, bool) {
 		return addr, true
 	}
 	text := buffer[:copy(buffer[:], label)]
+	colons := 0
 	for i, c := range text {
-		if c == '-' {
+		switch {
+		case c == '-':
 			text[i] = ':'
+			colons++
+		case (c < '0' || c > '9') && (c < 'a' || c > 'f'):
+			return netip.Addr{}, false
 		}
+	}
+	if colons < 2 { // most hostnames are none, and are not to cost an error
+		return netip.Addr{}, false
 	}
 	addr, err := netip.ParseAddr(string(text))
 	if err != nil || !isServiceAddress(addr) {
@@ -114,14 +122,5 @@ func parseHostLabel4(label string) (netip.Addr, bool) {
 	return addr, part == 4 && isServiceAddress(addr)
 }
 
-// appendLower appends s in lower case.
-func appendLower(dst []byte, s string) []byte {
-	for i := range len(s) {
-		c := s[i]
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		dst = append(dst, c)
-	}
-	return dst
-}
+// equalFold is strings.EqualFold, and quicker where the case is the same, as it is in most queries.
+func equalFold(a, b string) bool { return a == b || strings.EqualFold(a, b) }

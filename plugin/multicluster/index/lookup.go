@@ -67,12 +67,12 @@ func (s *Snapshot) Lookup(q *Question) Answer {
 		return Answer{}
 	}
 	if request.Kind == name.Namespace {
-		if _, ok := s.namespaces.get(strings.ToLower(request.Namespace)); ok {
+		if _, ok := s.namespaces.getFold(request.Namespace); ok {
 			return Answer{Result: Empty}
 		}
 		return Answer{}
 	}
-	service, ok := s.services.get(strings.ToLower(request.Key))
+	service, ok := s.services.getFold(request.Key)
 	if !ok || !service.exists {
 		return Answer{}
 	}
@@ -103,7 +103,7 @@ func (s *Service) lookupVirtual(q *Question) Answer {
 		return s.lookupVirtualPort(q)
 	case name.Protocol:
 		for _, port := range s.imported.ports {
-			if port.Name != "" && strings.EqualFold(port.Protocol.String(), q.Request.Protocol) {
+			if port.Name != "" && equalFold(port.Protocol.String(), q.Request.Protocol) {
 				return Answer{Result: Empty}
 			}
 		}
@@ -123,8 +123,8 @@ func (s *Service) lookupVirtualPort(q *Question) Answer {
 	v := &s.virtual[q.Zone]
 	for i := range v.ports {
 		port := &v.ports[i]
-		if !strings.EqualFold(port.name, q.Request.Port) ||
-			!strings.EqualFold(port.protocol.String(), q.Request.Protocol) {
+		if !equalFold(port.name, q.Request.Port) ||
+			!equalFold(port.protocol.String(), q.Request.Protocol) {
 			continue
 		}
 		if q.Type == dns.TypeSRV {
@@ -215,10 +215,10 @@ func (s *Service) lookupCluster(labels string) Answer {
 		if !r.inHost {
 			continue
 		}
-		if strings.EqualFold(r.cluster, labels) {
+		if equalFold(r.cluster, labels) {
 			return Answer{Result: Empty}
 		}
-		if _, last, two := strings.Cut(r.cluster, "."); two && strings.EqualFold(last, labels) {
+		if _, last, two := strings.Cut(r.cluster, "."); two && equalFold(last, labels) {
 			return Answer{Result: Empty}
 		}
 	}
@@ -230,8 +230,7 @@ const maxHostAddresses = 4
 
 // lookupHost answers for a host name.
 func (s *Service) lookupHost(config *Config, q *Question) Answer {
-	var buffer [maxLabel]byte
-	label := appendLower(buffer[:0], q.Request.Host)
+	label := strings.ToLower(q.Request.Host)
 	var size uint8
 	switch q.Type {
 	case dns.TypeA:
@@ -245,11 +244,11 @@ func (s *Service) lookupHost(config *Config, q *Question) Answer {
 	found := few[:0]
 	for i := range s.runs {
 		r := &s.runs[i]
-		if !r.inHost || !strings.EqualFold(r.cluster, q.Request.Cluster) {
+		if !r.inHost || !equalFold(r.cluster, q.Request.Cluster) {
 			continue
 		}
 		if !r.named && !parsed {
-			addr, _ = parseHostLabel(string(label))
+			addr, _ = parseHostLabel(label)
 			parsed = true
 		}
 		from, to := r.find(label, addr)

@@ -80,5 +80,5 @@ func portOf(name string, protocol corev1.Protocol, number int32) (port Port, ok 
 
 // isNamed tells whether the port has a record of its own, with these labels in any case.
 func (p Port) isNamed(name, protocol string) bool {
-	return p.Name != "" && strings.EqualFold(p.Name, name) && strings.EqualFold(p.Protocol.String(), protocol)
+	return p.Name != "" && equalFold(p.Name, name) && equalFold(p.Protocol.String(), protocol)
 }

@@ -5,10 +5,8 @@ package index
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"net/netip"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -55,6 +53,12 @@ func (c runClass) compare(other runClass) int {
 	)
 }
 
+// same tells whether compare is 0.
+func (c *runClass) same(other *runClass) bool {
+	return c.size == other.size && c.named == other.named && c.inService == other.inService && c.inHost == other.inHost &&
+		c.lead == other.lead && c.cluster == other.cluster && slices.Equal(c.ports, other.ports)
+}
+
 func compareBools(a, b bool) int {
 	switch {
 	case a == b:
@@ -67,7 +71,7 @@ func compareBools(a, b bool) int {
 }
 
 func (r run) equal(other run) bool {
-	return r.compare(other.runClass) == 0 && bytes.Equal(r.addrs, other.addrs) && r.prefix == other.prefix &&
+	return r.same(&other.runClass) && bytes.Equal(r.addrs, other.addrs) && r.prefix == other.prefix &&
 		r.text == other.text && slices.Equal(r.ends, other.ends)
 }
 
@@ -172,37 +176,45 @@ func hostLen4(addr []byte) int {
 
 // find returns the range of addresses that have the host name. The label is in lower case; addr is the address whose
 // label it is, where it is one.
-func (r *run) find(label []byte, addr netip.Addr) (from, to int) {
-	if r.named {
-		suffix, ok := bytes.CutPrefix(label, []byte(r.prefix))
-		if !ok {
-			return 0, 0
-		}
-		from = sort.Search(len(r.ends), func(i int) bool { return r.suffix(i) >= string(suffix) })
-		for to = from; to < len(r.ends) && r.suffix(to) == string(suffix); to++ {
-		}
-		return from, to
+func (r *run) find(label string, addr netip.Addr) (from, to int) {
+	if !r.named {
+		return r.findAddr(addr)
 	}
+	suffix, ok := strings.CutPrefix(label, r.prefix)
+	if !ok {
+		return 0, 0
+	}
+	for to = len(r.ends); from < to; { // the first that is not less
+		if middle := int(uint(from+to) / 2); r.suffix(middle) < suffix {
+			from = middle + 1
+		} else {
+			to = middle
+		}
+	}
+	for to = from; to < len(r.ends) && r.suffix(to) == suffix; to++ {
+	}
+	return from, to
+}
+
+// findAddr returns the range of one address or none.
+func (r *run) findAddr(addr netip.Addr) (from, to int) {
 	if addr.BitLen() != 8*int(r.size) {
 		return 0, 0
 	}
-	if r.size == 4 {
-		octets := addr.As4()
-		want := binary.BigEndian.Uint32(octets[:])
-		from = sort.Search(r.len(), func(i int) bool { return binary.BigEndian.Uint32(r.addr(i)) >= want })
-		return from, from + r.matches(from, octets[:])
+	var octets [16]byte
+	want := appendAddr(octets[:0], addr)
+	to = r.len()
+	for from < to {
+		if middle := int(uint(from+to) / 2); bytes.Compare(r.addr(middle), want) < 0 {
+			from = middle + 1
+		} else {
+			to = middle
+		}
 	}
-	octets := addr.As16()
-	from = sort.Search(r.len(), func(i int) bool { return bytes.Compare(r.addr(i), octets[:]) >= 0 })
-	return from, from + r.matches(from, octets[:])
-}
-
-// matches is 1 where the ith address is addr, and 0 otherwise.
-func (r *run) matches(i int, addr []byte) int {
-	if i < r.len() && bytes.Equal(r.addr(i), addr) {
-		return 1
+	if from < r.len() && bytes.Equal(r.addr(from), want) {
+		return from, from + 1
 	}
-	return 0
+	return from, from
 }
 
 // numbers appends the distinct numbers of the ports with that name and protocol to dst, or of all ports where the name

@@ -134,15 +134,17 @@ func (s *serviceList) records() (records []dns.SRV, answer []dns.RR) {
 	var text strings.Builder
 	text.Grow(s.octets)
 	var label [maxLabel]byte
+	var buffer [maxName + 1]byte
+	var tail []byte // what follows the host, the same for all of a run
 	suffix := serviceSuffix(s.zone)
-	for _, p := range s.picks {
+	for i, p := range s.picks {
 		r := &s.service.runs[p.run]
+		if i == 0 || p.run != s.picks[i-1].run {
+			tail = append(append(append(buffer[:0], '.'), r.cluster...), '.')
+			tail = append(append(tail, s.service.imported.Key...), suffix...)
+		}
 		text.Write(r.appendHost(label[:0], int(p.entry)))
-		text.WriteByte('.')
-		text.WriteString(r.cluster)
-		text.WriteByte('.')
-		text.WriteString(s.service.imported.Key)
-		text.WriteString(suffix)
+		text.Write(tail)
 	}
 	names := text.String()
 	records = make([]dns.SRV, len(s.picks))
@@ -228,12 +230,18 @@ func (s *serviceList) eachAddress(p pick, yield func(run, entry int)) {
 		yield(int(p.run), int(p.entry))
 		return
 	}
-	var buffer [maxLabel]byte
-	label := lead.appendHost(buffer[:0], int(p.entry))
+	label := ""
 	for i := range s.service.runs {
 		r := &s.service.runs[i]
 		if !r.inHost || !r.named || r.cluster != lead.cluster {
 			continue
+		}
+		if i == int(p.run) { // one address of the target leads, so that this run has no other
+			yield(i, int(p.entry))
+			continue
+		}
+		if label == "" {
+			label = lead.prefix + lead.suffix(int(p.entry))
 		}
 		for from, to := r.find(label, netip.Addr{}); from < to; from++ {
 			yield(i, from)

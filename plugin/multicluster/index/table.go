@@ -5,6 +5,7 @@ package index
 import (
 	"hash/maphash"
 	"slices"
+	"strings"
 )
 
 // table is a persistent map: with and without return a changed copy that shares all but a few hundred octets with the
@@ -48,6 +49,17 @@ func (t table[V]) get(key string) (value V, ok bool) {
 		if b[i].key == key {
 			return b[i].value, true
 		}
+	}
+	return value, false
+}
+
+// getFold returns the value of the key, which the table has in lower case, in any case.
+func (t table[V]) getFold(key string) (value V, ok bool) {
+	if value, ok = t.get(key); ok {
+		return value, ok
+	}
+	if lower := strings.ToLower(key); lower != key {
+		return t.get(lower)
 	}
 	return value, false
 }

@@ -85,7 +85,7 @@ func Cut(name, zone string) (string, bool) {
 		return "", false
 	}
 	cut := len(name) - len(zone)
-	if !strings.EqualFold(name[cut:], zone) {
+	if !equalFold(name[cut:], zone) {
 		return "", false
 	}
 	if cut == 0 {
@@ -100,6 +100,9 @@ func Cut(name, zone string) (string, bool) {
 	return name[:cut-1], true
 }
 
+// equalFold is strings.EqualFold, and quicker where the case is the same, as it is in most queries.
+func equalFold(a, b string) bool { return a == b || strings.EqualFold(a, b) }
+
 // escaped tells whether the octet at i stands behind an odd number of backslashes.
 func escaped(name string, i int) bool {
 	odd := false
@@ -110,59 +113,65 @@ func escaped(name string, i int) bool {
 }
 
 // Parse tells what a name below a zone asks for. It takes the part that Cut returns. Case does not matter.
-func Parse(below string) Request {
+func Parse(below string) (request Request) {
 	if below == "" {
-		return Request{Kind: Apex}
-	}
-	if below[0] == '.' || below[len(below)-1] == '.' || strings.Contains(below, "..") {
-		return Request{} // an empty label
+		request.Kind = Apex
+		return request
 	}
 	rest, last := cutLast(below)
 	switch {
-	case strings.EqualFold(last, labelService):
-		return parseService(rest)
-	case rest == "" && strings.EqualFold(last, labelVersion):
-		return Request{Kind: Version}
-	case strings.EqualFold(last, labelDNS):
-		if rest == "" {
-			return Request{Kind: Above}
+	case equalFold(last, labelService):
+		if rest == "" && last != below {
+			break // an empty label
 		}
-		if strings.EqualFold(rest, labelNameServer) {
-			return Request{Kind: NameServer}
-		}
+		request.parseService(rest)
+	case last == below && strings.EqualFold(last, labelVersion):
+		request.Kind = Version
+	case last == below && strings.EqualFold(last, labelDNS):
+		request.Kind = Above
+	case strings.EqualFold(last, labelDNS) && strings.EqualFold(rest, labelNameServer):
+		request.Kind = NameServer
 	}
-	return Request{}
+	return request
 }
 
-// parseService parses what stands before svc.
-func parseService(below string) Request {
+// parseService parses what stands before svc. An empty label leaves the kind unknown.
+func (r *Request) parseService(below string) {
 	if below == "" {
-		return Request{Kind: Above}
+		r.Kind = Above
+		return
 	}
 	before, namespace := cutLast(below)
-	if before == "" {
-		return Request{Kind: Namespace, Namespace: namespace}
+	if namespace == "" {
+		return
+	}
+	if len(namespace) == len(below) {
+		r.Kind, r.Namespace = Namespace, namespace
+		return
 	}
 	prefix, service := cutLast(before)
-	request := Request{
-		Kind:      Service,
-		Namespace: namespace,
-		Service:   service,
-		Key:       below[len(before)-len(service):],
+	if service == "" {
+		return
 	}
-	if prefix == "" {
-		return request
+	r.Namespace, r.Service, r.Key = namespace, service, below[len(before)-len(service):]
+	if len(service) == len(before) {
+		r.Kind = Service
+		return
 	}
-	return parsePrefix(request, prefix)
+	r.parsePrefix(prefix)
 }
 
 // parsePrefix parses the labels before the service.
-func parsePrefix(request Request, prefix string) Request {
+func (r *Request) parsePrefix(prefix string) {
 	labels, underscores := 1, 0
 	start := 0
 	for i := 0; i <= len(prefix); i++ {
 		if i < len(prefix) && prefix[i] != '.' {
 			continue
+		}
+		if i == start {
+			*r = Request{} // an empty label
+			return
 		}
 		if prefix[start] == '_' {
 			underscores++
@@ -172,23 +181,21 @@ func parsePrefix(request Request, prefix string) Request {
 			start = i + 1
 		}
 	}
-	if labels > maxPrefixLabels {
-		return Request{}
-	}
 	first, rest, _ := strings.Cut(prefix, ".")
 	switch {
+	case labels > maxPrefixLabels:
+		*r = Request{}
 	case underscores == 0 && labels == 1:
-		request.Kind, request.Cluster, request.Prefix = Cluster, prefix, prefix
+		r.Kind, r.Cluster, r.Prefix = Cluster, prefix, prefix
 	case underscores == 0:
-		request.Kind, request.Host, request.Cluster, request.Prefix = Host, first, rest, prefix
+		r.Kind, r.Host, r.Cluster, r.Prefix = Host, first, rest, prefix
 	case underscores == 1 && labels == 1 && len(prefix) > 1:
-		request.Kind, request.Protocol = Protocol, prefix[1:]
+		r.Kind, r.Protocol = Protocol, prefix[1:]
 	case underscores == 2 && labels == 2 && len(first) > 1 && len(rest) > 1:
-		request.Kind, request.Port, request.Protocol = Port, first[1:], rest[1:]
+		r.Kind, r.Port, r.Protocol = Port, first[1:], rest[1:]
 	default:
-		return Request{} // a port name has both underscores, a host name has none
+		*r = Request{} // a port name has both underscores, a host name has none
 	}
-	return request
 }
 
 // cutLast returns what stands before the last label and that label. No label of s is empty.
