@@ -3,24 +3,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
-
 	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 )
 
@@ -99,12 +91,8 @@ func (j *joinedClusters) stop() error {
 
 // credential writes a kubeconfig of a service account of the project and returns its path.
 func (p *plane) credential(ctx context.Context, account string) (string, error) {
-	kubeconfig, err := p.ServiceAccountKubeconfig(ctx, "clusterset-dns", account)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(p.Directory(), account+".kubeconfig")
-	return path, os.WriteFile(path, kubeconfig, 0o600)
+	credential, err := clusterset.WriteCredential(ctx, p.Cluster, clusterset.Namespace, account)
+	return string(credential), err
 }
 
 // grantRights applies the project's rights to a cluster.
@@ -117,29 +105,5 @@ func (p *plane) grantRights(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the rights: %w", err)
 	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(p.Client().Discovery()))
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("read the rights: %w", err)
-		}
-		if len(object.Object) == 0 {
-			continue
-		}
-		kind := object.GroupVersionKind()
-		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil {
-			return fmt.Errorf("apply the rights: %w", err)
-		}
-		var client dynamic.ResourceInterface = p.Dynamic().Resource(mapping.Resource)
-		if object.GetNamespace() != "" {
-			client = p.Dynamic().Resource(mapping.Resource).Namespace(object.GetNamespace())
-		}
-		if _, err := client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "bench", Force: true}); err != nil {
-			return fmt.Errorf("apply %s %s: %w", kind.Kind, object.GetName(), err)
-		}
-	}
+	return clusterset.Apply(ctx, p.Cluster, text)
 }

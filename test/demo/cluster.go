@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +17,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
@@ -50,50 +49,17 @@ func newCluster(plane *controlplane.Cluster) (*cluster, error) {
 	return c, nil
 }
 
-// writeCredential writes a kubeconfig of a service account and returns its path.
-func (c *cluster) writeCredential(ctx context.Context, namespace, account string) (string, error) {
-	kubeconfig, err := c.plane.ServiceAccountKubeconfig(ctx, namespace, account)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(c.plane.Directory(), account+".kubeconfig")
-	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
-		return "", fmt.Errorf("write the credential of %s: %w", account, err)
-	}
-	return path, nil
-}
-
 // startDNS starts our CoreDNS, and returns once it answers for the clusterset's zone.
 func (c *cluster) startDNS(ctx context.Context, binary string) error {
-	credential, err := c.writeCredential(ctx, "kube-system", "clusterset-coredns")
+	credential, err := clusterset.WriteCredential(ctx, c.plane, metav1.NamespaceSystem, "clusterset-coredns")
 	if err != nil {
 		return err
 	}
-	if c.dns, err = freeAddress(); err != nil {
-		return err
-	}
-	_, port, err := net.SplitHostPort(c.dns)
+	program, err := clusterset.StartDNS(c.plane, binary, credential)
 	if err != nil {
 		return err
 	}
-	corefile := filepath.Join(c.plane.Directory(), "Corefile")
-	text := fmt.Sprintf(`.:%s {
-    bind 127.0.0.1
-    errors
-    multicluster clusterset.local {
-        kubeconfig %s
-    }
-    kubernetes cluster.local {
-        kubeconfig %s
-    }
-}
-`, port, credential, credential)
-	if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
-		return fmt.Errorf("write the Corefile: %w", err)
-	}
-	if err := c.start("coredns", binary, "-conf", corefile); err != nil {
-		return err
-	}
+	c.dns, c.processes = program.Address, append(c.processes, program.Process)
 	return poll(ctx, "CoreDNS of "+c.name, func(ctx context.Context) (bool, error) {
 		got, _, err := dig(ctx, c.dns, "clusterset.local", "SOA")
 		return err == nil && got.rcode == "NOERROR", c.ended()
@@ -102,40 +68,16 @@ func (c *cluster) startDNS(ctx context.Context, binary string) error {
 
 // startController starts our controller, and returns once it is ready.
 func (c *cluster) startController(ctx context.Context, binary string) error {
-	credential, err := c.writeCredential(ctx, "clusterset-dns", "clusterset-controller")
+	credential, err := clusterset.WriteCredential(ctx, c.plane, clusterset.Namespace, "clusterset-controller")
 	if err != nil {
 		return err
 	}
-	if c.health, err = freeAddress(); err != nil {
-		return err
-	}
-	err = c.start("clusterset-controller", binary, "--cluster-id", c.name, "--kubeconfig", credential, "--namespace", "clusterset-dns", "--bind-address", c.health)
+	program, err := clusterset.StartController(c.plane, binary, credential)
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Timeout: time.Second}
-	return poll(ctx, "the controller of "+c.name, func(ctx context.Context) (bool, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.health+"/readyz", http.NoBody)
-		if err != nil {
-			return false, err
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			return false, c.ended() // it does not listen yet
-		}
-		return response.StatusCode == http.StatusOK, response.Body.Close()
-	})
-}
-
-func (c *cluster) start(name, binary string, args ...string) error {
-	p, err := process.Start(process.Spec{
-		Name: name + " of " + c.name, Path: binary, Args: args,
-		LogFile: filepath.Join(c.plane.Directory(), name+".log"),
-	})
-	if err == nil {
-		c.processes = append(c.processes, p)
-	}
-	return err
+	c.health, c.processes = program.Address, append(c.processes, program.Process)
+	return poll(ctx, "the controller of "+c.name, program.Ready)
 }
 
 // ended is an error where one of the cluster's own programs no longer runs.
@@ -243,24 +185,4 @@ func (c *cluster) awaitNothingLeft(ctx context.Context) error {
 		}
 		return true, nil
 	})
-}
-
-// freeAddress finds a loopback port that is free for UDP and TCP.
-func freeAddress() (string, error) {
-	var last error
-	for range 10 {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", fmt.Errorf("find a free port: %w", err)
-		}
-		address := listener.Addr().String()
-		packets, err := net.ListenPacket("udp", address)
-		listener.Close()
-		if err == nil {
-			packets.Close()
-			return address, nil
-		}
-		last = err
-	}
-	return "", fmt.Errorf("find a port that is free for UDP and TCP: %w", last)
 }

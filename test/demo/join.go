@@ -5,6 +5,8 @@ package main
 import (
 	"context"
 	"path/filepath"
+
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
 // join installs the two programs in each cluster and gives each the credential
@@ -31,11 +33,11 @@ func (s *story) join(ctx context.Context, bin string) error {
 		if c == s.east {
 			other = s.west
 		}
-		credential, err := other.writeCredential(ctx, "clusterset-dns", "clusterset-member")
+		credential, err := clusterset.WriteCredential(ctx, other.plane, clusterset.Namespace, "clusterset-member")
 		if err != nil {
 			return err
 		}
-		if err := s.kubectl.run(ctx, c, "-n", "clusterset-dns", "create", "secret", "generic", other.name, "--from-file=kubeconfig="+credential); err != nil {
+		if err := s.kubectl.run(ctx, c, "-n", "clusterset-dns", "create", "secret", "generic", other.name, "--from-file=kubeconfig="+string(credential)); err != nil {
 			return err
 		}
 		if err := s.kubectl.run(ctx, c, "-n", "clusterset-dns", "label", "secret", other.name, "clusterset-dns.github.io/cluster="+other.name); err != nil {

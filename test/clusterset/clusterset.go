@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clusterset runs the project's programs beside a control plane, as
+// processes of this machine.
+package clusterset
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+)
+
+// Namespace is that of the controller, its members' Secrets and its heartbeat.
+const Namespace = "clusterset-dns"
+
+// A Credential is a kubeconfig in a file.
+type Credential string
+
+// WriteCredential writes a kubeconfig of a service account into the cluster's
+// directory. The API server must answer.
+func WriteCredential(ctx context.Context, plane *controlplane.Cluster, namespace, account string) (Credential, error) {
+	kubeconfig, err := plane.ServiceAccountKubeconfig(ctx, namespace, account)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(plane.Directory(), account+".kubeconfig")
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+		return "", fmt.Errorf("write the credential of %s: %w", account, err)
+	}
+	return Credential(path), nil
+}
+
+// WriteCredentials writes those of the two programs, whose rights must be
+// granted.
+func WriteCredentials(ctx context.Context, plane *controlplane.Cluster) (controller, dns Credential, err error) {
+	if controller, err = WriteCredential(ctx, plane, Namespace, "clusterset-controller"); err != nil {
+		return "", "", err
+	}
+	dns, err = WriteCredential(ctx, plane, metav1.NamespaceSystem, "clusterset-coredns")
+	return controller, dns, err
+}
+
+// A Program is a running one. Whoever starts it stops it.
+type Program struct {
+	*process.Process
+	// Address is where it listens: CoreDNS for queries, the controller for
+	// metrics and health.
+	Address string
+}
+
+// StartDNS starts a CoreDNS, of the given path, that answers for the zone of
+// the clusterset and for that of the cluster. It does not wait for it; the API
+// server need not answer.
+func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (*Program, error) {
+	address, port, err := servers.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	corefile := filepath.Join(plane.Directory(), "Corefile")
+	text := fmt.Sprintf(`.:%d {
+    bind 127.0.0.1
+    errors
+    multicluster clusterset.local {
+        kubeconfig %[2]s
+    }
+    kubernetes cluster.local {
+        kubeconfig %[2]s
+    }
+}
+`, port, credential)
+	if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
+		return nil, fmt.Errorf("write the Corefile: %w", err)
+	}
+	return start(plane, address, path, "-conf", corefile)
+}
+
+// StartController starts a controller, of the given path, with flags besides
+// those for its identity, credential and address. It does not wait for it; the
+// API server need not answer.
+func StartController(plane *controlplane.Cluster, path string, credential Credential, flags ...string) (*Program, error) {
+	address, _, err := servers.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	return start(plane, address, path, append([]string{
+		"--cluster-id", plane.Name(), "--kubeconfig", string(credential), "--namespace", Namespace, "--bind-address", address,
+	}, flags...)...)
+}
+
+func start(plane *controlplane.Cluster, address, path string, args ...string) (*Program, error) {
+	name := filepath.Base(path)
+	started, err := process.Start(process.Spec{
+		Name: name + " of " + plane.Name(), Path: path, Args: args,
+		LogFile: filepath.Join(plane.Directory(), name+".log"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Program{Process: started, Address: address}, nil
+}
+
+// Ready tells whether a controller says that it is. The error is that of a
+// program that has ended.
+func (p *Program) Ready(ctx context.Context) (bool, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Address+"/readyz", http.NoBody)
+	if err != nil {
+		return false, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	var network *net.OpError
+	switch {
+	case errors.As(err, &network):
+		return false, p.Err() // it does not listen yet
+	case err != nil:
+		return false, err
+	}
+	return response.StatusCode == http.StatusOK, response.Body.Close()
+}
+
+// Apply writes the objects of a YAML stream to a cluster, as kubectl apply
+// --server-side does.
+func Apply(ctx context.Context, plane *controlplane.Cluster, stream []byte) error {
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(plane.Client().Discovery()))
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read the objects to apply: %w", err)
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		kind := object.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return fmt.Errorf("apply %s %s: %w", kind.Kind, object.GetName(), err)
+		}
+		var client dynamic.ResourceInterface = plane.Dynamic().Resource(mapping.Resource)
+		if object.GetNamespace() != "" {
+			client = plane.Dynamic().Resource(mapping.Resource).Namespace(object.GetNamespace())
+		}
+		if _, err := client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {
+			return fmt.Errorf("apply %s %s to %s: %w", kind.Kind, object.GetName(), plane.Name(), err)
+		}
+	}
+}
