@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
+
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
+)
+
+// patience bounds each wait for what takes seconds.
+const patience = 3 * time.Minute
+
+// names are those of the clusters.
+var names = []string{"east", "north", "west"}
+
+// A cluster is a control plane with a CoreDNS and a controller of ours.
+type cluster struct {
+	*controlplane.Cluster
+	mcs     mcsclient.Interface
+	journal *journal
+	judge   *judge.Judge
+
+	dns, controller *program
+	// ways are those to the other clusters, by their names.
+	ways map[string]*controlplane.Remote
+	// api is held while the API server is down, and by those who write.
+	api sync.Mutex
+}
+
+// newCluster grants the rights and prepares the programs.
+func newCluster(ctx context.Context, plane *controlplane.Cluster, bin string, judge *judge.Judge, journal *journal) (*cluster, error) {
+	c := &cluster{Cluster: plane, journal: journal, judge: judge, ways: map[string]*controlplane.Remote{}}
+	var err error
+	if c.mcs, err = mcsclient.NewForConfig(plane.Config()); err != nil {
+		return nil, err
+	}
+	for _, manifest := range []string{"deploy/rbac.yaml", "deploy/coredns-rbac.yaml"} {
+		text, err := os.ReadFile(manifest)
+		if err != nil {
+			return nil, fmt.Errorf("read the rights: %w", err)
+		}
+		if err := clusterset.Apply(ctx, plane, text); err != nil {
+			return nil, err
+		}
+	}
+	_, err = plane.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	// Nothing here has pods, and two cores have enough to do.
+	for _, idle := range []*controlplane.Component{plane.Scheduler(), plane.Kwok()} {
+		if err := idle.Stop(ctx); err != nil {
+			return nil, err
+		}
+	}
+	controllerCredential, dnsCredential, err := clusterset.WriteCredentials(ctx, plane)
+	if err != nil {
+		return nil, err
+	}
+	c.controller = c.program("clusterset-controller", c.waysOf(), func() (*clusterset.Program, error) {
+		return clusterset.StartController(plane, filepath.Join(bin, "clusterset-controller"), controllerCredential, "--stale-after", staleAfter.String())
+	})
+	c.controller.expected = lostLease
+	c.dns = c.program("coredns", c.waysInto(), func() (*clusterset.Program, error) {
+		judge.Starts(plane.Name(), time.Now())
+		return clusterset.StartDNS(plane, filepath.Join(bin, "coredns"), dnsCredential)
+	})
+	return c, nil
+}
+
+// program is one that stands in ways while it is down, as it is now.
+func (c *cluster) program(name string, ways []judge.Way, start func() (*clusterset.Program, error)) *program {
+	p := &program{
+		name: name + " of " + c.Name(), journal: c.journal, start: start, told: true,
+		down: func() {
+			c.judge.Block(ways...)
+			if name == "coredns" {
+				c.judge.Ends(c.Name())
+			}
+		},
+		up: func() { c.judge.Clear(time.Now(), ways...) },
+	}
+	p.down()
+	return p
+}
+
+// waysInto are those that end in this cluster.
+func (c *cluster) waysInto() []judge.Way {
+	var ways []judge.Way
+	for _, from := range names {
+		ways = append(ways, judge.Way{From: from, To: c.Name()})
+	}
+	return ways
+}
+
+// waysOut are those that lead from this cluster to others.
+func (c *cluster) waysOut() []judge.Way {
+	var ways []judge.Way
+	for _, to := range names {
+		if to != c.Name() {
+			ways = append(ways, judge.Way{From: c.Name(), To: to})
+		}
+	}
+	return ways
+}
+
+// waysOf are all that begin or end in this cluster.
+func (c *cluster) waysOf() []judge.Way { return append(c.waysInto(), c.waysOut()...) }
+
+// join makes other a member of c, over a way that can be cut.
+func (c *cluster) join(ctx context.Context, other *cluster) error {
+	way, err := other.Remote(c.Name())
+	if err != nil {
+		return err
+	}
+	c.ways[other.Name()] = way
+	credential, err := way.ServiceAccountKubeconfig(ctx, clusterset.Namespace, "clusterset-member")
+	if err != nil {
+		return err
+	}
+	_, err = c.Client().CoreV1().Secrets(clusterset.Namespace).Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: secretOf(other), Labels: map[string]string{"clusterset-dns.github.io/cluster": other.Name()}},
+		Data:       map[string][]byte{"kubeconfig": credential},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+func secretOf(member *cluster) string { return "member-" + member.Name() }
+
+// patchSecret changes the Secret of a member.
+func (c *cluster) patchSecret(ctx context.Context, member *cluster, patch string) error {
+	_, err := c.Client().CoreV1().Secrets(clusterset.Namespace).Patch(ctx, secretOf(member), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	return err
+}
