@@ -71,6 +71,11 @@ vulncheck: $(TOOLS)/govulncheck ## Look for known vulnerabilities; needs the Go 
 bench: bed build ## Measure against CoreDNS's own plugin; prints the tables and writes docs/benchmarks.md.
 	@$(BOUND) go run ./test/bench -out docs/benchmarks.md
 
+SOAK ?= 20m
+.PHONY: soak
+soak: bed $(BIN)/soak build ## Change and break three clusters at random for SOAK (20m), and hold every answer against what happened; SEED=n repeats.
+	@$(BOUND) $(BIN)/soak -for $(SOAK) $(if $(SEED),-seed $(SEED)) $(if $(LOGS),-logs $(LOGS))
+
 FUZZTIME ?= 30s
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME (30s).
@@ -85,10 +90,10 @@ fuzz: ## Fuzz every target for FUZZTIME (30s).
 bed: ## Build the control planes that the demo and the tests start (cached).
 	@$(BOUND) go run ./test/controlplane/cmd/build-binaries
 
-.PHONY: $(BIN)/demo
-$(BIN)/demo:
+.PHONY: $(BIN)/demo $(BIN)/soak
+$(BIN)/demo $(BIN)/soak: $(BIN)/%:
 	@mkdir -p $(BIN)
-	@go build -trimpath -o $@ ./test/demo
+	@go build -trimpath -o $@ ./test/$*
 
 $(TOOLS)/%:
 	@echo 'building $* (once; it takes a few minutes)'
