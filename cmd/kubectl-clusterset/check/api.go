@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// oldest is the oldest Kubernetes that takes traffic away from endpoints that
+// are not ready as is needed (feature ProxyTerminatingEndpoints).
+var oldest = version.MustParseGeneric("1.26.0")
+
+// maxSkew is the difference of clocks from which tokens may be refused as not
+// valid yet. Nothing else depends on clocks.
+const maxSkew = 30 * time.Second
+
+var apiChecks = []Check{
+	{Name: "api-reachable", About: "the API server answers", applies: func(*Cluster) bool { return true }, run: func(_ *Set, c *Cluster) []problem {
+		if c.Unreachable == nil {
+			return nil
+		}
+		return []problem{wrong(c.kubectl("cluster-info"), "Its API server cannot be asked: %v", c.Unreachable)}
+	}},
+	{Name: "api-version", About: "Kubernetes is 1.26 or newer", run: func(_ *Set, c *Cluster) []problem {
+		if parsed, err := version.ParseGeneric(c.Version); err == nil && parsed.LessThan(oldest) {
+			return []problem{wrong("Upgrade Kubernetes to 1.26 or newer.", "Its API server is %s.", c.Version)}
+		}
+		return nil
+	}},
+	{Name: "distinct", About: "no two contexts lead to one cluster", run: func(s *Set, c *Cluster) (found []problem) {
+		for _, other := range s.Clusters {
+			if other != c && reached(other) && other.UID == c.UID {
+				found = append(found, wrong("Name each cluster once.", "It is the same cluster as that of context %s.", other.Context))
+			}
+		}
+		return found
+	}},
+	{Name: "clock", About: "the clocks of all API servers agree", run: func(s *Set, c *Cluster) (found []problem) {
+		for _, other := range s.Clusters {
+			if !reached(other) || other == c {
+				continue
+			}
+			if skew := c.Ahead - other.Ahead; skew > maxSkew {
+				found = append(found, odd("Correct the clock of its control plane, or that of the other.", "Its clock is %s ahead of that of %s: a token that it makes may not be valid there yet.", skew.Round(time.Second), other.Context))
+			}
+		}
+		return found
+	}},
+	{Name: "crds", About: "the CRDs of the MCS API are installed and served", run: func(_ *Set, c *Cluster) (found []problem) {
+		for _, name := range []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName} {
+			switch definition := c.Definitions[name]; {
+			case definition == nil:
+				found = append(found, wrong(c.apply(manifest.CRDs), "CustomResourceDefinition %s is missing.", name))
+			case !established(definition):
+				found = append(found, wrong(c.kubectl("describe crd %s", name), "CustomResourceDefinition %s is not established.", name))
+			}
+		}
+		if len(found) == 0 && c.MCSVersion == "" {
+			found = append(found, wrong(c.apply(manifest.CRDs), "The CRDs of the MCS API serve neither v1beta1 nor v1alpha1."))
+		}
+		return found
+	}},
+	{Name: "crds-complete", About: "the CRDs keep all that is written", run: func(_ *Set, c *Cluster) []problem {
+		definition := c.Definitions[v1beta1.ServiceImportFullName]
+		if definition == nil || c.MCSVersion == "" || keeps(definition, c.MCSVersion, "trafficDistribution") {
+			return nil
+		}
+		return []problem{odd(c.apply(manifest.CRDs), "The CRDs of the MCS API are old: ServiceImports lose fields such as trafficDistribution.")}
+	}},
+	{Name: "namespace", About: "the controller has its namespace", run: func(_ *Set, c *Cluster) []problem {
+		if c.Namespaces[c.System] == nil {
+			return []problem{wrong(c.apply(manifest.Rights), "Namespace %s does not exist.", c.System)}
+		}
+		return nil
+	}},
+	{Name: "controller", About: "the controller works", run: func(_ *Set, c *Cluster) []problem {
+		look := c.kubectl("-n %s logs deployment/clusterset-controller", c.System)
+		if c.Heartbeat == nil || c.Heartbeat.Spec.RenewTime == nil {
+			return []problem{wrong(look, "Its controller has never written a heartbeat into namespace %s.", c.System)}
+		}
+		if silent := c.Now.Sub(c.Heartbeat.Spec.RenewTime.Time); silent > 3*member.HeartbeatInterval {
+			return []problem{wrong(look, "Its controller has written no heartbeat for %s.", silent.Round(time.Second))}
+		}
+		return nil
+	}},
+	{Name: "cluster-id", About: "the cluster has a valid id that no other has", run: func(s *Set, c *Cluster) (found []problem) {
+		if c.Heartbeat == nil {
+			return nil
+		}
+		if err := member.ValidateID(c.ID); err != nil {
+			return []problem{wrong("Give its controller another --cluster-id.", "%v", err)}
+		}
+		for _, other := range s.Clusters {
+			if other != c && reached(other) && other.ID == c.ID && other.UID != c.UID {
+				found = append(found, wrong("Give one of their controllers another --cluster-id.", "The cluster of context %s is called %s, too.", other.Context, c.ID))
+			}
+		}
+		return found
+	}},
+}
+
+func established(definition *unstructured.Unstructured) bool {
+	conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	if err != nil {
+		return false
+	}
+	for _, each := range conditions {
+		if condition, ok := each.(map[string]any); ok && condition["type"] == "Established" && condition["status"] == "True" {
+			return true
+		}
+	}
+	return false
+}
+
+// keeps tells whether a definition has a field of the spec in a version.
+func keeps(definition *unstructured.Unstructured, version, field string) bool {
+	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	if err != nil {
+		return true
+	}
+	for _, each := range versions {
+		one, ok := each.(map[string]any)
+		if !ok || one["name"] != version {
+			continue
+		}
+		_, found, err := unstructured.NestedMap(one, strings.Split("schema.openAPIV3Schema.properties.spec.properties."+field, ".")...)
+		return err == nil && found
+	}
+	return true
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package check looks for whatever is wrong in the clusters of a set and
+// between them. Each check is a pure function over facts; it says what is wrong
+// and what mends it.
+package check
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+)
+
+// Results of a check in a cluster.
+const (
+	OK      = "ok"
+	Warning = "warning"
+	Failed  = "failed"
+	Skipped = "skipped"
+)
+
+// A Finding is what one check found in one cluster.
+type Finding struct {
+	Check   string `json:"check"`
+	Context string `json:"context"`
+	Result  string `json:"result"`
+	// What is wrong, empty where nothing is.
+	What string `json:"what,omitempty"`
+	// Mend is the command that mends it, or a sentence where no command does.
+	Mend string `json:"mend,omitempty"`
+}
+
+// A problem is what a check found.
+type problem struct {
+	warning    bool
+	what, mend string
+}
+
+// wrong is a problem because of which names do not work, or will not.
+func wrong(mend, format string, args ...any) problem {
+	return problem{what: fmt.Sprintf(format, args...), mend: mend}
+}
+
+// odd is a problem that a person should know of.
+func odd(mend, format string, args ...any) problem {
+	return problem{warning: true, what: fmt.Sprintf(format, args...), mend: mend}
+}
+
+// A Check is one thing that may be wrong.
+type Check struct {
+	Name string
+	// About says what it looks at.
+	About string
+	// run finds problems of a cluster. It changes nothing.
+	run func(*Set, *Cluster) []problem
+	// applies tells whether there is anything to look at; nil means that the
+	// cluster was reached.
+	applies func(*Cluster) bool
+}
+
+// Checks are all of them, what others rest on first.
+var Checks = slices.Concat(apiChecks, rightsChecks, memberChecks, networkChecks, dnsChecks, serviceChecks)
+
+// Run makes all checks in all clusters.
+func Run(set *Set) []Finding {
+	var findings []Finding
+	for _, check := range Checks {
+		for _, c := range set.Clusters {
+			finding := Finding{Check: check.Name, Context: c.Context, Result: OK}
+			applies := check.applies
+			if applies == nil {
+				applies = reached
+			}
+			if !applies(c) {
+				finding.Result = Skipped
+				findings = append(findings, finding)
+				continue
+			}
+			problems := check.run(set, c)
+			if len(problems) == 0 {
+				findings = append(findings, finding)
+			}
+			for _, p := range problems {
+				finding.Result, finding.What, finding.Mend = Failed, p.what, p.mend
+				if p.warning {
+					finding.Result = Warning
+				}
+				findings = append(findings, finding)
+			}
+		}
+	}
+	return findings
+}
+
+func reached(c *Cluster) bool { return c.Unreachable == nil }
+
+// Count is how many of the findings have a result.
+func Count(findings []Finding, result string) int {
+	n := 0
+	for _, finding := range findings {
+		if finding.Result == result {
+			n++
+		}
+	}
+	return n
+}
+
+// Text writes the findings for people; wide output has what is right, too.
+func Text(out io.Writer, wide bool, findings []Finding) error {
+	var rows [][]any
+	for _, finding := range findings {
+		if wide {
+			rows = append(rows, []any{finding.Result, finding.Check, finding.Context})
+		}
+	}
+	if err := output.Table(out, wide, "RESULT CHECK CONTEXT", rows); err != nil {
+		return err
+	}
+	if wide {
+		fmt.Fprintln(out)
+	}
+	for _, finding := range findings {
+		if finding.What == "" {
+			continue
+		}
+		fmt.Fprintf(out, "%s  %s (%s): %s\n", mark[finding.Result], finding.Context, finding.Check, finding.What)
+		if finding.Mend != "" {
+			fmt.Fprintf(out, "   > %s\n", finding.Mend)
+		}
+	}
+	_, err := fmt.Fprintf(out, "%d ok, %d warnings, %d failed, %d skipped\n",
+		Count(findings, OK), Count(findings, Warning), Count(findings, Failed), Count(findings, Skipped))
+	return err
+}
+
+var mark = map[string]string{Failed: "✗", Warning: "!"}
+
+// List writes what there is to check.
+func List(out io.Writer) error {
+	var rows [][]any
+	for _, check := range Checks {
+		rows = append(rows, []any{check.Name, check.About})
+	}
+	return output.Table(out, false, "CHECK ABOUT", rows)
+}
+
+// contexts are those of all clusters, for a command that takes them.
+func (s *Set) contexts(separator string) string {
+	names := make([]string, 0, len(s.Clusters))
+	for _, c := range s.Clusters {
+		names = append(names, c.Context)
+	}
+	return strings.Join(names, separator)
+}
+
+// contextOf is the context of a cluster by its id, or a word that stands for it.
+func (s *Set) contextOf(id string) string {
+	for _, c := range s.Clusters {
+		if reached(c) && c.ID == id {
+			return c.Context
+		}
+	}
+	return "<context of " + id + ">"
+}
+
+// join is the command that gives a cluster the credential of another.
+func (s *Set) join(c *Cluster, id string) string {
+	return "kubectl clusterset join " + c.Context + " " + s.contextOf(id) + c.system()
+}
+
+// system is the flag that names the namespace of the controller, where it is not
+// the usual one.
+func (c *Cluster) system() string {
+	if c.System == "clusterset-dns" {
+		return ""
+	}
+	return " --system-namespace " + c.System
+}
+
+// kubectl is a command in the cluster.
+func (c *Cluster) kubectl(format string, args ...any) string {
+	return "kubectl --context " + c.Context + " " + fmt.Sprintf(format, args...)
+}
+
+// apply is the command that puts a manifest into the cluster.
+func (c *Cluster) apply(name string) string {
+	return "kubectl clusterset manifest " + name + c.system() + " | " + c.kubectl("apply --server-side --force-conflicts -f -")
+}

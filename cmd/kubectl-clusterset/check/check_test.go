@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// newCluster is one in which nothing is wrong.
+func newCluster(id string, pods, services string) *Cluster {
+	heard := metav1.NewMicroTime(now.Add(-3 * time.Second))
+	return &Cluster{
+		Context: id,
+		Facts: &facts.Facts{
+			Context: id, ID: id, UID: "uid-of-" + id, System: "clusterset-dns", Now: now, Version: "v1.37.1", MCSVersion: "v1beta1",
+			Namespaces: map[string]*corev1.Namespace{"clusterset-dns": {}},
+			Heartbeat:  &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &id, RenewTime: &heard}},
+		},
+		Nodes: []corev1.Node{{
+			ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{corev1.LabelTopologyZone: "a"}},
+			Spec:       corev1.NodeSpec{PodCIDRs: []string{pods}},
+			Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.37.1"}},
+		}},
+		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(services)},
+		Apex:         dns.Answer{Rcode: "NOERROR", Records: []string{"soa"}},
+	}
+}
+
+// newSet is two clusters that are joined, and in which nothing is wrong but what
+// is changed.
+func newSet(change func(east, west *Cluster)) *Set {
+	east, west := newCluster("east", "10.64.0.0/24", "10.160.0.0/16"), newCluster("west", "10.65.0.0/24", "10.161.0.0/16")
+	for _, pair := range [][2]*Cluster{{east, west}, {west, east}} {
+		pair[0].Members = []facts.Member{{
+			ID:     pair[1].ID,
+			Secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-" + pair[1].ID}},
+			Lease:  &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{controller.MemberStateAnnotation: "fresh"}}},
+		}}
+	}
+	change(east, west)
+	return &Set{Clusters: []*Cluster{east, west}, Zone: "clusterset.local"}
+}
+
+func TestChecks(t *testing.T) {
+	stale := map[string]string{controller.MemberStateAnnotation: "stale"}
+	for name, test := range map[string]struct {
+		change func(east, west *Cluster)
+		want   string // check of a context, what, and what mends it
+	}{
+		"unreachable": {
+			func(_, west *Cluster) { west.Facts, west.Unreachable = nil, errors.New("no route to host") },
+			"failed api-reachable west: Its API server cannot be asked: no route to host > kubectl --context west cluster-info",
+		},
+		"old Kubernetes": {
+			func(east, _ *Cluster) { east.Version = "v1.25.3+k3s1" },
+			"failed api-version east: Its API server is v1.25.3+k3s1. > Upgrade Kubernetes to 1.26 or newer.",
+		},
+		"one cluster twice": {
+			func(east, west *Cluster) { west.UID = east.UID },
+			"failed distinct east: It is the same cluster as that of context west. > Name each cluster once.\n" +
+				"failed distinct west: It is the same cluster as that of context east. > Name each cluster once.",
+		},
+		"one id twice": {
+			func(_, west *Cluster) { west.ID = "east" },
+			"failed cluster-id east: The cluster of context west is called east, too. > Give one of their controllers another --cluster-id.\n" +
+				"failed cluster-id west: The cluster of context east is called east, too. > Give one of their controllers another --cluster-id.",
+		},
+		"clocks": {
+			func(_, west *Cluster) { west.Ahead = time.Minute },
+			"warning clock west: Its clock is 1m0s ahead of that of east: a token that it makes may not be valid there yet. > Correct the clock of its control plane, or that of the other.",
+		},
+		"no controller": {
+			func(_, west *Cluster) { west.Now = now.Add(time.Minute) },
+			"failed controller west: Its controller has written no heartbeat for 1m3s. > kubectl --context west -n clusterset-dns logs deployment/clusterset-controller",
+		},
+		"never a controller": {
+			func(_, west *Cluster) { west.Heartbeat = nil },
+			"failed controller west: Its controller has never written a heartbeat into namespace clusterset-dns. > kubectl --context west -n clusterset-dns logs deployment/clusterset-controller",
+		},
+		"another namespace of the controller": {
+			func(_, west *Cluster) { west.System = "mcs" },
+			"failed namespace west: Namespace mcs does not exist. > kubectl clusterset manifest rights --system-namespace mcs | kubectl --context west apply --server-side --force-conflicts -f -",
+		},
+		"not joined": {
+			func(east, _ *Cluster) { east.Members = nil },
+			"failed joined east: It has no credential of west, so that it imports nothing of it. > kubectl clusterset join east west",
+		},
+		"an ended credential": {
+			func(east, _ *Cluster) { east.Members[0].Expires = now.Add(-time.Hour) },
+			"failed credential-lasts east: The credential of west ended 1h0m0s ago: nothing new is learned of it. > kubectl clusterset join east west",
+		},
+		"a credential that ends": {
+			func(east, _ *Cluster) { east.Members[0].Expires = now.Add(48 * time.Hour) },
+			"warning credential-lasts east: The credential of west ends in 48h0m0s. > kubectl clusterset join east west",
+		},
+		"a silent member that no context leads to": {
+			func(east, west *Cluster) {
+				heard := metav1.NewMicroTime(now.Add(-time.Hour))
+				east.Members[0].ID = "south"
+				east.Members[0].Lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: stale}, Spec: coordinationv1.LeaseSpec{RenewTime: &heard}}
+				east.SecretsUnseen = errors.New("forbidden")
+			},
+			"failed member-fresh east: south is stale: it was last heard 1h0m0s ago. > kubectl clusterset check --contexts <context of south>",
+		},
+		"a member that is held": {
+			func(east, _ *Cluster) {
+				east.Members[0].Lease.Annotations = stale
+				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
+				east.Members[0].Event = &corev1.Event{Type: "Warning", Reason: controller.EventMemberHeld, Message: "Cluster west is another one than before: until the annotation is 0123-4567"}
+			},
+			"failed member-held east: Cluster west is another one than before: until the annotation is 0123-4567. > kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/confirm=0123-4567 --overwrite\n" +
+				"failed member-fresh east: west is stale: it was last heard 0s ago. > kubectl clusterset check --contexts west",
+		},
+		"overlapping pods": {
+			func(_, west *Cluster) { west.Nodes[0].Spec.PodCIDRs = []string{"10.64.0.128/25"} },
+			"failed pod-ranges east: Its range of pods 10.64.0.0/24 overlaps 10.64.0.128/25 of west: pods of the two cannot reach each other. > Give one of the two another range of pods.\n" +
+				"failed pod-ranges west: Its range of pods 10.64.0.128/25 overlaps 10.64.0.0/24 of east: pods of the two cannot reach each other. > Give one of the two another range of pods.",
+		},
+		"pods where another has Services": {
+			func(_, west *Cluster) { west.ServiceCIDRs = prefixes([]string{"10.64.0.0/16"}) },
+			"failed service-ranges east: Its range of pods 10.64.0.0/24 overlaps the range of Services 10.64.0.0/16 of west: these pods cannot be reached from there. > Give one of the two another range.",
+		},
+		"an old node": {
+			func(_, west *Cluster) { west.Nodes[0].Status.NodeInfo.KubeletVersion = "v1.24.0" },
+			"warning node-version west: Node node is v1.24.0: its kube-proxy may go on sending traffic to a silent cluster. > Upgrade the node to 1.26 or newer.",
+		},
+		"no zone of the set": {
+			func(_, west *Cluster) { west.Apex = dns.Answer{Rcode: "NXDOMAIN"} },
+			"failed dns-zone west: Its DNS answers NXDOMAIN for the zone clusterset.local. > kubectl clusterset coredns enable --contexts west --image <image of CoreDNS with multicluster>",
+		},
+		"no DNS": {
+			func(_, west *Cluster) { west.DNSError = errors.New("no pod is ready") },
+			"warning dns-asked west: Its DNS could not be asked: no pod is ready. > Name the address of the cluster's DNS with --dns.",
+		},
+		"what was left behind": {
+			func(_, west *Cluster) {
+				west.Slices = []*discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
+					export.LabelSourceCluster: "south", export.LabelSliceManagedBy: export.Manager,
+				}}}}
+			},
+			"warning left-behind west: 1 EndpointSlices of south are here, which is no member. > kubectl --context west delete endpointslices -A -l multicluster.kubernetes.io/source-cluster=south,endpointslice.kubernetes.io/managed-by=clusterset-controller.clusterset-dns.github.io",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, finding := range Run(newSet(test.change)) {
+				if finding.What != "" && !known(finding) {
+					got = append(got, finding.Result+" "+finding.Check+" "+finding.Context+": "+finding.What+" > "+finding.Mend)
+				}
+			}
+			if text := strings.Join(got, "\n"); text != test.want {
+				t.Errorf("got\n%s\nwant\n%s", text, test.want)
+			}
+		})
+	}
+}
+
+// known are findings of the sets of these tests, whose clusters have no
+// CoreDNS and no definitions.
+func known(finding Finding) bool { return finding.Check == "coredns" || finding.Check == "crds" }
+
+func TestCoreDNSChecks(t *testing.T) {
+	deployment := func(image string) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "coredns", Image: image}},
+			}}},
+			Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
+		}
+	}
+	set := newSet(func(east, west *Cluster) {
+		east.Deployment, west.Deployment = deployment("example.org/clusterset-coredns:v1"), deployment("example.org/clusterset-coredns:v2")
+		east.Corefile, west.Corefile = ". {\n multicluster clusterset.local\n}", ". {\n errors"
+	})
+	var got []string
+	for _, finding := range Run(set) {
+		if finding.What != "" && finding.Check != "crds" {
+			got = append(got, finding.Check+" "+finding.Context)
+		}
+	}
+	if want := []string{"coredns-version east", "corefile west"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestChecksAreNamedOnce(t *testing.T) {
+	seen := map[string]bool{}
+	for _, check := range Checks {
+		if seen[check.Name] || check.About == "" {
+			t.Errorf("check %q: its name is taken, or nothing says what it is about", check.Name)
+		}
+		seen[check.Name] = true
+	}
+	if len(Checks) < 25 {
+		t.Errorf("there are %d checks", len(Checks))
+	}
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// A Set is all clusters that are checked.
+type Set struct {
+	Clusters []*Cluster
+	// Zone is that of the set.
+	Zone string
+}
+
+// A Cluster is what was seen of one of them, besides its facts.
+type Cluster struct {
+	// Context is how it is reached, Unreachable why it was not. Everything
+	// else is set only where it was.
+	Context     string
+	Unreachable error
+	*facts.Facts
+
+	// Definitions are the CustomResourceDefinitions of the MCS API by name.
+	Definitions map[string]*unstructured.Unstructured
+	// ControllerLacks and MemberLacks are rights that are missing, MemberHas
+	// those that the credential of members must not have; CoreDNSLacks those that
+	// the plugin needs.
+	ControllerLacks, MemberLacks, MemberHas, CoreDNSLacks []manifest.Right
+	// Bindings are those that give the account of members anything, besides the
+	// shipped ones.
+	Bindings []Binding
+	Nodes    []corev1.Node
+	// ServiceCIDRs are the ranges of Services; none where that is not known.
+	ServiceCIDRs []netip.Prefix
+	// Deployment is that of CoreDNS, nil where it is not as kubeadm installs it.
+	Deployment *appsv1.Deployment
+	// Corefile is its text, empty where there is no Deployment.
+	Corefile string
+	// Sources are what is said of each service.
+	Sources map[types.NamespacedName][]facts.Source
+	// Apex is the answer for the zone itself, DNSError why DNS was not asked.
+	Apex     dns.Answer
+	DNSError error
+	// Lookups are answers for some of the imported services.
+	Lookups []*explain.Explanation
+}
+
+// A Binding is one of RBAC.
+type Binding struct{ Kind, Namespace, Name string }
+
+// maxLookups bounds how many names are asked for.
+const maxLookups = 10
+
+// Gather looks at the clusters. The server of a cluster's DNS is asked for; it
+// may fail.
+func Gather(ctx context.Context, clusters []*cluster.Cluster, all []*facts.Facts, failed []error, zone string, server func(context.Context, *cluster.Cluster) (*dns.Server, error)) *Set {
+	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
+	var group sync.WaitGroup
+	for i, from := range clusters {
+		c := &Cluster{Context: from.Context, Unreachable: failed[i], Facts: all[i]}
+		set.Clusters[i] = c
+		if c.Unreachable == nil {
+			group.Go(func() {
+				c.gather(ctx, from)
+				c.ask(ctx, from, zone, server)
+			})
+		}
+	}
+	group.Wait()
+	return set
+}
+
+// gather looks at what facts lack. What may not be read is as if it were not
+// there.
+func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
+	c.Definitions = map[string]*unstructured.Unstructured{}
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	for _, name := range []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName} {
+		if found, err := from.Dynamic.Resource(definitions).Get(ctx, name, metav1.GetOptions{}); err == nil {
+			c.Definitions[name] = found
+		}
+	}
+	c.rights(ctx, from)
+	if list, err := from.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
+		c.Nodes = list.Items
+	}
+	if list, err := from.Kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{}); err == nil {
+		for i := range list.Items {
+			c.ServiceCIDRs = append(c.ServiceCIDRs, prefixes(list.Items[i].Spec.CIDRs)...)
+		}
+	}
+	if deployment, err := from.Kube.AppsV1().Deployments(coredns.Namespace).Get(ctx, coredns.Name, metav1.GetOptions{}); err == nil {
+		c.Deployment = deployment
+		c.CoreDNSLacks, _ = manifest.Missing(ctx, from.Kube, coredns.Namespace, coredns.AccountOf(deployment), coredns.Needed())
+	}
+	if configMap, err := from.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, coredns.Name, metav1.GetOptions{}); err == nil {
+		c.Corefile = configMap.Data[coredns.Key]
+	}
+	c.Sources = map[types.NamespacedName][]facts.Source{}
+	note := func(service types.NamespacedName) {
+		if _, known := c.Sources[service]; !known && service.Name != "" {
+			c.Sources[service] = c.Facts.Sources(service)
+		}
+	}
+	for i := range c.Imports {
+		note(types.NamespacedName{Namespace: c.Imports[i].Namespace, Name: c.Imports[i].Name})
+	}
+	for i := range c.Members {
+		for _, slice := range c.Members[i].Published {
+			if export.IsManaged(slice) {
+				note(member.ServiceOf(slice))
+			}
+		}
+	}
+}
+
+func (c *Cluster) rights(ctx context.Context, from *cluster.Cluster) {
+	objects, err := manifest.Objects(manifest.Rights, c.System)
+	if err != nil {
+		return
+	}
+	for account, lacks := range map[string]*[]manifest.Right{controllerAccount: &c.ControllerLacks, manifest.MemberAccount: &c.MemberLacks} {
+		required, err := manifest.Required(objects, account)
+		if err == nil {
+			*lacks, _ = manifest.Missing(ctx, from.Kube, c.System, account, required)
+		}
+	}
+	c.MemberHas, _ = manifest.Allowed(ctx, from.Kube, c.System, manifest.MemberAccount, manifest.Dangerous(c.System))
+	if list, err := from.Kube.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{}); err == nil {
+		for i := range list.Items {
+			c.binding("clusterrolebinding", list.Items[i].ObjectMeta, list.Items[i].Subjects)
+		}
+	}
+	if list, err := from.Kube.RbacV1().RoleBindings("").List(ctx, metav1.ListOptions{}); err == nil {
+		for i := range list.Items {
+			c.binding("rolebinding", list.Items[i].ObjectMeta, list.Items[i].Subjects)
+		}
+	}
+}
+
+// controllerAccount is the service account of the controller, and the name of
+// its roles.
+const controllerAccount = "clusterset-controller"
+
+func (c *Cluster) binding(kind string, object metav1.ObjectMeta, subjects []rbacv1.Subject) {
+	if object.Name == manifest.MemberAccount && (object.Namespace == "" || object.Namespace == c.System) {
+		return
+	}
+	for _, subject := range subjects {
+		if subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == c.System && subject.Name == manifest.MemberAccount {
+			c.Bindings = append(c.Bindings, Binding{Kind: kind, Namespace: object.Namespace, Name: object.Name})
+		}
+	}
+}
+
+// ask asks the cluster's DNS.
+func (c *Cluster) ask(ctx context.Context, from *cluster.Cluster, zone string, find func(context.Context, *cluster.Cluster) (*dns.Server, error)) {
+	server, err := find(ctx, from)
+	if err != nil {
+		c.DNSError = err
+		return
+	}
+	defer server.Close()
+	if c.Apex, c.DNSError = server.Ask(ctx, zone, "SOA"); c.DNSError != nil {
+		return
+	}
+	for i := range c.Imports {
+		if i == maxLookups {
+			return
+		}
+		e := explain.Of(c.Facts, types.NamespacedName{Namespace: c.Imports[i].Namespace, Name: c.Imports[i].Name}, zone)
+		for _, kind := range e.Types() {
+			answer, err := server.Ask(ctx, e.Name, kind)
+			if err != nil {
+				c.DNSError = err
+				return
+			}
+			e.Answered(server.Name, answer)
+		}
+		c.Lookups = append(c.Lookups, e)
+	}
+}
+
+// prefixes are those that parse.
+func prefixes(texts []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range texts {
+		if prefix, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, prefix.Masked())
+		}
+	}
+	return out
+}
+
+// podCIDRs are the ranges of the cluster's pods, as its nodes have them.
+func (c *Cluster) podCIDRs() []netip.Prefix {
+	var out []netip.Prefix
+	for i := range c.Nodes {
+		out = append(out, prefixes(c.Nodes[i].Spec.PodCIDRs)...)
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// Versions of the MCS API that can be used, the preferred one first.
+var mcsVersions = []string{"v1beta1", "v1alpha1"}
+
+// MCSVersion is the version of the MCS API that the cluster serves, empty where
+// it serves none.
+func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
+	_ = ctx // discovery takes none
+	groups, err := c.Kube.Discovery().ServerGroups()
+	if err != nil {
+		return "", fmt.Errorf("context %s: %w", c.Context, err)
+	}
+	for _, group := range groups.Groups {
+		if group.Name != v1beta1.GroupName {
+			continue
+		}
+		for _, version := range mcsVersions {
+			if slices.ContainsFunc(group.Versions, func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version }) {
+				return version, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+// mcs is a client of one resource of the MCS API. It is an error if the API is
+// not served.
+func (c *Cluster) mcs(ctx context.Context, resource, namespace string) (dynamic.ResourceInterface, string, error) {
+	version, err := c.MCSVersion(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if version == "" {
+		return nil, "", fmt.Errorf("context %s: the MCS API is not served: kubectl clusterset manifest crds | kubectl --context %s apply -f -", c.Context, c.Context)
+	}
+	client := c.Dynamic.Resource(schema.GroupVersionResource{Group: v1beta1.GroupName, Version: version, Resource: resource})
+	return client.Namespace(namespace), version, nil
+}
+
+// ServiceExports lists those of a namespace, of all where it is empty, in the
+// types of v1beta1 whichever version is served.
+func (c *Cluster) ServiceExports(ctx context.Context, namespace string) ([]v1beta1.ServiceExport, error) {
+	return listMCS[v1beta1.ServiceExport](ctx, c, v1beta1.ServiceExportPluralName, namespace)
+}
+
+// ServiceImports is the same for ServiceImports.
+func (c *Cluster) ServiceImports(ctx context.Context, namespace string) ([]v1beta1.ServiceImport, error) {
+	return listMCS[v1beta1.ServiceImport](ctx, c, v1beta1.ServiceImportPluralName, namespace)
+}
+
+func listMCS[T any](ctx context.Context, c *Cluster, resource, namespace string) ([]T, error) {
+	client, _, err := c.mcs(ctx, resource, namespace)
+	if err != nil {
+		return nil, err
+	}
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("context %s: %s: %w", c.Context, resource, err)
+	}
+	objects := make([]T, len(list.Items))
+	for i := range list.Items {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &objects[i]); err != nil {
+			return nil, fmt.Errorf("context %s: %s: %w", c.Context, resource, err)
+		}
+	}
+	return objects, nil
+}
+
+// ServiceExport reads one, nil where there is none.
+func (c *Cluster) ServiceExport(ctx context.Context, namespace, name string) (*v1beta1.ServiceExport, error) {
+	client, _, err := c.mcs(ctx, v1beta1.ServiceExportPluralName, namespace)
+	if err != nil {
+		return nil, err
+	}
+	object, err := client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // None is an answer.
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := &v1beta1.ServiceExport{}
+	return found, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found)
+}
+
+// CreateServiceExport makes one. dryRun is that of metav1.CreateOptions.
+func (c *Cluster) CreateServiceExport(ctx context.Context, namespace, name string, dryRun []string) error {
+	client, version, err := c.mcs(ctx, v1beta1.ServiceExportPluralName, namespace)
+	if err != nil {
+		return err
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: v1beta1.GroupName, Version: version, Kind: v1beta1.ServiceExportKindName})
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	_, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: FieldManager, DryRun: dryRun})
+	return err
+}
+
+// DeleteServiceExport deletes one. dryRun is that of metav1.DeleteOptions.
+func (c *Cluster) DeleteServiceExport(ctx context.Context, namespace, name string, dryRun []string) error {
+	client, _, err := c.mcs(ctx, v1beta1.ServiceExportPluralName, namespace)
+	if err != nil {
+		return err
+	}
+	return client.Delete(ctx, name, metav1.DeleteOptions{DryRun: dryRun})
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+func TestParseServers(t *testing.T) {
+	got, err := parseServers([]string{"east=https://10.0.0.1:6443", "a=b@c=https://example.org"})
+	want := map[string]string{"east": "https://10.0.0.1:6443", "a=b@c": "https://example.org"}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	for _, text := range []string{"", "east", "east=10.0.0.1", "=https://10.0.0.1", "east=https://", "east=http://10.0.0.1"} {
+		var usage usageError
+		if _, err := parseServers([]string{text}); !errors.As(err, &usage) {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}
+
+func TestExitStatus(t *testing.T) {
+	for err, want := range map[error]int{
+		nil: 0, errors.New("no"): 1, usageError{errors.New("no")}: 2, errWrong: 3,
+		fmt.Errorf("context east: %w", usageError{errors.New("no")}): 2,
+	} {
+		if got := exitStatus(err); got != want {
+			t.Errorf("%v: got %d, want %d", err, got, want)
+		}
+	}
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	for _, line := range []string{"join east", "leave", "explain", "explain a/b/c --context x", "status surplus", "manifest nonsense", "status -o nonsense --context x", "nonsense", "check --contexts a,a"} {
+		var out bytes.Buffer
+		command := newCommand(genericiooptions.IOStreams{Out: &out, ErrOut: &out})
+		command.SetArgs(strings.Fields(line))
+		if err := command.Execute(); exitStatus(err) != exitUsage {
+			t.Errorf("%s: got %v", line, err)
+		}
+	}
+}
+
+// TestFlagsAreInTheManual holds the manual against the commands.
+func TestFlagsAreInTheManual(t *testing.T) {
+	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubectl-clusterset.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(manual), "## Flags")
+	table, _, _ = strings.Cut(table, "\n## ")
+	documented := map[string]bool{}
+	for row := range strings.SplitSeq(table, "\n") {
+		if cells := strings.Split(row, "|"); len(cells) > 2 {
+			for _, match := range regexp.MustCompile("`--?([a-z-]+)`").FindAllStringSubmatch(cells[1], -1) {
+				documented[match[1]] = true
+			}
+		}
+	}
+	root := newCommand(genericiooptions.IOStreams{})
+	known := map[string]bool{"namespace": true, "n": true, "o": true}
+	look := func(flag *pflag.Flag) { known[flag.Name] = true }
+	var walk func(*cobra.Command)
+	walk = func(command *cobra.Command) {
+		if command.Short == "" {
+			t.Errorf("%s: nothing says what it does", command.Name())
+		}
+		if !strings.Contains(string(manual), command.Name()) {
+			t.Errorf("%s is not in the manual", command.Name())
+		}
+		command.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
+			look(flag)
+			if flag.Name != "help" && flag.Name != "version" && !documented[flag.Name] {
+				t.Errorf("--%s of %s is not in the manual", flag.Name, command.Name())
+			}
+		})
+		for _, sub := range command.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	root.PersistentFlags().VisitAll(look)
+	for name := range documented {
+		if !known[name] {
+			t.Errorf("the manual has --%s, which no command has", name)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+)
+
+// A Source is what one cluster says of a service, as another one has it. It is
+// made as the controller makes it.
+type Source struct {
+	Cluster string
+	// Own tells that it is the cluster that is looked at.
+	Own bool
+	// Member is nil for the own cluster.
+	Member *Member
+	State  liveness.State
+	// Drained tells that a person asked for its endpoints to be demoted.
+	Drained bool
+	// View is what counts of it here, nil where it exports nothing. Its
+	// endpoints have the conditions that their own cluster gave them.
+	View *export.View
+	// Published is what it says now, nil where it exports nothing or that was
+	// not read; Problems are what is left out of it.
+	Published *export.View
+	Problems  []export.Problem
+	// Invalid says why the export of the own cluster counts for nothing.
+	Invalid *export.Invalid
+}
+
+// Demoted tells whether its endpoints are used only where no other cluster has
+// a ready one.
+func (s *Source) Demoted() bool { return s.State != liveness.Fresh || s.Drained }
+
+// Behind tells whether it says something else now than what counts here.
+func (s *Source) Behind() bool {
+	return s.Member != nil && s.Member.Unread == nil && !equality.Semantic.DeepEqual(s.View, s.Published)
+}
+
+// Since is when the endpoints that it publishes changed last by its own clock,
+// zero where that is not known.
+func (s *Source) Since() time.Time {
+	var last time.Time
+	if s.Published == nil {
+		return last
+	}
+	for i := range s.Published.Slices {
+		if at, err := time.Parse(time.RFC3339Nano, s.Published.Slices[i].TriggerTime); err == nil && at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// Sources are the clusters that say anything of a service, the own one first
+// and then the members by id.
+func (f *Facts) Sources(service types.NamespacedName) []Source {
+	var sources []Source
+	if serviceExport := f.Export(service); serviceExport != nil {
+		source := Source{Cluster: f.ID, Own: true, Drained: f.Drained()}
+		source.View, source.Problems, source.Invalid = export.FromService(f.ID, serviceExport, f.service(service), f.slicesOf(service))
+		// What the controller has against it besides is on the ServiceExport.
+		if valid := condition(serviceExport, v1beta1.ServiceExportConditionValid); source.Invalid == nil && valid != nil && valid.Status == "False" && valid.Reason == controller.InvalidDenied {
+			source.View, source.Invalid = nil, &export.Invalid{Reason: valid.Reason, Message: valid.Message}
+		}
+		source.Published = source.View
+		sources = append(sources, source)
+	}
+	for i := range f.Members {
+		m := &f.Members[i]
+		source := Source{Cluster: m.ID, Member: m, State: m.State(), Drained: m.Drained()}
+		copies := f.Copies(service, m.ID)
+		from := export.Source{Cluster: m.ID, CIDRs: m.CIDRs}
+		source.View, _ = export.FromSlices(from, service, copies, nil)
+		if m.Unread == nil {
+			source.Published, source.Problems = export.FromSlices(from, service, slices.DeleteFunc(slices.Clone(m.Published), func(slice *discoveryv1.EndpointSlice) bool {
+				return member.ServiceOf(slice) != service
+			}), source.View)
+		}
+		if source.View != nil || source.Published != nil || len(source.Problems) > 0 {
+			sources = append(sources, source)
+		}
+	}
+	return sources
+}
+
+// Contributions are what the sources add to a merge here. What was published
+// and is not here yet counts as it would.
+func Contributions(sources []Source) []merge.Contribution {
+	var contributions []merge.Contribution
+	for i := range sources {
+		source := &sources[i]
+		view := source.View
+		if view == nil {
+			view = source.Published
+		}
+		if view != nil && source.State != liveness.Gone {
+			contributions = append(contributions, merge.Contribution{View: view, Demote: source.Demoted()})
+		}
+	}
+	return contributions
+}
+
+// Export returns the ServiceExport of a service, nil where there is none.
+func (f *Facts) Export(service types.NamespacedName) *v1beta1.ServiceExport {
+	for i := range f.Exports {
+		if found := &f.Exports[i]; found.Namespace == service.Namespace && found.Name == service.Name {
+			return found
+		}
+	}
+	return nil
+}
+
+// Import returns the ServiceImport of a service, nil where there is none.
+func (f *Facts) Import(service types.NamespacedName) *v1beta1.ServiceImport {
+	for i := range f.Imports {
+		if found := &f.Imports[i]; found.Namespace == service.Namespace && found.Name == service.Name {
+			return found
+		}
+	}
+	return nil
+}
+
+func (f *Facts) service(name types.NamespacedName) *corev1.Service {
+	for i := range f.Services {
+		if found := &f.Services[i]; found.Namespace == name.Namespace && found.Name == name.Name {
+			return found
+		}
+	}
+	return nil
+}
+
+// slicesOf are those that Kubernetes has for a Service.
+func (f *Facts) slicesOf(service types.NamespacedName) []*discoveryv1.EndpointSlice {
+	var found []*discoveryv1.EndpointSlice
+	for _, slice := range f.Slices {
+		if slice.Namespace == service.Namespace && slice.Labels[export.LabelKubernetesService] == service.Name {
+			found = append(found, slice)
+		}
+	}
+	return found
+}
+
+func condition(serviceExport *v1beta1.ServiceExport, kind v1beta1.ServiceExportConditionType) *metav1.Condition {
+	return meta.FindStatusCondition(serviceExport.Status.Conditions, string(kind))
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+const (
+	// ReaderLabel marks a Secret, in the cluster that is read, that a credential
+	// lives and ends with. Its value is the id of the cluster that reads.
+	ReaderLabel = "clusterset-dns.github.io/reader"
+	// readerPrefix begins the name of such a Secret.
+	readerPrefix = "clusterset-reader-"
+	// manager is the value of the managed-by label of what join makes.
+	manager = cluster.FieldManager
+)
+
+// An Issuer makes credentials by which other clusters read one.
+type Issuer struct {
+	// Of is the cluster that is read, ID its id.
+	Of *cluster.Cluster
+	ID string
+	// Server is its API server's address as the others reach it.
+	Server string
+	// Duration is how long a token lives, as far as the API server lets it. 0
+	// means without an end.
+	Duration time.Duration
+	// DryRun is that of metav1.CreateOptions.
+	DryRun []string
+	Teller progress.Teller
+}
+
+// A Credential is what was made for one reader.
+type Credential struct {
+	// Kubeconfig is what the reader's Secret holds.
+	Kubeconfig []byte
+	// Anchor is the name of the Secret whose end is that of the credential.
+	Anchor string
+	// Expires is zero where it does not end by itself.
+	Expires time.Time
+}
+
+// Issue makes a credential for a reader. It ends with the Secret that is made
+// for it in the cluster that is read, so that it can be revoked alone.
+func (i Issuer) Issue(ctx context.Context, reader string) (Credential, error) {
+	anchor := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: readerPrefix + reader + "-",
+			Labels:       map[string]string{ReaderLabel: reader, export.LabelManagedBy: manager},
+			Annotations:  map[string]string{},
+		},
+		Type: corev1.SecretTypeOpaque,
+	}
+	if i.Duration == 0 {
+		anchor.Type = corev1.SecretTypeServiceAccountToken
+		anchor.Annotations[corev1.ServiceAccountNameKey] = manifest.MemberAccount
+	}
+	anchor, err := i.Of.Kube.CoreV1().Secrets(i.Of.Namespace).Create(ctx, anchor, metav1.CreateOptions{FieldManager: manager, DryRun: i.DryRun})
+	if err != nil {
+		return Credential{}, fmt.Errorf("context %s: make a credential for %s: %w", i.Of.Context, reader, err)
+	}
+	made := Credential{Anchor: anchor.Name}
+	token := "dry-run"
+	switch {
+	case i.DryRun != nil:
+	case i.Duration == 0:
+		token, err = i.awaitToken(ctx, anchor.Name)
+	default:
+		token, made.Expires, err = i.requestToken(ctx, anchor)
+	}
+	if err != nil {
+		return made, fmt.Errorf("context %s: make a credential for %s: %w", i.Of.Context, reader, err)
+	}
+	if i.DryRun == nil {
+		if err := i.try(ctx, token); err != nil {
+			return made, fmt.Errorf("context %s: the credential that was made for %s does not work: %w", i.Of.Context, reader, err)
+		}
+	}
+	made.Kubeconfig, err = i.kubeconfig(ctx, token)
+	if err != nil {
+		return made, fmt.Errorf("context %s: %w", i.Of.Context, err)
+	}
+	return made, nil
+}
+
+// requestToken asks for a token that is bound to the Secret.
+func (i Issuer) requestToken(ctx context.Context, anchor *corev1.Secret) (string, time.Time, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: ptr.To(int64(i.Duration / time.Second)),
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: anchor.Name, UID: anchor.UID},
+	}}
+	made, err := i.Of.Kube.CoreV1().ServiceAccounts(i.Of.Namespace).CreateToken(ctx, manifest.MemberAccount, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	return made.Status.Token, made.Status.ExpirationTimestamp.Time, nil
+}
+
+// awaitToken waits until Kubernetes has put a token into the Secret.
+func (i Issuer) awaitToken(ctx context.Context, name string) (token string, err error) {
+	err = i.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
+		secret, err := i.Of.Kube.CoreV1().Secrets(i.Of.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		if token = string(secret.Data[corev1.ServiceAccountTokenKey]); token == "" {
+			return "Kubernetes has to put a token into Secret " + name, nil
+		}
+		return "", nil
+	})
+	return token, err
+}
+
+// tryTimeout bounds how long an API server may take to know of rights and
+// tokens that it has just been told of.
+const tryTimeout = 15 * time.Second
+
+// try reads the heartbeat by a token, by the way that the user reaches the API
+// server.
+func (i Issuer) try(ctx context.Context, token string) error {
+	config := rest.AnonymousClientConfig(i.Of.Config)
+	config.BearerToken = token
+	by, err := cluster.FromConfig(config, i.Of.Context, i.Of.Namespace)
+	if err != nil {
+		return err
+	}
+	patient := i.Teller
+	patient.Timeout = tryTimeout
+	return patient.Wait(ctx, func(ctx context.Context) (string, error) {
+		_, err := by.Kube.CoordinationV1().Leases(i.Of.Namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			return "its API server has to accept the credential: " + err.Error(), nil
+		}
+		return "", err
+	})
+}
+
+func (i Issuer) kubeconfig(ctx context.Context, token string) ([]byte, error) {
+	config := rest.CopyConfig(i.Of.Config)
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return nil, err
+	}
+	authority := config.CAData
+	if len(authority) == 0 && config.Insecure {
+		root, err := i.Of.Kube.CoreV1().ConfigMaps(i.Of.Namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("the kubeconfig has insecure-skip-tls-verify, and the cluster's own authority cannot be read: %w", err)
+		}
+		authority = []byte(root.Data["ca.crt"])
+	}
+	made := clientcmdapi.NewConfig()
+	made.Clusters[i.ID] = &clientcmdapi.Cluster{Server: i.Server, CertificateAuthorityData: authority, TLSServerName: config.ServerName}
+	made.AuthInfos[i.ID] = &clientcmdapi.AuthInfo{Token: token}
+	made.Contexts[i.ID] = &clientcmdapi.Context{Cluster: i.ID, AuthInfo: i.ID, Namespace: i.Of.Namespace}
+	made.CurrentContext = i.ID
+	text, err := clientcmd.Write(*made)
+	if err != nil {
+		return nil, err
+	}
+	// What the controller would refuse is told now.
+	if _, err := member.ParseKubeconfig(text); err != nil {
+		return nil, err
+	}
+	return text, nil
+}
+
+// Revoke ends the credentials by which a reader read the cluster, but for the
+// one of an anchor. The reader is any where it is empty. It returns how many.
+func Revoke(ctx context.Context, of *cluster.Cluster, reader, except string, dryRun []string) (int, error) {
+	selector := ReaderLabel
+	if reader != "" {
+		selector += "=" + reader
+	}
+	list, err := of.Kube.CoreV1().Secrets(of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return 0, fmt.Errorf("context %s: revoke the credentials of %s: %w", of.Context, reader, err)
+	}
+	count := 0
+	for i := range list.Items {
+		if list.Items[i].Name == except {
+			continue
+		}
+		if err := of.Kube.CoreV1().Secrets(of.Namespace).Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{DryRun: dryRun}); err != nil {
+			return count, fmt.Errorf("context %s: revoke a credential of %s: %w", of.Context, reader, err)
+		}
+		count++
+	}
+	return count, nil
+}
+
+// Expiry is when the token of a kubeconfig ends, by its own word: zero where it
+// does not, or that is not known.
+func Expiry(kubeconfig []byte) time.Time {
+	credential, err := member.ParseKubeconfig(kubeconfig)
+	if err != nil {
+		return time.Time{}
+	}
+	parts := strings.Split(credential.Config.BearerToken, ".")
+	if len(parts) != 3 {
+		return time.Time{}
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return time.Time{}
+	}
+	var claims struct {
+		Expires int64 `json:"exp"`
+	}
+	if json.Unmarshal(payload, &claims) != nil || claims.Expires == 0 {
+		return time.Time{}
+	}
+	return time.Unix(claims.Expires, 0)
+}

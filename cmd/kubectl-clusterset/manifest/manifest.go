@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifest holds the objects that have to be in a cluster before the
+// set can work, and applies them.
+package manifest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	crd "sigs.k8s.io/mcs-api/config/crd"
+	syaml "sigs.k8s.io/yaml"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/deploy"
+)
+
+// Names of what Texts has.
+const (
+	CRDs    = "crds"
+	Rights  = "rights"
+	CoreDNS = "coredns"
+)
+
+// Names are all of them.
+var Names = []string{CRDs, Rights, CoreDNS}
+
+// Objects are those of a manifest, with the controller in the given namespace.
+func Objects(name, namespace string) ([]*unstructured.Unstructured, error) {
+	texts := map[string][]byte{
+		CRDs:    slices.Concat(crd.ServiceExportCRD, []byte("\n---\n"), crd.ServiceImportCRD),
+		Rights:  deploy.Rights,
+		CoreDNS: deploy.CoreDNSRights,
+	}
+	text, ok := texts[name]
+	if !ok {
+		return nil, fmt.Errorf("there is no manifest %q: use one of %v", name, Names)
+	}
+	objects, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("manifest %s: %w", name, err)
+	}
+	for _, object := range objects {
+		move(object, namespace)
+	}
+	return objects, nil
+}
+
+// Text is the YAML of Objects.
+func Text(name, namespace string) ([]byte, error) {
+	objects, err := Objects(name, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for i, object := range objects {
+		encoded, err := syaml.Marshal(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			text.WriteString("---\n")
+		}
+		text.Write(encoded)
+	}
+	return text.Bytes(), nil
+}
+
+// OfMembers are the objects of the rights that concern the credential by which
+// other clusters read this one.
+func OfMembers(namespace string) ([]*unstructured.Unstructured, error) {
+	objects, err := Objects(Rights, namespace)
+	return slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
+		return object.GetName() != MemberAccount
+	}), err
+}
+
+// MemberAccount is the service account by which other clusters read one, and
+// the name of its roles and bindings.
+const MemberAccount = "clusterset-member"
+
+func parse(text []byte) ([]*unstructured.Unstructured, error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	var objects []*unstructured.Unstructured
+	for {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&object.Object); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, err
+		case object.Object != nil:
+			objects = append(objects, object)
+		}
+	}
+}
+
+// move puts an object of the controller's namespace into another one.
+func move(object *unstructured.Unstructured, namespace string) {
+	if object.GetKind() == "Namespace" && object.GetName() == member.DefaultNamespace {
+		object.SetName(namespace)
+	}
+	if object.GetNamespace() == member.DefaultNamespace {
+		object.SetNamespace(namespace)
+	}
+	subjects, _, err := unstructured.NestedSlice(object.Object, "subjects")
+	if err != nil || subjects == nil {
+		return
+	}
+	for _, each := range subjects {
+		if subject, ok := each.(map[string]any); ok && subject["namespace"] == member.DefaultNamespace {
+			subject["namespace"] = namespace
+		}
+	}
+	object.Object["subjects"] = subjects
+}
+
+// resources of the kinds that are applied.
+var resources = map[string]string{
+	"Namespace": "namespaces", "ServiceAccount": "serviceaccounts",
+	"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles", "RoleBinding": "rolebindings",
+}
+
+// Apply writes objects of the rights. dryRun is that of metav1.ApplyOptions.
+func Apply(ctx context.Context, client dynamic.Interface, objects []*unstructured.Unstructured, manager string, dryRun []string) error {
+	for _, object := range objects {
+		kind := object.GroupVersionKind()
+		resource, ok := resources[kind.Kind]
+		if !ok {
+			return fmt.Errorf("%s %s: this kind is not applied", kind.Kind, object.GetName())
+		}
+		var of dynamic.ResourceInterface = client.Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: resource})
+		if namespace := object.GetNamespace(); namespace != "" {
+			of = client.Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: resource}).Namespace(namespace)
+		}
+		if _, err := of.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: dryRun}); err != nil {
+			return fmt.Errorf("%s %s: %w", kind.Kind, object.GetName(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+)
+
+// A Right is one thing that an account may do.
+type Right = authorizationv1.ResourceAttributes
+
+// Required are the rights that the roles of a name among objects give, one for
+// each verb of each resource.
+func Required(objects []*unstructured.Unstructured, role string) ([]Right, error) {
+	var required []Right
+	for _, object := range objects {
+		if object.GetName() != role || object.GetKind() != "ClusterRole" && object.GetKind() != "Role" {
+			continue
+		}
+		var typed rbacv1.ClusterRole // has all that a Role has
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &typed); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", object.GetKind(), role, err)
+		}
+		for _, rule := range typed.Rules {
+			required = append(required, Expand(rule, object.GetNamespace())...)
+		}
+	}
+	return required, nil
+}
+
+// Expand gives one right for each verb of each resource of a rule, in a namespace
+// or, where that is empty, in all.
+func Expand(rule rbacv1.PolicyRule, namespace string) []Right {
+	names := rule.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var rights []Right
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				for _, name := range names {
+					rights = append(rights, right(group, resource, verb, namespace, name))
+				}
+			}
+		}
+	}
+	return rights
+}
+
+func right(group, resource, verb, namespace, name string) Right {
+	resource, subresource := cutResource(resource)
+	return Right{Group: group, Resource: resource, Subresource: subresource, Verb: verb, Namespace: namespace, Name: name}
+}
+
+func cutResource(text string) (resource, subresource string) {
+	for i := range text {
+		if text[i] == '/' {
+			return text[:i], text[i+1:]
+		}
+	}
+	return text, ""
+}
+
+// RightText is a right as people read it, as in "list services in namespace a".
+func RightText(r Right) string {
+	text := r.Verb + " " + r.Resource
+	if r.Subresource != "" {
+		text += "/" + r.Subresource
+	}
+	if r.Group != "" {
+		text += "." + r.Group
+	}
+	if r.Name != "" {
+		text += " " + r.Name
+	}
+	if r.Namespace != "" {
+		text += " in namespace " + r.Namespace
+	}
+	return text
+}
+
+// maxReviews bounds how many questions are asked at once.
+const maxReviews = 8
+
+// Allowed returns those of the rights that a service account has.
+func Allowed(ctx context.Context, client kubernetes.Interface, namespace, account string, rights []Right) ([]Right, error) {
+	has := make([]bool, len(rights))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxReviews)
+	for i, right := range rights {
+		group.Go(func() error {
+			review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+				Spec: authorizationv1.SubjectAccessReviewSpec{
+					User:               "system:serviceaccount:" + namespace + ":" + account,
+					Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+					ResourceAttributes: &right,
+				},
+			}, metav1.CreateOptions{})
+			if err != nil {
+				return fmt.Errorf("ask what service account %s/%s may do: %w", namespace, account, err)
+			}
+			has[i] = review.Status.Allowed
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var allowed []Right
+	for i, right := range rights {
+		if has[i] {
+			allowed = append(allowed, right)
+		}
+	}
+	return allowed, nil
+}
+
+// Missing returns those of the rights that a service account lacks.
+func Missing(ctx context.Context, client kubernetes.Interface, namespace, account string, rights []Right) ([]Right, error) {
+	allowed, err := Allowed(ctx, client, namespace, account, rights)
+	if err != nil {
+		return nil, err
+	}
+	has := map[Right]bool{}
+	for _, right := range allowed {
+		has[key(right)] = true
+	}
+	var missing []Right
+	for _, right := range rights {
+		if !has[key(right)] {
+			missing = append(missing, right)
+		}
+	}
+	return missing, nil
+}
+
+// key is a right that can be compared with others of this package.
+func key(r Right) Right {
+	return Right{Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Verb: r.Verb, Namespace: r.Namespace, Name: r.Name}
+}
+
+// Dangerous are rights that the credential of a member must not have: to write
+// anything, to see more than endpoints, to get at other credentials.
+func Dangerous(namespace string) []Right {
+	var rights []Right
+	for _, each := range []struct {
+		group, resource string
+		verbs           []string
+	}{
+		{"", "secrets", []string{"get", "list", "create", "update"}},
+		{"", "services", []string{"list", "create", "update", "delete"}},
+		{"", "pods", []string{"list", "create"}},
+		{"", "pods/exec", []string{"create"}},
+		{"", "nodes", []string{"list"}},
+		{"", "namespaces", []string{"list", "delete"}},
+		{"", "configmaps", []string{"list"}},
+		{"", "serviceaccounts/token", []string{"create"}},
+		{"discovery.k8s.io", "endpointslices", []string{"create", "update", "patch", "delete"}},
+		{"coordination.k8s.io", "leases", []string{"create", "update", "delete", "list"}},
+		{"multicluster.x-k8s.io", "serviceimports", []string{"list", "create", "update", "delete"}},
+		{"multicluster.x-k8s.io", "serviceexports", []string{"list", "create", "update", "delete"}},
+		{"rbac.authorization.k8s.io", "clusterrolebindings", []string{"create"}},
+		{"*", "*", []string{"*"}},
+	} {
+		for _, verb := range each.verbs {
+			rights = append(rights, right(each.group, each.resource, verb, namespace, ""))
+		}
+	}
+	return rights
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
+)
+
+func newJoin(o *options) *cobra.Command {
+	var servers []string
+	var duration time.Duration
+	var longLived bool
+	command := &cobra.Command{
+		Use:   "join CONTEXT CONTEXT...",
+		Short: "Join clusters, each with each other, or rotate their credentials",
+		Long: `Join clusters, each with each other, in one go. clusterset-controller must run in
+each of them. Run it again to rotate the credentials, or to add a cluster.`,
+		Example: `  kubectl clusterset join east west north
+  kubectl clusterset join east west --server east=https://10.0.0.1:6443`,
+		Args:              cobra.MinimumNArgs(2),
+		ValidArgsFunction: o.completeContexts,
+		RunE: func(command *cobra.Command, args []string) error {
+			o.contexts = args
+			clusters, err := o.clusters()
+			if err != nil {
+				return err
+			}
+			options := o.join(clusters)
+			if options.Servers, err = parseServers(servers); err != nil {
+				return err
+			}
+			if options.Duration = duration; longLived {
+				options.Duration = 0
+			} else if duration < 10*time.Minute {
+				return usageError{fmt.Errorf("--duration %s: use 10m or more", duration)}
+			}
+			return join.Join(command.Context(), options)
+		},
+	}
+	command.Flags().StringArrayVar(&servers, "server", nil, "address of the API server of a context as the others reach it, as `CONTEXT=URL`; may be repeated")
+	command.Flags().DurationVar(&duration, "duration", 365*24*time.Hour, "how long a credential lives, as far as the API server lets it")
+	command.Flags().BoolVar(&longLived, "long-lived", false, "make credentials that do not end by themselves")
+	command.MarkFlagsMutuallyExclusive("duration", "long-lived")
+	o.addWait(command.Flags())
+	o.addDryRun(command.Flags())
+	return command
+}
+
+// parseServers reads CONTEXT=URL. The name of a context may have an equals sign.
+func parseServers(texts []string) (map[string]string, error) {
+	servers := map[string]string{}
+	for _, text := range texts {
+		at := strings.LastIndex(text, "=https://")
+		if at < 1 {
+			return nil, usageError{fmt.Errorf("--server %q: use CONTEXT=https://HOST:PORT", text)}
+		}
+		address := text[at+1:]
+		if parsed, err := url.Parse(address); err != nil || parsed.Host == "" {
+			return nil, usageError{fmt.Errorf("--server %q: %q is no address of an API server", text, address)}
+		}
+		servers[text[:at]] = address
+	}
+	return servers, nil
+}
+
+func newLeave(o *options) *cobra.Command {
+	command := &cobra.Command{
+		Use:               "leave CLUSTER",
+		Short:             "Take a cluster out of the set",
+		Long:              "Take a cluster out of the set, and revoke its credentials. Name all clusters of the set with --contexts.",
+		Example:           `  kubectl clusterset leave west --contexts east,west,north`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: o.completeContexts,
+		RunE: func(command *cobra.Command, args []string) error {
+			clusters, err := o.clusters()
+			if err != nil {
+				return err
+			}
+			return join.Leave(command.Context(), o.join(clusters), args[0])
+		},
+	}
+	o.addContexts(command)
+	o.addWait(command.Flags())
+	o.addDryRun(command.Flags())
+	return command
+}
+
+func newDrain(o *options, drain bool) *cobra.Command {
+	command := &cobra.Command{
+		Use:               "drain CLUSTER",
+		Short:             "Take traffic from a cluster, as far as others have the services",
+		Example:           `  kubectl clusterset drain west --contexts east,west,north`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: o.completeContexts,
+		RunE: func(command *cobra.Command, args []string) error {
+			clusters, err := o.clusters()
+			if err != nil {
+				return err
+			}
+			return join.Drain(command.Context(), o.join(clusters), args[0], drain)
+		},
+	}
+	if !drain {
+		command.Use, command.Short = "undrain CLUSTER", "Give a drained cluster its traffic back"
+		command.Example = strings.ReplaceAll(command.Example, "drain", "undrain")
+	}
+	o.addContexts(command)
+	o.addDryRun(command.Flags())
+	return command
+}
+
+func newManifest(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "manifest " + strings.Join(manifest.Names, "|"),
+		Short: "Print what has to be in a cluster before",
+		Long: `Print what has to be in a cluster before: the CRDs of the Multi-Cluster Services
+API, the rights of clusterset-controller and of members, the rights of CoreDNS.`,
+		Example:   `  kubectl clusterset manifest crds | kubectl --context east apply -f -`,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: manifest.Names,
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := manifest.Text(args[0], o.systemNamespace)
+			if err == nil {
+				_, err = o.Out.Write(text)
+			}
+			return err
+		},
+	}
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package status says how a cluster of the set stands: its members, what it
+// imports, and where exports disagree. It is made of facts and asks nobody.
+package status
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// A Status is how one cluster stands.
+type Status struct {
+	Context string `json:"context"`
+	// Unreachable says why nothing else is known.
+	Unreachable string `json:"unreachable,omitempty"`
+	Cluster     string `json:"cluster,omitempty"`
+	// Heartbeat is when the controller last showed that it works.
+	Heartbeat  *metav1.Time `json:"heartbeat,omitempty"`
+	Leader     string       `json:"leader,omitempty"`
+	Drained    bool         `json:"drained,omitempty"`
+	MCSVersion string       `json:"mcsVersion,omitempty"`
+	Version    string       `json:"version,omitempty"`
+	Members    []Member     `json:"members"`
+	Imports    []Import     `json:"imports"`
+	Conflicts  []Trouble    `json:"conflicts"`
+	// Invalid are exports that count for nothing.
+	Invalid []Trouble `json:"invalid"`
+	now     time.Time
+}
+
+// A Member is another cluster of the set.
+type Member struct {
+	Cluster string       `json:"cluster"`
+	State   string       `json:"state"`
+	Drained bool         `json:"drained,omitempty"`
+	Heard   *metav1.Time `json:"heard,omitempty"`
+	// Services and Endpoints are those that are here of it; Ready are the
+	// endpoints that get traffic.
+	Services  int `json:"services"`
+	Endpoints int `json:"endpoints"`
+	Ready     int `json:"ready"`
+	// Behind are the services of which it publishes something else than what is
+	// here, Since when; nil where what it publishes could not be read.
+	Behind *int         `json:"behind,omitempty"`
+	Since  *metav1.Time `json:"since,omitempty"`
+	// Unread says why.
+	Unread string `json:"unread,omitempty"`
+	// Credential is the name of the Secret, Expires when it ends by itself.
+	Credential string       `json:"credential,omitempty"`
+	Expires    *metav1.Time `json:"expires,omitempty"`
+	Server     string       `json:"server,omitempty"`
+	UID        string       `json:"uid,omitempty"`
+	// Warning is what the controller last said of it, if that was one.
+	Warning string `json:"warning,omitempty"`
+}
+
+// An Import is a service that is imported.
+type Import struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Type      string   `json:"type"`
+	IPs       []string `json:"ips,omitempty"`
+	Ports     []string `json:"ports,omitempty"`
+	Clusters  []string `json:"clusters"`
+	Endpoints int      `json:"endpoints"`
+	Ready     int      `json:"ready"`
+	Reason    string   `json:"reason"`
+	Message   string   `json:"message,omitempty"`
+}
+
+// A Trouble is what is wrong with an export.
+type Trouble struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Reason    string `json:"reason"`
+	Message   string `json:"message"`
+}
+
+// Of is the status of a cluster. Its members must have been asked.
+func Of(f *facts.Facts) Status {
+	s := Status{
+		Context: f.Context, Cluster: f.ID, Version: f.Version, MCSVersion: f.MCSVersion, Drained: f.Drained(), now: f.Now,
+		Members: []Member{}, Imports: []Import{}, Conflicts: []Trouble{}, Invalid: []Trouble{},
+	}
+	if f.Heartbeat != nil && f.Heartbeat.Spec.RenewTime != nil {
+		s.Heartbeat = timeOf(f.Heartbeat.Spec.RenewTime.Time)
+	}
+	if f.Leader != nil {
+		s.Leader = ptr.Deref(f.Leader.Spec.HolderIdentity, "")
+	}
+	for i := range f.Members {
+		s.Members = append(s.Members, memberOf(f, &f.Members[i]))
+	}
+	for i := range f.Imports {
+		s.Imports = append(s.Imports, importOf(f, &f.Imports[i]))
+	}
+	slices.SortFunc(s.Imports, func(a, b Import) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for i := range f.Exports {
+		serviceExport := &f.Exports[i]
+		trouble := func(kind v1beta1.ServiceExportConditionType, status metav1.ConditionStatus) []Trouble {
+			condition := meta.FindStatusCondition(serviceExport.Status.Conditions, string(kind))
+			if condition == nil || condition.Status != status {
+				return nil
+			}
+			return []Trouble{{serviceExport.Namespace, serviceExport.Name, condition.Reason, condition.Message}}
+		}
+		s.Conflicts = append(s.Conflicts, trouble(v1beta1.ServiceExportConditionConflict, metav1.ConditionTrue)...)
+		s.Invalid = append(s.Invalid, trouble(v1beta1.ServiceExportConditionValid, metav1.ConditionFalse)...)
+	}
+	return s
+}
+
+func memberOf(f *facts.Facts, m *facts.Member) Member {
+	out := Member{Cluster: m.ID, State: m.State().String(), Drained: m.Drained(), Heard: timeOf(m.Heard())}
+	if m.Lease == nil {
+		out.State = "unknown"
+	} else {
+		out.UID = m.Lease.Annotations[member.HeartbeatUIDAnnotation]
+	}
+	if m.Secret != nil {
+		out.Credential, out.Expires = m.Secret.Name, timeOf(m.Expires)
+	}
+	if m.Credential.Config != nil {
+		out.Server = m.Credential.Config.Host
+	}
+	if m.Event != nil && m.Event.Type == "Warning" {
+		out.Warning = m.Event.Message
+	}
+	services := map[types.NamespacedName]bool{}
+	for _, slice := range f.Slices {
+		if slice.Labels[export.LabelSourceCluster] == m.ID && export.IsManaged(slice) {
+			services[member.ServiceOf(slice)] = true
+			count(slice, &out.Endpoints, &out.Ready)
+		}
+	}
+	out.Services = len(services)
+	if m.Unread != nil {
+		out.Unread = m.Unread.Error()
+		return out
+	}
+	for _, slice := range m.Published {
+		// What has no namespace here is not to be here.
+		if f.Namespaces[slice.Namespace] != nil && !strings.HasPrefix(slice.Namespace, "kube-") {
+			services[member.ServiceOf(slice)] = true
+		}
+	}
+	behind := 0
+	var since time.Time
+	for service := range services {
+		for _, source := range f.Sources(service) {
+			if source.Cluster == m.ID && source.Behind() {
+				behind++
+				if at := source.Since(); since.IsZero() || !at.IsZero() && at.Before(since) {
+					since = at
+				}
+			}
+		}
+	}
+	out.Behind, out.Since = &behind, timeOf(since)
+	return out
+}
+
+func importOf(f *facts.Facts, serviceImport *v1beta1.ServiceImport) Import {
+	out := Import{
+		Namespace: serviceImport.Namespace, Name: serviceImport.Name,
+		Type: string(serviceImport.Spec.Type), IPs: serviceImport.Spec.IPs, Clusters: []string{}, Reason: "Unknown",
+	}
+	for _, port := range serviceImport.Spec.Ports {
+		out.Ports = append(out.Ports, PortText(port))
+	}
+	for _, each := range serviceImport.Status.Clusters {
+		out.Clusters = append(out.Clusters, each.Cluster)
+	}
+	for _, slice := range f.Slices {
+		if slice.Namespace == out.Namespace && slice.Labels[export.LabelService] == out.Name {
+			count(slice, &out.Endpoints, &out.Ready)
+		}
+	}
+	ready := meta.FindStatusCondition(serviceImport.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
+	switch {
+	case !export.IsManaged(serviceImport):
+		out.Reason = "Foreign"
+	case ready != nil:
+		out.Reason = ready.Reason
+		if ready.Status != metav1.ConditionTrue {
+			out.Message = ready.Message
+		}
+	}
+	return out
+}
+
+// PortText is a port as conditions show it, as in http:80/TCP.
+func PortText(port v1beta1.ServicePort) string {
+	text := itoa(port.Port) + "/" + string(port.Protocol)
+	if port.Name != "" {
+		text = port.Name + ":" + text
+	}
+	return text
+}
+
+func count(slice *discoveryv1.EndpointSlice, endpoints, ready *int) {
+	for i := range slice.Endpoints {
+		*endpoints++
+		if ptr.Deref(slice.Endpoints[i].Conditions.Ready, true) {
+			*ready++
+		}
+	}
+}
+
+func timeOf(at time.Time) *metav1.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: at}
+}
