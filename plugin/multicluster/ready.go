@@ -11,8 +11,11 @@ func (m *Multicluster) Ready() bool {
 		return false
 	}
 	select {
-	case <-source.Synced():
+	case <-source.Synced(): // it is settled, too, so that it has to be asked first
 		return true
+	default:
+	}
+	select {
 	case <-source.Settled():
 		return len(source.Missing()) > 0 // else what was listed is about to be published
 	default:
