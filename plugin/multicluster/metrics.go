@@ -43,20 +43,6 @@ var (
 		Help:      "Number of objects, or parts of them, that are left out at present, by reason.",
 	}, []string{"reason"})
 
-	lastSync = promauto.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: plugin.Namespace,
-		Subsystem: pluginName,
-		Name:      "last_sync_timestamp_seconds",
-		Help:      "When all objects of a resource were listed last, in seconds since 1970.",
-	}, []string{"resource"})
-
-	watching = promauto.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: plugin.Namespace,
-		Subsystem: pluginName,
-		Name:      "watch_healthy",
-		Help:      "Whether the API server agreed to the last list or watch of a resource (1) or not (0).",
-	}, []string{"resource"})
-
 	watchErrors = promauto.NewCounterVec(prometheus.CounterOpts{
 		Namespace: plugin.Namespace,
 		Subsystem: pluginName,
@@ -73,6 +59,55 @@ var (
 		Help:                        "Time from a change of endpoints to the answer that has it, by service kind.",
 	}, []string{"service_kind"})
 )
+
+// watches is the collector of how the watches stand with their resources. Where several watch one resource, it is the one
+// that stands worst. A watch that ends takes its share with it.
+type watches struct{}
+
+var (
+	lastSync = prometheus.NewDesc(
+		prometheus.BuildFQName(plugin.Namespace, pluginName, "last_sync_timestamp_seconds"),
+		"When the API server last told the state of a resource, in seconds since 1970; 0 where it has not yet.",
+		[]string{"resource"}, nil)
+
+	watching = prometheus.NewDesc(
+		prometheus.BuildFQName(plugin.Namespace, pluginName, "watch_healthy"),
+		"Whether the API server agreed to the last list or watch of a resource (1) or not (0).",
+		[]string{"resource"}, nil)
+)
+
+func init() { prometheus.MustRegister(watches{}) }
+
+// Describe implements prometheus.Collector.
+func (watches) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- lastSync
+	descriptions <- watching
+}
+
+// Collect implements prometheus.Collector.
+func (watches) Collect(collected chan<- prometheus.Metric) { collectStates(watch.States(), collected) }
+
+func collectStates(states []watch.State, collected chan<- prometheus.Metric) {
+	type worst struct{ synced, healthy float64 }
+	all := make(map[watch.Resource]worst)
+	for _, state := range states {
+		now := worst{}
+		if !state.Synced.IsZero() {
+			now.synced = float64(state.Synced.UnixNano()) / float64(time.Second)
+		}
+		if state.Healthy {
+			now.healthy = 1
+		}
+		if other, ok := all[state.Resource]; ok {
+			now.synced, now.healthy = min(now.synced, other.synced), min(now.healthy, other.healthy)
+		}
+		all[state.Resource] = now
+	}
+	for resource, w := range all {
+		collected <- prometheus.MustNewConstMetric(lastSync, prometheus.GaugeValue, w.synced, string(resource))
+		collected <- prometheus.MustNewConstMetric(watching, prometheus.GaugeValue, w.healthy, string(resource))
+	}
+}
 
 // observer turns what a watch tells into metrics and logs.
 type observer struct {
@@ -95,17 +130,10 @@ func (*observer) Totals(before, after index.Totals) {
 }
 
 func (o *observer) Asked(resource watch.Resource, err error) {
-	if err == nil {
-		watching.WithLabelValues(string(resource)).Set(1)
-	} else {
-		watching.WithLabelValues(string(resource)).Set(0)
+	if err != nil {
 		watchErrors.WithLabelValues(string(resource), reasonOf(err)).Inc()
 	}
 	o.problems.note(resource, err)
-}
-
-func (*observer) Synced(resource watch.Resource, at time.Time) {
-	lastSync.WithLabelValues(string(resource)).Set(float64(at.UnixNano()) / float64(time.Second))
 }
 
 // Programmed observes the latency as the kubernetes plugin does. Slices whose cause is known come of a Service with a

@@ -70,10 +70,13 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 	described := make(chan *prometheus.Desc, 100)
 	var want, lines []string
 	for _, collector := range []prometheus.Collector{
-		objects, services, addresses, skipped, lastSync, watching, watchErrors, programmingDuration,
+		objects, services, addresses, skipped, watches{}, watchErrors, programmingDuration,
 	} {
 		collector.Describe(described)
-		text := (<-described).String()
+	}
+	close(described)
+	for description := range described {
+		text := description.String()
 		name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(text)[1]
 		help := regexp.MustCompile(`help: "([^"]+)"`).FindStringSubmatch(text)[1]
 		labels := strings.ReplaceAll(regexp.MustCompile(`variableLabels: \{([^}]*)\}`).FindStringSubmatch(text)[1], ",", ", ")

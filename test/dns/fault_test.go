@@ -19,7 +19,9 @@ func beside(t *testing.T, kubeconfig, ready string) *server {
 	t.Helper()
 	return serve(t, fmt.Sprintf(`.:0 {
 		bind 127.0.0.1
-		ready %s
+		ready %s {
+			monitor continuously
+		}
 		hosts {
 			192.0.2.1 a.example.org
 			fallthrough
@@ -45,8 +47,15 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// expectReady asks the ready plugin.
+// expectReady asks the ready plugin, more than once, since what is ready now may not stay so.
 func expectReady(t *testing.T, address string) {
+	t.Helper()
+	for range 20 {
+		expectReadyOnce(t, address)
+	}
+}
+
+func expectReadyOnce(t *testing.T, address string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/ready", nil)
 	if err != nil {
@@ -62,7 +71,7 @@ func expectReady(t *testing.T, address string) {
 		}
 	}()
 	if response.StatusCode != http.StatusOK {
-		t.Errorf("the server is not ready: %s", response.Status)
+		t.Fatalf("the server is not ready: %s", response.Status)
 	}
 }
 
@@ -148,50 +157,67 @@ func TestAnswersGoOnFromWhatIsKnown(t *testing.T) {
 	demo.apply(readerBinding)
 	s.until(webName, dns.TypeA, "10.42.0.1")
 
-	// The API server is killed, and comes back.
-	if err := cluster.APIServer().Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for range 100 {
-		if got := s.answers(webName, dns.TypeA); got != "10.42.0.1" {
-			t.Fatalf("without the API server: %s", got)
-		}
-	}
-	if err := cluster.APIServer().Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	demo.apply(web("v1beta1", "10.42.0.2"))
-	s.until(webName, dns.TypeA, "10.42.0.2")
-
 	// The rights are revoked, and the watch begins anew.
 	demo.delete("ClusterRoleBinding", "v1", "clusterset-reader")
-	if err := cluster.APIServer().Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.APIServer().Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	refused := metric(t, "coredns_multicluster_watch_errors_total", "serviceimports", "forbidden")
-	wait(t, func() error {
-		if metric(t, "coredns_multicluster_watch_errors_total", "serviceimports", "forbidden") == refused {
-			return fmt.Errorf("nothing was refused")
-		}
-		return nil
-	})
-	demo.apply(web("v1beta1", "10.42.0.3"))
-	s.until(webName, dns.TypeA, "10.42.0.2")
+	restart(t, cluster)
+	s.untilRefused("forbidden")
+	demo.apply(web("v1beta1", "10.42.0.2"))
+	s.expect(webName, dns.TypeA, "10.42.0.1")
 	expectReady(t, ready)
 	demo.apply(readerBinding)
+	s.until(webName, dns.TypeA, "10.42.0.2")
+
+	// The CRD is deleted while the plugin cannot see that, and is found missing.
+	demo.delete("ClusterRoleBinding", "v1", "clusterset-reader")
+	restart(t, cluster)
+	s.untilRefused("forbidden")
+	if err := cluster.InstallCRDs(t.Context(), controlplane.CRDsNone); err != nil {
+		t.Fatal(err)
+	}
+	demo.apply(readerBinding)
+	s.untilRefused("not_found")
+	s.expect(webName, dns.TypeA, "10.42.0.2")
+	expectReady(t, ready)
+	if err := cluster.InstallCRDs(t.Context(), controlplane.CRDsAll); err != nil {
+		t.Fatal(err)
+	}
+	demo.apply(web("v1beta1", "10.42.0.3"))
 	s.until(webName, dns.TypeA, "10.42.0.3")
 
 	// The API server hangs.
 	if err := cluster.APIServer().Freeze(); err != nil {
 		t.Fatal(err)
 	}
-	s.until(webName, dns.TypeA, "10.42.0.3")
+	s.expect(webName, dns.TypeA, "10.42.0.3")
 	if err := cluster.APIServer().Thaw(); err != nil {
 		t.Fatal(err)
 	}
 	demo.apply(web("v1beta1", "10.42.0.4"))
 	s.until(webName, dns.TypeA, "10.42.0.4")
+}
+
+// restart kills the API server and starts it: all watches begin anew.
+func restart(t *testing.T, cluster *controlplane.Cluster) {
+	t.Helper()
+	if err := cluster.APIServer().Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.APIServer().Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// untilRefused waits until the API server refuses ServiceImports for the reason once more.
+func (s *server) untilRefused(reason string) {
+	s.t.Helper()
+	refused := func() float64 {
+		return metric(s.t, "coredns_multicluster_watch_errors_total", "serviceimports", reason)
+	}
+	before := refused()
+	wait(s.t, func() error {
+		if refused() == before {
+			return fmt.Errorf("nothing was refused as %s", reason)
+		}
+		return nil
+	})
 }

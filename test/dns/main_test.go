@@ -203,15 +203,7 @@ var resources = map[string]schema.GroupVersionResource{
 	"EndpointSlice":      {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
 	"ClusterRole":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	"ClusterRoleBinding": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
-	"FlowSchema":         {Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: "flowschemas"},
-	"PriorityLevelConfiguration": {
-		Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: "prioritylevelconfigurations",
-	},
-	"ServiceAccount": {Version: "v1", Resource: "serviceaccounts"},
-}
-
-func isNamespaced(kind string) bool {
-	return kind == "ServiceImport" || kind == "EndpointSlice" || kind == "ServiceAccount"
+	"ServiceAccount":     {Version: "v1", Resource: "serviceaccounts"},
 }
 
 // apply creates or changes the objects of YAML documents.
@@ -230,7 +222,7 @@ func (o objects) apply(text string) {
 		client := o.cluster.Dynamic().Resource(resource)
 		options := metav1.ApplyOptions{FieldManager: "test", Force: true}
 		var err error
-		if !isNamespaced(object.GetKind()) {
+		if object.GetKind() == "Namespace" || strings.HasPrefix(object.GetKind(), "Cluster") {
 			_, err = client.Apply(o.t.Context(), object.GetName(), object, options)
 		} else {
 			object.SetNamespace(o.namespace)
@@ -249,7 +241,7 @@ func (o objects) delete(kind, version, name string) {
 	resource.Version = version
 	client := o.cluster.Dynamic().Resource(resource)
 	var err error
-	if !isNamespaced(kind) {
+	if strings.HasPrefix(kind, "Cluster") {
 		err = client.Delete(o.t.Context(), name, metav1.DeleteOptions{})
 	} else {
 		err = client.Namespace(o.namespace).Delete(o.t.Context(), name, metav1.DeleteOptions{})

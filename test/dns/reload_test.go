@@ -134,8 +134,6 @@ func (silent) Totals(_, _ index.Totals) {}
 
 func (silent) Asked(watch.Resource, error) {}
 
-func (silent) Synced(watch.Resource, time.Time) {}
-
 func (silent) Programmed(bool, time.Duration) {}
 
 // What a reload does with the plugin is done here without CoreDNS around it, which does not stand so many reloads in a

@@ -42,8 +42,6 @@ func (r *recorder) Totals(_, after index.Totals) {
 
 func (r *recorder) Asked(Resource, error) {}
 
-func (r *recorder) Synced(Resource, time.Time) {}
-
 func (r *recorder) Programmed(headless bool, latency time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

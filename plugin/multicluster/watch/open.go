@@ -114,6 +114,17 @@ func Open(options Options, observer Observer) (*Source, func(), error) {
 	return s.source, func() { once.Do(func() { leave(key, s) }) }, nil
 }
 
+// States are those of all sources that run: as many of a resource as watch it, in no order.
+func States() []State {
+	sources.Lock()
+	defer sources.Unlock()
+	var states []State
+	for _, s := range sources.byKey {
+		states = append(states, s.source.States()...)
+	}
+	return states
+}
+
 // leave ends one use, and the source with the last.
 func leave(key string, s *shared) {
 	sources.Lock()

@@ -48,10 +48,12 @@ func (s *Source) reflectors(clients *clients, options Options) []reflector {
 }
 
 func (s *Source) reflector(resource Resource, example runtime.Object, from lister) reflector {
+	store := s.store(resource)
 	note := func(err error) {
 		if errors.Is(err, context.Canceled) {
 			return
 		}
+		store.contact.healthy.Store(err == nil)
 		s.observer.Asked(resource, err)
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 			s.refused(resource)
@@ -71,8 +73,7 @@ func (s *Source) reflector(resource Resource, example runtime.Object, from liste
 	}
 	logger := logr.Discard() // the observer is told of failures
 	backoff := retry
-	return reflector{resource, cache.NewReflectorWithOptions(listWatch, example,
-		s.store(resource),
+	return reflector{resource, cache.NewReflectorWithOptions(listWatch, example, store,
 		cache.ReflectorOptions{Name: string(resource), Logger: &logger, Backoff: &backoff},
 	)}
 }

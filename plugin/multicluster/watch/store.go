@@ -80,14 +80,26 @@ func causeOf(slice *discoveryv1.EndpointSlice) time.Time {
 type store struct {
 	resource Resource
 	inputs   *inputs
+	contact  *contact
 	listed   func()
+	now      func() time.Time
 }
 
+// store makes the store of a resource. The source has one for each.
 func (s *Source) store(resource Resource) *store {
-	return &store{resource: resource, inputs: s.inputs, listed: func() { s.listed(resource) }}
+	c := &contact{resource: resource}
+	s.contacts = append(s.contacts, c)
+	return &store{
+		resource: resource, inputs: s.inputs, contact: c,
+		listed: func() { s.listed(resource) },
+		now:    func() time.Time { return s.now() },
+	}
 }
 
-var _ cache.TransformingStore = (*store)(nil)
+var (
+	_ cache.TransformingStore      = (*store)(nil)
+	_ cache.ResourceVersionUpdater = (*store)(nil)
+)
 
 // Transformer lets the reflector buffer items instead of objects.
 func (s *store) Transformer() cache.TransformFunc {
@@ -147,9 +159,14 @@ func (s *store) Replace(list []any, _ string) error {
 		s.set(i)
 	}
 	s.inputs.mu.Unlock()
+	s.UpdateResourceVersion("")
 	s.listed()
 	return nil
 }
+
+// UpdateResourceVersion notes that the API server told what there is. A reflector calls it after each event, and after
+// each bookmark, which the API server sends where there are no events.
+func (s *store) UpdateResourceVersion(string) { s.contact.synced.Store(s.now().UnixNano()) }
 
 // Resync does nothing: nothing is derived but what the inputs derive.
 func (s *store) Resync() error { return nil }

@@ -18,8 +18,10 @@ package watch
 import (
 	"context"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
@@ -43,16 +45,25 @@ type Observer interface {
 	Totals(before, after index.Totals)
 	// Asked tells how a list or a watch of a resource began: err is nil where the API server agreed to it.
 	Asked(resource Resource, err error)
-	// Synced tells that all objects of a resource were listed.
-	Synced(resource Resource, at time.Time)
 	// Programmed tells how long a change of endpoints took from its cause to the answer.
 	Programmed(headless bool, latency time.Duration)
+}
+
+// State is how a source stands with a resource.
+type State struct {
+	Resource Resource
+	// Synced is when the API server last told what there is: by a list, an event or a bookmark, which it sends every
+	// minute or two. It is zero before the first list.
+	Synced time.Time
+	// Healthy tells whether the API server agreed to the last list or watch.
+	Healthy bool
 }
 
 // Source is a running watch of one API server. Its methods are safe for concurrent use.
 type Source struct {
 	inputs   *inputs
 	observer Observer
+	contacts []*contact
 	now      func() time.Time
 	stop     context.CancelFunc
 	running  sync.WaitGroup
@@ -66,6 +77,21 @@ type Source struct {
 	missing map[Resource]bool // not listed yet; true where the API server refuses to
 	synced  chan struct{}
 	settled chan struct{}
+}
+
+// contact is a source's State with a resource.
+type contact struct {
+	resource Resource
+	synced   atomic.Int64 // in nanoseconds since 1970, or 0
+	healthy  atomic.Bool
+}
+
+func (c *contact) state() State {
+	state := State{Resource: c.resource, Healthy: c.healthy.Load()}
+	if synced := c.synced.Load(); synced != 0 {
+		state.Synced = time.Unix(0, synced)
+	}
+	return state
 }
 
 // view is an index and the number of its users.
@@ -125,9 +151,17 @@ func (s *Source) Missing() []Resource {
 	return slices.Sorted(maps.Keys(s.missing))
 }
 
+// States tell how the source stands with each of its resources.
+func (s *Source) States() []State {
+	states := make([]State, len(s.contacts))
+	for i, c := range s.contacts {
+		states[i] = c.state()
+	}
+	return states
+}
+
 // listed notes that all objects of the resource are in the inputs.
 func (s *Source) listed(resource Resource) {
-	s.observer.Synced(resource, s.now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.missing[resource]; !ok {
@@ -210,12 +244,15 @@ func (s *Source) forget(v *view) {
 
 // publishAll publishes what changes until the context ends.
 func (s *Source) publishAll(ctx context.Context) {
-	for {
+	for first := true; ; first = false {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.inputs.changed:
 			s.publish()
+		}
+		if first {
+			debug.FreeOSMemory() // the lists were several times what is kept of them
 		}
 	}
 }

@@ -258,6 +258,27 @@ func TestSettledIsSyncedOrRefused(t *testing.T) {
 	}
 }
 
+func TestTheStateIsOfTheLastListEventOrBookmark(t *testing.T) {
+	b := newBench(t, Options{})
+	now := time.Unix(1_800_000_000, 0)
+	b.now = func() time.Time { return now }
+	if got, want := b.States()[0], (State{Resource: ServiceImports}); got != want {
+		t.Errorf("before the first list: %+v, want %+v", got, want)
+	}
+	put(t, b.imports.Replace(nil, "1"))
+	if got := b.States()[0].Synced; !got.Equal(now) {
+		t.Errorf("after a list: %v, want %v", got, now)
+	}
+	now = now.Add(time.Minute)
+	b.imports.UpdateResourceVersion("2")
+	if got := b.States()[0].Synced; !got.Equal(now) {
+		t.Errorf("after an event or a bookmark: %v, want %v", got, now)
+	}
+	if got := b.States()[1]; got.Resource != EndpointSlices || !got.Synced.IsZero() {
+		t.Errorf("another resource is %+v", got)
+	}
+}
+
 func TestUpdatesLeakNothing(t *testing.T) {
 	b := newBench(t, Options{})
 	b.View(config)
