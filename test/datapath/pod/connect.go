@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
+)
+
+// client is what the commands of a client have in common.
+type client struct {
+	flags   *flag.FlagSet
+	network string
+	timeout time.Duration
+}
+
+func newClient(name string) *client {
+	c := &client{flags: flag.NewFlagSet(name, flag.ContinueOnError)}
+	c.flags.StringVar(&c.network, "network", "tcp", "network of the connections")
+	c.flags.DurationVar(&c.timeout, "timeout", 2*time.Second, "how long an attempt may take")
+	return c
+}
+
+// parse returns the address to connect to.
+func (c *client) parse(args []string) (string, error) {
+	if err := c.flags.Parse(args); err != nil {
+		return "", err
+	}
+	if c.flags.NArg() != 1 {
+		return "", fmt.Errorf("%s takes one argument, HOST:PORT", c.flags.Name())
+	}
+	return c.flags.Arg(0), nil
+}
+
+// dial resolves the name and connects.
+func (c *client) dial(address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	defer cancel()
+	var dialer net.Dialer
+	return dialer.DialContext(ctx, c.network, address)
+}
+
+// ask reads who is at the other end. It first says something, where that end would not speak otherwise.
+func (c *client) ask(connection net.Conn, speak bool) (string, error) {
+	if err := connection.SetDeadline(time.Now().Add(c.timeout)); err != nil {
+		return "", err
+	}
+	if speak {
+		if _, err := fmt.Fprintln(connection, "who is there?"); err != nil {
+			return "", err
+		}
+	}
+	line, err := bufio.NewReader(connection).ReadString('\n')
+	return strings.TrimSpace(line), err
+}
+
+// attempt is one connection and its answer.
+func (c *client) attempt(address string) tally.Attempt {
+	attempt := tally.Attempt{At: time.Now()}
+	connection, err := c.dial(address)
+	if err == nil {
+		defer connection.Close()
+		attempt.Who, err = c.ask(connection, c.datagrams())
+	}
+	attempt.Failure = reason(err)
+	return attempt
+}
+
+func (c *client) datagrams() bool { return strings.HasPrefix(c.network, "udp") }
+
+// reason is an error without the addresses, which differ from one attempt to the next.
+func reason(err error) string {
+	var notFound *net.DNSError
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &notFound) && notFound.IsNotFound:
+		return "no such host"
+	case errors.As(err, &notFound):
+		return "name not resolved: " + notFound.Err
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.As(err, &errno):
+		return errno.Error()
+	default:
+		return err.Error()
+	}
+}
+
+func connect(args []string) error {
+	c := newClient("connect")
+	count := c.flags.Int("count", 1, "number of connections")
+	parallel := c.flags.Int("parallel", 16, "how many at once")
+	address, err := c.parse(args)
+	if err != nil {
+		return err
+	}
+	counted := tally.New()
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	slots := make(chan struct{}, *parallel)
+	for range *count {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			attempt := c.attempt(address)
+			mu.Lock()
+			defer mu.Unlock()
+			counted.Add(attempt)
+		})
+	}
+	group.Wait()
+	return json.NewEncoder(os.Stdout).Encode(counted)
+}
+
+func watch(args []string) error {
+	c := newClient("watch")
+	interval := c.flags.Duration("interval", 10*time.Millisecond, "time from one attempt to the next")
+	address, err := c.parse(args)
+	if err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(os.Stdout)
+	for ticker := time.NewTicker(*interval); ; <-ticker.C {
+		if err := encoder.Encode(c.attempt(address)); err != nil {
+			return err
+		}
+	}
+}
+
+func keep(args []string) error {
+	c := newClient("keep")
+	address, err := c.parse(args)
+	if err != nil {
+		return err
+	}
+	connection, err := c.dial(address)
+	if err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(os.Stdout)
+	scanner := bufio.NewScanner(os.Stdin)
+	for speak := c.datagrams(); ; speak = true {
+		attempt := tally.Attempt{At: time.Now()}
+		attempt.Who, err = c.ask(connection, speak)
+		attempt.Failure = reason(err)
+		if err := encoder.Encode(attempt); err != nil {
+			return err
+		}
+		if !scanner.Scan() {
+			return scanner.Err()
+		}
+	}
+}
