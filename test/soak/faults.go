@@ -44,10 +44,10 @@ func faults(clusters map[string]*cluster) []fault {
 	for _, name := range names {
 		c := clusters[name]
 		all = append(all,
-			c.programFault("kill the controller", c.controller, func(p *clusterset.Program) error { return p.Kill() }),
-			c.programFault("stop the controller", c.controller, func(p *clusterset.Program) error { return p.Stop(context.Background(), patience) }),
+			c.programFault("kill the controller", c.controller, kill),
+			c.programFault("stop the controller", c.controller, stop),
 			c.freezeController(),
-			c.programFault("kill CoreDNS", c.dns, func(p *clusterset.Program) error { return p.Kill() }),
+			c.programFault("kill CoreDNS", c.dns, kill),
 			c.componentFault("kill the API server", c.APIServer(), true),
 			c.componentFault("freeze the API server", c.APIServer(), false),
 			c.componentFault("kill etcd", c.Etcd(), true),
@@ -72,9 +72,13 @@ func faults(clusters map[string]*cluster) []fault {
 	return all
 }
 
-func (c *cluster) programFault(kind string, p *program, end func(*clusterset.Program) error) fault {
-	return fault{kind: kind, target: p.name, begin: func(context.Context) (func(context.Context) error, error) {
-		release, err := p.keepDown(end)
+func kill(_ context.Context, p *clusterset.Program) error { return p.Kill() }
+
+func stop(ctx context.Context, p *clusterset.Program) error { return p.Stop(ctx, patience) }
+
+func (c *cluster) programFault(kind string, p *program, end func(context.Context, *clusterset.Program) error) fault {
+	return fault{kind: kind, target: p.name, begin: func(ctx context.Context) (func(context.Context) error, error) {
+		release, err := p.keepDown(ctx, end)
 		if err != nil {
 			return nil, err
 		}
@@ -92,10 +96,11 @@ func (c *cluster) freezeController() fault {
 			if running == nil {
 				return nil, nil
 			}
-			if err := running.Freeze(); err != nil {
+			err := running.Freeze()
+			if !running.Running() {
 				return nil, nil // it ended just now
 			}
-			return func(context.Context) error { return running.Thaw() }, nil
+			return func(context.Context) error { return running.Thaw() }, err
 		},
 	}
 }

@@ -98,14 +98,14 @@ func (p *program) running() *clusterset.Program {
 
 // keepDown ends the program by end, and keeps it down until the function that
 // it returns is called.
-func (p *program) keepDown(end func(*clusterset.Program) error) (release func(), err error) {
+func (p *program) keepDown(ctx context.Context, end func(context.Context, *clusterset.Program) error) (release func(), err error) {
 	p.gate.Lock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.told && p.current != nil {
 		p.told = true
 		p.down()
-		if err := end(p.current); err != nil {
+		if err := end(ctx, p.current); err != nil {
 			p.gate.Unlock()
 			return nil, err
 		}
