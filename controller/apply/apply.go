@@ -63,10 +63,11 @@ type Applier struct {
 // reaches the import in the pass in which it was allocated.
 //
 // The order is that of dependence: the ServiceImport, which owns the rest; the
-// derived Service; the import's IPs and status; the slices; what is to go; last
-// the ServiceExport's conditions, which tell of the rest. A write that fails
-// does not keep back those that do not need it: of slices it keeps back only the
-// removals of the same source cluster. All errors are returned.
+// derived Service, which comes first where a headless import gains an IP; the
+// import's IPs and status; the slices; what is to go; last the ServiceExport's
+// conditions, which tell of the rest. A write that fails does not keep back
+// those that do not need it: of slices it keeps back only the removals of the
+// same source cluster. All errors are returned.
 func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, existing Existing, decide func(merge.Observed) merge.Result) error {
 	p := &pass{
 		Applier:  a,
@@ -80,12 +81,18 @@ func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, exist
 	var importErr, serviceErr error
 	ending := terminating(p.observed.ServiceImport)
 	if !ending {
-		if importErr = p.writeImport(ctx); importErr == nil {
+		passing := func() bool { return serviceErr != nil && existing.Failures < FailuresToTell }
+		if p.gainsIP() {
 			serviceErr = p.writeDerivedService(ctx)
-			passing := serviceErr != nil && existing.Failures < FailuresToTell
-			if p.result.ServiceImport != nil && !passing {
-				importErr = p.finishImport(ctx, serviceErr)
-			}
+		}
+		if !passing() {
+			importErr = p.writeImport(ctx)
+		}
+		if importErr == nil && serviceErr == nil {
+			serviceErr = p.writeDerivedService(ctx)
+		}
+		if importErr == nil && p.result.ServiceImport != nil && !passing() {
+			importErr = p.finishImport(ctx, serviceErr)
 		}
 	}
 	behind := p.writeSlices(ctx)
@@ -126,6 +133,14 @@ func (p *pass) seeDerivedService(service *corev1.Service) {
 		p.observed.DerivedService = service
 		p.result = p.decide(p.observed)
 	}
+}
+
+// gainsIP tells whether an import that is headless is to have an IP. It is
+// answered as it is until the derived Service has one, because with the other
+// type and no IP it would be answered with nothing.
+func (p *pass) gainsIP() bool {
+	before := p.observed.ServiceImport
+	return before != nil && before.Spec.Type == v1beta1.Headless && p.result.DerivedService != nil
 }
 
 // writeImport writes metadata and spec of the import. The IPs may still be

@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -169,5 +171,41 @@ func TestChangeOfType(t *testing.T) {
 	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east, west)
 	for _, c := range []*cluster{east, west} {
 		c.hasIPs(t, web, c.ips(t, web))
+	}
+}
+
+// TestChangeOfTypeLosesNoAnswer: the service of west is exported throughout, so
+// that there is no moment at which the import is answered with nothing.
+func TestChangeOfTypeLosesNoAnswer(t *testing.T) {
+	east, west := bed(t)
+	joined(t, east, west)
+	demo := namespace(t, east, west)
+	web := key(demo, "web")
+	east.create(t, demo, headless("web", "10.64.0.10")+serviceExport("web"))
+	expect(t, web, "Headless of east Ready [east/10.64.0.10]", west)
+	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web"))
+	expect(t, web, "Headless of east,west Ready [east/10.64.0.10 west/10.65.0.10]", east, west)
+	watches := map[*cluster]watch.Interface{}
+	for _, c := range []*cluster{east, west} {
+		serviceImport, err := c.serviceImport(t.Context(), web)
+		must(t, err)
+		watches[c], err = c.mcs.MulticlusterV1beta1().ServiceImports(demo).Watch(t.Context(), metav1.ListOptions{ResourceVersion: serviceImport.ResourceVersion})
+		must(t, err)
+		defer watches[c].Stop()
+	}
+	east.unexport(t, web)
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east, west)
+	for c, watched := range watches {
+		for ready := false; !ready; {
+			event := <-watched.ResultChan()
+			serviceImport, ok := event.Object.(*v1beta1.ServiceImport)
+			if !ok || event.Type != watch.Modified {
+				t.Fatalf("%s: the import is %s: %v", c.Name(), event.Type, event.Object)
+			}
+			if serviceImport.Spec.Type == v1beta1.ClusterSetIP && len(serviceImport.Spec.IPs) == 0 {
+				t.Errorf("%s: the import has type ClusterSetIP and no IP", c.Name())
+			}
+			ready = serviceImport.Spec.Type == v1beta1.ClusterSetIP && len(serviceImport.Spec.IPs) > 0
+		}
 	}
 }
