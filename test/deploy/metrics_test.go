@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // Its metrics.
+)
+
+const monitoring = root + "/deploy/monitoring/"
+
+// metricName matches what both programs call their metrics.
+var metricName = regexp.MustCompile(`\b(clusterset_controller|coredns_multicluster)_[a-z_]+`)
+
+// defined are the metrics of both programs with their labels, in the code's order.
+func defined(t testing.TB) map[string]string {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	if _, err := controller.New(controller.Options{Config: &rest.Config{Host: "https://192.0.2.1"}, Registry: registry}); err != nil {
+		t.Fatal(err)
+	}
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descriptions)
+		registry.Describe(descriptions)
+		prometheus.DefaultRegisterer.(*prometheus.Registry).Describe(descriptions)
+	}()
+	parts := regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: ".*", constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
+	metrics := map[string]string{}
+	for each := range descriptions {
+		match := parts.FindStringSubmatch(each.String())
+		if match != nil && metricName.MatchString(match[1]) {
+			metrics[match[1]] = strings.ReplaceAll(match[2], ",", ", ")
+		}
+	}
+	if len(metrics) < 20 {
+		t.Fatalf("only %v", metrics)
+	}
+	return metrics
+}
+
+// TestMetricsAreDocumented holds docs/metrics.md against the code: names and labels.
+func TestMetricsAreDocumented(t *testing.T) {
+	want := defined(t)
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z]+) \\| ([^|]*)\\|").FindAllStringSubmatch(read(t, root+"/docs/metrics.md"), -1) {
+		name, kind, labels := row[1], row[2], strings.ReplaceAll(strings.TrimSpace(row[3]), "`", "")
+		wantLabels, ok := want[name]
+		switch {
+		case !ok:
+			t.Errorf("the code has no metric %s", name)
+		case labels != wantLabels:
+			t.Errorf("%s has the labels %s in the code, and %s in the document", name, wantLabels, labels)
+		case !slices.Contains([]string{"gauge", "counter", "histogram"}, kind), (kind == "counter") != strings.HasSuffix(name, "_total"):
+			t.Errorf("%s is no %s", name, kind)
+		}
+		delete(want, name)
+	}
+	for name := range want {
+		t.Errorf("docs/metrics.md lacks %s, or has it twice", name)
+	}
+}
+
+// TestMonitoringUsesMetricsThatExist reads the expressions of the alerts, of
+// their tests and of the dashboard.
+func TestMonitoringUsesMetricsThatExist(t *testing.T) {
+	known := defined(t)
+	used := map[string]bool{}
+	for _, file := range []string{"alerts.yaml", "alerts_test.yaml", "dashboard.json"} {
+		names := metricName.FindAllString(read(t, monitoring+file), -1)
+		if len(names) == 0 {
+			t.Errorf("%s names no metric", file)
+		}
+		for _, name := range names {
+			base := regexp.MustCompile(`_(bucket|count|sum)$`).ReplaceAllString(name, "")
+			if _, ok := known[base]; !ok {
+				t.Errorf("%s names %s, which the code does not have", file, name)
+			}
+			used[base] = true
+		}
+	}
+	for name := range known {
+		if !used[name] {
+			t.Errorf("neither an alert nor the dashboard uses %s", name)
+		}
+	}
+}
+
+// TestEveryAlertIsTested looks that each alert is expected to fire, and expected not to.
+func TestEveryAlertIsTested(t *testing.T) {
+	tests := read(t, monitoring+"alerts_test.yaml")
+	alerts := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(read(t, monitoring+"alerts.yaml"), -1)
+	if len(alerts) < 5 {
+		t.Fatalf("only %d alerts", len(alerts))
+	}
+	for _, alert := range alerts {
+		if !regexp.MustCompile(`(?m)- alertname: ` + alert[1] + `\n +eval_time: \w+\n +exp_alerts:`).MatchString(tests) {
+			t.Errorf("no test has alert %s fire", alert[1])
+		}
+		if !strings.Contains(tests, "{alertname: "+alert[1]+", eval_time: ") {
+			t.Errorf("no test has alert %s stay silent", alert[1])
+		}
+	}
+}
+
+type dashboard struct {
+	UID, Title string
+	Templating struct {
+		List []struct{ Name string }
+	}
+	Panels []struct {
+		ID                       int
+		Type, Title, Description string
+		Datasource               source
+		GridPos                  struct{ H, W, X, Y int }
+		FieldConfig              struct{ Defaults struct{ Unit string } }
+		Targets                  []struct {
+			Datasource source
+			Expr       string
+		}
+	}
+}
+
+type source struct{ Type, UID string }
+
+// TestDashboard looks at what Grafana would not complain of: panels without a
+// unit or a description, without the chosen source, or one over the other.
+func TestDashboard(t *testing.T) {
+	var d dashboard
+	if err := json.Unmarshal([]byte(read(t, monitoring+"dashboard.json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.UID == "" || d.Title == "" || len(d.Panels) < 10 {
+		t.Fatalf("dashboard %q %q has %d panels", d.UID, d.Title, len(d.Panels))
+	}
+	chosen := source{"prometheus", "${datasource}"}
+	variables := map[string]bool{"$__rate_interval": true}
+	for _, variable := range d.Templating.List {
+		variables["$"+variable.Name] = true
+	}
+	ids, titles, cells := map[int]bool{}, map[string]bool{}, map[[2]int]string{}
+	for _, panel := range d.Panels {
+		if ids[panel.ID] || titles[panel.Title] || panel.Title == "" {
+			t.Errorf("panel %d %q: the number or the title is not its own", panel.ID, panel.Title)
+		}
+		ids[panel.ID], titles[panel.Title] = true, true
+		if p := panel.GridPos; p.W < 1 || p.H < 1 || p.X < 0 || p.X+p.W > 24 {
+			t.Errorf("panel %q is at %v of 24 columns", panel.Title, p)
+		}
+		for x := range panel.GridPos.W {
+			for y := range panel.GridPos.H {
+				cell := [2]int{panel.GridPos.X + x, panel.GridPos.Y + y}
+				if other, taken := cells[cell]; taken {
+					t.Fatalf("panel %q lies over %q", panel.Title, other)
+				}
+				cells[cell] = panel.Title
+			}
+		}
+		if panel.Type == "row" {
+			continue
+		}
+		if panel.FieldConfig.Defaults.Unit == "" || panel.Description == "" || panel.Datasource != chosen || len(panel.Targets) == 0 {
+			t.Errorf("panel %q: unit %q, description %q, source %v, %d expressions", panel.Title, panel.FieldConfig.Defaults.Unit, panel.Description, panel.Datasource, len(panel.Targets))
+		}
+		for _, target := range panel.Targets {
+			if target.Datasource != chosen || !strings.Contains(target.Expr, `{job=~"$job"`) {
+				t.Errorf("panel %q: %q does not ask the chosen source and job", panel.Title, target.Expr)
+			}
+			for _, variable := range regexp.MustCompile(`\$\w+`).FindAllString(target.Expr, -1) {
+				if !variables[variable] {
+					t.Errorf("panel %q: there is no variable %s", panel.Title, variable)
+				}
+			}
+		}
+	}
+}
