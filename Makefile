@@ -9,6 +9,9 @@ BIN      := bin
 CACHE    ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/clusterset-dns
 TOOLS    := $(CACHE)/tools/$(shell cat test/tools/go.mod test/tools/go.sum | sha256sum | cut -c1-16)
 
+# A tool with a module of its own in test/tools; $(call pinned,helm) builds it, into the cache of the Go toolchain, and is its path.
+pinned    = $$(cd test/tools/$(1) && GOFLAGS=-tags=remove_all_sd go tool -n $(1))
+
 # Whatever a target starts ends with make, even where make is killed: the kernel kills the shell of a recipe when
 # make dies, and what runs in it when the shell dies.
 BOUND    := setpriv --pdeathsig KILL
@@ -45,11 +48,15 @@ test-unit: ## Run the tests that need no cluster.
 	@CGO_ENABLED=1 $(BOUND) go test -race $$(go list ./... | grep -v '^$(MODULE)/test')
 
 .PHONY: test-bed
-test-bed: bed build ## Run the tests on real control planes.
+test-bed: bed tools build ## Run the tests on real control planes.
 	@echo '== tests on real control planes'
 	@CGO_ENABLED=1 $(BOUND) go test -race -p 1 -v -timeout 25m ./test/...
 	@echo '== hints, by kube-proxy'"'"'s own code'
 	@cd test/kubeproxy && CGO_ENABLED=1 $(BOUND) go test -race ./...
+
+.PHONY: test-datapath
+test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or MODE=iptables for one of its modes.
+	@CGO_ENABLED=1 $(BOUND) go test -race -count=1 -v -timeout 15m $(if $(MODE),-run '(?i)$(MODE)') ./test/datapath/...
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## Check format and code, and that the check of pure packages bites.
@@ -58,6 +65,13 @@ lint: $(TOOLS)/golangci-lint ## Check format and code, and that the check of pur
 	@$(BOUND) $(TOOLS)/golangci-lint run ./...
 	@GOLANGCI_LINT=$(TOOLS)/golangci-lint ./test/tools/prove-depguard
 	@go mod verify >/dev/null && go mod tidy -diff
+	@$(MAKE) --no-print-directory lint-deploy
+
+.PHONY: lint-deploy
+lint-deploy: tools ## Check the chart and the alerts.
+	@echo '== lint of deploy/'
+	@$(call pinned,helm) lint --strict --quiet deploy/chart
+	@promtool=$(call pinned,promtool); $$promtool check rules deploy/monitoring/alerts.yaml; $$promtool test rules deploy/monitoring/alerts_test.yaml
 
 .PHONY: format
 format: $(TOOLS)/golangci-lint ## Format the code.
@@ -85,6 +99,20 @@ fuzz: ## Fuzz every target for FUZZTIME (30s).
 	  done; done
 
 ##@ Parts
+
+.PHONY: tools
+tools: ## Build helm and promtool (cached).
+	@for tool in helm promtool; do (cd test/tools/$$tool && GOFLAGS=-tags=remove_all_sd $(BOUND) ../with-progress go tool -n $$tool >/dev/null); done
+
+.PHONY: manifest
+manifest: tools ## Render the manifests in deploy/ from the chart.
+	@install -m 644 $$(go list -m -f '{{.Dir}}' sigs.k8s.io/mcs-api)/config/crd/*.yaml deploy/chart/files/crds/
+	@HELM=$(call pinned,helm) ./deploy/render
+
+.PHONY: images
+images: ## Build the images of both programs, for amd64 and arm64, into bin/images: an OCI layout each, with SBOMs.
+	@cd test/tools/images && $(BOUND) ../with-progress go run . -out $(CURDIR)/$(BIN)/images -version $(VERSION) \
+	  -revision "$$(git rev-parse HEAD 2>/dev/null)" -epoch "$$(git log -1 --format=%ct 2>/dev/null || echo 0)"
 
 .PHONY: bed
 bed: ## Build the control planes that the demo and the tests start (cached).

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// A program becomes an image.
+type program struct {
+	name        string // of the image, and of its package in cmd
+	description string
+	// capabilities are the file capabilities of the program.
+	capabilities []byte
+	ports        []string
+}
+
+// netBindService is cap_net_bind_service=+ep as of linux/capability.h: struct
+// vfs_cap_data of revision 2, effective, with bit 10 permitted. CoreDNS's own
+// image has it, so that it listens on port 53 without being root, where the
+// pod adds the capability NET_BIND_SERVICE.
+var netBindService = []byte{
+	0x01, 0x00, 0x00, 0x02,
+	0x00, 0x04, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+}
+
+var programs = []program{
+	{name: "clusterset-controller", description: "Joins the services of one Kubernetes cluster with those of the other clusters of its set", ports: []string{"8080/tcp"}},
+	{name: "coredns", description: "CoreDNS with every stock plugin and multicluster", capabilities: netBindService, ports: []string{"53/tcp", "53/udp"}},
+}
+
+// compile builds a program for a platform, static, and returns its path.
+func (p program) compile(ctx context.Context, o options, platform *v1.Platform, into string) (string, error) {
+	binary := filepath.Join(into, p.name+"-"+platform.OS+"-"+platform.Architecture)
+	fmt.Printf("compiling %s for %s\n", p.name, platform)
+	// As in the Makefile.
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version="+o.version, "-o", binary, "./cmd/"+p.name)
+	command.Dir = o.source
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture)
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("compile for %s: %w\n%s", platform, err, strings.TrimSpace(string(output)))
+	}
+	return binary, nil
+}
