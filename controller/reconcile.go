@@ -193,7 +193,10 @@ func viewOf(m publisher, service types.NamespacedName, copies []*discoveryv1.End
 	}
 	names := map[string]bool{}
 	for _, slice := range published {
-		names[export.SliceName(source.Cluster, service, slice.Name, slice.AddressType)] = true
+		// A slice may be refused for its address type, which a copy was made with.
+		for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+			names[export.SliceName(source.Cluster, service, slice.Name, addressType)] = true
+		}
 	}
 	if copies = memory.of(service, source.Cluster, copies, func(name string) bool { return names[name] }); len(copies) == 0 {
 		return view, problems, verdict
