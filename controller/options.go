@@ -134,6 +134,9 @@ func (o Options) complete() (Options, error) {
 		}
 		setDefault(limit.value, limit.to)
 	}
+	if o.MemberLimits.SliceBytes > export.MaxSliceBytes {
+		return o, fmt.Errorf("at most %d bytes of a member's slice: use %d or less", o.MemberLimits.SliceBytes, export.MaxSliceBytes)
+	}
 	setDefault(&o.LeaseDuration, DefaultLeaseDuration)
 	setDefault(&o.RenewDeadline, DefaultRenewDeadline)
 	setDefault(&o.RetryPeriod, DefaultRetryPeriod)

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -24,6 +25,9 @@ func TestOptions(t *testing.T) {
 		"minus workers":  {Options{Config: config, Workers: -1}, "-1 workers"},
 		"preference":     {Options{Config: config, Prefer: "cluster"}, ""},
 		"a wrong one":    {Options{Config: config, Prefer: "zone"}, `"zone" is no preference`},
+		"a limit":        {Options{Config: config, MemberLimits: export.Limits{Services: 1, SliceBytes: 2 << 20}}, ""},
+		"a wrong limit":  {Options{Config: config, MemberLimits: export.Limits{Endpoints: -1}}, "-1 endpoints"},
+		"a large slice":  {Options{Config: config, MemberLimits: export.Limits{SliceBytes: 3 << 20}}, "3145728 bytes"},
 		"own id":         {Options{Config: config, Cluster: "east", Members: []member.Static{{Cluster: "east"}}}, "id of the own cluster"},
 		"a member twice": {Options{Config: config, Members: []member.Static{{Cluster: "west"}, {Cluster: "west"}}}, "another member has the same id"},
 		"a wrong member": {Options{Config: config, Members: []member.Static{{Cluster: "a_b"}}}, "a_b"},
@@ -42,7 +46,7 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if completed.Namespace != member.DefaultNamespace || completed.Workers != DefaultWorkers || completed.Clock == nil ||
-		completed.LeaseDuration != DefaultLeaseDuration || completed.Registry == nil {
+		completed.LeaseDuration != DefaultLeaseDuration || completed.MemberLimits != export.DefaultLimits || completed.Registry == nil {
 		t.Errorf("got %+v", completed)
 	}
 }

@@ -19,9 +19,13 @@ type Limits struct {
 	// Endpoints is how many endpoints they may have together, as of Weight.
 	Endpoints int
 	// SliceBytes is how many bytes one EndpointSlice may have, in the
-	// protobuf form in which it is read.
+	// protobuf form in which it is read. It is at most MaxSliceBytes.
 	SliceBytes int
 }
+
+// MaxSliceBytes is the most that Limits.SliceBytes may be: more than an API
+// server takes.
+const MaxSliceBytes = 2 << 20
 
 // DefaultLimits are those that Kubernetes has for a whole cluster: 10,000
 // Services and 150,000 pods. A slice of 1000 endpoints, which is the most that

@@ -18,6 +18,8 @@ const (
 	// maxAnswer bounds an answer that is no watch, in bytes once it is
 	// decompressed. What comes of it in memory is a multiple of that.
 	maxAnswer = 4 << 20
+	// maxOther bounds an event of a watch that has no slice, in bytes.
+	maxOther = 16 << 10
 	// frameHeader is the length of what begins each event of a watch: its
 	// length, in network byte order.
 	frameHeader = 4

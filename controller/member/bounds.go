@@ -51,17 +51,16 @@ type bounds struct {
 	large   map[types.NamespacedName]struct{} // the slices that are stand-ins
 	keptOut []types.NamespacedName            // of the last list, imported already
 
-	mu     *sync.Mutex
+	mu     sync.Mutex
 	excess Excess
 }
 
-func newBounds() bounds {
-	return bounds{
+func newBounds() *bounds {
+	return &bounds{
 		exceeded: func(Excess) {},
 		room:     make(chan struct{}, 1),
 		slices:   map[types.NamespacedName]int{},
 		large:    map[types.NamespacedName]struct{}{},
-		mu:       &sync.Mutex{},
 		excess:   Excess{},
 	}
 }

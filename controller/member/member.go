@@ -205,7 +205,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		return err
 	}
 	// An event has a slice as it is published, with what is not kept of it.
-	httpClient.Transport = &bounded{base: httpClient.Transport, event: 2 * m.slices.limits.SliceBytes}
+	httpClient.Transport = &bounded{base: httpClient.Transport, event: maxOther + 2*m.slices.limits.SliceBytes}
 	config := rest.CopyConfig(credential.Config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf

@@ -35,7 +35,7 @@ type sliceStore struct {
 	limits export.Limits
 	// imported returns the services that are imported of the member already.
 	imported func() map[types.NamespacedName]struct{}
-	bounds
+	*bounds
 }
 
 var _ cache.ReflectorStore = (*sliceStore)(nil)

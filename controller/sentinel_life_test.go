@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// A lookout is a sentinel over members that nothing is read of: what is heard
+// of them is played.
+type lookout struct {
+	*sentinel
+	now     *clocktesting.FakeClock
+	secrets map[string]*corev1.Secret
+	// exported is what each cluster is believed to export, told which clusters
+	// were to be looked at again.
+	exported map[string]string
+	told     []string
+}
+
+func newLookout(t *testing.T, left map[string]memory, clusters ...string) *lookout {
+	t.Helper()
+	l := &lookout{
+		now:      clocktesting.NewFakeClock(time.Unix(1e9, 0)),
+		secrets:  map[string]*corev1.Secret{},
+		exported: map[string]string{},
+	}
+	l.sentinel = newSentinel(liveness.Limits{Interval: member.HeartbeatInterval, StaleAfter: DefaultStaleAfter, GoneAfter: time.Hour}, l.now)
+	l.left = left
+	l.known = func(cluster string) map[types.NamespacedName]struct{} {
+		known := map[types.NamespacedName]struct{}{}
+		for _, service := range inDemo(l.exported[cluster]) {
+			known[service] = struct{}{}
+		}
+		return known
+	}
+	l.changed = func(cluster string) { l.told = append(l.told, cluster) }
+	l.tell = func(_, _ liveness.Judgement) {}
+	for _, cluster := range clusters {
+		// Without a kubeconfig it is a member that nothing is read of.
+		l.secrets[cluster] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Name: cluster, UID: types.UID(cluster), Labels: map[string]string{member.ClusterLabel: cluster},
+		}}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	member.NewSet(member.Config{
+		Cluster:       "east",
+		KubeSystemUID: func() string { return "" },
+		Secrets: func() (all []*corev1.Secret) {
+			for _, secret := range l.secrets {
+				all = append(all, secret)
+			}
+			return all
+		},
+		MemberChanged: func(string) {},
+		Joins:         l.joins,
+		Report:        func(member.Problem) {},
+		Clock:         l.now,
+	}).Run(ctx, nil)
+	return l
+}
+
+func inDemo(words string) (services []types.NamespacedName) {
+	for _, name := range strings.Fields(words) {
+		services = append(services, types.NamespacedName{Namespace: "demo", Name: name})
+	}
+	return services
+}
+
+// pass lets time go by, in which the clusters send heartbeats.
+func (l *lookout) pass(seconds int, heard ...string) {
+	for range seconds / 5 {
+		l.now.Step(member.HeartbeatInterval)
+		for _, cluster := range heard {
+			l.read(cluster, "uid-of-"+cluster, l.now.Now(), true)
+		}
+		l.update(func() {})
+	}
+}
+
+// expect compares what is judged of a cluster, and which clusters were told to
+// be looked at again since it was asked last.
+func (l *lookout) expect(t *testing.T, cluster, want, told string) {
+	t.Helper()
+	verdict := l.verdict(cluster)
+	got := verdict.State.String() + " " + string(verdict.Reason)
+	if verdict.Demote {
+		got += " demoted"
+	}
+	if verdict.Keep {
+		got += " kept"
+	}
+	if got != want {
+		t.Errorf("%s is %s, want %s", cluster, got, want)
+	}
+	slices.Sort(l.told)
+	if again := strings.Join(slices.Compact(l.told), " "); again != told {
+		t.Errorf("told of %q, want %q", again, told)
+	}
+	l.told = nil
+}
+
+// TestSentinelSilence: from fresh to stale to gone, and back.
+func TestSentinelSilence(t *testing.T) {
+	l := newLookout(t, nil, "north", "west")
+	l.expect(t, "west", "fresh NotYetHeard", "")
+	l.pass(60, "north", "west")
+	l.expect(t, "west", "fresh Heard", "")
+	l.pass(25, "north")
+	l.expect(t, "west", "fresh Heard", "")
+	l.pass(10, "north")
+	l.expect(t, "west", "stale Silent demoted", "west")
+	l.pass(3600, "north")
+	l.expect(t, "west", "gone Silent demoted", "west")
+	l.pass(5, "north", "west")
+	l.expect(t, "west", "fresh Heard", "west")
+	l.expect(t, "north", "fresh Heard", "")
+	// Both at once.
+	l.pass(600)
+	l.expect(t, "west", "fresh NobodyHeard", "")
+	if !l.judged().Deaf {
+		t.Error("nobody is heard, and nothing is suspected here")
+	}
+}
+
+// TestSentinelDrain: a person has the say, and takes it back.
+func TestSentinelDrain(t *testing.T) {
+	l := newLookout(t, nil, "west")
+	l.pass(30, "west")
+	for value, want := range map[string]string{"true": "fresh Heard demoted", "yes": "fresh Heard"} {
+		l.secrets["west"].Annotations = map[string]string{AnnotationDrain: value}
+		l.pass(5, "west")
+		if verdict := l.verdict("west"); verdict.Demote != strings.HasSuffix(want, "demoted") {
+			t.Errorf("%q: the verdict is %+v", value, verdict)
+		}
+	}
+}
+
+// TestSentinelLostExports: a list without most of what is known is kept from
+// being believed until it is confirmed, looked at twice, or whole again.
+func TestSentinelLostExports(t *testing.T) {
+	begin := func() *lookout {
+		l := newLookout(t, nil, "west")
+		l.exported["west"] = "a b c d"
+		l.pass(30, "west")
+		l.listing("west", inDemo("a b c d"))
+		l.expect(t, "west", "fresh Heard", "")
+		l.listing("west", inDemo("a"))
+		l.expect(t, "west", "stale ExportsLost demoted kept", "west")
+		return l
+	}
+	t.Run("confirmed", func(t *testing.T) {
+		l := begin()
+		l.secrets["west"].Annotations = map[string]string{AnnotationConfirm: "something else"}
+		l.pass(60, "west")
+		l.expect(t, "west", "stale ExportsLost demoted kept", "")
+		l.secrets["west"].Annotations = map[string]string{AnnotationConfirm: l.verdict("west").Token}
+		l.pass(5, "west")
+		l.expect(t, "west", "fresh Heard", "west")
+		// It vouches for that list, and for no later one.
+		l.exported["west"] = "a b c d"
+		l.pass(30, "west")
+		l.listing("west", nil)
+		l.expect(t, "west", "stale ExportsLost demoted kept", "west")
+	})
+	t.Run("looked at twice", func(t *testing.T) {
+		l := begin()
+		l.pass(290, "west")
+		l.expect(t, "west", "stale ExportsLost demoted kept", "")
+		l.pass(20, "west")
+		l.expect(t, "west", "fresh Heard", "west")
+	})
+	t.Run("whole again", func(t *testing.T) {
+		l := begin()
+		l.listing("west", inDemo("a b c d"))
+		l.expect(t, "west", "fresh Heard", "west")
+	})
+	t.Run("a few are not most", func(t *testing.T) {
+		l := begin()
+		l.listing("west", inDemo("a b c"))
+		// Who says so is looked at before it is believed.
+		l.expect(t, "west", "fresh Heard kept", "west")
+		l.pass(5, "west")
+		l.expect(t, "west", "fresh Heard", "west")
+	})
+}
+
+// TestSentinelPredecessor: what another process left of a member counts until
+// its first heartbeat, and for a member that leaves and joins again it does not.
+func TestSentinelPredecessor(t *testing.T) {
+	l := newLookout(t, map[string]memory{
+		"north": {state: liveness.Stale, uid: "uid-of-north"},
+		"west":  {state: liveness.Stale, uid: "uid-of-another"},
+	}, "north", "west")
+	l.expect(t, "north", "stale Silent demoted", "north west")
+	l.pass(5, "north", "west")
+	l.expect(t, "north", "fresh Heard", "north west")
+	l.expect(t, "west", "stale AnotherCluster demoted kept", "")
+	if len(l.left) > 0 {
+		t.Errorf("%v is left for members to come", l.left)
+	}
+	// What is told of clusters that are no members changes nothing.
+	l.remain(func() []*member.Member { return nil })
+	l.listing("west", nil)
+	l.read("west", "x", l.now.Now(), true)
+	l.expect(t, "west", "fresh NotYetHeard", "")
+}
+
+// TestSentinelRuns: time alone makes it judge.
+func TestSentinelRuns(t *testing.T) {
+	l := newLookout(t, nil, "west")
+	l.pass(30, "west")
+	looked := make(chan string, 1)
+	l.changed = func(cluster string) { looked <- cluster }
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { l.run(ctx); close(ended) }()
+	for waiting := true; waiting; {
+		select {
+		case cluster := <-looked:
+			if got := fmt.Sprint(cluster, l.verdict("west").State); got != "west"+liveness.Stale.String() {
+				t.Errorf("got %s", got)
+			}
+			waiting = false
+		case <-time.After(time.Millisecond): // until it waits for the next moment
+			l.now.Step(time.Second)
+		}
+	}
+	stop()
+	<-ended
+}
