@@ -5,30 +5,32 @@ package fault
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
 // A pair is a controller that hears another's heartbeat.
 type pair struct{ reader, writer *cluster }
 
-// pairs are all, without those that have to do with the given clusters.
-func (b *bed) pairs(without ...*cluster) []pair {
+// secret is the name of the Secret by which the reader has its member.
+func (p pair) secret() string { return "member-" + p.writer.Name() }
+
+// everyPair is all that there are.
+func (b *bed) everyPair() []pair {
 	var pairs []pair
 	for _, reader := range b.all() {
-	next:
 		for _, writer := range b.all() {
-			if reader == writer {
-				continue
+			if reader != writer {
+				pairs = append(pairs, pair{reader, writer})
 			}
-			for _, c := range without {
-				if c == reader || c == writer {
-					continue next
-				}
-			}
-			pairs = append(pairs, pair{reader, writer})
 		}
 	}
 	return pairs
+}
+
+// pairs are those whose reader runs, without the given ones.
+func (b *bed) pairs(without ...pair) []pair {
+	return slices.DeleteFunc(b.everyPair(), func(p pair) bool { return p.reader.stop == nil || slices.Contains(without, p) })
 }
 
 // age is how long ago, by the reader's clock, it heard the writer.
@@ -55,7 +57,7 @@ const (
 
 // step moves all clocks on by a tick.
 func (b *bed) step() {
-	for _, c := range b.all() {
+	for _, c := range append(b.all(), b.others...) {
 		c.clock.Step(tick)
 	}
 }
@@ -153,11 +155,11 @@ func (p pair) state() (string, error) {
 	return "", nil
 }
 
-// judged waits until east judges a member so. No clock moves.
-func (b *bed) judged(of *cluster, reason string) {
+// judged waits until the reader judges the writer so. No clock moves.
+func (b *bed) judged(p pair, reason string) {
 	b.Helper()
-	b.eventually(of.Name()+" "+reason, func(context.Context) error {
-		state, err := pair{b.east, of}.state()
+	b.eventually(p.reader.Name()+" judges "+p.writer.Name()+" "+reason, func(context.Context) error {
+		state, err := p.state()
 		if err == nil && state != reason {
 			err = fmt.Errorf("it is %q", state)
 		}

@@ -10,76 +10,64 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
 )
 
-// TestFlapping: twice it is believed at once, and the third time once it has
-// stayed.
-func TestFlapping(t *testing.T) {
+// TestTrust: what a member says is kept out while it may be another one, or
+// have lost its memory.
+func TestTrust(t *testing.T) {
 	b := newBed(t)
-	for _, reason := range []string{"Heard", "Heard", "Flapping"} {
-		b.ways[b.west].CutOff(link.Both)
-		b.pass(36*time.Second, b.pairs(b.west)...)
-		b.judged(b.west, "Silent")
-		b.expect(westDemoted)
-		b.ways[b.west].Reconnect()
-		b.judged(b.west, reason)
-	}
-	b.pass(45*time.Second, b.pairs()...)
-	b.judged(b.west, "Flapping")
-	b.expect(westDemoted)
-	b.pass(25*time.Second, b.pairs()...)
-	b.judged(b.west, "Heard")
-	b.expect(healthy)
+	b.fault("most exports are gone in one list", testMostExportsLost)
+	b.fault("another cluster has its id, and a person confirms it", func(b *bed) { testAnotherCluster(b, true) })
+	b.fault("another cluster has its id, and stays", func(b *bed) { testAnotherCluster(b, false) })
+	b.fault("it is rebuilt under its id", testRebuilt)
 }
 
-// TestMostExportsLostInOneList: they are kept until they are back, or a person
-// says that it is so.
-func TestMostExportsLostInOneList(t *testing.T) {
-	b := newBed(t)
+// testMostExportsLost: they are kept until they are back, or a person says that
+// it is so.
+func testMostExportsLost(b *bed) {
+	p := pair{b.east, b.west}
 	b.alone() // what counts is the share of all services
 	lost := []string{"solo", "db", "lone"}
+	left := view{
+		"web":  healthy["web"],
+		"solo": gone,
+		"db":   "north/10.66.0.3 -> 10.66.0.3",
+		"lone": gone,
+	}
+	b.mayGo([]string{"solo", "lone"}, b.west, b.north)
 	lose := func() {
 		b.east.stop()
 		for _, name := range lost {
-			b.must(b.west.mcs.MulticlusterV1beta1().ServiceExports(b.namespace).Delete(b.Context(), name, metav1.DeleteOptions{}))
-			b.eventually("no slices of "+name, func(ctx context.Context) error {
-				list, err := b.west.DiscoveryV1().EndpointSlices(b.namespace).List(ctx, metav1.ListOptions{
-					LabelSelector: "multicluster.kubernetes.io/source-cluster=west,multicluster.kubernetes.io/service-name=" + name,
-				})
-				if err == nil && len(list.Items) > 0 {
-					err = fmt.Errorf("there are %d", len(list.Items))
-				}
-				return err
-			})
+			b.unexport(b.west, name)
 		}
+		b.expect(left, b.west, b.north)
 		b.start(b.east)
-		b.judged(b.west, "ExportsLost")
-		b.expect(westDemoted)
+		b.judged(p, "ExportsLost")
+		b.everywhere(left, map[*cluster]view{b.east: westDemoted})
 	}
 	lose()
 	for _, name := range lost {
-		b.apply(b.west, b.namespace, "{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: "+name+"}}")
+		b.export(b.west, name)
 	}
 	b.beat(b.pairs()...)
 	b.expect(healthy)
 
 	lose()
 	b.pass(time.Minute, b.pairs()...)
-	b.expect(westDemoted)
+	b.everywhere(left, map[*cluster]view{b.east: westDemoted})
+	b.mayGo([]string{"solo", "lone"})
 	b.annotate(b.west, controller.AnnotationConfirm, b.token())
-	b.judged(b.west, "Heard")
-	b.expect(view{
-		web:  healthy.web,
-		solo: "none -> NXDOMAIN",
-		db:   "north/10.66.0.3 -> 10.66.0.3",
-		lone: "none -> NXDOMAIN",
-	})
+	b.judged(p, "Heard")
+	b.expect(left)
+	b.calm()
 }
 
 // alone waits until what other tests exported is gone.
@@ -87,7 +75,7 @@ func (b *bed) alone() {
 	b.Helper()
 	b.eventually("slices of this test alone", func(ctx context.Context) error {
 		for _, c := range b.all() {
-			list, err := c.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: "multicluster.kubernetes.io/source-cluster"})
+			list, err := c.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: export.LabelSourceCluster})
 			if err != nil {
 				return err
 			}
@@ -101,7 +89,7 @@ func (b *bed) alone() {
 	})
 }
 
-// token is what the newest Event of a hold says to confirm.
+// token is what the newer of two Events of a hold says to confirm.
 func (b *bed) token() (token string) {
 	b.Helper()
 	b.eventually("Event", func(ctx context.Context) error {
@@ -128,111 +116,135 @@ func (b *bed) token() (token string) {
 	return token
 }
 
-// TestAddressesThatAMemberMayNotHave are left out, and nothing else is.
-func TestAddressesThatAMemberMayNotHave(t *testing.T) {
-	b := newBed(t)
-	confined := healthy
-	confined.lone = " -> NXDOMAIN"
-	b.annotate(b.west, member.CIDRsAnnotation, "10.65.0.0/30, 2001:db8::/32")
-	b.expect(confined)
-	// A value that is none opens nothing.
-	b.annotate(b.west, member.CIDRsAnnotation, "10.65.0.0")
-	b.eventually("Event", func(ctx context.Context) error {
-		events, err := b.east.CoreV1().Events(system).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + controller.EventMemberRefused})
-		if err == nil && len(events.Items) == 0 {
+// testAnotherCluster: the UID that the heartbeat carries changes, and what was
+// known is kept until a person says that it is so, or it was the same for a
+// while.
+func testAnotherCluster(b *bed, byPerson bool) {
+	const uid = "3f0c8dd6-5f1e-4b7a-9d43-0d7a3c3f9d11"
+	p := pair{b.east, b.west}
+	b.west.stop() // it would write its own UID again
+	live := b.pairs(p, pair{b.north, b.west})
+	held := func() {
+		b.Helper()
+		b.expect(healthy, b.west)
+		b.expect(westDemoted, b.east, b.north)
+	}
+	b.heartbeatOf(b.west, uid)
+	b.judged(p, "AnotherCluster")
+	b.judged(pair{b.north, b.west}, "AnotherCluster")
+	held()
+	// What it says is not believed.
+	b.mayGo([]string{"solo"})
+	b.unexport(b.west, "solo")
+	b.must(b.west.DiscoveryV1().EndpointSlices(b.namespace).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{
+		LabelSelector: export.LabelSourceCluster + "=west," + export.LabelService + "=solo",
+	}))
+	b.heartbeatOf(b.west, uid)
+	b.pass(4*time.Second, live...)
+	b.expect(westDemoted, b.east, b.north)
+
+	if byPerson {
+		b.annotate(b.west, controller.AnnotationConfirm, "something else")
+		b.expect(westDemoted, b.east, b.north)
+		b.annotate(b.west, controller.AnnotationConfirm, uid)
+		b.judged(p, "Heard")
+		b.expect(healthy.with("solo", gone), b.east)
+		b.expect(westDemoted, b.north) // it was not asked
+		return
+	}
+	for range 61 {
+		b.pass(5*time.Second, live...)
+		b.heartbeatOf(b.west, uid)
+	}
+	b.judged(p, "Heard")
+	b.judged(pair{b.north, b.west}, "Heard")
+	b.expect(healthy.with("solo", gone), b.east, b.north)
+}
+
+// heartbeatOf renews the heartbeat of a cluster in its controller's stead, and
+// waits until the others heard it.
+func (b *bed) heartbeatOf(c *cluster, uid string) {
+	b.Helper()
+	b.eventually("heartbeat", func(ctx context.Context) error {
+		leases := c.CoordinationV1().Leases(system)
+		lease, err := leases.Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatUIDAnnotation, uid)
+		now := metav1.NowMicro()
+		lease.Spec.RenewTime = &now
+		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+		return err
+	})
+	b.eventually("heartbeat heard", func(context.Context) error {
+		for _, p := range b.pairs() {
+			if p.writer != c {
+				continue
+			}
+			if age, err := p.age(); err != nil || age > 0 {
+				return errors.Join(err, fmt.Errorf("the last heartbeat that %s heard is %s old", p.reader.Name(), age))
+			}
+		}
+		return nil
+	})
+}
+
+// uid is that of a cluster's namespace kube-system.
+func (b *bed) uid(c *cluster) string {
+	b.Helper()
+	namespace, err := c.CoreV1().Namespaces().Get(b.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	b.must(err)
+	return string(namespace.UID)
+}
+
+// testRebuilt: west is lost, and a new and empty API server has its id. East
+// gets the credential, and keeps what it knows until a person confirms that
+// nothing of it is left.
+func testRebuilt(b *bed) {
+	p := pair{b.east, b.west}
+	plane := controlplanetest.Start(b.t, controlplane.Options{Name: "west-again", Zones: []string{}})[0]
+	again := b.cluster(plane)
+	again.setClock(b.west.clock.Now())
+	again.options.Cluster = "west"
+	b.createNamespace(again)
+	live := b.pairs(p)
+	b.ways[p].CutOff(link.Both)
+	b.ways[p].Reset()
+	b.pass(36*time.Second, live...)
+	b.everywhere(healthy, map[*cluster]view{b.east: westDemoted})
+
+	kubeconfig, err := plane.ServiceAccountKubeconfig(b.Context(), system, "clusterset-member")
+	b.must(err)
+	b.others = append(b.others, again)
+	b.start(again)
+	b.replace(p, kubeconfig)
+	b.pass(6*time.Second, live...)
+	b.judged(p, "AnotherCluster")
+	b.everywhere(healthy, map[*cluster]view{b.east: westDemoted})
+	// It begins to export, and is not believed yet.
+	b.service(again, "solo", false)
+	b.endpoints(again, "solo", "10.65.9.2")
+	b.export(again, "solo")
+	b.eventually("export", func(ctx context.Context) error {
+		o, err := b.objects(ctx, again)
+		if err == nil && len(o.sources["solo"]) == 0 {
 			err = errors.New("there is none")
 		}
 		return err
 	})
-	b.endpoints(b.west, "solo", "10.65.0.1")
-	confined.solo = "west/10.65.0.1 -> IP"
-	b.expect(confined)
-	b.annotate(b.west, member.CIDRsAnnotation, "10.65.0.0/16")
-	seen := healthy
-	seen.solo = "west/10.65.0.1 -> IP"
-	b.expect(seen)
-}
+	b.everywhere(healthy, map[*cluster]view{b.east: westDemoted})
+	b.mayGo([]string{"lone"}, b.east)
+	b.annotate(b.west, controller.AnnotationConfirm, b.uid(again))
+	b.judged(p, "Heard")
+	b.everywhere(healthy, map[*cluster]view{b.east: westGone.with("solo", "west/10.65.9.2 -> IP")})
 
-// TestDrainOfTheOwnCluster: its own clients leave it, and the others', who
-// judge for themselves, do not.
-func TestDrainOfTheOwnCluster(t *testing.T) {
-	b := newBed(t)
-	own := func(want string) {
-		b.Helper()
-		b.eventually("slices in west", func(ctx context.Context) error {
-			list, err := b.west.DiscoveryV1().EndpointSlices(b.namespace).List(ctx, metav1.ListOptions{
-				LabelSelector: "multicluster.kubernetes.io/source-cluster=west,multicluster.kubernetes.io/service-name=web",
-			})
-			if err != nil {
-				return err
-			}
-			got := ""
-			for _, slice := range list.Items {
-				for _, endpoint := range slice.Endpoints {
-					got += endpoint.Addresses[0] + mark(endpoint.Conditions)
-				}
-			}
-			if got != want {
-				return fmt.Errorf("got %q, want %q", got, want)
-			}
-			return nil
-		})
-	}
-	drain := func(value string) {
-		b.Helper()
-		b.eventually("annotate the namespace", func(ctx context.Context) error {
-			namespace, err := b.west.CoreV1().Namespaces().Get(ctx, system, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, controller.AnnotationDrain, value)
-			_, err = b.west.CoreV1().Namespaces().Update(ctx, namespace, metav1.UpdateOptions{})
-			return err
-		})
-	}
-	own("10.65.0.1")
-	defer drain("false")
-	drain("true")
-	own("10.65.0.1~")
+	// The old one is back from its grave, and is another one in its turn.
+	b.ways[p].Reconnect()
+	rotate(b)
+	b.judged(p, "AnotherCluster")
+	b.everywhere(healthy, map[*cluster]view{b.east: westGone.with("solo", "west/10.65.9.2 -> IP")})
+	b.annotate(b.west, controller.AnnotationConfirm, b.uid(b.west))
+	b.judged(p, "Heard")
 	b.expect(healthy)
-	drain("false")
-	own("10.65.0.1")
-}
-
-// TestLeaseOfAMemberByHand: what a person does to it is mended, and decides
-// nothing.
-func TestLeaseOfAMemberByHand(t *testing.T) {
-	b := newBed(t)
-	b.lease(b.west, "fresh")
-	leases := b.east.CoordinationV1().Leases(system)
-	name := controller.MemberLeasePrefix + b.west.Name()
-	b.eventually("edit", func(ctx context.Context) error {
-		lease, err := leases.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		lease.Annotations = map[string]string{controller.MemberStateAnnotation: "gone"}
-		lease.Spec.RenewTime = nil
-		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
-		return err
-	})
-	b.pass(20*time.Second, b.pairs()...)
-	b.lease(b.west, "fresh")
-	b.expect(healthy)
-
-	b.must(leases.Delete(b.Context(), name, metav1.DeleteOptions{}))
-	b.pass(20*time.Second, b.pairs()...)
-	b.lease(b.west, "fresh")
-	b.expect(healthy)
-
-	// It goes when the member leaves.
-	b.must(b.east.CoreV1().Secrets(system).Delete(b.Context(), "member-west", metav1.DeleteOptions{}))
-	b.expect(westGone)
-	b.eventually("no Lease", func(ctx context.Context) error {
-		_, err := leases.Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("it is there, or: %w", err)
-	})
 }

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// silencesOfTheCredential: east cannot read west any more, and west says so.
+var silencesOfTheCredential = []silence{
+	{
+		name:  "its credential expires and is rotated",
+		begin: expire, heal: rotate, pairs: toEast,
+	},
+	{
+		name:  "its credential is wrong",
+		begin: func(b *bed) { b.replace(pair{b.east, b.west}, b.withToken("wrong")) },
+		heal:  rotate, pairs: toEast,
+	},
+	{
+		name: "its credential loses its rights",
+		begin: func(b *bed) {
+			// North goes on with the watches that it has.
+			b.revoke(b.west, "clusterset-member")
+			b.refused(apierrors.IsForbidden)
+			b.ways[pair{b.east, b.west}].Reset()
+		},
+		heal: func(b *bed) { b.grant(b.west) }, pairs: toEast,
+	},
+	{
+		name: "its Secret leads to a server that cannot prove who it is",
+		begin: func(b *bed) {
+			p := pair{b.east, b.west}
+			b.replace(p, []byte(strings.ReplaceAll(string(b.credential(p)), b.ways[p].URL(), b.north.URL())))
+		},
+		heal: rotate, pairs: toEast,
+	},
+}
+
+// rotate gives east a new credential for west.
+func rotate(b *bed) { b.replace(pair{b.east, b.west}, b.credential(pair{b.east, b.west})) }
+
+// withToken is the kubeconfig by which east reads west, with another token.
+func (b *bed) withToken(token string) []byte {
+	b.Helper()
+	config, err := clientcmd.Load(b.credential(pair{b.east, b.west}))
+	b.must(err)
+	for _, user := range config.AuthInfos {
+		user.Token = token
+	}
+	text, err := clientcmd.Write(*config)
+	b.must(err)
+	return text
+}
+
+// refused waits until west refuses the credential that east has for it.
+func (b *bed) refused(why func(error) bool) {
+	b.Helper()
+	secret, err := b.east.CoreV1().Secrets(system).Get(b.Context(), pair{b.east, b.west}.secret(), metav1.GetOptions{})
+	b.must(err)
+	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[member.KubeconfigKey])
+	b.must(err)
+	client, err := kubernetes.NewForConfig(config)
+	b.must(err)
+	b.eventually("refusal of the credential", func(ctx context.Context) error {
+		_, err := client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
+		if why(err) {
+			return nil
+		}
+		return fmt.Errorf("it says %w", err)
+	})
+}
+
+// leeway is how long the API server accepts a token after its end.
+const leeway = time.Minute
+
+// expire gives east a credential that is good, and waits until it is not. The
+// API server takes no shorter request than ten minutes, so its key signs here.
+func expire(b *bed) {
+	account, err := b.west.CoreV1().ServiceAccounts(system).Get(b.Context(), "clusterset-member", metav1.GetOptions{})
+	b.must(err)
+	now := time.Now()
+	const issuer = "https://kubernetes.default.svc.cluster.local"
+	token, err := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{
+		"iss": issuer, "aud": []string{issuer},
+		"sub": "system:serviceaccount:" + system + ":clusterset-member",
+		"nbf": now.Add(-time.Hour).Unix(), "iat": now.Add(-time.Hour).Unix(), "exp": now.Add(5*time.Second - leeway).Unix(),
+		"kubernetes.io": map[string]any{
+			"namespace":      system,
+			"serviceaccount": map[string]string{"name": account.Name, "uid": string(account.UID)},
+		},
+	}).SignedString(b.signingKey(b.west))
+	b.must(err)
+	p := pair{b.east, b.west}
+	b.replace(p, b.withToken(token))
+	b.reads(p)
+	b.refused(apierrors.IsUnauthorized)
+	b.ways[p].Reset()
+}
+
+// signingKey is the one that a cluster signs tokens with.
+func (b *bed) signingKey(c *cluster) *ecdsa.PrivateKey {
+	b.Helper()
+	text, err := os.ReadFile(filepath.Join(c.Directory(), "serviceaccount.key"))
+	b.must(err)
+	block, _ := pem.Decode(text)
+	if block == nil {
+		b.Fatal("the key for tokens is no PEM")
+	}
+	key, err := x509.ParseECPrivateKey(block.Bytes)
+	b.must(err)
+	return key
+}
+
+// TestSecret: what a person does wrong with a member's Secret removes nothing
+// but what it says.
+func TestSecret(t *testing.T) {
+	b := newBed(t)
+	for _, garbage := range []struct {
+		name   string
+		change func(*corev1.Secret)
+	}{
+		{"it is no kubeconfig", func(secret *corev1.Secret) { secret.Data[member.KubeconfigKey] = []byte("{") }},
+		{"it is empty", func(secret *corev1.Secret) { secret.Data = nil }},
+		{"it would read a file", func(secret *corev1.Secret) {
+			secret.Data[member.KubeconfigKey] = []byte(strings.ReplaceAll(string(secret.Data[member.KubeconfigKey]), "token:", "tokenFile:"))
+		}},
+		{"its ranges are none", func(secret *corev1.Secret) {
+			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, member.CIDRsAnnotation, "10.65.0.0/99")
+		}},
+	} {
+		b.fault(garbage.name, func(b *bed) {
+			// The credential that is in use goes on to be, unless it has to do
+			// without after a restart.
+			p := pair{b.east, b.west}
+			b.edit(p, garbage.change)
+			b.event(p, controller.EventMemberRefused)
+			b.endpoints(b.west, "solo", "10.65.0.9")
+			seen := healthy.with("solo", "west/10.65.0.9 -> IP")
+			b.expect(seen)
+			b.restart(b.east)
+			live := b.pairs(p)
+			b.pass(24*time.Second, live...)
+			b.expect(seen)
+			b.pass(12*time.Second, live...)
+			b.judged(p, "Silent")
+			demoted := westDemoted.with("solo", "west/10.65.0.9 -> IP")
+			b.everywhere(seen, map[*cluster]view{b.east: demoted})
+			b.endpoints(b.west, "lone", "10.65.0.8")
+			seen = seen.with("lone", "west/10.65.0.8 -> 10.65.0.8")
+			b.everywhere(seen, map[*cluster]view{b.east: demoted})
+			b.mayGo([]string{"solo", "lone"}, b.east)
+			b.leave(p)
+			b.join(p)
+			b.beat(b.pairs()...)
+			b.expect(seen)
+			b.calm()
+		})
+	}
+	b.fault("it is labelled with the id of its own cluster", func(b *bed) { testRelabelled(b, "east") })
+	b.fault("it is labelled with no id at all", func(b *bed) { testRelabelled(b, "No.Such.Id") })
+	b.fault("it leads to another member", testLeadsElsewhere)
+	b.fault("it is deleted and made again", func(b *bed) {
+		p := pair{b.east, b.west}
+		b.mayGo([]string{"solo", "lone"}, b.east)
+		b.leave(p)
+		b.everywhere(healthy, map[*cluster]view{b.east: westGone})
+		b.noLease(p)
+		b.join(p)
+		b.beat(b.pairs()...)
+		b.expect(healthy)
+		b.calm()
+	})
+}
+
+// testRelabelled: the member that it named has left.
+func testRelabelled(b *bed, id string) {
+	p := pair{b.east, b.west}
+	b.mayGo([]string{"solo", "lone"}, b.east)
+	b.edit(p, func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = id })
+	b.event(p, controller.EventMemberRefused)
+	b.everywhere(healthy, map[*cluster]view{b.east: westGone})
+	b.edit(p, func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = "west" })
+	b.beat(b.pairs()...)
+	b.expect(healthy)
+	b.calm()
+}
+
+// testLeadsElsewhere: what north has of west is not taken for west's word.
+func testLeadsElsewhere(b *bed) {
+	p := pair{b.east, b.west}
+	b.replace(p, b.credential(pair{b.east, b.north}))
+	b.event(p, controller.EventMemberMistaken)
+	b.judged(p, "AnotherCluster")
+	b.endpoints(b.west, "solo", "10.65.0.9")
+	seen := healthy.with("solo", "west/10.65.0.9 -> IP")
+	b.everywhere(seen, map[*cluster]view{b.east: westDemoted})
+	rotate(b)
+	b.beat(b.pairs()...)
+	b.event(p, controller.EventMemberRecognized)
+	b.expect(seen)
+	b.calm()
+}
+
+// event waits for an Event on the Secret by which a reader has its member.
+func (b *bed) event(p pair, reason string) {
+	b.Helper()
+	b.eventually("Event "+reason, func(ctx context.Context) error {
+		secret, err := p.reader.CoreV1().Secrets(system).Get(ctx, p.secret(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		events, err := p.reader.CoreV1().Events(system).List(ctx, metav1.ListOptions{
+			FieldSelector: "reason=" + reason + ",involvedObject.uid=" + string(secret.UID),
+		})
+		if err == nil && len(events.Items) == 0 {
+			err = errors.New("there is none")
+		}
+		return err
+	})
+}
+
+// noLease waits until there is no Lease of a member.
+func (b *bed) noLease(p pair) {
+	b.Helper()
+	b.eventually("no Lease", func(ctx context.Context) error {
+		_, err := p.reader.CoordinationV1().Leases(system).Get(ctx, controller.MemberLeasePrefix+p.writer.Name(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is there, or: %w", err)
+	})
+}
