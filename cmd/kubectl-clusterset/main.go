@@ -35,7 +35,10 @@ var errWrong = errors.New("something is wrong")
 // A usageError is of a command line that is wrong.
 type usageError struct{ error }
 
-func main() {
+func main() { os.Exit(run()) }
+
+// run returns the exit status.
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// What the libraries log is told in errors.
@@ -46,7 +49,7 @@ func main() {
 	if err != nil && !errors.Is(err, errWrong) {
 		fmt.Fprintln(os.Stderr, "Error: "+err.Error())
 	}
-	os.Exit(exitStatus(err))
+	return exitStatus(err)
 }
 
 func exitStatus(err error) int {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
@@ -117,5 +116,6 @@ func ofMembers(name, about string, run func(*Set, *Cluster, *facts.Member) []pro
 // told tells whether the last that the controller said of a member is a warning
 // of one of the reasons.
 func told(m *facts.Member, reasons ...string) bool {
-	return m.Event != nil && m.Event.Type == corev1.EventTypeWarning && slices.Contains(reasons, m.Event.Reason)
+	warning := m.Warning()
+	return warning != nil && slices.Contains(reasons, warning.Reason)
 }

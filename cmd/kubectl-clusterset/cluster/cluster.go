@@ -131,7 +131,7 @@ func (c *Cluster) Credentials(ctx context.Context, id string) ([]corev1.Secret, 
 func (c *Cluster) MemberLease(ctx context.Context, name string) (*coordinationv1.Lease, error) {
 	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // None is an answer.
+		return nil, nil // none is an answer
 	}
 	return lease, err
 }

@@ -91,7 +91,7 @@ func (c *Cluster) ServiceExport(ctx context.Context, namespace, name string) (*v
 	}
 	object, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // None is an answer.
+		return nil, nil // none is an answer
 	}
 	if err != nil {
 		return nil, err

@@ -370,10 +370,11 @@ func (c *change) patch(ctx context.Context, annotations map[string]any, image st
 	if image != "" {
 		template["spec"] = map[string]any{"containers": []any{map[string]any{"name": c.container, "image": image}}}
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": annotations},
-		"spec":     map[string]any{"template": template},
-	})
+	change := map[string]any{"spec": map[string]any{"template": template}}
+	if annotations != nil { // null would remove all that there are
+		change["metadata"] = map[string]any{"annotations": annotations}
+	}
+	patch, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}

@@ -101,6 +101,18 @@ func (m *Member) State() liveness.State {
 	return liveness.ParseState(m.Lease.Annotations[controller.MemberStateAnnotation])
 }
 
+// Warning is what the controller said last of the member, nil where that was no
+// warning, and where what it warns of is over.
+func (m *Member) Warning() *corev1.Event {
+	switch {
+	case m.Event == nil || m.Event.Type != corev1.EventTypeWarning:
+		return nil
+	case m.Event.Reason == controller.EventMemberMistaken && m.Heartbeat != nil && ptr.Deref(m.Heartbeat.Spec.HolderIdentity, "") == m.ID:
+		return nil // its id was corrected
+	}
+	return m.Event
+}
+
 // Drained tells whether a person asked for the member's endpoints to be
 // demoted.
 func (m *Member) Drained() bool {

@@ -3,12 +3,12 @@
 package facts
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,7 +49,7 @@ func (s *Source) Demoted() bool { return s.State != liveness.Fresh || s.Drained 
 
 // Behind tells whether it says something else now than what counts here.
 func (s *Source) Behind() bool {
-	return s.Member != nil && s.Member.Unread == nil && !equality.Semantic.DeepEqual(s.View, s.Published)
+	return s.Member != nil && s.Member.Unread == nil && !reflect.DeepEqual(s.View, s.Published)
 }
 
 // Since is when the endpoints that it publishes changed last by its own clock,

@@ -139,8 +139,8 @@ func memberOf(f *facts.Facts, m *facts.Member) Member {
 	if m.Credential.Config != nil {
 		out.Server = m.Credential.Config.Host
 	}
-	if m.Event != nil && m.Event.Type == "Warning" {
-		out.Warning = m.Event.Message
+	if warning := m.Warning(); warning != nil {
+		out.Warning = warning.Message
 	}
 	services := map[types.NamespacedName]bool{}
 	for _, slice := range f.Slices {
