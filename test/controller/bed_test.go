@@ -239,14 +239,18 @@ func eventually(t testing.TB, what string, check func(context.Context) error) {
 	defer cancel()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
+	var last error // what was wrong, not that time ran out while it was asked for
 	for {
 		err := check(ctx)
 		if err == nil {
 			return
 		}
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, patience, err)
+			t.Fatalf("%s: not within %s: %v", what, patience, last)
 		case <-ticker.C:
 		}
 	}

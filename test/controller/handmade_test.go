@@ -63,7 +63,7 @@ func TestHandMadeImports(t *testing.T) {
 	east.hasIPs(t, asked, ips)
 	stop()
 	east.options.HandMadeImports = true
-	east.start(t)
+	stop = east.start(t)
 	east.hasIPs(t, not, east.ips(t, not))
 	quiet(t, east)
 

@@ -137,7 +137,7 @@ func TestMemberOverItsLimits(t *testing.T) {
 	east.overLimit(t, secret, export.LimitSliceBytes, true)
 	expect(t, key(demo, "c"), "ClusterSetIP of west Ready [west/10.65.8.5]", west)
 	seen("c", "west/10.65.8.3")
-	west.create(t, demo, strings.Replace(serviceExport("c"), "metadata: {name: c}", "metadata: {name: c}\nspec: {exportedAnnotations: {}}", 1))
+	west.create(t, demo, strings.Replace(serviceExport("c"), "metadata: {name: c}", "metadata: {name: c}\nspec: {exportedAnnotations: {note: short}}", 1))
 	seen("c", "west/10.65.8.5")
 	east.overLimit(t, secret, export.LimitSliceBytes, false)
 }
