@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+)
+
+const (
+	// patience bounds each wait for a state. Nothing waits that long on purpose.
+	patience = 60 * time.Second
+	// staleAfter is the shortest that the controller takes.
+	staleAfter = 20 * time.Second
+)
+
+// bed is three joined clusters with all that carries their packets.
+type bed struct {
+	mode              string // of the kube-proxies
+	paths             assets.Paths
+	programs          string // the folder of those that are built from this tree
+	east, west, north *cluster
+	figures           table
+}
+
+// zones are those of the nodes, in the order of the nodes.
+var zones = map[string][]string{"east": {"a", "b"}, "west": {"b", "c"}, "north": {"c"}}
+
+// newBed starts the clusters, and joins them. All of it stops with the test.
+func newBed(t *testing.T, mode string) *bed {
+	t.Helper()
+	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.All()...)
+	must(t, err)
+	b := &bed{mode: mode, paths: paths, programs: os.Getenv(programsVariable)}
+	options := make([]controlplane.Options, 0, len(zones))
+	for _, name := range []string{"east", "west", "north"} {
+		options = append(options, controlplane.Options{
+			Name:       name,
+			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
+			Zones:      zones[name],
+			// In a namespace of the test's own.
+			APIServerArgs: []string{"--bind-address=0.0.0.0"},
+		})
+	}
+	planes := controlplanetest.Start(t, options...)
+	b.east, b.west, b.north = newCluster(t, b, planes[0]), newCluster(t, b, planes[1]), newCluster(t, b, planes[2])
+	for _, c := range b.all() {
+		for _, other := range b.all() {
+			if other != c {
+				c.join(t, other)
+			}
+		}
+	}
+	t.Cleanup(func() { t.Logf("kube-proxy in %s mode:\n%s", mode, b.figures.String()) })
+	return b
+}
+
+func (b *bed) all() []*cluster { return []*cluster{b.east, b.west, b.north} }
+
+func (b *bed) program(name string) string { return filepath.Join(b.programs, name) }
+
+// program is one that runs until the test ends.
+type program struct {
+	*process.Process
+	told bool // to end
+}
+
+// start runs a program until the test ends. One that ends by itself fails the test, and a test that fails shows how its log ends.
+func (b *bed) start(t testing.TB, spec process.Spec) *program {
+	t.Helper()
+	started, err := process.Start(spec)
+	must(t, err)
+	p := &program{Process: started}
+	t.Cleanup(func() {
+		if err := p.Err(); err != nil && !p.told {
+			t.Error(err)
+		}
+		p.stop(t)
+		if t.Failed() {
+			t.Logf("the log of %s ends:\n%s", spec.Name, p.LogTail(4096))
+		}
+	})
+	return p
+}
+
+// stop ends the program at once.
+func (p *program) stop(t testing.TB) {
+	t.Helper()
+	p.told = true
+	must(t, p.Kill())
+}
+
+// namespace makes a namespace for the test in each of the clusters, and returns its name.
+func (b *bed) namespace(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("test-%x", time.Now().UnixNano())
+	for _, c := range b.all() {
+		c.createNamespace(t, name)
+	}
+	return name
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until check is nil, and returns how long that took.
+func eventually(t testing.TB, what string, check func(context.Context) error) time.Duration {
+	t.Helper()
+	started := time.Now()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		err := check(ctx)
+		if err == nil || ctx.Err() == nil || last == nil {
+			last = err // and not that the time is up
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("%s: not within %s: %v", what, patience, last)
+	}
+	return time.Since(started)
+}
+
+func (c *cluster) createNamespace(t testing.TB, name string) {
+	t.Helper()
+	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	must(t, err)
+	eventually(t, "service account of namespace "+name, func(ctx context.Context) error {
+		_, err := c.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
+)
+
+// connect makes connections from the pod, each of which resolves the name anew.
+func (p *pod) connect(t testing.TB, count int, network, address string) *tally.Tally {
+	t.Helper()
+	counted, err := p.tryConnect(t.Context(), count, network, address)
+	must(t, err)
+	return counted
+}
+
+func (p *pod) tryConnect(ctx context.Context, count int, network, address string) (*tally.Tally, error) {
+	out, err := p.command(ctx, p.cluster.bed.program("pod"), "connect", "-network", network, "-count", strconv.Itoa(count), address)
+	if err != nil {
+		return nil, err
+	}
+	counted := tally.New()
+	if err := json.Unmarshal([]byte(out), counted); err != nil {
+		return nil, fmt.Errorf("read the tally %q: %w", out, err)
+	}
+	return counted, nil
+}
+
+// settled waits until exactly these pods answer, and none of the connections is lost. It returns how long that took.
+func (p *pod) settled(t testing.TB, network, address string, by ...*pod) time.Duration {
+	t.Helper()
+	want := identities(by)
+	return eventually(t, fmt.Sprintf("%s reaches %s at %s over %s", p.identity(), want, address, network), func(ctx context.Context) error {
+		counted, err := p.tryConnect(ctx, 12*len(by), network, address)
+		if err == nil && (counted.Lost() > 0 || !slices.Equal(counted.Who(), want)) {
+			err = fmt.Errorf("%s answered: %v", counted, counted.Who())
+		}
+		return err
+	})
+}
+
+func identities(pods []*pod) []string {
+	who := map[string]bool{}
+	for _, p := range pods {
+		who[p.identity()] = true
+	}
+	return slices.Sorted(maps.Keys(who))
+}
+
+// reaches waits until these pods answer, and then counts: none other may answer, and none of the connections may be lost.
+func (p *pod) reaches(t testing.TB, count int, network, address string, by ...*pod) *tally.Tally {
+	t.Helper()
+	p.settled(t, network, address, by...)
+	counted := p.connect(t, count, network, address)
+	if counted.Lost() > 0 || !slices.Equal(counted.Who(), identities(by)) {
+		t.Errorf("%s at %s over %s: %s; %v answered, want %v", p.identity(), address, network, counted, counted.Who(), identities(by))
+	}
+	return counted
+}
+
+// stream is a client that goes on, and what it has seen.
+type stream struct {
+	input  io.WriteCloser
+	client *exec.Cmd
+	fresh  *sync.Cond
+
+	mu       sync.Mutex
+	attempts []tally.Attempt
+	err      error // why there will be no more
+}
+
+// stream starts a client whose attempts come as lines.
+func (p *pod) stream(t testing.TB, args ...string) *stream {
+	t.Helper()
+	line := p.Command(p.resolvConf, p.cluster.bed.program("pod"), args...)
+	s := &stream{client: exec.Command(line[0], line[1:]...)}
+	s.fresh = sync.NewCond(&s.mu)
+	var err error
+	s.input, err = s.client.StdinPipe()
+	must(t, err)
+	output, err := s.client.StdoutPipe()
+	must(t, err)
+	must(t, process.StartTied(s.client))
+	go s.read(output)
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *stream) read(output io.Reader) {
+	var err error
+	for scanner := bufio.NewScanner(output); scanner.Scan() && err == nil; {
+		var attempt tally.Attempt
+		if err = json.Unmarshal(scanner.Bytes(), &attempt); err == nil {
+			s.mu.Lock()
+			s.attempts = append(s.attempts, attempt)
+			s.mu.Unlock()
+			s.fresh.Broadcast()
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("the client ended: %w", io.EOF)
+	}
+	s.mu.Lock()
+	s.err = err
+	s.mu.Unlock()
+	s.fresh.Broadcast()
+}
+
+// stop ends the client. What it has seen stays.
+func (s *stream) stop() {
+	_ = s.client.Process.Kill()
+	_ = s.client.Wait()
+}
+
+// since are the attempts that began at or after a time.
+func (s *stream) since(start time.Time) []tally.Attempt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first, _ := slices.BinarySearchFunc(s.attempts, start, func(a tally.Attempt, start time.Time) int { return a.At.Compare(start) })
+	return slices.Clone(s.attempts[first:])
+}
+
+// next is the first attempt from the given index on.
+func (s *stream) next(t testing.TB, index int) tally.Attempt {
+	t.Helper()
+	stop := time.AfterFunc(patience, s.stop)
+	defer stop.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.attempts) <= index {
+		if s.err != nil {
+			t.Fatalf("attempt %d: %v", index, s.err)
+		}
+		s.fresh.Wait()
+	}
+	return s.attempts[index]
+}
+
+// watch makes connections from the pod, one after the other, until the test ends.
+func (p *pod) watch(t testing.TB, network, address string) *stream {
+	t.Helper()
+	return p.stream(t, "watch", "-network", network, address)
+}
+
+// calm is how long it must stay as it is before a watch counts as settled: longer than kube-proxy waits between two syncs.
+const calm = 1500 * time.Millisecond
+
+// only waits until the given clusters answer, all of them and no others, and nothing is lost, for a while. It returns how long after start
+// the last of them answered for the first time, or one of the others for the last time, or the last connection was lost.
+func (s *stream) only(t testing.TB, start time.Time, clusters ...string) time.Duration {
+	t.Helper()
+	var since time.Duration
+	eventually(t, fmt.Sprintf("only %v to answer", clusters), func(context.Context) error {
+		attempts := s.since(start)
+		begin := len(attempts) // of the calm
+		first := map[string]time.Time{}
+		for ; begin > 0; begin-- {
+			attempt := attempts[begin-1]
+			cluster, _, _ := strings.Cut(attempt.Who, "/")
+			if attempt.Failure != "" || !slices.Contains(clusters, cluster) {
+				break
+			}
+			first[cluster] = attempt.At
+		}
+		if begin == len(attempts) || len(first) != len(clusters) {
+			return fmt.Errorf("since %s: %s", start.Format(time.TimeOnly), tally.New(attempts...))
+		}
+		latest := slices.MaxFunc(slices.Collect(maps.Values(first)), time.Time.Compare)
+		if time.Since(latest) < calm {
+			return fmt.Errorf("it is so since %s", latest.Format(time.TimeOnly))
+		}
+		since = latest.Sub(start)
+		return nil
+	})
+	return since
+}
+
+// connection is one that stays open, or a socket whose datagrams are one flow.
+type connection struct {
+	*stream
+	asked int
+}
+
+// keep opens a connection from the pod, and waits for its first answer.
+func (p *pod) keep(t testing.TB, network, address string) (*connection, tally.Attempt) {
+	t.Helper()
+	c := &connection{stream: p.stream(t, "keep", "-network", network, address)}
+	return c, c.next(t, 0)
+}
+
+// ask asks over the connection who is there.
+func (c *connection) ask(t testing.TB) tally.Attempt {
+	t.Helper()
+	c.asked++
+	_, err := io.WriteString(c.input, "\n")
+	must(t, err)
+	return c.next(t, c.asked)
+}
+
+// keepWith opens connections until one is answered by the cluster.
+func (p *pod) keepWith(t testing.TB, cluster *cluster, network, address string) *connection {
+	t.Helper()
+	for range 100 {
+		kept, first := p.keep(t, network, address)
+		if _, ok := tally.New(first).Clusters()[cluster.Name()]; ok {
+			return kept
+		}
+		kept.stop()
+	}
+	t.Fatalf("none of 100 connections to %s was answered by %s", address, cluster.Name())
+	return nil
+}
+
+// settledOnOne waits until all connections are answered by one pod.
+func (p *pod) settledOnOne(t testing.TB, address string) {
+	t.Helper()
+	eventually(t, p.identity()+" has one pod at "+address, func(ctx context.Context) error {
+		counted, err := p.tryConnect(ctx, 32, "tcp4", address)
+		if err == nil && (counted.Lost() > 0 || len(counted.Answers) != 1) {
+			err = fmt.Errorf("%s answered: %v", counted, counted.Who())
+		}
+		return err
+	})
+}

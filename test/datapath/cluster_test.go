@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
+)
+
+const system = "clusterset-dns"
+
+// cluster is a control plane with nodes that carry packets.
+type cluster struct {
+	*controlplane.Cluster
+	kubernetes.Interface
+	mcs   mcs.Interface
+	bed   *bed
+	dns   string           // the ClusterIP of the cluster DNS
+	nodes []*node          // in the order of their names
+	made  map[string]*node // the same by name
+}
+
+// node is a network namespace with a kube-proxy.
+type node struct {
+	*network.Namespace
+	name  string
+	proxy *program
+}
+
+func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
+	t.Helper()
+	mcsClient, err := mcs.NewForConfig(plane.Config())
+	must(t, err)
+	c := &cluster{Cluster: plane, Interface: plane.Client(), mcs: mcsClient, bed: b, made: map[string]*node{}}
+	c.kubectl(t, "apply", "-f", "../../deploy/rbac.yaml", "-f", "../../deploy/coredns-rbac.yaml")
+	c.startNodes(t)
+	c.startDNS(t)
+	c.startController(t)
+	return c
+}
+
+// kubectl runs kubectl as administrator.
+func (c *cluster) kubectl(t testing.TB, args ...string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, c.WriteKubeconfig(file))
+	command := exec.Command(c.bed.paths[assets.Kubectl], append([]string{"--kubeconfig", file}, args...)...)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("kubectl %v: %v\n%s", args, err, out)
+	}
+}
+
+// credential is a kubeconfig with the rights of a service account, for programs on nodes and in pods.
+func (c *cluster) credential(t testing.TB, namespace, account string) []byte {
+	t.Helper()
+	text, err := c.ServiceAccountKubeconfig(t.Context(), namespace, account)
+	must(t, err)
+	config, err := clientcmd.Load(text)
+	must(t, err)
+	for _, cluster := range config.Clusters {
+		port := cluster.Server[strings.LastIndexByte(cluster.Server, ':')+1:]
+		cluster.Server, cluster.TLSServerName = fmt.Sprintf("https://%s:%s", apiAddress, port), "kubernetes"
+	}
+	text, err = clientcmd.Write(*config)
+	must(t, err)
+	return text
+}
+
+func (c *cluster) writeCredential(t testing.TB, namespace, account string) (file string) {
+	t.Helper()
+	return c.writeFile(t, account+".kubeconfig", string(c.credential(t, namespace, account)))
+}
+
+// writeFile writes a file into the folder of the cluster and returns its path.
+func (c *cluster) writeFile(t testing.TB, name, text string) (file string) {
+	t.Helper()
+	file = filepath.Join(c.Directory(), name)
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+// startNodes builds the network of the nodes, and starts their kube-proxies.
+func (c *cluster) startNodes(t testing.TB) {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "kube-proxy"}}
+	_, err := c.CoreV1().ServiceAccounts(metav1.NamespaceSystem).Create(t.Context(), account, metav1.CreateOptions{})
+	must(t, err)
+	_, err = c.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-proxy"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node-proxier"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: "kube-proxy"}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	credential := c.writeCredential(t, metav1.NamespaceSystem, "kube-proxy")
+
+	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for i := range nodes.Items {
+		object := &nodes.Items[i]
+		var addresses []netip.Addr
+		for _, address := range object.Status.Addresses {
+			if address.Type == corev1.NodeInternalIP {
+				addresses = append(addresses, netip.MustParseAddr(address.Address))
+			}
+		}
+		var ranges []netip.Prefix
+		for _, text := range object.Spec.PodCIDRs {
+			ranges = append(ranges, netip.MustParsePrefix(text))
+		}
+		n := &node{name: object.Name, Namespace: c.attach(t, router, addresses, ranges...)}
+		n.proxy = c.bed.start(t, n.In("", process.Spec{
+			Name: "kube-proxy of " + n.name,
+			Path: c.bed.paths[assets.KubeProxy],
+			Args: []string{
+				"--kubeconfig=" + credential,
+				"--hostname-override=" + n.name,
+				"--proxy-mode=" + c.bed.mode,
+				"--cluster-cidr=" + joined(c.Options().PodCIDRs),
+				// The limits of the kernel are the machine's.
+				"--conntrack-max-per-core=0",
+				"--oom-score-adj=0",
+			},
+			LogFile: filepath.Join(c.Directory(), "kube-proxy-"+n.name+".log"),
+		}))
+		c.nodes, c.made[n.name] = append(c.nodes, n), n
+	}
+}
+
+func joined(prefixes []netip.Prefix) string {
+	texts := make([]string, len(prefixes))
+	for i, prefix := range prefixes {
+		texts[i] = prefix.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// attach makes a namespace and attaches it to another. It goes with the test.
+func (c *cluster) attach(t testing.TB, to *network.Namespace, addresses []netip.Addr, ranges ...netip.Prefix) *network.Namespace {
+	t.Helper()
+	made, err := network.New()
+	must(t, err)
+	t.Cleanup(func() { must(t, made.Close()) })
+	must(t, to.Attach(made, addresses, ranges...))
+	return made
+}
+
+// corefile is that of a cluster's CoreDNS, which has nobody to forward to.
+const corefile = `.:53 {
+    errors
+    multicluster clusterset.local {
+        kubeconfig %[1]s
+    }
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+        kubeconfig %[1]s
+    }
+    loadbalance
+}
+`
+
+// startDNS starts a CoreDNS in a pod, behind the Service kube-dns.
+func (c *cluster) startDNS(t testing.TB) {
+	t.Helper()
+	services := c.Options().ServiceCIDRs[0].Masked().Addr().As4()
+	services[3] = 10
+	c.dns = netip.AddrFrom4(services).String()
+	credential := c.writeCredential(t, metav1.NamespaceSystem, "clusterset-coredns")
+	labels := map[string]string{"k8s-app": "kube-dns"}
+	p := c.pod(t, podSpec{namespace: metav1.NamespaceSystem, name: "coredns", labels: labels})
+	p.run(t, c.bed.program("coredns"), "-conf", c.writeFile(t, "Corefile", fmt.Sprintf(corefile, credential)))
+	_, err := c.CoreV1().Services(metav1.NamespaceSystem).Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "kube-dns"},
+		Spec: corev1.ServiceSpec{ClusterIP: c.dns, Selector: labels, Ports: []corev1.ServicePort{
+			{Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53, TargetPort: intstr.FromInt32(53)},
+			{Name: "dns-tcp", Protocol: corev1.ProtocolTCP, Port: 53, TargetPort: intstr.FromInt32(53)},
+		}},
+	}, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// startController starts a controller in a pod. It is started again where it ends, as a kubelet would, because it
+// ends when it cannot renew its Lease.
+func (c *cluster) startController(t testing.TB) {
+	t.Helper()
+	p := c.pod(t, podSpec{namespace: system, name: "clusterset-controller"})
+	spec := p.spec(c.bed.program("clusterset-controller"),
+		"--cluster-id="+c.Name(), "--kubeconfig="+c.writeCredential(t, system, "clusterset-controller"), "--namespace="+system,
+		"--stale-after="+staleAfter.String())
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- supervise(ctx, spec) }()
+	t.Cleanup(func() {
+		cancel()
+		must(t, <-ended)
+		if log, err := os.ReadFile(spec.LogFile); t.Failed() {
+			t.Logf("the log of %s ends: %v\n%s", spec.Name, err, log[max(0, len(log)-8192):])
+		}
+	})
+}
+
+// supervise runs a program until ctx ends. Where it ends before, it is started again after a second.
+func supervise(ctx context.Context, spec process.Spec) error {
+	for {
+		p, err := process.Start(spec)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-p.Done():
+		case <-ctx.Done():
+			return p.Kill()
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// join makes other a member of c.
+func (c *cluster) join(t testing.TB, other *cluster) {
+	t.Helper()
+	_, err := c.CoreV1().Secrets(system).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: other.Name(), Labels: map[string]string{member.ClusterLabel: other.Name()}},
+		Data:       map[string][]byte{member.KubeconfigKey: other.credential(t, system, "clusterset-member")},
+	}, metav1.CreateOptions{})
+	must(t, err)
+}

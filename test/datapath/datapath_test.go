@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import "testing"
+
+// stories are what each mode of kube-proxy is tested with. Each has namespaces of its own; those that break a cluster mend it.
+var stories = []struct {
+	name string
+	tell func(*testing.T, *bed)
+}{
+	{"reach by name", reachByName},
+	{"share the load", shareTheLoad},
+	{"local Service stays its own", localServiceStays},
+	{"move a service", moveService},
+	{"ports", ports},
+	{"session affinity", sessionAffinity},
+	{"dual stack", dualStack},
+	{"drain", drain},
+	{"silent cluster", silentCluster},
+	{"ingress", ingress},
+	{"etcd discovery", etcdDiscovery},
+}
+
+func TestNFTables(t *testing.T) { tellAll(t, newBed(t, "nftables")) }
+
+func tellAll(t *testing.T, b *bed) {
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) { story.tell(t, b) })
+	}
+}

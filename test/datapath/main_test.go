@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/sandbox"
+)
+
+// programsVariable tells the test inside the sandbox where the programs are that the one outside has built.
+const programsVariable = "CLUSTERSET_DNS_PROGRAMS"
+
+// apiAddress is where the API servers are reached from nodes and pods: an address for documentation (RFC 5737).
+var apiAddress = netip.MustParseAddr("192.0.2.1")
+
+// router is the namespace of this process, in which the API servers listen, too.
+var router *network.Namespace
+
+func TestMain(m *testing.M) {
+	if !sandbox.Inside() {
+		code, err := outside()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "the packet bed:", err)
+			code = 1
+		}
+		os.Exit(code)
+	}
+	if err := inside(); err != nil {
+		fmt.Fprintln(os.Stderr, "the packet bed:", err)
+		os.Exit(1)
+	}
+	if os.Getenv(orphanVariable) != "" {
+		runOrphan()
+	}
+	controlplanetest.Main(m)
+}
+
+// outside builds what is missing, which may take the network, and runs the tests in a sandbox.
+func outside() (code int, err error) {
+	if err := process.TieToParent(); err != nil {
+		return 0, err
+	}
+	if os.Getenv(programsVariable) == "" {
+		if _, err := assets.Ensure(context.Background(), os.Stderr, assets.All()...); err != nil {
+			return 0, err
+		}
+		folder, err := os.MkdirTemp("", "clusterset-dns-datapath-")
+		if err != nil {
+			return 0, err
+		}
+		defer os.RemoveAll(folder)
+		build := exec.Command("go", "build", "-trimpath", "-o", folder+"/", "../../cmd/coredns", "../../cmd/clusterset-controller", "./pod")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("build the programs: %w\n%s", err, out)
+		}
+		if err := os.Setenv(programsVariable, folder); err != nil {
+			return 0, err
+		}
+	}
+	return sandbox.Enter()
+}
+
+func inside() (err error) {
+	if err := sandbox.Setup("nft", "iptables", "ip6tables", "nsenter", "unshare", "mount", "sh", "curl", "nginx"); err != nil {
+		return err
+	}
+	// Locks and sockets of the machine's own programs, and what Debian's nginx writes.
+	if err := sandbox.Empty("/run", "/var/lib/nginx", "/var/log/nginx"); err != nil {
+		return err
+	}
+	if router, err = network.Own(); err != nil {
+		return err
+	}
+	return router.AddAddress(apiAddress)
+}

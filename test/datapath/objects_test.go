@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// zone is the domain of the clusterset's Services.
+const zone = "svc.clusterset.local"
+
+// service is a Service and the pods behind it.
+type service struct {
+	namespace, name string
+	ports           []corev1.ServicePort
+	// change says what else it has.
+	change func(*corev1.Service)
+	// annotations travel with its export.
+	annotations map[string]string
+}
+
+// port is a port of a Service, and where its pods listen.
+func port(name string, protocol corev1.Protocol, number, target int32) corev1.ServicePort {
+	return corev1.ServicePort{Name: name, Protocol: protocol, Port: number, TargetPort: intstr.FromInt32(target)}
+}
+
+// http80 is the port of most Services here.
+var http80 = []corev1.ServicePort{port("http", corev1.ProtocolTCP, 80, 8080)}
+
+// at is an address for clients of the clusterset's Service.
+func (s service) at(port int) string {
+	return fmt.Sprintf("%s.%s.%s:%d", s.name, s.namespace, zone, port)
+}
+
+// pods starts so many pods behind the Service, on the nodes of the cluster in turn.
+func (c *cluster) pods(t testing.TB, s service, count int, serve ...string) []*pod {
+	t.Helper()
+	if len(serve) == 0 {
+		serve = []string{"tcp:8080"}
+	}
+	made := make([]*pod, count)
+	for i := range made {
+		made[i] = c.pod(t, podSpec{
+			namespace: s.namespace, name: fmt.Sprintf("%s-%d", s.name, i), labels: map[string]string{"app": s.name},
+			node: i % len(c.nodes), serve: serve,
+		})
+	}
+	return made
+}
+
+// serve creates the Service, for the pods that have its label.
+func (c *cluster) serve(t testing.TB, s service) {
+	t.Helper()
+	object := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name},
+		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": s.name}, Ports: s.ports},
+	}
+	if s.change != nil {
+		s.change(object)
+	}
+	_, err := c.CoreV1().Services(s.namespace).Create(t.Context(), object, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// export creates the Service and exports it.
+func (c *cluster) export(t testing.TB, s service) {
+	t.Helper()
+	c.serve(t, s)
+	_, err := c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Create(t.Context(), &v1beta1.ServiceExport{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.name},
+		Spec:       v1beta1.ServiceExportSpec{ExportedAnnotations: s.annotations},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	eventually(t, "import of "+s.name, func(ctx context.Context) error {
+		_, err := c.mcs.MulticlusterV1beta1().ServiceImports(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
+		return err
+	})
+}
+
+// deploy starts pods and exports them.
+func (c *cluster) deploy(t testing.TB, s service, count int, serve ...string) []*pod {
+	t.Helper()
+	made := c.pods(t, s, count, serve...)
+	c.export(t, s)
+	return made
+}
+
+// client is a pod that serves nothing.
+func (c *cluster) client(t testing.TB, namespace string, node int) *pod {
+	t.Helper()
+	return c.pod(t, podSpec{namespace: namespace, name: fmt.Sprintf("client-%d", node), node: node})
+}
+
+// unexport deletes the export.
+func (c *cluster) unexport(t testing.TB, s service) {
+	t.Helper()
+	must(t, c.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Delete(t.Context(), s.name, metav1.DeleteOptions{}))
+}
+
+// awaitOlder waits until an export that is made now is younger than the one of east: creation times are whole seconds.
+func (b *bed) awaitOlder(t testing.TB, s service) {
+	t.Helper()
+	export, err := b.east.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Get(t.Context(), s.name, metav1.GetOptions{})
+	must(t, err)
+	eventually(t, "the next second", func(context.Context) error {
+		if age := time.Since(export.CreationTimestamp.Time); age < time.Second {
+			return fmt.Errorf("the export of east is %s old", age)
+		}
+		return nil
+	})
+}
+
+// awaitEndpoints waits until the import has so many ready endpoints in the cluster.
+func (c *cluster) awaitEndpoints(t testing.TB, s service, count int) {
+	t.Helper()
+	eventually(t, "endpoints of "+s.name, func(ctx context.Context) error {
+		list, err := c.DiscoveryV1().EndpointSlices(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: v1beta1.LabelServiceName + "=" + s.name})
+		if err != nil {
+			return err
+		}
+		ready := 0
+		for i := range list.Items {
+			for j := range list.Items[i].Endpoints {
+				if condition := list.Items[i].Endpoints[j].Conditions.Ready; condition == nil || *condition {
+					ready++
+				}
+			}
+		}
+		if ready != count {
+			return fmt.Errorf("%d are ready, want %d", ready, count)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
+)
+
+// silentCluster: the API server of east is frozen, and with it all that east could say. Its pods are well.
+func silentCluster(t *testing.T, b *bed) {
+	namespace := b.namespace(t)
+	both := service{namespace: namespace, name: "both", ports: http80}
+	sole := service{namespace: namespace, name: "sole", ports: http80}
+	b.east.deploy(t, both, 1)
+	b.west.deploy(t, both, 1)
+	b.east.deploy(t, sole, 1)
+	client := b.west.client(t, namespace, 0)
+	toBoth, toSole := client.watch(t, "tcp4", both.at(80)), client.watch(t, "tcp4", sole.at(80))
+	toBoth.only(t, time.Now(), "east", "west")
+	toSole.only(t, time.Now(), "east")
+
+	must(t, b.east.APIServer().Freeze())
+	defer func() { must(t, b.east.APIServer().Thaw()) }()
+	frozen := time.Now()
+	away := toBoth.only(t, frozen, "west")
+	if away < staleAfter-10*time.Second {
+		t.Errorf("traffic left east %s after it fell silent, long before %s", away, staleAfter)
+	}
+	if client.connect(t, 200, "tcp4", both.at(80)).Clusters()["east"] > 0 {
+		t.Error("east still gets traffic")
+	}
+	client.reaches(t, 200, "tcp4", sole.at(80), &pod{cluster: b.east, name: "sole-0"})
+
+	must(t, b.east.APIServer().Thaw())
+	thawed := time.Now()
+	back := toBoth.only(t, thawed, "east", "west")
+	for what, watched := range map[string]*stream{"a service of two clusters": toBoth, "a service of east alone": toSole} {
+		counted := tally.New(watched.since(frozen)...)
+		if counted.Lost() > 0 {
+			t.Errorf("%s: %s", what, counted)
+		}
+		remark := "never away"
+		if watched == toBoth {
+			remark = fmt.Sprintf("away after %s, back after %s", seconds(away), seconds(back))
+		}
+		b.figures.add("east is silent: "+what, counted, remark)
+	}
+}
+
+// drain: a person takes the traffic away from a healthy cluster.
+func drain(t *testing.T, b *bed) {
+	namespace := b.namespace(t)
+	s := service{namespace: namespace, name: "drained", ports: []corev1.ServicePort{
+		port("tcp", corev1.ProtocolTCP, 80, 8080), port("udp", corev1.ProtocolUDP, 80, 8080),
+	}}
+	b.east.deploy(t, s, 1, "tcp:8080", "udp:8080")
+	west := b.west.deploy(t, s, 1, "tcp:8080", "udp:8080")
+	client := b.west.client(t, namespace, 0)
+	watched := client.watch(t, "tcp4", s.at(80))
+	watched.only(t, time.Now(), "east", "west")
+	open := client.keepWith(t, b.east, "tcp4", s.at(80))
+	flow := client.keepWith(t, b.east, "udp4", s.at(80))
+
+	b.west.annotateMember(t, b.east, controller.AnnotationDrain, "true")
+	drained := time.Now()
+	away := watched.only(t, drained, "west")
+	client.reaches(t, 200, "tcp4", s.at(80), west...)
+	udp := client.reaches(t, 200, "udp4", s.at(80), west...)
+	b.figures.add("east is drained: new UDP flows", udp, "")
+	// What is open stays where it is: connections, and likewise the flows of sockets that go on sending.
+	asked := map[string]*tally.Tally{"an open TCP connection": tally.New(), "a UDP flow that goes on": tally.New()}
+	for range 50 {
+		asked["an open TCP connection"].Add(open.ask(t))
+		asked["a UDP flow that goes on"].Add(flow.ask(t))
+	}
+	for what, counted := range asked {
+		if counted.Clusters()["east"] != 50 {
+			t.Errorf("%s while east is drained: %s", what, counted)
+		}
+		b.figures.add("east is drained: "+what, counted, "50 questions over one")
+	}
+
+	b.west.annotateMember(t, b.east, controller.AnnotationDrain, "false")
+	restored := time.Now()
+	back := watched.only(t, restored, "east", "west")
+	counted := tally.New(watched.since(drained)...)
+	if counted.Lost() > 0 {
+		t.Errorf("connections were lost: %s", counted)
+	}
+	b.figures.add("east is drained and restored: new TCP connections", counted, fmt.Sprintf("away after %s, back after %s", seconds(away), seconds(back)))
+}
+
+// annotateMember sets an annotation on the Secret of a member.
+func (c *cluster) annotateMember(t testing.TB, of *cluster, key, value string) {
+	t.Helper()
+	eventually(t, "annotate the Secret of "+of.Name(), func(ctx context.Context) error {
+		secret, err := c.CoreV1().Secrets(system).Get(ctx, of.Name(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, key, value)
+		_, err = c.CoreV1().Secrets(system).Update(ctx, secret, metav1.UpdateOptions{})
+		return err
+	})
+}

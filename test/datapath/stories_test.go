@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
+)
+
+// reachByName: clients of all clusters reach a service that lives only in east (KEP-1645, test plan).
+func reachByName(t *testing.T, b *bed) {
+	s := service{namespace: b.namespace(t), name: "only", ports: http80}
+	backends := b.east.deploy(t, s, 1, "tcp:8080", "http:8081")
+	for _, c := range b.all() {
+		counted := c.client(t, s.namespace, 0).reaches(t, 100, "tcp4", s.at(80), backends...)
+		b.figures.add("reach by name from "+c.Name(), counted, "")
+	}
+}
+
+// shareTheLoad: the backends of both clusters answer to one name, each as often as the other.
+func shareTheLoad(t *testing.T, b *bed) {
+	s := service{namespace: b.namespace(t), name: "web", ports: http80}
+	backends := slices.Concat(b.east.deploy(t, s, 2), b.west.deploy(t, s, 2))
+	for _, c := range b.all() {
+		counted := c.client(t, s.namespace, 0).reaches(t, 1000, "tcp4", s.at(80), backends...)
+		chance := counted.EvenChance(len(backends))
+		if chance <= 1e-6 {
+			t.Errorf("from %s the load is uneven: %v, chance %.2g", c.Name(), counted.Answers, chance)
+		}
+		b.figures.add("share the load from "+c.Name(), counted, fmt.Sprintf("4 pods, even with p = %.2g", chance))
+	}
+}
+
+// localServiceStays: a Service that its cluster does not export is neither shared nor disturbed by an import of its name.
+func localServiceStays(t *testing.T, b *bed) {
+	s := service{namespace: b.namespace(t), name: "web", ports: http80}
+	exported := b.east.deploy(t, s, 2)
+	local := b.west.pods(t, s, 2)
+	b.west.serve(t, s)
+	client := b.west.client(t, s.namespace, 0)
+	b.figures.add("not exported by west: clusterset name", client.reaches(t, 200, "tcp4", s.at(80), exported...), "")
+	for _, name := range []string{"web", "web." + s.namespace, "web." + s.namespace + ".svc.cluster.local"} {
+		own := client.reaches(t, 200, "tcp4", name+":80", local...)
+		b.figures.add("not exported by west: "+strings.Replace(name, s.namespace, "…", 1), own, "")
+	}
+}
+
+// moveService: a service leaves east for north, and its client neither notices nor does anything.
+func moveService(t *testing.T, b *bed) {
+	s := service{namespace: b.namespace(t), name: "moved", ports: http80}
+	b.east.deploy(t, s, 1)
+	client := b.west.client(t, s.namespace, 1)
+	watched := client.watch(t, "tcp4", s.at(80))
+	watched.only(t, time.Now(), "east")
+
+	begin := time.Now()
+	b.north.deploy(t, s, 1)
+	arrived := watched.only(t, begin, "east", "north")
+	left := time.Now()
+	b.east.unexport(t, s)
+	gone := watched.only(t, left, "north")
+	counted := tally.New(watched.since(begin)...)
+	if counted.Lost() > 0 {
+		t.Errorf("connections were lost in the move: %s", counted)
+	}
+	b.figures.add("move from east to north", counted, fmt.Sprintf("north answers after %s, east no more after %s", seconds(arrived), seconds(gone)))
+}
+
+// sessionAffinity: a client stays with the pod that it got first.
+func sessionAffinity(t *testing.T, b *bed) {
+	s := service{namespace: b.namespace(t), name: "sticky", ports: http80, change: func(s *corev1.Service) {
+		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	}}
+	backends := slices.Concat(b.east.deploy(t, s, 2), b.west.deploy(t, s, 2))
+	for node := range b.west.nodes {
+		client := b.west.client(t, s.namespace, node)
+		// Once all pods are behind the name, a client that connected before may get another for the last time.
+		b.west.awaitEndpoints(t, s, len(backends))
+		client.settledOnOne(t, s.at(80))
+		counted := client.connect(t, 200, "tcp4", s.at(80))
+		if counted.Lost() > 0 || len(counted.Answers) != 1 {
+			t.Errorf("%s is answered by %s: %v", client.identity(), counted, counted.Answers)
+		}
+		b.figures.add("session affinity from "+client.identity(), counted, "1 of 4 pods")
+	}
+}
+
+// dualStack: both families lead to the same pods.
+func dualStack(t *testing.T, b *bed) {
+	s := service{namespace: b.namespace(t), name: "dual", ports: http80, change: func(s *corev1.Service) {
+		policy := corev1.IPFamilyPolicyRequireDualStack
+		s.Spec.IPFamilyPolicy = &policy
+	}}
+	backends := slices.Concat(b.east.deploy(t, s, 1), b.north.deploy(t, s, 1))
+	client := b.west.client(t, s.namespace, 0)
+	for _, network := range []string{"tcp4", "tcp6"} {
+		counted := client.reaches(t, 200, network, s.at(80), backends...)
+		b.figures.add("dual stack, "+network, counted, "")
+	}
+}
