@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conventions
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	fence   = regexp.MustCompile("(?ms)^[ \t]*(```|~~~).*?^[ \t]*(```|~~~)[ \t]*$")
+	code    = regexp.MustCompile("`[^`\n]*`")
+	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#{1,6} +(.*?) *$`)
+	// what GitHub leaves out of the anchor of a heading
+	unanchored = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// anchors are those of the headings of a document.
+func anchors(text string) []string {
+	var all []string
+	seen := map[string]int{}
+	for _, match := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		title := link.ReplaceAllString(match[1], "]")
+		anchor := strings.ReplaceAll(unanchored.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
+		if count := seen[anchor]; count > 0 {
+			all = append(all, fmt.Sprintf("%s-%d", anchor, count))
+		} else {
+			all = append(all, anchor)
+		}
+		seen[anchor]++
+	}
+	return all
+}
+
+// links are the targets of a document's links.
+func links(text string) []string {
+	var all []string
+	for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(fence.ReplaceAllString(text, ""), ""), -1) {
+		all = append(all, match[1])
+	}
+	return all
+}
+
+func TestLinksAndAnchors(t *testing.T) {
+	const text = "# A *b*: `c`, d_e\n## Twice\n## Twice\n```sh\n# no heading [no](link)\n```\n`[no](code)` [yes](one.md#two) and [this](#a-b-c-d_e).\n### [Linked](x.md) one\n"
+	if got, want := anchors(text), []string{"a-b-c-d_e", "twice", "twice-1", "linked-one"}; !slices.Equal(got, want) {
+		t.Errorf("anchors %q, want %q", got, want)
+	}
+	if got, want := links(text), []string{"one.md#two", "#a-b-c-d_e", "x.md"}; !slices.Equal(got, want) {
+		t.Errorf("links %q, want %q", got, want)
+	}
+}
+
+// TestLinksLeadSomewhere follows each link of a document to a file of the
+// repository, and to a heading in it. The network is not asked.
+func TestLinksLeadSomewhere(t *testing.T) {
+	followed := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "bin" || entry.Name() == "testdata"):
+			return filepath.SkipDir
+		case filepath.Ext(path) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, target := range links(string(text)) {
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			followed++
+			if err := follow(path, target); err != nil {
+				t.Errorf("%s: link to %s: %v", strings.TrimPrefix(filepath.ToSlash(path), root+"/"), target, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if followed < 20 {
+		t.Errorf("only %d links were found", followed)
+	}
+}
+
+// follow is an error where a link in a document leads nowhere.
+func follow(document, target string) error {
+	name, anchor, anchored := strings.Cut(target, "#")
+	to := document
+	if name != "" {
+		to = filepath.Join(filepath.Dir(document), filepath.FromSlash(name))
+	}
+	if relative, err := filepath.Rel(root, to); err != nil || strings.HasPrefix(relative, "..") {
+		return fmt.Errorf("it leaves the repository")
+	}
+	if _, err := os.Stat(to); err != nil {
+		return err
+	}
+	if !anchored {
+		return nil
+	}
+	text, err := os.ReadFile(to)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(anchors(string(text)), anchor) {
+		return fmt.Errorf("%s has no such heading", filepath.Base(to))
+	}
+	return nil
+}
