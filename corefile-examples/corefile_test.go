@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package corefile holds the test that starts every example.
+// Package corefile holds the test that starts every example of the manual.
+// The examples here are started and asked by test/deploy, on a real API server.
 package corefile
 
 import (
@@ -26,23 +27,6 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Exit(m.Run())
-}
-
-func TestEveryExampleStarts(t *testing.T) {
-	examples, err := filepath.Glob("*.Corefile")
-	if err != nil || len(examples) == 0 {
-		t.Fatalf("no examples: %v", err)
-	}
-	kubeconfig := emptyCluster(t)
-	for _, example := range examples {
-		t.Run(example, func(t *testing.T) {
-			text, err := os.ReadFile(example)
-			if err != nil {
-				t.Fatal(err)
-			}
-			start(t, example, atHome(string(text), kubeconfig))
-		})
-	}
 }
 
 func TestEveryCorefileInTheManualStarts(t *testing.T) {

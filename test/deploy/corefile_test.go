@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+)
+
+// questions are what each example is asked: a name and a type, and the data of
+// the answers, sorted, or what there is instead. AXFR counts records. WEB, OWN
+// and KUBERNETES are addresses.
+var questions = map[string][][2]string{
+	"minimal.Corefile": {
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+		{"web.shop.svc.clusterset.local. AAAA", "NODATA"},
+		{"nothing.shop.svc.clusterset.local. A", "NXDOMAIN"},
+		{"dns-version.clusterset.local. TXT", `"1.0.0"`},
+	},
+	"kubeadm.Corefile": {
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+		{"own.shop.svc.cluster.local. A", "OWN"},
+		{"web.shop.svc.cluster.local. A", "NXDOMAIN"},
+		{"kubernetes.default.svc.cluster.local. A", "KUBERNETES"},
+		{"elsewhere.example.org. A", "192.0.2.80"},
+	},
+	"cache.Corefile": {
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+		{"web.shop.svc.clusterset.local. A", "WEB"}, // from the cache
+		{"_sql._tcp.db.shop.svc.clusterset.local. SRV", "20 records"},
+		{"nothing.shop.svc.clusterset.local. A", "NXDOMAIN"},
+	},
+	"zone.Corefile": {
+		{"web.shop.svc.services.example.org. A", "WEB"},
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+		{"db-1.east.db.shop.svc.services.example.org. A", "10.1.0.1"},
+	},
+	"migration.Corefile": {
+		{"own.shop.svc.cluster.local. A", "OWN"},
+		{"web.shop.svc.cluster.local. A", "WEB"},
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+		{"db-1.east.db.shop.svc.cluster.local. A", "10.1.0.1"},
+		{"own.shop.svc.clusterset.local. A", "NXDOMAIN"},
+		{"nothing.shop.svc.cluster.local. A", "NXDOMAIN"},
+	},
+	"outside.Corefile": {
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+		{"db.shop.svc.clusterset.local. A", "NXDOMAIN"}, // its tier is none of those served
+		{"hidden.back.svc.clusterset.local. A", "NXDOMAIN"},
+	},
+	"large.Corefile": {
+		{"db.shop.svc.clusterset.local. A", "16 records"},
+		{"db.shop.svc.clusterset.local. AXFR", "transferred"},
+	},
+	"transfer.Corefile": {
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+		{"web.shop.svc.clusterset.local. AXFR", "transferred"},
+	},
+}
+
+// coredns builds the program for a test, and returns its path.
+func coredns(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "coredns")
+	// As in the Makefile, so that it is compiled once.
+	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", path, "./cmd/coredns")
+	command.Dir, command.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("build coredns: %v\n%s", err, output)
+	}
+	return path
+}
+
+// TestExamples starts each example as a CoreDNS with the rights that deploy/
+// gives it, on a real API server, and asks it.
+func TestExamples(t *testing.T) {
+	cluster := installed(t)
+	addresses := shop(t, cluster)
+	credential, err := cluster.ServiceAccountKubeconfig(t.Context(), "kube-system", "clusterset-coredns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The examples name no context, or this one.
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(credential), cluster.Name(), "east")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	upstream, binary := elsewhere(t), coredns(t)
+	examples, err := filepath.Glob(root + "/corefile-examples/*.Corefile")
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	asked := 0
+	for _, example := range examples {
+		name := filepath.Base(example)
+		t.Run(name, func(t *testing.T) {
+			text := read(t, example)
+			if !strings.HasPrefix(text, "# ") {
+				t.Error("the first line does not say why")
+			}
+			if questions[name] == nil {
+				t.Fatal("nothing is asked: add to the questions of this test")
+			}
+			asked++
+			address := free(t)
+			start(t, binary, here(t, text, address, path, upstream))
+			for _, question := range questions[name] {
+				want := question[1]
+				for placeholder, address := range addresses {
+					want = strings.ReplaceAll(want, placeholder, address)
+				}
+				qname, qtype, _ := strings.Cut(question[0], " ")
+				eventually(t, question[0], func(ctx context.Context) error {
+					got, err := ask(ctx, address, qname, qtype)
+					if err == nil && got != want {
+						err = fmt.Errorf("got %s, want %s", got, want)
+					}
+					return err
+				})
+			}
+		})
+	}
+	if asked != len(questions) {
+		t.Errorf("questions for %d examples, of which %d are there", len(questions), asked)
+	}
+}
+
+// shop writes what the examples serve, and returns the addresses in it.
+func shop(t testing.TB, cluster *controlplane.Cluster) map[string]string {
+	t.Helper()
+	var endpoints strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&endpoints, "- {addresses: [10.1.0.%d], hostname: db-%d}\n", i, i)
+	}
+	run(t, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, labels: {clusterset: "true"}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: back}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: own, namespace: shop}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceImport
+metadata: {name: web, namespace: shop, labels: {tier: frontend}}
+spec: {type: ClusterSetIP, ips: [10.9.9.9], ports: [{port: 80}]}
+---
+apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceImport
+metadata: {name: hidden, namespace: back, labels: {tier: backend}}
+spec: {type: ClusterSetIP, ips: [10.9.9.8], ports: [{port: 80}]}
+---
+apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceImport
+metadata: {name: db, namespace: shop}
+spec: {type: Headless, ports: [{name: sql, port: 5432}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: db-east
+  namespace: shop
+  labels: {multicluster.kubernetes.io/service-name: db, multicluster.kubernetes.io/source-cluster: east}
+addressType: IPv4
+ports: [{name: sql, port: 5432}]
+endpoints:
+`+endpoints.String(), kubectl(t), "--kubeconfig", kubeconfig(t, cluster), "apply", "-f", "-")
+	t.Cleanup(func() {
+		for _, name := range []string{"shop", "back"} {
+			if err := cluster.Client().CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	addresses := map[string]string{"WEB": "10.9.9.9"}
+	for placeholder, service := range map[string][2]string{"OWN": {"shop", "own"}, "KUBERNETES": {"default", "kubernetes"}} {
+		found, err := cluster.Client().CoreV1().Services(service[0]).Get(t.Context(), service[1], metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		addresses[placeholder] = found.Spec.ClusterIP
+	}
+	return addresses
+}
+
+var (
+	kubeconfigLine = regexp.MustCompile(`(?m)^\s*kubeconfig .*\n`)
+	pluginLine     = regexp.MustCompile(`(?m)^(\s*(?:multicluster|kubernetes)\b[^{\n]*?) *(\{)?\n`)
+	sideLine       = regexp.MustCompile(`(?m)^(\s*)(prometheus|ready|health)\b(?: :\d+)?`)
+	blockLine      = regexp.MustCompile(`(?m)^\S.*\{$`)
+)
+
+// here is an example with the addresses, the ports and the credential of this test.
+func here(t testing.TB, corefile, address, kubeconfig, upstream string) string {
+	t.Helper()
+	corefile = kubeconfigLine.ReplaceAllString(corefile, "")
+	corefile = pluginLine.ReplaceAllStringFunc(corefile, func(line string) string {
+		parts := pluginLine.FindStringSubmatch(line)
+		block := parts[1] + " {\n kubeconfig " + kubeconfig + "\n"
+		if parts[2] == "" {
+			block += "}\n"
+		}
+		return block
+	})
+	corefile = sideLine.ReplaceAllString(corefile, "${1}${2} 127.0.0.1:0")
+	// It would find itself in a loop, as it asks a server of this machine.
+	corefile = strings.ReplaceAll(corefile, "    loop\n", "")
+	_, port, _ := net.SplitHostPort(address)
+	_, second, _ := net.SplitHostPort(free(t))
+	corefile = blockLine.ReplaceAllStringFunc(corefile, func(line string) string {
+		if strings.Contains(line, ":53 ") {
+			return strings.ReplaceAll(line, ":53 ", ":"+port+" ") + "\n bind 127.0.0.1"
+		}
+		return line
+	})
+	return strings.NewReplacer(":1053", ":"+second, "/etc/resolv.conf", upstream, "to 192.0.2.2", "to 127.0.0.1", "lameduck 5s", "lameduck 1ms").Replace(corefile)
+}
+
+// free is an address that is free for UDP and TCP.
+func free(t testing.TB) string {
+	t.Helper()
+	for range 20 {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		packets, err := net.ListenPacket("udp", listener.Addr().String())
+		listener.Close()
+		if err == nil {
+			packets.Close()
+			return listener.Addr().String()
+		}
+	}
+	t.Fatal("no port is free for both UDP and TCP")
+	return ""
+}
+
+// start runs a CoreDNS until the test ends. It does not wait for it.
+func start(t testing.TB, binary, corefile string) {
+	t.Helper()
+	directory := t.TempDir()
+	path, log := filepath.Join(directory, "Corefile"), filepath.Join(directory, "log")
+	if err := os.WriteFile(path, []byte(corefile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server, err := process.Start(process.Spec{Name: "coredns", Path: binary, Args: []string{"-conf", path}, LogFile: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(server.Err(), server.Stop(context.Background(), patience)); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("CoreDNS's log is\n%s\nwith\n%s", read(t, log), corefile)
+		}
+	})
+}
+
+// elsewhere is a DNS server that knows the rest of the world.
+func elsewhere(t testing.TB) string {
+	t.Helper()
+	address := free(t)
+	ready := make(chan struct{})
+	server := &dns.Server{Addr: address, Net: "udp", NotifyStartedFunc: func() { close(ready) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
+		reply := new(dns.Msg).SetReply(r)
+		reply.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}, A: net.IPv4(192, 0, 2, 80)}}
+		if err := w.WriteMsg(reply); err != nil {
+			t.Log(err)
+		}
+	})}
+	done := make(chan error, 1)
+	go func() { done <- server.ListenAndServe() }()
+	t.Cleanup(func() {
+		if err := server.Shutdown(); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case <-ready:
+	case err := <-done:
+		done <- nil
+		t.Fatal(err)
+	}
+	return address
+}
+
+// ask puts a question over UDP, or asks for the transfer of the zone of the
+// set, and looks whether the name is in it.
+func ask(ctx context.Context, address, qname, qtype string) (string, error) {
+	r := new(dns.Msg).SetQuestion(qname, dns.StringToType[qtype])
+	if qtype == "AXFR" {
+		return transfer(address, qname)
+	}
+	r.SetEdns0(4096, false)
+	client := dns.Client{Timeout: 5 * time.Second}
+	reply, _, err := client.ExchangeContext(ctx, r, address)
+	switch {
+	case err != nil:
+		return "", err
+	case reply.Rcode != dns.RcodeSuccess:
+		return dns.RcodeToString[reply.Rcode], nil
+	case len(reply.Answer) == 0:
+		return "NODATA", nil
+	case len(reply.Answer) > 3:
+		return fmt.Sprintf("%d records", len(reply.Answer)), nil
+	}
+	data := make([]string, len(reply.Answer))
+	for i, rr := range reply.Answer {
+		data[i] = strings.TrimPrefix(rr.String(), rr.Header().String())
+	}
+	slices.Sort(data)
+	return strings.Join(data, " "), nil
+}
+
+func transfer(address, qname string) (string, error) {
+	envelopes, err := new(dns.Transfer).In(new(dns.Msg).SetAxfr("clusterset.local."), address)
+	if err != nil {
+		return "", err
+	}
+	found := "not transferred"
+	for envelope := range envelopes {
+		if envelope.Error != nil {
+			err = envelope.Error
+		}
+		for _, rr := range envelope.RR {
+			if rr.Header().Name == qname {
+				found = "transferred"
+			}
+		}
+	}
+	return found, err
+}
