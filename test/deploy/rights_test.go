@@ -143,7 +143,6 @@ func TestRights(t *testing.T) {
 		{
 			who: account("kube-system", "clusterset-coredns"),
 			may: `
-				list,watch endpoints
 				list,watch services
 				list,watch pods
 				list,watch namespaces
@@ -152,6 +151,7 @@ func TestRights(t *testing.T) {
 			mustNot: `
 				get,list,watch secrets
 				get,list,watch configmaps
+				get,list,watch endpoints
 				create,update,patch,delete services
 				create,update,patch,delete discovery.k8s.io/endpointslices
 				create,update,patch,delete multicluster.x-k8s.io/serviceimports
