@@ -16,6 +16,8 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
 const (
@@ -67,6 +69,34 @@ var options = map[string]option{
 			return errForm
 		}
 		m.options.NoEndpoints = true
+		return nil
+	}},
+	"fallback": {"[services] [endpoints]", func(m *Multicluster, args []string) error {
+		if len(args) == 0 {
+			return errForm
+		}
+		for _, arg := range args {
+			switch arg {
+			case "services":
+				m.options.FallbackServices = true
+			case "endpoints":
+				m.options.FallbackEndpoints = true
+			default:
+				return errForm
+			}
+		}
+		return nil
+	}},
+	"groups": {"GROUP...", func(m *Multicluster, args []string) error {
+		if len(args) == 0 {
+			return errForm
+		}
+		for _, group := range args {
+			if group != watch.GroupMCS && group != watch.GroupGKE {
+				return fmt.Errorf("%q is neither %s nor %s", group, watch.GroupMCS, watch.GroupGKE)
+			}
+		}
+		m.options.Groups = args
 		return nil
 	}},
 	"fallthrough": {"[ZONES...]", func(m *Multicluster, args []string) error {
@@ -139,6 +169,9 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	}
 	if len(m.options.Namespaces) > 0 && m.options.NamespaceLabels != "" {
 		return nil, c.Err("namespaces and namespace_labels cannot both be set")
+	}
+	if m.options.FallbackEndpoints && m.options.NoEndpoints {
+		return nil, c.Err("fallback endpoints and noendpoints cannot both be set")
 	}
 	if root := dnsserver.GetConfig(c).Root; root != "" && m.options.Kubeconfig != "" &&
 		!filepath.IsAbs(m.options.Kubeconfig) {

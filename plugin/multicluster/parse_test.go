@@ -84,7 +84,7 @@ func equalOptions(a, b watch.Options) bool {
 func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 	tests := []struct{ input, want string }{
 		{"multicluster {\nttl 5\npods verified\n}", "Testfile:3 - Error during parsing: unknown property 'pods'; allowed are: " +
-			"fallthrough, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, startup_timeout, ttl"},
+			"fallback, fallthrough, groups, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, startup_timeout, ttl"},
 		{"multicluster {\nkubeconfig\n}", "Testfile:2 - Error during parsing: kubeconfig: wrong arguments; " +
 			"the form is: kubeconfig PATH [CONTEXT]"},
 		{"multicluster {\nkubeconfig a b c\n}", "the form is: kubeconfig PATH [CONTEXT]"},
@@ -101,6 +101,11 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{"multicluster {\nstartup_timeout 5\n}", `"5" is no duration`},
 		{"multicluster {\nstartup_timeout -5s\n}", `"-5s" is no duration`},
 		{"multicluster {\nmax_answers 0\n}", `"0" is no number from 1 to 65535`},
+		{"multicluster {\nfallback\n}", "the form is: fallback [services] [endpoints]"},
+		{"multicluster {\nfallback pods\n}", "the form is: fallback [services] [endpoints]"},
+		{"multicluster {\nfallback endpoints\nnoendpoints\n}", "fallback endpoints and noendpoints cannot both be set"},
+		{"multicluster {\ngroups\n}", "the form is: groups GROUP..."},
+		{"multicluster {\ngroups apps\n}", `"apps" is neither multicluster.x-k8s.io nor net.gke.io`},
 		{"multicluster {\nnamespaces a\nnamespace_labels b\n}", "namespaces and namespace_labels cannot both be set"},
 		{"multicluster 10.in-addr.arpa", "is a reverse zone"},
 		{"multicluster\nmulticluster", "this plugin can only be used once per Server Block"},

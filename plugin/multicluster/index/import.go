@@ -20,7 +20,9 @@ type Import struct {
 	addrs []netip.Addr
 	// ports are those that the import declares, sorted, each once.
 	ports []Port
-	skips *Skips
+	// derived are the Services that its annotations name, where it has no address itself; sorted, each once.
+	derived []string
+	skips   *Skips
 	// refused is an import that can have no records at all.
 	refused bool
 }
@@ -48,8 +50,10 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 			imported.addrs = append(imported.addrs, addr)
 		}
 	}
-	slices.SortFunc(imported.addrs, netip.Addr.Compare)
-	imported.addrs = slices.Clip(slices.Compact(imported.addrs))
+	imported.addrs = normalAddrs(imported.addrs)
+	if imported.Wanting() {
+		imported.derived = annotatedServices(object.Annotations)
+	}
 	var ports []Port
 	for i := range object.Spec.Ports {
 		declared := &object.Spec.Ports[i]
@@ -74,7 +78,8 @@ func (i *Import) refuse(object *mcsv1beta1.ServiceImport, reason Reason) {
 // Equal tells whether two imports give the same answers.
 func (i *Import) Equal(other *Import) bool {
 	return i.Key == other.Key && i.Headless == other.Headless && i.refused == other.refused &&
-		slices.Equal(i.addrs, other.addrs) && slices.Equal(i.ports, other.ports) && equalSkips(i.skips, other.skips)
+		slices.Equal(i.addrs, other.addrs) && slices.Equal(i.ports, other.ports) &&
+		slices.Equal(i.derived, other.derived) && equalSkips(i.skips, other.skips)
 }
 
 // declares tells whether the import has a port of that name and protocol.

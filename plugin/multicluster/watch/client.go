@@ -24,14 +24,23 @@ import (
 type clients struct {
 	discovery *discoveryv1client.DiscoveryV1Client
 	core      *corev1client.CoreV1Client
-	// imports ask for ServiceImports, by the versions of the API that may be served, the preferred first.
-	imports [2]*rest.RESTClient
+	imports   map[Resource]*importClient
+}
+
+// importClient asks for the ServiceImports of one API group.
+type importClient struct {
+	// versions are the clients of the versions that may be served, the preferred first.
+	versions []*rest.RESTClient
 	// served is the number of the version that was served last.
 	served atomic.Int32
 }
 
-// importVersions are the versions of the ServiceImport API. What DNS needs of them is the same in both (mcs-api v0.5.2).
-var importVersions = [2]string{"v1beta1", "v1alpha1"}
+// importVersions are the versions of the ServiceImport APIs, the preferred first. What DNS needs of them is the same in
+// all: in both of mcs-api (v0.5.2), and in Google's, which is an older form of it.
+var importVersions = map[Resource][]schema.GroupVersion{
+	ServiceImports:    {{Group: GroupMCS, Version: "v1beta1"}, {Group: GroupMCS, Version: "v1alpha1"}},
+	GKEServiceImports: {{Group: GroupGKE, Version: "v1"}},
+}
 
 func newClients(config *rest.Config) (*clients, error) {
 	config = rest.CopyConfig(config)
@@ -43,7 +52,7 @@ func newClients(config *rest.Config) (*clients, error) {
 	protobuf := rest.CopyConfig(config)
 	protobuf.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	protobuf.ContentType = "application/vnd.kubernetes.protobuf"
-	c := new(clients)
+	c := &clients{imports: make(map[Resource]*importClient)}
 	if c.discovery, err = discoveryv1client.NewForConfigAndClient(protobuf, httpClient); err != nil {
 		return nil, fmt.Errorf("connecting to %s for EndpointSlices: %w", config.Host, err)
 	}
@@ -51,13 +60,18 @@ func newClients(config *rest.Config) (*clients, error) {
 		return nil, fmt.Errorf("connecting to %s for Namespaces: %w", config.Host, err)
 	}
 	codecs := importCodecs()
-	for i, version := range importVersions {
-		of := rest.CopyConfig(config)
-		of.APIPath = "/apis"
-		of.GroupVersion = &schema.GroupVersion{Group: mcsv1beta1.GroupName, Version: version}
-		of.NegotiatedSerializer = codecs.WithoutConversion()
-		if c.imports[i], err = rest.RESTClientForConfigAndClient(of, httpClient); err != nil {
-			return nil, fmt.Errorf("connecting to %s for ServiceImports %s: %w", config.Host, version, err)
+	for resource, versions := range importVersions {
+		c.imports[resource] = new(importClient)
+		for _, version := range versions {
+			of := rest.CopyConfig(config)
+			of.APIPath = "/apis"
+			of.GroupVersion = &version
+			of.NegotiatedSerializer = codecs.WithoutConversion()
+			client, err := rest.RESTClientForConfigAndClient(of, httpClient)
+			if err != nil {
+				return nil, fmt.Errorf("connecting to %s for ServiceImports %s: %w", config.Host, version, err)
+			}
+			c.imports[resource].versions = append(c.imports[resource].versions, client)
 		}
 	}
 	return c, nil
@@ -66,23 +80,24 @@ func newClients(config *rest.Config) (*clients, error) {
 // importCodecs read all versions of ServiceImport as one type.
 func importCodecs() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
-	for _, version := range importVersions {
-		served := schema.GroupVersion{Group: mcsv1beta1.GroupName, Version: version}
-		scheme.AddKnownTypes(served, &mcsv1beta1.ServiceImport{}, &mcsv1beta1.ServiceImportList{})
-		metav1.AddToGroupVersion(scheme, served)
+	for _, versions := range importVersions {
+		for _, served := range versions {
+			scheme.AddKnownTypes(served, &mcsv1beta1.ServiceImport{}, &mcsv1beta1.ServiceImportList{})
+			metav1.AddToGroupVersion(scheme, served)
+		}
 	}
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	return serializer.NewCodecFactory(scheme)
 }
 
 // eachVersion asks with the version that was served last, and with the others where that one is not served.
-func eachVersion[T any](c *clients, ask func(*rest.RESTClient) (T, error)) (T, error) {
+func eachVersion[T any](c *importClient, ask func(*rest.RESTClient) (T, error)) (T, error) {
 	first := int(c.served.Load())
-	answer, err := ask(c.imports[first])
+	answer, err := ask(c.versions[first])
 	if !apierrors.IsNotFound(err) {
 		return answer, err
 	}
-	for i, client := range c.imports {
+	for i, client := range c.versions {
 		if i == first {
 			continue
 		}
@@ -95,7 +110,7 @@ func eachVersion[T any](c *clients, ask func(*rest.RESTClient) (T, error)) (T, e
 	return answer, err
 }
 
-func (c *clients) serviceImports(labels string) lister {
+func (c *importClient) list(labels string) lister {
 	request := func(client *rest.RESTClient, options metav1.ListOptions) *rest.Request {
 		options.LabelSelector = labels
 		var timeout time.Duration
@@ -134,6 +149,23 @@ func (c *clients) endpointSlices() lister {
 		},
 	}
 }
+
+func (c *clients) services() lister {
+	all := c.core.Services(metav1.NamespaceAll)
+	return lister{
+		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = servicesWithIP
+			return all.List(ctx, options)
+		},
+		watch: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			options.FieldSelector = servicesWithIP
+			return all.Watch(ctx, options)
+		},
+	}
+}
+
+// servicesWithIP leaves headless Services out: none can stand in for an address.
+const servicesWithIP = "spec.clusterIP!=None"
 
 func (c *clients) namespaces(labels string) lister {
 	return lister{

@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -21,12 +22,14 @@ type inputs struct {
 	selecting bool
 
 	mu       sync.Mutex
-	imports  map[string]*index.Import // by namespace/name
-	slices   map[string]held          // by namespace/name
-	services map[string]*service      // by the services' keys
+	imports  map[Resource]map[string]*index.Import // by namespace/name
+	slices   map[string]held                       // by namespace/name
+	services map[string]*service                   // by the services' keys
 	selected map[string]struct{}
 	dirty    map[string][]time.Time // by key: what the changes' causes were
 	opened   bool                   // everything was listed once
+
+	fallbacks
 }
 
 // held is a slice, the service it belongs to, and when what changed it last happened, in nanoseconds since 1970.
@@ -38,7 +41,8 @@ type held struct {
 
 // service is what is known of one.
 type service struct {
-	imported  *index.Import
+	imported  *index.Import // of ServiceImports
+	other     *index.Import // of GKEServiceImports: counts where there is none of the former
 	namespace string
 	slices    []*index.Slice
 }
@@ -56,11 +60,12 @@ func newInputs(options Options, observer Observer) *inputs {
 		observer:  observer,
 		changed:   make(chan struct{}, 1),
 		selecting: options.NamespaceLabels != "",
-		imports:   make(map[string]*index.Import),
+		imports:   map[Resource]map[string]*index.Import{ServiceImports: {}, GKEServiceImports: {}},
 		slices:    make(map[string]held),
 		services:  make(map[string]*service),
 		selected:  make(map[string]struct{}),
 		dirty:     make(map[string][]time.Time),
+		fallbacks: newFallbacks(options),
 	}
 	if len(options.Namespaces) > 0 {
 		in.only = make(map[string]struct{}, len(options.Namespaces))
@@ -80,6 +85,14 @@ func (in *inputs) serves(namespace string) bool {
 	return ok
 }
 
+// of is the place of the import of a resource.
+func (s *service) of(resource Resource) **index.Import {
+	if resource == GKEServiceImports {
+		return &s.other
+	}
+	return &s.imported
+}
+
 // service returns what is known of a service. The lock is held.
 func (in *inputs) service(key, namespace string) *service {
 	s := in.services[key]
@@ -92,7 +105,7 @@ func (in *inputs) service(key, namespace string) *service {
 
 // touch notes that a service changed. The lock is held.
 func (in *inputs) touch(key string, cause time.Time) {
-	if s := in.services[key]; s != nil && s.imported == nil && len(s.slices) == 0 {
+	if s := in.services[key]; s != nil && s.imported == nil && s.other == nil && len(s.slices) == 0 {
 		delete(in.services, key)
 	}
 	causes := in.dirty[key]
@@ -123,25 +136,27 @@ func (in *inputs) open() {
 }
 
 // setImport puts an import in the place of that object's last state; nil removes it. The lock is held.
-func (in *inputs) setImport(object, namespace string, imported *index.Import) {
-	before := in.imports[object]
+func (in *inputs) setImport(resource Resource, object, namespace string, imported *index.Import) {
+	before := in.imports[resource][object]
 	if before != nil && imported != nil && before.Equal(imported) {
 		return
 	}
 	if before != nil {
-		in.observer.Objects(ServiceImports, -1)
-		delete(in.imports, object)
+		in.observer.Objects(resource, -1)
+		delete(in.imports[resource], object)
+		in.unwant(namespace, before)
 		if s := in.services[before.Key]; s != nil {
-			s.imported = nil
+			*s.of(resource) = nil
 		}
 		if imported == nil || imported.Key != before.Key {
 			in.touch(before.Key, time.Time{})
 		}
 	}
 	if imported != nil {
-		in.observer.Objects(ServiceImports, +1)
-		in.imports[object] = imported
-		in.service(imported.Key, namespace).imported = imported
+		in.observer.Objects(resource, +1)
+		in.imports[resource][object] = imported
+		in.want(namespace, imported)
+		*in.service(imported.Key, namespace).of(resource) = imported
 		in.touch(imported.Key, time.Time{})
 	}
 }
@@ -227,7 +242,11 @@ func (in *inputs) all() []input {
 // copy returns what a service is built from. The lock is held.
 func (in *inputs) copy(key string, causes []time.Time) input {
 	s := in.services[key]
-	if s == nil || s.imported == nil {
+	if s == nil {
+		return input{key: key}
+	}
+	imported := cmp.Or(s.imported, s.other)
+	if imported == nil {
 		return input{key: key}
 	}
 	if in.selecting {
@@ -235,14 +254,18 @@ func (in *inputs) copy(key string, causes []time.Time) input {
 			return input{key: key}
 		}
 	}
-	return input{key: key, imported: s.imported, slices: slices.Clone(s.slices), causes: causes}
+	imported = in.fill(s.namespace, imported, s.slices)
+	return input{key: key, imported: imported, slices: slices.Clone(s.slices), causes: causes}
 }
 
 // forget tells the observer that nothing is held any more.
 func (in *inputs) forget() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.observer.Objects(ServiceImports, -len(in.imports))
+	for resource, imports := range in.imports {
+		in.observer.Objects(resource, -len(imports))
+	}
+	in.observer.Objects(Services, -len(in.derived))
 	in.observer.Objects(EndpointSlices, -len(in.slices))
 	in.observer.Objects(Namespaces, -len(in.selected))
 }

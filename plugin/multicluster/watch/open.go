@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
 // Options say what to watch.
@@ -28,8 +29,41 @@ type Options struct {
 	NamespaceLabels string
 	// Labels is a label selector of the ServiceImports to serve; empty means all.
 	Labels string
+	// Groups are the API groups whose ServiceImports are served: GroupMCS or GroupGKE or both; none means GroupMCS. Of
+	// several the first is waited for, and others that the API server does not have are no reason to wait. Where they
+	// have an import of the same name, that of GroupMCS counts.
+	Groups []string
+	// FallbackServices and FallbackEndpoints say where the addresses of ClusterSetIP imports come from that have no
+	// usable spec.ips: from Services behind them first, then from their EndpointSlices.
+	FallbackServices, FallbackEndpoints bool
 	// NoEndpoints leaves EndpointSlices alone.
 	NoEndpoints bool
+}
+
+// The API groups that have ServiceImports.
+const (
+	// GroupMCS is that of the Multi-Cluster Services API (KEP-1645).
+	GroupMCS = mcsv1beta1.GroupName
+	// GroupGKE is that of Google Kubernetes Engine.
+	GroupGKE = "net.gke.io"
+)
+
+// importResources are the ServiceImports of the groups that the options list, in their order.
+func (o Options) importResources() []Resource {
+	if len(o.Groups) == 0 {
+		return []Resource{ServiceImports}
+	}
+	var resources []Resource
+	for _, group := range o.Groups {
+		resource := ServiceImports
+		if group == GroupGKE {
+			resource = GKEServiceImports
+		}
+		if !slices.Contains(resources, resource) {
+			resources = append(resources, resource)
+		}
+	}
+	return resources
 }
 
 // Load reads the credentials that the options name, so that what is wrong with them is known before anything starts.
@@ -69,8 +103,9 @@ func (o Options) key() (string, error) {
 	}
 	namespaces := slices.Clone(o.Namespaces)
 	slices.Sort(namespaces)
-	return fmt.Sprintf("%q %q %q %q %q %v %x", path, o.Context, strings.Join(namespaces, " "),
-		o.NamespaceLabels, o.Labels, o.NoEndpoints, sha256.Sum256(content)), nil
+	return fmt.Sprintf("%q %q %q %q %q %v %v %v %q %x", path, o.Context, strings.Join(namespaces, " "),
+		o.NamespaceLabels, o.Labels, o.NoEndpoints, o.FallbackServices, o.FallbackEndpoints, o.importResources(),
+		sha256.Sum256(content)), nil
 }
 
 // errNoContext is a kubeconfig that names no API server.

@@ -37,7 +37,17 @@ type reflector struct {
 
 // reflectors are those that the options ask for.
 func (s *Source) reflectors(clients *clients, options Options) []reflector {
-	all := []reflector{s.reflector(ServiceImports, &mcsv1beta1.ServiceImport{}, clients.serviceImports(options.Labels))}
+	var all []reflector
+	for i, resource := range options.importResources() {
+		from := clients.imports[resource].list(options.Labels)
+		if i > 0 {
+			from = s.optional(resource, from)
+		}
+		all = append(all, s.reflector(resource, &mcsv1beta1.ServiceImport{}, from))
+	}
+	if options.FallbackServices {
+		all = append(all, s.reflector(Services, &corev1.Service{}, clients.services()))
+	}
 	if !options.NoEndpoints {
 		all = append(all, s.reflector(EndpointSlices, &discoveryv1.EndpointSlice{}, clients.endpointSlices()))
 	}
@@ -45,6 +55,19 @@ func (s *Source) reflectors(clients *clients, options Options) []reflector {
 		all = append(all, s.reflector(Namespaces, &corev1.Namespace{}, clients.namespaces(options.NamespaceLabels)))
 	}
 	return all
+}
+
+// optional is a resource that nothing waits for where the API server does not have it.
+func (s *Source) optional(resource Resource, from lister) lister {
+	list := from.list
+	from.list = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		objects, err := list(ctx, options)
+		if apierrors.IsNotFound(err) {
+			s.listed(resource)
+		}
+		return objects, err
+	}
+	return from
 }
 
 func (s *Source) reflector(resource Resource, example runtime.Object, from lister) reflector {

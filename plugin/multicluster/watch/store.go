@@ -4,6 +4,7 @@ package watch
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,10 +22,11 @@ import (
 type item struct {
 	*metav1.ObjectMeta // noMeta: a reflector asks for name and namespace alone
 	namespace, name    string
-	imported           *index.Import
+	imported           *index.Import // nil where a ServiceImport is no name
 	slice              *index.Slice
-	service            string    // the key of the slice's service
-	cause              time.Time // what changed the slice happened then, where it says
+	addrs              []netip.Addr // of a Service
+	service            string       // the key of the slice's service
+	cause              time.Time    // what changed the slice happened then, where it says
 }
 
 var noMeta = &metav1.ObjectMeta{}
@@ -50,7 +52,11 @@ func newItem(object any) (*item, error) {
 	i := &item{ObjectMeta: noMeta, namespace: accessor.GetNamespace(), name: accessor.GetName()}
 	switch object := object.(type) {
 	case *mcsv1beta1.ServiceImport:
-		i.imported = index.FromServiceImport(object)
+		if !index.IsBookkeeping(object) {
+			i.imported = index.FromServiceImport(object)
+		}
+	case *corev1.Service:
+		i.addrs = index.ServiceAddresses(object)
 	case *discoveryv1.EndpointSlice:
 		i.slice = index.FromEndpointSlice(object)
 		i.service = object.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
@@ -180,8 +186,12 @@ func (s *store) set(i *item) {
 	if !s.inputs.serves(i.namespace) {
 		return
 	}
-	if s.resource == ServiceImports {
-		s.inputs.setImport(i.object(), i.namespace, i.imported)
+	switch s.resource {
+	case ServiceImports, GKEServiceImports:
+		s.inputs.setImport(s.resource, i.object(), i.namespace, i.imported)
+		return
+	case Services:
+		s.inputs.setService(i.object(), i.addrs)
 		return
 	}
 	s.inputs.setSlice(i.object(), i.service, i.namespace, i.slice, i.cause)
@@ -191,8 +201,10 @@ func (s *store) set(i *item) {
 func (s *store) remove(namespace, name string) {
 	object := namespace + "/" + name
 	switch s.resource {
-	case ServiceImports:
-		s.inputs.setImport(object, namespace, nil)
+	case ServiceImports, GKEServiceImports:
+		s.inputs.setImport(s.resource, object, namespace, nil)
+	case Services:
+		s.inputs.setService(object, nil)
 	case EndpointSlices:
 		s.inputs.setSlice(object, "", namespace, nil, time.Time{})
 	case Namespaces:
@@ -204,8 +216,12 @@ func (s *store) remove(namespace, name string) {
 func (s *store) held() []string {
 	var objects []string
 	switch s.resource {
-	case ServiceImports:
-		for object := range s.inputs.imports {
+	case ServiceImports, GKEServiceImports:
+		for object := range s.inputs.imports[s.resource] {
+			objects = append(objects, object)
+		}
+	case Services:
+		for object := range s.inputs.derived {
 			objects = append(objects, object)
 		}
 	case EndpointSlices:

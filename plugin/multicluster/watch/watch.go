@@ -30,11 +30,14 @@ import (
 // Resource is the plural name of what is watched.
 type Resource string
 
-// The resources. Namespaces are watched where they are selected by label, EndpointSlices unless endpoints are not served.
+// The resources. ServiceImports are watched in the groups that the operator lists, Services where they are a fallback,
+// Namespaces where they are selected by label, EndpointSlices unless endpoints are not served.
 const (
-	ServiceImports Resource = "serviceimports"
-	EndpointSlices Resource = "endpointslices"
-	Namespaces     Resource = "namespaces"
+	ServiceImports    Resource = "serviceimports"
+	GKEServiceImports Resource = "serviceimports.net.gke.io"
+	EndpointSlices    Resource = "endpointslices"
+	Services          Resource = "services"
+	Namespaces        Resource = "namespaces"
 )
 
 // Observer is told what happens. Its methods must be quick and safe for concurrent use.

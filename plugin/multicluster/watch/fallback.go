@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+)
+
+// fallbacks are what stands in for the addresses that imports are wanting. The lock of the inputs guards it.
+type fallbacks struct {
+	fromServices, fromEndpoints bool
+	// derived are the addresses of Services, by namespace/name.
+	derived map[string][]netip.Addr
+	// wanted are the keys of the services whose imports are wanting a Service's addresses, by its namespace/name.
+	wanted map[string][]string
+}
+
+func newFallbacks(options Options) fallbacks {
+	return fallbacks{
+		fromServices:  options.FallbackServices,
+		fromEndpoints: options.FallbackEndpoints,
+		derived:       make(map[string][]netip.Addr),
+		wanted:        make(map[string][]string),
+	}
+}
+
+// want notes the Services that an import is wanting the addresses of.
+func (f *fallbacks) want(namespace string, imported *index.Import) {
+	if !f.fromServices {
+		return
+	}
+	for _, name := range imported.DerivedServices() {
+		object := namespace + "/" + name
+		f.wanted[object] = append(f.wanted[object], imported.Key)
+	}
+}
+
+// unwant undoes want.
+func (f *fallbacks) unwant(namespace string, imported *index.Import) {
+	if !f.fromServices {
+		return
+	}
+	for _, name := range imported.DerivedServices() {
+		object := namespace + "/" + name
+		keys := f.wanted[object]
+		if i := slices.Index(keys, imported.Key); i >= 0 {
+			keys = slices.Delete(keys, i, i+1)
+		}
+		if len(keys) == 0 {
+			delete(f.wanted, object)
+		} else {
+			f.wanted[object] = keys
+		}
+	}
+}
+
+// setService puts the addresses of a Service in the place of its last ones. The lock is held.
+func (in *inputs) setService(object string, addrs []netip.Addr) {
+	before := in.derived[object]
+	if slices.Equal(before, addrs) {
+		return
+	}
+	if len(before) > 0 {
+		in.observer.Objects(Services, -1)
+		delete(in.derived, object)
+	}
+	if len(addrs) > 0 {
+		in.observer.Objects(Services, +1)
+		in.derived[object] = addrs
+	}
+	for _, key := range in.wanted[object] {
+		in.touch(key, time.Time{})
+	}
+}
+
+// fill is the import with addresses in the place of those that it is wanting, as far as the operator asks for that and
+// there are some.
+func (f *fallbacks) fill(namespace string, imported *index.Import, slices []*index.Slice) *index.Import {
+	if !imported.Wanting() {
+		return imported
+	}
+	if f.fromServices {
+		imported = imported.WithServices(func(name string) []netip.Addr { return f.derived[namespace+"/"+name] })
+	}
+	if f.fromEndpoints {
+		imported = imported.WithEndpoints(slices)
+	}
+	return imported
+}
