@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coredns/caddy"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+)
+
+const (
+	system = member.DefaultNamespace
+	// patience bounds each wait for a state. Nothing waits that long on purpose.
+	patience = 90 * time.Second
+)
+
+// A cluster is a control plane with our controller and our CoreDNS.
+type cluster struct {
+	*controlplane.Cluster
+	controller *process.Process
+	dns        *caddy.Instance
+	// way is the one by which the others reach its API server.
+	way *controlplane.Remote
+}
+
+// A bed is the clusters, and a user who has them in a kubeconfig.
+type bed struct {
+	east, west, north *cluster
+	programs          string
+	environment       []string
+}
+
+func newBed(t *testing.T) *bed {
+	t.Helper()
+	b := &bed{programs: t.TempDir()}
+	build := exec.Command("go", "build", "-trimpath", "-o", b.programs+"/", "../../cmd/kubectl-clusterset", "../../cmd/clusterset-controller")
+	// As they are shipped: static and without the race detector.
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the programs: %v\n%s", err, out)
+	}
+	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Kubectl)
+	must(t, err)
+	planes := controlplanetest.Start(t,
+		controlplane.Options{Name: "east"},
+		controlplane.Options{Name: "west"},
+		// Its API server lets no token live longer.
+		controlplane.Options{Name: "north", APIServerArgs: []string{"--service-account-max-token-expiration=1h"}},
+	)
+	var kubeconfigs []string
+	for _, plane := range planes {
+		path := filepath.Join(plane.Directory(), "user.kubeconfig")
+		must(t, plane.WriteKubeconfig(path))
+		kubeconfigs = append(kubeconfigs, path)
+	}
+	b.environment = append(os.Environ(),
+		"KUBECONFIG="+strings.Join(kubeconfigs, string(os.PathListSeparator)),
+		"PATH="+b.programs+":"+filepath.Dir(paths[assets.Kubectl])+":"+os.Getenv("PATH"))
+	b.east, b.west, b.north = b.cluster(t, planes[0]), b.cluster(t, planes[1]), b.cluster(t, planes[2])
+	return b
+}
+
+func (b *bed) all() []*cluster { return []*cluster{b.east, b.west, b.north} }
+
+// cluster installs the rights and starts both programs.
+func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
+	t.Helper()
+	c := &cluster{Cluster: plane}
+	for _, name := range []string{"rights", "coredns"} {
+		b.shell(t, "kubectl clusterset manifest "+name+" | kubectl --context "+plane.Name()+" apply -f -")
+	}
+	b.startController(t, c)
+	c.dns = serve(t, plane)
+	way, err := plane.Remote("others")
+	must(t, err)
+	c.way = way
+	return c
+}
+
+func (b *bed) startController(t *testing.T, c *cluster) {
+	t.Helper()
+	credential, err := c.ServiceAccountKubeconfig(t.Context(), system, "clusterset-controller")
+	must(t, err)
+	path := filepath.Join(c.Directory(), "controller.kubeconfig")
+	must(t, os.WriteFile(path, credential, 0o600))
+	c.controller, err = process.Start(process.Spec{
+		Name: "the controller of " + c.Name(), Path: filepath.Join(b.programs, "clusterset-controller"),
+		Args:    []string{"--cluster-id", c.Name(), "--kubeconfig", path, "--namespace", system, "--bind-address", "", "--stale-after", "20s", "--leader-elect=false"},
+		LogFile: filepath.Join(c.Directory(), "controller.log"),
+	})
+	must(t, err)
+	running := c.controller
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the log of %s's controller ends:\n%s", c.Name(), running.LogTail(4096))
+		}
+		if err := running.Stop(context.Background(), 5*time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// serve answers queries in a cluster.
+func serve(t *testing.T, plane *controlplane.Cluster) *caddy.Instance {
+	t.Helper()
+	credential, err := plane.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceSystem, "clusterset-coredns")
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, os.WriteFile(path, credential, 0o600))
+	corefile := fmt.Sprintf("clusterset.local:0 {\n bind 127.0.0.1\n multicluster {\n kubeconfig %s\n }\n}\n", path)
+	instance, err := caddy.Start(caddy.CaddyfileInput{Filepath: "Corefile", Contents: []byte(corefile), ServerTypeName: "dns"})
+	must(t, err)
+	t.Cleanup(func() {
+		for _, err := range instance.ShutdownCallbacks() {
+			t.Error(err)
+		}
+		must(t, instance.Stop())
+	})
+	return instance
+}
+
+// address is that of a cluster's DNS.
+func (c *cluster) address() string { return c.dns.Servers()[0].LocalAddr().String() }
+
+// dnsFlags name the DNS of each cluster.
+func (b *bed) dnsFlags() []string {
+	var flags []string
+	for _, c := range b.all() {
+		flags = append(flags, "--dns", c.Name()+"="+c.address())
+	}
+	return flags
+}
+
+// A result is what a command said.
+type result struct {
+	out, err string
+	status   int
+}
+
+// run runs kubectl clusterset.
+func (b *bed) run(t testing.TB, args ...string) result {
+	t.Helper()
+	return b.command(t, filepath.Join(b.programs, "kubectl-clusterset"), args...)
+}
+
+// do runs kubectl clusterset, which must work.
+func (b *bed) do(t testing.TB, args ...string) string {
+	t.Helper()
+	got := b.run(t, args...)
+	if got.status != 0 {
+		t.Fatalf("kubectl clusterset %s: exit status %d\n%s%s", strings.Join(args, " "), got.status, got.out, got.err)
+	}
+	return got.out
+}
+
+// shell runs what a user would type, which must work.
+func (b *bed) shell(t testing.TB, line string) string {
+	t.Helper()
+	got := b.command(t, "/bin/sh", "-ec", line)
+	if got.status != 0 {
+		t.Fatalf("%s: exit status %d\n%s%s", line, got.status, got.out, got.err)
+	}
+	return got.out
+}
+
+// apply applies YAML in a cluster.
+func (b *bed) apply(t testing.TB, c *cluster, text string) {
+	t.Helper()
+	b.shell(t, fmt.Sprintf("kubectl --context %s apply -f - <<'END'\n%s\nEND", c.Name(), text))
+}
+
+func (b *bed) command(t testing.TB, program string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, program, args...)
+	command.Env = b.environment
+	var out, err bytes.Buffer
+	command.Stdout, command.Stderr = &out, &err
+	failed := command.Run()
+	var exit *exec.ExitError
+	if failed != nil && !errors.As(failed, &exit) {
+		t.Fatal(failed)
+	}
+	return result{out: out.String(), err: err.String(), status: command.ProcessState.ExitCode()}
+}
+
+// eventually waits until check is nil.
+func eventually(t testing.TB, what string, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s: %v", what, patience, err)
+		case <-ticker.C:
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// namespace makes one in each of the clusters, and removes it with the test.
+func (b *bed) namespace(t testing.TB, name string, clusters ...*cluster) {
+	t.Helper()
+	for _, c := range clusters {
+		b.shell(t, "kubectl --context "+c.Name()+" create namespace "+name)
+		t.Cleanup(func() {
+			b.shell(t, "kubectl --context "+c.Name()+" delete namespace --ignore-not-found --wait=false "+name)
+		})
+	}
+}
+
+// service makes a Service with endpoints, headless or not.
+func (b *bed) service(t testing.TB, c *cluster, namespace, name string, headless bool, port int, addresses ...string) {
+	t.Helper()
+	ip, quoted := "", make([]string, len(addresses))
+	if headless {
+		ip = "clusterIP: None, "
+	}
+	for i, address := range addresses {
+		quoted[i] = fmt.Sprintf("{addresses: [%q], conditions: {ready: true, serving: true, terminating: false}}", address)
+	}
+	b.apply(t, c, fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {namespace: %[1]s, name: %[2]s}, spec: {%[3]sports: [{name: http, port: %[4]d, targetPort: 8080}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {namespace: %[1]s, name: %[2]s-manual, labels: {kubernetes.io/service-name: %[2]s}}
+addressType: IPv4
+ports: [{name: http, port: 8080, protocol: TCP}]
+endpoints: [%[5]s]`, namespace, name, ip, port, strings.Join(quoted, ", ")))
+}
+
+var (
+	times   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+	ages    = regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+s ago`)
+	hosts   = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	virtual = regexp.MustCompile(`10\.16\d\.\d+\.\d+`)
+	spaces  = regexp.MustCompile(` {2,}`)
+	ends    = regexp.MustCompile(`(?m) +$`)
+)
+
+// stable is a text without what differs between two runs.
+func stable(text string) string {
+	text = times.ReplaceAllString(text, "TIME")
+	text = ages.ReplaceAllString(text, "AGE ago")
+	text = hosts.ReplaceAllString(text, "ADDRESS")
+	text = virtual.ReplaceAllString(text, "IP")
+	text = ends.ReplaceAllString(text, "")
+	return spaces.ReplaceAllStringFunc(text, func(run string) string {
+		if run == "  " {
+			return run
+		}
+		return "   "
+	})
+}
+
+// golden compares a text with the file of that name below testdata.
+// UPDATE_GOLDEN=1 writes the file.
+func golden(t testing.TB, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		must(t, os.WriteFile(path, []byte(stable(text)), 0o644))
+		return
+	}
+	want, err := os.ReadFile(path)
+	must(t, err)
+	if got := stable(text); got != string(want) {
+		t.Errorf("%s:\ngot\n%s\nwant\n%s", name, got, want)
+	}
+}

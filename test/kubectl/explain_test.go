@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// explains waits until a service is explained as the file of that name below
+// testdata has it.
+func (b *bed) explains(t *testing.T, name string, args ...string) {
+	t.Helper()
+	args = append(append([]string{"explain"}, args...), b.dnsFlags()...)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		golden(t, name, b.settled(t, args))
+		return
+	}
+	want, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
+	must(t, err)
+	eventually(t, name, func(context.Context) error {
+		if got := stable(b.do(t, args...)); got != string(want) {
+			return fmt.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		return nil
+	})
+}
+
+// settled is what a command says once it has said the same for a while.
+func (b *bed) settled(t *testing.T, args []string) string {
+	t.Helper()
+	var last string
+	since := time.Now()
+	eventually(t, strings.Join(args, " "), func(context.Context) error {
+		if got := b.do(t, args...); stable(got) != stable(last) {
+			last, since = got, time.Now()
+		}
+		if time.Since(since) < 4*time.Second {
+			return fmt.Errorf("it still changes")
+		}
+		return nil
+	})
+	return last
+}
+
+// export exports a service in clusters, in that order.
+func (b *bed) export(t *testing.T, service string, clusters ...*cluster) {
+	t.Helper()
+	for _, c := range clusters {
+		b.do(t, "export", service, "--contexts", c.Name())
+	}
+}
+
+// testExport exports a service, sees it in the status, and takes it back.
+func testExport(t *testing.T, b *bed) {
+	b.namespace(t, "exported", b.all()...)
+	b.service(t, b.east, "exported", "web", false, 80, "10.64.0.10")
+	if got := b.run(t, "export", "exported/nothing", "--contexts", "east"); got.status != 1 || !strings.Contains(got.err, "Service exported/nothing does not exist") {
+		t.Errorf("the export of no Service: %+v", got)
+	}
+	b.do(t, "unexport", "exported/nothing", "--contexts", "east")
+	if out := b.do(t, "export", "web", "-n", "exported", "--context", "east"); out != "east exports exported/web\n" {
+		t.Errorf("got %q", out)
+	}
+	b.do(t, "export", "exported/web", "--contexts", "east") // again
+	eventually(t, "the import in west", func(context.Context) error {
+		var set struct {
+			Clusters []struct {
+				Imports []struct {
+					Name, Reason string
+					Clusters     []string
+					Ready        int
+				}
+			}
+		}
+		out := b.do(t, "status", "--contexts", "west", "-o", "json")
+		if err := json.Unmarshal([]byte(out), &set); err != nil {
+			return err
+		}
+		if imports := set.Clusters[0].Imports; len(imports) != 1 || imports[0].Name != "web" || imports[0].Reason != "Ready" || imports[0].Ready != 1 {
+			return fmt.Errorf("got %s", out)
+		}
+		return nil
+	})
+	b.do(t, "unexport", "exported/web", "--contexts", "east,west")
+	b.explains(t, "taken-back", "exported/web", "--contexts", "west")
+}
+
+func testExplain(t *testing.T, b *bed) {
+	t.Run("healthy", func(t *testing.T) {
+		b.namespace(t, "healthy", b.all()...)
+		b.service(t, b.east, "healthy", "web", false, 80, "10.64.0.10", "10.64.0.11")
+		b.service(t, b.west, "healthy", "web", false, 80, "10.65.0.10")
+		b.service(t, b.west, "healthy", "db", true, 5432, "10.65.0.20", "10.65.0.21")
+		b.export(t, "healthy/web", b.east, b.west)
+		b.export(t, "healthy/db", b.west)
+		b.explains(t, "healthy", "healthy/web", "--contexts", "north,east,west")
+		b.explains(t, "healthy-headless", "healthy/db", "--contexts", "east")
+		b.explains(t, "healthy-wide", "healthy/web", "--contexts", "east", "-o", "wide")
+	})
+	t.Run("type conflict", func(t *testing.T) {
+		b.namespace(t, "types", b.all()...)
+		b.service(t, b.east, "types", "web", false, 80, "10.64.0.10")
+		b.service(t, b.west, "types", "web", true, 80, "10.65.0.10")
+		b.export(t, "types/web", b.east, b.west)
+		b.explains(t, "type-conflict", "types/web", "--contexts", "west")
+	})
+	t.Run("port conflict", func(t *testing.T) {
+		b.namespace(t, "ports", b.all()...)
+		b.service(t, b.east, "ports", "web", false, 80, "10.64.0.10")
+		b.service(t, b.west, "ports", "web", false, 8080, "10.65.0.10")
+		b.export(t, "ports/web", b.east, b.west)
+		b.explains(t, "port-conflict", "ports/web", "--contexts", "east")
+	})
+	t.Run("refused address", func(t *testing.T) {
+		b.shell(t, "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs=10.65.0.0/16")
+		defer b.shell(t, "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs-")
+		b.namespace(t, "refused", b.all()...)
+		b.service(t, b.west, "refused", "web", false, 80, "10.65.0.10", "10.99.0.1")
+		b.export(t, "refused/web", b.west)
+		b.explains(t, "refused-address", "refused/web", "--contexts", "east")
+	})
+	t.Run("missing namespace", func(t *testing.T) {
+		b.namespace(t, "missing", b.west)
+		b.service(t, b.west, "missing", "web", false, 80, "10.65.0.10")
+		b.export(t, "missing/web", b.west)
+		b.explains(t, "missing-namespace", "missing/web", "--contexts", "east")
+	})
+	t.Run("no exports", func(t *testing.T) {
+		b.namespace(t, "unexported", b.east)
+		b.service(t, b.east, "unexported", "web", false, 80, "10.64.0.10")
+		b.explains(t, "no-exports", "unexported/web", "--contexts", "east")
+		b.explains(t, "no-service", "unexported/nothing", "--contexts", "east")
+	})
+	t.Run("no Service behind an export", func(t *testing.T) {
+		b.namespace(t, "invalid", b.all()...)
+		b.apply(t, b.east, "{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: invalid, name: web}}")
+		b.explains(t, "invalid", "invalid/web", "--contexts", "east")
+	})
+	t.Run("programs", func(t *testing.T) {
+		var explanation struct {
+			Service, Summary string
+			Problems         []struct{ What, Mend string }
+		}
+		must(t, json.Unmarshal([]byte(b.do(t, "explain", "unexported/web", "--contexts", "west", "-o", "json")), &explanation))
+		if explanation.Service != "unexported/web" || len(explanation.Problems) == 0 {
+			t.Errorf("got %+v", explanation)
+		}
+	})
+}
+
+// testDrain takes traffic from a cluster and gives it back.
+func testDrain(t *testing.T, b *bed) {
+	b.namespace(t, "drained", b.all()...)
+	b.service(t, b.east, "drained", "web", false, 80, "10.64.0.10")
+	b.service(t, b.west, "drained", "web", false, 80, "10.65.0.10")
+	b.export(t, "drained/web", b.east, b.west)
+	b.do(t, "drain", "west", "--contexts", "east,west,north", "--dry-run")
+	b.explains(t, "before-drain", "drained/web", "--contexts", "east")
+	b.do(t, "drain", "west", "--contexts", "east,west,north")
+	b.explains(t, "drained", "drained/web", "--contexts", "east")
+	b.explains(t, "drained-itself", "drained/web", "--contexts", "west")
+	if got := b.run(t, "drain", "nobody", "--contexts", "east"); got.status != 1 {
+		t.Errorf("the drain of a cluster that nobody knows: %+v", got)
+	}
+	b.do(t, "undrain", "west", "--contexts", "east,west,north")
+	b.explains(t, "before-drain", "drained/web", "--contexts", "east")
+}
+
+// testStale cuts a cluster off.
+func testStale(t *testing.T, b *bed) {
+	b.namespace(t, "stale", b.all()...)
+	b.service(t, b.east, "stale", "web", false, 80, "10.64.0.10")
+	b.service(t, b.west, "stale", "web", false, 80, "10.65.0.10")
+	b.service(t, b.west, "stale", "solo", false, 80, "10.65.0.11")
+	b.export(t, "stale/web", b.east, b.west)
+	b.export(t, "stale/solo", b.west)
+	b.explains(t, "before-stale", "stale/web", "--contexts", "east,west")
+	b.cutOff(t, b.west)
+	// The way is the one of the controller: the user reaches west still.
+	b.explains(t, "stale", "stale/web", "--contexts", "east,west")
+	b.explains(t, "stale-alone", "stale/solo", "--contexts", "east,west")
+	if out := b.do(t, "status", "--contexts", "east,west"); !strings.Contains(out, "stale") {
+		t.Errorf("status does not say so:\n%s", out)
+	}
+	b.west.way.Reconnect()
+	b.explains(t, "before-stale", "stale/web", "--contexts", "east,west")
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	mcs "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// joinArgs join all clusters, over ways that can be cut.
+func (b *bed) joinArgs(more ...string) []string {
+	args := []string{"join", "east", "west", "north"}
+	for _, c := range b.all() {
+		args = append(args, "--server", c.Name()+"="+c.way.URL())
+	}
+	return append(args, more...)
+}
+
+// testDryRun says all and writes nothing.
+func testDryRun(t *testing.T, b *bed) {
+	eventually(t, "heartbeats", func(ctx context.Context) error {
+		for _, c := range b.all() {
+			if _, err := c.Client().CoordinationV1().Leases(system).Get(ctx, member.HeartbeatLease, metav1.GetOptions{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	golden(t, "join-dry-run", b.do(t, b.joinArgs("--dry-run")...))
+	for _, c := range b.all() {
+		if secrets := b.secrets(t, c); len(secrets) > 0 {
+			t.Errorf("%s: %v", c.Name(), secrets)
+		}
+	}
+	for _, wrong := range [][]string{{"join", "east"}, {"join", "east", "west", "--server", "east"}, {"status", "--nonsense"}, {"join", "east", "west", "--duration", "1s"}} {
+		if got := b.run(t, wrong...); got.status != 2 {
+			t.Errorf("%v: exit status %d: %s", wrong, got.status, got.err)
+		}
+	}
+	if got := b.run(t, "join", "east", "nowhere"); got.status != 1 || !strings.Contains(got.err, "nowhere") {
+		t.Errorf("a context that there is not: %+v", got)
+	}
+}
+
+// secrets are those that join made in a cluster.
+func (b *bed) secrets(t testing.TB, c *cluster) []string {
+	t.Helper()
+	list, err := c.Client().CoreV1().Secrets(system).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	var names []string
+	for _, secret := range list.Items {
+		names = append(names, secret.Name)
+	}
+	return names
+}
+
+func testJoin(t *testing.T, b *bed) {
+	out := b.do(t, b.joinArgs()...)
+	for _, want := range []string{"east hears west", "east hears north", "west hears east", "west hears north", "north hears east", "north hears west"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say that %s:\n%s", want, out)
+		}
+	}
+	if !strings.Contains(out, "allows no longer than 1h0m0s: join again before that, or use --long-lived") {
+		t.Errorf("it does not say that tokens of north are short:\n%s", out)
+	}
+	var set struct {
+		Clusters []struct {
+			Cluster string
+			Members []struct {
+				Cluster, State string
+				Expires        *metav1.Time
+				Behind         *int
+			}
+		}
+	}
+	must(t, json.Unmarshal([]byte(b.do(t, "status", "--contexts", "east,west,north", "-o", "json")), &set))
+	for _, c := range set.Clusters {
+		if len(c.Members) != 2 {
+			t.Errorf("%s has %d members", c.Cluster, len(c.Members))
+		}
+		for _, m := range c.Members {
+			if m.State != "fresh" || m.Behind == nil || *m.Behind != 0 || m.Expires == nil {
+				t.Errorf("%s of %s: %+v", m.Cluster, c.Cluster, m)
+				continue
+			}
+			days := 365 * 24 * time.Hour
+			if m.Cluster == "north" {
+				days = time.Hour
+			}
+			if left := time.Until(m.Expires.Time); left > days || left < days-10*time.Minute {
+				t.Errorf("the credential of %s in %s lasts %s", m.Cluster, c.Cluster, left)
+			}
+		}
+	}
+}
+
+// credential is the kubeconfig by which a cluster reads another.
+func (b *bed) credential(t testing.TB, reader, of *cluster) *rest.Config {
+	t.Helper()
+	secret, err := reader.Client().CoreV1().Secrets(system).Get(t.Context(), "member-"+of.Name(), metav1.GetOptions{})
+	must(t, err)
+	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[member.KubeconfigKey])
+	must(t, err)
+	return config
+}
+
+// testRights uses a credential that join made for what it is there for, and for
+// what it must not be good for.
+func testRights(t *testing.T, b *bed) {
+	config := b.credential(t, b.west, b.east)
+	client, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	services, err := dynamic.NewForConfig(config)
+	must(t, err)
+	imports := services.Resource(schema.GroupVersionResource{Group: mcs.GroupName, Version: "v1beta1", Resource: "serviceimports"}).Namespace("default")
+	ctx := t.Context()
+	heartbeat := metav1.ListOptions{FieldSelector: "metadata.name=" + member.HeartbeatLease}
+	for name, try := range map[string]func() error{
+		"list EndpointSlices": func() error {
+			_, err := client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
+			return err
+		},
+		"watch EndpointSlices": func() error {
+			w, err := client.DiscoveryV1().EndpointSlices("").Watch(ctx, metav1.ListOptions{})
+			if err == nil {
+				w.Stop()
+			}
+			return err
+		},
+		"get the heartbeat": func() error {
+			_, err := client.CoordinationV1().Leases(system).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+			return err
+		},
+		"list the heartbeat": func() error { _, err := client.CoordinationV1().Leases(system).List(ctx, heartbeat); return err },
+		"watch the heartbeat": func() error {
+			w, err := client.CoordinationV1().Leases(system).Watch(ctx, heartbeat)
+			if err == nil {
+				w.Stop()
+			}
+			return err
+		},
+	} {
+		if err := try(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	create := metav1.CreateOptions{}
+	for name, try := range map[string]func() error{
+		"list Secrets": func() error { _, err := client.CoreV1().Secrets(system).List(ctx, metav1.ListOptions{}); return err },
+		"list Services": func() error {
+			_, err := client.CoreV1().Services("default").List(ctx, metav1.ListOptions{})
+			return err
+		},
+		"list Pods":  func() error { _, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{}); return err },
+		"list Nodes": func() error { _, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); return err },
+		"list Leases": func() error {
+			_, err := client.CoordinationV1().Leases(system).List(ctx, metav1.ListOptions{})
+			return err
+		},
+		"list ServiceImports": func() error { _, err := imports.List(ctx, metav1.ListOptions{}); return err },
+		"create a Secret": func() error {
+			_, err := client.CoreV1().Secrets(system).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, create)
+			return err
+		},
+		"create an EndpointSlice": func() error {
+			_, err := client.DiscoveryV1().EndpointSlices("default").Create(ctx, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}, AddressType: discoveryv1.AddressTypeIPv4}, create)
+			return err
+		},
+		"delete EndpointSlices": func() error {
+			return client.DiscoveryV1().EndpointSlices("default").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		},
+		"create a Lease": func() error {
+			_, err := client.CoordinationV1().Leases(system).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}, create)
+			return err
+		},
+		"make itself a token": func() error {
+			_, err := client.CoreV1().ServiceAccounts(system).CreateToken(ctx, "clusterset-member", &authenticationv1.TokenRequest{}, create)
+			return err
+		},
+		"bind itself a role": func() error {
+			_, err := client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, create)
+			return err
+		},
+	} {
+		if err := try(); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: got %v, want it forbidden", name, err)
+		}
+	}
+}
+
+// testRotate joins again: the new credentials work, the old ones do not any
+// more, and what a person wrote on the Secret stays.
+func testRotate(t *testing.T, b *bed) {
+	before, err := kubernetes.NewForConfig(b.credential(t, b.west, b.east))
+	must(t, err)
+	long, err := kubernetes.NewForConfig(b.credential(t, b.west, b.north))
+	must(t, err)
+	b.shell(t, "kubectl --context west -n "+system+" annotate secret member-east example.org/kept=yes")
+	out := b.do(t, b.joinArgs("--long-lived")...)
+	for _, want := range []string{"east: revoked the credential by which west read it before", "does not end by itself"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	for name, client := range map[string]*kubernetes.Clientset{"east": before, "north": long} {
+		eventually(t, "the old credential of "+name+" to end", func(ctx context.Context) error {
+			_, err := client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
+			if !apierrors.IsUnauthorized(err) {
+				return fmt.Errorf("got %v", err)
+			}
+			return nil
+		})
+	}
+	if kept := b.shell(t, "kubectl --context west -n "+system+" get secret member-east -o jsonpath='{.metadata.annotations.example\\.org/kept}'"); kept != "yes" {
+		t.Errorf("the annotation is %q now", kept)
+	}
+	after, err := kubernetes.NewForConfig(b.credential(t, b.west, b.north))
+	must(t, err)
+	_, err = after.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
+	must(t, err)
+	if out := b.do(t, "status", "--contexts", "west"); !strings.Contains(out, "no end") {
+		t.Errorf("status does not say that the credentials have no end:\n%s", out)
+	}
+}
+
+// testLeave takes the set apart; nothing of ours remains.
+func testLeave(t *testing.T, b *bed) {
+	old, err := kubernetes.NewForConfig(b.credential(t, b.east, b.west))
+	must(t, err)
+	if got := b.run(t, "leave", "nobody", "--contexts", "east,west"); got.status != 1 || !strings.Contains(got.err, "nobody") {
+		t.Errorf("leave of a cluster that nobody knows: %+v", got)
+	}
+	b.do(t, "leave", "west", "--contexts", "east,west,north", "--dry-run")
+	must(t, func() error {
+		_, err := old.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
+		return err
+	}())
+	b.do(t, "leave", "west", "--contexts", "east,west,north")
+	eventually(t, "the credential to end", func(ctx context.Context) error {
+		if _, err := old.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1}); !apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("got %v", err)
+		}
+		return nil
+	})
+	if out := b.do(t, "status", "--contexts", "east"); strings.Contains(out, "west") || !strings.Contains(out, "north") {
+		t.Errorf("east still has west, or has lost north:\n%s", out)
+	}
+	b.do(t, "leave", "north", "--contexts", "east,north")
+	for _, c := range b.all() {
+		if names := b.secrets(t, c); len(names) > 0 {
+			t.Errorf("%s still has the Secrets %v", c.Name(), names)
+		}
+		leases, err := c.Client().CoordinationV1().Leases(system).List(t.Context(), metav1.ListOptions{LabelSelector: member.ClusterLabel})
+		must(t, err)
+		slices, err := c.Client().DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{LabelSelector: mcs.LabelSourceCluster + "," + mcs.LabelSourceCluster + "!=" + c.Name()})
+		must(t, err)
+		if len(leases.Items)+len(slices.Items) > 0 {
+			t.Errorf("%s still has %d Leases and %d slices", c.Name(), len(leases.Items), len(slices.Items))
+		}
+	}
+}
