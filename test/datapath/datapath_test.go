@@ -16,6 +16,8 @@ var stories = []struct {
 	{"ports", ports},
 	{"session affinity", sessionAffinity},
 	{"dual stack", dualStack},
+	{"prefer the own cluster", preferCluster},
+	{"prefer the same zone", preferZone},
 	{"drain", drain},
 	{"silent cluster", silentCluster},
 	{"ingress", ingress},
