@@ -26,6 +26,8 @@ var stories = []struct {
 
 func TestNFTables(t *testing.T) { tellAll(t, newBed(t, "nftables")) }
 
+func TestIPTables(t *testing.T) { tellAll(t, newBed(t, "iptables")) }
+
 func tellAll(t *testing.T, b *bed) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) { story.tell(t, b) })
