@@ -44,7 +44,7 @@ func throttle(t *testing.T, cluster *controlplane.Cluster) *throttled {
 			return
 		}
 		defer func() {
-			if cut := recover(); cut != nil && cut != http.ErrAbortHandler {
+			if cut := recover(); cut != nil && cut != any(http.ErrAbortHandler) {
 				panic(cut) // a watch that is cut is what this is for
 			}
 		}()

@@ -62,7 +62,7 @@ func TestThereIsNoAnswerBeforeEverythingWasListed(t *testing.T) {
 		t.Errorf("after all was listed: %q", got)
 	}
 	select {
-	case <-b.Source.Synced():
+	case <-b.Synced():
 	default:
 		t.Error("not synced")
 	}
