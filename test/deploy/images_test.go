@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"debug/elf"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A layout is an OCI image layout, as of the image specification.
+type layout string
+
+type descriptor struct {
+	MediaType, Digest string
+	Annotations       map[string]string
+	Platform          *struct{ OS, Architecture string }
+}
+
+type manifest struct {
+	Manifests, Layers []descriptor
+	Config            descriptor
+	Subject           *descriptor
+}
+
+type configuration struct {
+	OS, Architecture string
+	Config           struct {
+		User         string
+		Entrypoint   []string
+		Labels       map[string]string
+		ExposedPorts map[string]any
+	}
+	RootFS struct {
+		DiffIDs []string `json:"diff_ids"`
+	} `json:"rootfs"`
+}
+
+// blob is a part of the layout whose digest is right.
+func (l layout) blob(t testing.TB, d descriptor) []byte {
+	t.Helper()
+	algorithm, digest, _ := strings.Cut(d.Digest, ":")
+	content := read(t, filepath.Join(string(l), "blobs", algorithm, digest))
+	if sum := sha256.Sum256([]byte(content)); hex.EncodeToString(sum[:]) != digest {
+		t.Fatalf("blob %s has another digest", d.Digest)
+	}
+	return []byte(content)
+}
+
+func decode[T any](t testing.TB, text []byte) (value T) {
+	t.Helper()
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return value
+}
+
+// buildImages runs the program behind `make images`.
+func buildImages(t testing.TB, args ...string) (into string) {
+	t.Helper()
+	into = t.TempDir()
+	command := exec.CommandContext(t.Context(), "../with-progress", append([]string{"go", "run", ".", "-out", into, "-version", "v9.9.9", "-revision", "abc", "-epoch", "1700000000"}, args...)...)
+	command.Dir = filepath.Join(root, "test", "tools", "images")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	if err := command.Run(); err != nil {
+		t.Fatal(err)
+	}
+	return into
+}
+
+// TestImages builds the images, and opens what was written.
+func TestImages(t *testing.T) {
+	into := buildImages(t)
+	for _, program := range []struct {
+		name         string
+		ports        []string
+		capabilities string
+	}{
+		{"clusterset-controller", []string{"8080/tcp"}, ""},
+		// cap_net_bind_service=ep, as getcap says it.
+		{"coredns", []string{"53/tcp", "53/udp"}, "0100000200040000000000000000000000000000"},
+	} {
+		t.Run(program.name, func(t *testing.T) {
+			l := layout(filepath.Join(into, program.name))
+			top := decode[manifest](t, []byte(read(t, filepath.Join(string(l), "index.json"))))
+			if len(top.Manifests) != 3 || top.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v9.9.9" {
+				t.Fatalf("the layout has %v, want an index called v9.9.9 and two SBOMs", top.Manifests)
+			}
+			sboms := map[string]descriptor{}
+			for _, d := range top.Manifests[1:] {
+				if m := decode[manifest](t, l.blob(t, d)); m.Subject != nil && m.Config.MediaType == "application/vnd.cyclonedx+json" {
+					sboms[m.Subject.Digest] = m.Layers[0]
+				}
+			}
+			var platforms []string
+			for _, d := range decode[manifest](t, l.blob(t, top.Manifests[0])).Manifests {
+				platforms = append(platforms, d.Platform.OS+"/"+d.Platform.Architecture)
+				m := decode[manifest](t, l.blob(t, d))
+				config := decode[configuration](t, l.blob(t, m.Config))
+				if config.OS != d.Platform.OS || config.Architecture != d.Platform.Architecture {
+					t.Errorf("%s/%s in the configuration, %v in the index", config.OS, config.Architecture, d.Platform)
+				}
+				if c := config.Config; c.User != "65532:65532" || !slices.Equal(c.Entrypoint, []string{"/" + program.name}) ||
+					!slices.Equal(slices.Sorted(maps.Keys(c.ExposedPorts)), program.ports) ||
+					c.Labels["org.opencontainers.image.version"] != "v9.9.9" || c.Labels["org.opencontainers.image.revision"] != "abc" {
+					t.Errorf("configuration %+v", c)
+				}
+				checkFiles(t, files(t, l, m, config), program.name, config.Architecture, program.capabilities)
+				sbom, ok := sboms[d.Digest]
+				if !ok {
+					t.Fatalf("no SBOM refers to %s", d.Digest)
+				}
+				checkSBOM(t, l.blob(t, sbom), program.name)
+			}
+			if !slices.Equal(platforms, []string{"linux/amd64", "linux/arm64"}) {
+				t.Errorf("platforms %v", platforms)
+			}
+		})
+	}
+
+	t.Run("the same source gives the same bytes", func(t *testing.T) {
+		again := buildImages(t, "-only", "clusterset-controller")
+		const index = "clusterset-controller/index.json"
+		if read(t, filepath.Join(into, index)) != read(t, filepath.Join(again, index)) {
+			t.Error("the second build has other digests")
+		}
+	})
+}
+
+// A content is a file of an image.
+type content struct {
+	*tar.Header
+	data []byte
+}
+
+// files are those of all layers, whose digests must be the configuration's.
+func files(t testing.TB, l layout, m manifest, config configuration) map[string]content {
+	t.Helper()
+	if len(m.Layers) != len(config.RootFS.DiffIDs) {
+		t.Fatalf("%d layers, %d in the configuration", len(m.Layers), len(config.RootFS.DiffIDs))
+	}
+	all := map[string]content{}
+	for i, d := range m.Layers {
+		// The race detector makes Go's own decompression take a minute.
+		unpacked := run(t, string(l.blob(t, d)), "gzip", "--decompress", "--stdout")
+		if sum := sha256.Sum256([]byte(unpacked)); "sha256:"+hex.EncodeToString(sum[:]) != config.RootFS.DiffIDs[i] {
+			t.Errorf("layer %d has another digest than in the configuration", i)
+		}
+		archive := tar.NewReader(strings.NewReader(unpacked))
+		for {
+			header, err := archive.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := io.ReadAll(archive)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[header.Name] = content{header, data}
+		}
+	}
+	return all
+}
+
+// checkFiles looks at what the image holds: the program, and little else.
+func checkFiles(t *testing.T, all map[string]content, program, architecture, capabilities string) {
+	t.Helper()
+	want := []string{program, "etc/", "etc/group", "etc/passwd", "etc/ssl/", "etc/ssl/certs/", "etc/ssl/certs/ca-certificates.crt"}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(all)); !slices.Equal(got, want) {
+		t.Fatalf("files %v, want %v", got, want)
+	}
+	for name, file := range all {
+		if file.Uid != 0 || file.Gid != 0 || file.Mode&0o022 != 0 || file.ModTime.Unix() != 1700000000 {
+			t.Errorf("%s: %+v", name, file.Header)
+		}
+	}
+	roots := 0
+	for rest := all["etc/ssl/certs/ca-certificates.crt"].data; ; roots++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			t.Error(err)
+		}
+	}
+	if roots < 50 {
+		t.Errorf("%d CA certificates", roots)
+	}
+	binary := all[program]
+	if got := hex.EncodeToString([]byte(binary.PAXRecords["SCHILY.xattr.security.capability"])); got != capabilities || binary.Mode != 0o755 {
+		t.Errorf("%s has capabilities %q and mode %o", program, got, binary.Mode)
+	}
+	parsed, err := elf.NewFile(bytes.NewReader(binary.data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[architecture]; parsed.Machine != machine {
+		t.Errorf("%s is for %s, the image for %s", program, parsed.Machine, architecture)
+	}
+	if libraries, err := parsed.ImportedLibraries(); len(libraries) > 0 || slices.ContainsFunc(parsed.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		t.Errorf("%s is not static: %v, %v", program, libraries, err)
+	}
+	if architecture == runtime.GOARCH {
+		path := filepath.Join(t.TempDir(), program)
+		if err := os.WriteFile(path, binary.data, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if output := run(t, "", path, "--version"); !strings.Contains(output, "v9.9.9") {
+			t.Errorf("%s --version says %q", program, output)
+		}
+	}
+}
+
+// checkSBOM looks for what every one of the programs is made of.
+func checkSBOM(t *testing.T, text []byte, program string) {
+	t.Helper()
+	sbom := decode[struct {
+		BomFormat string
+		Metadata  struct {
+			Component struct{ Name, Version string }
+		}
+		Components []struct{ Name, Version, Purl string }
+	}](t, text)
+	if c := sbom.Metadata.Component; sbom.BomFormat != "CycloneDX" || c.Name != program || c.Version != "v9.9.9" {
+		t.Errorf("the SBOM is a %s of %v", sbom.BomFormat, c)
+	}
+	for _, module := range []string{"stdlib", "k8s.io/client-go", "sigs.k8s.io/mcs-api", "golang.org/x/crypto/x509roots/fallback"} {
+		found := false
+		for _, c := range sbom.Components {
+			if found = found || c.Name == module; c.Version == "" || c.Purl != "pkg:golang/"+c.Name+"@"+c.Version {
+				t.Errorf("component %v", c)
+			}
+		}
+		if !found {
+			t.Errorf("%s is not in the SBOM", module)
+		}
+	}
+}
