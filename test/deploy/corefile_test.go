@@ -148,7 +148,7 @@ func shop(t testing.TB, cluster *controlplane.Cluster) map[string]string {
 	for i := range 20 {
 		fmt.Fprintf(&endpoints, "- {addresses: [10.1.0.%d], hostname: db-%d}\n", i, i)
 	}
-	run(t, `
+	text := `
 apiVersion: v1
 kind: Namespace
 metadata: {name: shop, labels: {clusterset: "true"}}
@@ -186,7 +186,13 @@ metadata:
 addressType: IPv4
 ports: [{name: sql, port: 5432}]
 endpoints:
-`+endpoints.String(), kubectl(t), "--kubeconfig", kubeconfig(t, cluster), "apply", "-f", "-")
+` + endpoints.String()
+	admin := kubeconfig(t, cluster)
+	// The namespaces of the test before may still be going.
+	eventually(t, "the objects of the shop", func(context.Context) error {
+		_, err := try(t, text, kubectl(t), "--kubeconfig", admin, "apply", "-f", "-")
+		return err
+	})
 	t.Cleanup(func() {
 		for _, name := range []string{"shop", "back"} {
 			if err := cluster.Client().CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
