@@ -59,6 +59,13 @@ func (a *allowed) reset() {
 	a.addresses, a.goes, a.asked = map[string]bool{}, map[string]bool{}, 0
 }
 
+// count is how many answers were checked.
+func (a *allowed) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked
+}
+
 // give allows addresses.
 func (a *allowed) give(addresses ...string) {
 	a.mu.Lock()
@@ -109,9 +116,9 @@ func (a *allowed) check(c *cluster, name, answer string) error {
 	return nil
 }
 
-// watchAnswers asks all clusters over and over until the test ends, and fails
-// it where an answer is one that nothing allows.
-func (b *bed) watchAnswers(more ...string) {
+// watchAnswers asks all clusters for the services over and over until the test
+// ends, and fails it where an answer is one that nothing allows.
+func (b *bed) watchAnswers(names ...string) {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	wrong := map[string]int{}
@@ -122,11 +129,10 @@ func (b *bed) watchAnswers(more ...string) {
 		for _, each := range slices.Sorted(maps.Keys(wrong)) {
 			b.Errorf("%s (%d times)", each, wrong[each])
 		}
-		b.Logf("%d answers were looked at", b.allowed.asked)
+		b.Logf("%d answers were looked at", b.allowed.count())
 	})
-	names := append(healthy.services(), more...)
 	asking.Go(func() {
-		ticker := time.NewTicker(20 * time.Millisecond)
+		ticker := time.NewTicker(50 * time.Millisecond)
 		defer ticker.Stop()
 		for {
 			for _, c := range b.all() {

@@ -114,7 +114,7 @@ func (b *bed) fault(name string, run func(*bed)) {
 		}
 		b.beat(b.pairs()...)
 		b.expect(healthy)
-		b.watchAnswers()
+		b.watchAnswers(healthy.services()...)
 		run(b)
 	})
 }

@@ -96,18 +96,24 @@ func (b *bed) pass(d time.Duration, live ...pair) {
 func (b *bed) beat(pairs ...pair) {
 	b.Helper()
 	for _, p := range pairs {
-		deadline := time.After(patience)
-		for {
-			state, err := p.state()
-			if err == nil && state == "Heard" {
-				break
-			}
-			select {
-			case <-deadline:
-				b.Fatalf("%s does not hear %s within %s: it is %q, %v", p.reader.Name(), p.writer.Name(), patience, state, err)
-			case <-time.After(20 * time.Millisecond):
-				b.patiently()
-			}
+		b.comesToBe(p, "Heard")
+	}
+}
+
+// comesToBe moves the clocks on until the reader judges the writer so.
+func (b *bed) comesToBe(p pair, reason string) {
+	b.Helper()
+	deadline := time.After(patience)
+	for {
+		state, err := p.state()
+		if err == nil && state == reason {
+			return
+		}
+		select {
+		case <-deadline:
+			b.Fatalf("%s does not judge %s %s within %s: it is %q, %v", p.reader.Name(), p.writer.Name(), reason, patience, state, err)
+		case <-time.After(20 * time.Millisecond):
+			b.patiently()
 		}
 	}
 }

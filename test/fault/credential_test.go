@@ -73,21 +73,34 @@ func (b *bed) withToken(token string) []byte {
 	return text
 }
 
-// refused waits until west refuses the credential that east has for it.
-func (b *bed) refused(why func(error) bool) {
+// asMember has the credential that east has for west at present, and tries
+// nothing again.
+func (b *bed) asMember() *kubernetes.Clientset {
 	b.Helper()
 	secret, err := b.east.CoreV1().Secrets(system).Get(b.Context(), pair{b.east, b.west}.secret(), metav1.GetOptions{})
 	b.must(err)
 	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[member.KubeconfigKey])
 	b.must(err)
+	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	b.must(err)
+	return client
+}
+
+// readOnce reads what a member publishes.
+func readOnce(ctx context.Context, client *kubernetes.Clientset) error {
+	return client.DiscoveryV1().RESTClient().Get().Resource("endpointslices").Param("limit", "1").MaxRetries(0).Do(ctx).Error()
+}
+
+// refused waits until west refuses the credential that east has for it.
+func (b *bed) refused(why func(error) bool) {
+	b.Helper()
+	client := b.asMember()
 	b.eventually("refusal of the credential", func(ctx context.Context) error {
-		_, err := client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
-		if why(err) {
-			return nil
+		if err := readOnce(ctx, client); !why(err) {
+			return errors.Join(errors.New("it is not refused"), err)
 		}
-		return fmt.Errorf("it says %w", err)
+		return nil
 	})
 }
 

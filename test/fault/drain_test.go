@@ -4,10 +4,12 @@ package fault
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
@@ -66,16 +68,10 @@ func TestDrain(t *testing.T) {
 func testDrainOfTheOwnCluster(b *bed) {
 	drain := func(value string) {
 		b.Helper()
-		b.eventually("annotate the namespace", func(context.Context) error {
-			// Cleanup needs it, too.
-			namespace, err := b.west.CoreV1().Namespaces().Get(context.Background(), system, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			metav1.SetMetaDataAnnotation(&namespace.ObjectMeta, controller.AnnotationDrain, value)
-			_, err = b.west.CoreV1().Namespaces().Update(context.Background(), namespace, metav1.UpdateOptions{})
-			return err
-		})
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, controller.AnnotationDrain, value)
+		// Cleanup needs it, too.
+		_, err := b.west.CoreV1().Namespaces().Patch(context.Background(), system, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		b.must(err)
 	}
 	b.Cleanup(func() { drain("false") })
 	drain("true")

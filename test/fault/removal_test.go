@@ -150,22 +150,23 @@ func testNamespace(b *bed, c *cluster) {
 	b.calm()
 }
 
-// testServicesAreDeleted: an export without a Service contributes nothing.
+// testServicesAreDeleted: an export without a Service contributes nothing. At
+// home the import stays for it, with its IP and without endpoints.
 func testServicesAreDeleted(b *bed) {
 	b.mayGo([]string{"solo", "lone"})
 	for _, name := range healthy.services() {
 		b.must(b.removeService(b.west, name))
 	}
-	// The exports say that they are not valid, and nothing else is wrong.
-	const invalid = ", but the conditions of its export are"
 	b.expect(westGone, b.east, b.north)
+	at := westGone.with("solo", " -> IP").with("lone", " -> NXDOMAIN")
 	b.eventually("exports that are not valid", func(ctx context.Context) error {
-		seen, err := b.look(ctx, b.west, healthy.services())
+		seen, err := b.look(ctx, b.west, at.services())
 		if err != nil {
 			return err
 		}
-		for name, text := range westGone {
-			if got, _, ok := strings.Cut(seen[name], invalid); !ok || got != text {
+		for name, text := range at {
+			got, but, _ := strings.Cut(seen[name], ", but ")
+			if got != text || !strings.Contains(but, "the conditions of its export are") || !strings.Contains(but, "NoService") {
 				return fmt.Errorf("%s: %s", name, seen[name])
 			}
 		}

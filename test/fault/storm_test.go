@@ -89,7 +89,7 @@ func testStorm(b *bed, random *rand.Rand) {
 		for _, c := range victims {
 			s.startWithFuse(c)
 		}
-		b.expect(s.view())
+		b.arrives(s.view()) // a change that a list told waits for a heartbeat
 	}
 	for _, c := range victims {
 		if !s.fuses[c].isBlown() {

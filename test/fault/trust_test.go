@@ -219,8 +219,7 @@ func testRebuilt(b *bed) {
 	b.others = append(b.others, again)
 	b.start(again)
 	b.replace(p, kubeconfig)
-	b.pass(6*time.Second, live...)
-	b.judged(p, "AnotherCluster")
+	b.comesToBe(p, "AnotherCluster")
 	b.everywhere(healthy, map[*cluster]view{b.east: westDemoted})
 	// It begins to export, and is not believed yet.
 	b.service(again, "solo", false)
