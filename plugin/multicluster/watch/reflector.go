@@ -59,13 +59,21 @@ func (s *Source) reflectors(clients *clients, options Options) []reflector {
 
 // optional is a resource that nothing waits for where the API server does not have it.
 func (s *Source) optional(resource Resource, from lister) lister {
-	list := from.list
-	from.list = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		objects, err := list(ctx, options)
+	note := func(err error) {
 		if apierrors.IsNotFound(err) {
 			s.listed(resource)
 		}
+	}
+	list, watch := from.list, from.watch
+	from.list = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		objects, err := list(ctx, options)
+		note(err)
 		return objects, err
+	}
+	from.watch = func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+		w, err := watch(ctx, options)
+		note(err)
+		return w, err
 	}
 	return from
 }
