@@ -3,6 +3,7 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +13,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // This file turns what changed into the names of the services that it concerns.
@@ -68,6 +71,7 @@ func (r *reconciler) serviceChanged(object metav1.Object) {
 	if access.ServiceExport(key) != nil {
 		r.enqueue(key)
 	}
+	r.adoptable(access, object)
 	if !strings.HasPrefix(key.Name, derivedPrefix) {
 		return
 	}
@@ -77,6 +81,24 @@ func (r *reconciler) serviceChanged(object metav1.Object) {
 		if export.DerivedServiceName(service) == key.Name {
 			r.enqueue(service)
 		}
+	}
+}
+
+// adoptable names the services whose adopted imports have the IP of a Service
+// that is not theirs: once it is gone they can have one with that IP. They are
+// looked at with no regard to how often that failed before.
+func (r *reconciler) adoptable(access *mcsapi.Access, object metav1.Object) {
+	service, ok := object.(*corev1.Service)
+	if !ok || len(service.Spec.ClusterIPs) == 0 {
+		return
+	}
+	for _, serviceImport := range access.ImportsIn(service.Namespace) {
+		if !merge.Adopted(serviceImport) || !slices.ContainsFunc(serviceImport.Spec.IPs, func(ip string) bool { return slices.Contains(service.Spec.ClusterIPs, ip) }) {
+			continue
+		}
+		key := types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name}
+		r.queue.Forget(key)
+		r.enqueue(key)
 	}
 }
 

@@ -68,8 +68,8 @@ func (p *pass) tellForeign() {
 		p.foreign(service)
 	}
 	for _, object := range p.told.news(p.observed.Service, p.strangers) {
-		message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or label it %s, to let the service %s be imported here",
-			kindOf(object), object.GetNamespace(), object.GetName(), managedBy(object), p.observed.Service)
+		message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or %s, to let the service %s be imported here",
+			kindOf(object), object.GetNamespace(), object.GetName(), handOver(object), p.observed.Service)
 		if regarding, ok := object.(runtime.Object); ok {
 			p.Recorder.Event(regarding, corev1.EventTypeWarning, EventForeignObject, message)
 		}
@@ -90,12 +90,16 @@ func kindOf(object metav1.Object) string {
 	}
 }
 
-func managedBy(object metav1.Object) string {
-	key := export.LabelManagedBy
-	if _, ok := object.(*discoveryv1.EndpointSlice); ok {
-		key = export.LabelSliceManagedBy
+// handOver is what makes the object this controller's.
+func handOver(object metav1.Object) string {
+	switch object.(type) {
+	case *v1beta1.ServiceImport:
+		return "annotate it " + export.AnnotationAdopt + "=true"
+	case *discoveryv1.EndpointSlice:
+		return "label it " + export.LabelSliceManagedBy + "=" + export.Manager
+	default:
+		return "label it " + export.LabelManagedBy + "=" + export.Manager
 	}
-	return key + "=" + export.Manager
 }
 
 // tellConditions writes an Event for each condition whose status or reason

@@ -47,6 +47,9 @@ const (
 	// AnnotationServe on a ServiceImport that a person wrote asks for it to be
 	// served when its value is "true".
 	AnnotationServe = Domain + "/serve"
+	// AnnotationAdopt on a ServiceImport of another implementation asks for it
+	// to be taken over, with its IPs, when its value is "true".
+	AnnotationAdopt = Domain + "/adopt"
 	// AnnotationPrefer among the exported annotations of a ServiceExport says
 	// which endpoints its clients prefer. It is the only key of Domain that an
 	// export may set on an import.

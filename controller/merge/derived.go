@@ -71,9 +71,9 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 }
 
 // foreignService reports whether a Service that this controller did not make
-// has the name of the derived one.
+// has the name of the derived one, and is not to be adopted with the import.
 func foreignService(observed Observed) bool {
-	return observed.DerivedService != nil && !export.IsManaged(observed.DerivedService)
+	return observed.DerivedService != nil && !export.IsManaged(observed.DerivedService) && !Adopted(observed.ServiceImport)
 }
 
 // importFamilies are the families of an import, in a new list. One that has
@@ -163,12 +163,12 @@ func firstFamily(observed Observed) corev1.IPFamily {
 // knownIPs are those of the derived Service, then those of the import.
 func knownIPs(observed Observed) []string {
 	var ips []string
-	if derived := observed.DerivedService; derived != nil && export.IsManaged(derived) {
+	if derived := observed.DerivedService; derived != nil && !foreignService(observed) {
 		ips = append(ips, derived.Spec.ClusterIPs...)
 	}
 	// The IPs of an import that a person wrote are known where they were
 	// written here.
-	if imported := observed.ServiceImport; imported != nil && (export.IsManaged(imported) || imported.Annotations[export.AnnotationDerivedService] != "") {
+	if imported := observed.ServiceImport; imported != nil && (export.IsManaged(imported) || Adopted(imported) || imported.Annotations[export.AnnotationDerivedService] != "") {
 		ips = append(ips, imported.Spec.IPs...)
 	}
 	return slices.DeleteFunc(ips, func(ip string) bool { return familyOf(ip) == "" })

@@ -120,7 +120,7 @@ func importReady(observed Observed, agreed decision, imported *v1beta1.ServiceIm
 	case len(families) == 0:
 		return not(string(v1beta1.ServiceImportReasonIPFamilyNotSupported),
 			"The service is exported with %s, this cluster has %s.", familiesText(agreed.families), familiesText(observed.IPFamilies))
-	case imported.Spec.Type == v1beta1.ClusterSetIP && derived != nil && !export.IsManaged(derived):
+	case imported.Spec.Type == v1beta1.ClusterSetIP && foreignService(observed):
 		return not(ReasonForeignService,
 			"Service %s/%s was not made by %s. Delete it to have the service imported.", derived.Namespace, derived.Name, export.Manager)
 	case imported.Spec.Type == v1beta1.ClusterSetIP && !hasAll(derived, families):
