@@ -10,6 +10,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -35,6 +37,8 @@ type bounded struct {
 	base http.RoundTripper
 	// event is how many bytes one event of a watch may have.
 	event int
+	// patience is how much longer a watch may last than was asked for.
+	patience time.Duration
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -49,7 +53,7 @@ func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 			response.Body.Close()
 			return nil, fmt.Errorf("the API server answers a watch in the form %.100q instead of %s", form, runtime.ContentTypeProtobuf)
 		}
-		response.Body = &frames{ReadCloser: response.Body, limit: b.event}
+		response.Body = &frames{ReadCloser: response.Body, limit: b.event, end: b.endOf(request, response.Body)}
 		return response, nil
 	}
 	whole, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
@@ -64,13 +68,33 @@ func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
+// endOf ends a watch that its server does not end when it was asked to: what
+// stands between may have lost it. The server ends one that was asked for
+// without an end.
+func (b *bounded) endOf(request *http.Request, body io.Closer) *time.Timer {
+	seconds, err := strconv.Atoi(request.URL.Query().Get("timeoutSeconds"))
+	if err != nil {
+		return nil
+	}
+	return time.AfterFunc(time.Duration(seconds)*time.Second+b.patience, func() { body.Close() })
+}
+
 // frames is the body of a watch, of which no event is longer than the limit.
 type frames struct {
 	io.ReadCloser
 	limit int
+	end   *time.Timer // nil where there is none
 
 	header []byte // as far as it was read
 	left   int    // of the event that is being read
+}
+
+// Close implements io.Closer.
+func (f *frames) Close() error {
+	if f.end != nil {
+		f.end.Stop()
+	}
+	return f.ReadCloser.Close()
 }
 
 // Read implements io.Reader.

@@ -96,7 +96,7 @@ func fromConfig(config *clientcmdapi.Config, context string) (Credential, error)
 		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
 	}
 	// What cannot make a connection is known now rather than when it is tried.
-	_, closeConnections, err := newHTTPClient(restConfig)
+	_, closeConnections, err := newHTTPClient(restConfig, patience)
 	if err != nil {
 		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
 	}

@@ -5,6 +5,8 @@ package member
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,9 +36,11 @@ type listWatch struct{ cache.ListWatch }
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // selected lists and watches what a typed client reads, narrowed by the
-// server. outcome is told how each request went: a reflector tries some
-// failures again without returning them.
-func selected[L runtime.Object](client readable[L], list func(context.Context, metav1.ListOptions) (L, error), narrow func(*metav1.ListOptions), outcome func(error)) cache.ListerWatcher {
+// server. Each page of a list has so long. outcome is told how each request
+// went: a reflector tries some failures again without returning them.
+func selected[L runtime.Object](client readable[L], patience time.Duration, list func(context.Context, metav1.ListOptions) (L, error), narrow func(*metav1.ListOptions), outcome func(error)) cache.ListerWatcher {
+	// The beginning of an answer is waited for less long: that tells more.
+	seconds := int64(patience/time.Second) + 1
 	tell := func(ctx context.Context, err error) {
 		if ctx.Err() == nil {
 			outcome(err)
@@ -46,7 +50,7 @@ func selected[L runtime.Object](client readable[L], list func(context.Context, m
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			narrow(&options)
 			// The newest state, in pages: what is not the newest may come whole.
-			options.ResourceVersion, options.Limit = "", pageSize
+			options.ResourceVersion, options.Limit, options.TimeoutSeconds = "", pageSize, &seconds
 			result, err := list(ctx, options)
 			tell(ctx, err)
 			return result, err
@@ -71,6 +75,10 @@ func listSelection(ctx context.Context, client readable[*discoveryv1.EndpointSli
 		if errors.Is(err, errTooLarge) && options.Limit > 1 {
 			options.Limit /= 2
 			continue
+		}
+		if errors.Is(err, errTooLarge) {
+			// Where the next one begins is said in the answer that is not read.
+			return nil, fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", err)
 		}
 		if err != nil {
 			return nil, err

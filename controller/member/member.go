@@ -59,6 +59,7 @@ type Member struct {
 	heartbeat *heartbeat
 	report    func(error)
 	source    *source
+	patience  time.Duration // of one request
 	// misidentified is written by Set.identify.
 	misidentified atomic.Bool
 
@@ -79,6 +80,7 @@ func newMember(cluster string, now clock.WithTicker, changed func(types.Namespac
 		clock:     now,
 		heartbeat: &heartbeat{clock: now, arrived: make(chan struct{}, 1)},
 		report:    report,
+		patience:  patience,
 		problems:  map[string]error{},
 	}
 	m.slices = newSliceStore(changed, func(first bool) {
@@ -200,12 +202,12 @@ func (m *Member) tell() {
 
 // run reads the member until the context ends.
 func (m *Member) run(ctx context.Context, credential Credential) error {
-	httpClient, closeConnections, err := newHTTPClient(credential.Config)
+	httpClient, closeConnections, err := newHTTPClient(credential.Config, m.patience)
 	if err != nil {
 		return err
 	}
 	// An event has a slice as it is published, with what is not kept of it.
-	httpClient.Transport = &bounded{base: httpClient.Transport, event: maxOther + 2*m.slices.limits.SliceBytes}
+	httpClient.Transport = &bounded{base: httpClient.Transport, event: maxOther + 2*m.slices.limits.SliceBytes, patience: m.patience}
 	config := rest.CopyConfig(credential.Config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf
@@ -219,12 +221,12 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		return err
 	}
 	slices, leases := discovery.EndpointSlices(metav1.NamespaceAll), coordination.Leases(credential.Namespace)
-	published := selected(slices, func(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
+	published := selected(slices, m.patience, func(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
 		return listSelection(ctx, slices, options, m.slices)
 	}, func(options *metav1.ListOptions) {
 		options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()
 	}, m.outcome(ctx, watchedSlices))
-	lease := selected(leases, func(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	lease := selected(leases, m.patience, func(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
 		return listOne(ctx, leases, options)
 	}, func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()

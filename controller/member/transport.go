@@ -22,11 +22,18 @@ const (
 	pingTimeout         = 5 * time.Second
 )
 
+// patience is how long a member's API server has for an answer to a list, and
+// for the beginning of a watch. A probe tells of the connection alone: what
+// stands between may answer it and have lost a request. An API server answers
+// within 60 s, or says that it cannot (kube-apiserver's --request-timeout).
+const patience = 70 * time.Second
+
 // newHTTPClient returns the one client through which a member is read, and the
 // function that closes its connections. Unlike rest.HTTPClientFor it shares no
 // transport with anyone, so that one member means one HTTP/2 connection, and a
-// heartbeat proves the very connection that the slices come by.
-func newHTTPClient(config *rest.Config) (*http.Client, func(), error) {
+// heartbeat proves the very connection that the slices come by. A request of
+// which no answer begins in time fails.
+func newHTTPClient(config *rest.Config, patience time.Duration) (*http.Client, func(), error) {
 	transportConfig, err := config.TransportConfig()
 	if err != nil {
 		return nil, nil, fmt.Errorf("credential: %w", err)
@@ -44,12 +51,13 @@ func newHTTPClient(config *rest.Config) (*http.Client, func(), error) {
 		proxy = transportConfig.Proxy
 	}
 	base := &http.Transport{
-		Proxy:               proxy,
-		DialContext:         dial,
-		TLSClientConfig:     tlsConfig,
-		TLSHandshakeTimeout: tlsHandshakeTimeout,
-		ForceAttemptHTTP2:   true,
-		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		Proxy:                 proxy,
+		DialContext:           dial,
+		TLSClientConfig:       tlsConfig,
+		TLSHandshakeTimeout:   tlsHandshakeTimeout,
+		ResponseHeaderTimeout: patience,
+		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}
 	wrapped, err := transport.HTTPWrappersForConfig(transportConfig, base)
 	if err != nil {

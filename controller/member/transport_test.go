@@ -45,7 +45,7 @@ func TestOneConnection(t *testing.T) {
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	}}
 
-	client, closeConnections, err := newHTTPClient(config)
+	client, closeConnections, err := newHTTPClient(config, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestOneConnection(t *testing.T) {
 	watches.Wait()
 	closeConnections()
 
-	other, closeOther, err := newHTTPClient(config)
+	other, closeOther, err := newHTTPClient(config, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestNoRedirect(t *testing.T) {
 	defer elsewhere.Close()
 	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
-	client, closeConnections, err := newHTTPClient(&rest.Config{Host: server.URL, BearerToken: "t"})
+	client, closeConnections, err := newHTTPClient(&rest.Config{Host: server.URL, BearerToken: "t"}, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestBadCredentials(t *testing.T) {
 		"a wrong certificate": {TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x"), KeyData: []byte("y")}},
 		"a token and a login": {BearerToken: "t", Username: "u", Password: "p"},
 	} {
-		if _, _, err := newHTTPClient(config); err == nil {
+		if _, _, err := newHTTPClient(config, patience); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+// A swallower is an API server behind something that answers the probes of a
+// connection, and loses the first requests of each kind.
+type swallower struct {
+	t  *testing.T
+	mu sync.Mutex
+	// asked counts the requests of a kind: "list endpointslices", and so on.
+	asked map[string]int
+}
+
+func (s *swallower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	watch := r.URL.Query().Get("watch") == "true"
+	kind := "list " + resource
+	if watch {
+		kind = "watch " + resource
+	}
+	s.mu.Lock()
+	s.asked[kind]++
+	asked := s.asked[kind]
+	s.mu.Unlock()
+	if asked == 1 {
+		<-r.Context().Done()
+		return
+	}
+	object := map[string]runtime.Object{
+		"list endpointslices":  &discoveryv1.EndpointSliceList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}},
+		"list leases":          &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}},
+		"watch endpointslices": slice("one", "web", "2"),
+		"watch leases":         &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: HeartbeatLease, ResourceVersion: "2"}},
+	}[kind]
+	form := scheme.Codecs.EncoderForVersion(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme),
+		schema.GroupVersions{discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion})
+	encoded, err := runtime.Encode(form, object)
+	if err != nil {
+		s.t.Error(err)
+	}
+	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+	if watch {
+		event, err := (&metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: encoded}}).Marshal()
+		if err != nil {
+			s.t.Error(err)
+		}
+		encoded = append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)
+	}
+	if !watch && asked == 2 {
+		encoded = encoded[:len(encoded)/2]
+	}
+	_, _ = w.Write(encoded) // the client may hang up
+	_ = http.NewResponseController(w).Flush()
+	if watch || asked == 2 {
+		<-r.Context().Done()
+	}
+}
+
+// TestSwallowedRequests: a member is read in the end, and the connection was
+// never lost.
+func TestSwallowedRequests(t *testing.T) {
+	server := httptest.NewUnstartedServer(&swallower{t: t, asked: map[string]int{}})
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	told, changed, heard := make(chan error, 100), make(chan types.NamespacedName, 100), make(chan string, 100)
+	m := newMember("west", clock.RealClock{}, func(service types.NamespacedName) { changed <- service }, func() {}, func(err error) { told <- err })
+	m.patience = 200 * time.Millisecond
+	m.heartbeat.read = func(uid string, _ time.Time, _ bool) { heard <- uid }
+	credential := Credential{Namespace: "clusterset-dns", Config: &rest.Config{Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{
+		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}}}
+	ctx, leave := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		if err := m.run(ctx, credential); err != nil {
+			t.Error(err)
+		}
+	})
+	defer func() {
+		leave()
+		reading.Wait()
+	}()
+	receive(t, changed)
+	receive(t, heard)
+	if err := receive(t, told); err == nil {
+		t.Error("it is healthy before it is read")
+	}
+	for receive(t, told) != nil {
+		continue // it may fail in more than one way
+	}
+}
+
+// receive receives what is sent within a minute.
+func receive[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case received := <-from:
+		return received
+	case <-time.After(time.Minute):
+		t.Fatal("nothing came within a minute")
+		panic("not reached")
+	}
+}
+
+// TestWatchThatNobodyEnds: it ends.
+func TestWatchThatNobodyEnds(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	client := &http.Client{Transport: &bounded{base: http.DefaultTransport, event: 1, patience: 100 * time.Millisecond}}
+	begin := time.Now()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/?watch=true&timeoutSeconds=1", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if got, err := io.ReadAll(response.Body); err == nil || len(got) > 0 {
+		t.Errorf("read %d bytes, and %v", len(got), err)
+	}
+	if lasted := time.Since(begin); lasted < 1100*time.Millisecond {
+		t.Errorf("it lasted %s", lasted)
+	}
+}
+
+// TestSliceThatNobodyCanRead: that is said, and so is what follows.
+func TestSliceThatNobodyCanRead(t *testing.T) {
+	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
+	_, err := listSelection(t.Context(), &pages{}, metav1.ListOptions{Limit: pageSize}, store)
+	if !errors.Is(err, errTooLarge) || !strings.Contains(err.Error(), "one EndpointSlice") {
+		t.Errorf("got %v", err)
+	}
+}
