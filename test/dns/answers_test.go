@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dns
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var rewrite = flag.Bool("update", false, "write what is answered into ../interop and docs/interop.md")
+
+// same is the answer of the stock server where it is that of ours.
+const same = "="
+
+// answersFile is a file of questions and their answers.
+type answersFile struct {
+	path  string
+	lines []answersLine
+}
+
+// answersLine is a line of such a file. What is not a question nor objects to delete is kept as it is.
+type answersLine struct {
+	text   string
+	option string
+	delete []string
+
+	column, question, ours, stock, note string
+}
+
+func readAnswers(t *testing.T, system string) *answersFile {
+	t.Helper()
+	f := &answersFile{path: filepath.Join("..", "interop", system, "answers.txt")}
+	text, err := os.ReadFile(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	option := ""
+	for line := range strings.SplitSeq(strings.TrimSuffix(string(text), "\n"), "\n") {
+		l := answersLine{text: line}
+		if rest, ok := strings.CutPrefix(line, "corefile: "); ok {
+			option = rest
+		}
+		if rest, ok := strings.CutPrefix(line, "delete: "); ok {
+			l.delete = strings.Fields(rest)
+		}
+		l.option = option
+		if fields := strings.Split(line, "|"); len(fields) == 5 {
+			for i, into := range []*string{&l.column, &l.question, &l.ours, &l.stock, &l.note} {
+				*into = strings.TrimSpace(fields[i])
+			}
+			if l.stock == same {
+				l.stock = l.ours
+			}
+		}
+		f.lines = append(f.lines, l)
+	}
+	return f
+}
+
+// update writes the file anew where that was asked for.
+func (f *answersFile) update(t *testing.T) {
+	t.Helper()
+	if !*rewrite {
+		return
+	}
+	var b strings.Builder
+	for _, l := range f.lines {
+		if l.question == "" {
+			b.WriteString(l.text + "\n")
+			continue
+		}
+		stock := l.stock
+		if stock == l.ours {
+			stock = same
+		}
+		b.WriteString(strings.TrimSpace(strings.Join([]string{l.column, l.question, l.ours, stock, l.note}, " | ")) + "\n")
+	}
+	if err := os.WriteFile(f.path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answersWithin waits for an answer, in a hurry for a few seconds alone.
+func (s *server) answersWithin(question, want string, hurry bool) error {
+	s.t.Helper()
+	limit := soon
+	if hurry {
+		limit = 3 * time.Second
+	}
+	deadline := time.After(limit)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		got := s.short(question)
+		if got == want {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return fmt.Errorf("%s is answered with %s, want %s", question, got, want)
+		}
+	}
+}
+
+// columns are those of the first table.
+var columns = []string{"ClusterSetIP A, AAAA", "headless A", "SRV", "per-endpoint names", "unexport", "no names"}
+
+const (
+	tablesBegin = "<!-- The tables are written by `go test ./test/dns -run TestInterop -update`. -->\n"
+	tablesEnd   = "<!-- End of the tables. -->\n"
+)
+
+// holdDocument holds the document against what was answered, or writes it.
+func holdDocument(t *testing.T, files map[string]*answersFile) {
+	t.Helper()
+	path := filepath.Join("..", "..", "docs", "interop.md")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), tablesBegin)
+	_, after, ended := strings.Cut(rest, tablesEnd)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the tables", path)
+	}
+	want := before + tablesBegin + "\n" + tables(files) + "\n" + tablesEnd + after
+	switch {
+	case string(text) == want:
+	case !*rewrite:
+		t.Errorf("%s is not what was answered; run this test with -update and read the difference", path)
+	default:
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tables are the one of all systems, and one of all questions for each.
+func tables(files map[string]*answersFile) string {
+	var b strings.Builder
+	b.WriteString("| | " + strings.Join(columns, " | ") + " |\n|" + strings.Repeat(" --- |", len(columns)+1) + "\n")
+	for _, system := range systems {
+		b.WriteString("| [" + system + "](#" + system + ") |")
+		for _, column := range columns {
+			b.WriteString(" " + summary(files[system], column) + " |")
+		}
+		b.WriteString("\n")
+	}
+	for _, system := range systems {
+		b.WriteString("\n## " + system + "\n")
+		option := "-"
+		for _, l := range files[system].lines {
+			if l.question == "" {
+				continue
+			}
+			if l.option != option {
+				option = l.option
+				b.WriteString("\n")
+				if option != "" {
+					b.WriteString("With `" + option + "`:\n\n")
+				}
+				b.WriteString("| | question | ours | stock | |\n| --- | --- | --- | --- | --- |\n")
+			}
+			stock := l.stock
+			if stock == l.ours {
+				stock = "the same"
+			}
+			fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", l.column, l.question, l.ours, stock, l.note)
+		}
+	}
+	return b.String()
+}
+
+// summary is a cell: who gives the answers that a client needs. The answers of ours are read before they are written
+// down, so that they count as right unless a note says that they are none.
+func summary(f *answersFile, column string) string {
+	lines := slices.DeleteFunc(slices.Clone(f.lines), func(l answersLine) bool { return l.column != column })
+	option, differ := "", false
+	for _, l := range lines {
+		option = l.option
+		differ = differ || l.ours != l.stock
+	}
+	nobody := !slices.ContainsFunc(lines, func(l answersLine) bool { return !strings.HasPrefix(l.note, "not answered") })
+	switch {
+	case len(lines) == 0:
+		return ""
+	case nobody:
+		return "neither"
+	case !differ:
+		return "both"
+	case option != "":
+		return "ours, `" + option + "`"
+	default:
+		return "ours"
+	}
+}
