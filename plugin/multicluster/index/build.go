@@ -13,6 +13,7 @@ type endpoint struct {
 	addr    netip.Addr
 	host    string // empty where the address names the endpoint
 	cluster string // empty where the endpoint has no host name
+	zone    string // empty where it is not known
 	ports   []Port
 	ready   bool
 }
@@ -84,6 +85,7 @@ func collectEndpoints(config *Config, imported *Import, from []*Slice, skips **S
 			e := endpoint{
 				addr:    addrOf(s.addrs[i*int(s.size) : (i+1)*int(s.size)]),
 				cluster: s.cluster,
+				zone:    s.zone(i),
 				ports:   ports,
 				ready:   i < int(s.ready),
 			}
@@ -181,9 +183,9 @@ func mergeAddresses(host []endpoint) []endpoint {
 		}
 		switch {
 		case e.ready == last.ready:
-			last.ports = unionPorts(last.ports, e.ports)
+			last.ports, last.zone = unionPorts(last.ports, e.ports), max(last.zone, e.zone)
 		case e.ready:
-			last.ports, last.ready = e.ports, true
+			last.ports, last.zone, last.ready = e.ports, e.zone, true
 		}
 	}
 	return merged
@@ -229,6 +231,7 @@ func (b *runBuilder) addHost(host []endpoint) {
 		e := &host[i]
 		class := runClass{
 			cluster:   e.cluster,
+			zone:      e.zone,
 			size:      uint8(e.addr.BitLen() / 8),
 			named:     e.host != "",
 			inService: usable(e) && b.first(e.addr),

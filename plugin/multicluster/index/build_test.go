@@ -29,7 +29,7 @@ func build(t *testing.T, spec string, endpointSlices ...string) *index.Service {
 	return index.Build(config, index.FromServiceImport(object), all)
 }
 
-func unmarshal(t *testing.T, text string, into any) {
+func unmarshal(t testing.TB, text string, into any) {
 	t.Helper()
 	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
 		t.Fatalf("%v in\n%s", err, text)

@@ -22,7 +22,9 @@ type Import struct {
 	ports []Port
 	// derived are the Services that its annotations name, where it has no address itself; sorted, each once.
 	derived []string
-	skips   *Skips
+	// prefer is what the import says of which endpoints come first.
+	prefer Preference
+	skips  *Skips
 	// refused is an import that can have no records at all.
 	refused bool
 }
@@ -65,6 +67,9 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 		ports = append(ports, port)
 	}
 	imported.ports = normalPorts(ports)
+	if imported.Headless {
+		imported.prefer = preferenceOf(object)
+	}
 	return imported
 }
 
@@ -78,7 +83,7 @@ func (i *Import) refuse(object *mcsv1beta1.ServiceImport, reason Reason) {
 // Equal tells whether two imports give the same answers.
 func (i *Import) Equal(other *Import) bool {
 	return i.Key == other.Key && i.Headless == other.Headless && i.refused == other.refused &&
-		slices.Equal(i.addrs, other.addrs) && slices.Equal(i.ports, other.ports) &&
+		i.prefer == other.prefer && slices.Equal(i.addrs, other.addrs) && slices.Equal(i.ports, other.ports) &&
 		slices.Equal(i.derived, other.derived) && equalSkips(i.skips, other.skips)
 }
 

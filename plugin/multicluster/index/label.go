@@ -25,6 +25,10 @@ func isLabel(s string) bool {
 	return true
 }
 
+// IsClusterID tells whether s, in lower case, is a cluster id: one label, or two joined by a dot, of 63 octets at most
+// (KEP-2149).
+func IsClusterID(s string) bool { return isClusterID(s) }
+
 // isClusterID tells whether s is a cluster id: one label, or two joined by a dot, of 63 octets at most (KEP-2149).
 func isClusterID(s string) bool {
 	if len(s) > maxLabel {

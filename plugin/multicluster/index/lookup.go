@@ -19,6 +19,8 @@ type Question struct {
 	Request name.Request
 	Zone    int
 	Type    uint16
+	// Prefer is which endpoints come first of services that say nothing themselves.
+	Prefer Preference
 	// Max is the greatest number of records in the answer, or 0 for all that fit.
 	Max int
 	// Client is what the client can take. It may be left out, and is only needed where Lookup says so.
@@ -34,6 +36,8 @@ type Client struct {
 	// Point is where to begin where not all records are taken. Clients with many different points get all records
 	// alike often.
 	Point uint64
+	// Place is where the client is. It may be left out, and then no endpoint comes before another.
+	Place Place
 }
 
 // Result is what there is at a name.
@@ -168,6 +172,9 @@ func (s *Service) lookupEndpoints(config *Config, recent *recent, q *Question) A
 	if q.Client.Size == 0 {
 		return Answer{Result: NeedClient}
 	}
+	if tiers := s.tiers(q); tiers != nil {
+		return s.lookupTiers(config, q, tiers)
+	}
 	key, memorable := keyOf(s, q)
 	if memorable {
 		if answer, ok := recent.find(key, q); ok {
@@ -185,12 +192,25 @@ func (s *Service) lookupEndpoints(config *Config, recent *recent, q *Question) A
 		answer, part = b.addresses(16)
 		octets = len(answer.Answer) * addressSize(16)
 	default:
-		answer, part, octets = b.services(q.Request.Port, q.Request.Protocol)
+		answer, part, octets = b.services(q.Request.Port, q.Request.Protocol, nil)
 	}
 	if memorable && part != some {
 		recent.keep(key, answer, octets, part == whole, q.Client.room(q.Name))
 	}
 	return answer
+}
+
+// lookupTiers answers with the nearest addresses, or with all SRV records, whose priorities are their tiers (RFC 2782).
+func (s *Service) lookupTiers(config *Config, q *Question, tiers []uint16) Answer {
+	switch b := s.builder(config, q); q.Type {
+	case dns.TypeA:
+		return b.nearest(4, tiers)
+	case dns.TypeAAAA:
+		return b.nearest(16, tiers)
+	default:
+		answer, _, _ := b.services(q.Request.Port, q.Request.Protocol, tiers)
+		return answer
+	}
 }
 
 // leads tells whether there is an SRV record for a port of that name, or of any name, and protocol.

@@ -4,7 +4,7 @@ package index
 
 import "github.com/miekg/dns"
 
-// weight is that of all SRV records, whose priority is 0: no target is preferred.
+// weight is that of all SRV records: of the targets of one priority none is preferred.
 const weight = 100
 
 // Octets of records whose owner is compressed to a pointer (RFC 1035, section 4.1.4). The target of an SRV record is

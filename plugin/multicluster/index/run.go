@@ -27,6 +27,8 @@ type run struct {
 type runClass struct {
 	// cluster is the id of the endpoints' cluster. Where it is empty the endpoints have no host names.
 	cluster string
+	// zone is that of the endpoints; empty where it is not known.
+	zone string
 	// ports are those of the targets; empty unless lead.
 	ports []Port
 	// size is the number of octets of an address: 4 or 16.
@@ -45,6 +47,7 @@ func (c runClass) compare(other runClass) int {
 	return cmp.Or(
 		cmp.Compare(c.size, other.size),
 		strings.Compare(c.cluster, other.cluster),
+		strings.Compare(c.zone, other.zone),
 		compareBools(c.named, other.named),
 		compareBools(other.inService, c.inService),
 		compareBools(other.inHost, c.inHost),
@@ -55,7 +58,7 @@ func (c runClass) compare(other runClass) int {
 
 // same tells whether compare is 0.
 func (c *runClass) same(other *runClass) bool {
-	return c.size == other.size && c.named == other.named && c.inService == other.inService && c.inHost == other.inHost &&
+	return c.size == other.size && c.zone == other.zone && c.named == other.named && c.inService == other.inService && c.inHost == other.inHost &&
 		c.lead == other.lead && c.cluster == other.cluster && slices.Equal(c.ports, other.ports)
 }
 

@@ -82,6 +82,7 @@ func (s *Service) Skips() *Skips { return s.skips }
 // answersAs tells whether both give the same answers.
 func (s *Service) answersAs(other *Service) bool {
 	return s.exists == other.exists && s.imported.Headless == other.imported.Headless &&
+		s.imported.prefer == other.imported.prefer &&
 		slices.Equal(s.imported.addrs, other.imported.addrs) &&
 		(s.imported.Headless || slices.Equal(s.imported.ports, other.imported.ports)) &&
 		slices.EqualFunc(s.runs, other.runs, run.equal)

@@ -24,6 +24,9 @@ type Slice struct {
 	// ended by a newline. Empty where no endpoint has a hostname.
 	hosts string
 	skips *Skips
+	// zones are those of the endpoints, and places say for each address which it is; empty where zones are not kept.
+	zones  []string
+	places string
 	// ready is the number of addresses of ready endpoints.
 	ready int32
 	// size is the number of octets of an address: 4 or 16.
@@ -33,8 +36,17 @@ type Slice struct {
 // Len is the number of addresses that can appear in an answer.
 func (s *Slice) Len() int { return len(s.addrs) / int(s.size) }
 
-// FromEndpointSlice reads an EndpointSlice and keeps nothing of it.
+// FromEndpointSlice reads an EndpointSlice and keeps nothing of it. The zones of its endpoints are left out.
 func FromEndpointSlice(object *discoveryv1.EndpointSlice) *Slice {
+	return fromEndpointSlice(object, false)
+}
+
+// FromZonedEndpointSlice is FromEndpointSlice with the zones.
+func FromZonedEndpointSlice(object *discoveryv1.EndpointSlice) *Slice {
+	return fromEndpointSlice(object, true)
+}
+
+func fromEndpointSlice(object *discoveryv1.EndpointSlice, zones bool) *Slice {
 	s := &Slice{size: 4}
 	switch object.AddressType {
 	case discoveryv1.AddressTypeIPv4:
@@ -53,7 +65,7 @@ func FromEndpointSlice(object *discoveryv1.EndpointSlice) *Slice {
 		skip(&s.skips, InvalidSourceCluster)
 	}
 	s.readPorts(object.Ports)
-	s.readEndpoints(object.Endpoints)
+	s.readEndpoints(object.Endpoints, zones)
 	return s
 }
 
@@ -83,7 +95,7 @@ func deref[T any](p *T) (v T) {
 }
 
 // readEndpoints packs the ready endpoints and those that are serving and terminating.
-func (s *Slice) readEndpoints(endpoints []discoveryv1.Endpoint) {
+func (s *Slice) readEndpoints(endpoints []discoveryv1.Endpoint, zones bool) {
 	count, named := 0, false
 	for i := range endpoints {
 		endpoint := &endpoints[i]
@@ -98,10 +110,14 @@ func (s *Slice) readEndpoints(endpoints []discoveryv1.Endpoint) {
 	}
 	s.addrs = make([]byte, 0, count*int(s.size))
 	var hosts []string
+	var places []byte
 	for _, state := range []state{ready, terminating} {
 		for i := range endpoints {
 			if endpoint := &endpoints[i]; stateOf(endpoint.Conditions) == state {
 				hosts = s.appendEndpoint(endpoint, hosts)
+				if zones {
+					places = s.appendZone(endpoint, places)
+				}
 			}
 		}
 		if state == ready {
@@ -109,9 +125,44 @@ func (s *Slice) readEndpoints(endpoints []discoveryv1.Endpoint) {
 		}
 	}
 	s.addrs = slices.Clip(s.addrs)
+	if len(s.zones) == 1 && s.zones[0] == "" {
+		s.zones, places = nil, nil
+	}
+	s.zones, s.places = slices.Clip(s.zones), string(places)
 	if named && len(hosts) > 0 {
 		s.hosts = packHosts(hosts)
 	}
+}
+
+// maxZones is how many zones a slice tells apart.
+const maxZones = 1 << 8
+
+// appendZone adds the place of each address that the endpoint has added. Zones beyond the limit are left out.
+func (s *Slice) appendZone(endpoint *discoveryv1.Endpoint, places []byte) []byte {
+	if len(s.zones) == 0 {
+		s.zones = append(s.zones, "")
+	}
+	zone := deref(endpoint.Zone)
+	at := slices.Index(s.zones, zone)
+	switch {
+	case at < 0 && len(s.zones) < maxZones:
+		at = len(s.zones)
+		s.zones = append(s.zones, strings.Clone(zone))
+	case at < 0:
+		at = 0
+	}
+	for len(places) < s.Len() {
+		places = append(places, byte(at))
+	}
+	return places
+}
+
+// zone is that of the ith address, empty where it is not known.
+func (s *Slice) zone(i int) string {
+	if s.places == "" {
+		return ""
+	}
+	return s.zones[s.places[i]]
 }
 
 // packHosts joins hostnames, some of which may be empty.
@@ -184,12 +235,16 @@ func (s *Slice) Share(other *Slice) {
 	if slices.Equal(s.ports, other.ports) {
 		s.ports = other.ports
 	}
+	if slices.Equal(s.zones, other.zones) {
+		s.zones = other.zones
+	}
 }
 
 // Equal tells whether two slices give the same answers.
 func (s *Slice) Equal(other *Slice) bool {
 	return s.cluster == other.cluster && s.size == other.size && s.ready == other.ready &&
 		string(s.addrs) == string(other.addrs) && s.hosts == other.hosts && slices.Equal(s.ports, other.ports) &&
+		s.places == other.places && slices.Equal(s.zones, other.zones) &&
 		equalSkips(s.skips, other.skips)
 }
 

@@ -13,9 +13,10 @@ import (
 const maxNumbers = 8
 
 // services answers with the SRV records of a port, or of all ports where its name is empty, and with the addresses of
-// their targets. It tells which part of them it has, and how many octets of the room they take.
-func (b answerBuilder) services(port, protocol string) (Answer, part, int) {
-	s := serviceList{answerBuilder: b}
+// their targets. It tells which part of them it has, and how many octets of the room they take. tiers are those of the
+// runs, the nearest the lowest, and nil where there are none.
+func (b answerBuilder) services(port, protocol string, tiers []uint16) (Answer, part, int) {
+	s := serviceList{answerBuilder: b, tiers: tiers}
 	s.measure(port, protocol)
 	if s.n == 0 {
 		return Answer{Result: Empty}, whole, 0
@@ -48,6 +49,7 @@ type serviceList struct {
 	// numbers are the port numbers of each run, and n is the number of records in all.
 	numbers [][]uint16
 	n       int
+	tiers   []uint16 // by the number of the run, or nil
 	// minSize is what the smallest record takes at least, in octets.
 	minSize int
 	// suffix follows the cluster id in each target.
@@ -86,11 +88,19 @@ func (s *serviceList) measure(port, protocol string) {
 
 // choose takes records up to the limit and up to what fits, and returns whether the limit was reached.
 func (s *serviceList) choose(limit int, spread bool) bool {
-	w := newWindow(s.n, spread, s.client.Point)
 	s.left = s.room()
 	s.octets = 0
 	s.picks = make([]pick, 0, max(0, min(limit, s.left/s.minSize)))
-	for range limit {
+	if s.tiers != nil {
+		return s.takeByTier(limit, spread)
+	}
+	return s.take(limit, s.n, spread)
+}
+
+// take takes so many of the n records that have numbers, up to what fits, and returns whether it took all of them.
+func (s *serviceList) take(count, n int, spread bool) bool {
+	w := newWindow(n, spread, s.client.Point)
+	for range count {
 		p := s.locate(w.next())
 		target := s.targetLen(p)
 		if sizeSRV+target+1 > s.left {
@@ -153,6 +163,9 @@ func (s *serviceList) records() (records []dns.SRV, answer []dns.RR) {
 	for i, p := range s.picks {
 		end := start + int(p.length)
 		setSRV(&records[i], s.owner, s.ttl, names[start:end], p.number)
+		if s.tiers != nil {
+			records[i].Priority = s.tiers[p.run]
+		}
 		answer[i] = &records[i]
 		start = end
 	}
