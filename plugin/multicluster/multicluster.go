@@ -11,6 +11,7 @@ import (
 	"context"
 	"hash/maphash"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +39,8 @@ type Multicluster struct {
 	Fall fall.F
 
 	ttl            uint32
-	maxAnswers     int  // 0: as many as fit
+	maxAnswers     int // 0: as many as fit
+	prefer         index.Preference
 	signs          bool // the server signs replies (plugin tsig)
 	startupTimeout time.Duration
 	options        watch.Options
@@ -87,7 +89,7 @@ func (m *Multicluster) lookup(
 	w dns.ResponseWriter, r *dns.Msg, snapshot *index.Snapshot, zone int, below string,
 ) index.Answer {
 	question := &r.Question[0]
-	q := index.Question{Name: question.Name, Zone: zone, Type: question.Qtype, Max: m.maxAnswers}
+	q := index.Question{Name: question.Name, Zone: zone, Type: question.Qtype, Max: m.maxAnswers, Prefer: m.prefer}
 	q.Request = name.Parse(below)
 	switch q.Request.Kind {
 	case name.Apex, name.Version, name.NameServer, name.Above:
@@ -127,11 +129,29 @@ func (m *Multicluster) snapshot() *index.Snapshot {
 // client is what the client can take.
 func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) index.Client {
 	state := request.Request{W: w, Req: r}
-	c := index.Client{Size: state.Size(), Point: m.point(w)}
+	ip := clientIP(w)
+	c := index.Client{Size: state.Size(), Point: m.point(ip)}
 	if opt := r.IsEdns0(); opt != nil {
 		c.Reserved = dns.Len(opt) // the server puts it into the reply
 	}
+	if source := m.source.Load(); source != nil {
+		if topology := source.Topology(); topology != nil {
+			addr, _ := netip.AddrFromSlice(ip)
+			c.Place = topology.Place(addr)
+		}
+	}
 	return c
+}
+
+// clientIP is the client's address, nil where it has none.
+func clientIP(w dns.ResponseWriter) net.IP {
+	switch addr := w.RemoteAddr().(type) {
+	case *net.UDPAddr:
+		return addr.IP
+	case *net.TCPAddr:
+		return addr.IP
+	}
+	return nil
 }
 
 // turn is how long a client gets the same part of what is too much for an answer.
@@ -139,14 +159,7 @@ const turn = time.Minute
 
 // point is where a client's part of an answer begins. It is the same for A and AAAA, which a client asks for together,
 // and moves on in time, so that a cache that asks for many clients does not direct them to the same few endpoints.
-func (m *Multicluster) point(w dns.ResponseWriter) uint64 {
-	var ip []byte
-	switch addr := w.RemoteAddr().(type) {
-	case *net.UDPAddr:
-		ip = addr.IP
-	case *net.TCPAddr:
-		ip = addr.IP
-	}
+func (m *Multicluster) point(ip net.IP) uint64 {
 	return maphash.Bytes(m.seed, ip) + uint64(m.now().UnixNano())/uint64(turn)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -114,6 +115,30 @@ var options = map[string]option{
 		m.startupTimeout = timeout
 		return nil
 	}},
+	"cluster": {"ID", func(m *Multicluster, args []string) error {
+		if len(args) != 1 {
+			return errForm
+		}
+		m.options.Cluster = strings.ToLower(args[0])
+		if !index.IsClusterID(m.options.Cluster) {
+			return fmt.Errorf("%q is no id of a cluster", args[0])
+		}
+		return nil
+	}},
+	"prefer": {"none|cluster|zone", func(m *Multicluster, args []string) error {
+		if len(args) != 1 {
+			return errForm
+		}
+		preferences := map[string]index.Preference{
+			"none": index.PreferNone, "cluster": index.PreferCluster, "zone": index.PreferZone,
+		}
+		var known bool
+		if m.prefer, known = preferences[args[0]]; !known {
+			return fmt.Errorf("%q is no preference", args[0])
+		}
+		m.options.Zones = m.prefer == index.PreferZone
+		return nil
+	}},
 	"max_answers": {"N", func(m *Multicluster, args []string) error {
 		n, err := number(args, 1, 65535)
 		m.maxAnswers = n
@@ -172,6 +197,9 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	}
 	if m.options.FallbackEndpoints && m.options.NoEndpoints {
 		return nil, c.Err("fallback endpoints and noendpoints cannot both be set")
+	}
+	if m.prefer > index.PreferNone && m.options.Cluster == "" {
+		return nil, c.Err("prefer needs to know which cluster this is: say it with cluster ID")
 	}
 	if root := dnsserver.GetConfig(c).Root; root != "" && m.options.Kubeconfig != "" &&
 		!filepath.IsAbs(m.options.Kubeconfig) {

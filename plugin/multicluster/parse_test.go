@@ -10,6 +10,7 @@ import (
 
 	"github.com/coredns/caddy"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -53,6 +54,14 @@ func TestParse(t *testing.T) {
 			m.startupTimeout = time.Minute
 		}},
 		{"max_answers", "multicluster {\nmax_answers 16\n}", nil, func(m *Multicluster) { m.maxAnswers = 16 }},
+		{"cluster", "multicluster {\ncluster East.Example\n}", nil, func(m *Multicluster) { m.options.Cluster = "east.example" }},
+		{"prefer none", "multicluster {\nprefer none\n}", nil, func(m *Multicluster) { m.prefer = index.PreferNone }},
+		{"prefer cluster", "multicluster {\nprefer cluster\ncluster east\n}", nil, func(m *Multicluster) {
+			m.prefer, m.options.Cluster = index.PreferCluster, "east"
+		}},
+		{"prefer zone", "multicluster {\ncluster east\nprefer zone\n}", nil, func(m *Multicluster) {
+			m.prefer, m.options.Cluster, m.options.Zones = index.PreferZone, "east", true
+		}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -68,7 +77,7 @@ func TestParse(t *testing.T) {
 				tc.want(want)
 			}
 			if !slices.Equal(got.Zones, want.Zones) || !slices.Equal(got.Fall.Zones, want.Fall.Zones) ||
-				got.ttl != want.ttl || got.maxAnswers != want.maxAnswers || got.startupTimeout != want.startupTimeout ||
+				got.ttl != want.ttl || got.maxAnswers != want.maxAnswers || got.prefer != want.prefer || got.startupTimeout != want.startupTimeout ||
 				!equalOptions(got.options, want.options) {
 				t.Errorf("got %+v\nwant %+v", got, want)
 			}
@@ -78,13 +87,15 @@ func TestParse(t *testing.T) {
 
 func equalOptions(a, b watch.Options) bool {
 	return slices.Equal(a.Namespaces, b.Namespaces) && a.Kubeconfig == b.Kubeconfig && a.Context == b.Context &&
-		a.NamespaceLabels == b.NamespaceLabels && a.Labels == b.Labels && a.NoEndpoints == b.NoEndpoints
+		a.NamespaceLabels == b.NamespaceLabels && a.Labels == b.Labels && a.NoEndpoints == b.NoEndpoints &&
+		a.Cluster == b.Cluster && a.Zones == b.Zones
 }
 
 func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 	tests := []struct{ input, want string }{
 		{"multicluster {\nttl 5\npods verified\n}", "Testfile:3 - Error during parsing: unknown property 'pods'; allowed are: " +
-			"fallback, fallthrough, groups, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, startup_timeout, ttl"},
+			"cluster, fallback, fallthrough, groups, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, " +
+			"prefer, startup_timeout, ttl"},
 		{"multicluster {\nkubeconfig\n}", "Testfile:2 - Error during parsing: kubeconfig: wrong arguments; " +
 			"the form is: kubeconfig PATH [CONTEXT]"},
 		{"multicluster {\nkubeconfig a b c\n}", "the form is: kubeconfig PATH [CONTEXT]"},
@@ -100,6 +111,11 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{"multicluster {\nstartup_timeout\n}", "the form is: startup_timeout DURATION"},
 		{"multicluster {\nstartup_timeout 5\n}", `"5" is no duration`},
 		{"multicluster {\nstartup_timeout -5s\n}", `"-5s" is no duration`},
+		{"multicluster {\ncluster\n}", "the form is: cluster ID"},
+		{"multicluster {\ncluster a.b.c\n}", `"a.b.c" is no id of a cluster`},
+		{"multicluster {\nprefer\n}", "the form is: prefer none|cluster|zone"},
+		{"multicluster {\ncluster east\nprefer region\n}", `"region" is no preference`},
+		{"multicluster {\nprefer zone\n}", "prefer needs to know which cluster this is"},
 		{"multicluster {\nmax_answers 0\n}", `"0" is no number from 1 to 65535`},
 		{"multicluster {\nfallback\n}", "the form is: fallback [services] [endpoints]"},
 		{"multicluster {\nfallback pods\n}", "the form is: fallback [services] [endpoints]"},

@@ -179,3 +179,14 @@ func (c *clients) namespaces(labels string) lister {
 		},
 	}
 }
+
+func (c *clients) nodes() lister {
+	return lister{
+		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return c.core.Nodes().List(ctx, options)
+		},
+		watch: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+			return c.core.Nodes().Watch(ctx, options)
+		},
+	}
+}

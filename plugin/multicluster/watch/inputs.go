@@ -18,6 +18,8 @@ type inputs struct {
 	changed chan struct{}
 	// only are the namespaces served, where the operator lists them.
 	only map[string]struct{}
+	// zones tells that the zones of endpoints are kept.
+	zones bool
 	// selecting tells that namespaces are selected by label; selected are those.
 	selecting bool
 
@@ -26,6 +28,8 @@ type inputs struct {
 	slices   map[string]held                       // by namespace/name
 	services map[string]*service                   // by the services' keys
 	selected map[string]struct{}
+	nodes    map[string]*index.Node
+	moved    bool                   // a node changed
 	dirty    map[string][]time.Time // by key: what the changes' causes were
 	opened   bool                   // everything was listed once
 
@@ -59,11 +63,13 @@ func newInputs(options Options, observer Observer) *inputs {
 	in := &inputs{
 		observer:  observer,
 		changed:   make(chan struct{}, 1),
+		zones:     options.Zones,
 		selecting: options.NamespaceLabels != "",
 		imports:   map[Resource]map[string]*index.Import{ServiceImports: {}, GKEServiceImports: {}},
 		slices:    make(map[string]held),
 		services:  make(map[string]*service),
 		selected:  make(map[string]struct{}),
+		nodes:     make(map[string]*index.Node),
 		dirty:     make(map[string][]time.Time),
 		fallbacks: newFallbacks(options),
 	}
@@ -268,4 +274,5 @@ func (in *inputs) forget() {
 	in.observer.Objects(Services, -len(in.derived))
 	in.observer.Objects(EndpointSlices, -len(in.slices))
 	in.observer.Objects(Namespaces, -len(in.selected))
+	in.observer.Objects(Nodes, -len(in.nodes))
 }

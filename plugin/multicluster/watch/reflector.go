@@ -54,6 +54,9 @@ func (s *Source) reflectors(clients *clients, options Options) []reflector {
 	if options.NamespaceLabels != "" {
 		all = append(all, s.reflector(Namespaces, &corev1.Namespace{}, clients.namespaces(options.NamespaceLabels)))
 	}
+	if options.Zones {
+		all = append(all, s.reflector(Nodes, &corev1.Node{}, clients.nodes()))
+	}
 	return all
 }
 

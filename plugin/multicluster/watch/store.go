@@ -25,8 +25,9 @@ type item struct {
 	imported           *index.Import // nil where a ServiceImport is no name
 	slice              *index.Slice
 	addrs              []netip.Addr // of a Service
-	service            string       // the key of the slice's service
-	cause              time.Time    // what changed the slice happened then, where it says
+	node               *index.Node
+	service            string    // the key of the slice's service
+	cause              time.Time // what changed the slice happened then, where it says
 }
 
 var noMeta = &metav1.ObjectMeta{}
@@ -40,8 +41,8 @@ func (i *item) GetNamespace() string { return i.namespace }
 // object identifies the object.
 func (i *item) object() string { return i.namespace + "/" + i.name }
 
-// newItem reads an object, or returns what is an item already.
-func newItem(object any) (*item, error) {
+// item reads an object, or returns what is an item already.
+func (s *store) item(object any) (*item, error) {
 	if i, ok := object.(*item); ok {
 		return i, nil
 	}
@@ -58,10 +59,16 @@ func newItem(object any) (*item, error) {
 	case *corev1.Service:
 		i.addrs = index.ServiceAddresses(object)
 	case *discoveryv1.EndpointSlice:
-		i.slice = index.FromEndpointSlice(object)
+		if s.inputs.zones {
+			i.slice = index.FromZonedEndpointSlice(object)
+		} else {
+			i.slice = index.FromEndpointSlice(object)
+		}
 		i.service = object.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
 		i.cause = causeOf(object)
 	case *corev1.Namespace:
+	case *corev1.Node:
+		i.node = nodeOf(object)
 	default:
 		return nil, fmt.Errorf("not an object that is watched: %T", object)
 	}
@@ -109,7 +116,7 @@ var (
 
 // Transformer lets the reflector buffer items instead of objects.
 func (s *store) Transformer() cache.TransformFunc {
-	return func(object any) (any, error) { return newItem(object) }
+	return func(object any) (any, error) { return s.item(object) }
 }
 
 // Add puts an object in.
@@ -117,7 +124,7 @@ func (s *store) Add(object any) error { return s.Update(object) }
 
 // Update puts an object in, in the place of its last state.
 func (s *store) Update(object any) error {
-	i, err := newItem(object)
+	i, err := s.item(object)
 	if err != nil {
 		return err
 	}
@@ -146,7 +153,7 @@ func (s *store) Delete(object any) error {
 func (s *store) Replace(list []any, _ string) error {
 	items := make(map[string]*item, len(list))
 	for _, object := range list {
-		i, err := newItem(object)
+		i, err := s.item(object)
 		if err != nil {
 			return err
 		}
@@ -179,8 +186,12 @@ func (s *store) Resync() error { return nil }
 
 // set puts an item into the inputs. Their lock is held.
 func (s *store) set(i *item) {
-	if s.resource == Namespaces {
+	switch s.resource {
+	case Namespaces:
 		s.inputs.selectNamespace(i.name, true)
+		return
+	case Nodes:
+		s.inputs.setNode(i.name, i.node)
 		return
 	}
 	if !s.inputs.serves(i.namespace) {
@@ -209,6 +220,8 @@ func (s *store) remove(namespace, name string) {
 		s.inputs.setSlice(object, "", namespace, nil, time.Time{})
 	case Namespaces:
 		s.inputs.selectNamespace(name, false)
+	case Nodes:
+		s.inputs.setNode(name, nil)
 	}
 }
 
@@ -231,6 +244,10 @@ func (s *store) held() []string {
 	case Namespaces:
 		for namespace := range s.inputs.selected {
 			objects = append(objects, "/"+namespace)
+		}
+	case Nodes:
+		for name := range s.inputs.nodes {
+			objects = append(objects, "/"+name)
 		}
 	}
 	return objects

@@ -31,13 +31,15 @@ import (
 type Resource string
 
 // The resources. ServiceImports are watched in the groups that the operator lists, Services where they are a fallback,
-// Namespaces where they are selected by label, EndpointSlices unless endpoints are not served.
+// Namespaces where they are selected by label, EndpointSlices unless endpoints are not served, Nodes where it is asked for
+// where clients are.
 const (
 	ServiceImports    Resource = "serviceimports"
 	GKEServiceImports Resource = "serviceimports.net.gke.io"
 	EndpointSlices    Resource = "endpointslices"
 	Services          Resource = "services"
 	Namespaces        Resource = "namespaces"
+	Nodes             Resource = "nodes"
 )
 
 // Observer is told what happens. Its methods must be quick and safe for concurrent use.
@@ -70,6 +72,9 @@ type Source struct {
 	now      func() time.Time
 	stop     context.CancelFunc
 	running  sync.WaitGroup
+
+	cluster  string
+	topology atomic.Pointer[index.Topology]
 
 	// publishing is held while an index is updated or the list of views changes.
 	publishing sync.Mutex
@@ -109,7 +114,9 @@ func start(clients *clients, options Options, observer Observer) *Source {
 	s := newSource(options, observer, cancel)
 	reflectors := s.reflectors(clients, options)
 	for _, r := range reflectors {
-		s.missing[r.resource] = false
+		if r.resource != Nodes { // names do not wait for what only orders their answers
+			s.missing[r.resource] = false
+		}
 	}
 	for _, r := range reflectors {
 		s.running.Go(func() { r.run(ctx) })
@@ -119,8 +126,9 @@ func start(clients *clients, options Options, observer Observer) *Source {
 }
 
 func newSource(options Options, observer Observer, stop context.CancelFunc) *Source {
-	return &Source{
+	s := &Source{
 		inputs:   newInputs(options, observer),
+		cluster:  options.Cluster,
 		observer: observer,
 		now:      time.Now,
 		stop:     stop,
@@ -128,6 +136,10 @@ func newSource(options Options, observer Observer, stop context.CancelFunc) *Sou
 		synced:   make(chan struct{}),
 		settled:  make(chan struct{}),
 	}
+	if options.Cluster != "" {
+		s.topology.Store(index.NewTopology(options.Cluster, nil))
+	}
+	return s
 }
 
 // close ends the watch and waits for its goroutines.
@@ -264,6 +276,7 @@ func (s *Source) publishAll(ctx context.Context) {
 func (s *Source) publish() {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
+	s.place()
 	changed := s.inputs.take()
 	for _, v := range s.views {
 		s.update(v, changed)

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+)
+
+func node(name, zone, address string, ranges ...string) *corev1.Node {
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{PodCIDRs: ranges}}
+	if zone != "" {
+		object.Labels = map[string]string{corev1.LabelTopologyZone: zone}
+	}
+	if address != "" {
+		object.Status.Addresses = []corev1.NodeAddress{
+			{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeExternalIP, Address: "192.0.2.1"},
+		}
+	}
+	return object
+}
+
+// TestNodesTellWhereClientsAre follows nodes as they come, change and go. Endpoints of zone a end in 1, those of b in 2.
+func TestNodesTellWhereClientsAre(t *testing.T) {
+	b := newBench(t, Options{Cluster: "east", Zones: true})
+	nodes := b.store(Nodes)
+	x := b.View(config)
+	slice := sliceOf("a", "db", "east", "10.1.0.1", "10.1.0.2")
+	slice.Endpoints[0].Zone, slice.Endpoints[1].Zone = new("a"), new("b")
+	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
+	put(t, b.slices.Add(slice))
+	put(t, nodes.Replace([]any{node("one", "a", "172.16.0.1", "10.64.1.0/24", "fd00:1::/64")}, "1"))
+	b.list()
+
+	nearest := func(client string) string {
+		answer := x.Snapshot().Lookup(&index.Question{
+			Name: "db.demo.svc.clusterset.local.", Request: name.Parse("db.demo.svc"), Type: dns.TypeA, Prefer: index.PreferZone,
+			Client: index.Client{Size: 65535, Place: b.Topology().Place(netip.MustParseAddr(client))},
+		})
+		var all []string
+		for _, rr := range answer.Answer {
+			all = append(all, strings.TrimPrefix(rr.(*dns.A).A.String(), "10.1.0."))
+		}
+		slices.Sort(all)
+		return strings.Join(all, " ")
+	}
+	expect := func(step, client, want string) {
+		t.Helper()
+		b.drain()
+		if got := nearest(client); got != want {
+			t.Errorf("%s: %s is answered with %s, want %s", step, client, got, want)
+		}
+	}
+	expect("a pod", "10.64.1.9", "1")
+	expect("a pod with IPv6", "fd00:1::9", "1")
+	expect("the node itself", "172.16.0.1", "1")
+	expect("nobody's", "10.64.2.9", "1 2")
+	expect("an address that others share", "192.0.2.1", "1 2")
+	put(t, nodes.Add(node("two", "b", "172.16.0.2", "10.64.2.0/24")))
+	expect("a node that comes", "10.64.2.9", "2")
+	put(t, nodes.Update(node("one", "b", "", "10.64.1.0/24")))
+	expect("a node that moves", "10.64.1.9", "2")
+	put(t, nodes.Update(node("one", "", "", "10.64.1.0/24")))
+	expect("a node without a zone", "10.64.1.9", "1 2")
+	old := node("three", "a", "172.16.0.3")
+	old.Spec.PodCIDR = "10.64.3.0/24"
+	put(t, nodes.Add(old))
+	expect("a node of one range", "10.64.3.9", "1")
+	put(t, nodes.Delete(node("two", "b", "")))
+	expect("a node that goes", "10.64.2.9", "1 2")
+	put(t, nodes.Replace([]any{node("two", "b", "", "not-a-range", "10.64.2.0/24")}, "2"))
+	expect("another list", "10.64.2.9", "2")
+	expect("a node that is not in it", "10.64.3.9", "1 2")
+	if b.objects[Nodes] != 1 {
+		t.Errorf("the observer counts %d nodes", b.objects[Nodes])
+	}
+
+	before := b.Topology()
+	beat := node("two", "b", "", "10.64.2.0/24")
+	beat.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
+	put(t, nodes.Update(beat))
+	put(t, nodes.Delete(node("none", "a", "")))
+	if times := b.drain(); times != 0 || b.Topology() != before {
+		t.Errorf("a sign of life was published %d times", times)
+	}
+}
+
+// TestZonesAreKeptWhereTheyAreAskedFor: nothing is kept of what nobody asks for.
+func TestZonesAreKeptWhereTheyAreAskedFor(t *testing.T) {
+	for _, zones := range []bool{false, true} {
+		b := newBench(t, Options{Cluster: "east", Zones: zones})
+		slice := sliceOf("a", "db", "east", "10.1.0.1")
+		slice.Endpoints[0].Zone = new("a")
+		put(t, b.slices.Add(slice))
+		want := map[bool]func(*discoveryv1.EndpointSlice) *index.Slice{false: index.FromEndpointSlice, true: index.FromZonedEndpointSlice}[zones]
+		if got := b.inputs.slices["demo/a"].slice; !got.Equal(want(slice)) {
+			t.Errorf("zones %t: kept is another slice", zones)
+		}
+	}
+	if topology := newBench(t, Options{}).Topology(); topology != nil {
+		t.Error("a cluster without an id has a topology")
+	}
+}
