@@ -203,14 +203,14 @@ func (b *bed) command(t testing.TB, program string, args ...string) result {
 }
 
 // eventually waits until check is nil.
-func eventually(t testing.TB, what string, check func(context.Context) error) {
+func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		err := check(ctx)
+		err := check()
 		if err == nil {
 			return
 		}

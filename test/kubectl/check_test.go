@@ -3,7 +3,6 @@
 package kubectl
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -62,7 +61,7 @@ func testCheck(t *testing.T, b *bed) {
 	if lines := strings.Count(b.do(t, "check", "--list"), "\n"); lines < 26 {
 		t.Errorf("there are %d checks", lines-1)
 	}
-	eventually(t, "nothing to be wrong", func(context.Context) error {
+	eventually(t, "nothing to be wrong", func() error {
 		for _, f := range b.check(t) {
 			if f.wrong() {
 				return fmt.Errorf("%+v", f)
@@ -103,7 +102,7 @@ kubectl clusterset export checked/web --contexts west`},
 		t.Run(test.check, func(t *testing.T) {
 			b.shell(t, test.what)
 			var told *finding
-			eventually(t, "it to be said", func(context.Context) error {
+			eventually(t, "it to be said", func() error {
 				if told = b.found(t, test.check, test.context); told == nil {
 					return fmt.Errorf("nothing is said")
 				}
@@ -111,7 +110,7 @@ kubectl clusterset export checked/web --contexts west`},
 			})
 			t.Logf("%s\n> %s", told.What, told.Mend)
 			b.shell(t, told.Mend)
-			eventually(t, "it to be mended by "+told.Mend, func(context.Context) error {
+			eventually(t, "it to be mended by "+told.Mend, func() error {
 				if left := b.found(t, test.check, test.context); left != nil {
 					return fmt.Errorf("%+v", left)
 				}
@@ -119,7 +118,7 @@ kubectl clusterset export checked/web --contexts west`},
 			})
 		})
 	}
-	eventually(t, "all to be as before", func(context.Context) error {
+	eventually(t, "all to be as before", func() error {
 		for _, f := range b.check(t) {
 			if f.wrong() {
 				return fmt.Errorf("%+v", f)

@@ -3,7 +3,6 @@
 package kubectl
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -24,7 +23,7 @@ func (b *bed) explains(t *testing.T, name string, args ...string) {
 	}
 	want, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
 	must(t, err)
-	eventually(t, name, func(context.Context) error {
+	eventually(t, name, func() error {
 		if got := stable(b.do(t, args...)); got != string(want) {
 			return fmt.Errorf("got\n%s\nwant\n%s", got, want)
 		}
@@ -37,7 +36,7 @@ func (b *bed) settled(t *testing.T, args []string) string {
 	t.Helper()
 	var last string
 	since := time.Now()
-	eventually(t, strings.Join(args, " "), func(context.Context) error {
+	eventually(t, strings.Join(args, " "), func() error {
 		if got := b.do(t, args...); stable(got) != stable(last) {
 			last, since = got, time.Now()
 		}
@@ -69,7 +68,7 @@ func testExport(t *testing.T, b *bed) {
 		t.Errorf("got %q", out)
 	}
 	b.do(t, "export", "exported/web", "--contexts", "east") // again
-	eventually(t, "the import in west", func(context.Context) error {
+	eventually(t, "the import in west", func() error {
 		var set struct {
 			Clusters []struct {
 				Imports []struct {

@@ -3,7 +3,6 @@
 package kubectl
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -38,9 +37,9 @@ func (b *bed) joinArgs(more ...string) []string {
 
 // testDryRun says all and writes nothing.
 func testDryRun(t *testing.T, b *bed) {
-	eventually(t, "heartbeats", func(ctx context.Context) error {
+	eventually(t, "heartbeats", func() error {
 		for _, c := range b.all() {
-			if _, err := c.Client().CoordinationV1().Leases(system).Get(ctx, member.HeartbeatLease, metav1.GetOptions{}); err != nil {
+			if _, err := c.Client().CoordinationV1().Leases(system).Get(t.Context(), member.HeartbeatLease, metav1.GetOptions{}); err != nil {
 				return err
 			}
 		}
@@ -224,10 +223,10 @@ func testRotate(t *testing.T, b *bed) {
 		}
 	}
 	for name, client := range map[string]*kubernetes.Clientset{"east": before, "north": long} {
-		eventually(t, "the old credential of "+name+" to end", func(ctx context.Context) error {
-			_, err := client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
+		eventually(t, "the old credential of "+name+" to end", func() error {
+			_, err := client.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
 			if !apierrors.IsUnauthorized(err) {
-				return fmt.Errorf("got %v", err)
+				return fmt.Errorf("got %q", fmt.Sprint(err))
 			}
 			return nil
 		})
@@ -257,9 +256,9 @@ func testLeave(t *testing.T, b *bed) {
 		return err
 	}())
 	b.do(t, "leave", "west", "--contexts", "east,west,north")
-	eventually(t, "the credential to end", func(ctx context.Context) error {
-		if _, err := old.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1}); !apierrors.IsUnauthorized(err) {
-			return fmt.Errorf("got %v", err)
+	eventually(t, "the credential to end", func() error {
+		if _, err := old.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1}); !apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("got %q", fmt.Sprint(err))
 		}
 		return nil
 	})

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
@@ -145,15 +144,6 @@ func List(out io.Writer) error {
 		rows = append(rows, []any{check.Name, check.About})
 	}
 	return output.Table(out, false, "CHECK ABOUT", rows)
-}
-
-// contexts are those of all clusters, for a command that takes them.
-func (s *Set) contexts(separator string) string {
-	names := make([]string, 0, len(s.Clusters))
-	for _, c := range s.Clusters {
-		names = append(names, c.Context)
-	}
-	return strings.Join(names, separator)
 }
 
 // contextOf is the context of a cluster by its id, or a word that stands for it.

@@ -88,7 +88,8 @@ func (s *Server) exchange(ctx context.Context, question *dns.Msg) (reply *dns.Ms
 			client.Net = "tcp"
 			reply, _, err = client.ExchangeContext(ctx, question, s.address)
 		}
-		if err == nil || ctx.Err() != nil {
+		// What is lost over UDP may arrive the next time.
+		if err == nil || ctx.Err() != nil || client.Net != "udp" {
 			return reply, err
 		}
 	}

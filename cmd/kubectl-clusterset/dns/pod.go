@@ -14,9 +14,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
@@ -68,17 +68,17 @@ func forward(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) (*Server,
 	if err != nil {
 		return nil, fmt.Errorf("forward a port to %s: %w", name, err)
 	}
-	websocket, err := portforward.NewSPDYOverWebsocketDialer(url, c.Config)
+	websocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(url, c.Config)
 	if err != nil {
 		return nil, fmt.Errorf("forward a port to %s: %w", name, err)
 	}
 	// As kubectl does: SPDY where the API server does not know the other.
-	dialer := portforward.NewFallbackDialer(websocket, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), func(err error) bool {
+	dialer := portforward.NewFallbackDialerForStreaming(websocket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	})
 	stop, ready := make(chan struct{}), make(chan struct{})
 	ports := []string{":" + strconv.Itoa(int(dnsPort(pod)))}
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, ports, stop, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, ports, stop, ready, io.Discard, io.Discard)
 	if err != nil {
 		return nil, fmt.Errorf("forward a port to %s: %w", name, err)
 	}
@@ -101,5 +101,8 @@ func forward(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) (*Server,
 		return nil, fmt.Errorf("forward a port to %s: no port: %w", name, err)
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(local[0].Local)))
-	return &Server{Name: name, network: "tcp", address: address, close: func() { close(stop); <-ended }}, nil
+	return &Server{Name: name, network: "tcp", address: address, close: func() {
+		close(stop)
+		_ = <-ended // it ends because it is told to
+	}}, nil
 }

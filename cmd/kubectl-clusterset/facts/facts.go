@@ -281,11 +281,14 @@ func (f *Facts) mcs(ctx context.Context, c *cluster.Cluster, namespace string) (
 	if f.MCSVersion == "" {
 		return nil
 	}
-	if f.Exports, err = c.ServiceExports(ctx, namespace); err != nil {
+	// One of the two definitions may be missing.
+	if f.Exports, err = c.ServiceExports(ctx, namespace); err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	f.Imports, err = c.ServiceImports(ctx, namespace)
-	return err
+	if f.Imports, err = c.ServiceImports(ctx, namespace); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
 }
 
 func pointers[T any](list []T) []*T {

@@ -80,10 +80,9 @@ func section(out io.Writer, wide bool, headings string, rows [][]any) error {
 
 func (s Status) summary() []string {
 	var parts []string
-	switch {
-	case s.Heartbeat == nil:
+	if s.Heartbeat == nil {
 		parts = append(parts, "its controller has never run")
-	default:
+	} else {
 		parts = append(parts, "its controller was heard "+s.age(s.Heartbeat)+" ago")
 	}
 	if s.Drained {
