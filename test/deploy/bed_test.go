@@ -77,10 +77,10 @@ var kubectl = func() func(testing.TB) string {
 }()
 
 // try runs a program and returns what it wrote: its output, and what is wrong.
-func try(t testing.TB, stdin, program string, args ...string) (string, error) {
+func try(ctx context.Context, t testing.TB, stdin, program string, args ...string) (string, error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	command := exec.CommandContext(t.Context(), program, args...)
+	command := exec.CommandContext(ctx, program, args...)
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(stdin), &stdout, &stderr
 	// What the user has set up for the tools has no say here.
 	home := t.TempDir()
@@ -94,7 +94,7 @@ func try(t testing.TB, stdin, program string, args ...string) (string, error) {
 // run is try for what must work.
 func run(t testing.TB, stdin, program string, args ...string) string {
 	t.Helper()
-	output, err := try(t, stdin, program, args...)
+	output, err := try(t.Context(), t, stdin, program, args...)
 	if err != nil {
 		t.Fatalf("%s %s: %v", filepath.Base(program), strings.Join(args, " "), err)
 	}

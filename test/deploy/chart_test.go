@@ -39,7 +39,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"coredns.existingServiceAccounts[0].name=coredns": "namespace",
 		"policies.serviceImport=true":                     "policies",
 	} {
-		output, err := try(t, "", helm(t), "template", "x", chart, "--set", set)
+		output, err := try(t.Context(), t, "", helm(t), "template", "x", chart, "--set", set)
 		if err == nil {
 			t.Errorf("--set %s passes:\n%s", set, output)
 		} else if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "schema") {

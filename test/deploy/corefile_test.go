@@ -189,8 +189,8 @@ endpoints:
 ` + endpoints.String()
 	admin := kubeconfig(t, cluster)
 	// The namespaces of the test before may still be going.
-	eventually(t, "the objects of the shop", func(context.Context) error {
-		_, err := try(t, text, kubectl(t), "--kubeconfig", admin, "apply", "-f", "-")
+	eventually(t, "the objects of the shop", func(ctx context.Context) error {
+		_, err := try(ctx, t, text, kubectl(t), "--kubeconfig", admin, "apply", "-f", "-")
 		return err
 	})
 	t.Cleanup(func() {

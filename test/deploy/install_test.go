@@ -65,8 +65,8 @@ func TestUninstallKeepsTheCRDs(t *testing.T) {
 	}
 	export := `{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: web, namespace: default}}`
 	do("install", "clusterset-dns", chart, "--create-namespace", "--set", "clusterId=east")
-	eventually(t, "create a ServiceExport", func(context.Context) error {
-		_, err := try(t, export, kubectl(t), "--kubeconfig", admin, "apply", "-f", "-")
+	eventually(t, "create a ServiceExport", func(ctx context.Context) error {
+		_, err := try(ctx, t, export, kubectl(t), "--kubeconfig", admin, "apply", "-f", "-")
 		return err
 	})
 	do("uninstall", "clusterset-dns", "--wait")
@@ -95,7 +95,7 @@ func TestServerTakesTheManifests(t *testing.T) {
 	for name, text := range texts {
 		// The address must be one of the cluster's range.
 		text = strings.ReplaceAll(text, "10.96.0.99", cluster.Options().ServiceCIDRs[0].Addr().Next().Next().Next().String())
-		output, err := try(t, text, kubectl(t), "--kubeconfig", admin, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
+		output, err := try(t.Context(), t, text, kubectl(t), "--kubeconfig", admin, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
