@@ -68,6 +68,11 @@ var questions = map[string][][2]string{
 		{"db.shop.svc.clusterset.local. A", "16 records"},
 		{"db.shop.svc.clusterset.local. AXFR", "transferred"},
 	},
+	"locality.Corefile": {
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+		{"db.shop.svc.clusterset.local. A", "20 records"}, // all in the own cluster
+		{"nothing.shop.svc.clusterset.local. A", "NXDOMAIN"},
+	},
 	"transfer.Corefile": {
 		{"web.shop.svc.clusterset.local. A", "WEB"},
 		{"web.shop.svc.clusterset.local. AXFR", "transferred"},
