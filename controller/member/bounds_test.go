@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ type pages struct {
 func (p *pages) List(_ context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
 	p.asked = append(p.asked, options.Limit)
 	if options.Limit > p.most {
-		return nil, fmt.Errorf("get: %w", errTooLarge)
+		return nil, &url.Error{Op: "Get", URL: "https://west", Err: errTooLarge}
 	}
 	from := 0
 	if options.Continue != "" {

@@ -78,7 +78,7 @@ func listSelection(ctx context.Context, client readable[*discoveryv1.EndpointSli
 		}
 		if errors.Is(err, errTooLarge) {
 			// Where the next one begins is said in the answer that is not read.
-			return nil, fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", err)
+			return nil, fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w: more than %d bytes", errTooLarge, maxAnswer)
 		}
 		if err != nil {
 			return nil, err

@@ -159,7 +159,9 @@ func TestWatchThatNobodyEnds(t *testing.T) {
 func TestSliceThatNobodyCanRead(t *testing.T) {
 	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
 	_, err := listSelection(t.Context(), &pages{}, metav1.ListOptions{Limit: pageSize}, store)
-	if !errors.Is(err, errTooLarge) || !strings.Contains(err.Error(), "one EndpointSlice") {
-		t.Errorf("got %v", err)
+	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
+	m.outcome(t.Context(), watchedSlices)(err)
+	if problem := m.Problem(); !errors.Is(problem, errTooLarge) || !strings.Contains(problem.Error(), "one EndpointSlice") {
+		t.Errorf("got %v", problem)
 	}
 }
