@@ -34,7 +34,7 @@ const (
 	rights = "../../deploy/rbac.yaml"
 	// patience bounds each wait for a state. Nothing waits that long on
 	// purpose.
-	patience = time.Minute
+	patience = 2 * time.Minute
 )
 
 // A cluster is a control plane, its controller, its CoreDNS and its clock.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,34 +74,21 @@ func (b *bed) withToken(token string) []byte {
 	return text
 }
 
-// asMember has the credential that east has for west at present, and tries
-// nothing again.
-func (b *bed) asMember() *kubernetes.Clientset {
+// refused waits until west refuses the credential that east has for it.
+func (b *bed) refused(why func(error) bool) {
 	b.Helper()
 	secret, err := b.east.CoreV1().Secrets(system).Get(b.Context(), pair{b.east, b.west}.secret(), metav1.GetOptions{})
 	b.must(err)
 	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[member.KubeconfigKey])
 	b.must(err)
-	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	b.must(err)
-	return client
-}
-
-// readOnce reads what a member publishes.
-func readOnce(ctx context.Context, client *kubernetes.Clientset) error {
-	return client.DiscoveryV1().RESTClient().Get().Resource("endpointslices").Param("limit", "1").MaxRetries(0).Do(ctx).Error()
-}
-
-// refused waits until west refuses the credential that east has for it.
-func (b *bed) refused(why func(error) bool) {
-	b.Helper()
-	client := b.asMember()
 	b.eventually("refusal of the credential", func(ctx context.Context) error {
-		if err := readOnce(ctx, client); !why(err) {
-			return errors.Join(errors.New("it is not refused"), err)
+		_, err := client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
+		if why(err) {
+			return nil
 		}
-		return nil
+		return errors.Join(errors.New("it is not refused"), err)
 	})
 }
 
@@ -235,8 +223,9 @@ func testLeadsElsewhere(b *bed) {
 	b.calm()
 }
 
-// event waits for an Event on the Secret by which a reader has its member.
-func (b *bed) event(p pair, reason string) {
+// event waits for an Event on the Secret by which a reader has its member, that
+// says all those words.
+func (b *bed) event(p pair, reason string, words ...string) {
 	b.Helper()
 	b.eventually("Event "+reason, func(ctx context.Context) error {
 		secret, err := p.reader.CoreV1().Secrets(system).Get(ctx, p.secret(), metav1.GetOptions{})
@@ -246,10 +235,15 @@ func (b *bed) event(p pair, reason string) {
 		events, err := p.reader.CoreV1().Events(system).List(ctx, metav1.ListOptions{
 			FieldSelector: "reason=" + reason + ",involvedObject.uid=" + string(secret.UID),
 		})
-		if err == nil && len(events.Items) == 0 {
-			err = errors.New("there is none")
+		if err != nil {
+			return err
 		}
-		return err
+		for _, event := range events.Items {
+			if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(event.Message, word) }) {
+				return nil
+			}
+		}
+		return fmt.Errorf("there is none among %d", len(events.Items))
 	})
 }
 

@@ -19,7 +19,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -219,17 +218,7 @@ func status(code int) http.HandlerFunc {
 }
 
 // silencesOfTheServer: the API server of west is there for east, and no use.
-var silencesOfTheServer = func() []silence {
-	silences := []silence{{
-		name: "its API server refuses by its own priority and fairness",
-		begin: func(b *bed) {
-			b.apply(b.west, "", jail)
-			b.occupy()
-			b.ways[pair{b.east, b.west}].Reset()
-		},
-		heal:  func(b *bed) { b.unjail() },
-		pairs: toEast,
-	}}
+var silencesOfTheServer = func() (silences []silence) {
 	for _, server := range servers {
 		var g *gateway
 		silences = append(silences, silence{
@@ -254,59 +243,19 @@ func (b *bed) reads(p pair) {
 	b.Helper()
 	b.eventually("reading "+p.writer.Name(), func(context.Context) error {
 		for _, name := range []string{"clusterset_controller_member_connected", "clusterset_controller_member_synced"} {
-			metric, err := p.reader.metric(name, map[string]string{"cluster": p.writer.Name()})
-			if err != nil {
+			if err := p.is(name, 1); err != nil {
 				return err
 			}
-			if metric.GetGauge().GetValue() != 1 {
-				return fmt.Errorf("%s is %v", name, metric)
-			}
 		}
 		return nil
 	})
 }
 
-// jail gives the members' credentials no share of the API server. It lets a
-// request pass all the same where there is no other.
-const jail = `
-apiVersion: flowcontrol.apiserver.k8s.io/v1
-kind: PriorityLevelConfiguration
-metadata: {name: fault-jail}
-spec: {type: Limited, limited: {nominalConcurrencyShares: 0, lendablePercent: 0, borrowingLimitPercent: 0, limitResponse: {type: Reject}}}
----
-apiVersion: flowcontrol.apiserver.k8s.io/v1
-kind: FlowSchema
-metadata: {name: fault-jail}
-spec:
-  priorityLevelConfiguration: {name: fault-jail}
-  matchingPrecedence: 2
-  rules:
-    - subjects: [{kind: ServiceAccount, serviceAccount: {namespace: clusterset-dns, name: clusterset-member}}]
-      resourceRules: [{verbs: ["*"], apiGroups: ["*"], resources: ["*"], clusterScope: true, namespaces: ["*"]}]
-`
-
-// occupy makes a request that does not end, and waits until others are refused
-// for it.
-func (b *bed) occupy() {
-	b.Helper()
-	client := b.asMember()
-	b.eventually("refusal by priority and fairness", func(ctx context.Context) error {
-		occupying, end := context.WithCancel(context.WithoutCancel(ctx))
-		endless, _ := io.Pipe()
-		go client.AuthorizationV1().RESTClient().Post().Resource("selfsubjectaccessreviews").Body(endless).MaxRetries(0).Do(occupying)
-		err := readOnce(ctx, client)
-		if !apierrors.IsTooManyRequests(err) {
-			end()
-			return errors.Join(errors.New("it is not refused"), err)
-		}
-		b.Cleanup(end)
-		return nil
-	})
-}
-
-func (b *bed) unjail() {
-	b.Helper()
-	const name = "fault-jail"
-	b.must(ignoreNotFound(b.west.FlowcontrolV1().FlowSchemas().Delete(context.Background(), name, metav1.DeleteOptions{})))
-	b.must(ignoreNotFound(b.west.FlowcontrolV1().PriorityLevelConfigurations().Delete(context.Background(), name, metav1.DeleteOptions{})))
+// is asserts what the reader's metric says of the writer.
+func (p pair) is(name string, value float64) error {
+	metric, err := p.reader.metric(name, map[string]string{"cluster": p.writer.Name()})
+	if err == nil && metric.GetGauge().GetValue() != value {
+		err = fmt.Errorf("%s is %v", name, metric)
+	}
+	return err
 }

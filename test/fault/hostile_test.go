@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
@@ -23,6 +24,8 @@ type hostile struct {
 	// seen is what east has of solo and lone: kept where it is what it was
 	// before, let in where it is what the others see.
 	solo, lone string
+	// unread tells that nothing of the member can be read any more.
+	unread bool
 }
 
 // What becomes of a service that a member lies about.
@@ -92,9 +95,15 @@ var lies = []hostile{
 	lied("a snapshot that does not parse", `{\"cluster\"`, `{\"cluster`, export.ReasonBadSnapshot, soloKept),
 	lied("a huge snapshot", `{\"cluster\"`, `{\"filler\":\"`+strings.Repeat("x", 300<<10)+`\",\"cluster\"`, export.ReasonTooLarge, soloKept),
 	{
-		// The watch ends there, and what comes later has to wait.
-		name: "a slice without measure", says: ofSolo(`"annotations":{`, `"annotations":{"example.org/filler":"`+strings.Repeat("x", 5<<20)+`",`),
-		solo: soloKept, lone: loneKept,
+		// The watch ends there, and so does each list: what comes later has to
+		// wait, and that is said.
+		name: "a slice without measure", says: func(event string) string {
+			if !strings.Contains(event, `"`+export.LabelService+`":"solo"`) {
+				return event
+			}
+			return strings.Replace(event, `"annotations":{`, `"annotations":{"example.org/filler":"`+strings.Repeat("x", 5<<20)+`",`, 1)
+		},
+		solo: soloKept, lone: loneKept, unread: true,
 	},
 	lied("a snapshot of another cluster", `\"cluster\":\"west\"`, `\"cluster\":\"north\"`, export.ReasonWrongCluster, soloKept),
 	lied("a slice of another cluster", `"`+export.LabelSourceCluster+`":"west"`, `"`+export.LabelSourceCluster+`":"north"`, export.ReasonNotOurs, soloKept),
@@ -173,6 +182,11 @@ func (h hostile) run(b *bed, g *gateway) {
 		b.east: healthy.with("solo", h.solo).with("lone", h.lone),
 	})
 	b.problem(b.east, "west", h.reason, 1)
+	if h.unread {
+		p := pair{b.east, b.west}
+		b.eventually("no connection", func(context.Context) error { return p.is("clusterset_controller_member_connected", 0) })
+		b.event(p, controller.EventMemberUnreachable, "one EndpointSlice is larger")
+	}
 	if g.changed.Load() == before {
 		b.Error("nothing was said that is not true")
 	}
