@@ -103,6 +103,6 @@ func forward(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) (*Server,
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(local[0].Local)))
 	return &Server{Name: name, network: "tcp", address: address, close: func() {
 		close(stop)
-		_ = <-ended // it ends because it is told to
+		<-ended // it ends because it is told to
 	}}, nil
 }
