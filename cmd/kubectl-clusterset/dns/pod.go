@@ -82,8 +82,11 @@ func forward(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) (*Server,
 	if err != nil {
 		return nil, fmt.Errorf("forward a port to %s: %w", name, err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- forwarder.ForwardPorts() }()
+	ended, done := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		ended <- forwarder.ForwardPorts()
+	}()
 	select {
 	case <-ctx.Done():
 		close(stop)
@@ -103,6 +106,6 @@ func forward(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) (*Server,
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(local[0].Local)))
 	return &Server{Name: name, network: "tcp", address: address, close: func() {
 		close(stop)
-		<-ended // it ends because it is told to
+		<-done // whatever ended it
 	}}, nil
 }
