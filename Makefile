@@ -33,7 +33,7 @@ demo: bed $(BIN)/demo build ## Start two clusters, join them and resolve names a
 	@$(BOUND) $(BIN)/demo $(if $(HOLD),--hold)
 
 .PHONY: build
-build: ## Build the two programs, static, into bin/.
+build: ## Build the two programs and kubectl-clusterset, static, into bin/.
 	@mkdir -p $(BIN)
 	@go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/...
 
