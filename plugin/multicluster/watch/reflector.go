@@ -46,7 +46,7 @@ func (s *Source) reflectors(clients *clients, options Options) []reflector {
 		all = append(all, s.reflector(resource, &mcsv1beta1.ServiceImport{}, from))
 	}
 	if options.FallbackServices {
-		all = append(all, s.reflector(Services, &corev1.Service{}, clients.services()))
+		all = append(all, s.reflector(Services, &corev1.Service{}, s.optional(Services, clients.services())))
 	}
 	if !options.NoEndpoints {
 		all = append(all, s.reflector(EndpointSlices, &discoveryv1.EndpointSlice{}, clients.endpointSlices()))
@@ -60,10 +60,11 @@ func (s *Source) reflectors(clients *clients, options Options) []reflector {
 	return all
 }
 
-// optional is a resource that nothing waits for where the API server does not have it.
+// optional is a resource that nothing waits for where the API server does not have it, or does not let us see it. It
+// says the latter of a group that it does not have, too, to those who have no right on it.
 func (s *Source) optional(resource Resource, from lister) lister {
 	note := func(err error) {
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 			s.listed(resource)
 		}
 	}
