@@ -179,7 +179,7 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	m := newMulticluster()
 	for first := true; c.Next(); first = false {
 		if !first {
-			return nil, plugin.ErrOnce
+			return nil, c.Err(plugin.ErrOnce.Error())
 		}
 		zones, err := parseZones(c)
 		if err != nil {

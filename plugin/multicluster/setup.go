@@ -30,7 +30,7 @@ func setup(c *caddy.Controller) error {
 		return plugin.Error(pluginName, err)
 	}
 	if _, err := m.options.Load(); err != nil {
-		return plugin.Error(pluginName, err)
+		return plugin.Error(pluginName, c.Err(err.Error()))
 	}
 	config := dnsserver.GetConfig(c)
 	config.AddPlugin(func(next plugin.Handler) plugin.Handler {
