@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -46,14 +47,19 @@ func TestAdopt(t *testing.T) {
 			observed.ServiceImport = &v1beta1.ServiceImport{
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: "demo", Name: "web", UID: "uid-of-import",
-					Annotations: map[string]string{export.AnnotationAdopt: tc.annotation},
+					// The reference implementation has the annotation and the name in common with this one.
+					Annotations: map[string]string{export.AnnotationAdopt: tc.annotation, export.AnnotationDerivedService: derivedName},
 				},
 				Spec: v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP, IPs: []string{"10.96.0.9"}},
 			}
+			observed.HandMadeSlices = []*discoveryv1.EndpointSlice{{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "demo", Name: "theirs",
+				Labels: map[string]string{export.LabelService: "web", export.LabelKubernetesService: derivedName},
+			}}}
 			result := Merge(observed, tc.contributions)
 			if tc.want == nil {
-				if result.ServiceImport != nil || result.DerivedService != nil {
-					t.Errorf("the result is %v and %v", result.ServiceImport, result.DerivedService)
+				if result.ServiceImport != nil || result.DerivedService != nil || len(result.HandMadeSlices) > 0 {
+					t.Errorf("the result is %v, %v and %v", result.ServiceImport, result.DerivedService, result.HandMadeSlices)
 				}
 				return
 			}

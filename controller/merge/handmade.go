@@ -65,7 +65,7 @@ func retireHandMade(observed Observed, result *Result) {
 	name := export.DerivedServiceName(observed.Service)
 	old := observed.ServiceImport
 	if old.DeletionTimestamp != nil || old.Annotations[export.AnnotationDerivedService] != name ||
-		observed.DerivedService == nil || foreignService(observed) {
+		observed.DerivedService == nil || !export.IsManaged(observed.DerivedService) {
 		return
 	}
 	imported := old.DeepCopy()
