@@ -261,6 +261,7 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 	})
 	r.applier = newApplier(c.client, recorder, c.options.Clock, c.metrics, cluster)
 	r.applier.Removing = func(slice *discoveryv1.EndpointSlice) { r.remembered.removing(member.ServiceOf(slice), slice.UID) }
+	r.applier.Keeping = func(slice *discoveryv1.EndpointSlice) { r.remembered.keeping(member.ServiceOf(slice), slice.UID) }
 	r.credentialsChanged, err = r.handle()
 	return r, err
 }

@@ -41,6 +41,14 @@ func (r *remembered) removing(service types.NamespacedName, uid types.UID) {
 	r.removed[service][uid] = true
 }
 
+// keeping notes that a copy that was to be deleted is wanted again: the deletion
+// failed.
+func (r *remembered) keeping(service types.NamespacedName, uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.removed[service], uid)
+}
+
 // of returns the copies of a cluster's slices for a service that count: of
 // those that exist, and of those remembered that no longer do. They are
 // remembered from now on, and the others are not.

@@ -76,6 +76,10 @@ func TestRemembered(t *testing.T) {
 	if len(r.removed) > 0 {
 		t.Errorf("%v is still waited for", r.removed)
 	}
+	// The deletion failed, and the copy is wanted again.
+	r.removing(web, "3")
+	r.keeping(web, "3")
+	look("d@3", "b@2 d@3")
 	// The cluster left.
 	r.retain(web, []string{"north"}, nil)
 	look("", "")

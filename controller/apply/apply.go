@@ -54,6 +54,9 @@ type Applier struct {
 	// Removing is told of each EndpointSlice that nobody wants any more before
 	// it is deleted.
 	Removing func(*discoveryv1.EndpointSlice)
+	// Keeping is told of each that exists and is wanted, in case it was to be
+	// removed before and could not be.
+	Keeping func(*discoveryv1.EndpointSlice)
 
 	told told
 }

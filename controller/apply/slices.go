@@ -90,7 +90,11 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 	}
 	var errs []error
 	for _, slice := range p.existing.EndpointSlices {
-		if _, stays := behind[slice.Labels[export.LabelSourceCluster]]; stays || wanted[slice.Name] {
+		if wanted[slice.Name] {
+			p.Keeping(slice)
+			continue
+		}
+		if _, stays := behind[slice.Labels[export.LabelSourceCluster]]; stays {
 			continue
 		}
 		p.Removing(slice)

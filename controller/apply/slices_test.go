@@ -93,7 +93,7 @@ func ownImport() *v1beta1.ServiceImport {
 func slicePass(server *sliceServer, observed merge.Observed, existing, desired string) *pass {
 	observed.Cluster, observed.Service = "east", types.NamespacedName{Namespace: "demo", Name: "web"}
 	return &pass{
-		Applier:  &Applier{Core: server, Written: func(_, _ *discoveryv1.EndpointSlice) {}, Removing: func(*discoveryv1.EndpointSlice) {}},
+		Applier:  &Applier{Core: server, Written: func(_, _ *discoveryv1.EndpointSlice) {}, Removing: func(*discoveryv1.EndpointSlice) {}, Keeping: func(*discoveryv1.EndpointSlice) {}},
 		existing: Existing{EndpointSlices: slicesOf(existing)},
 		observed: observed,
 		result:   merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},
