@@ -85,15 +85,20 @@ func (b *bounds) leaves(selection *export.Selection) {
 }
 
 // admit decides whether a slice may take the place of what is held of it, nil
-// for nothing. What is held and does not grow may always change.
+// for nothing. What is held and does not grow may always change. While something
+// is left out, services come in with a list alone, which takes them whole.
 func (b *bounds) admit(limits export.Limits, old, slice *discoveryv1.EndpointSlice) bool {
 	service := ServiceOf(slice)
 	weight, before := export.Weight(slice), weightOf(old)
+	left := b.get()
+	_, servicesLeft := left[export.LimitServices]
+	_, endpointsLeft := left[export.LimitEndpoints]
+	isNew := b.slices[service] == 0
 	var limit export.Limit
 	switch {
-	case b.slices[service] == 0 && len(b.slices) >= limits.Services:
+	case isNew && (servicesLeft || len(b.slices) >= limits.Services):
 		limit = export.LimitServices
-	case weight > before && b.weight-before+weight > limits.Endpoints:
+	case isNew && endpointsLeft || weight > before && b.weight-before+weight > limits.Endpoints:
 		limit = export.LimitEndpoints
 	default:
 		return true

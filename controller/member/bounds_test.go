@@ -181,7 +181,12 @@ func TestLimits(t *testing.T) {
 	if got := strings.Join(listed, " "); got != "a b y z" {
 		t.Errorf("listed %s", got)
 	}
-	step("all of them fit", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2)}, most: 100}), "b y", "a/a=2", "", false)
+	// What was left out whole does not come in by half.
+	step("one goes", remove("y"), "y", "a/a=2 b/b=2", "", true)
+	step("a slice of what was left out", put("z/1", 2), "", "a/a=2 b/b=2", "", false)
+	step("all of them fit", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2)}, most: 100}), "b", "a/a=2", "", false)
+	step("there is room for new ones", put("c", 1), "c", "a/a=2 c/c=1", "", false)
+	step("and they go", remove("c"), "c", "a/a=2", "", false)
 
 	step("a slice that is too large", func() error { return store.Update(large("a")) }, "a", "a/a=0!", "slice-bytes demo/a", false)
 	step("and another", func() error { return store.Update(large("b")) }, "b", "a/a=0! b/b=0!", "", false)
