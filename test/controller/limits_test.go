@@ -133,8 +133,9 @@ func TestMemberOverItsLimits(t *testing.T) {
 
 	// Too large a slice: what was known of it stays.
 	west.create(t, demo, strings.Replace(serviceExport("c"), "metadata: {name: c}",
-		"metadata: {name: c}\nspec: {exportedAnnotations: {note: "+strings.Repeat("x", 20<<10)+"}}", 1)+endpoints("c", "10.65.8.5"))
+		"metadata: {name: c}\nspec: {exportedAnnotations: {note: "+strings.Repeat("x", 20<<10)+"}}", 1))
 	east.overLimit(t, secret, export.LimitSliceBytes, true)
+	west.create(t, demo, endpoints("c", "10.65.8.5"))
 	expect(t, key(demo, "c"), "ClusterSetIP of west Ready [west/10.65.8.5]", west)
 	seen("c", "west/10.65.8.3")
 	west.create(t, demo, strings.Replace(serviceExport("c"), "metadata: {name: c}", "metadata: {name: c}\nspec: {exportedAnnotations: {note: short}}", 1))
