@@ -10,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -52,27 +53,59 @@ func (c *cluster) watch(ctx context.Context) {
 		})
 }
 
+// retry is how soon a watch that ended begins anew. It is much sooner than that
+// of CoreDNS: what an answer shows must have been seen here.
+var retry = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}
+
 // follow calls saw for each object that is there, changes or goes.
 func follow[T runtime.Object](ctx context.Context, example T,
 	list func(context.Context, metav1.ListOptions) (runtime.Object, error),
 	watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error),
 	saw func(object T, gone bool),
 ) {
-	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: &cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: watch},
-		ObjectType:    example,
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(object any) { saw(object.(T), false) },
-			UpdateFunc: func(_, object any) { saw(object.(T), false) },
-			DeleteFunc: func(object any) {
-				if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-					object = tombstone.Obj
-				}
-				saw(object.(T), true)
-			},
-		},
-	})
-	go informer.RunWithContext(ctx)
+	backoff := retry
+	reflector := cache.NewReflectorWithOptions(&cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: watch}, example,
+		&seen[T]{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), saw: saw}, cache.ReflectorOptions{Backoff: &backoff})
+	go reflector.RunWithContext(ctx)
+}
+
+// seen is the store of a reflector, which tells what comes and goes.
+type seen[T runtime.Object] struct {
+	cache.Store
+	saw func(object T, gone bool)
+}
+
+func (s *seen[T]) Add(object any) error {
+	s.saw(object.(T), false)
+	return s.Store.Add(object)
+}
+
+func (s *seen[T]) Update(object any) error {
+	s.saw(object.(T), false)
+	return s.Store.Update(object)
+}
+
+func (s *seen[T]) Delete(object any) error {
+	s.saw(object.(T), true)
+	return s.Store.Delete(object)
+}
+
+func (s *seen[T]) Replace(objects []any, version string) error {
+	before := s.List()
+	if err := s.Store.Replace(objects, version); err != nil {
+		return err
+	}
+	for _, object := range before {
+		if _, still, err := s.Get(object); err != nil {
+			return err
+		} else if !still {
+			s.saw(object.(T), true)
+		}
+	}
+	for _, object := range objects {
+		s.saw(object.(T), false)
+	}
+	return nil
 }
 
 // parsed are the addresses among texts.
