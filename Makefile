@@ -50,7 +50,9 @@ test-unit: ## Run the tests that need no cluster.
 .PHONY: test-bed
 test-bed: bed tools build ## Run the tests on real control planes.
 	@echo '== tests on real control planes'
-	@CGO_ENABLED=1 $(BOUND) go test -race -p 2 -v -timeout 25m ./test/...
+	@CGO_ENABLED=1 $(BOUND) go test -race -p 2 -v -timeout 25m $$(go list ./test/... | grep -v /test/soak)
+	@echo '== the soak, alone on the machine'
+	@CGO_ENABLED=1 $(BOUND) go test -race -p 1 -v -timeout 25m ./test/soak/...
 	@echo '== hints, by kube-proxy'"'"'s own code'
 	@cd test/kubeproxy && CGO_ENABLED=1 $(BOUND) go test -race ./...
 
