@@ -36,9 +36,8 @@ type cluster struct {
 	kubernetes.Interface
 	mcs   mcs.Interface
 	bed   *bed
-	dns   string           // the ClusterIP of the cluster DNS
-	nodes []*node          // in the order of their names
-	made  map[string]*node // the same by name
+	dns   string  // the ClusterIP of the cluster DNS
+	nodes []*node // in the order of their names
 }
 
 // node is a network namespace with a kube-proxy.
@@ -52,7 +51,7 @@ func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
 	t.Helper()
 	mcsClient, err := mcs.NewForConfig(plane.Config())
 	must(t, err)
-	c := &cluster{Cluster: plane, Interface: plane.Client(), mcs: mcsClient, bed: b, made: map[string]*node{}}
+	c := &cluster{Cluster: plane, Interface: plane.Client(), mcs: mcsClient, bed: b}
 	c.kubectl(t, "apply", "-f", "../../deploy/rbac.yaml", "-f", "../../deploy/coredns-rbac.yaml")
 	c.startNodes(t)
 	c.startDNS(t)
@@ -143,7 +142,7 @@ func (c *cluster) startNodes(t testing.TB) {
 			},
 			LogFile: filepath.Join(c.Directory(), "kube-proxy-"+n.name+".log"),
 		}))
-		c.nodes, c.made[n.name] = append(c.nodes, n), n
+		c.nodes = append(c.nodes, n)
 	}
 }
 
