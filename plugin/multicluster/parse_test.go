@@ -136,7 +136,7 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 
 func TestWhatIsWrongWithAKubeconfigIsSaidAtTheStart(t *testing.T) {
 	for _, tc := range []struct{ input, want string }{
-		{"multicluster {\nkubeconfig /does/not/exist\n}", "plugin/multicluster: kubeconfig /does/not/exist: "},
+		{"multicluster {\nkubeconfig /does/not/exist\n}", "plugin/multicluster: Testfile:3 - Error during parsing: kubeconfig /does/not/exist: "},
 		{"multicluster", "no kubeconfig is given, and this runs in no pod"},
 	} {
 		t.Setenv("KUBERNETES_SERVICE_HOST", "")
