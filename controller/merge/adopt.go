@@ -3,6 +3,7 @@
 package merge
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -26,4 +27,11 @@ func Adopted(imported *v1beta1.ServiceImport) bool {
 // the IPs as soon as the other one is gone.
 func adopts(observed Observed, contributions []Contribution) bool {
 	return foreign(observed.ServiceImport) && Adopted(observed.ServiceImport) && len(contributions) > 0
+}
+
+// adopted is the import as one of this controller's.
+func adopted(imported *v1beta1.ServiceImport) *v1beta1.ServiceImport {
+	ours := imported.DeepCopy()
+	metav1.SetMetaDataLabel(&ours.ObjectMeta, export.LabelManagedBy, export.Manager)
+	return ours
 }

@@ -74,9 +74,35 @@ func TestAdopt(t *testing.T) {
 			if tc.service != nil && (derived.UID != tc.service.UID || NeedsRecreation(tc.service, derived)) {
 				t.Errorf("the Service is made anew: %v", derived)
 			}
+			diff(t, "the import as it was", export.IsManaged(observed.ServiceImport), false)
 			// What was taken over stays so.
 			observed.ServiceImport = imported
 			diff(t, "IPs", Merge(observed, tc.contributions).ServiceImport.Spec.IPs, tc.want)
 		})
 	}
+}
+
+// TestAdoptOfHandMade: serving what a person wrote takes no Service over, with
+// the annotation neither. Only an export makes the import this controller's.
+func TestAdoptOfHandMade(t *testing.T) {
+	observed := handMade()
+	observed.ServiceImport.Annotations = map[string]string{export.AnnotationAdopt: "true"}
+	observed.ServiceImport.Spec.IPs = []string{"10.96.0.9"}
+	observed.DerivedService = &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: derivedName, UID: "uid-of-service"},
+		Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.9", ClusterIPs: []string{"10.96.0.9"}, Selector: map[string]string{"app": "web"}},
+	}
+	result := Merge(observed, nil)
+	if result.DerivedService != nil || len(result.HandMadeSlices) > 0 || export.IsManaged(result.ServiceImport) {
+		t.Errorf("something of another's is taken over: %v", result)
+	}
+	diff(t, "IPs", result.ServiceImport.Spec.IPs, []string{"10.96.0.9"})
+	diff(t, "Ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready").Reason, ReasonForeignService)
+
+	observed.ServiceImport = result.ServiceImport
+	exported := Merge(observed, contribute(newView("west", 1, "http:80/TCP", "10.65.0.1")))
+	if exported.DerivedService == nil || exported.DerivedService.UID != "uid-of-service" || !export.IsManaged(exported.ServiceImport) {
+		t.Errorf("with an export it is not taken over: %v", exported)
+	}
+	diff(t, "IPs with an export", exported.ServiceImport.Spec.IPs, []string{"10.96.0.9"})
 }

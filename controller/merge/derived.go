@@ -71,9 +71,12 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 }
 
 // foreignService reports whether a Service that this controller did not make
-// has the name of the derived one, and is not to be adopted with the import.
+// has the name of the derived one, and is not to be adopted with the import. It
+// is only with one that is this controller's by now: where nothing is exported
+// an import stays another's, also while it is served as a person's.
 func foreignService(observed Observed) bool {
-	return observed.DerivedService != nil && !export.IsManaged(observed.DerivedService) && !Adopted(observed.ServiceImport)
+	imported := observed.ServiceImport
+	return observed.DerivedService != nil && !export.IsManaged(observed.DerivedService) && !(Adopted(imported) && export.IsManaged(imported))
 }
 
 // importFamilies are the families of an import, in a new list. One that has

@@ -123,7 +123,10 @@ func Merge(observed Observed, contributions []Contribution) Result {
 		serveHandMade(observed, &result)
 		return result
 	}
-	if foreign(observed.ServiceImport) && !adopts(observed, contributions) {
+	if adopts(observed, contributions) {
+		observed.ServiceImport = adopted(observed.ServiceImport)
+	}
+	if foreign(observed.ServiceImport) {
 		// The others read this cluster's own slices whatever stands here.
 		own := slices.DeleteFunc(contributions, func(c Contribution) bool { return c.View.Cluster != observed.Cluster })
 		result.EndpointSlices = endpointSlices(observed, agreed, own, nil)
