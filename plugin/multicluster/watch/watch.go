@@ -70,6 +70,7 @@ type Source struct {
 	observer Observer
 	contacts []*contact
 	now      func() time.Time
+	free     func() // returns memory to the operating system
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
@@ -131,6 +132,7 @@ func newSource(options Options, observer Observer, stop context.CancelFunc) *Sou
 		cluster:  options.Cluster,
 		observer: observer,
 		now:      time.Now,
+		free:     debug.FreeOSMemory,
 		stop:     stop,
 		missing:  make(map[Resource]bool),
 		synced:   make(chan struct{}),
@@ -267,7 +269,7 @@ func (s *Source) publishAll(ctx context.Context) {
 			s.publish()
 		}
 		if first {
-			debug.FreeOSMemory() // the lists were several times what is kept of them
+			s.running.Go(s.free) // the lists were several times what is kept of them; changes do not wait for that
 		}
 	}
 }

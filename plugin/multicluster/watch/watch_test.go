@@ -3,11 +3,13 @@
 package watch
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/miekg/dns"
@@ -157,6 +159,28 @@ func TestAFloodOfUpdatesToOneServiceIsOnePublication(t *testing.T) {
 	if got, want := answer(x, "db"), address(updates); got != want {
 		t.Errorf("the answer is %q, want %q", got, want)
 	}
+}
+
+func TestChangesDoNotWaitForMemoryToBeReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, Options{})
+		x := b.View(config)
+		returned := make(chan struct{})
+		b.free = func() { <-returned }
+		ctx, cancel := context.WithCancel(t.Context())
+		b.running.Go(func() { b.publishAll(ctx) })
+		put(t, b.imports.Replace([]any{importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")}, "1"))
+		put(t, b.slices.Replace(nil, "1"))
+		synctest.Wait()
+		put(t, b.imports.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.2")))
+		synctest.Wait()
+		if got := answer(x, "web"); got != "10.42.0.2" {
+			t.Errorf("while memory is returned the answer is %q", got)
+		}
+		close(returned)
+		cancel()
+		b.running.Wait()
+	})
 }
 
 func TestAnUpdateThatChangesNothingIsNotPublished(t *testing.T) {
