@@ -2,62 +2,85 @@
 
 package multicluster
 
-import "sync"
+import (
+	"slices"
+	"sync"
 
-// lives are the plugins that were started and not stopped, in the order of their start. A reload starts new ones before
-// it stops the old. Where that fails, the server forgets those it had started already and does not stop them: the old
-// ones, which it tells, do that.
+	"github.com/coredns/caddy"
+)
+
+// lives are the plugins that were started and not stopped. The server stops those of an instance that it shuts down. It
+// forgets those of an instance that it gives up because something else in it failed to start, and those of an old one
+// that something else in it kept from being shut down: whoever belongs to no instance any more is lost.
 type lives struct {
 	mu      sync.Mutex
-	last    int
-	running map[int]func()
+	running map[*Multicluster]func()
 }
 
 // all are those of this process.
-var all lives
+var all = lives{running: make(map[*Multicluster]func())}
 
-// begin notes a start, and returns what ends it; ending twice is as ending once.
-func (l *lives) begin(stop func()) (end func()) {
+// begin notes a start, and what ends it.
+func (l *lives) begin(m *Multicluster, stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last++
-	number := l.last
-	if l.running == nil {
-		l.running = make(map[int]func())
-	}
-	l.running[number] = stop
-	return func() { l.end(number) }
+	l.running[m] = stop
 }
 
-func (l *lives) end(number int) {
+// end ends a plugin; twice is as once.
+func (l *lives) end(m *Multicluster) {
 	l.mu.Lock()
-	stop := l.running[number]
-	delete(l.running, number)
+	stop := l.running[m]
+	delete(l.running, m)
 	l.mu.Unlock()
 	if stop != nil {
 		stop()
 	}
 }
 
-// since returns what ends those that start from now on.
-func (l *lives) since() (undo func()) {
+// endLost ends the plugins that belong to none of the instances.
+func (l *lives) endLost(instances []*caddy.Instance) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	mark := l.last
-	return func() { l.endSince(mark) }
-}
-
-// endSince ends those that were started after the one with that number.
-func (l *lives) endSince(mark int) {
-	l.mu.Lock()
-	var numbers []int
-	for number := range l.running {
-		if number > mark {
-			numbers = append(numbers, number)
+	var lost []*Multicluster
+	for m := range l.running {
+		if !lists(instances, m) {
+			lost = append(lost, m)
 		}
 	}
 	l.mu.Unlock()
-	for _, number := range numbers {
-		l.end(number)
+	for _, m := range lost {
+		l.end(m)
+	}
+}
+
+// lists tells whether the plugin belongs to one of the instances.
+func lists(instances []*caddy.Instance, m *Multicluster) bool {
+	return slices.ContainsFunc(instances, func(i *caddy.Instance) bool {
+		i.StorageMu.RLock()
+		defer i.StorageMu.RUnlock()
+		return i.Storage[m] != nil
+	})
+}
+
+// heeding is the key of what an instance stores to say that it heeds restarts that fail.
+type heeding struct{}
+
+// heedFailures makes each of the instances end, when its restart fails, what that leaves behind. The one that is to be
+// replaced may have no such plugin itself. It is called by plugins that start, while no instance is restarted but the one
+// that they are to replace.
+func heedFailures(instances []*caddy.Instance) {
+	for _, i := range instances {
+		i.StorageMu.Lock()
+		heeds := i.Storage[heeding{}] != nil
+		i.Storage[heeding{}] = heeding{}
+		i.StorageMu.Unlock()
+		if heeds {
+			continue
+		}
+		i.OnRestartFailed = append(i.OnRestartFailed, func() error {
+			// The server takes the old instance out of its list when the new one serves, and the new one when it cannot.
+			all.endLost(caddy.Instances())
+			return nil
+		})
 	}
 }

@@ -21,9 +21,6 @@ func init() { plugin.Register(pluginName, setup) }
 
 // setup reads the Corefile and adds the plugin to its server block. The watch begins when the server starts and ends
 // when it stops; a reload starts before it stops, so that what both have in common goes on.
-//
-// The server says that a restart failed also where the new instance serves already and a plugin of the old one failed to
-// shut down. It has left the others of the old one alone then, so they end here.
 func setup(c *caddy.Controller) error {
 	m, err := parse(c)
 	if err != nil {
@@ -37,47 +34,23 @@ func setup(c *caddy.Controller) error {
 		m.Next = next
 		return m
 	})
-	end := func() {}
 	c.OnStartup(func() error {
+		heedFailures(caddy.Instances())
 		m.setAddresses(localAddresses(config.ListenHosts))
 		m.signs = len(config.TsigSecret) > 0
 		stop, err := m.start()
 		if err != nil {
 			return plugin.Error(pluginName, err)
 		}
-		end = all.begin(stop)
+		all.begin(m, stop)
 		return nil
 	})
 	c.OnShutdown(func() error {
-		end()
+		all.end(m)
 		return nil
 	})
 	c.Set(m, m)
-	undo := func() {}
-	c.OnRestart(func() error {
-		undo = all.since()
-		return nil
-	})
-	c.OnRestartFailed(func() error {
-		if lists(caddy.Instances(), m) {
-			undo()
-		} else {
-			end()
-		}
-		undo = func() {}
-		return nil
-	})
 	return nil
-}
-
-// lists tells whether the plugin belongs to one of the instances: the server takes the old one out of its list when the
-// new one serves, and the new one when it cannot.
-func lists(instances []*caddy.Instance, m *Multicluster) bool {
-	return slices.ContainsFunc(instances, func(i *caddy.Instance) bool {
-		i.StorageMu.RLock()
-		defer i.StorageMu.RUnlock()
-		return i.Storage[m] != nil
-	})
 }
 
 func newMulticluster() *Multicluster {

@@ -200,26 +200,38 @@ func TestReloadsLeakNothing(t *testing.T) {
 
 func TestAReloadThatFailsLeavesNothingBehind(t *testing.T) {
 	cluster := clusters(t)[0]
-	port, config := freePort(t), admin(t, cluster)
-	s := serve(t, reloadable(port, config, ""))
-	held := metric(t, "coredns_multicluster_objects", "serviceimports")
-	goroutines := watching()
-	for range 10 {
-		// The second server block cannot listen where the first does, after its plugin has begun to watch.
-		broken := reloadable(port, config, "labels a!=b") + "\nbroken.example:" + port + " {\n bind 192.0.2.1\n}"
-		if _, err := s.instance.Restart(input(broken)); err == nil {
-			t.Fatal("the reload did not fail")
-		}
+	namespace(t, cluster, "broken").apply(serviceImport("v1beta1", "web", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}"))
+	config := admin(t, cluster)
+	for name, corefile := range map[string]func(port string) string{
+		"of a server that has the plugin": func(port string) string { return reloadable(port, config, "startup_timeout 1m") },
+		"of a server that has it not": func(port string) string {
+			return ".:" + port + " {\n bind 127.0.0.1\n hosts {\n 10.42.0.1 web.broken.svc.clusterset.local\n }\n}"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			port := freePort(t)
+			s := serve(t, corefile(port))
+			s.expect("web.broken.svc.clusterset.local.", dns.TypeA, "10.42.0.1")
+			held := metric(t, "coredns_multicluster_objects", "serviceimports")
+			goroutines := watching()
+			for i := range 10 {
+				// The second server block cannot listen where the first does, after its plugin has begun to watch, for itself.
+				broken := reloadable(port, config, fmt.Sprintf("labels a!=b%d", i)) + "\nbroken.example:" + port + " {\n bind 192.0.2.1\n}"
+				if _, err := s.instance.Restart(input(broken)); err == nil {
+					t.Fatal("the reload did not fail")
+				}
+			}
+			wait(t, func() error {
+				if now := watching(); now > goroutines+few {
+					return fmt.Errorf("failed reloads left %d goroutines that watch, where there were %d", now, goroutines)
+				}
+				if now := metric(t, "coredns_multicluster_objects", "serviceimports"); now != held {
+					return fmt.Errorf("failed reloads left %v imports, where there were %v", now, held)
+				}
+				return nil
+			})
+		})
 	}
-	wait(t, func() error {
-		if now := watching(); now > goroutines+few {
-			return fmt.Errorf("failed reloads left %d goroutines that watch, where there were %d", now, goroutines)
-		}
-		if now := metric(t, "coredns_multicluster_objects", "serviceimports"); now != held {
-			return fmt.Errorf("failed reloads left %v imports, where there were %v", now, held)
-		}
-		return nil
-	})
 }
 
 // few goroutines come and go with the requests that are on their way.
