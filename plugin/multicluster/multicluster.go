@@ -41,7 +41,8 @@ type Multicluster struct {
 	ttl            uint32
 	maxAnswers     int // 0: as many as fit
 	prefer         index.Preference
-	signs          bool // the server signs replies (plugin tsig)
+	cluster        string // the id of the own one, in lower case; empty: it is not known which endpoints are near
+	signs          bool   // the server signs replies (plugin tsig)
 	startupTimeout time.Duration
 	options        watch.Options
 
@@ -134,11 +135,9 @@ func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) index.Client {
 	if opt := r.IsEdns0(); opt != nil {
 		c.Reserved = dns.Len(opt) // the server puts it into the reply
 	}
-	if source := m.source.Load(); source != nil {
-		if topology := source.Topology(); topology != nil {
-			addr, _ := netip.AddrFromSlice(ip)
-			c.Place = topology.Place(addr)
-		}
+	if source := m.source.Load(); source != nil && m.cluster != "" {
+		addr, _ := netip.AddrFromSlice(ip)
+		c.Place = source.Topology().Place(m.cluster, addr)
 	}
 	return c
 }

@@ -119,8 +119,8 @@ var options = map[string]option{
 		if len(args) != 1 {
 			return errForm
 		}
-		m.options.Cluster = strings.ToLower(args[0])
-		if !index.IsClusterID(m.options.Cluster) {
+		m.cluster = strings.ToLower(args[0])
+		if !index.IsClusterID(m.cluster) {
 			return fmt.Errorf("%q is no id of a cluster", args[0])
 		}
 		return nil
@@ -198,7 +198,7 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	if m.options.FallbackEndpoints && m.options.NoEndpoints {
 		return nil, c.Err("fallback endpoints and noendpoints cannot both be set")
 	}
-	if m.prefer > index.PreferNone && m.options.Cluster == "" {
+	if m.prefer > index.PreferNone && m.cluster == "" {
 		return nil, c.Err("prefer needs to know which cluster this is: say it with cluster ID")
 	}
 	if root := dnsserver.GetConfig(c).Root; root != "" && m.options.Kubeconfig != "" &&

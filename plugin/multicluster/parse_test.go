@@ -54,13 +54,13 @@ func TestParse(t *testing.T) {
 			m.startupTimeout = time.Minute
 		}},
 		{"max_answers", "multicluster {\nmax_answers 16\n}", nil, func(m *Multicluster) { m.maxAnswers = 16 }},
-		{"cluster", "multicluster {\ncluster East.Example\n}", nil, func(m *Multicluster) { m.options.Cluster = "east.example" }},
+		{"cluster", "multicluster {\ncluster East.Example\n}", nil, func(m *Multicluster) { m.cluster = "east.example" }},
 		{"prefer none", "multicluster {\nprefer none\n}", nil, func(m *Multicluster) { m.prefer = index.PreferNone }},
 		{"prefer cluster", "multicluster {\nprefer cluster\ncluster east\n}", nil, func(m *Multicluster) {
-			m.prefer, m.options.Cluster = index.PreferCluster, "east"
+			m.prefer, m.cluster = index.PreferCluster, "east"
 		}},
 		{"prefer zone", "multicluster {\ncluster east\nprefer zone\n}", nil, func(m *Multicluster) {
-			m.prefer, m.options.Cluster, m.options.Zones = index.PreferZone, "east", true
+			m.prefer, m.cluster, m.options.Zones = index.PreferZone, "east", true
 		}},
 	}
 	for _, tc := range tests {
@@ -77,7 +77,7 @@ func TestParse(t *testing.T) {
 				tc.want(want)
 			}
 			if !slices.Equal(got.Zones, want.Zones) || !slices.Equal(got.Fall.Zones, want.Fall.Zones) ||
-				got.ttl != want.ttl || got.maxAnswers != want.maxAnswers || got.prefer != want.prefer || got.startupTimeout != want.startupTimeout ||
+				got.ttl != want.ttl || got.maxAnswers != want.maxAnswers || got.prefer != want.prefer || got.cluster != want.cluster || got.startupTimeout != want.startupTimeout ||
 				!equalOptions(got.options, want.options) {
 				t.Errorf("got %+v\nwant %+v", got, want)
 			}
@@ -88,7 +88,7 @@ func TestParse(t *testing.T) {
 func equalOptions(a, b watch.Options) bool {
 	return slices.Equal(a.Namespaces, b.Namespaces) && a.Kubeconfig == b.Kubeconfig && a.Context == b.Context &&
 		a.NamespaceLabels == b.NamespaceLabels && a.Labels == b.Labels && a.NoEndpoints == b.NoEndpoints &&
-		a.Cluster == b.Cluster && a.Zones == b.Zones
+		a.Zones == b.Zones
 }
 
 func TestParseErrorsNameFileLineAndForm(t *testing.T) {

@@ -70,6 +70,8 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 	cluster := controlplanetest.Start(t, controlplane.Options{Name: "reloading", Zones: []string{}})[0]
 	demo := namespace(t, cluster, "demo")
 	demo.apply(web("v1beta1", "10.42.0.1"))
+	demo.apply(serviceImport("v1beta1", "db", "{type: Headless, ports: []}") +
+		endpointSlice("db", "east", "IPv4", "[]", "{addresses: [10.1.0.1]}") + endpointSlice("db", "west", "IPv4", "[]", "{addresses: [10.2.0.1]}"))
 	config := admin(t, cluster)
 	port := freePort(t)
 	s := serve(t, reloadable(port, config, ""))
@@ -94,6 +96,13 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 	s.reload(reloadable(port, config, "ttl 30")) // all records change, and so does the serial
 	if after := soaSerial(t, s); after <= before {
 		t.Errorf("another TTL moved the serial from %d to %d", before, after)
+	}
+	// The cluster's id is the server's own: a watch that began without it would know nothing.
+	s.reload(reloadable(port, config, "ttl 30\ncluster east"))
+	s.expect("db.demo.svc.clusterset.local.", dns.TypeA, "10.1.0.1 10.2.0.1")
+	for _, known := range []struct{ cluster, nearest string }{{"east", "10.1.0.1"}, {"west", "10.2.0.1"}} {
+		s.reload(reloadable(port, config, "ttl 30\nprefer cluster\ncluster "+known.cluster))
+		s.expect("db.demo.svc.clusterset.local.", dns.TypeA, known.nearest)
 	}
 	cancel()
 	running.Wait()

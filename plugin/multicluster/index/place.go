@@ -32,9 +32,8 @@ type Node struct {
 	Zone, Region string
 }
 
-// Topology is the own cluster: its id and where its clients are. It is immutable.
+// Topology is where the clients of the own cluster are. It is immutable.
 type Topology struct {
-	cluster string
 	// segments begin where another node's addresses begin, or nobody's. They are sorted.
 	segments []segment
 	// regions are those of the zones that nodes are in.
@@ -46,10 +45,10 @@ type segment struct {
 	zone  string
 }
 
-// NewTopology makes the topology of a cluster and its nodes, in any order. Without nodes all clients are of no zone. Of
+// NewTopology makes the topology of a cluster of its nodes, in any order. Without nodes all clients are of no zone. Of
 // prefixes that overlap the longest counts, and of equal ones that of the last zone by name.
-func NewTopology(cluster string, nodes []Node) *Topology {
-	t := &Topology{cluster: strings.ToLower(cluster), regions: make(map[string]string)}
+func NewTopology(nodes []Node) *Topology {
+	t := &Topology{regions: make(map[string]string)}
 	type owned struct {
 		netip.Prefix
 		zone string
@@ -118,8 +117,8 @@ func (t *Topology) begin(first netip.Addr, zone string) {
 	t.segments = append(t.segments, segment{first, zone})
 }
 
-// Place is where the client with that address is.
-func (t *Topology) Place(client netip.Addr) Place {
+// Place is where the client with that address is in the cluster whose id, in lower case, that is.
+func (t *Topology) Place(cluster string, client netip.Addr) Place {
 	client = client.Unmap().WithZone("")
 	after, _ := slices.BinarySearchFunc(t.segments, client, func(s segment, client netip.Addr) int {
 		if s.first.Compare(client) <= 0 {
@@ -128,21 +127,22 @@ func (t *Topology) Place(client netip.Addr) Place {
 		return 1
 	})
 	if after == 0 {
-		return Place{topology: t}
+		return Place{topology: t, cluster: cluster}
 	}
-	return Place{topology: t, zone: t.segments[after-1].zone}
+	return Place{topology: t, cluster: cluster, zone: t.segments[after-1].zone}
 }
 
 // Place is where a client is. The zero value is nowhere, and prefers nothing.
 type Place struct {
 	topology *Topology
+	cluster  string // the own one
 	zone     string // empty where it is not known
 }
 
 // tier is how far from the client the endpoints of a cluster and zone are: 0 is the nearest. A client that is in no
 // zone prefers its cluster.
 func (p Place) tier(prefer Preference, cluster, zone string) uint16 {
-	own := cluster != "" && cluster == p.topology.cluster
+	own := cluster != "" && cluster == p.cluster
 	if prefer == PreferCluster || p.zone == "" {
 		if own {
 			return 0

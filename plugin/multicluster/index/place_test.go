@@ -27,7 +27,7 @@ func nodesOf(lines ...string) []Node {
 }
 
 func TestPlace(t *testing.T) {
-	topology := NewTopology("East", nodesOf(
+	topology := NewTopology(nodesOf(
 		"a/r 10.0.0.0/24 fd00:0:0:1::/64 192.0.2.7/32",
 		"b/r 10.0.1.0/24 fd00:0:0:2::/64",
 		"a/r 10.0.2.0/24",
@@ -40,7 +40,7 @@ func TestPlace(t *testing.T) {
 		"10.0.1.255": "c", "10.0.2.1": "a", "10.0.3.0": "", "10.0.5.1": "", "9.255.255.255": "", "0.0.0.0": "", "192.0.2.7": "a", "192.0.2.8": "",
 		"fd00:0:0:1::9": "a", "fd00:0:0:2::9": "b", "fd00:0:0:3::9": "", "255.255.255.255": "d", "::": "", "::1": "", "fe80::1%eth0": "",
 	} {
-		if got := topology.Place(netip.MustParseAddr(client)).zone; got != zone {
+		if got := topology.Place("east", netip.MustParseAddr(client)).zone; got != zone {
 			t.Errorf("%s: got zone %q, want %q", client, got, zone)
 		}
 	}
@@ -53,7 +53,7 @@ func TestPlace(t *testing.T) {
 		"255.255.255.1": "1 1 1 0 1 3 3 3 0 3",
 		"172.16.0.1":    "0 0 0 0 0 1 1 1 1 1",
 	} {
-		place := topology.Place(netip.MustParseAddr(client))
+		place := topology.Place("east", netip.MustParseAddr(client))
 		var got []string
 		for _, cluster := range []string{"east", "west"} {
 			for _, zone := range []string{"a", "b", "c", "d", ""} {
@@ -68,7 +68,7 @@ func TestPlace(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", client, text, tiers)
 		}
 	}
-	if tier := NewTopology("", nil).Place(netip.Addr{}).tier(PreferZone, "", ""); tier != 1 {
+	if tier := NewTopology(nil).Place("", netip.Addr{}).tier(PreferZone, "", ""); tier != 1 {
 		t.Errorf("endpoints that tell no cluster are in tier %d of a cluster that has no id", tier)
 	}
 }
@@ -92,10 +92,10 @@ func TestPlaces(t *testing.T) {
 			}
 			nodes = append(nodes, node)
 		}
-		topology := NewTopology("east", nodes)
+		topology := NewTopology(nodes)
 		again := slices.Clone(nodes)
 		r.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
-		if !slices.Equal(topology.segments, NewTopology("east", again).segments) {
+		if !slices.Equal(topology.segments, NewTopology(again).segments) {
 			t.Fatalf("seed %d: the order of nodes matters", seed)
 		}
 		for range 50 {
@@ -112,7 +112,7 @@ func TestPlaces(t *testing.T) {
 					want, longest = max(want, node.Zone), prefix.Bits()
 				}
 			}
-			if got := topology.Place(client).zone; got != want {
+			if got := topology.Place("east", client).zone; got != want {
 				t.Fatalf("seed %d, client %s: got %q, want %q; nodes %v", seed, client, got, want, nodes)
 			}
 		}
@@ -126,10 +126,10 @@ func BenchmarkPlace(b *testing.B) {
 			netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24),
 		}})
 	}
-	topology := NewTopology("east", nodes)
+	topology := NewTopology(nodes)
 	client := netip.MustParseAddr("10.9.100.7")
 	b.ReportAllocs()
 	for b.Loop() {
-		topology.Place(client)
+		topology.Place("east", client)
 	}
 }

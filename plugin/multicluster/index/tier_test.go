@@ -45,7 +45,7 @@ func question(qname string, qtype uint16, client index.Client) index.Question {
 }
 
 // east has clients in zones a and b, which are of one region, and c, which is not.
-var east = index.NewTopology("east", []index.Node{
+var east = index.NewTopology([]index.Node{
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.1.0/24")}, Zone: "a", Region: "r"},
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.2.0/24")}, Zone: "b", Region: "r"},
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.3.0/24")}, Zone: "c", Region: "s"},
@@ -96,7 +96,7 @@ func TestTiers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot := snapshotOf(zoned(t, test.object, test.slices...))
-			client := index.Client{Size: 65535, Place: east.Place(netip.MustParseAddr(test.client))}
+			client := index.Client{Size: 65535, Place: east.Place("east", netip.MustParseAddr(test.client))}
 			look := func(qname string, qtype uint16) index.Answer {
 				q := question(qname, qtype, client)
 				q.Prefer = test.prefer
@@ -155,7 +155,7 @@ func tiersOf(answer index.Answer) string {
 func TestTiersOfEachFamily(t *testing.T) {
 	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("east", "IPv4", sqlPorts, at("10.1.0.1", "a")), from("west", "IPv6", sqlPorts, at("fd00::1", "a"))))
 	for qtype, want := range map[uint16]string{dns.TypeA: "10.1.0.1", dns.TypeAAAA: "fd00::1"} {
-		q := question("db.demo.svc."+zone, qtype, index.Client{Size: 512, Place: east.Place(netip.Addr{})})
+		q := question("db.demo.svc."+zone, qtype, index.Client{Size: 512, Place: east.Place("east", netip.Addr{})})
 		q.Prefer = index.PreferCluster
 		if answer := snapshot.Lookup(&q).Answer; len(answer) != 1 || dataOf(answer[0]) != want {
 			t.Errorf("got %v, want %s", answer, want)
@@ -173,7 +173,7 @@ func TestAFewOfATier(t *testing.T) {
 	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("west", "IPv4", sqlPorts, far...), from("east", "IPv4", sqlPorts, near...)))
 	seen := map[string]int{}
 	for point := range uint64(4 * count) {
-		q := question("db.demo.svc."+zone, dns.TypeSRV, index.Client{Size: 65535, Point: point, Place: east.Place(netip.Addr{})})
+		q := question("db.demo.svc."+zone, dns.TypeSRV, index.Client{Size: 65535, Point: point, Place: east.Place("east", netip.Addr{})})
 		q.Prefer, q.Max = index.PreferCluster, limit
 		answer := snapshot.Lookup(&q).Answer
 		if len(answer) != limit {
@@ -186,7 +186,7 @@ func TestAFewOfATier(t *testing.T) {
 			}
 			seen[srv.Target]++
 		}
-		q = question("db.demo.svc."+zone, dns.TypeA, index.Client{Size: 65535, Point: point, Place: east.Place(netip.Addr{})})
+		q = question("db.demo.svc."+zone, dns.TypeA, index.Client{Size: 65535, Point: point, Place: east.Place("east", netip.Addr{})})
 		q.Prefer, q.Max = index.PreferCluster, 10
 		for _, rr := range snapshot.Lookup(&q).Answer {
 			seen[dataOf(rr)]++
@@ -265,7 +265,7 @@ func BenchmarkTiers(b *testing.B) {
 	snapshot := snapshotOf(zoned(b, "spec: "+sql, slices...))
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {
 		b.Run(dns.TypeToString[qtype], func(b *testing.B) {
-			q := question("db.demo.svc."+zone, qtype, index.Client{Size: 1232, Place: east.Place(netip.MustParseAddr("10.64.1.7"))})
+			q := question("db.demo.svc."+zone, qtype, index.Client{Size: 1232, Place: east.Place("east", netip.MustParseAddr("10.64.1.7"))})
 			q.Prefer = index.PreferZone
 			b.ReportAllocs()
 			for b.Loop() {

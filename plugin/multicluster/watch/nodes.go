@@ -72,12 +72,12 @@ func (in *inputs) takeNodes() (nodes []index.Node, moved bool) {
 	return nodes, true
 }
 
-// Topology is where clients are, as far as it is known now. It is nil where the options name no cluster.
+// Topology is where clients are, as far as it is known now.
 func (s *Source) Topology() *index.Topology { return s.topology.Load() }
 
 // place takes in what changed of the nodes.
 func (s *Source) place() {
 	if nodes, moved := s.inputs.takeNodes(); moved {
-		s.topology.Store(index.NewTopology(s.cluster, nodes))
+		s.topology.Store(index.NewTopology(nodes))
 	}
 }

@@ -33,7 +33,7 @@ func node(name, zone, address string, ranges ...string) *corev1.Node {
 
 // TestNodesTellWhereClientsAre follows nodes as they come, change and go. Endpoints of zone a end in 1, those of b in 2.
 func TestNodesTellWhereClientsAre(t *testing.T) {
-	b := newBench(t, Options{Cluster: "east", Zones: true})
+	b := newBench(t, Options{Zones: true})
 	nodes := b.store(Nodes)
 	x := b.View(config)
 	slice := sliceOf("a", "db", "east", "10.1.0.1", "10.1.0.2")
@@ -46,7 +46,7 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 	nearest := func(client string) string {
 		answer := x.Snapshot().Lookup(&index.Question{
 			Name: "db.demo.svc.clusterset.local.", Request: name.Parse("db.demo.svc"), Type: dns.TypeA, Prefer: index.PreferZone,
-			Client: index.Client{Size: 65535, Place: b.Topology().Place(netip.MustParseAddr(client))},
+			Client: index.Client{Size: 65535, Place: b.Topology().Place("east", netip.MustParseAddr(client))},
 		})
 		var all []string
 		for _, rr := range answer.Answer {
@@ -99,7 +99,7 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 // TestZonesAreKeptWhereTheyAreAskedFor: nothing is kept of what nobody asks for.
 func TestZonesAreKeptWhereTheyAreAskedFor(t *testing.T) {
 	for _, zones := range []bool{false, true} {
-		b := newBench(t, Options{Cluster: "east", Zones: zones})
+		b := newBench(t, Options{Zones: zones})
 		slice := sliceOf("a", "db", "east", "10.1.0.1")
 		slice.Endpoints[0].Zone = new("a")
 		put(t, b.slices.Add(slice))
@@ -107,8 +107,5 @@ func TestZonesAreKeptWhereTheyAreAskedFor(t *testing.T) {
 		if got := b.inputs.slices["demo/a"].slice; !got.Equal(want(slice)) {
 			t.Errorf("zones %t: kept is another slice", zones)
 		}
-	}
-	if topology := newBench(t, Options{}).Topology(); topology != nil {
-		t.Error("a cluster without an id has a topology")
 	}
 }

@@ -38,8 +38,6 @@ type Options struct {
 	FallbackServices, FallbackEndpoints bool
 	// NoEndpoints leaves EndpointSlices alone.
 	NoEndpoints bool
-	// Cluster is the id of the own cluster. Empty means that it is not known which endpoints are near.
-	Cluster string
 	// Zones asks for the zones of endpoints and clients: Nodes are watched.
 	Zones bool
 }
@@ -107,9 +105,9 @@ func (o Options) key() (string, error) {
 	}
 	namespaces := slices.Clone(o.Namespaces)
 	slices.Sort(namespaces)
-	return fmt.Sprintf("%q %q %q %q %q %v %v %v %q %q %v %x", path, o.Context, strings.Join(namespaces, " "),
+	return fmt.Sprintf("%q %q %q %q %q %v %v %v %q %v %x", path, o.Context, strings.Join(namespaces, " "),
 		o.NamespaceLabels, o.Labels, o.NoEndpoints, o.FallbackServices, o.FallbackEndpoints, o.importResources(),
-		o.Cluster, o.Zones, sha256.Sum256(content)), nil
+		o.Zones, sha256.Sum256(content)), nil
 }
 
 // errNoContext is a kubeconfig that names no API server.

@@ -74,7 +74,6 @@ type Source struct {
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
-	cluster  string
 	topology atomic.Pointer[index.Topology]
 
 	// publishing is held while an index is updated or the list of views changes.
@@ -129,7 +128,6 @@ func start(clients *clients, options Options, observer Observer) *Source {
 func newSource(options Options, observer Observer, stop context.CancelFunc) *Source {
 	s := &Source{
 		inputs:   newInputs(options, observer),
-		cluster:  options.Cluster,
 		observer: observer,
 		now:      time.Now,
 		free:     debug.FreeOSMemory,
@@ -138,9 +136,7 @@ func newSource(options Options, observer Observer, stop context.CancelFunc) *Sou
 		synced:   make(chan struct{}),
 		settled:  make(chan struct{}),
 	}
-	if options.Cluster != "" {
-		s.topology.Store(index.NewTopology(options.Cluster, nil))
-	}
+	s.topology.Store(index.NewTopology(nil))
 	return s
 }
 
