@@ -38,7 +38,7 @@ func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 // selected lists and watches what a typed client reads, narrowed by the
 // server. Each page of a list has so long. outcome is told how each request
 // went: a reflector tries some failures again without returning them.
-func selected[L runtime.Object](client readable[L], patience time.Duration, list func(context.Context, metav1.ListOptions) (L, error), narrow func(*metav1.ListOptions), outcome func(error)) cache.ListerWatcher {
+func selected[L runtime.Object](client readable[L], patience time.Duration, list func(context.Context, metav1.ListOptions) (L, error), narrow func(*metav1.ListOptions), outcome func(error)) *listWatch {
 	// The beginning of an answer is waited for less long: that tells more.
 	seconds := int64(patience/time.Second) + 1
 	tell := func(ctx context.Context, err error) {

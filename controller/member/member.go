@@ -221,16 +221,20 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		return err
 	}
 	slices, leases := discovery.EndpointSlices(metav1.NamespaceAll), coordination.Leases(credential.Namespace)
-	published := selected(slices, m.patience, func(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
-		return listSelection(ctx, slices, options, m.slices)
-	}, func(options *metav1.ListOptions) {
-		options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()
-	}, m.outcome(ctx, watchedSlices))
 	lease := selected(leases, m.patience, func(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
 		return listOne(ctx, leases, options)
 	}, func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
 	}, m.outcome(ctx, watchedHeartbeat))
+	published := selected(slices, m.patience, func(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
+		list, err := listSelection(ctx, slices, options, m.slices)
+		if err != nil {
+			return nil, err
+		}
+		return list, m.look(ctx, lease)
+	}, func(options *metav1.ListOptions) {
+		options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()
+	}, m.outcome(ctx, watchedSlices))
 
 	var watches sync.WaitGroup
 	watches.Go(func() { m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices, m.slices.room) })
@@ -238,6 +242,26 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	watches.Go(func() { m.listen(ctx) })
 	watches.Wait()
 	closeConnections()
+	return nil
+}
+
+// look reads the heartbeat. After a list of slices, and before anybody sees the
+// list, it tells whose they are: the server may be another one than that which
+// was heard last.
+func (m *Member) look(ctx context.Context, lease cache.ListerWatcherWithContext) error {
+	list, err := lease.ListWithContext(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("read whose slices they are: %w", err)
+	}
+	leases, ok := list.(*coordinationv1.LeaseList)
+	if !ok {
+		return fmt.Errorf("unexpected list %T of Leases", list)
+	}
+	for i := range leases.Items {
+		if err := m.heartbeat.note(&leases.Items[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

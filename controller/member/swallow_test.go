@@ -81,6 +81,13 @@ func (s *swallower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// credentialOf is one for the server.
+func credentialOf(server *httptest.Server) Credential {
+	return Credential{Namespace: "clusterset-dns", Config: &rest.Config{Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{
+		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}}}
+}
+
 // TestSwallowedRequests: a member is read in the end, and the connection was
 // never lost.
 func TestSwallowedRequests(t *testing.T) {
@@ -92,9 +99,7 @@ func TestSwallowedRequests(t *testing.T) {
 	m := newMember("west", clock.RealClock{}, func(service types.NamespacedName) { changed <- service }, func() {}, func(err error) { told <- err })
 	m.patience = 200 * time.Millisecond
 	m.heartbeat.read = func(uid string, _ time.Time, _ bool) { heard <- uid }
-	credential := Credential{Namespace: "clusterset-dns", Config: &rest.Config{Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{
-		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}}}
+	credential := credentialOf(server)
 	ctx, leave := context.WithCancel(t.Context())
 	var reading sync.WaitGroup
 	reading.Go(func() {
