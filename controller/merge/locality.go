@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -35,18 +36,20 @@ const (
 	ReasonUnknownPreference = "UnknownPreference"
 )
 
-// wishOf is what the clients of an import made of exports wish.
-func wishOf(observed Observed, agreed decision) (locality.Wish, error) {
-	return locality.WishOf(agreed.spec.TrafficDistribution, agreed.spec.Annotations[export.AnnotationPrefer], observed.Prefer)
+// wishOf is what the clients of an import made of exports wish. The import
+// tells it, so that the wish is still there while a Service is replaced and
+// nobody exports.
+func wishOf(observed Observed, imported *v1beta1.ServiceImport) (locality.Wish, error) {
+	return locality.WishOf(ptr.Deref(imported.Spec.TrafficDistribution, ""), imported.Annotations[export.AnnotationPrefer], observed.Prefer)
 }
 
 // hintsOf are the hints of all slices of an import, nil for none. kube-proxy
 // does not see the slices of headless ones.
-func hintsOf(observed Observed, agreed decision, contributions []Contribution) *locality.Hints {
-	if agreed.spec.Type == v1beta1.Headless {
+func hintsOf(observed Observed, imported *v1beta1.ServiceImport, contributions []Contribution) *locality.Hints {
+	if imported.Spec.Type == v1beta1.Headless {
 		return nil
 	}
-	wish, _ := wishOf(observed, agreed)
+	wish, _ := wishOf(observed, imported)
 	var own *export.View
 	if i := slices.IndexFunc(contributions, func(c Contribution) bool { return c.View.Cluster == observed.Cluster }); i >= 0 {
 		own = contributions[i].View
@@ -57,11 +60,8 @@ func hintsOf(observed Observed, agreed decision, contributions []Contribution) *
 // hintedDistribution is the trafficDistribution of the derived Service of an
 // import: some data planes obey hints only where there is one. The oldest of
 // its values that mean hints is the one that most of them know.
-func hintedDistribution(observed Observed, agreed decision) *string {
-	if agreed.spec == nil {
-		return nil
-	}
-	if wish, _ := wishOf(observed, agreed); !wish.Cluster || !observed.Nodes.CanPreferCluster() {
+func hintedDistribution(observed Observed, imported *v1beta1.ServiceImport) *string {
+	if wish, _ := wishOf(observed, imported); !wish.Cluster || !observed.Nodes.CanPreferCluster() {
 		return nil
 	}
 	return ptr.To(corev1.ServiceTrafficDistributionPreferClose)
@@ -70,13 +70,16 @@ func hintedDistribution(observed Observed, agreed decision) *string {
 // preferCondition is ConditionPreferCluster of an import, nil where it has
 // none.
 func preferCondition(observed Observed, agreed decision, imported *v1beta1.ServiceImport) *metav1.Condition {
-	if agreed.spec == nil || agreed.spec.Type == v1beta1.Headless {
+	if imported.Spec.Type == v1beta1.Headless {
 		return nil
+	}
+	if agreed.spec == nil && meta.FindStatusCondition(imported.Status.Conditions, ConditionPreferCluster) == nil {
+		return nil // an older schema of the import may not have kept what was wished
 	}
 	condition := func(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
 		return &metav1.Condition{Type: ConditionPreferCluster, Status: status, Reason: reason, Message: message, ObservedGeneration: imported.Generation}
 	}
-	wish, err := wishOf(observed, agreed)
+	wish, err := wishOf(observed, imported)
 	switch {
 	case err != nil:
 		return condition(metav1.ConditionFalse, ReasonUnknownPreference, fmt.Sprintf("Exported annotation %s: %v.", export.AnnotationPrefer, err))

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
@@ -75,6 +77,13 @@ func TestLocality(t *testing.T) {
 			}
 			diff(t, "trafficDistribution of the import", ptr.Deref(result.ServiceImport.Spec.TrafficDistribution, ""), east.Spec.TrafficDistribution)
 			diff(t, "condition", preferText(result), test.told)
+
+			// The Service is replaced: until it is back nothing of the wish goes.
+			replaced := observed
+			replaced.Invalid = &export.Invalid{Reason: string(v1beta1.ServiceExportReasonNoService)}
+			_, kept := settled(t, replaced, nil)
+			diff(t, "derived Service while the Service is replaced", kept.DerivedService, result.DerivedService)
+			diff(t, "condition while the Service is replaced", preferText(kept), test.told)
 
 			// Nobody else's wish, and nothing of it stays.
 			observed.Prefer = ""
@@ -193,5 +202,30 @@ func TestConditionIsOfTheImport(t *testing.T) {
 	diff(t, "time of the change", conditionOf(t, conditions, ConditionPreferCluster).LastTransitionTime, metav1.Time{})
 	diff(t, "the derived Service", Merge(observed, views).DerivedService.Spec.TrafficDistribution, (*string)(nil))
 	observed.Invalid = &export.Invalid{Reason: "NoService"}
-	diff(t, "conditions of an import that stays", len(Merge(observed, nil).ServiceImport.Status.Conditions), 2)
+	conditions = Merge(observed, nil).ServiceImport.Status.Conditions
+	diff(t, "reason while the Service is replaced", conditionOf(t, conditions, ConditionPreferCluster).Reason, ReasonNoZones)
+	diff(t, "another's while the Service is replaced", conditionOf(t, conditions, theirs.Type), theirs)
+}
+
+// TestReplacedBehindAnOlderSchema: what the schema of ServiceImports does not keep is in the derived Service all the same, and
+// stays there while the Service is replaced.
+func TestReplacedBehindAnOlderSchema(t *testing.T) {
+	observed := newObserved("east")
+	observed.Nodes = locality.Nodes{Zones: []string{"a"}}
+	observed.Prefer = locality.PreferCluster
+	view := newView("east", 1, "80/TCP", "10.1.0.1", distribution("PreferSameZone"))
+	view.Spec.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
+	view.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	view.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(int32(60))}}
+	observed, _ = settled(t, observed, contribute(view))
+	spec := &observed.ServiceImport.Spec
+	spec.InternalTrafficPolicy, spec.TrafficDistribution, spec.SessionAffinityConfig, spec.IPFamilies = nil, nil, nil, nil
+	observed.Invalid = &export.Invalid{Reason: string(v1beta1.ServiceExportReasonNoService)}
+	result := Merge(observed, nil)
+	diff(t, "derived Service", result.DerivedService, observed.DerivedService)
+	diff(t, "condition", preferText(result), "")
+
+	// What somebody changed of its place comes back.
+	observed.DerivedService.OwnerReferences = nil
+	diff(t, "owners", len(Merge(observed, nil).DerivedService.OwnerReferences), 1)
 }

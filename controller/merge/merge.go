@@ -135,8 +135,8 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	}
 	switch {
 	case len(contributions) > 0:
-		result.EndpointSlices = endpointSlices(observed, agreed, contributions, hintsOf(observed, agreed, contributions))
 		result.ServiceImport = serviceImport(observed, agreed)
+		result.EndpointSlices = endpointSlices(observed, agreed, contributions, hintsOf(observed, result.ServiceImport, contributions))
 	case keepsImport(observed):
 		result.ServiceImport = observed.ServiceImport.DeepCopy()
 	default:
@@ -144,7 +144,11 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	}
 	result.DerivedService = derivedService(observed, result.ServiceImport)
 	if derived := result.DerivedService; derived != nil && derived.Spec.TrafficDistribution == nil {
-		derived.Spec.TrafficDistribution = hintedDistribution(observed, agreed)
+		derived.Spec.TrafficDistribution = hintedDistribution(observed, result.ServiceImport)
+	}
+	if existing, derived := observed.DerivedService, result.DerivedService; agreed.spec == nil && derived != nil && existing != nil && export.IsManaged(existing) {
+		// Nobody says anything else of it, and an older schema of the import may not keep all that it has.
+		derived.Spec = *existing.Spec.DeepCopy()
 	}
 	setStatus(observed, agreed, &result)
 	return result

@@ -8,13 +8,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
@@ -202,4 +205,61 @@ func TestPreferByFlag(t *testing.T) {
 	}
 	expectHints(t, east, key(demo, "both"), "east=east-a,east-b west=elsewhere PreferSameZone True Hinted")
 	expectHints(t, west, key(demo, "both"), "east=elsewhere west=west-a,west-b PreferSameZone True Hinted")
+}
+
+// TestPreferenceOutlivesAService: while a Service is replaced, what was wished of its import stays as it was, and the derived
+// Service is not written.
+func TestPreferenceOutlivesAService(t *testing.T) {
+	east, _ := bed(t)
+	east.start(t)
+	demo := namespace(t, east)
+	web := key(demo, "web")
+	text := service("web", "10.64.0.10") + preferring("web", locality.PreferCluster)
+	east.create(t, demo, text)
+	expectHints(t, east, web, "east=east-a,east-b PreferClose True Hinted")
+	quiet(t, east)
+	derived := func() string {
+		service, err := east.CoreV1().Services(demo).Get(t.Context(), export.DerivedServiceName(web), metav1.GetOptions{})
+		must(t, err)
+		return service.ResourceVersion
+	}
+	before := derived()
+	watched, err := east.mcs.MulticlusterV1beta1().ServiceImports(demo).Watch(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	defer watched.Stop()
+
+	must(t, east.CoreV1().Services(demo).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	expect(t, web, "ClusterSetIP of  Pending []", east)
+	quiet(t, east)
+	if now := derived(); now != before {
+		t.Errorf("the derived Service was written while there was no Service: version %s, before %s", now, before)
+	}
+	east.create(t, demo, text)
+	expectHints(t, east, web, "east=east-a,east-b PreferClose True Hinted")
+	quiet(t, east)
+	if now := derived(); now != before {
+		t.Errorf("the derived Service was written: version %s, before %s", now, before)
+	}
+	since := map[metav1.Time]bool{}
+	for done := false; !done; {
+		select {
+		case event := <-watched.ResultChan():
+			serviceImport, ok := event.Object.(*v1beta1.ServiceImport)
+			if !ok {
+				t.Fatalf("got %v", event.Object)
+			}
+			condition := meta.FindStatusCondition(serviceImport.Status.Conditions, merge.ConditionPreferCluster)
+			if condition == nil {
+				t.Fatalf("version %s of the import has the conditions %v", serviceImport.ResourceVersion, serviceImport.Status.Conditions)
+			}
+			since[condition.LastTransitionTime] = true
+			ready := meta.FindStatusCondition(serviceImport.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
+			done = ready != nil && ready.Status == metav1.ConditionTrue && len(serviceImport.Status.Clusters) > 0 && event.Type == watch.Modified
+		case <-time.After(patience):
+			t.Fatal("the import did not become ready again")
+		}
+	}
+	if len(since) != 1 {
+		t.Errorf("the condition went and came: %v", since)
+	}
 }
