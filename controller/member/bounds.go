@@ -131,8 +131,13 @@ func (b *bounds) replaced(old, slice *discoveryv1.EndpointSlice) {
 	}
 }
 
-// recount takes note of a complete list.
+// recount takes note of a complete list, which took all the room that there
+// was before it.
 func (b *bounds) recount(all []any) {
+	select {
+	case <-b.room:
+	default:
+	}
 	clear(b.slices)
 	clear(b.large)
 	b.weight = 0

@@ -199,6 +199,40 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestListTakesTheRoom: a complete list has what there was room for before it, and is not followed by another.
+func TestListTakesTheRoom(t *testing.T) {
+	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
+	store.limits = export.Limits{Services: 2, Endpoints: 10, SliceBytes: 4 << 10}
+	put := func(name string) {
+		if err := store.Update(sized(name, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a")
+	put("b")
+	put("c") // is left out
+	if err := store.Delete(sized("b", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Replace([]any{sized("a", 1), sized("c", 1)}, "9"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-store.room:
+		t.Error("there is still said to be room for what the list has")
+	default:
+	}
+	put("d") // is left out again
+	if err := store.Delete(sized("c", 1)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-store.room:
+	default:
+		t.Error("room that is made after the list is not told")
+	}
+}
+
 // TestExcessTells what to do about each limit.
 func TestExcessTells(t *testing.T) {
 	all := Excess{export.LimitServices: "demo/a", export.LimitEndpoints: "demo/b", export.LimitSliceBytes: "demo/c"}
