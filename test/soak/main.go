@@ -190,7 +190,7 @@ func (s *soak) soak(ctx context.Context) error {
 	err := s.converge(ctx, "after all was whole")
 	end()
 	rest.Wait()
-	for _, wrong := range s.judge.Doubts() {
+	for _, wrong := range s.judge.Unproven() {
 		s.wrong("%s", wrong)
 	}
 	s.figures()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
 )
@@ -19,7 +20,9 @@ const (
 	queryEvery = 5 * time.Millisecond
 	// queryTimeout is what a resolver waits for an answer.
 	queryTimeout = 5 * time.Second
-	zone         = "." + namespace + ".svc.clusterset.local."
+	// lookTimeout is how long the API server may take to tell of an import.
+	lookTimeout = 500 * time.Millisecond
+	zone        = "." + namespace + ".svc.clusterset.local."
 )
 
 // ask asks the cluster's DNS server over UDP, once. The addresses are those of
@@ -90,5 +93,21 @@ func (c *cluster) query(ctx context.Context, random *rand.Rand) {
 		for _, wrong := range c.judge.Reply(reply) {
 			c.journal.wrong("%s", wrong)
 		}
+		if c.judge.Doubts(c.Name(), name) {
+			c.lookAtImport(ctx, name)
+		}
 	}
+}
+
+// lookAtImport tells the judge which IPs an import has now, if the API server
+// says so.
+func (c *cluster) lookAtImport(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	seen, err := c.mcs.MulticlusterV1beta1().ServiceImports(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return // the doubt stays
+	}
+	c.journal.count("look at an import because of an answer")
+	c.judge.HadIPs(c.Name(), name, parsed(seen.Spec.IPs), time.Now())
 }

@@ -278,6 +278,35 @@ func (j *Judge) SeesIPs(in, name string, ips []netip.Addr, now time.Time) {
 	}
 }
 
+// HadIPs is told of the IPs that an import had at that time, by somebody who
+// looked because of a doubt. SeesIPs may never be told of those that were there
+// for a moment only, while what it hears from was away.
+func (j *Judge) HadIPs(in, name string, ips []netip.Addr, now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := j.readers[in]
+	if r.ips[name] == nil {
+		r.ips[name] = map[netip.Addr]ip{}
+	}
+	for _, each := range ips {
+		if known, ok := r.ips[name][each]; !ok {
+			r.ips[name][each] = ip{from: now, until: now}
+		} else if known.until.Before(now) {
+			known.until = now
+			r.ips[name][each] = known
+		}
+		r.doubts = slices.DeleteFunc(r.doubts, func(d doubt) bool { return d.name == name && d.address == each })
+	}
+}
+
+// Doubts tells whether answers of a name have an address that no import was
+// seen to have yet.
+func (j *Judge) Doubts(reader, name string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.ContainsFunc(j.readers[reader].doubts, func(d doubt) bool { return d.name == name })
+}
+
 // note keeps the first proof of a period.
 func note(proofs map[key]proof, of key, period int, at time.Time) {
 	if proofs[of].period != period {
@@ -292,9 +321,9 @@ func (j *Judge) Figures() Figures {
 	return j.figures
 }
 
-// Doubts are the answers with an address that no import was seen to have. Once
+// Unproven are the answers with an address that no import was seen to have. Once
 // all that happened was seen, they are wrong.
-func (j *Judge) Doubts() []string {
+func (j *Judge) Unproven() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var wrong []string
