@@ -169,6 +169,7 @@ const corefile = `.:53 {
     errors
     multicluster clusterset.local {
         kubeconfig %[1]s
+        %[2]s
     }
     kubernetes cluster.local in-addr.arpa ip6.arpa {
         kubeconfig %[1]s
@@ -183,10 +184,8 @@ func (c *cluster) startDNS(t testing.TB) {
 	services := c.Options().ServiceCIDRs[0].Masked().Addr().As4()
 	services[3] = 10
 	c.dns = netip.AddrFrom4(services).String()
-	credential := c.writeCredential(t, metav1.NamespaceSystem, "clusterset-coredns")
 	labels := map[string]string{"k8s-app": "kube-dns"}
-	p := c.pod(t, podSpec{namespace: metav1.NamespaceSystem, name: "coredns", labels: labels})
-	p.run(t, c.bed.program("coredns"), "-conf", c.writeFile(t, "Corefile", fmt.Sprintf(corefile, credential)))
+	c.runDNS(t, podSpec{namespace: metav1.NamespaceSystem, name: "coredns", labels: labels}, "")
 	_, err := c.CoreV1().Services(metav1.NamespaceSystem).Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "kube-dns"},
 		Spec: corev1.ServiceSpec{ClusterIP: c.dns, Selector: labels, Ports: []corev1.ServicePort{
@@ -195,6 +194,15 @@ func (c *cluster) startDNS(t testing.TB) {
 		}},
 	}, metav1.CreateOptions{})
 	must(t, err)
+}
+
+// runDNS starts a CoreDNS in a pod, with one more option for the clusterset's zone where there is one.
+func (c *cluster) runDNS(t testing.TB, spec podSpec, option string) *pod {
+	t.Helper()
+	credential := c.writeCredential(t, metav1.NamespaceSystem, "clusterset-coredns")
+	p := c.pod(t, spec)
+	p.run(t, c.bed.program("coredns"), "-conf", c.writeFile(t, "Corefile-"+spec.namespace, fmt.Sprintf(corefile, credential, option)))
+	return p
 }
 
 // startController starts a controller in a pod. It is started again where it ends, as a kubelet would, because it

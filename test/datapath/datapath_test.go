@@ -21,6 +21,7 @@ var stories = []struct {
 	{"drain", drain},
 	{"silent cluster", silentCluster},
 	{"ingress", ingress},
+	{"ingress with Karmada's objects", ingressOfKarmada},
 	{"etcd discovery", etcdDiscovery},
 }
 
