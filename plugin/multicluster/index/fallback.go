@@ -34,9 +34,9 @@ const annotationSubmarinerNamespace = "lighthouse.submariner.io/sourceNamespace"
 // submarinerNamespaces are where Submariner keeps an import for each exporting cluster, and one for each service.
 var submarinerNamespaces = []string{"submariner-operator", "submariner-k8s-broker"}
 
-// IsBookkeeping tells whether a ServiceImport is another implementation's note to itself, which is no service of the
+// isBookkeeping tells whether a ServiceImport is another implementation's note to itself, which is no service of the
 // namespace it lies in: Submariner's, by the namespaces it keeps them in, or by what they say they are for.
-func IsBookkeeping(object *mcsv1beta1.ServiceImport) bool {
+func isBookkeeping(object *mcsv1beta1.ServiceImport) bool {
 	if slices.Contains(submarinerNamespaces, object.Namespace) {
 		return true
 	}

@@ -107,7 +107,7 @@ func TestBookkeepingOfOthers(t *testing.T) {
 		{"submariner-k8s-broker", nil, nil, true},
 	} {
 		object := &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Labels: tc.labels, Annotations: tc.annotations}}
-		if got := IsBookkeeping(object); got != tc.want {
+		if got := isBookkeeping(object); got != tc.want {
 			t.Errorf("%s %v %v: %v, want %v", tc.namespace, tc.labels, tc.annotations, got, tc.want)
 		}
 	}

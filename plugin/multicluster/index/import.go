@@ -36,6 +36,9 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 		Headless: object.Spec.Type == mcsv1beta1.Headless,
 	}
 	switch {
+	case isBookkeeping(object):
+		imported.refuse(object, Bookkeeping)
+		return imported
 	case !isLabel(object.Name) || !isLabel(object.Namespace):
 		imported.refuse(object, InvalidName)
 		return imported

@@ -7,8 +7,10 @@ type Reason uint8
 
 // The reasons. Skips counts by them.
 const (
+	// Bookkeeping is an import that is another implementation's note to itself.
+	Bookkeeping Reason = iota
 	// InvalidName is an import whose name or namespace is no DNS label.
-	InvalidName Reason = iota
+	InvalidName
 	// InvalidType is an import that is neither ClusterSetIP nor Headless.
 	InvalidType
 	// InvalidIP is an entry of spec.ips that is no address of a service.
@@ -33,6 +35,7 @@ const (
 )
 
 var reasonNames = [reasons]string{
+	Bookkeeping:          "bookkeeping",
 	InvalidName:          "invalid_name",
 	InvalidType:          "invalid_type",
 	InvalidIP:            "invalid_ip",

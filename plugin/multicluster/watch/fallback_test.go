@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 )
 
 func serviceOf(name string, ips ...string) *corev1.Service {
@@ -125,7 +127,12 @@ func TestBookkeepingIsNoName(t *testing.T) {
 	object.Labels = map[string]string{"lighthouse.submariner.io/sourceNamespace": "other"}
 	put(t, b.imports.Update(object))
 	b.drain()
-	if got := answer(x, "web"); got != "" || b.objects[ServiceImports] != 0 {
-		t.Errorf("answered with %q, held are %d", got, b.objects[ServiceImports])
+	if got, counted := answer(x, "web"), b.totals.Skips.Count(index.Bookkeeping); got != "" || counted != 1 {
+		t.Errorf("answered with %q, counted are %d", got, counted)
+	}
+	put(t, b.imports.Delete(object))
+	b.drain()
+	if counted := b.totals.Skips.Count(index.Bookkeeping); counted != 0 || b.objects[ServiceImports] != 0 {
+		t.Errorf("counted are %d, held %d", counted, b.objects[ServiceImports])
 	}
 }

@@ -22,7 +22,7 @@ import (
 type item struct {
 	*metav1.ObjectMeta // noMeta: a reflector asks for name and namespace alone
 	namespace, name    string
-	imported           *index.Import // nil where a ServiceImport is no name
+	imported           *index.Import
 	slice              *index.Slice
 	addrs              []netip.Addr // of a Service
 	node               *index.Node
@@ -53,9 +53,7 @@ func (s *store) item(object any) (*item, error) {
 	i := &item{ObjectMeta: noMeta, namespace: accessor.GetNamespace(), name: accessor.GetName()}
 	switch object := object.(type) {
 	case *mcsv1beta1.ServiceImport:
-		if !index.IsBookkeeping(object) {
-			i.imported = index.FromServiceImport(object)
-		}
+		i.imported = index.FromServiceImport(object)
 	case *corev1.Service:
 		i.addrs = index.ServiceAddresses(object)
 	case *discoveryv1.EndpointSlice:
