@@ -56,10 +56,34 @@ func (c *Corefile) String() string { return strings.Join(c.lines, "\n") }
 
 // Serves tells whether the server block that answers for a zone has the plugin
 // for it.
-func (c *Corefile) Serves(zone string) bool {
+func (c *Corefile) Serves(zone string) bool { return c.directive(zone) != nil }
+
+// Option is what the plugin's block for a zone says of an option, nil where it
+// does not say it. One without arguments is an empty list.
+func (c *Corefile) Option(zone, name string) []string {
+	directive := c.directive(zone)
+	for i := 1; i < len(directive); i++ {
+		if directive[i].Text != name || directive[i].Line == directive[i-1].Line {
+			continue
+		}
+		words := []string{}
+		for _, token := range directive[i+1:] {
+			if token.Line != directive[i].Line || token.Text == "}" {
+				break
+			}
+			words = append(words, token.Text)
+		}
+		return words
+	}
+	return nil
+}
+
+// directive is the plugin for a zone in the server block that answers for it,
+// nil where that has none.
+func (c *Corefile) directive(zone string) []caddyfile.Token {
 	block := c.blockOf(zone)
 	if block == nil {
-		return false
+		return nil
 	}
 	for _, directive := range directives(block.Tokens[plugin]) {
 		zones := arguments(directive)
@@ -67,10 +91,10 @@ func (c *Corefile) Serves(zone string) bool {
 			zones = keysOf(*block)
 		}
 		if slices.ContainsFunc(zones, func(z string) bool { return normal(z) == normal(zone) || normal(z) == "." }) {
-			return true
+			return directive
 		}
 	}
-	return false
+	return nil
 }
 
 // Enable is the text with a line for the plugin in the server block that

@@ -2,7 +2,10 @@
 
 package coredns
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 const kubeadm = `.:53 {
     errors
@@ -93,6 +96,22 @@ func TestServes(t *testing.T) {
 	} {
 		if got := parse(t, text).Serves("clusterset.local"); got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestOption(t *testing.T) {
+	for text, want := range map[string][]string{
+		". {\n multicluster clusterset.local\n}":                                                    nil,
+		". {\n errors\n cluster east\n}":                                                            nil,
+		". {\n multicluster clusterset.local {\n prefer zone\n cluster east # here\n }\n}":          {"east"},
+		". {\n multicluster example.org {\n cluster a\n }\n multicluster {\n cluster b c\n }\n}":    {"b", "c"},
+		". {\n multicluster {\n cluster\n prefer none\n }\n}":                                       {},
+		". {\n multicluster cluster.example clusterset.local {\n namespaces cluster\n ttl 5\n }\n}": nil,
+		"example.org {\n multicluster clusterset.local {\n cluster east\n }\n}":                     nil,
+	} {
+		if got := parse(t, text).Option("clusterset.local", "cluster"); !slices.Equal(got, want) || (got == nil) != (want == nil) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }
