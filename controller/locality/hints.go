@@ -4,6 +4,7 @@ package locality
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,6 +18,10 @@ const MaxZones = 8
 
 // elsewhere is the zone, and the node, of hints for nobody here.
 const elsewhere = "elsewhere." + export.Domain
+
+// ForNobody reports whether the zone or node of a hint stands for none that
+// this cluster has.
+func ForNobody(name string) bool { return strings.HasPrefix(name, elsewhere) }
 
 // Nodes is what hints depend on of the nodes of this cluster.
 type Nodes struct {

@@ -164,3 +164,11 @@ func TestHintsAreShared(t *testing.T) {
 		t.Errorf("the zones changed: %v", hints.all)
 	}
 }
+
+func TestForNobody(t *testing.T) {
+	for name, want := range map[string]bool{elsewhere: true, elsewhere + "x": true, "a": false, "": false} {
+		if got := ForNobody(name); got != want {
+			t.Errorf("%q: got %v, want %v", name, got, want)
+		}
+	}
+}
