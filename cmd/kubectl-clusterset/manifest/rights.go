@@ -102,7 +102,7 @@ func Allowed(ctx context.Context, client kubernetes.Interface, namespace, accoun
 			review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 				Spec: authorizationv1.SubjectAccessReviewSpec{
 					User:               "system:serviceaccount:" + namespace + ":" + account,
-					Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+					Groups:             Groups(namespace),
 					ResourceAttributes: &right,
 				},
 			}, metav1.CreateOptions{})
@@ -123,6 +123,11 @@ func Allowed(ctx context.Context, client kubernetes.Interface, namespace, accoun
 		}
 	}
 	return allowed, nil
+}
+
+// Groups are those that every service account of a namespace is in.
+func Groups(namespace string) []string {
+	return []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
 }
 
 // Missing returns those of the rights that a service account lacks.
