@@ -8,12 +8,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -138,17 +140,27 @@ func (c *Cluster) MemberLease(ctx context.Context, name string) (*coordinationv1
 
 // NewestEvent is the newest Event of an object, nil where there is none.
 func (c *Cluster) NewestEvent(ctx context.Context, object metav1.Object) (*corev1.Event, error) {
+	events, err := c.Events(ctx, object)
+	if err != nil || len(events) == 0 {
+		return nil, err
+	}
+	return &events[0], nil
+}
+
+// Events are those of an object, the newest first.
+func (c *Cluster) Events(ctx context.Context, object metav1.Object) ([]corev1.Event, error) {
 	list, err := c.Kube.CoreV1().Events(object.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(object.GetUID())})
 	if err != nil {
 		return nil, err
 	}
-	var newest *corev1.Event
-	for i := range list.Items {
-		if event := &list.Items[i]; newest == nil || eventTime(newest).Before(eventTime(event)) {
-			newest = event
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int {
+		// Their times are of whole seconds.
+		if order, err := resourceversion.CompareResourceVersion(b.ResourceVersion, a.ResourceVersion); err == nil {
+			return order
 		}
-	}
-	return newest, nil
+		return eventTime(&b).Compare(eventTime(&a))
+	})
+	return list.Items, nil
 }
 
 func eventTime(event *corev1.Event) time.Time {
