@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
@@ -26,6 +27,10 @@ const (
 	// annotationDerivedAWS is the AWS Cloud Map MCS controller's: a JSON list of clusters, each with the name of a Service.
 	annotationDerivedAWS = "multicluster.k8s.aws/derived-service"
 )
+
+// MirroredBy is the label endpointslice.kubernetes.io/managed-by of the EndpointSlices that Kubernetes makes of Endpoints
+// objects.
+const MirroredBy = "endpointslicemirroring-controller.k8s.io"
 
 // annotationSubmarinerNamespace, as a label or an annotation of a ServiceImport or EndpointSlice, is the namespace of
 // the service that Submariner has it for.
@@ -70,6 +75,19 @@ func annotatedServices(annotations map[string]string) []string {
 	return slices.Compact(names)
 }
 
+// mirroredServices is the Service that GKE's import says is behind it, if any.
+func mirroredServices(annotations map[string]string) []string {
+	if name := annotations[annotationDerivedGKE]; isLabel(name) {
+		return []string{strings.Clone(name)}
+	}
+	return nil
+}
+
+// isMirrored tells whether Kubernetes made the slice of an Endpoints object, which is of no cluster.
+func isMirrored(object *discoveryv1.EndpointSlice) bool {
+	return object.Labels[discoveryv1.LabelManagedBy] == MirroredBy
+}
+
 // usualServices are the names that implementations give the Service behind an import: the reference implementation,
 // Karmada, Antrea.
 func usualServices(key string) []string {
@@ -77,6 +95,15 @@ func usualServices(key string) []string {
 	sum := sha256.Sum256([]byte(namespace + "/" + name))
 	hash := strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:10]
 	return []string{"derived-" + hash, "derived-" + name, "antrea-mc-" + name}
+}
+
+// MirroredServices are the names of the Services, in the import's namespace, whose mirrored EndpointSlices have its
+// endpoints: that of GKE's annotation, where the import is headless.
+func (i *Import) MirroredServices() []string {
+	if !i.Headless {
+		return nil
+	}
+	return i.derived
 }
 
 // Wanting tells whether the import has no address where it should have one: it is ClusterSetIP, and spec.ips has none

@@ -20,7 +20,8 @@ type Import struct {
 	addrs []netip.Addr
 	// ports are those that the import declares, sorted, each once.
 	ports []Port
-	// derived are the Services that its annotations name, where it has no address itself; sorted, each once.
+	// derived are the Services that its annotations name: where it has no address itself those with its addresses, and
+	// where it is headless those with its endpoints. They are sorted, each once.
 	derived []string
 	// prefer is what the import says of which endpoints come first.
 	prefer Preference
@@ -56,8 +57,11 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 		}
 	}
 	imported.addrs = normalAddrs(imported.addrs)
-	if imported.Wanting() {
+	switch {
+	case imported.Wanting():
 		imported.derived = annotatedServices(object.Annotations)
+	case imported.Headless:
+		imported.derived = mirroredServices(object.Annotations)
 	}
 	var ports []Port
 	for i := range object.Spec.Ports {

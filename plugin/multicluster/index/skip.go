@@ -24,7 +24,7 @@ const (
 	// InvalidAddressType is a slice whose endpoints are no IP addresses.
 	InvalidAddressType
 	// MissingSourceCluster is a headless service's slice without the label that names its cluster: its endpoints have no
-	// host name.
+	// host name. One that Kubernetes mirrored cannot have it, and is not counted.
 	MissingSourceCluster
 	// InvalidSourceCluster is such a slice whose label is no cluster id.
 	InvalidSourceCluster

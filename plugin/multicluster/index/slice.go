@@ -59,10 +59,10 @@ func fromEndpointSlice(object *discoveryv1.EndpointSlice, zones bool) *Slice {
 	switch cluster := object.Labels[mcsv1beta1.LabelSourceCluster]; {
 	case isClusterID(cluster):
 		s.cluster = strings.Clone(cluster)
-	case cluster == "":
-		skip(&s.skips, MissingSourceCluster)
-	default:
+	case cluster != "":
 		skip(&s.skips, InvalidSourceCluster)
+	case !isMirrored(object):
+		skip(&s.skips, MissingSourceCluster)
 	}
 	s.readPorts(object.Ports)
 	s.readEndpoints(object.Endpoints, zones)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,8 @@ import (
 	discoveryv1client "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	"k8s.io/client-go/rest"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 )
 
 // clients ask one API server.
@@ -136,15 +139,21 @@ func (c *importClient) list(labels string) lister {
 	}
 }
 
-func (c *clients) endpointSlices() lister {
+// Label selectors of EndpointSlices. None matches both.
+const (
+	withServiceName = mcsv1beta1.LabelServiceName
+	mirroredOnly    = discoveryv1.LabelManagedBy + "=" + index.MirroredBy + ",!" + mcsv1beta1.LabelServiceName
+)
+
+func (c *clients) endpointSlices(labels string) lister {
 	all := c.discovery.EndpointSlices(metav1.NamespaceAll)
 	return lister{
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = mcsv1beta1.LabelServiceName
+			options.LabelSelector = labels
 			return all.List(ctx, options)
 		},
 		watch: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-			options.LabelSelector = mcsv1beta1.LabelServiceName
+			options.LabelSelector = labels
 			return all.Watch(ctx, options)
 		},
 	}

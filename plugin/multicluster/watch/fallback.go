@@ -15,7 +15,8 @@ type fallbacks struct {
 	fromServices, fromEndpoints bool
 	// derived are the addresses of Services, by namespace/name.
 	derived map[string][]netip.Addr
-	// wanted are the keys of the services whose imports are wanting a Service's addresses, by its namespace/name.
+	// wanted are the keys of the services whose imports are wanting a Service's addresses, or its mirrored slices, by its
+	// namespace/name.
 	wanted map[string][]string
 }
 
@@ -28,23 +29,28 @@ func newFallbacks(options Options) fallbacks {
 	}
 }
 
-// want notes the Services that an import is wanting the addresses of.
-func (f *fallbacks) want(namespace string, imported *index.Import) {
-	if !f.fromServices {
-		return
+// behind are the Services that an import is wanting the addresses or the mirrored slices of.
+func (f *fallbacks) behind(resource Resource, imported *index.Import) []string {
+	switch {
+	case resource == GKEServiceImports && imported.Headless:
+		return imported.MirroredServices()
+	case f.fromServices:
+		return imported.DerivedServices()
 	}
-	for _, name := range imported.DerivedServices() {
+	return nil
+}
+
+// want notes the Services that an import is wanting something of.
+func (f *fallbacks) want(resource Resource, namespace string, imported *index.Import) {
+	for _, name := range f.behind(resource, imported) {
 		object := namespace + "/" + name
 		f.wanted[object] = append(f.wanted[object], imported.Key)
 	}
 }
 
 // unwant undoes want.
-func (f *fallbacks) unwant(namespace string, imported *index.Import) {
-	if !f.fromServices {
-		return
-	}
-	for _, name := range imported.DerivedServices() {
+func (f *fallbacks) unwant(resource Resource, namespace string, imported *index.Import) {
+	for _, name := range f.behind(resource, imported) {
 		object := namespace + "/" + name
 		keys := f.wanted[object]
 		if i := slices.Index(keys, imported.Key); i >= 0 {

@@ -25,8 +25,8 @@ type inputs struct {
 
 	mu       sync.Mutex
 	imports  map[Resource]map[string]*index.Import // by namespace/name
-	slices   map[string]held                       // by namespace/name
-	services map[string]*service                   // by the services' keys
+	slices   map[Resource]map[string]held          // by namespace/name
+	services map[string]*service                   // by the services' keys; those of mirrored slices by theirs
 	selected map[string]struct{}
 	nodes    map[string]*index.Node
 	moved    bool                   // a node changed
@@ -66,7 +66,7 @@ func newInputs(options Options, observer Observer) *inputs {
 		zones:     options.Zones,
 		selecting: options.NamespaceLabels != "",
 		imports:   map[Resource]map[string]*index.Import{ServiceImports: {}, GKEServiceImports: {}},
-		slices:    make(map[string]held),
+		slices:    map[Resource]map[string]held{EndpointSlices: {}, MirroredEndpointSlices: {}},
 		services:  make(map[string]*service),
 		selected:  make(map[string]struct{}),
 		nodes:     make(map[string]*index.Node),
@@ -150,7 +150,7 @@ func (in *inputs) setImport(resource Resource, object, namespace string, importe
 	if before != nil {
 		in.observer.Objects(resource, -1)
 		delete(in.imports[resource], object)
-		in.unwant(namespace, before)
+		in.unwant(resource, namespace, before)
 		if s := in.services[before.Key]; s != nil {
 			*s.of(resource) = nil
 		}
@@ -161,7 +161,7 @@ func (in *inputs) setImport(resource Resource, object, namespace string, importe
 	if imported != nil {
 		in.observer.Objects(resource, +1)
 		in.imports[resource][object] = imported
-		in.want(namespace, imported)
+		in.want(resource, namespace, imported)
 		*in.service(imported.Key, namespace).of(resource) = imported
 		in.touch(imported.Key, time.Time{})
 	}
@@ -169,8 +169,8 @@ func (in *inputs) setImport(resource Resource, object, namespace string, importe
 
 // setSlice puts a slice in the place of that object's last state; nil removes it. The key is that of the service it
 // belongs to now, cause is when what changed it happened. The lock is held.
-func (in *inputs) setSlice(object, key, namespace string, slice *index.Slice, cause time.Time) {
-	before, had := in.slices[object]
+func (in *inputs) setSlice(resource Resource, object, key, namespace string, slice *index.Slice, cause time.Time) {
+	before, had := in.slices[resource][object]
 	if had && slice != nil && before.key == key && before.slice.Equal(slice) {
 		return
 	}
@@ -179,25 +179,25 @@ func (in *inputs) setSlice(object, key, namespace string, slice *index.Slice, ca
 		cause = time.Time{} // something else changed the slice
 	}
 	if had {
-		in.observer.Objects(EndpointSlices, -1)
-		delete(in.slices, object)
+		in.observer.Objects(resource, -1)
+		delete(in.slices[resource], object)
 		if s := in.services[before.key]; s != nil {
 			i := slices.Index(s.slices, before.slice)
 			s.slices = slices.Delete(s.slices, i, i+1)
 		}
 		if slice == nil || key != before.key {
-			in.touch(before.key, cause)
+			in.touchSlices(before.key, cause)
 		}
 	}
 	if slice != nil {
-		in.observer.Objects(EndpointSlices, +1)
+		in.observer.Objects(resource, +1)
 		s := in.service(key, namespace)
 		for _, sibling := range s.slices {
 			slice.Share(sibling)
 		}
 		s.slices = append(s.slices, slice)
-		in.slices[object] = held{slice, key, stamp}
-		in.touch(key, cause)
+		in.slices[resource][object] = held{slice, key, stamp}
+		in.touchSlices(key, cause)
 	}
 }
 
@@ -261,7 +261,7 @@ func (in *inputs) copy(key string, causes []time.Time) input {
 		}
 	}
 	imported = in.fill(s.namespace, imported, s.slices)
-	return input{key: key, imported: imported, slices: slices.Clone(s.slices), causes: causes}
+	return input{key: key, imported: imported, slices: in.endpoints(s, imported), causes: causes}
 }
 
 // forget tells the observer that nothing is held any more.
@@ -272,7 +272,9 @@ func (in *inputs) forget() {
 		in.observer.Objects(resource, -len(imports))
 	}
 	in.observer.Objects(Services, -len(in.derived))
-	in.observer.Objects(EndpointSlices, -len(in.slices))
+	for resource, slices := range in.slices {
+		in.observer.Objects(resource, -len(slices))
+	}
 	in.observer.Objects(Namespaces, -len(in.selected))
 	in.observer.Objects(Nodes, -len(in.nodes))
 }

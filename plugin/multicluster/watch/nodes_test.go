@@ -104,7 +104,7 @@ func TestZonesAreKeptWhereTheyAreAskedFor(t *testing.T) {
 		slice.Endpoints[0].Zone = new("a")
 		put(t, b.slices.Add(slice))
 		want := map[bool]func(*discoveryv1.EndpointSlice) *index.Slice{false: index.FromEndpointSlice, true: index.FromZonedEndpointSlice}[zones]
-		if got := b.inputs.slices["demo/a"].slice; !got.Equal(want(slice)) {
+		if got := b.inputs.slices[EndpointSlices]["demo/a"].slice; !got.Equal(want(slice)) {
 			t.Errorf("zones %t: kept is another slice", zones)
 		}
 	}

@@ -49,7 +49,10 @@ func (s *Source) reflectors(clients *clients, options Options) []reflector {
 		all = append(all, s.reflector(Services, &corev1.Service{}, s.optional(Services, clients.services())))
 	}
 	if !options.NoEndpoints {
-		all = append(all, s.reflector(EndpointSlices, &discoveryv1.EndpointSlice{}, clients.endpointSlices()))
+		all = append(all, s.reflector(EndpointSlices, &discoveryv1.EndpointSlice{}, clients.endpointSlices(withServiceName)))
+	}
+	if options.mirrors() {
+		all = append(all, s.reflector(MirroredEndpointSlices, &discoveryv1.EndpointSlice{}, clients.endpointSlices(mirroredOnly)))
 	}
 	if options.NamespaceLabels != "" {
 		all = append(all, s.reflector(Namespaces, &corev1.Namespace{}, clients.namespaces(options.NamespaceLabels)))

@@ -26,7 +26,7 @@ type item struct {
 	slice              *index.Slice
 	addrs              []netip.Addr // of a Service
 	node               *index.Node
-	service            string    // the key of the slice's service
+	service            string    // the key of the slice's service, or that of a mirrored one's Service
 	cause              time.Time // what changed the slice happened then, where it says
 }
 
@@ -63,6 +63,9 @@ func (s *store) item(object any) (*item, error) {
 			i.slice = index.FromEndpointSlice(object)
 		}
 		i.service = object.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
+		if s.resource == MirroredEndpointSlices {
+			i.service = mirroredKeyOf(object)
+		}
 		i.cause = causeOf(object)
 	case *corev1.Namespace:
 	case *corev1.Node:
@@ -203,7 +206,7 @@ func (s *store) set(i *item) {
 		s.inputs.setService(i.object(), i.addrs)
 		return
 	}
-	s.inputs.setSlice(i.object(), i.service, i.namespace, i.slice, i.cause)
+	s.inputs.setSlice(s.resource, i.object(), i.service, i.namespace, i.slice, i.cause)
 }
 
 // remove takes an object out of the inputs. Their lock is held.
@@ -214,8 +217,8 @@ func (s *store) remove(namespace, name string) {
 		s.inputs.setImport(s.resource, object, namespace, nil)
 	case Services:
 		s.inputs.setService(object, nil)
-	case EndpointSlices:
-		s.inputs.setSlice(object, "", namespace, nil, time.Time{})
+	case EndpointSlices, MirroredEndpointSlices:
+		s.inputs.setSlice(s.resource, object, "", namespace, nil, time.Time{})
 	case Namespaces:
 		s.inputs.selectNamespace(name, false)
 	case Nodes:
@@ -235,8 +238,8 @@ func (s *store) held() []string {
 		for object := range s.inputs.derived {
 			objects = append(objects, object)
 		}
-	case EndpointSlices:
-		for object := range s.inputs.slices {
+	case EndpointSlices, MirroredEndpointSlices:
+		for object := range s.inputs.slices[s.resource] {
 			objects = append(objects, object)
 		}
 	case Namespaces:

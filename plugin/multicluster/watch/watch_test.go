@@ -101,7 +101,7 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 	expect("no import", "")
 	put(t, b.slices.Delete(sliceOf("c", "db", "east")))
 	expect("nothing", "")
-	if held := len(b.inputs.services) + len(b.inputs.slices) + len(b.inputs.imports[ServiceImports]); held > 0 {
+	if held := len(b.inputs.services) + len(b.inputs.slices[EndpointSlices]) + len(b.inputs.imports[ServiceImports]); held > 0 {
 		t.Errorf("%d inputs are still held", held)
 	}
 	if b.objects[ServiceImports] != 0 || b.objects[EndpointSlices] != 0 {

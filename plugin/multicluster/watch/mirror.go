@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"slices"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+)
+
+// MirroredEndpointSlices are the EndpointSlices that Kubernetes makes of Endpoints objects, as far as they are not among
+// EndpointSlices. They are watched where GKEServiceImports and endpoints are: what is behind a headless one is an
+// Endpoints object, and no label of its slices tells of the import, which names its Service instead.
+const MirroredEndpointSlices Resource = "endpointslices.mirrored"
+
+// mirrors tells whether the slices of Endpoints objects are watched.
+func (o Options) mirrors() bool {
+	return !o.NoEndpoints && slices.Contains(o.importResources(), GKEServiceImports)
+}
+
+// mirroredKey is the key that the slices of a Service have in the inputs: no service's key has a slash.
+func mirroredKey(namespace, service string) string { return namespace + "/" + service }
+
+// mirroredKeyOf is that of the Service that a mirrored slice belongs to.
+func mirroredKeyOf(slice *discoveryv1.EndpointSlice) string {
+	return mirroredKey(slice.Namespace, slice.Labels[discoveryv1.LabelServiceName])
+}
+
+// touchSlices notes that the slices of a service changed, or those of a Service that services' imports name. The lock is
+// held.
+func (in *inputs) touchSlices(key string, cause time.Time) {
+	in.touch(key, cause)
+	for _, naming := range in.wanted[key] {
+		in.touch(naming, cause)
+	}
+}
+
+// endpoints are the slices of a service, in a new list: those that carry its name, and those of the Services that its
+// import names. The lock is held.
+func (in *inputs) endpoints(s *service, imported *index.Import) []*index.Slice {
+	all := slices.Clone(s.slices)
+	if imported != s.other {
+		return all
+	}
+	for _, name := range imported.MirroredServices() {
+		if mirrored := in.services[mirroredKey(s.namespace, name)]; mirrored != nil {
+			all = append(all, mirrored.slices...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+)
+
+// mirrored is a slice that Kubernetes makes of the Endpoints object of a Service.
+func mirrored(name, service string, addresses ...string) *discoveryv1.EndpointSlice {
+	object := sliceOf(name, "", "", addresses...)
+	object.Labels = map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: index.MirroredBy}
+	return object
+}
+
+func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
+	b := newBench(t, Options{Groups: []string{GroupMCS, GroupGKE}})
+	gke, mirrors := b.store(GKEServiceImports), b.store(MirroredEndpointSlices)
+	x := b.View(config)
+	b.list()
+	expect := func(step, want string) {
+		t.Helper()
+		b.drain()
+		if got := answer(x, "web"); got != want {
+			t.Errorf("%s: %q, want %q", step, got, want)
+		}
+	}
+	naming := func(kind mcsv1beta1.ServiceImportType, service string) *mcsv1beta1.ServiceImport {
+		object := importOf("web", kind)
+		object.Annotations = map[string]string{"net.gke.io/derived-service": service}
+		return object
+	}
+	put(t, mirrors.Add(mirrored("a", "gke-mcs-1", "10.1.0.1")))
+	put(t, mirrors.Add(mirrored("b", "gke-mcs-2", "10.2.0.1")))
+	expect("no import", "")
+	put(t, b.imports.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")))
+	expect("an import of the other group", "")
+	put(t, b.imports.Replace(nil, "2"))
+	put(t, gke.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")))
+	expect("the slices were first", "10.1.0.1")
+	if counted := b.totals.Skips.Count(index.MissingSourceCluster); counted != 0 {
+		t.Errorf("%d slices lack what none has", counted)
+	}
+	put(t, gke.Update(naming(mcsv1beta1.Headless, "gke-mcs-2")))
+	expect("another Service", "10.2.0.1")
+	put(t, mirrors.Update(mirrored("b", "gke-mcs-2", "10.2.0.2")))
+	expect("other endpoints", "10.2.0.2")
+	put(t, mirrors.Add(mirrored("c", "gke-mcs-2", "10.2.0.3")))
+	expect("one slice more", "10.2.0.2 10.2.0.3")
+	put(t, mirrors.Update(mirrored("c", "gke-mcs-1", "10.2.0.3")))
+	expect("the slice is another Service's", "10.2.0.2")
+	put(t, b.slices.Add(sliceOf("d", "web", "east", "10.3.0.1")))
+	expect("a slice that carries the service's name", "10.2.0.2 10.3.0.1")
+	put(t, b.slices.Replace(nil, "3"))
+	expect("lists are of one resource each", "10.2.0.2")
+	put(t, mirrors.Replace([]any{mirrored("a", "gke-mcs-1", "10.1.0.1")}, "3"))
+	expect("the slices are gone", "")
+	put(t, gke.Update(naming(mcsv1beta1.ClusterSetIP, "gke-mcs-1")))
+	expect("a VIP that is not there yet", "")
+	put(t, gke.Replace(nil, "4"))
+	put(t, mirrors.Replace(nil, "4"))
+	b.drain()
+	if len(b.inputs.services) > 0 || len(b.inputs.wanted) > 0 || b.objects[MirroredEndpointSlices] != 0 {
+		t.Errorf("held are %v, wanted %v, counted %v", b.inputs.services, b.inputs.wanted, b.objects)
+	}
+}
+
+func TestMirroredSlicesAreWatchedWhereAskedFor(t *testing.T) {
+	for _, test := range []struct {
+		options Options
+		want    bool
+	}{
+		{Options{}, false},
+		{Options{Groups: []string{GroupMCS}}, false},
+		{Options{Groups: []string{GroupMCS, GroupGKE}}, true},
+		{Options{Groups: []string{GroupGKE}}, true},
+		{Options{Groups: []string{GroupGKE}, NoEndpoints: true}, false},
+	} {
+		b := newBench(t, test.options)
+		watched := false
+		for _, r := range b.reflectors(&clients{imports: map[Resource]*importClient{
+			ServiceImports: new(importClient), GKEServiceImports: new(importClient),
+		}}, test.options) {
+			watched = watched || r.resource == MirroredEndpointSlices
+		}
+		if watched != test.want {
+			t.Errorf("%+v: watched is %v", test.options, watched)
+		}
+	}
+}
