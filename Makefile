@@ -46,6 +46,8 @@ test: bed build test-unit test-bed ## Run all tests: unit, integration, end to e
 test-unit: ## Run the tests that need no cluster.
 	@echo '== unit tests'
 	@CGO_ENABLED=1 $(BOUND) go test -race $$(go list ./... | grep -v '^$(MODULE)/test')
+	@echo '== 10,000 clustersets'
+	@$(BOUND) go test -run TestClustersets ./controller/merge
 
 .PHONY: test-bed
 test-bed: bed tools build ## Run the tests on real control planes.

@@ -18,11 +18,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TestClustersets checks what holds of every merge in 10,000 random
-// clustersets, seen from each of their clusters and in random order.
+// TestClustersets checks what holds of every merge in random clustersets, seen
+// from each of their clusters and in random order.
 func TestClustersets(t *testing.T) {
 	t.Parallel()
-	const cases, parts = 10000, 4
+	const parts = 4
 	for part := range parts {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
