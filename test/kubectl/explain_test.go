@@ -142,6 +142,7 @@ func testExplain(t *testing.T, b *bed) {
 		b.apply(t, b.east, "{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: invalid, name: web}}")
 		b.explains(t, "invalid", "invalid/web", "--contexts", "east")
 	})
+	t.Run("preference", func(t *testing.T) { testExplainPreference(t, b) })
 	t.Run("programs", func(t *testing.T) {
 		var explanation struct {
 			Service, Summary string
@@ -152,6 +153,36 @@ func testExplain(t *testing.T, b *bed) {
 			t.Errorf("got %+v", explanation)
 		}
 	})
+}
+
+// testExplainPreference says which endpoints come first, and who wanted that.
+func testExplainPreference(t *testing.T, b *bed) {
+	b.namespace(t, "near", b.all()...)
+	prefers := func(c *cluster, name, what string) {
+		b.apply(t, c, fmt.Sprintf("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: near, name: %s}, spec: {exportedAnnotations: {clusterset-dns.github.io/prefer: %s}}}", name, what))
+		b.export(t, "near/"+name, c) // and wait
+	}
+	b.service(t, b.east, "near", "own", false, 80, "10.64.0.10")
+	b.service(t, b.west, "near", "own", false, 80, "10.65.0.10")
+	prefers(b.east, "own", "cluster")
+	prefers(b.west, "own", "cluster")
+	b.explains(t, "prefer-cluster", "near/own", "--contexts", "north,east,west")
+	b.explains(t, "prefer-cluster-wide", "near/own", "--contexts", "east,west", "-o", "wide")
+
+	zones := strings.Fields(b.shell(t, "kubectl --context east get nodes -o jsonpath='{.items[*].metadata.labels.topology\\.kubernetes\\.io/zone}'"))
+	b.service(t, b.west, "near", "zonal", false, 80, "10.65.0.20")
+	b.shell(t, `kubectl --context west -n near patch service zonal -p '{"spec":{"trafficDistribution":"PreferSameZone"}}'
+kubectl --context west -n near patch endpointslice zonal-manual --type json -p '[{"op":"add","path":"/endpoints/0/zone","value":"`+zones[0]+`"}]'`)
+	b.export(t, "near/zonal", b.west)
+	b.explains(t, "prefer-zone-wide", "near/zonal", "--contexts", "east,west", "-o", "wide")
+
+	b.service(t, b.west, "near", "headless", true, 80, "10.65.0.30")
+	prefers(b.west, "headless", "cluster")
+	b.explains(t, "prefer-headless", "near/headless", "--contexts", "west")
+
+	b.service(t, b.west, "near", "unknown", false, 80, "10.65.0.40")
+	prefers(b.west, "unknown", "nearest")
+	b.explains(t, "prefer-unknown", "near/unknown", "--contexts", "east,west")
 }
 
 // testDrain takes traffic from a cluster and gives it back.

@@ -27,7 +27,8 @@ var apiChecks = []Check{
 		if c.Unreachable == nil {
 			return nil
 		}
-		return []problem{wrong(c.kubectl("cluster-info"), "Its API server cannot be asked: %v", c.Unreachable)}
+		return []problem{wrong("Have its API server answer at "+c.Server+", or correct the address and the credential of context "+c.Context+" in your kubeconfig.",
+			"Its API server cannot be asked: %v", c.Unreachable)}
 	}},
 	{Name: "api-version", About: "Kubernetes is 1.26 or newer", run: func(_ *Set, c *Cluster) []problem {
 		if parsed, err := version.ParseGeneric(c.Version); err == nil && parsed.LessThan(oldest) {
@@ -35,13 +36,17 @@ var apiChecks = []Check{
 		}
 		return nil
 	}},
-	{Name: "distinct", About: "no two contexts lead to one cluster", run: func(s *Set, c *Cluster) (found []problem) {
+	{Name: "distinct", About: "no two contexts lead to one cluster", run: func(s *Set, c *Cluster) []problem {
 		for _, other := range s.Clusters {
-			if other != c && reached(other) && other.UID == c.UID {
-				found = append(found, wrong("Name each cluster once.", "It is the same cluster as that of context %s.", other.Context))
+			if other == c {
+				break
+			}
+			if reached(other) && other.UID == c.UID {
+				return []problem{wrong("Name each cluster once with --contexts, or have context "+c.Context+" lead to another one in your kubeconfig.",
+					"It is the same cluster as that of context %s.", other.Context)}
 			}
 		}
-		return found
+		return nil
 	}},
 	{Name: "clock", About: "the clocks of all API servers agree", run: func(s *Set, c *Cluster) (found []problem) {
 		for _, other := range s.Clusters {
@@ -60,7 +65,7 @@ var apiChecks = []Check{
 			case definition == nil:
 				found = append(found, wrong(c.apply(manifest.CRDs), "CustomResourceDefinition %s is missing.", name))
 			case !established(definition):
-				found = append(found, wrong(c.kubectl("describe crd %s", name), "CustomResourceDefinition %s is not established.", name))
+				found = append(found, wrong("Mend what its conditions name: `"+c.kubectl("describe crd %s", name)+"`.", "CustomResourceDefinition %s is not established.", name))
 			}
 		}
 		if len(found) == 0 && c.MCSVersion == "" {
@@ -68,21 +73,25 @@ var apiChecks = []Check{
 		}
 		return found
 	}},
-	{Name: "crds-complete", About: "the CRDs keep all that is written", run: func(_ *Set, c *Cluster) []problem {
-		definition := c.Definitions[v1beta1.ServiceImportFullName]
-		if definition == nil || c.MCSVersion == "" || keeps(definition, c.MCSVersion, "trafficDistribution") {
-			return nil
+	{Name: "crds-complete", About: "the CRDs keep all that is written", run: func(_ *Set, c *Cluster) (found []problem) {
+		for _, each := range []struct{ name, kind, field string }{
+			{v1beta1.ServiceExportFullName, "ServiceExports", "exportedAnnotations"},
+			{v1beta1.ServiceImportFullName, "ServiceImports", "trafficDistribution"},
+		} {
+			if definition := c.Definitions[each.name]; definition != nil && c.MCSVersion != "" && !keeps(definition, c.MCSVersion, each.field) {
+				found = append(found, odd(c.apply(manifest.CRDs), "The CRDs of the MCS API are old: %s lose fields such as %s.", each.kind, each.field))
+			}
 		}
-		return []problem{odd(c.apply(manifest.CRDs), "The CRDs of the MCS API are old: ServiceImports lose fields such as trafficDistribution.")}
+		return found
 	}},
 	{Name: "namespace", About: "the controller has its namespace", run: func(_ *Set, c *Cluster) []problem {
 		if c.Namespaces[c.System] == nil {
-			return []problem{wrong(c.apply(manifest.Rights), "Namespace %s does not exist.", c.System)}
+			return []problem{wrong(c.apply(manifest.Rights), "Namespace %s does not exist: the controller is not installed, or it is in another one (--system-namespace).", c.System)}
 		}
 		return nil
 	}},
 	{Name: "controller", About: "the controller works", run: func(_ *Set, c *Cluster) []problem {
-		look := c.kubectl("-n %s logs deployment/clusterset-controller", c.System)
+		look := "Have clusterset-controller run in namespace " + c.System + ". " + c.log()
 		if c.Heartbeat == nil || c.Heartbeat.Spec.RenewTime == nil {
 			return []problem{wrong(look, "Its controller has never written a heartbeat into namespace %s.", c.System)}
 		}
@@ -91,20 +100,28 @@ var apiChecks = []Check{
 		}
 		return nil
 	}},
-	{Name: "cluster-id", About: "the cluster has a valid id that no other has", run: func(s *Set, c *Cluster) (found []problem) {
+	{Name: "cluster-id", About: "the cluster has a valid id that no other has", run: func(s *Set, c *Cluster) []problem {
 		if c.Heartbeat == nil {
 			return nil
 		}
 		if err := member.ValidateID(c.ID); err != nil {
-			return []problem{wrong("Give its controller another --cluster-id.", "%v", err)}
+			return []problem{wrong("Give its controller another --cluster-id, and start it again.", "%v", err)}
 		}
-		for _, other := range s.Clusters {
-			if other != c && reached(other) && other.ID == c.ID && other.UID != c.UID {
-				found = append(found, wrong("Give one of their controllers another --cluster-id.", "The cluster of context %s is called %s, too.", other.Context, c.ID))
-			}
+		if other := s.twin(c); other != nil {
+			return []problem{wrong("Give one of their controllers another --cluster-id, and start it again.", "The cluster of context %s is called %s, too.", other.Context, c.ID)}
 		}
-		return found
+		return nil
 	}},
+}
+
+// twin is another cluster with the same id, nil where there is none.
+func (s *Set) twin(c *Cluster) *Cluster {
+	for _, other := range s.Clusters {
+		if other != c && reached(other) && other.ID == c.ID && other.UID != c.UID {
+			return other
+		}
+	}
+	return nil
 }
 
 func established(definition *unstructured.Unstructured) bool {

@@ -28,7 +28,8 @@ type Finding struct {
 	Result  string `json:"result"`
 	// What is wrong, empty where nothing is.
 	What string `json:"what,omitempty"`
-	// Mend is the command that mends it, or a sentence where no command does.
+	// Mend is the command that mends it, which begins with kubectl and may have
+	// placeholders in angle brackets; or a sentence where no command does.
 	Mend string `json:"mend,omitempty"`
 }
 
@@ -146,12 +147,21 @@ func List(out io.Writer) error {
 	return output.Table(out, false, "CHECK ABOUT", rows)
 }
 
-// contextOf is the context of a cluster by its id, or a word that stands for it.
-func (s *Set) contextOf(id string) string {
+// cluster is the one with an id, nil where it was not reached or is none of
+// them.
+func (s *Set) cluster(id string) *Cluster {
 	for _, c := range s.Clusters {
 		if reached(c) && c.ID == id {
-			return c.Context
+			return c
 		}
+	}
+	return nil
+}
+
+// contextOf is the context of a cluster by its id, or a word that stands for it.
+func (s *Set) contextOf(id string) string {
+	if c := s.cluster(id); c != nil {
+		return c.Context
 	}
 	return "<context of " + id + ">"
 }
@@ -173,6 +183,11 @@ func (c *Cluster) system() string {
 // kubectl is a command in the cluster.
 func (c *Cluster) kubectl(format string, args ...any) string {
 	return "kubectl --context " + c.Context + " " + fmt.Sprintf(format, args...)
+}
+
+// log is a sentence that says where the log of the controller is.
+func (c *Cluster) log() string {
+	return "Its log says what keeps it from that: `" + c.kubectl("-n %s logs deployment/clusterset-controller", c.System) + "`."
 }
 
 // apply is the command that puts a manifest into the cluster.

@@ -28,7 +28,7 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func newCluster(id string, pods, services string) *Cluster {
 	heard := metav1.NewMicroTime(now.Add(-3 * time.Second))
 	return &Cluster{
-		Context: id,
+		Context: id, Server: "https://" + id + ".example",
 		Facts: &facts.Facts{
 			Context: id, ID: id, UID: "uid-of-" + id, System: "clusterset-dns", Now: now, Version: "v1.37.1", MCSVersion: "v1beta1",
 			Namespaces: map[string]*corev1.Namespace{"clusterset-dns": {}},
@@ -67,7 +67,7 @@ func TestChecks(t *testing.T) {
 	}{
 		"unreachable": {
 			func(_, west *Cluster) { west.Facts, west.Unreachable = nil, errors.New("no route to host") },
-			"failed api-reachable west: Its API server cannot be asked: no route to host > kubectl --context west cluster-info",
+			"failed api-reachable west: Its API server cannot be asked: no route to host > Have its API server answer at https://west.example, or correct the address and the credential of context west in your kubeconfig.",
 		},
 		"old Kubernetes": {
 			func(east, _ *Cluster) { east.Version = "v1.25.3+k3s1" },
@@ -75,13 +75,12 @@ func TestChecks(t *testing.T) {
 		},
 		"one cluster twice": {
 			func(east, west *Cluster) { west.UID = east.UID },
-			"failed distinct east: It is the same cluster as that of context west. > Name each cluster once.\n" +
-				"failed distinct west: It is the same cluster as that of context east. > Name each cluster once.",
+			"failed distinct west: It is the same cluster as that of context east. > Name each cluster once with --contexts, or have context west lead to another one in your kubeconfig.",
 		},
 		"one id twice": {
 			func(_, west *Cluster) { west.ID = "east" },
-			"failed cluster-id east: The cluster of context west is called east, too. > Give one of their controllers another --cluster-id.\n" +
-				"failed cluster-id west: The cluster of context east is called east, too. > Give one of their controllers another --cluster-id.",
+			"failed cluster-id east: The cluster of context west is called east, too. > Give one of their controllers another --cluster-id, and start it again.\n" +
+				"failed cluster-id west: The cluster of context east is called east, too. > Give one of their controllers another --cluster-id, and start it again.",
 		},
 		"clocks": {
 			func(_, west *Cluster) { west.Ahead = time.Minute },
@@ -89,15 +88,15 @@ func TestChecks(t *testing.T) {
 		},
 		"no controller": {
 			func(_, west *Cluster) { west.Now = now.Add(time.Minute) },
-			"failed controller west: Its controller has written no heartbeat for 1m3s. > kubectl --context west -n clusterset-dns logs deployment/clusterset-controller",
+			"failed controller west: Its controller has written no heartbeat for 1m3s. > Have clusterset-controller run in namespace clusterset-dns. Its log says what keeps it from that: `kubectl --context west -n clusterset-dns logs deployment/clusterset-controller`.",
 		},
 		"never a controller": {
 			func(_, west *Cluster) { west.Heartbeat = nil },
-			"failed controller west: Its controller has never written a heartbeat into namespace clusterset-dns. > kubectl --context west -n clusterset-dns logs deployment/clusterset-controller",
+			"failed controller west: Its controller has never written a heartbeat into namespace clusterset-dns. > Have clusterset-controller run in namespace clusterset-dns. Its log says what keeps it from that: `kubectl --context west -n clusterset-dns logs deployment/clusterset-controller`.",
 		},
 		"another namespace of the controller": {
 			func(_, west *Cluster) { west.System = "mcs" },
-			"failed namespace west: Namespace mcs does not exist. > kubectl clusterset manifest rights --system-namespace mcs | kubectl --context west apply --server-side --force-conflicts -f -",
+			"failed namespace west: Namespace mcs does not exist: the controller is not installed, or it is in another one (--system-namespace). > kubectl clusterset manifest rights --system-namespace mcs | kubectl --context west apply --server-side --force-conflicts -f -",
 		},
 		"not joined": {
 			func(east, _ *Cluster) { east.Members = nil },
@@ -111,6 +110,18 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) { east.Members[0].Expires = now.Add(48 * time.Hour) },
 			"warning credential-lasts east: The credential of west ends in 48h0m0s. > kubectl clusterset join east west",
 		},
+		"a credential of a short life": {
+			func(east, _ *Cluster) {
+				east.Members[0].Issued, east.Members[0].Expires = now.Add(-time.Hour), now.Add(time.Hour)
+			},
+			"",
+		},
+		"one that ends": {
+			func(east, _ *Cluster) {
+				east.Members[0].Issued, east.Members[0].Expires = now.Add(-4*time.Hour), now.Add(time.Hour)
+			},
+			"warning credential-lasts east: The credential of west ends in 1h0m0s. > kubectl clusterset join east west",
+		},
 		"a silent member that no context leads to": {
 			func(east, west *Cluster) {
 				heard := metav1.NewMicroTime(now.Add(-time.Hour))
@@ -118,25 +129,24 @@ func TestChecks(t *testing.T) {
 				east.Members[0].Lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: stale}, Spec: coordinationv1.LeaseSpec{RenewTime: &heard}}
 				east.SecretsUnseen = errors.New("forbidden")
 			},
-			"failed member-fresh east: south is stale: it was last heard 1h0m0s ago. > kubectl clusterset check --contexts <context of south>",
+			"failed member-fresh east: south is stale: it was last heard 1h0m0s ago. > Have the API server and the controller of south run, and be reachable from east. What is wrong in it is said by `kubectl clusterset check --contexts <context of south>`.",
 		},
 		"a member that is held": {
 			func(east, _ *Cluster) {
 				east.Members[0].Lease.Annotations = stale
 				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
-				east.Members[0].Event = &corev1.Event{Type: "Warning", Reason: controller.EventMemberHeld, Message: "Cluster west is another one than before: until the annotation is 0123-4567"}
+				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: controller.EventMemberHeld, Message: "Cluster west is another one than before: until the annotation is 0123-4567"}}
 			},
-			"failed member-held east: Cluster west is another one than before: until the annotation is 0123-4567. > kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/confirm=0123-4567 --overwrite\n" +
-				"failed member-fresh east: west is stale: it was last heard 0s ago. > kubectl clusterset check --contexts west",
+			"failed member-held east: Cluster west is another one than before: until the annotation is 0123-4567. > kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/confirm=0123-4567 --overwrite",
 		},
 		"overlapping pods": {
 			func(_, west *Cluster) { west.Nodes[0].Spec.PodCIDRs = []string{"10.64.0.128/25"} },
-			"failed pod-ranges east: Its range of pods 10.64.0.0/24 overlaps 10.64.0.128/25 of west: pods of the two cannot reach each other. > Give one of the two another range of pods.\n" +
-				"failed pod-ranges west: Its range of pods 10.64.0.128/25 overlaps 10.64.0.0/24 of east: pods of the two cannot reach each other. > Give one of the two another range of pods.",
+			"failed pod-ranges east: Its range of pods 10.64.0.0/24 overlaps 10.64.0.128/25 of west: pods of the two cannot reach each other. > Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.\n" +
+				"failed pod-ranges west: Its range of pods 10.64.0.128/25 overlaps 10.64.0.0/24 of east: pods of the two cannot reach each other. > Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.",
 		},
 		"pods where another has Services": {
 			func(_, west *Cluster) { west.ServiceCIDRs = prefixes([]string{"10.64.0.0/16"}) },
-			"failed service-ranges east: Its range of pods 10.64.0.0/24 overlaps the range of Services 10.64.0.0/16 of west: these pods cannot be reached from there. > Give one of the two another range.",
+			"failed service-ranges east: Its range of pods 10.64.0.0/24 overlaps the range of Services 10.64.0.0/16 of west: these pods cannot be reached from there. > Give one of the two another range: that of Services is in its ServiceCIDRs.",
 		},
 		"an old node": {
 			func(_, west *Cluster) { west.Nodes[0].Status.NodeInfo.KubeletVersion = "v1.24.0" },
@@ -144,11 +154,12 @@ func TestChecks(t *testing.T) {
 		},
 		"no zone of the set": {
 			func(_, west *Cluster) { west.Apex = dns.Answer{Rcode: "NXDOMAIN"} },
-			"failed dns-zone west: Its DNS answers NXDOMAIN for the zone clusterset.local. > kubectl clusterset coredns enable --contexts west --image <image of CoreDNS with multicluster>",
+			"failed coredns west: There is no Deployment kube-system/coredns, and the cluster's DNS answers NXDOMAIN for the zone clusterset.local. > " + byHand,
 		},
 		"no DNS": {
 			func(_, west *Cluster) { west.DNSError = errors.New("no pod is ready") },
-			"warning dns-asked west: Its DNS could not be asked: no pod is ready. > Name the address of the cluster's DNS with --dns.",
+			"warning coredns west: There is no Deployment kube-system/coredns: the Corefile and the image of its DNS were not looked at. > " + byHand + "\n" +
+				"warning dns-asked west: Its DNS could not be asked: no pod is ready. > Name an address of the cluster's DNS that is reached from here: --dns west=<address>.",
 		},
 		"what was left behind": {
 			func(_, west *Cluster) {
@@ -173,9 +184,11 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+const byHand = "Put our image into the cluster's DNS, and the line `multicluster clusterset.local` into its Corefile, by hand; name its address with --dns."
+
 // known are findings of the sets of these tests, whose clusters have no
-// CoreDNS and no definitions.
-func known(finding Finding) bool { return finding.Check == "coredns" || finding.Check == "crds" }
+// definitions.
+func known(finding Finding) bool { return finding.Check == "crds" }
 
 func TestCoreDNSChecks(t *testing.T) {
 	deployment := func(image string) *appsv1.Deployment {

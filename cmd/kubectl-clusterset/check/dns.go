@@ -4,24 +4,46 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/locality"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 var dnsChecks = []Check{
-	{Name: "coredns", About: "CoreDNS is where kubeadm installs it", run: func(s *Set, c *Cluster) []problem {
-		if c.Deployment == nil {
-			return []problem{odd("Put the line `multicluster "+s.Zone+"` into the Corefile of the cluster's DNS by hand.",
-				"There is no Deployment %s/%s: the Corefile and the image of its DNS were not looked at.", coredns.Namespace, coredns.Name)}
+	{Name: "coredns", About: "CoreDNS is where kubeadm installs it, or the cluster's DNS has the zone all the same", run: func(s *Set, c *Cluster) []problem {
+		const mend = "Put our image into the cluster's DNS, and the line `multicluster %s` into its Corefile, by hand; name its address with --dns."
+		switch {
+		case c.Deployment != nil:
+		case !asked(c):
+			return []problem{odd(fmt.Sprintf(mend, s.Zone), "There is no Deployment %s/%s: the Corefile and the image of its DNS were not looked at.", coredns.Namespace, coredns.Name)}
+		case !c.hasZone():
+			return []problem{wrong(fmt.Sprintf(mend, s.Zone), "There is no Deployment %s/%s, and the cluster's DNS answers %s for the zone %s.", coredns.Namespace, coredns.Name, c.Apex.Text(), s.Zone)}
 		}
 		return nil
 	}},
 	{Name: "coredns-available", About: "all pods of CoreDNS are available and new", applies: hasCoreDNS, run: func(_ *Set, c *Cluster) []problem {
-		if pending := coredns.Pending(c.Deployment); pending != "" {
-			return []problem{wrong(c.kubectl("-n %s rollout status deployment %s", coredns.Namespace, coredns.Name), "CoreDNS is not as it is to be: %s.", pending)}
+		pending := coredns.Pending(c.Deployment)
+		if pending == "" {
+			return nil
 		}
-		return nil
+		mend := c.kubectl("-n %s rollout status deployment %s", coredns.Namespace, coredns.Name) // which waits
+		if slices.ContainsFunc(c.Deployment.Status.Conditions, func(condition appsv1.DeploymentCondition) bool {
+			return condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse
+		}) {
+			mend = c.kubectl("-n %s rollout undo deployment %s", coredns.Namespace, coredns.Name)
+			pending += ", and Kubernetes has given up waiting"
+		}
+		return []problem{wrong(mend, "CoreDNS is not as it is to be: %s.", pending)}
 	}},
 	{Name: "coredns-image", About: "CoreDNS has the plugin multicluster", applies: hasCoreDNS, run: func(_ *Set, c *Cluster) []problem {
 		if image := c.image(); !ours(c, image) {
@@ -31,7 +53,7 @@ var dnsChecks = []Check{
 	}},
 	{Name: "coredns-version", About: "all clusters run the same CoreDNS", applies: hasCoreDNS, run: func(s *Set, c *Cluster) []problem {
 		for _, other := range s.others(c) {
-			if other.Deployment == nil || !ours(c, c.image()) || !ours(other, other.image()) || tag(c.image()) >= tag(other.image()) {
+			if other.Deployment == nil || !ours(c, c.image()) || !ours(other, other.image()) || !older(tag(c.image()), tag(other.image())) {
 				continue
 			}
 			return []problem{odd("kubectl clusterset coredns enable --contexts "+c.Context+" --image "+other.image(), "CoreDNS runs %s, and %s in %s.", c.image(), other.image(), other.Context)}
@@ -50,6 +72,22 @@ var dnsChecks = []Check{
 		}
 		return nil
 	}},
+	{Name: "corefile-cluster", About: "the Corefile knows which cluster it is in", applies: hasCoreDNS, run: func(s *Set, c *Cluster) []problem {
+		corefile := c.parsed()
+		if corefile == nil || !corefile.Serves(s.Zone) || c.ID == "" {
+			return nil
+		}
+		switch id := corefile.Option(s.Zone, "cluster"); {
+		case len(id) == 1 && !strings.EqualFold(id[0], c.ID) && member.ValidateID(strings.ToLower(id[0])) == nil:
+			return []problem{wrong(fmt.Sprintf(`%s | sed 's/^\( *cluster\) %s/\1 %s/' | %s`,
+				c.kubectl("-n %s get configmap %s -o yaml", coredns.Namespace, coredns.Name), id[0], c.ID, c.kubectl("replace -f -")),
+				"The Corefile has `cluster %s`, and this is %s: DNS takes endpoints of another cluster for near ones.", id[0], c.ID)}
+		case len(id) == 0 && c.wantsCluster() != "":
+			return []problem{odd(fmt.Sprintf("Add `cluster %s` to the block of multicluster in the Corefile: `%s`.", c.ID, c.kubectl("-n %s edit configmap %s", coredns.Namespace, coredns.Name)),
+				"The Corefile does not say which cluster this is, so that DNS answers with near endpoints no sooner than with others, although %s.", c.wantsCluster())}
+		}
+		return nil
+	}},
 	{Name: "coredns-rights", About: "CoreDNS may read what the plugin serves", applies: hasCoreDNS, run: func(_ *Set, c *Cluster) []problem {
 		if len(c.CoreDNSLacks) == 0 {
 			return nil
@@ -58,22 +96,25 @@ var dnsChecks = []Check{
 	}},
 	{Name: "dns-asked", About: "the cluster's DNS answers", run: func(_ *Set, c *Cluster) []problem {
 		if c.DNSError != nil {
-			return []problem{odd("Name the address of the cluster's DNS with --dns.", "Its DNS could not be asked: %v.", c.DNSError)}
+			return []problem{odd("Name an address of the cluster's DNS that is reached from here: --dns "+c.Context+"=<address>.", "Its DNS could not be asked: %v.", c.DNSError)}
 		}
 		return nil
 	}},
-	{Name: "dns-zone", About: "the cluster's DNS has the zone", applies: asked, run: func(s *Set, c *Cluster) []problem {
-		if c.Apex.Rcode != "NOERROR" || len(c.Apex.Records) == 0 {
-			return []problem{wrong(c.enable(), "Its DNS answers %s for the zone %s.", c.Apex.Text(), s.Zone)}
+	{Name: "dns-zone", About: "the cluster's DNS has the zone", applies: func(c *Cluster) bool { return asked(c) && hasCoreDNS(c) }, run: func(s *Set, c *Cluster) []problem {
+		if c.hasZone() {
+			return nil
 		}
-		return nil
+		mend := c.enable()
+		if corefile := c.parsed(); corefile != nil && corefile.Serves(s.Zone) && ours(c, c.image()) {
+			mend = c.restart() // it runs with what was there before
+		}
+		return []problem{wrong(mend, "Its DNS answers %s for the zone %s.", c.Apex.Text(), s.Zone)}
 	}},
-	{Name: "dns-names", About: "the cluster's DNS answers for imports as it should", applies: asked, run: func(_ *Set, c *Cluster) (found []problem) {
+	{Name: "dns-names", About: "the cluster's DNS answers for imports as it should", applies: func(c *Cluster) bool { return asked(c) && c.hasZone() }, run: func(_ *Set, c *Cluster) (found []problem) {
 		for _, lookup := range c.Lookups {
 			for _, answer := range lookup.Answers {
 				if answer.Wrong {
-					found = append(found, wrong("kubectl clusterset explain "+lookup.Service+" --contexts "+c.Context,
-						"Its DNS answers %s for %s %s, and should answer %s.", answer.Text(), answer.Name, answer.Type, strings.Join(answer.Expected, " ")))
+					found = append(found, wrong(c.restart(), "Its DNS answers %s for %s %s, and should answer %s.", answer.Text(), answer.Name, answer.Type, answer.ExpectedText()))
 				}
 			}
 		}
@@ -101,6 +142,55 @@ func ours(c *Cluster, image string) bool {
 
 func tag(image string) string {
 	return image[strings.LastIndex(image, ":")+1:]
+}
+
+// older tells whether the first of two tags is older, as far as they are
+// versions; that of others is the first in the order of letters.
+func older(one, two string) bool {
+	a, err := version.ParseGeneric(one)
+	b, otherErr := version.ParseGeneric(two)
+	if err != nil || otherErr != nil {
+		return one < two
+	}
+	return a.LessThan(b)
+}
+
+// parsed is the Corefile, nil where there is none that can be read.
+func (c *Cluster) parsed() *coredns.Corefile {
+	corefile, err := coredns.ParseCorefile(c.Corefile)
+	if err != nil || c.Corefile == "" {
+		return nil
+	}
+	return corefile
+}
+
+// wantsCluster says who wants DNS to know which cluster is its own, nothing
+// where nobody does.
+func (c *Cluster) wantsCluster() string {
+	for i := range c.Imports {
+		each := &c.Imports[i]
+		if !export.IsManaged(each) || each.Spec.Type != v1beta1.Headless {
+			continue
+		}
+		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
+		switch wish, _ := locality.WishOf(distribution, each.Annotations[export.AnnotationPrefer], ""); {
+		case wish.Cluster:
+			return nameOf(each) + " prefers its own cluster"
+		case wish.Zone:
+			return nameOf(each) + " has trafficDistribution " + distribution
+		}
+	}
+	return ""
+}
+
+func (c *Cluster) hasZone() bool { return c.Apex.Rcode == "NOERROR" && len(c.Apex.Records) > 0 }
+
+// restart is the command that has CoreDNS begin anew.
+func (c *Cluster) restart() string {
+	if c.Deployment == nil {
+		return "Start the cluster's DNS again."
+	}
+	return c.kubectl("-n %s rollout restart deployment %s", coredns.Namespace, coredns.Name)
 }
 
 // enable is the command that puts the plugin into the cluster's CoreDNS.

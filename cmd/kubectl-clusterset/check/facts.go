@@ -5,6 +5,7 @@ package check
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,10 +36,12 @@ type Set struct {
 
 // A Cluster is what was seen of one of them, besides its facts.
 type Cluster struct {
-	// Context is how it is reached, Unreachable why it was not. Everything
-	// else is set only where it was.
+	// Context is how it is reached, Unreachable why it was not. What follows
+	// Server is set only where it was.
 	Context     string
 	Unreachable error
+	// Server is the address of its API server by that context.
+	Server string
 	*facts.Facts
 
 	// Definitions are the CustomResourceDefinitions of the MCS API by name.
@@ -48,15 +51,15 @@ type Cluster struct {
 	// the plugin needs.
 	ControllerLacks, MemberLacks, MemberHas, CoreDNSLacks []manifest.Right
 	// Bindings are those that give the account of members anything, besides the
-	// shipped ones.
-	Bindings []Binding
-	Nodes    []corev1.Node
+	// shipped ones; Groups those that give something to all service accounts.
+	Bindings, Groups []Binding
+	// RolesGive are rights of the shipped roles of members that are not shipped.
+	RolesGive []manifest.Right
+	Nodes     []corev1.Node
 	// ServiceCIDRs are the ranges of Services; none where that is not known.
 	ServiceCIDRs []netip.Prefix
 	// Deployment is that of CoreDNS, nil where it is not as kubeadm installs it.
 	Deployment *appsv1.Deployment
-	// Corefile is its text, empty where there is no Deployment.
-	Corefile string
 	// Sources are what is said of each service.
 	Sources map[types.NamespacedName][]facts.Source
 	// Apex is the answer for the zone itself, DNSError why DNS was not asked.
@@ -66,8 +69,9 @@ type Cluster struct {
 	Lookups []*explain.Explanation
 }
 
-// A Binding is one of RBAC.
-type Binding struct{ Kind, Namespace, Name string }
+// A Binding is one of RBAC. Group is the one that it gives rights to, empty
+// where it names an account.
+type Binding struct{ Kind, Namespace, Name, Group string }
 
 // maxLookups bounds how many names are asked for.
 const maxLookups = 10
@@ -78,10 +82,11 @@ func Gather(ctx context.Context, clusters []*cluster.Cluster, all []*facts.Facts
 	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
 	var group sync.WaitGroup
 	for i, from := range clusters {
-		c := &Cluster{Context: from.Context, Unreachable: failed[i], Facts: all[i]}
+		c := &Cluster{Context: from.Context, Unreachable: failed[i], Server: from.Config.Host, Facts: all[i]}
 		set.Clusters[i] = c
 		if c.Unreachable == nil {
 			group.Go(func() {
+				c.Identify(ctx)
 				c.gather(ctx, from)
 				c.ask(ctx, from, zone, server)
 			})
@@ -114,9 +119,6 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
 		c.Deployment = deployment
 		c.CoreDNSLacks, _ = manifest.Missing(ctx, from.Kube, coredns.Namespace, coredns.AccountOf(deployment), coredns.Needed())
 	}
-	if configMap, err := from.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, coredns.Name, metav1.GetOptions{}); err == nil {
-		c.Corefile = configMap.Data[coredns.Key]
-	}
 	c.Sources = map[types.NamespacedName][]facts.Source{}
 	note := func(service types.NamespacedName) {
 		if _, known := c.Sources[service]; !known && service.Name != "" {
@@ -142,8 +144,12 @@ func (c *Cluster) rights(ctx context.Context, from *cluster.Cluster) {
 	}
 	for account, lacks := range map[string]*[]manifest.Right{controllerAccount: &c.ControllerLacks, manifest.MemberAccount: &c.MemberLacks} {
 		required, err := manifest.Required(objects, account)
-		if err == nil {
-			*lacks, _ = manifest.Missing(ctx, from.Kube, c.System, account, required)
+		if err != nil {
+			continue
+		}
+		*lacks, _ = manifest.Missing(ctx, from.Kube, c.System, account, required)
+		if account == manifest.MemberAccount {
+			c.roles(ctx, from, required)
 		}
 	}
 	c.MemberHas, _ = manifest.Allowed(ctx, from.Kube, c.System, manifest.MemberAccount, manifest.Dangerous(c.System))
@@ -159,18 +165,44 @@ func (c *Cluster) rights(ctx context.Context, from *cluster.Cluster) {
 	}
 }
 
+// roles looks at what the roles of members give now.
+func (c *Cluster) roles(ctx context.Context, from *cluster.Cluster, shipped []manifest.Right) {
+	var given []manifest.Right
+	if role, err := from.Kube.RbacV1().ClusterRoles().Get(ctx, manifest.MemberAccount, metav1.GetOptions{}); err == nil {
+		for _, rule := range role.Rules {
+			given = append(given, manifest.Expand(rule, "")...)
+		}
+	}
+	if role, err := from.Kube.RbacV1().Roles(c.System).Get(ctx, manifest.MemberAccount, metav1.GetOptions{}); err == nil {
+		for _, rule := range role.Rules {
+			given = append(given, manifest.Expand(rule, c.System)...)
+		}
+	}
+	c.RolesGive = slices.DeleteFunc(given, func(right manifest.Right) bool { return slices.Contains(shipped, right) })
+}
+
 // controllerAccount is the service account of the controller, and the name of
 // its roles.
 const controllerAccount = "clusterset-controller"
 
 func (c *Cluster) binding(kind string, object metav1.ObjectMeta, subjects []rbacv1.Subject) {
-	if object.Name == manifest.MemberAccount && (object.Namespace == "" || object.Namespace == c.System) {
+	// Kubernetes' own bindings give what everybody needs.
+	if object.Labels["kubernetes.io/bootstrapping"] != "" || object.Name == manifest.MemberAccount && (object.Namespace == "" || object.Namespace == c.System) {
 		return
 	}
+	binding := Binding{Kind: kind, Namespace: object.Namespace, Name: object.Name}
 	for _, subject := range subjects {
-		if subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == c.System && subject.Name == manifest.MemberAccount {
-			c.Bindings = append(c.Bindings, Binding{Kind: kind, Namespace: object.Namespace, Name: object.Name})
+		switch {
+		case subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == c.System && subject.Name == manifest.MemberAccount,
+			subject.Kind == rbacv1.UserKind && subject.Name == "system:serviceaccount:"+c.System+":"+manifest.MemberAccount:
+			c.Bindings = append(c.Bindings, binding)
+		case subject.Kind == rbacv1.GroupKind && slices.Contains(manifest.Groups(c.System), subject.Name):
+			binding.Group = subject.Name
+			c.Groups = append(c.Groups, binding)
+		default:
+			continue
 		}
+		return
 	}
 }
 

@@ -3,11 +3,9 @@
 package check
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 	"time"
-
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller"
@@ -15,7 +13,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// expiresSoon is how long before its end a credential should be replaced.
+// expiresSoon is how long before its end a credential should be replaced, at
+// most: a quarter of its life will do.
 const expiresSoon = 14 * 24 * time.Hour
 
 var memberChecks = []Check{
@@ -31,19 +30,37 @@ var memberChecks = []Check{
 		return found
 	}},
 	ofMembers("credential-usable", "the credentials can be used", func(s *Set, c *Cluster, m *facts.Member) []problem {
-		if m.Secret == nil || m.Refused == nil {
+		if m.Secret == nil {
 			return nil
 		}
-		return []problem{wrong(s.join(c, m.ID), "Secret %s is refused: %v.", m.Secret.Name, m.Refused)}
+		what := fmt.Sprintf("Secret %s is refused: %v.", m.Secret.Name, m.Refused)
+		switch {
+		case m.ID == c.ID && s.twin(c) != nil:
+			return nil // the id is what is wrong
+		case m.ID == c.ID:
+			return []problem{wrong(c.kubectl("-n %s delete secret %s", c.System, m.Secret.Name), "Secret %s is of %s, which is this cluster itself.", m.Secret.Name, m.ID)}
+		case m.Refused == nil:
+			return nil
+		case member.ValidateID(m.ID) != nil:
+			return []problem{{what: what, mend: c.label(m, "<id of the cluster that it leads to>")}}
+		}
+		if _, err := member.ParseKubeconfig(m.Secret.Data[member.KubeconfigKey]); err != nil {
+			return []problem{{what: what, mend: s.join(c, m.ID)}}
+		}
+		return []problem{{what: what, mend: c.confine(m, "<ranges of its pods>")}}
 	}),
 	ofMembers("credential-lasts", "no credential ends soon", func(s *Set, c *Cluster, m *facts.Member) []problem {
+		mend, soon := s.join(c, m.ID), expiresSoon
+		if !m.Issued.IsZero() {
+			soon = min(soon, m.Expires.Sub(m.Issued)/4) // of one whose life is short on purpose
+		}
 		switch left := m.Expires.Sub(c.Now); {
 		case m.Expires.IsZero():
 			return nil
 		case left <= 0:
-			return []problem{wrong(s.join(c, m.ID), "The credential of %s ended %s ago: nothing new is learned of it.", m.ID, (-left).Round(time.Minute))}
-		case left < expiresSoon:
-			return []problem{odd(s.join(c, m.ID), "The credential of %s ends in %s.", m.ID, left.Round(time.Minute))}
+			return []problem{wrong(mend, "The credential of %s ended %s ago: nothing new is learned of it.", m.ID, (-left).Round(time.Minute))}
+		case left < soon:
+			return []problem{odd(mend, "The credential of %s ends in %s.", m.ID, left.Round(time.Minute))}
 		}
 		return nil
 	}),
@@ -54,40 +71,51 @@ var memberChecks = []Check{
 		return found
 	}),
 	ofMembers("member-reachable", "the controller reads its members", func(s *Set, c *Cluster, m *facts.Member) []problem {
-		if !told(m, controller.EventMemberUnreachable, controller.EventMemberRefused) {
-			return nil
+		warning := m.Warning(controller.EventMemberUnreachable, controller.EventMemberRefused)
+		if warning == nil || m.Refused != nil || m.ID == c.ID {
+			return nil // what is refused is told above
 		}
-		return []problem{wrong(s.join(c, m.ID), "The controller cannot read %s: %s.", m.ID, strings.TrimSuffix(m.Event.Message, "."))}
+		mend := s.join(c, m.ID)
+		if other := s.cluster(m.ID); other != nil && m.Credential.Config != nil && m.Credential.Config.Host == other.Server && !strings.Contains(warning.Message, "nauthorized") {
+			// Joined again, it would use the same address.
+			mend += " --server " + other.Context + "=<address of the API server of " + m.ID + " as " + c.ID + " reaches it>"
+		}
+		return []problem{wrong(mend, "The controller cannot read %s: %s.", m.ID, strings.TrimSuffix(warning.Message, "."))}
 	}),
-	ofMembers("member-identity", "members are who their credentials say", func(_ *Set, c *Cluster, m *facts.Member) []problem {
-		if m.Heartbeat != nil && m.Secret != nil {
-			if is := ptr.Deref(m.Heartbeat.Spec.HolderIdentity, ""); is != "" && is != m.ID && member.ValidateID(is) == nil {
-				return []problem{wrong(c.kubectl("-n %s label secret %s %s=%s --overwrite", c.System, m.Secret.Name, member.ClusterLabel, is),
-					"The member that Secret %s calls %s calls itself %s.", m.Secret.Name, m.ID, is)}
-			}
+	ofMembers("member-identity", "members are who their credentials say", func(s *Set, c *Cluster, m *facts.Member) []problem {
+		switch is := m.Holder(); {
+		case m.Secret == nil || m.ID == c.ID:
+			return nil
+		case is != "" && is != m.ID && member.ValidateID(is) == nil:
+			return []problem{wrong(s.mistaken(c, m, is), "The member that Secret %s calls %s calls itself %s.", m.Secret.Name, m.ID, is)}
 		}
-		if told(m, controller.EventMemberMistaken) {
-			return []problem{wrong("Correct the kubeconfig in the Secret, or its label.", "%s", m.Event.Message)}
+		if warning := m.Warning(controller.EventMemberMistaken); warning != nil {
+			return []problem{wrong(s.join(c, m.ID), "Secret %s does not lead to %s: %s.", m.Secret.Name, m.ID, warning.Message)}
 		}
 		return nil
 	}),
 	ofMembers("member-held", "what members say is believed", func(_ *Set, c *Cluster, m *facts.Member) []problem {
-		if !told(m, controller.EventMemberHeld) || m.State() == liveness.Fresh {
-			return nil
+		warning := m.Warning(controller.EventMemberHeld)
+		if warning == nil || m.State() == liveness.Fresh || m.Warning(controller.EventMemberMistaken) != nil {
+			return nil // where it is another cluster by mistake, there is nothing to confirm
 		}
-		token := m.Event.Message[strings.LastIndex(m.Event.Message, " ")+1:]
-		return []problem{wrong(c.kubectl("-n %s annotate secret %s %s=%s --overwrite", c.System, m.Secret.Name, controller.AnnotationConfirm, token), "%s.", m.Event.Message)}
+		token := warning.Message[strings.LastIndex(warning.Message, " ")+1:]
+		return []problem{wrong(c.kubectl("-n %s annotate secret %s %s=%s --overwrite", c.System, m.Secret.Name, controller.AnnotationConfirm, token), "%s.", warning.Message)}
 	}),
 	ofMembers("member-fresh", "members are heard", func(s *Set, c *Cluster, m *facts.Member) []problem {
 		switch {
-		case m.Secret == nil:
+		case m.Secret == nil || m.Refused != nil || m.ID == c.ID:
 			return nil
 		case m.Lease == nil:
-			return []problem{wrong(c.kubectl("-n %s logs deployment/clusterset-controller", c.System), "Its controller has not taken up the credential of %s.", m.ID)}
-		case m.State() != liveness.Fresh:
-			return []problem{wrong("kubectl clusterset check --contexts "+s.contextOf(m.ID), "%s is %s: it was last heard %s ago.", m.ID, m.State(), c.Now.Sub(m.Heard()).Round(time.Second))}
+			return []problem{wrong("Have the controller take it up. "+c.log(), "Its controller has not taken up the credential of %s.", m.ID)}
+		case m.State() == liveness.Fresh, m.Warning(controller.EventMemberHeld) != nil:
+			return nil
 		}
-		return nil
+		mend := fmt.Sprintf("Have the API server and the controller of %s run, and be reachable from %s. What is wrong in it is said by `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID))
+		if m.Warning(controller.EventMemberStale) != nil && strings.Contains(m.Warning(controller.EventMemberStale).Message, "over and over") {
+			mend = "Wait: it is believed again once it was heard for a while."
+		}
+		return []problem{wrong(mend, "%s is %s: it was last heard %s ago.", m.ID, m.State(), c.Now.Sub(m.Heard()).Round(time.Second))}
 	}),
 	ofMembers("drained", "no member is drained", func(_ *Set, c *Cluster, m *facts.Member) []problem {
 		if !m.Drained() {
@@ -113,9 +141,27 @@ func ofMembers(name, about string, run func(*Set, *Cluster, *facts.Member) []pro
 	}}
 }
 
-// told tells whether the last that the controller said of a member is a warning
-// of one of the reasons.
-func told(m *facts.Member, reasons ...string) bool {
-	warning := m.Warning()
-	return warning != nil && slices.Contains(reasons, warning.Reason)
+// label is the command that makes a credential that of another id.
+func (c *Cluster) label(m *facts.Member, id string) string {
+	return c.kubectl("-n %s label secret %s %s=%s --overwrite", c.System, m.Secret.Name, member.ClusterLabel, id)
+}
+
+// confine is the command that confines the addresses of a member to ranges.
+func (c *Cluster) confine(m *facts.Member, ranges string) string {
+	return c.kubectl("-n %s annotate secret %s %s=%s --overwrite", c.System, m.Secret.Name, member.CIDRsAnnotation, ranges)
+}
+
+// mistaken is what mends a credential that leads to a cluster with another id.
+func (s *Set) mistaken(c *Cluster, m *facts.Member, is string) string {
+	uid := m.Heartbeat.Annotations[member.HeartbeatUIDAnnotation]
+	of := s.cluster(is)
+	switch {
+	case of != nil && uid != "" && of.UID != uid:
+		return "Give the controller of the cluster that it leads to another --cluster-id, and start it again."
+	case s.cluster(m.ID) != nil:
+		return s.join(c, m.ID)
+	case is == c.ID || c.Member(is) != nil:
+		return c.kubectl("-n %s delete secret %s", c.System, m.Secret.Name)
+	}
+	return c.label(m, is)
 }

@@ -3,22 +3,29 @@
 package check
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/locality"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 var networkChecks = []Check{
 	{Name: "pod-ranges", About: "no two clusters have overlapping ranges of pods", run: func(s *Set, c *Cluster) (found []problem) {
 		for _, other := range s.others(c) {
 			if one, two, ok := overlap(c.podCIDRs(), other.podCIDRs()); ok {
-				found = append(found, wrong("Give one of the two another range of pods.", "Its range of pods %s overlaps %s of %s: pods of the two cannot reach each other.", one, two, other.Context))
+				found = append(found, wrong("Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.", "Its range of pods %s overlaps %s of %s: pods of the two cannot reach each other.", one, two, other.Context))
 			}
 		}
 		return found
@@ -26,7 +33,7 @@ var networkChecks = []Check{
 	{Name: "service-ranges", About: "no cluster has pods where another has Services", run: func(s *Set, c *Cluster) (found []problem) {
 		for _, other := range s.others(c) {
 			if one, two, ok := overlap(c.podCIDRs(), other.ServiceCIDRs); ok {
-				found = append(found, wrong("Give one of the two another range.", "Its range of pods %s overlaps the range of Services %s of %s: these pods cannot be reached from there.", one, two, other.Context))
+				found = append(found, wrong("Give one of the two another range: that of Services is in its ServiceCIDRs.", "Its range of pods %s overlaps the range of Services %s of %s: these pods cannot be reached from there.", one, two, other.Context))
 			}
 		}
 		return found
@@ -46,8 +53,7 @@ var networkChecks = []Check{
 				}
 			}
 			if len(lacking) > 0 {
-				all := append(texts(m.CIDRs), lacking...)
-				return []problem{wrong(c.kubectl("-n %s annotate secret %s %s=%s --overwrite", c.System, m.Secret.Name, member.CIDRsAnnotation, strings.Join(all, ",")),
+				return []problem{wrong(c.confine(m, strings.Join(append(texts(m.CIDRs), lacking...), ",")),
 					"Secret %s confines %s to %s, and it has pods in %s: their endpoints are refused.", m.Secret.Name, m.ID, strings.Join(texts(m.CIDRs), ","), strings.Join(lacking, ","))}
 			}
 		}
@@ -62,12 +68,26 @@ var networkChecks = []Check{
 		}
 		return found
 	}},
-	{Name: "zones", About: "all nodes say in which zone they are", run: func(_ *Set, c *Cluster) (found []problem) {
+	{Name: "zones", About: "where near endpoints are wanted first, all nodes say in which zone they are", run: func(s *Set, c *Cluster) (found []problem) {
+		wanted := c.wantsZones(s.Zone)
+		if wanted == "" {
+			return nil
+		}
 		for i := range c.Nodes {
 			if c.Nodes[i].Labels[corev1.LabelTopologyZone] == "" {
-				found = append(found, odd(c.kubectl("label node %s %s=%s", c.Nodes[i].Name, corev1.LabelTopologyZone, c.someZone()),
-					"Node %s has no zone: kube-proxy on it takes no notice of which endpoints are near.", c.Nodes[i].Name))
+				found = append(found, odd(c.kubectl("label node %s %s=<zone that it is in>", c.Nodes[i].Name, corev1.LabelTopologyZone),
+					"Node %s does not say in which zone it is, so that clients on it use near endpoints no sooner than others, although %s.", c.Nodes[i].Name, wanted))
 			}
+		}
+		return found
+	}},
+	{Name: "preferences", About: "what services prefer can be done", run: func(s *Set, c *Cluster) (found []problem) {
+		for i := range c.Imports {
+			prefer := conditionOf(c.Imports[i].Status.Conditions, merge.ConditionPreferCluster)
+			if prefer == nil || prefer.Status != metav1.ConditionFalse || prefer.Reason == merge.ReasonNoZones {
+				continue // the nodes are looked at above
+			}
+			found = append(found, odd(s.prefer(c, &c.Imports[i]), "%s: %s", nameOf(&c.Imports[i]), prefer.Message))
 		}
 		return found
 	}},
@@ -80,14 +100,39 @@ func (s *Set) others(c *Cluster) []*Cluster {
 	})
 }
 
-// someZone is a zone that a node of the cluster is in.
-func (c *Cluster) someZone() string {
-	for i := range c.Nodes {
-		if zone := c.Nodes[i].Labels[corev1.LabelTopologyZone]; zone != "" {
-			return zone
+// wantsZones says who wants to know the zones of this cluster's nodes, nothing
+// where nobody does.
+func (c *Cluster) wantsZones(zone string) string {
+	if corefile := c.parsed(); corefile != nil && slices.Equal(corefile.Option(zone, "prefer"), []string{"zone"}) {
+		return "the Corefile has `prefer zone`"
+	}
+	for i := range c.Imports {
+		each := &c.Imports[i]
+		if !export.IsManaged(each) || each.Spec.Type != v1beta1.ClusterSetIP {
+			continue
+		}
+		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
+		wish, _ := locality.WishOf(distribution, "", "") // the condition tells of the rest
+		prefer := conditionOf(each.Status.Conditions, merge.ConditionPreferCluster)
+		switch {
+		case prefer != nil && prefer.Reason != merge.ReasonUnknownPreference:
+			return nameOf(each) + " prefers its own cluster"
+		case wish.Zone:
+			return nameOf(each) + " has trafficDistribution " + distribution
 		}
 	}
-	return "<zone>"
+	return ""
+}
+
+// prefer is the command that takes back a preference that cannot be met.
+func (s *Set) prefer(c *Cluster, serviceImport *v1beta1.ServiceImport) string {
+	service := types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name}
+	oldest := merge.Explain(facts.Contributions(c.Sources[service])).Precedence
+	if serviceImport.Annotations[export.AnnotationPrefer] == "" || len(oldest) == 0 {
+		return "Start the controller without --prefer, or have the export say otherwise: annotation " + export.AnnotationPrefer + ": none."
+	}
+	return fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"none"}}}'`,
+		s.contextOf(oldest[0]), service.Namespace, service.Name, export.AnnotationPrefer)
 }
 
 func overlap(a, b []netip.Prefix) (one, two netip.Prefix, ok bool) {

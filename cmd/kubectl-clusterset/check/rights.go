@@ -17,17 +17,31 @@ var rightsChecks = []Check{
 	}},
 	{Name: "member-least", About: "the credential of members may do nothing else", run: func(_ *Set, c *Cluster) (found []problem) {
 		for _, binding := range c.Bindings {
-			remove := c.kubectl("delete %s %s", binding.Kind, binding.Name)
-			if binding.Namespace != "" {
-				remove = c.kubectl("-n %s delete %s %s", binding.Namespace, binding.Kind, binding.Name)
-			}
-			found = append(found, wrong(remove, "The %s %s gives service account %s more than members need.", binding.Kind, binding.Name, manifest.MemberAccount))
+			found = append(found, wrong(c.unbind(binding), "The %s %s gives service account %s more than members need.", binding.Kind, binding.Name, manifest.MemberAccount))
 		}
-		if len(found) == 0 && len(c.MemberHas) > 0 {
-			found = append(found, wrong(c.apply(manifest.Rights), "Members may do more than they need here: %s.", rightsText(c.MemberHas)))
+		if len(c.RolesGive) > 0 {
+			found = append(found, wrong(c.apply(manifest.Rights), "The roles %s were changed, and give members more than they need: %s.", manifest.MemberAccount, rightsText(c.RolesGive)))
+		}
+		if len(found) > 0 || len(c.MemberHas) == 0 {
+			return found
+		}
+		for _, binding := range c.Groups {
+			found = append(found, wrong(c.unbind(binding), "Members may do more than they need here: %s. It may be the %s %s that gives it to them, with all of group %s.",
+				rightsText(c.MemberHas), binding.Kind, binding.Name, binding.Group))
+		}
+		if len(found) == 0 {
+			found = append(found, wrong("Find out where these rights come from, and take them away.", "Members may do more than they need here: %s.", rightsText(c.MemberHas)))
 		}
 		return found
 	}},
+}
+
+// unbind is the command that takes back what a binding gives.
+func (c *Cluster) unbind(binding Binding) string {
+	if binding.Namespace != "" {
+		return c.kubectl("-n %s delete %s %s", binding.Namespace, binding.Kind, binding.Name)
+	}
+	return c.kubectl("delete %s %s", binding.Kind, binding.Name)
 }
 
 func lacks(c *Cluster, who string, rights []manifest.Right) []problem {

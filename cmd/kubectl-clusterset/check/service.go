@@ -30,15 +30,15 @@ var serviceChecks = []Check{
 	{Name: "exports-seen", About: "the controller has looked at all ServiceExports", run: func(_ *Set, c *Cluster) (found []problem) {
 		for i := range c.Exports {
 			if conditionOf(c.Exports[i].Status.Conditions, v1beta1.ServiceExportConditionValid) == nil {
-				found = append(found, wrong(c.kubectl("-n %s logs deployment/clusterset-controller", c.System), "The controller has not looked at ServiceExport %s.", nameOf(&c.Exports[i])))
+				found = append(found, wrong("Have the controller look at it. "+c.log(), "The controller has not looked at ServiceExport %s.", nameOf(&c.Exports[i])))
 			}
 		}
 		return found
 	}},
-	{Name: "exports-agree", About: "the exports of all clusters agree", run: func(_ *Set, c *Cluster) (found []problem) {
+	{Name: "exports-agree", About: "the exports of all clusters agree", run: func(s *Set, c *Cluster) (found []problem) {
 		for i := range c.Exports {
 			if conflict := conditionOf(c.Exports[i].Status.Conditions, v1beta1.ServiceExportConditionConflict); conflict != nil && conflict.Status == metav1.ConditionTrue {
-				found = append(found, odd("kubectl clusterset explain "+nameOf(&c.Exports[i])+" --contexts "+c.Context, "%s: %s", nameOf(&c.Exports[i]), conflict.Message))
+				found = append(found, odd("Make them agree: `kubectl clusterset explain "+nameOf(&c.Exports[i])+" --contexts "+strings.Join(s.contexts(c), ",")+"` says what to change where.", "%s: %s", nameOf(&c.Exports[i]), conflict.Message))
 			}
 		}
 		return found
@@ -50,11 +50,17 @@ var serviceChecks = []Check{
 			if !export.IsManaged(each) || ready != nil && ready.Status == metav1.ConditionTrue {
 				continue
 			}
-			what, mend := "the controller has not said anything of it", "kubectl clusterset explain "+nameOf(each)+" --contexts "+c.Context
+			what, mend := "the controller has not said anything of it", "Have the controller look at it. "+c.log()
 			if ready != nil {
 				what = strings.TrimSuffix(ready.Message, ".")
-				if ready.Reason == merge.ReasonForeignService {
+				switch ready.Reason {
+				case merge.ReasonForeignService:
 					mend = c.kubectl("-n %s delete service %s", each.Namespace, each.Annotations[export.AnnotationDerivedService])
+				case string(v1beta1.ServiceImportReasonIPFamilyNotSupported):
+					mend = "Give the Service an IP family that this cluster has, in the clusters that export it."
+				case string(v1beta1.ServiceImportReasonPending):
+				default: // what the API server says
+					mend = "Do what the API server asks for, or change the Service in the clusters that export it."
 				}
 			}
 			found = append(found, wrong(mend, "Import %s is not ready: %s.", nameOf(each), what))
@@ -84,7 +90,11 @@ var serviceChecks = []Check{
 	}},
 	ofSources("endpoints-refused", "nothing that members publish is refused", func(_ *Set, c *Cluster, service types.NamespacedName, source *facts.Source) (found []problem) {
 		for _, each := range source.Problems {
-			found = append(found, wrong("kubectl clusterset explain "+service.String()+" --contexts "+c.Context, "Something of %s in %s is left out: %s.", service, source.Cluster, each))
+			mend := "Correct it in " + source.Cluster + "."
+			if each.Reason == export.ReasonForeignAddress && source.Member.Secret != nil {
+				mend = c.confine(source.Member, strings.Join(texts(source.Member.CIDRs), ",")+",<range of that address>")
+			}
+			found = append(found, wrong(mend, "Something of %s in %s is left out: %s.", service, source.Cluster, each))
 		}
 		return found
 	}),
@@ -94,7 +104,7 @@ var serviceChecks = []Check{
 			serviceImport != nil && !export.IsManaged(serviceImport) {
 			return nil
 		}
-		return []problem{odd(c.kubectl("-n %s logs deployment/clusterset-controller", c.System), "What %s publishes of %s is not what is here; if this stays, the controller does not read it or cannot write.", source.Cluster, service)}
+		return []problem{odd("Have the controller read "+source.Cluster+" and write what it reads. "+c.log(), "What %s publishes of %s is not what is here; if this stays, the controller does not read it or cannot write.", source.Cluster, service)}
 	}),
 	{Name: "left-behind", About: "nothing is left of clusters that are no members", run: func(_ *Set, c *Cluster) (found []problem) {
 		left := map[string]int{}
@@ -125,6 +135,17 @@ func ofSources(name, about string, run func(*Set, *Cluster, types.NamespacedName
 		}
 		return found
 	}}
+}
+
+// contexts are those of all clusters that were reached, the given one first.
+func (s *Set) contexts(first *Cluster) []string {
+	names := []string{first.Context}
+	for _, c := range s.Clusters {
+		if reached(c) && c != first {
+			names = append(names, c.Context)
+		}
+	}
+	return names
 }
 
 func nameOf(object metav1.Object) string { return object.GetNamespace() + "/" + object.GetName() }

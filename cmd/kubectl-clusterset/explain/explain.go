@@ -39,7 +39,9 @@ type Explanation struct {
 	Import     *Import    `json:"import,omitempty"`
 	Exports    []Export   `json:"exports"`
 	Properties []Property `json:"properties"`
-	Endpoints  []Endpoint `json:"endpoints"`
+	// Preference is nil where the service is not imported.
+	Preference *Preference `json:"preference,omitempty"`
+	Endpoints  []Endpoint  `json:"endpoints"`
 	// Asked is who was asked, empty where nobody was; Answers are what it said.
 	Asked    string    `json:"asked,omitempty"`
 	Answers  []Answer  `json:"answers"`
@@ -47,8 +49,12 @@ type Explanation struct {
 
 	now       time.Time
 	namespace string
-	// expected are the addresses that the name should lead to.
-	expected []string
+	// expected are the addresses that the name should lead to, near those of
+	// them that are of this cluster.
+	expected, near []string
+	// onlyNear tells that DNS answers with the near ones while there are some,
+	// part that an answer may have a part of what is expected.
+	onlyNear, part bool
 }
 
 // An Import is what the cluster has of the service.
@@ -98,13 +104,20 @@ type Endpoint struct {
 	Cluster string `json:"cluster"`
 	State   string `json:"state"`
 	Why     string `json:"why"`
+	// Zone is the one that it is in, empty where that is not known.
+	Zone string `json:"zone,omitempty"`
+	// HintedFor says which clients here are to use it first, empty where it has
+	// no hints.
+	HintedFor string `json:"hintedFor,omitempty"`
 }
 
 // An Answer is what DNS says, and what it should say.
 type Answer struct {
 	dns.Answer
-	// Wrong tells that it should say something else: Expected.
+	// Wrong tells that it should say something else: Expected, or, where Part
+	// is set, some of it.
 	Wrong    bool     `json:"wrong,omitempty"`
+	Part     bool     `json:"part,omitempty"`
 	Expected []string `json:"expected"`
 }
 
@@ -124,15 +137,18 @@ func Of(f *facts.Facts, service types.NamespacedName, zone string) *Explanation 
 		now: f.Now, namespace: service.Namespace,
 	}
 	sources := f.Sources(service)
-	contributions := facts.Contributions(sources)
+	account := merge.Explain(facts.Contributions(sources))
 	serviceImport := f.Import(service)
 	e.imported(serviceImport)
-	e.properties(merge.Explain(contributions))
+	e.properties(account)
 	for i := range sources {
 		e.export(f, service, &sources[i], serviceImport)
 	}
-	e.byPrecedence(merge.Explain(contributions).Precedence)
-	e.problems(f, service, sources, serviceImport, merge.Explain(contributions).Conflict)
+	e.byPrecedence(account.Precedence)
+	e.problems(f, service, sources, serviceImport, account)
+	if len(account.Precedence) > 0 {
+		e.prefers(f, service, zone, account.Precedence[0], serviceImport)
+	}
 	e.summary(f, service, sources, serviceImport)
 	return e
 }
@@ -277,9 +293,12 @@ func (e *Explanation) endpoints(f *facts.Facts, service types.NamespacedName, so
 			state, why := e.endpoint(source, slice, endpoint, said, serviceImport)
 			for _, address := range endpoint.Addresses {
 				here[address] = true
-				found = append(found, Endpoint{Address: address, Cluster: source.Cluster, State: state, Why: why})
+				found = append(found, Endpoint{Address: address, Cluster: source.Cluster, State: state, Why: why, Zone: ptr.Deref(endpoint.Zone, ""), HintedFor: hintText(endpoint.Hints)})
 				if state == Used && serviceImport != nil && serviceImport.Spec.Type == v1beta1.Headless {
 					e.expected = append(e.expected, address)
+					if source.Own {
+						e.near = append(e.near, address)
+					}
 				}
 			}
 		}

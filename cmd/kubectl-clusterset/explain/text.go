@@ -46,7 +46,7 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 			case len(property.Dissent) == 0 && len(e.Exports) > 1:
 				from = "all agree"
 			case len(property.Dissent) > 0 && property.Field == "ports":
-				from = "all, " + property.From + " first"
+				from = "all clusters, " + property.From + " before others"
 			case len(property.Dissent) > 0:
 				from += ", the oldest"
 			}
@@ -57,11 +57,21 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 		return err
 	}
 
+	if p := e.Preference; p != nil && (wide || p.AskedBy != "" || p.But != "") {
+		fmt.Fprintf(out, "\nWhich endpoints come first\n%s\n", p.First)
+		if p.AskedBy != "" {
+			fmt.Fprintf(out, "asked for by %s\n", p.AskedBy)
+		}
+		if p.But != "" {
+			fmt.Fprintf(out, "but: %s\n", p.But)
+		}
+	}
+
 	rows = nil
 	for _, endpoint := range e.Endpoints {
-		rows = append(rows, []any{endpoint.Address, endpoint.Cluster, endpoint.State, endpoint.Why})
+		rows = append(rows, []any{endpoint.Address, endpoint.Cluster, endpoint.State, endpoint.Why, output.Dash(endpoint.Zone), output.Dash(endpoint.HintedFor)})
 	}
-	if err := section(out, wide, "Endpoints", "ADDRESS CLUSTER STATE WHY", rows); err != nil {
+	if err := section(out, wide, "Endpoints", "ADDRESS CLUSTER STATE WHY +ZONE +HINTED_FOR", rows); err != nil {
 		return err
 	}
 
@@ -70,6 +80,9 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 	}
 	for _, answer := range e.Answers {
 		verdict := "as it should be"
+		if answer.Part {
+			verdict = "as it should be: some of " + strings.Join(answer.Expected, " ")
+		}
 		if answer.Wrong {
 			verdict = "WRONG, it should be " + orNothing(answer.Expected)
 		}

@@ -7,11 +7,7 @@ package facts
 import (
 	"cmp"
 	"context"
-	"errors"
-	"net/netip"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -24,10 +20,10 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -60,73 +56,13 @@ type Facts struct {
 	// Exports, Imports, Services and Slices are those of the namespace that was
 	// asked for, or of all. Slices are all with a source cluster, and those of
 	// Services of the namespace that was asked for.
+	// Corefile is the one of CoreDNS where kubeadm has it, empty where it is not
+	// there or may not be read.
+	Corefile string
 	Exports  []v1beta1.ServiceExport
 	Imports  []v1beta1.ServiceImport
 	Services []corev1.Service
 	Slices   []*discoveryv1.EndpointSlice
-}
-
-// A Member is another cluster, as this one has it.
-type Member struct {
-	ID string
-	// Secret is the credential that is used, nil where there is none or
-	// Secrets may not be read. Surplus are others with the same id.
-	Secret  *corev1.Secret
-	Surplus []string
-	// Credential is what is in it, Refused why it cannot be used.
-	Credential member.Credential
-	Refused    error
-	// Expires is when it ends, zero where it does not or that is not known.
-	Expires time.Time
-	// CIDRs confine its addresses; none means that they are not.
-	CIDRs []netip.Prefix
-	// Event is the newest on the Secret, nil where there is none.
-	Event *corev1.Event
-	// Lease shows its state, nil where the controller wrote none.
-	Lease *coordinationv1.Lease
-	// Published are the slices that it publishes, as far as Unread is nil.
-	Published []*discoveryv1.EndpointSlice
-	Unread    error
-	// ReadBy says how they were read.
-	ReadBy string
-	// Heartbeat is the one that it publishes, nil where it was not read.
-	Heartbeat *coordinationv1.Lease
-}
-
-// State is what this cluster's controller believes of the member.
-func (m *Member) State() liveness.State {
-	if m.Lease == nil {
-		return liveness.Fresh
-	}
-	return liveness.ParseState(m.Lease.Annotations[controller.MemberStateAnnotation])
-}
-
-// Warning is what the controller said last of the member, nil where that was no
-// warning, and where what it warns of is over.
-func (m *Member) Warning() *corev1.Event {
-	switch {
-	case m.Event == nil || m.Event.Type != corev1.EventTypeWarning:
-		return nil
-	case m.Event.Reason == controller.EventMemberMistaken && m.Heartbeat != nil && ptr.Deref(m.Heartbeat.Spec.HolderIdentity, "") == m.ID:
-		return nil // its id was corrected
-	}
-	return m.Event
-}
-
-// Drained tells whether a person asked for the member's endpoints to be
-// demoted.
-func (m *Member) Drained() bool {
-	return m.Secret != nil && m.Secret.Annotations[controller.AnnotationDrain] == "true"
-}
-
-// Heard is when the member was heard last by the clock of this cluster, zero
-// where it never was. It may be early by a third of the time after which
-// silence counts.
-func (m *Member) Heard() time.Time {
-	if m.Lease == nil || m.Lease.Spec.RenewTime == nil {
-		return time.Time{}
-	}
-	return m.Lease.Spec.RenewTime.Time
 }
 
 // Drained tells whether a person asked for the cluster's own endpoints to be
@@ -144,6 +80,18 @@ func (f *Facts) Member(id string) *Member {
 		}
 	}
 	return nil
+}
+
+// ContextOf is the context by which a cluster was read, or a word that stands
+// for it.
+func (f *Facts) ContextOf(id string) string {
+	if id == f.ID {
+		return f.Context
+	}
+	if m := f.Member(id); m != nil && m.Context != "" {
+		return m.Context
+	}
+	return "<context of " + id + ">"
 }
 
 // Copies are the slices that the controller made here for a service, of one
@@ -172,7 +120,7 @@ func Gather(ctx context.Context, c *cluster.Cluster, namespace string) (*Facts, 
 	if f.MCSVersion, err = c.MCSVersion(ctx); err != nil {
 		return nil, err
 	}
-	for _, gather := range []func(context.Context, *cluster.Cluster, string) error{f.namespaces, f.leases, f.members, f.services, f.slices, f.mcs} {
+	for _, gather := range []func(context.Context, *cluster.Cluster, string) error{f.namespaces, f.leases, f.members, f.services, f.slices, f.mcs, f.coreDNS} {
 		if err := gather(ctx, c, namespace); err != nil {
 			return nil, err
 		}
@@ -241,11 +189,11 @@ func (f *Facts) members(ctx context.Context, c *cluster.Cluster, _ string) error
 		}
 		m.Secret = secret
 		m.Credential, m.Refused = member.ParseKubeconfig(secret.Data[member.KubeconfigKey])
-		m.Expires = join.Expiry(secret.Data[member.KubeconfigKey])
+		m.Issued, m.Expires = join.Life(secret.Data[member.KubeconfigKey])
 		cidrs, err := member.ParseCIDRs(secret.Annotations[member.CIDRsAnnotation])
 		m.CIDRs, m.Refused = cidrs, cmp.Or(m.Refused, err)
 		m.Refused = cmp.Or(m.Refused, member.ValidateID(id))
-		if m.Event, err = c.NewestEvent(ctx, secret); err != nil && !apierrors.IsForbidden(err) {
+		if m.Events, err = c.Events(ctx, secret); err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}
 	}
@@ -291,70 +239,21 @@ func (f *Facts) mcs(ctx context.Context, c *cluster.Cluster, namespace string) (
 	return nil
 }
 
+func (f *Facts) coreDNS(ctx context.Context, c *cluster.Cluster, _ string) error {
+	configMap, err := c.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, coredns.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err == nil {
+		f.Corefile = configMap.Data[coredns.Key]
+	}
+	return err
+}
+
 func pointers[T any](list []T) []*T {
 	out := make([]*T, len(list))
 	for i := range list {
 		out[i] = &list[i]
 	}
 	return out
-}
-
-// askTimeout bounds how long a member is waited for.
-const askTimeout = 5 * time.Second
-
-// Ask reads what the members of a cluster publish in a namespace, in all where
-// it is empty: from the facts of the member where there are any, else as the
-// controller does, by its credential.
-func (f *Facts) Ask(ctx context.Context, namespace string, others []*Facts) {
-	var group sync.WaitGroup
-	for i := range f.Members {
-		m := &f.Members[i]
-		if known := ofID(others, m.ID); known != nil && known != f {
-			m.ReadBy = "context " + known.Context
-			m.Heartbeat = known.Heartbeat
-			for _, slice := range known.Slices {
-				if slice.Labels[export.LabelSourceCluster] == m.ID {
-					m.Published = append(m.Published, slice)
-				}
-			}
-			continue
-		}
-		group.Go(func() { m.ask(ctx, namespace) })
-	}
-	group.Wait()
-}
-
-func ofID(all []*Facts, id string) *Facts {
-	for _, f := range all {
-		if f.ID == id {
-			return f
-		}
-	}
-	return nil
-}
-
-func (m *Member) ask(ctx context.Context, namespace string) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	m.ReadBy = "its credential"
-	switch {
-	case m.Secret == nil:
-		m.Unread = errors.New("there is no credential to read it by")
-		return
-	case m.Refused != nil:
-		m.Unread = m.Refused
-		return
-	}
-	by, err := cluster.FromConfig(m.Credential.Config, m.ID, m.Credential.Namespace)
-	if err == nil {
-		var list *discoveryv1.EndpointSliceList
-		list, err = by.Kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=" + m.ID})
-		if err == nil {
-			m.Published = pointers(list.Items)
-			m.Heartbeat, err = by.Kube.CoordinationV1().Leases(m.Credential.Namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
-		}
-	}
-	if err != nil {
-		m.Unread = errors.New(strings.TrimSuffix(err.Error(), "\n"))
-	}
 }

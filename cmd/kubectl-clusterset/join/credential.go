@@ -209,26 +209,33 @@ func Revoke(ctx context.Context, of *cluster.Cluster, reader, except string, dry
 	return count, nil
 }
 
-// Expiry is when the token of a kubeconfig ends, by its own word: zero where it
-// does not, or that is not known.
-func Expiry(kubeconfig []byte) time.Time {
+// Life is when the token of a kubeconfig was made and when it ends, by its own
+// word: zero where it does not, or that is not known.
+func Life(kubeconfig []byte) (issued, expires time.Time) {
 	credential, err := member.ParseKubeconfig(kubeconfig)
 	if err != nil {
-		return time.Time{}
+		return time.Time{}, time.Time{}
 	}
 	parts := strings.Split(credential.Config.BearerToken, ".")
 	if len(parts) != 3 {
-		return time.Time{}
+		return time.Time{}, time.Time{}
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
-		return time.Time{}
+		return time.Time{}, time.Time{}
 	}
 	var claims struct {
+		Issued  int64 `json:"iat"`
 		Expires int64 `json:"exp"`
 	}
-	if json.Unmarshal(payload, &claims) != nil || claims.Expires == 0 {
-		return time.Time{}
+	if json.Unmarshal(payload, &claims) != nil {
+		return time.Time{}, time.Time{}
 	}
-	return time.Unix(claims.Expires, 0)
+	at := func(seconds int64) time.Time {
+		if seconds == 0 {
+			return time.Time{}
+		}
+		return time.Unix(seconds, 0)
+	}
+	return at(claims.Issued), at(claims.Expires)
 }

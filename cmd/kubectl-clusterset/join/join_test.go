@@ -13,7 +13,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
-func TestExpiry(t *testing.T) {
+func TestLife(t *testing.T) {
 	kubeconfig := func(token string) string {
 		return `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
 clusters: [{name: c, cluster: {server: "https://127.0.0.1"}}], users: [{name: u, user: {token: "` + token + `"}}]}`
@@ -21,17 +21,18 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1"}}], users: [{name: u,
 	claims := func(text string) string { return "h." + base64.RawURLEncoding.EncodeToString([]byte(text)) + ".s" }
 	for name, test := range map[string]struct {
 		kubeconfig string
-		want       time.Time
+		issued     time.Time
+		expires    time.Time
 	}{
-		"a token that ends":     {kubeconfig(claims(`{"exp":1795262400}`)), time.Unix(1795262400, 0)},
-		"one that does not":     {kubeconfig(claims(`{"iss":"kubernetes/serviceaccount"}`)), time.Time{}},
-		"no token of this kind": {kubeconfig("secret"), time.Time{}},
-		"no JSON":               {kubeconfig(claims("{")), time.Time{}},
-		"no base64":             {kubeconfig("a.?.b"), time.Time{}},
-		"no kubeconfig":         {"{", time.Time{}},
+		"a token that ends":     {kubeconfig(claims(`{"iat":1795176000,"exp":1795262400}`)), time.Unix(1795176000, 0), time.Unix(1795262400, 0)},
+		"one that does not":     {kubeconfig(claims(`{"iss":"kubernetes/serviceaccount"}`)), time.Time{}, time.Time{}},
+		"no token of this kind": {kubeconfig("secret"), time.Time{}, time.Time{}},
+		"no JSON":               {kubeconfig(claims("{")), time.Time{}, time.Time{}},
+		"no base64":             {kubeconfig("a.?.b"), time.Time{}, time.Time{}},
+		"no kubeconfig":         {"{", time.Time{}, time.Time{}},
 	} {
-		if got := Expiry([]byte(test.kubeconfig)); !got.Equal(test.want) {
-			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		if issued, expires := Life([]byte(test.kubeconfig)); !issued.Equal(test.issued) || !expires.Equal(test.expires) {
+			t.Errorf("%s: got %s to %s, want %s to %s", name, issued, expires, test.issued, test.expires)
 		}
 	}
 }
