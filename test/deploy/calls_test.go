@@ -81,6 +81,7 @@ func TestEveryCallIsAllowedAndEveryRightIsUsed(t *testing.T) {
 	for _, cluster := range clusters {
 		run(t, "", kubectl(t), "--kubeconfig", kubeconfig(t, cluster), "apply", "--server-side", "--force-conflicts",
 			"-f", root+"/deploy/manifest.yaml", "-f", root+"/deploy/coredns-rbac.yaml")
+		run(t, allCoreDNSRights(t), kubectl(t), "--kubeconfig", kubeconfig(t, cluster), "apply", "--server-side", "--force-conflicts", "-f", "-")
 	}
 	live(t, clusters[0], clusters[1])
 
@@ -215,12 +216,15 @@ func serveSet(t *testing.T, cluster *controlplane.Cluster) {
 		t.Fatal(err)
 	}
 	address := free(t)
-	start(t, coredns(t), strings.NewReplacer("PORT", address[strings.LastIndex(address, ":"):], "FILE", path).Replace(`
+	start(t, coredns(t), strings.NewReplacer("PORT", address[strings.LastIndex(address, ":"):], "FILE", path, "CLUSTER", cluster.Name()).Replace(`
 .PORT {
   bind 127.0.0.1
   multicluster clusterset.local {
     kubeconfig FILE
     namespace_labels kubernetes.io/metadata.name
+    groups multicluster.x-k8s.io net.gke.io
+    cluster CLUSTER
+    prefer zone
   }
   kubernetes cluster.local {
     kubeconfig FILE
@@ -235,6 +239,13 @@ func serveSet(t *testing.T, cluster *controlplane.Cluster) {
 		}
 		return err
 	})
+}
+
+// allCoreDNSRights are those of CoreDNS, with all that the chart gives it where it is asked to.
+func allCoreDNSRights(t *testing.T) string {
+	t.Helper()
+	return template(t, "--show-only", "templates/coredns-rights.yaml",
+		"--set", "coredns.enabled=true,coredns.readNodes=true,coredns.readGKEImports=true")
 }
 
 func apply(t *testing.T, cluster *controlplane.Cluster, text string) {
@@ -302,8 +313,8 @@ func audited(t *testing.T, path string) []event {
 func granted(t *testing.T) map[string]map[call]bool {
 	t.Helper()
 	rights := map[string]map[call]bool{}
-	for _, file := range []string{"rbac.yaml", "coredns-rbac.yaml"} {
-		for _, object := range objects(t, read(t, root+"/deploy/"+file)) {
+	for _, text := range []string{read(t, root+"/deploy/rbac.yaml"), allCoreDNSRights(t)} {
+		for _, object := range objects(t, text) {
 			if kind := object.GetKind(); kind != "ClusterRole" && kind != "Role" {
 				continue
 			}

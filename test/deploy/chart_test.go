@@ -78,6 +78,8 @@ func TestWhatValuesDo(t *testing.T) {
 		{"metrics.service=false", "", "kind: Service\n"},
 		{"coredns.enabled=false", "", "clusterset-coredns"},
 		{"coredns.enabled=true,coredns.clusterIP=10.0.0.9", `clusterIP: "10.0.0.9"`, ""},
+		{"coredns.enabled=true", "kind: ClusterRole\n", "net.gke.io"},
+		{"coredns.enabled=true,coredns.readGKEImports=true", "  - apiGroups: [net.gke.io]\n", ""},
 		{"coredns.existingServiceAccounts[0].name=coredns,coredns.existingServiceAccounts[0].namespace=kube-system", "    name: coredns\n    namespace: kube-system\n", "kind: ConfigMap"},
 	} {
 		args := []string{"--set", test.set}
