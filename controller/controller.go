@@ -201,6 +201,13 @@ func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 	}
 	group.Go(func() { beat.run(ctx) })
 	group.Go(func() { leases.run(ctx) })
+	group.Go(func() {
+		followVersion(ctx, c.client.Discovery().RESTClient(), c.options.Clock, func() {
+			if r.applier.Retry() {
+				r.enqueueAll()
+			}
+		})
+	})
 	for range c.options.Workers {
 		group.Go(func() { r.work(ctx) })
 	}

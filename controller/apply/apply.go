@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
@@ -58,7 +59,8 @@ type Applier struct {
 	// removed before and could not be.
 	Keeping func(*discoveryv1.EndpointSlice)
 
-	told told
+	told        told
+	unsupported unsupported
 }
 
 // ApplyService makes the cluster what decide wants, given what is observed. decide is
@@ -79,7 +81,7 @@ func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, exist
 		observed: existing.Observed,
 		decide:   decide,
 	}
-	p.result = decide(p.observed)
+	p.redecide()
 
 	var importErr, serviceErr error
 	ending := terminating(p.observed.ServiceImport)
@@ -126,7 +128,7 @@ func (p *pass) namespace() string { return p.observed.Service.Namespace }
 func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
 	if serviceImport != p.observed.ServiceImport {
 		p.observed.ServiceImport = serviceImport
-		p.result = p.decide(p.observed)
+		p.redecide()
 	}
 }
 
@@ -134,7 +136,7 @@ func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
 func (p *pass) seeDerivedService(service *corev1.Service) {
 	if service != p.observed.DerivedService {
 		p.observed.DerivedService = service
-		p.result = p.decide(p.observed)
+		p.redecide()
 	}
 }
 
@@ -205,19 +207,26 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 	}
 	name := p.result.DerivedService.Name
 	client := p.Core.CoreV1().Services(p.namespace())
-	written, err := write(ctx, client, name, p.observed.DerivedService,
-		func(existing *corev1.Service) (*corev1.Service, error) {
-			p.seeDerivedService(existing)
-			desired := p.result.DerivedService
-			if existing == nil || desired == nil || !merge.NeedsRecreation(existing, desired) {
-				return desired, nil
-			}
-			if err := remove(ctx, client, existing); err != nil {
-				return nil, err
-			}
-			// The next attempt finds it gone and creates the desired one.
+	var asked string
+	desire := func(existing *corev1.Service) (*corev1.Service, error) {
+		p.seeDerivedService(existing)
+		desired := p.result.DerivedService
+		if asked = ""; desired != nil {
+			asked = ptr.Deref(desired.Spec.TrafficDistribution, "")
+		}
+		if existing == nil || desired == nil || !merge.NeedsRecreation(existing, desired) {
 			return desired, nil
-		}, equalService)
+		}
+		if err := remove(ctx, client, existing); err != nil {
+			return nil, err
+		}
+		// The next attempt finds it gone and creates the desired one.
+		return desired, nil
+	}
+	written, err := write(ctx, client, name, p.observed.DerivedService, desire, equalService)
+	for p.refusesDistribution(ctx, asked, written, err) {
+		written, err = write(ctx, client, name, written, desire, equalService)
+	}
 	if err != nil {
 		return fmt.Errorf("derived Service %s/%s of ServiceImport %s: %w", p.namespace(), name, p.observed.Service, err)
 	}
@@ -264,7 +273,7 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 			}
 			if existing != p.observed.ServiceExport {
 				p.observed.ServiceExport = existing
-				p.result = p.decide(p.observed)
+				p.redecide()
 			}
 			desired := existing.DeepCopy()
 			desired.Status.Conditions = mergeConditions(existing.Status.Conditions, withFailure(p.result.ExportConditions, existing, slicesErr))

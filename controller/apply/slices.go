@@ -75,6 +75,7 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		case foreign:
 			p.foreign(written)
 		case written != before:
+			p.dropsNodeHints(ctx, desired, written)
 			p.Written(before, written)
 		}
 	}

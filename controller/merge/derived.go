@@ -47,7 +47,7 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 		SessionAffinity:       spec.SessionAffinity,
 		SessionAffinityConfig: derivedAffinity(spec),
 		InternalTrafficPolicy: ptr.To(ptr.Deref(spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)),
-		TrafficDistribution:   derivedDistribution(spec.TrafficDistribution),
+		TrafficDistribution:   derivedDistribution(observed.Unsupported, spec.TrafficDistribution),
 	}
 	if service.Spec.SessionAffinity == "" {
 		service.Spec.SessionAffinity = corev1.ServiceAffinityNone
@@ -109,20 +109,6 @@ func derivedAffinity(spec v1beta1.ServiceImportSpec) *corev1.SessionAffinityConf
 		return spec.SessionAffinityConfig.DeepCopy()
 	}
 	return &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(corev1.DefaultClientIPServiceAffinitySeconds)}}
-}
-
-// derivedDistribution leaves out what this program does not know: the API
-// server refuses values that it does not know, and with them the Service.
-func derivedDistribution(value *string) *string {
-	known := []string{
-		corev1.ServiceTrafficDistributionPreferClose,
-		corev1.ServiceTrafficDistributionPreferSameZone,
-		corev1.ServiceTrafficDistributionPreferSameNode,
-	}
-	if value == nil || !slices.Contains(known, *value) {
-		return nil
-	}
-	return ptr.To(*value)
 }
 
 // NeedsRecreation reports whether the API server would refuse to make the

@@ -50,6 +50,7 @@ func hintsOf(observed Observed, imported *v1beta1.ServiceImport, contributions [
 		return nil
 	}
 	wish, _ := wishOf(observed, imported)
+	wish.Node = wish.Node && !observed.Unsupported.NodeHints
 	var own *export.View
 	if i := slices.IndexFunc(contributions, func(c Contribution) bool { return c.View.Cluster == observed.Cluster }); i >= 0 {
 		own = contributions[i].View
@@ -64,7 +65,7 @@ func hintedDistribution(observed Observed, imported *v1beta1.ServiceImport) *str
 	if wish, _ := wishOf(observed, imported); !wish.Cluster || !observed.Nodes.CanPreferCluster() {
 		return nil
 	}
-	return ptr.To(corev1.ServiceTrafficDistributionPreferClose)
+	return observed.Unsupported.distribution(corev1.ServiceTrafficDistributionPreferClose)
 }
 
 // preferCondition is ConditionPreferCluster of an import, nil where it has

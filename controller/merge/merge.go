@@ -61,6 +61,8 @@ type Observed struct {
 	// Prefer is what the operator prefers for imports that wish nothing
 	// themselves: locality.PreferCluster, or locality.PreferNone or empty.
 	Prefer string
+	// Unsupported is what the API server of this cluster does not know.
+	Unsupported Unsupported
 }
 
 // A Contribution is what one cluster adds to the merge.

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+)
+
+// EventUnsupported is the reason of the Event on the first import of which
+// something is refused or dropped by an API server that does not know it.
+const EventUnsupported = "UnsupportedByAPIServer"
+
+// unsupported remembers what the API server was found not to know, so that it
+// is not asked for in each pass.
+type unsupported struct {
+	mu    sync.Mutex
+	known merge.Unsupported
+}
+
+func (u *unsupported) get() merge.Unsupported {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return merge.Unsupported{Distributions: slices.Clone(u.known.Distributions), NodeHints: u.known.NodeHints}
+}
+
+// noteDistribution returns whether that is news.
+func (u *unsupported) noteDistribution(value string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if slices.Contains(u.known.Distributions, value) {
+		return false
+	}
+	u.known.Distributions = append(u.known.Distributions, value)
+	return true
+}
+
+// noteNodeHints returns whether that is news.
+func (u *unsupported) noteNodeHints() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	news := !u.known.NodeHints
+	u.known.NodeHints = true
+	return news
+}
+
+// Retry has everything asked for again that the API server was found not to
+// know. It returns whether there is anything: then all services are to be looked
+// at.
+func (a *Applier) Retry() bool {
+	a.unsupported.mu.Lock()
+	defer a.unsupported.mu.Unlock()
+	any := len(a.unsupported.known.Distributions) > 0 || a.unsupported.known.NodeHints
+	a.unsupported.known = merge.Unsupported{}
+	return any
+}
+
+// redecide decides anew with what is observed and known of the API server now.
+func (p *pass) redecide() {
+	p.observed.Unsupported = p.unsupported.get()
+	p.result = p.decide(p.observed)
+}
+
+// refusesDistribution looks at the outcome of a write of the derived Service
+// that asked for a trafficDistribution, empty for none. Where the API server
+// does not know the value, the result has another one then, and true is
+// returned.
+func (p *pass) refusesDistribution(ctx context.Context, asked string, written *corev1.Service, err error) bool {
+	dropped := err == nil && written != nil && written.Spec.TrafficDistribution == nil
+	if asked == "" || !dropped && !isAbout(err, "spec.trafficDistribution") {
+		return false
+	}
+	news := p.unsupported.noteDistribution(asked)
+	p.redecide()
+	if news {
+		instead := "none"
+		if service := p.result.DerivedService; service != nil {
+			instead = ptr.Deref(service.Spec.TrafficDistribution, instead)
+		}
+		p.tellUnsupported(ctx, "The API server does not know the trafficDistribution "+asked+", so that derived Services have "+instead+" instead")
+	}
+	return true
+}
+
+// dropsNodeHints looks at a slice that was written.
+func (p *pass) dropsNodeHints(ctx context.Context, desired, written *discoveryv1.EndpointSlice) {
+	if hasNodeHints(desired) && !hasNodeHints(written) && p.unsupported.noteNodeHints() {
+		p.tellUnsupported(ctx, "The API server does not keep hints for nodes in EndpointSlices, so that clients which prefer endpoints of their node use those of their zone")
+	}
+}
+
+// tellUnsupported tells once what is so for all imports.
+func (p *pass) tellUnsupported(ctx context.Context, what string) {
+	klog.FromContext(ctx).Info(what, "service", p.observed.Service)
+	if serviceImport := p.observed.ServiceImport; serviceImport != nil {
+		p.Recorder.Event(serviceImport, corev1.EventTypeWarning, EventUnsupported, what+". It is so for all imports, and told once")
+	}
+}
+
+// isAbout tells whether the API server refused an object for the value of a
+// field.
+func isAbout(err error, field string) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == field })
+}
+
+func hasNodeHints(slice *discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(slice.Endpoints, func(endpoint discoveryv1.Endpoint) bool {
+		return endpoint.Hints != nil && len(endpoint.Hints.ForNodes) > 0
+	})
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/locality"
+)
+
+// TestUnsupported: what becomes of wishes that the API server of this cluster
+// does not know. The import has them all the same.
+func TestUnsupported(t *testing.T) {
+	const of134, of130 = "PreferSameZone PreferSameNode", "PreferSameZone PreferSameNode PreferClose"
+	for name, test := range map[string]struct {
+		wish, prefer string
+		unsupported  string // the values of trafficDistribution
+		want         string
+	}{
+		"all known, zone":            {"PreferSameZone", "", "", "PreferSameZone"},
+		"all known, node":            {"PreferSameNode", "", "", "PreferSameNode"},
+		"before 1.34, zone":          {"PreferSameZone", "", of134, "PreferClose"},
+		"before 1.34, close":         {"PreferClose", "", of134, "PreferClose"},
+		"before 1.34, node":          {"PreferSameNode", "", of134, ""},
+		"before 1.34, node, cluster": {"PreferSameNode", "cluster", of134, "PreferClose"},
+		"before 1.34, zone, cluster": {"PreferSameZone", "cluster", of134, "PreferClose"},
+		"before 1.30, zone":          {"PreferSameZone", "", of130, ""},
+		"before 1.30, close":         {"PreferClose", "", of130, ""},
+		"before 1.30, cluster":       {"", "cluster", of130, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			observed := newObserved("east")
+			observed.Nodes = locality.Nodes{Zones: []string{"a"}}
+			observed.Unsupported = Unsupported{Distributions: strings.Fields(test.unsupported), NodeHints: test.unsupported != ""}
+			view := newView("east", 1, "80/TCP", "10.1.0.1", in("a"), distribution(test.wish))
+			view.Slices[0].Endpoints[0].NodeName = ptr.To("node")
+			if test.prefer != "" {
+				view.Spec.Annotations = map[string]string{export.AnnotationPrefer: test.prefer}
+			}
+			_, result := settled(t, observed, contribute(view))
+			diff(t, "derived Service", ptr.Deref(result.DerivedService.Spec.TrafficDistribution, ""), test.want)
+			diff(t, "import", ptr.Deref(result.ServiceImport.Spec.TrafficDistribution, ""), test.wish)
+			hints := result.EndpointSlices[0].Endpoints[0].Hints
+			diff(t, "hints for nodes", len(hints.ForNodes) > 0, test.wish == "PreferSameNode" && test.unsupported == "")
+			diff(t, "hints for zones", len(hints.ForZones), 1)
+		})
+	}
+}
