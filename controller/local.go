@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -132,6 +133,14 @@ func (l *local) wait(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// shown is up to where the caches show what exists.
+func (l *local) shown() apply.Versions {
+	return apply.Versions{
+		Services:       l.services.GetIndexer().LastStoreSyncResourceVersion(),
+		EndpointSlices: l.slices.GetIndexer().LastStoreSyncResourceVersion(),
+	}
 }
 
 func (l *local) service(key types.NamespacedName) *corev1.Service {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -85,10 +86,12 @@ func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if namespace == nil || terminating(namespace) {
 		r.metrics.problems.set(service, nil)
 		r.remembered.retain(service, nil, nil)
+		r.applier.Forget(service)
 		return nil // what was there goes with it; when it is back, its services are named
 	}
 	if access == nil {
 		// All services are named once the API is served.
+		r.applier.Forget(service)
 		return r.applier.Clean(ctx, r.cluster, r.local.derivedFor(service), r.local.madeFor(service), lost.Exports, lost.Imports)
 	}
 	existing, contributions := r.gather(access, service)
@@ -98,8 +101,15 @@ func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	})
 }
 
+// catchUp is after how long a service is looked at again where the caches did
+// not show what was written of it. They always do, unless an object was deleted
+// while a watch was broken; and then nothing else would name the service.
+const catchUp = 10 * time.Second
+
 // gather looks at everything that concerns a service.
 func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName) (apply.Existing, []merge.Contribution) {
+	shown := r.local.shown()
+	shown.ServiceImports, shown.ServiceExports = access.Shown()
 	existing := apply.Existing{
 		Observed: merge.Observed{
 			Cluster:        r.cluster,
@@ -113,6 +123,9 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 			DerivedService: r.local.service(types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)}),
 		},
 		EndpointSlices: r.local.madeFor(service),
+	}
+	if r.applier.CatchUp(&existing, shown) {
+		r.queue.AddAfter(service, catchUp)
 	}
 	observed := &existing.Observed
 	if serviceImport := observed.ServiceImport; serviceImport != nil && !export.IsManaged(serviceImport) {

@@ -28,7 +28,7 @@ type Existing struct {
 	// Failures is how often in a row the service could not be brought up to
 	// date just before.
 	Failures int
-	// Observed is what a merge looks at. Its objects may be stale.
+	// Observed is what a merge looks at. Its objects may be stale: see CatchUp.
 	Observed merge.Observed
 	// EndpointSlices are those of the service that carry the label of this
 	// controller.
@@ -61,6 +61,7 @@ type Applier struct {
 
 	told        told
 	unsupported unsupported
+	recent      recent
 }
 
 // ApplyService makes the cluster what decide wants, given what is observed. decide is
@@ -127,6 +128,7 @@ func (p *pass) namespace() string { return p.observed.Service.Namespace }
 // seeImport takes in what a write showed of the import.
 func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
 	if serviceImport != p.observed.ServiceImport {
+		p.recent.noting(p.observed.Service).serviceImport = strip(serviceImport)
 		p.observed.ServiceImport = serviceImport
 		p.redecide()
 	}
@@ -135,6 +137,7 @@ func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
 // seeDerivedService takes in what a write showed of the derived Service.
 func (p *pass) seeDerivedService(service *corev1.Service) {
 	if service != p.observed.DerivedService {
+		p.recent.noting(p.observed.Service).derivedService = strip(service)
 		p.observed.DerivedService = service
 		p.redecide()
 	}
@@ -272,6 +275,7 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 				return nil, nil // deleted meanwhile: the watch will tell
 			}
 			if existing != p.observed.ServiceExport {
+				p.recent.noting(p.observed.Service).serviceExport = strip(existing)
 				p.observed.ServiceExport = existing
 				p.redecide()
 			}
@@ -284,6 +288,7 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 		return fmt.Errorf("status of ServiceExport %s: %w", p.observed.Service, err)
 	}
 	if written != before && written != nil && before != nil {
+		p.recent.noting(p.observed.Service).serviceExport = strip(written)
 		p.tellConditions(written, before.Status.Conditions, written.Status.Conditions)
 	}
 	return nil

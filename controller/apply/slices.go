@@ -69,6 +69,9 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 				desired.UID, desired.ResourceVersion = existing.UID, existing.ResourceVersion
 				return desired, nil
 			}, equalSlice)
+		if err == nil && written != known[desired.Name] {
+			p.recent.noting(p.observed.Service).noteSlice(desired.Name, strip(written))
+		}
 		switch {
 		case err != nil:
 			late.add(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err))
@@ -90,6 +93,13 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 		wanted[slice.Name] = true
 	}
 	var errs []error
+	// note remembers that something is gone, unless it may not be.
+	note := func(err error, gone func(*answers)) {
+		if err == nil {
+			gone(p.recent.noting(p.observed.Service))
+		}
+		errs = append(errs, err)
+	}
 	for _, slice := range p.existing.EndpointSlices {
 		if wanted[slice.Name] {
 			p.Keeping(slice)
@@ -99,13 +109,13 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 			continue
 		}
 		p.Removing(slice)
-		errs = append(errs, remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice))
+		note(remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice), func(a *answers) { a.noteSlice(slice.Name, nil) })
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil && export.IsManaged(service) {
-		errs = append(errs, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service))
+		note(remove(ctx, p.Core.CoreV1().Services(p.namespace()), service), func(a *answers) { a.derivedService = nil })
 	}
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil && export.IsManaged(serviceImport) {
-		errs = append(errs, remove(ctx, p.access.ServiceImports(p.namespace()), serviceImport))
+		note(remove(ctx, p.access.ServiceImports(p.namespace()), serviceImport), func(a *answers) { a.serviceImport = nil })
 	}
 	return errors.Join(errs...)
 }

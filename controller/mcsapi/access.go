@@ -107,6 +107,11 @@ func (a *Access) ServiceImport(key types.NamespacedName) *v1beta1.ServiceImport 
 	return cached[*v1beta1.ServiceImport](a.imports, key)
 }
 
+// Shown returns the resourceVersions up to which the caches show what exists.
+func (a *Access) Shown() (imports, exports string) {
+	return a.imports.GetIndexer().LastStoreSyncResourceVersion(), a.exports.GetIndexer().LastStoreSyncResourceVersion()
+}
+
 // Exports lists the cached ServiceExports, in no order.
 func (a *Access) Exports() []*v1beta1.ServiceExport { return all[*v1beta1.ServiceExport](a.exports) }
 

@@ -6,19 +6,27 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"k8s.io/utils/ptr"
 )
 
 // writes counts the writes that an API server was asked for, by verb and
 // resource, from its own metrics. Leases and Events are left out, and what only
 // Kubernetes writes.
 func (c *cluster) writes(ctx context.Context) (map[string]float64, error) {
+	return c.writesWith(ctx, nil)
+}
+
+// writesWith is writes that were answered with a code, nil for any.
+func (c *cluster) writesWith(ctx context.Context, code *int) (map[string]float64, error) {
 	text, err := c.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, err
@@ -36,6 +44,9 @@ func (c *cluster) writes(ctx context.Context) (map[string]float64, error) {
 		}
 		if !slices.Contains([]string{"services", "endpointslices", "serviceimports", "serviceexports"}, labels["resource"]) ||
 			!slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}, labels["verb"]) || labels["dry_run"] != "" {
+			continue
+		}
+		if code != nil && labels["code"] != strconv.Itoa(*code) {
 			continue
 		}
 		name := labels["verb"] + " " + labels["resource"]
@@ -117,5 +128,55 @@ func TestNoWritesAtRest(t *testing.T) {
 	must(t, err)
 	if fmt.Sprint(before) != fmt.Sprint(after) {
 		t.Errorf("a restart wrote:\nbefore %v\nafter  %v", before, after)
+	}
+}
+
+// TestEachWriteIsMadeOnce: where many services come at once, the caches lag
+// behind what was just written, and nothing is created or updated twice for
+// that.
+func TestEachWriteIsMadeOnce(t *testing.T) {
+	east, west := bed(t)
+	demo := namespace(t, east, west)
+	const count = 150
+	var all string
+	for i := range count {
+		of := headless
+		if i%3 == 0 {
+			of = service
+		}
+		name := fmt.Sprintf("web-%d", i)
+		all += of(name, fmt.Sprintf("10.64.1.%d", i+1)) + serviceExport(name)
+	}
+	east.create(t, demo, all)
+	type counts struct{ all, conflicts map[string]float64 }
+	look := func(c *cluster) (now counts) {
+		var err error
+		now.all, err = c.writes(t.Context())
+		must(t, err)
+		now.conflicts, err = c.writesWith(t.Context(), ptr.To(http.StatusConflict))
+		must(t, err)
+		return now
+	}
+	before := map[*cluster]counts{east: look(east), west: look(west)}
+	joined(t, east, west)
+	for i := range count {
+		of := "Headless"
+		if i%3 == 0 {
+			of = "ClusterSetIP"
+		}
+		expect(t, key(demo, fmt.Sprintf("web-%d", i)), fmt.Sprintf("%s of east Ready [east/10.64.1.%d]", of, i+1), east, west)
+	}
+	quiet(t, east, west)
+	for c, was := range before {
+		now := look(c)
+		if created := now.all["POST endpointslices"] - was.all["POST endpointslices"]; created != count {
+			t.Errorf("%s: %v creations were asked for, for %d slices", c.Name(), created, count)
+		}
+		for name, conflicts := range now.conflicts {
+			if again := conflicts - was.conflicts[name]; again > 0 {
+				t.Errorf("%s: %s was refused as stale %v times", c.Name(), name, again)
+			}
+		}
+		t.Logf("%s: %v, before %v", c.Name(), now.all, was.all)
 	}
 }

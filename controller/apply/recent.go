@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// Versions are the resourceVersions up to which the caches show each kind,
+// empty where that is not known. They are to be taken before the caches are
+// read.
+type Versions struct {
+	ServiceImports, ServiceExports, Services, EndpointSlices string
+}
+
+// recent remembers what the API server said of the objects of a service until
+// the caches show it. The first write of a pass names its service for another
+// one, which comes before the caches show the last write: without memory it
+// would create what is there, and update what is as it should be.
+//
+// It is safe for concurrent use; of one service by one goroutine at a time.
+type recent struct {
+	mu       sync.Mutex
+	services map[types.NamespacedName]*answers
+}
+
+// answers are what the API server said last of the objects of one service.
+type answers struct {
+	serviceImport  *v1beta1.ServiceImport
+	serviceExport  *v1beta1.ServiceExport
+	derivedService *corev1.Service
+	endpointSlices map[string]*discoveryv1.EndpointSlice // by name
+}
+
+// of returns what is remembered of a service, nil for nothing.
+func (r *recent) of(service types.NamespacedName) *answers {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.services[service]
+}
+
+// noting returns what is remembered of a service, so that more can be.
+func (r *recent) noting(service types.NamespacedName) *answers {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.services == nil {
+		r.services = map[types.NamespacedName]*answers{}
+	}
+	if r.services[service] == nil {
+		r.services[service] = &answers{endpointSlices: map[string]*discoveryv1.EndpointSlice{}}
+	}
+	return r.services[service]
+}
+
+func (r *recent) forget(service types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.services, service)
+}
+
+// CatchUp puts into existing, which is what the caches show of a service, what
+// this Applier knows to be newer. It returns whether there is anything: then the
+// service is to be looked at again a little later, in case the caches never show
+// it. The list of slices is changed.
+func (a *Applier) CatchUp(existing *Existing, shown Versions) bool {
+	observed := &existing.Observed
+	known := a.recent.of(observed.Service)
+	if known == nil {
+		return false
+	}
+	observed.ServiceImport = newest(&known.serviceImport, observed.ServiceImport, shown.ServiceImports)
+	observed.ServiceExport = newest(&known.serviceExport, observed.ServiceExport, shown.ServiceExports)
+	observed.DerivedService = newest(&known.derivedService, observed.DerivedService, shown.Services)
+	cached := make(map[string]bool, len(existing.EndpointSlices))
+	for i, slice := range existing.EndpointSlices {
+		cached[slice.Name] = true
+		if last := known.endpointSlices[slice.Name]; last != nil {
+			existing.EndpointSlices[i] = newest(&last, slice, shown.EndpointSlices)
+			known.noteSlice(slice.Name, last)
+		}
+	}
+	for name, last := range known.endpointSlices {
+		if cached[name] {
+			continue
+		}
+		if slice := newest(&last, nil, shown.EndpointSlices); slice != nil {
+			existing.EndpointSlices = append(existing.EndpointSlices, slice)
+		}
+		known.noteSlice(name, last)
+	}
+	if known.serviceImport == nil && known.serviceExport == nil && known.derivedService == nil && len(known.endpointSlices) == 0 {
+		a.recent.forget(observed.Service)
+		return false
+	}
+	return true
+}
+
+// Forget forgets what was written of a service that is no longer looked at.
+func (a *Applier) Forget(service types.NamespacedName) { a.recent.forget(service) }
+
+// newest returns the newer one of what is remembered of an object and what a
+// cache has of it, nil for nothing, and forgets the former where the cache shows
+// it, or what came after it.
+func newest[T any, P object[T]](remembered *P, cached P, shown string) P {
+	if *remembered == nil {
+		return cached
+	}
+	version := (*remembered).GetResourceVersion()
+	if !older(shown, version) || cached != nil && !older(cached.GetResourceVersion(), version) {
+		*remembered = nil
+		return cached
+	}
+	return *remembered
+}
+
+// older tells whether a resourceVersion is known to be older than another of
+// the same kind.
+func older(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order < 0
+}
+
+// noteSlice remembers a slice of this controller, nil for one that is gone.
+func (a *answers) noteSlice(name string, slice *discoveryv1.EndpointSlice) {
+	if slice == nil || !export.IsManaged(slice) {
+		delete(a.endpointSlices, name)
+		return
+	}
+	a.endpointSlices[name] = slice
+}
+
+// strip drops what no cache holds.
+func strip[T any, P object[T]](answer P) P {
+	if answer != nil {
+		answer.SetManagedFields(nil)
+	}
+	return answer
+}

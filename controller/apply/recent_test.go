@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+)
+
+var web = types.NamespacedName{Namespace: "demo", Name: "web"}
+
+// versioned is slices of this controller, each "name@resourceVersion"; one with
+// "!" before it belongs to somebody else.
+func versioned(text string) []*discoveryv1.EndpointSlice {
+	var result []*discoveryv1.EndpointSlice
+	for _, word := range strings.Fields(text) {
+		word, foreign := strings.CutPrefix(word, "!")
+		slice := &discoveryv1.EndpointSlice{}
+		slice.Name, slice.ResourceVersion, _ = strings.Cut(word, "@")
+		if !foreign {
+			slice.Labels = map[string]string{export.LabelSliceManagedBy: export.Manager}
+		}
+		result = append(result, slice)
+	}
+	return result
+}
+
+// TestCatchUp: what was written counts until the caches show it, or what came
+// after it.
+func TestCatchUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		written string // and "name@" is gone
+		cached  string
+		shown   string
+		want    string
+		ahead   bool
+	}{
+		"nothing written":                    {"", "a@5", "7", "a@5", false},
+		"a new one":                          {"b@9", "a@5", "7", "a@5 b@9", true},
+		"a changed one":                      {"a@9", "a@5", "7", "a@9", true},
+		"it is shown":                        {"a@9", "a@9", "9", "a@9", false},
+		"it is shown, and others not":        {"a@8 b@9", "a@8", "8", "a@8 b@9", true},
+		"it was changed later":               {"a@9", "a@11", "11", "a@11", false},
+		"it was changed while we look":       {"a@9", "a@11", "7", "a@11", false},
+		"it was deleted later":               {"a@9", "", "12", "", false},
+		"an update of what was deleted then": {"a@9", "a@5", "12", "a@5", false},
+		"more digits are newer":              {"a@10", "a@9", "9", "a@10", true},
+		"nobody knows what is shown":         {"a@9", "a@5", "", "a@5", false},
+		"no number":                          {"a@x", "a@5", "7", "a@5", false},
+		"we deleted it":                      {"a@9 a@", "", "7", "", false},
+		"somebody else's":                    {"!a@9", "", "7", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &Applier{}
+			for _, slice := range versioned(test.written) {
+				known := a.recent.noting(web)
+				if slice.ResourceVersion == "" {
+					known.noteSlice(slice.Name, nil)
+					continue
+				}
+				known.noteSlice(slice.Name, slice)
+			}
+			existing := Existing{Observed: merge.Observed{Service: web}, EndpointSlices: versioned(test.cached)}
+			ahead := a.CatchUp(&existing, Versions{EndpointSlices: test.shown})
+			var got []string
+			for _, slice := range existing.EndpointSlices {
+				got = append(got, slice.Name+"@"+slice.ResourceVersion)
+			}
+			slices.Sort(got)
+			if got := strings.Join(got, " "); got != test.want || ahead != test.ahead {
+				t.Errorf("got %q, and ahead is %t", got, ahead)
+			}
+			if !ahead && len(a.recent.services) > 0 {
+				t.Errorf("%v is kept", a.recent.services)
+			}
+		})
+	}
+}
+
+// TestCatchUpOfOneObject does the same for the kinds of which a service has one.
+func TestCatchUpOfOneObject(t *testing.T) {
+	a := &Applier{}
+	known := a.recent.noting(web)
+	known.serviceImport, known.serviceExport, known.derivedService = &v1beta1.ServiceImport{}, &v1beta1.ServiceExport{}, &corev1.Service{}
+	known.serviceImport.ResourceVersion, known.serviceExport.ResourceVersion, known.derivedService.ResourceVersion = "21", "22", "23"
+	cached := &v1beta1.ServiceExport{}
+	cached.ResourceVersion = "10"
+	look := func(version string) (text string, ahead bool) {
+		existing := Existing{Observed: merge.Observed{Service: web, ServiceExport: cached}}
+		ahead = a.CatchUp(&existing, Versions{ServiceImports: version, ServiceExports: version, Services: version})
+		observed := existing.Observed
+		if observed.ServiceImport != nil {
+			text += "import " + observed.ServiceImport.ResourceVersion + " "
+		}
+		if observed.DerivedService != nil {
+			text += "derived " + observed.DerivedService.ResourceVersion + " "
+		}
+		return text + "export " + observed.ServiceExport.ResourceVersion, ahead
+	}
+	for _, step := range []struct {
+		version, want string
+		ahead         bool
+	}{
+		{"20", "import 21 derived 23 export 22", true},
+		{"22", "derived 23 export 10", true}, // the import is gone, and the export another's
+		{"23", "export 10", false},
+		{"20", "export 10", false},
+	} {
+		if got, ahead := look(step.version); got != step.want || ahead != step.ahead {
+			t.Errorf("at %s: got %q, and ahead is %t", step.version, got, ahead)
+		}
+	}
+	a.recent.noting(web)
+	if a.Forget(web); len(a.recent.services) > 0 {
+		t.Error("a service is not forgotten")
+	}
+}
