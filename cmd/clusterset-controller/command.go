@@ -44,6 +44,7 @@ type flags struct {
 	prefer              string
 	leaderElect         bool
 	bindAddress         string
+	loggingFormat       string
 }
 
 func newCommand() *cobra.Command {
@@ -60,7 +61,15 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 		SilenceErrors: true,
 		RunE: func(command *cobra.Command, _ []string) error {
 			defer klog.Flush()
-			return run(command.Context(), f, command.Version)
+			if err := setLogging(f.loggingFormat, command.Flags()); err != nil {
+				return err
+			}
+			err := run(command.Context(), f, command.Version)
+			if err != nil && f.loggingFormat != logText {
+				klog.FromContext(command.Context()).Error(err, "The controller ended")
+				return loggedError{err}
+			}
+			return err
 		},
 	}
 	set := command.Flags()
@@ -80,6 +89,7 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 	set.IntVar(&f.workers, "concurrent-services", controller.DefaultWorkers, "how many services are worked on at once")
 	set.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas do the work; without it this must be the only one")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080", "`address` of /metrics, /healthz and /readyz; empty means none")
+	set.StringVar(&f.loggingFormat, "logging-format", logText, "`format` of the log: text, or json for one object a line")
 	logging := goflag.NewFlagSet("logging", goflag.ContinueOnError)
 	klog.InitFlags(logging)
 	for _, name := range []string{"v", "vmodule"} {

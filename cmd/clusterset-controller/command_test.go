@@ -99,6 +99,8 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		"--cluster-id=east --member=east=" + kubeconfig: "id of the own cluster",
 		"--cluster-id=east --member=w=" + kubeconfig + " --member=w=" + kubeconfig: "the same id",
 		"--cluster-id=a_b --bind-address=":                                         "a_b",
+		"--logging-format=xml":                                                     "use text or json",
+		"--logging-format=json --vmodule=a=1":                                      "--vmodule",
 		"--bind-address=nowhere":                                                   "--bind-address",
 		"--denied-namespaces=[ --cluster-id=a":                                     "denied namespaces",
 	} {

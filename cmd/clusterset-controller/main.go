@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -42,7 +43,9 @@ func main() {
 	err := newCommand().ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "clusterset-controller:", err)
+		if logged := (loggedError{}); !errors.As(err, &logged) {
+			fmt.Fprintln(os.Stderr, "clusterset-controller:", err)
+		}
 		os.Exit(1)
 	}
 }
