@@ -97,13 +97,14 @@ func Enable(ctx context.Context, o Options) error {
 }
 
 // Disable takes the plugin out of CoreDNS, and puts the image back that Enable
-// found. What fails is taken back.
+// found. What fails is taken back. The revisions that both made of the
+// Deployment go, too.
 func Disable(ctx context.Context, o Options) error {
 	c, err := o.look(ctx)
 	if err != nil {
 		return err
 	}
-	return c.orUndo(ctx, func() error {
+	err = c.orUndo(ctx, func() error {
 		if err := c.setCorefile(ctx, c.corefile.Disable()); err != nil {
 			return err
 		}
@@ -112,6 +113,10 @@ func Disable(ctx context.Context, o Options) error {
 		}
 		return c.revoke(ctx)
 	})
+	if err != nil {
+		return err
+	}
+	return c.forget(ctx)
 }
 
 // look reads what is there.

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package coredns
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// forget removes the revisions of the Deployment that Enable and Disable made.
+// Otherwise `kubectl rollout undo` would bring back an image, and annotations,
+// that are gone. Revisions of the user's own stay, and so does whatever runs.
+func (c *change) forget(ctx context.Context) error {
+	selector, err := metav1.LabelSelectorAsSelector(c.deployment.Spec.Selector)
+	if err != nil {
+		return fmt.Errorf("deployment %s/%s: %w", Namespace, Name, err)
+	}
+	client := c.Cluster.Kube.AppsV1().ReplicaSets(Namespace)
+	revisions, err := client.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return fmt.Errorf("revisions of Deployment %s/%s: %w", Namespace, Name, err)
+	}
+	for i := range revisions.Items {
+		revision := &revisions.Items[i]
+		if !metav1.IsControlledBy(revision, c.deployment) || ptr.Deref(revision.Spec.Replicas, 1) > 0 || !made(revision) {
+			continue
+		}
+		options := metav1.DeleteOptions{DryRun: c.dryRun(), Preconditions: &metav1.Preconditions{UID: &revision.UID, ResourceVersion: &revision.ResourceVersion}}
+		if err := ignoreNotFound(client.Delete(ctx, revision.Name, options)); err != nil {
+			return fmt.Errorf("ReplicaSet %s/%s, a revision of Deployment %s that is not needed any more: %w", Namespace, revision.Name, Name, err)
+		}
+	}
+	return nil
+}
+
+// made tells whether a revision has an image or a Corefile that Enable put
+// there. The Deployment's annotations are copied to its revisions.
+func made(revision *appsv1.ReplicaSet) bool {
+	return revision.Annotations[AnnotationImage] != "" || revision.Spec.Template.Annotations[AnnotationCorefile] != ""
+}
