@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubelet stands in for the kubelets of a cluster, where there is no container runtime: it runs what pods
+// ask for as processes of this machine.
+//
+// A pod has a network namespace of its own with the address that the pod tells of, so that nothing of its ports
+// has to be changed, and a root directory of its own, in which its program stands where the image has it, and its
+// volumes where it mounts them. Its service account's token is one that the API server gave for this very pod.
+// It gets its own command line and environment, is asked by its readiness probe, is started again where it ends, and
+// is asked to end, within its grace period, where the pod is deleted. A port can be forwarded to it.
+//
+// What is not as a kubelet does it:
+//
+//   - There are no images: a map says which program an image's name stands for. A name that is not in it is not pulled,
+//     and the pod waits.
+//   - Users, capabilities, seccomp, limits of resources and a read-only root are not enforced, liveness probes not asked.
+//   - Volumes are as they were when the pod began; tokens are not renewed.
+//   - There is one container in a pod. It reaches the API server at the ClusterIP of the Service kubernetes, but at the port
+//     where that listens, since no kube-proxy leads there. Other ClusterIPs lead nowhere.
+//   - Pods of images that are said to be played run nothing, and are ready at once.
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
+)
+
+// Options say what to play, and how.
+type Options struct {
+	// Cluster is one without another kubelet.
+	Cluster *controlplane.Cluster
+	// Router is what pods are attached to. The ClusterIP of the Service kubernetes must be one of its addresses.
+	Router *network.Namespace
+	// Images are the programs, static ones, that names of images stand for. A program stands in the root directory of
+	// its pods, under its own name, and is their entry point.
+	Images map[string]string
+	// Played are the images whose pods run nothing.
+	Played []string
+	// Directory gets the root directories and the logs of the pods.
+	Directory string
+}
+
+// Kubelet plays the kubelets of all nodes of a cluster, until Stop.
+type Kubelet struct {
+	Options
+
+	cancel  context.CancelFunc // of all that runs
+	factory informers.SharedInformerFactory
+	group   sync.WaitGroup // of all goroutines
+	nodes   map[string]*corev1.Node
+	server  *server
+
+	mu       sync.Mutex
+	pods     map[types.UID]*pod
+	next     map[string]netip.Addr // by node: the address of its next pod
+	failures []error
+}
+
+// Start begins. The cluster must have its nodes.
+func Start(ctx context.Context, options Options) (_ *Kubelet, err error) {
+	k := &Kubelet{Options: options, nodes: map[string]*corev1.Node{}, pods: map[types.UID]*pod{}, next: map[string]netip.Addr{}}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	k.cancel = cancel
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("play the kubelets of %s: %w", options.Cluster.Name(), err), k.Stop())
+		}
+	}()
+	nodes, err := options.Cluster.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		prefix, err := netip.ParsePrefix(node.Spec.PodCIDR)
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", node.Name, err)
+		}
+		k.nodes[node.Name], k.next[node.Name] = node, prefix.Masked().Addr().Next()
+	}
+	if k.server, err = k.serve(ctx); err != nil {
+		return nil, err
+	}
+	k.factory = informers.NewSharedInformerFactory(options.Cluster.Client(), 0)
+	informer := k.factory.Core().V1().Pods().Informer()
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(now any) { k.saw(running, now) },
+		UpdateFunc: func(_, now any) { k.saw(running, now) },
+		DeleteFunc: k.lost,
+	})
+	if err != nil {
+		return nil, err
+	}
+	k.factory.Start(running.Done())
+	return k, nil
+}
+
+// Stop ends all processes, at once, and leaves the pods in the API as they are. It returns what went wrong since Start.
+// It may be called more than once, and on nil.
+func (k *Kubelet) Stop() error {
+	if k == nil {
+		return nil
+	}
+	k.cancel()
+	if k.factory != nil {
+		k.factory.Shutdown()
+	}
+	err := k.server.Close()
+	k.group.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return errors.Join(append(k.failures, err)...)
+}
+
+// saw looks at a pod that is new or has changed.
+func (k *Kubelet) saw(ctx context.Context, seen any) {
+	object, ok := seen.(*corev1.Pod)
+	if !ok || object.Spec.NodeName == "" {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	p := k.pods[object.UID]
+	if p == nil {
+		deleted := make(chan struct{})
+		p = &pod{kubelet: k, object: object, address: k.next[object.Spec.NodeName], deleted: deleted, end: sync.OnceFunc(func() { close(deleted) })}
+		k.next[object.Spec.NodeName] = p.address.Next()
+		k.pods[object.UID] = p
+		k.group.Go(func() {
+			if err := p.live(ctx); err != nil {
+				k.failed(fmt.Errorf("pod %s/%s of %s: %w", object.Namespace, object.Name, k.Cluster.Name(), err))
+			}
+		})
+	}
+	if object.DeletionTimestamp != nil {
+		p.end()
+	}
+}
+
+// lost looks at a pod that is gone.
+func (k *Kubelet) lost(seen any) {
+	if unknown, ok := seen.(cache.DeletedFinalStateUnknown); ok {
+		seen = unknown.Obj
+	}
+	object, ok := seen.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if p := k.pods[object.UID]; p != nil {
+		p.end()
+		delete(k.pods, object.UID)
+	}
+}
+
+func (k *Kubelet) failed(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.failures = append(k.failures, err)
+}
+
+// find is the pod of a name that lives, nil where there is none.
+func (k *Kubelet) find(namespace, name string) *pod {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.pods {
+		if p.object.Namespace == namespace && p.object.Name == name && !p.over() {
+			return p
+		}
+	}
+	return nil
+}
+
+// Logs are how the logs of the programs end, by the names of their pods, as far as the cluster has these.
+func (k *Kubelet) Logs() map[string]string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	logs := map[string]string{}
+	for _, p := range k.pods {
+		if tail := p.logTail(); tail != "" {
+			logs[p.object.Namespace+"/"+p.object.Name] = tail
+		}
+	}
+	return logs
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
+)
+
+const (
+	// probeInterval is how often readiness is asked, which is more often than a kubelet does.
+	probeInterval = 200 * time.Millisecond
+	// restartDelay is how long a program that ended stays away.
+	restartDelay = time.Second
+	// requestTimeout bounds one request to the API server.
+	requestTimeout = 10 * time.Second
+)
+
+// A pod is one of the API that is bound to a node.
+type pod struct {
+	kubelet *Kubelet
+	object  *corev1.Pod // as it was first seen
+	address netip.Addr
+	deleted <-chan struct{} // closed by end
+	end     func()          // may be called more than once
+
+	mu      sync.Mutex
+	process *process.Process // the last one
+}
+
+// over tells whether the pod is deleted.
+func (p *pod) over() bool {
+	select {
+	case <-p.deleted:
+		return true
+	default:
+		return false
+	}
+}
+
+// rest waits until the pod is deleted, or the kubelet ends.
+func (p *pod) rest(ctx context.Context) {
+	select {
+	case <-p.deleted:
+	case <-ctx.Done():
+	}
+}
+
+// live is the whole life of the pod, or what of it there is until the kubelet ends with ctx. What the cluster does not
+// know any more is no failure.
+func (p *pod) live(ctx context.Context) error {
+	err := p.work(ctx)
+	if ctx.Err() != nil {
+		return err // the kubelet ends, not the pod
+	}
+	request, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	gone := p.kubelet.Cluster.Client().CoreV1().Pods(p.object.Namespace).Delete(request, p.object.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &p.object.UID},
+	})
+	if apierrors.IsNotFound(gone) || apierrors.IsConflict(gone) || ctx.Err() != nil {
+		gone = nil
+	}
+	return errors.Join(err, gone)
+}
+
+// work runs the program until the pod ends.
+func (p *pod) work(ctx context.Context) error {
+	container := p.object.Spec.Containers[0]
+	program, known := p.kubelet.Images[container.Image]
+	switch {
+	case slices.Contains(p.kubelet.Played, container.Image):
+		p.report(ctx, running(true, 0))
+		p.rest(ctx)
+		return nil
+	case !known:
+		p.report(ctx, waiting("ErrImagePull", "no such image: "+container.Image))
+		p.rest(ctx)
+		return nil
+	}
+	namespace, err := network.New()
+	if err != nil {
+		return err
+	}
+	defer namespace.Close()
+	if err := p.kubelet.Router.Attach(namespace, []netip.Addr{p.address}); err != nil {
+		return err
+	}
+	root := filepath.Join(p.kubelet.Directory, string(p.object.UID))
+	if !p.mount(ctx, root, program) {
+		return nil
+	}
+	spec := namespace.In("", process.Spec{
+		Name:    fmt.Sprintf("%s/%s of %s", p.object.Namespace, p.object.Name, p.kubelet.Cluster.Name()),
+		Path:    "chroot",
+		Args:    append([]string{root, "/" + filepath.Base(program)}, container.Args...),
+		Env:     p.environment(),
+		LogFile: filepath.Join(p.kubelet.Directory, fmt.Sprintf("%s-%s.log", p.object.Namespace, p.object.Name)),
+	})
+	for restarts := int32(0); ; restarts++ {
+		started, err := process.Start(spec)
+		if err != nil {
+			return err
+		}
+		p.mu.Lock()
+		p.process = started
+		p.mu.Unlock()
+		p.watch(ctx, started, restarts)
+		if ctx.Err() != nil || p.over() {
+			grace := time.Duration(ptr.Deref(p.object.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
+			return started.Stop(ctx, grace) // at once where the kubelet ends
+		}
+		status := waiting("CrashLoopBackOff", started.Err().Error())
+		status.RestartCount = restarts + 1
+		p.report(ctx, status)
+		select {
+		case <-time.After(restartDelay):
+		case <-p.deleted:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// environment is that of the program.
+func (p *pod) environment() []string {
+	options := p.kubelet.Cluster.Options()
+	api := netip.MustParseAddrPort(p.kubelet.Cluster.Config().Host[len("https://"):])
+	variables := []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOSTNAME=" + p.object.Name,
+		"KUBERNETES_SERVICE_HOST=" + options.ServiceCIDRs[0].Masked().Addr().Next().String(),
+		"KUBERNETES_SERVICE_PORT=" + strconv.Itoa(int(api.Port())),
+	}
+	for _, variable := range p.object.Spec.Containers[0].Env {
+		variables = append(variables, variable.Name+"="+variable.Value)
+	}
+	return variables
+}
+
+// watch tells whether the program is ready, until it or the pod ends.
+func (p *pod) watch(ctx context.Context, started *process.Process, restarts int32) {
+	probe := p.object.Spec.Containers[0].ReadinessProbe
+	ready := probe == nil
+	p.report(ctx, running(ready, restarts))
+	ticker := time.NewTicker(probeInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.deleted:
+			return
+		case <-started.Done():
+			return
+		case <-ticker.C:
+			if probe == nil {
+				continue
+			}
+			if now := p.ask(ctx, probe); now != ready {
+				ready = now
+				p.report(ctx, running(ready, restarts))
+			}
+		}
+	}
+}
+
+// ask asks an HTTP probe. There is no other kind.
+func (p *pod) ask(ctx context.Context, probe *corev1.Probe) bool {
+	port := probe.HTTPGet.Port.IntVal
+	for _, named := range p.object.Spec.Containers[0].Ports {
+		if named.Name == probe.HTTPGet.Port.StrVal && named.Name != "" {
+			port = named.ContainerPort
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(max(probe.TimeoutSeconds, 1))*time.Second)
+	defer cancel()
+	url := fmt.Sprintf("http://%s%s", netip.AddrPortFrom(p.address, uint16(port)), probe.HTTPGet.Path)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return false
+	}
+	response, err := prober.Do(request)
+	if err != nil {
+		return false
+	}
+	return response.Body.Close() == nil && response.StatusCode >= 200 && response.StatusCode < 400
+}
+
+// prober makes a connection for each request, as a kubelet does.
+var prober = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// running is the status of a container that runs.
+func running(ready bool, restarts int32) corev1.ContainerStatus {
+	return corev1.ContainerStatus{
+		Ready: ready, Started: ptr.To(true), RestartCount: restarts,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
+	}
+}
+
+// waiting is the status of a container that does not run.
+func waiting(reason, message string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+}
+
+// report writes the status of the pod. What cannot be written is a failure, unless the pod is gone.
+func (p *pod) report(ctx context.Context, status corev1.ContainerStatus) {
+	container := p.object.Spec.Containers[0]
+	status.Name, status.Image = container.Name, container.Image
+	now := metav1.Now()
+	ready := corev1.ConditionFalse
+	if status.Ready {
+		ready = corev1.ConditionTrue
+	}
+	whole := corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, ContainerStatuses: []corev1.ContainerStatus{status}}
+	if status.State.Running == nil && status.RestartCount == 0 {
+		whole.Phase = corev1.PodPending
+	}
+	for _, address := range p.kubelet.nodes[p.object.Spec.NodeName].Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			whole.HostIP, whole.HostIPs = address.Address, []corev1.HostIP{{IP: address.Address}}
+		}
+	}
+	if status.State.Running != nil {
+		whole.PodIP, whole.PodIPs = p.address.String(), []corev1.PodIP{{IP: p.address.String()}}
+	}
+	for condition, value := range map[corev1.PodConditionType]corev1.ConditionStatus{
+		corev1.PodInitialized: corev1.ConditionTrue, corev1.PodReady: ready, corev1.ContainersReady: ready,
+	} {
+		whole.Conditions = append(whole.Conditions, corev1.PodCondition{Type: condition, Status: value, LastTransitionTime: now})
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.object.UID}, "status": whole})
+	if err == nil {
+		request, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		_, err = p.kubelet.Cluster.Client().CoreV1().Pods(p.object.Namespace).Patch(request, p.object.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
+		p.kubelet.failed(fmt.Errorf("write the status of pod %s/%s of %s: %w", p.object.Namespace, p.object.Name, p.kubelet.Cluster.Name(), err))
+	}
+}
+
+// logTail is the end of the program's log.
+func (p *pod) logTail() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process == nil {
+		return ""
+	}
+	return p.process.LogTail(4096)
+}
+
+// link makes the program a file of the root directory.
+func link(program, root string) error {
+	if err := os.MkdirAll(filepath.Join(root, "tmp"), 0o700); err != nil {
+		return err
+	}
+	err := os.Link(program, filepath.Join(root, filepath.Base(program)))
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	return err
+}

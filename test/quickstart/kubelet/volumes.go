@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// mount makes the root directory of the pod: its program, what a kubelet adds, its volumes. What a volume is made of
+// may come later than the pod, so that it tries again until the pod ends, and is false then.
+func (p *pod) mount(ctx context.Context, root, program string) bool {
+	var told string
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		if p.over() {
+			return false, context.Canceled
+		}
+		request, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		err := p.tryMount(request, root, program)
+		if err != nil && err.Error() != told {
+			told = err.Error()
+			p.report(ctx, waiting("ContainerCreating", told))
+		}
+		return err == nil, nil
+	})
+	return err == nil
+}
+
+func (p *pod) tryMount(ctx context.Context, root, program string) error {
+	if err := link(program, root); err != nil {
+		return fmt.Errorf("put the program into place: %w", err)
+	}
+	// There is nobody to ask outside of the clusters: an address for documentation (RFC 5737).
+	if err := write(root, "/etc/resolv.conf", []byte("nameserver 192.0.2.53\n")); err != nil {
+		return err
+	}
+	for _, mount := range p.object.Spec.Containers[0].VolumeMounts {
+		for _, volume := range p.object.Spec.Volumes {
+			if volume.Name != mount.Name {
+				continue
+			}
+			files, err := p.files(ctx, volume.VolumeSource)
+			if err != nil {
+				return fmt.Errorf("volume %s: %w", volume.Name, err)
+			}
+			for name, content := range files {
+				if err := write(root, filepath.Join(mount.MountPath, name), content); err != nil {
+					return fmt.Errorf("volume %s: %w", volume.Name, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func write(root, path string, content []byte) error {
+	path = filepath.Join(root, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o600)
+}
+
+// files are what a volume has.
+func (p *pod) files(ctx context.Context, source corev1.VolumeSource) (map[string][]byte, error) {
+	switch {
+	case source.ConfigMap != nil:
+		return p.configMap(ctx, source.ConfigMap.Name, source.ConfigMap.Items)
+	case source.Projected != nil:
+		all := map[string][]byte{}
+		for _, part := range source.Projected.Sources {
+			files, err := p.projected(ctx, part)
+			if err != nil {
+				return nil, err
+			}
+			for name, content := range files {
+				all[name] = content
+			}
+		}
+		return all, nil
+	}
+	return nil, fmt.Errorf("it is of a kind that is not played: %+v", source)
+}
+
+func (p *pod) projected(ctx context.Context, part corev1.VolumeProjection) (map[string][]byte, error) {
+	switch {
+	case part.ConfigMap != nil:
+		return p.configMap(ctx, part.ConfigMap.Name, part.ConfigMap.Items)
+	case part.ServiceAccountToken != nil:
+		token, err := p.token(ctx, part.ServiceAccountToken)
+		return map[string][]byte{part.ServiceAccountToken.Path: token}, err
+	case part.DownwardAPI != nil:
+		files := map[string][]byte{}
+		for _, item := range part.DownwardAPI.Items {
+			if item.FieldRef == nil || item.FieldRef.FieldPath != "metadata.namespace" {
+				return nil, fmt.Errorf("file %s is of a field that is not played", item.Path)
+			}
+			files[item.Path] = []byte(p.object.Namespace)
+		}
+		return files, nil
+	}
+	return nil, fmt.Errorf("a part of it is of a kind that is not played: %+v", part)
+}
+
+func (p *pod) configMap(ctx context.Context, name string, items []corev1.KeyToPath) (map[string][]byte, error) {
+	found, err := p.kubelet.Cluster.Client().CoreV1().ConfigMaps(p.object.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	if len(items) == 0 {
+		for key, text := range found.Data {
+			files[key] = []byte(text)
+		}
+	}
+	for _, item := range items {
+		files[item.Path] = []byte(found.Data[item.Key])
+	}
+	return files, nil
+}
+
+// token is one of the pod's service account, which ends with the pod.
+func (p *pod) token(ctx context.Context, wanted *corev1.ServiceAccountTokenProjection) ([]byte, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: wanted.ExpirationSeconds,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.object.Name, UID: p.object.UID},
+	}}
+	if wanted.Audience != "" {
+		request.Spec.Audiences = []string{wanted.Audience}
+	}
+	made, err := p.kubelet.Cluster.Client().CoreV1().ServiceAccounts(p.object.Namespace).CreateToken(ctx, p.object.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return []byte(made.Status.Token), nil
+}

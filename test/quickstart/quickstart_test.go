@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quickstart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	page = "docs/quickstart.md"
+	// uninstall is where it is told how to uninstall in one cluster.
+	uninstallPage, uninstallSection = "deploy/README.md", "## Uninstalling"
+
+	database, queue = "db.shop.svc.clusterset.local", "queue.shop.svc.clusterset.local"
+)
+
+// A step is a block of commands of the page.
+type step struct {
+	name string
+	// command is what is in the block, so that the page cannot change without this test.
+	command string
+	// then looks whether what was promised is so. It gets what the commands wrote.
+	then func(t *testing.T, b *bed, output string)
+}
+
+var steps = []step{
+	{"install", "helm install clusterset-dns deploy/chart", installed},
+	{"join", "kubectl clusterset join east west north", joined},
+	{"coredns", "kubectl clusterset coredns enable", enabled},
+	{"export", "kubectl clusterset export shop/db --contexts east,west", exported},
+	{"explain", "kubectl clusterset explain shop/db", explained},
+	{"check", "kubectl clusterset check --contexts east,west,north", checked},
+	{"drain", "kubectl clusterset drain west", drained},
+	{"undrain", "kubectl clusterset undrain west", undrained},
+	{"leave", "kubectl clusterset leave north", left},
+	{"uninstall", "helm uninstall clusterset-dns", uninstalled},
+}
+
+// TestQuickstart runs the commands of the page.
+func TestQuickstart(t *testing.T) {
+	blocks := commands(t, page, "")
+	if len(blocks) != len(steps) {
+		t.Fatalf("%s has %d blocks of commands, and this test knows %d", page, len(blocks), len(steps))
+	}
+	b := newBed(t)
+	for i, step := range steps {
+		ok := t.Run(step.name, func(t *testing.T) {
+			if !strings.Contains(blocks[i], step.command) {
+				t.Fatalf("block %d of %s has no %q:\n%s", i+1, page, step.command, blocks[i])
+			}
+			step.then(t, b, b.run(t, blocks[i]))
+		})
+		if !ok {
+			return // the next ones rest on it
+		}
+	}
+}
+
+// TestReadme looks that the commands of README.md on how to install are those of the page, which are run.
+func TestReadme(t *testing.T) {
+	known, shown := commands(t, page, ""), commands(t, "README.md", "## Install")
+	if len(shown) == 0 {
+		t.Fatal("README.md shows no commands")
+	}
+	for _, block := range shown {
+		if !slices.Contains(known, block) {
+			t.Errorf("%s does not have these commands of README.md:\n%s", page, block)
+		}
+	}
+}
+
+func installed(t *testing.T, b *bed, output string) {
+	for _, c := range b.all() {
+		if !strings.Contains(output, "as cluster "+c.Name()) {
+			t.Errorf("the notes do not say that it runs as %s:\n%s", c.Name(), output)
+		}
+		deployment, err := c.Client().AppsV1().Deployments("clusterset-dns").Get(t.Context(), "clusterset-controller", metav1.GetOptions{})
+		if err != nil || deployment.Status.AvailableReplicas != 2 {
+			t.Errorf("the controller of %s: %v, %v", c.Name(), deployment.Status, err)
+		}
+	}
+}
+
+func joined(t *testing.T, b *bed, _ string) {
+	status := b.run(t, "kubectl clusterset status --contexts east,west,north -o json")
+	if count := strings.Count(status, `"state": "fresh"`); count != 6 {
+		t.Errorf("%d of 6 members are heard", count)
+	}
+}
+
+func enabled(t *testing.T, b *bed, _ string) {
+	for _, c := range b.all() {
+		c.expectAnswer(t, "kubernetes.default.svc.cluster.local", constant(address(c.Cluster)))
+		c.expectAnswer(t, database, constant("NXDOMAIN"))
+	}
+}
+
+func exported(t *testing.T, b *bed, _ string) {
+	for _, c := range b.all() {
+		c.expectAnswer(t, database, c.importIPs)
+		c.expectAnswer(t, queue, podsOf("queue", b.east, b.north))
+		c.expectAnswer(t, "queue-1.north."+queue, podsOf("queue-1", b.north))
+	}
+	for _, c := range b.all() {
+		b.expectEndpoints(t, c, map[string]string{"east": used, "west": used})
+	}
+}
+
+func explained(t *testing.T, b *bed, output string) {
+	if !strings.Contains(output, "(as it should be)") || !strings.Contains(output, "asked at pod kube-system/coredns-") {
+		t.Errorf("DNS was not asked, or answers something else:\n%s", output)
+	}
+	addresses, err := podsOf("db", b.east, b.west)(t.Context())
+	must(t, err)
+	for _, want := range append(addresses, database) {
+		if !strings.Contains(output, want) {
+			t.Errorf("it does not tell of %s:\n%s", want, output)
+		}
+	}
+}
+
+func checked(t *testing.T, _ *bed, output string) {
+	if !strings.Contains(output, " 0 failed") {
+		t.Errorf("something is wrong:\n%s", output)
+	}
+	if !strings.Contains(output, " 0 warnings") {
+		t.Errorf("there are warnings:\n%s", output)
+	}
+}
+
+func drained(t *testing.T, b *bed, _ string) {
+	for _, c := range b.all() {
+		b.expectEndpoints(t, c, map[string]string{"east": used, "west": demoted})
+		c.expectAnswer(t, database, c.importIPs)
+	}
+}
+
+func undrained(t *testing.T, b *bed, _ string) {
+	for _, c := range b.all() {
+		b.expectEndpoints(t, c, map[string]string{"east": used, "west": used})
+	}
+}
+
+func left(t *testing.T, b *bed, _ string) {
+	for _, c := range []*cluster{b.east, b.west} {
+		c.expectAnswer(t, queue, podsOf("queue", b.east))
+		c.expectAnswer(t, "queue-1.north."+queue, constant("NXDOMAIN"))
+		c.expectAnswer(t, database, c.importIPs)
+	}
+	b.north.expectAnswer(t, queue, podsOf("queue", b.north))
+	b.north.expectAnswer(t, database, constant("NXDOMAIN"))
+
+	t.Run("uninstall", func(t *testing.T) {
+		b.run(t, "kubectl config use-context north")
+		for _, block := range commands(t, uninstallPage, uninstallSection) {
+			b.run(t, block)
+		}
+		expectNothingLeft(t, b.north)
+	})
+	// The others do not care.
+	for _, c := range []*cluster{b.east, b.west} {
+		c.expectAnswer(t, queue, podsOf("queue", b.east))
+	}
+}
+
+func uninstalled(t *testing.T, b *bed, _ string) {
+	for _, c := range b.all() {
+		expectNothingLeft(t, c)
+		c.expectAnswer(t, "kubernetes.default.svc.cluster.local", constant(address(c.Cluster)))
+	}
+}
