@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -48,6 +49,38 @@ func (c *cluster) annotate(t *testing.T, key types.NamespacedName, annotations m
 
 var adopt = map[string]string{export.AnnotationAdopt: "true"}
 
+// leavesAlone waits until the controller tells of an import that is another's,
+// and checks that this is all it did.
+func (c *cluster) leavesAlone(t *testing.T, imported *v1beta1.ServiceImport) {
+	t.Helper()
+	eventually(t, "event", c.event(imported, apply.EventForeignObject))
+	untouched, err := c.serviceImport(t.Context(), key(imported.Namespace, imported.Name))
+	must(t, err)
+	if untouched.ResourceVersion != imported.ResourceVersion {
+		t.Fatalf("the import was changed before anybody asked: %v", untouched)
+	}
+}
+
+// waitsForIPs waits until an import was taken over, and the API server refused
+// its IPs to the derived Service because another has them.
+func (c *cluster) waitsForIPs(t *testing.T, key types.NamespacedName, ips []string) {
+	t.Helper()
+	eventually(t, "the refusal in the condition Ready", func(ctx context.Context) error {
+		imported, err := c.serviceImport(ctx, key)
+		if err != nil {
+			return err
+		}
+		ready := meta.FindStatusCondition(imported.Status.Conditions, "Ready")
+		if !slices.Equal(imported.Spec.IPs, ips) {
+			t.Fatalf("the IPs are %v, want %v", imported.Spec.IPs, ips)
+		}
+		if !export.IsManaged(imported) || ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason == "Pending" {
+			return fmt.Errorf("the import is %v", imported)
+		}
+		return nil
+	})
+}
+
 // TestImportsOfOthersAreAdopted: an import of another implementation is left
 // alone until a person says otherwise, and keeps its IP then.
 func TestImportsOfOthersAreAdopted(t *testing.T) {
@@ -62,12 +95,7 @@ func TestImportsOfOthersAreAdopted(t *testing.T) {
 		imported, err := east.serviceImport(t.Context(), web)
 		must(t, err)
 		west.create(t, demo, service(web.Name, "10.65.0.10")+serviceExport(web.Name))
-		eventually(t, "event", east.event(imported, apply.EventForeignObject))
-		untouched, err := east.serviceImport(t.Context(), web)
-		must(t, err)
-		if untouched.ResourceVersion != imported.ResourceVersion {
-			t.Fatalf("the import was changed before anybody asked: %v", untouched)
-		}
+		east.leavesAlone(t, imported)
 
 		east.annotate(t, web, adopt)
 		expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
@@ -84,20 +112,7 @@ func TestImportsOfOthersAreAdopted(t *testing.T) {
 		before := east.theirs(t, web, "antrea-mc-other-name", nil)
 		east.annotate(t, web, adopt)
 		west.create(t, demo, service(web.Name, "10.65.0.11")+serviceExport(web.Name))
-		eventually(t, "the refusal in the condition Ready", func(ctx context.Context) error {
-			imported, err := east.serviceImport(ctx, web)
-			if err != nil {
-				return err
-			}
-			ready := meta.FindStatusCondition(imported.Status.Conditions, "Ready")
-			if !slices.Equal(imported.Spec.IPs, before.Spec.ClusterIPs) {
-				t.Fatalf("the IPs are %v, want %v", imported.Spec.IPs, before.Spec.ClusterIPs)
-			}
-			if !export.IsManaged(imported) || ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason == "Pending" {
-				return fmt.Errorf("the import is %v", imported)
-			}
-			return nil
-		})
+		east.waitsForIPs(t, web, before.Spec.ClusterIPs)
 		if _, err := east.CoreV1().Services(demo).Get(t.Context(), before.Name, metav1.GetOptions{}); err != nil {
 			t.Fatalf("the other's Service: %v", err)
 		}
