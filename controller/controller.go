@@ -104,9 +104,9 @@ func Run(ctx context.Context, options Options) error {
 }
 
 // Run works until the context ends, and then returns nil once everything has
-// stopped and the leader Lease is given up. It returns an error where it cannot
-// go on: the id of the own cluster is unknown, or the leader Lease was lost. It
-// may be called once.
+// stopped and the leader Lease is given up. A replica that loses the Lease stops
+// the work, and waits to lead again. An error is returned where the controller
+// cannot go on: the id of the own cluster is unknown. It may be called once.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup

@@ -56,8 +56,9 @@ func (l *hintingLock) hint(ctx context.Context, err error) error {
 	return err
 }
 
-// elect leads while this replica holds the Lease, and gives it up only once
-// the work has stopped, so that no two replicas ever work at once.
+// elect leads whenever this replica holds the Lease, until the context ends,
+// and gives it up only once the work has stopped, so that no two replicas ever
+// work at once. It returns an error where the work fails.
 func (c *Controller) elect(ctx context.Context, cluster string) error {
 	identity := c.options.Identity
 	if identity == "" {
@@ -75,12 +76,24 @@ func (c *Controller) elect(ctx context.Context, cluster string) error {
 		},
 		namespace: c.options.Namespace,
 	}
-	c.readiness.set("") // a replica that waits for its turn is ready
-	return leadWhileHeld(ctx, lock, c.options, func(ctx context.Context) error { return c.lead(ctx, cluster) })
+	for {
+		c.readiness.set("") // a replica that waits for its turn is ready
+		err := leadWhileHeld(ctx, lock, c.options, func(ctx context.Context) error { return c.lead(ctx, cluster) })
+		if !errors.Is(err, errLost) {
+			return err
+		}
+		// The work has stopped. A new process would have to wait until the Lease of
+		// this one runs out; this one has it back at once where nobody else took it.
+		klog.FromContext(ctx).Error(err, "Stopped the work until this replica leads again", "lease", klog.KRef(c.options.Namespace, LeaderLease))
+	}
 }
 
+// errLost tells that another replica may lead.
+var errLost = errors.New("the leader Lease was lost")
+
 // leadWhileHeld leads while the lock is held and ctx lasts, and returns once
-// the work has stopped and the lock is given up.
+// the work has stopped and the lock is given up. The error is errLost where the
+// lock was lost.
 func leadWhileHeld(ctx context.Context, lock resourcelock.Interface, options Options, lead func(context.Context) error) error {
 	// The election outlives ctx for as long as the work takes to stop.
 	election, resign := context.WithCancel(context.WithoutCancel(ctx))
@@ -131,7 +144,7 @@ func leadWhileHeld(ctx context.Context, lock resourcelock.Interface, options Opt
 	case led != nil:
 		return led
 	default:
-		return errors.New("the leader Lease was lost: another replica takes over")
+		return errLost
 	}
 }
 

@@ -97,7 +97,10 @@ func (m *metrics) propagated(origin string, took time.Duration) {
 // it returns is called.
 func (m *metrics) lead(r *reconciler) func() {
 	m.leader.Store(r)
-	return func() { m.leader.Store(nil) }
+	return func() {
+		m.leader.Store(nil)
+		m.problems.clear()
+	}
 }
 
 // Describe implements prometheus.Collector.
@@ -220,6 +223,13 @@ func (c *problemCounts) set(service types.NamespacedName, problems map[string][]
 		c.services = map[types.NamespacedName]map[problemKey]bool{}
 	}
 	c.services[service] = keys
+}
+
+// clear forgets all services: the next leader of this process looks anew.
+func (c *problemCounts) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.services = nil
 }
 
 func (c *problemCounts) count() map[problemKey]int {

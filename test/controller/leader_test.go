@@ -6,11 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 )
@@ -64,35 +68,79 @@ func TestLeaderElection(t *testing.T) {
 	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.11]", east)
 }
 
-// TestLostLease: a leader whose Lease somebody else takes stops working and
-// says so.
+// TestLostLease: a leader whose Lease somebody else takes stops working, and
+// leads again once it finds the Lease free. Where it still finds its own name in
+// a Lease that it could not renew, it need not wait until that runs out.
 func TestLostLease(t *testing.T) {
 	east, _ := bed(t)
 	east.options.LeaderElection = true
 	east.options.Identity = "first"
 	east.options.LeaseDuration, east.options.RenewDeadline, east.options.RetryPeriod = 3*time.Second, 2*time.Second, 200*time.Millisecond
-	ended := make(chan error, 1)
-	go func() { ended <- runUntilError(t, east) }()
-	leases := east.CoordinationV1().Leases(system)
-	eventually(t, "Lease taken away", func(ctx context.Context) error {
-		lease, err := leases.Get(ctx, controller.LeaderLease, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != "first" {
-			return fmt.Errorf("the holder is %v", lease.Spec.HolderIdentity)
-		}
-		thief, seconds, now := "thief", int32(60), metav1.NowMicro()
-		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &thief, &seconds, &now
-		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
-		return err
+	var cut atomic.Bool
+	east.options.Config = rest.CopyConfig(east.options.Config)
+	east.options.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if cut.Load() {
+				return nil, errors.New("the way is cut")
+			}
+			return next.RoundTrip(request)
+		})
 	})
+	leases := east.CoordinationV1().Leases(system)
 	t.Cleanup(func() {
 		if err := leases.Delete(context.Background(), controller.LeaderLease, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := <-ended; err == nil || errors.Is(err, errStillRuns) {
-		t.Errorf("got %v, want an error that tells of the lost Lease", err)
+	east.start(t)
+	demo := namespace(t, east)
+	web := key(demo, "web")
+	leads := func(want float64) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("leading is %v", want), east.metric(t, "clusterset_controller_leading", nil, want))
 	}
+	leads(1)
+	east.create(t, demo, service("web", "10.64.0.10")+serviceExport("web"))
+	expect(t, web, "ClusterSetIP of east Ready [east/10.64.0.10]", east)
+
+	edit := func(change func(*coordinationv1.Lease)) {
+		t.Helper()
+		eventually(t, "edit the Lease", func(ctx context.Context) error {
+			lease, err := leases.Get(ctx, controller.LeaderLease, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			change(lease)
+			_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+			return err
+		})
+	}
+	hold := func(identity string) {
+		t.Helper()
+		edit(func(lease *coordinationv1.Lease) {
+			seconds, now := int32(3600), metav1.NowMicro()
+			lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &identity, &seconds, &now
+		})
+	}
+	hold("thief")
+	leads(0)
+	east.create(t, demo, endpoints("web", "10.64.0.11"))
+	hold("")
+	leads(1)
+	expect(t, web, "ClusterSetIP of east Ready [east/10.64.0.11]", east)
+
+	// It cannot renew, nor give up the Lease, which has its name for an hour.
+	cut.Store(true)
+	leads(0)
+	hold("first")
+	east.create(t, demo, endpoints("web", "10.64.0.12"))
+	cut.Store(false)
+	leads(1)
+	expect(t, web, "ClusterSetIP of east Ready [east/10.64.0.12]", east)
 }
+
+// roundTripper is one function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }

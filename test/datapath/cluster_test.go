@@ -205,8 +205,7 @@ func (c *cluster) runDNS(t testing.TB, spec podSpec, option string) *pod {
 	return p
 }
 
-// startController starts a controller in a pod. It is started again where it ends, as a kubelet would, because it
-// ends when it cannot renew its Lease.
+// startController starts a controller in a pod. It is started again where it ends, as a kubelet would.
 func (c *cluster) startController(t testing.TB) {
 	t.Helper()
 	p := c.pod(t, podSpec{namespace: system, name: "clusterset-controller"})
