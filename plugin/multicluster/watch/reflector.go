@@ -21,7 +21,7 @@ import (
 )
 
 // retry is how long to wait before an API server is asked again: not long, because names wait for it.
-var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 7, Cap: 8 * time.Second}
+var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 7, Cap: 4 * time.Second}
 
 // lister lists and watches one resource.
 type lister struct {
@@ -91,7 +91,7 @@ func (s *Source) reflector(resource Resource, example runtime.Object, from liste
 		if errors.Is(err, context.Canceled) {
 			return
 		}
-		store.contact.healthy.Store(err == nil)
+		store.asked(err)
 		s.observer.Asked(resource, err)
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 			s.refused(resource)
@@ -106,6 +106,9 @@ func (s *Source) reflector(resource Resource, example runtime.Object, from liste
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 			w, err := from.watch(ctx, options)
 			note(err)
+			if err == nil && options.SendInitialEvents == nil {
+				store.resumed()
+			}
 			return w, err
 		},
 	}

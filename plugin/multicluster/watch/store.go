@@ -95,6 +95,7 @@ type store struct {
 	resource Resource
 	inputs   *inputs
 	contact  *contact
+	outage   *outage
 	listed   func()
 	now      func() time.Time
 }
@@ -104,7 +105,7 @@ func (s *Source) store(resource Resource) *store {
 	c := &contact{resource: resource}
 	s.contacts = append(s.contacts, c)
 	return &store{
-		resource: resource, inputs: s.inputs, contact: c,
+		resource: resource, inputs: s.inputs, contact: c, outage: &s.outage,
 		listed: func() { s.listed(resource) },
 		now:    func() time.Time { return s.now() },
 	}
@@ -169,6 +170,7 @@ func (s *store) Replace(list []any, _ string) error {
 			}
 		}
 	}
+	s.outage.ends(s.resource)
 	for _, i := range items {
 		s.set(i)
 	}
@@ -181,6 +183,16 @@ func (s *store) Replace(list []any, _ string) error {
 // UpdateResourceVersion notes that the API server told what there is. A reflector calls it after each event, and after
 // each bookmark, which the API server sends where there are no events.
 func (s *store) UpdateResourceVersion(string) { s.contact.synced.Store(s.now().UnixNano()) }
+
+// asked notes how a list or a watch began.
+func (s *store) asked(err error) {
+	if was := s.contact.healthy.Swap(err == nil); was && err != nil {
+		s.outage.fails(s.resource)
+	}
+}
+
+// resumed notes that a watch goes on where it was: what happened meanwhile comes at once.
+func (s *store) resumed() { s.outage.ends(s.resource) }
 
 // Resync does nothing: nothing is derived but what the inputs derive.
 func (s *store) Resync() error { return nil }

@@ -75,6 +75,7 @@ type Source struct {
 	running  sync.WaitGroup
 
 	topology atomic.Pointer[index.Topology]
+	outage   outage
 
 	// publishing is held while an index is updated or the list of views changes.
 	publishing sync.Mutex
@@ -262,6 +263,7 @@ func (s *Source) publishAll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.inputs.changed:
+			s.outage.wait(ctx)
 			s.publish()
 		}
 		if first {
