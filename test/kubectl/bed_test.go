@@ -11,18 +11,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/coredns/caddy"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/coredns/caddy"
 )
 
 const (
@@ -36,6 +35,8 @@ type cluster struct {
 	*controlplane.Cluster
 	controller *process.Process
 	dns        *caddy.Instance
+	// silent tells that the user has a wrong address of the DNS.
+	silent bool
 	// way is the one by which the others reach its API server.
 	way *controlplane.Remote
 }
@@ -45,6 +46,13 @@ type bed struct {
 	east, west, north *cluster
 	programs          string
 	environment       []string
+	kubeconfigs       []string
+	// first is a kubeconfig that is read before the others, more are contexts
+	// besides those of the clusters.
+	first string
+	more  []string
+	// editor is what kubectl opens.
+	editor string
 }
 
 func newBed(t *testing.T) *bed {
@@ -64,14 +72,12 @@ func newBed(t *testing.T) *bed {
 		// Its API server lets no token live longer.
 		controlplane.Options{Name: "north", APIServerArgs: []string{"--service-account-max-token-expiration=1h"}},
 	)
-	var kubeconfigs []string
 	for _, plane := range planes {
 		path := filepath.Join(plane.Directory(), "user.kubeconfig")
 		must(t, plane.WriteKubeconfig(path))
-		kubeconfigs = append(kubeconfigs, path)
+		b.kubeconfigs = append(b.kubeconfigs, path)
 	}
 	b.environment = append(os.Environ(),
-		"KUBECONFIG="+strings.Join(kubeconfigs, string(os.PathListSeparator)),
 		"PATH="+b.programs+":"+filepath.Dir(paths[assets.Kubectl])+":"+os.Getenv("PATH"))
 	b.east, b.west, b.north = b.cluster(t, planes[0]), b.cluster(t, planes[1]), b.cluster(t, planes[2])
 	return b
@@ -86,15 +92,18 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 	for _, name := range []string{"rights", "coredns"} {
 		b.shell(t, "kubectl clusterset manifest "+name+" | kubectl --context "+plane.Name()+" apply -f -")
 	}
-	b.startController(t, c)
-	c.dns = serve(t, plane)
+	b.startController(t, c, plane.Name())
+	t.Cleanup(func() { b.stopController(t, c) })
+	b.serve(t, c, plane.Access, "multicluster "+zone)
+	t.Cleanup(func() { c.stopDNS(t) })
 	way, err := plane.Remote("others")
 	must(t, err)
 	c.way = way
 	return c
 }
 
-func (b *bed) startController(t *testing.T, c *cluster) {
+// startController runs the controller of a cluster under an id.
+func (b *bed) startController(t *testing.T, c *cluster, id string) {
 	t.Helper()
 	credential, err := c.ServiceAccountKubeconfig(t.Context(), system, "clusterset-controller")
 	must(t, err)
@@ -102,38 +111,21 @@ func (b *bed) startController(t *testing.T, c *cluster) {
 	must(t, os.WriteFile(path, credential, 0o600))
 	c.controller, err = process.Start(process.Spec{
 		Name: "the controller of " + c.Name(), Path: filepath.Join(b.programs, "clusterset-controller"),
-		Args:    []string{"--cluster-id", c.Name(), "--kubeconfig", path, "--namespace", system, "--bind-address", "", "--stale-after", "20s", "--leader-elect=false"},
+		Args:    []string{"--cluster-id", id, "--kubeconfig", path, "--namespace", system, "--bind-address", "", "--stale-after", "20s", "--leader-elect=false"},
 		LogFile: filepath.Join(c.Directory(), "controller.log"),
 	})
 	must(t, err)
-	running := c.controller
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the log of %s's controller ends:\n%s", c.Name(), running.LogTail(4096))
-		}
-		if err := running.Stop(context.Background(), 5*time.Second); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
-// serve answers queries in a cluster.
-func serve(t *testing.T, plane *controlplane.Cluster) *caddy.Instance {
+// stopController ends the controller of a cluster.
+func (b *bed) stopController(t *testing.T, c *cluster) {
 	t.Helper()
-	credential, err := plane.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceSystem, "clusterset-coredns")
-	must(t, err)
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, os.WriteFile(path, credential, 0o600))
-	corefile := fmt.Sprintf("clusterset.local:0 {\n bind 127.0.0.1\n multicluster {\n kubeconfig %s\n }\n}\n", path)
-	instance, err := caddy.Start(caddy.CaddyfileInput{Filepath: "Corefile", Contents: []byte(corefile), ServerTypeName: "dns"})
-	must(t, err)
-	t.Cleanup(func() {
-		for _, err := range instance.ShutdownCallbacks() {
-			t.Error(err)
-		}
-		must(t, instance.Stop())
-	})
-	return instance
+	if t.Failed() {
+		t.Logf("the log of %s's controller ends:\n%s", c.Name(), c.controller.LogTail(4096))
+	}
+	if err := c.controller.Stop(context.Background(), 5*time.Second); err != nil {
+		t.Error(err)
+	}
 }
 
 // address is that of a cluster's DNS.
@@ -143,9 +135,25 @@ func (c *cluster) address() string { return c.dns.Servers()[0].LocalAddr().Strin
 func (b *bed) dnsFlags() []string {
 	var flags []string
 	for _, c := range b.all() {
-		flags = append(flags, "--dns", c.Name()+"="+c.address())
+		address := c.address()
+		if c.silent {
+			address = "127.0.0.1:1"
+		}
+		flags = append(flags, "--dns", c.Name()+"="+address)
+	}
+	for _, context := range b.more {
+		flags = append(flags, "--dns", context+"="+b.east.address())
 	}
 	return flags
+}
+
+// contexts are those of all clusters, and what there is besides.
+func (b *bed) contexts() []string {
+	var names []string
+	for _, c := range b.all() {
+		names = append(names, c.Name())
+	}
+	return append(names, b.more...)
 }
 
 // A result is what a command said.
@@ -191,7 +199,11 @@ func (b *bed) command(t testing.TB, program string, args ...string) result {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, program, args...)
-	command.Env = b.environment
+	kubeconfigs := b.kubeconfigs
+	if b.first != "" {
+		kubeconfigs = append([]string{b.first}, kubeconfigs...)
+	}
+	command.Env = append(slices.Clone(b.environment), "KUBE_EDITOR="+b.editor, "KUBECONFIG="+strings.Join(kubeconfigs, string(os.PathListSeparator)))
 	var out, err bytes.Buffer
 	command.Stdout, command.Stderr = &out, &err
 	failed := command.Run()

@@ -5,125 +5,204 @@ package kubectl
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/check"
 )
 
-func (b *bed) cutOff(t *testing.T, c *cluster) {
+// A fault is something that is broken on purpose.
+type fault struct {
+	name string
+	// says is what check has to say of it, each as the check and the context. What
+	// these hints say is done, one after the other, until nothing is wrong.
+	says []string
+	// also is what check may say besides, sooner or later, because of that. All
+	// else it must not say.
+	also []string
+	// shell breaks it as a person could, do where that takes more.
+	shell string
+	do    func(*testing.T, *bed)
+	// hand does what a hint says that is a sentence and has this text in it.
+	hand map[string]func(*testing.T, *bed)
+	// fill are the values of placeholders in hints.
+	fill map[string]string
+	// edit is the editor that a hint opens; CONTEXT stands for that of the hint.
+	edit string
+	// before is what happens before a hint is followed, played what others do
+	// after it, such as kubelets.
+	before, played func(*testing.T, *bed)
+	// after cleans up what is not wrong.
+	after string
+}
+
+// faults are all of them. Each check is the first that some of them is about.
+func faults() []fault {
+	return slices.Concat(dnsFaults, memberFaults, serviceFaults, networkFaults, rightsFaults, apiFaults)
+}
+
+// testCheck breaks what is checked, one thing after the other: check says so,
+// and what it says mends it.
+func testCheck(t *testing.T, b *bed) {
+	b.namespace(t, "checked", b.all()...)
+	for _, name := range []string{"a", "b", "c", "d", "held"} {
+		b.service(t, b.west, "checked", name, false, 80, "10.65.0.10")
+	}
+	for _, c := range b.all() {
+		b.play(t, c)
+	}
+	b.unbroken(t)
+	for _, f := range faults() {
+		t.Run(f.name, func(t *testing.T) { b.breaks(t, f) })
+	}
+}
+
+// TestEachCheckHasItsFault holds the list of checks against that of faults.
+func TestEachCheckHasItsFault(t *testing.T) {
+	broken := map[string]bool{}
+	for _, f := range faults() {
+		for _, said := range f.says {
+			name, _, _ := strings.Cut(said, " ")
+			broken[name] = true
+		}
+	}
+	for _, each := range check.Checks {
+		if !broken[each.Name] {
+			t.Errorf("nothing breaks what %s checks", each.Name)
+		}
+		delete(broken, each.Name)
+	}
+	for name := range broken {
+		t.Errorf("there is no check %s", name)
+	}
+}
+
+// breaks breaks something, and follows what check says until nothing is wrong.
+func (b *bed) breaks(t *testing.T, f fault) {
+	if f.shell != "" {
+		b.shell(t, f.shell)
+	}
+	if f.do != nil {
+		f.do(t, b)
+	}
+	var told []finding
+	eventually(t, "check to say "+strings.Join(f.says, ", "), func() error {
+		told = b.check(t)
+		got := texts(told)
+		missing := slices.DeleteFunc(slices.Clone(f.says), func(said string) bool { return slices.Contains(got, said) })
+		surplus := slices.DeleteFunc(got, func(said string) bool { return slices.Contains(f.says, said) || slices.Contains(f.also, said) })
+		if len(missing)+len(surplus) > 0 {
+			return fmt.Errorf("it says %+v: %v too little, %v too much", told, missing, surplus)
+		}
+		return nil
+	})
+	for _, said := range f.says {
+		for _, each := range told {
+			if each.text() != said {
+				continue // or what was done before has mended it
+			}
+			t.Logf("%s: %s\n> %s", said, each.What, each.Mend)
+			if f.before != nil {
+				f.before(t, b)
+			}
+			b.follow(t, f, each.Context, each.Mend)
+			if f.played != nil {
+				f.played(t, b)
+			}
+			eventually(t, each.What+" to be mended by "+each.Mend, func() error {
+				if told = b.check(t); slices.ContainsFunc(told, func(now finding) bool { return now.text() == said && now.Mend == each.Mend }) {
+					return fmt.Errorf("it still says %+v", told)
+				}
+				return nil
+			})
+		}
+	}
+	b.unbroken(t)
+	if f.after != "" {
+		b.shell(t, f.after)
+	}
+}
+
+var (
+	placeholder = regexp.MustCompile(`<[^<>]+>`)
+	sentence    = regexp.MustCompile(`^[A-Z].*\.$`)
+	quoted      = regexp.MustCompile("`(kubectl [^`]* edit [^`]*)`")
+)
+
+// follow does what a hint says: it runs the command as it stands, but for its
+// placeholders. A sentence is followed by hand.
+func (b *bed) follow(t *testing.T, f fault, context, hint string) {
 	t.Helper()
-	t.Cleanup(c.way.Reconnect)
-	c.way.CutOff(link.Both)
+	command := hint
+	if at := quoted.FindStringSubmatch(hint); at != nil && f.edit != "" {
+		command = at[1] // the sentence says what to write there
+	}
+	if strings.HasPrefix(command, "kubectl ") {
+		b.editor = strings.ReplaceAll(f.edit, "CONTEXT", context)
+		b.shell(t, placeholder.ReplaceAllStringFunc(command, func(name string) string {
+			value, known := f.fill[name]
+			if !known {
+				t.Fatalf("%s: nobody knows %s", hint, name)
+			}
+			return value
+		}))
+		return
+	}
+	if !sentence.MatchString(hint) {
+		t.Fatalf("%q is neither a command nor a sentence", hint)
+	}
+	for text, do := range f.hand {
+		if strings.Contains(hint, text) {
+			do(t, b)
+			return
+		}
+	}
+	t.Fatalf("nobody can do what %q says", hint)
+}
+
+// unbroken waits until nothing is wrong.
+func (b *bed) unbroken(t *testing.T) {
+	t.Helper()
+	eventually(t, "nothing to be wrong", func() error {
+		if told := b.check(t); len(told) > 0 {
+			return fmt.Errorf("%+v", told)
+		}
+		return nil
+	})
 }
 
 type finding struct{ Check, Context, Result, What, Mend string }
 
-// check runs all checks.
+func (f finding) text() string { return f.Check + " " + f.Context }
+
+// texts are the checks and contexts of findings, sorted, each once.
+func texts(findings []finding) []string {
+	var out []string
+	for _, f := range findings {
+		out = append(out, f.text())
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// check runs all checks, and returns what is wrong, or may be.
 func (b *bed) check(t *testing.T) []finding {
 	t.Helper()
-	got := b.run(t, append([]string{"check", "--contexts", "east,west,north", "-o", "json"}, b.dnsFlags()...)...)
+	got := b.run(t, append([]string{"check", "--contexts", strings.Join(b.contexts(), ","), "-o", "json"}, b.dnsFlags()...)...)
 	var list struct{ Findings []finding }
 	if err := json.Unmarshal([]byte(got.out), &list); err != nil {
 		t.Fatalf("%v: %+v", err, got)
 	}
-	failed := slices.ContainsFunc(list.Findings, func(f finding) bool { return f.Result == "failed" })
+	failed := slices.ContainsFunc(list.Findings, func(f finding) bool { return f.Result == check.Failed })
 	if failed != (got.status == 3) {
 		t.Fatalf("exit status %d: %+v", got.status, got)
 	}
-	return list.Findings
-}
-
-// found is what a check found in a cluster, nil where nothing.
-func (b *bed) found(t *testing.T, check, context string) *finding {
-	t.Helper()
-	for _, f := range b.check(t) {
-		if f.Check == check && f.Context == context && f.wrong() {
-			return &f
+	return slices.DeleteFunc(list.Findings, func(f finding) bool {
+		if wrong := f.Result == check.Failed || f.Result == check.Warning; wrong != (f.What != "") || wrong && f.Mend == "" {
+			t.Errorf("%+v", f)
 		}
-	}
-	return nil
-}
-
-// wrong tells whether something is, but for the credentials of north, which its
-// API server makes short.
-func (f finding) wrong() bool {
-	return f.What != "" && !strings.HasPrefix(f.What, "The credential of north ends in ")
-}
-
-// testCheck breaks what is checked, one thing after the other: the check says
-// so, and what it says mends it.
-func testCheck(t *testing.T, b *bed) {
-	if lines := strings.Count(b.do(t, "check", "--list"), "\n"); lines < 26 {
-		t.Errorf("there are %d checks", lines-1)
-	}
-	eventually(t, "nothing to be wrong", func() error {
-		for _, f := range b.check(t) {
-			if f.wrong() {
-				return fmt.Errorf("%+v", f)
-			}
-		}
-		return nil
-	})
-	b.namespace(t, "checked", b.all()...)
-	b.service(t, b.west, "checked", "web", false, 80, "10.65.0.10")
-	b.service(t, b.west, "checked", "db", false, 80, "10.65.0.11")
-	derived := export.DerivedServiceName(types.NamespacedName{Namespace: "checked", Name: "db"})
-	const secret = "kubectl --context east -n clusterset-dns get secret member-west "
-	for _, test := range []struct{ check, context, what string }{
-		{"controller-rights", "west", "kubectl --context west delete clusterrolebinding clusterset-controller"},
-		{"member-rights", "west", "kubectl --context west delete clusterrole clusterset-member"},
-		{"member-least", "west", "kubectl --context west create clusterrolebinding more --clusterrole=view --serviceaccount=clusterset-dns:clusterset-member"},
-		{"joined", "east", "kubectl --context east -n clusterset-dns delete secret member-west"},
-		{"credential-usable", "east", `kubectl --context east -n clusterset-dns patch secret member-west -p '{"data":{"kubeconfig":"bm8="}}'`},
-		{"credential-single", "east", secret + "-o yaml | sed '/uid:/d; s/name: member-west/name: second-west/' | kubectl --context east create -f -"},
-		{"credential-lasts", "east", "kubectl clusterset join east west --duration 10m"},
-		{"member-reachable", "east", `C=$(` + secret + `-o jsonpath={.data.kubeconfig} | base64 -d | sed 's#https://.*#https://127.0.0.1:1#' | base64 -w0)
-kubectl --context east -n clusterset-dns patch secret member-west -p '{"data":{"kubeconfig":"'$C'"}}'`},
-		{"member-identity", "east", "kubectl --context east -n clusterset-dns label secret member-west clusterset-dns.github.io/cluster=nobody --overwrite"},
-		{"drained", "east", "kubectl clusterset drain west --contexts east"},
-		{"drained-itself", "west", "kubectl clusterset drain west --contexts west"},
-		{"member-ranges", "east", "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs=192.0.2.0/24"},
-		{"zones", "north", "kubectl --context north label $(kubectl --context north get nodes -o name | head -n 1) topology.kubernetes.io/zone-"},
-		{"coredns-image", "east", "kubectl --context east -n kube-system set image deployment/coredns coredns=example.org/stock:1"},
-		{"corefile-multicluster", "east", "kubectl --context east -n kube-system get configmap coredns -o yaml | sed '/^ *multicluster/d' | kubectl --context east replace -f -"},
-		{"coredns-rights", "east", "kubectl --context east delete clusterrolebinding kubectl-clusterset-coredns"},
-		{"exports-valid", "west", `echo '{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"namespace":"checked","name":"nothing"}}' | kubectl --context west apply -f -`},
-		{"imports-foreign", "east", `echo '{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"namespace":"checked","name":"web"},"spec":{"type":"ClusterSetIP","ports":[]}}' | kubectl --context east apply -f -
-kubectl clusterset export checked/web --contexts west`},
-		{"imports-ready", "east", "kubectl --context east -n checked create service clusterip " + derived + " --tcp=80\nkubectl clusterset export checked/db --contexts west"},
-		{"namespaces", "north", "kubectl --context north delete namespace checked"},
-		{"crds", "north", "kubectl --context north delete crd serviceexports.multicluster.x-k8s.io"},
-	} {
-		t.Run(test.check, func(t *testing.T) {
-			b.shell(t, test.what)
-			var told *finding
-			eventually(t, "it to be said", func() error {
-				if told = b.found(t, test.check, test.context); told == nil {
-					return fmt.Errorf("nothing is said")
-				}
-				return nil
-			})
-			t.Logf("%s\n> %s", told.What, told.Mend)
-			b.shell(t, told.Mend)
-			eventually(t, "it to be mended by "+told.Mend, func() error {
-				if left := b.found(t, test.check, test.context); left != nil {
-					return fmt.Errorf("%+v", left)
-				}
-				return nil
-			})
-		})
-	}
-	eventually(t, "all to be as before", func() error {
-		for _, f := range b.check(t) {
-			if f.wrong() {
-				return fmt.Errorf("%+v", f)
-			}
-		}
-		return nil
+		return f.What == ""
 	})
 }

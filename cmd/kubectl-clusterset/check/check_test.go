@@ -15,11 +15,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -148,6 +152,48 @@ func TestChecks(t *testing.T) {
 			func(_, west *Cluster) { west.ServiceCIDRs = prefixes([]string{"10.64.0.0/16"}) },
 			"failed service-ranges east: Its range of pods 10.64.0.0/24 overlaps the range of Services 10.64.0.0/16 of west: these pods cannot be reached from there. > Give one of the two another range: that of Services is in its ServiceCIDRs.",
 		},
+		"an address that the controller does not reach": {
+			func(east, _ *Cluster) {
+				east.Members[0].Credential.Config = &rest.Config{Host: "https://west.example"}
+				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: controller.EventMemberUnreachable, Message: "no route to host"}}
+			},
+			"failed member-reachable east: The controller cannot read west: no route to host. > kubectl clusterset join east west --server west=<address of the API server of west as east reaches it>",
+		},
+		"a member that failed over and over": {
+			func(east, _ *Cluster) {
+				east.Members[0].Lease.Annotations = stale
+				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
+				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: controller.EventMemberStale, Message: "Cluster west failed over and over: its endpoints stay demoted until it stayed a while"}}
+			},
+			"failed member-fresh east: west is stale: it was last heard 0s ago. > Wait: it is believed again once it was heard for a while.",
+		},
+		"an id that is none": {
+			func(_, west *Cluster) { west.ID = "No" },
+			"failed cluster-id west: cluster id \"No\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?') > Give its controller another --cluster-id, and start it again.\n" +
+				"failed joined east: It has no credential of No, so that it imports nothing of it. > kubectl clusterset join east west",
+		},
+		"a node without a zone, and nobody asks": {
+			func(east, _ *Cluster) { east.Nodes[0].Labels = nil },
+			"",
+		},
+		"a node without a zone, and DNS asks": {
+			func(east, _ *Cluster) {
+				east.Nodes[0].Labels, east.Corefile = nil, ". {\n multicluster clusterset.local {\n cluster east\n prefer zone\n }\n}"
+			},
+			"warning zones east: Node node does not say in which zone it is, so that clients on it use near endpoints no sooner than others, although the Corefile has `prefer zone`. > kubectl --context east label node node topology.kubernetes.io/zone=<zone that it is in>",
+		},
+		"an operator's preference that cannot be met": {
+			func(east, _ *Cluster) {
+				east.Imports = []v1beta1.ServiceImport{{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Labels: map[string]string{export.LabelManagedBy: export.Manager}},
+					Spec:       v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP},
+					Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{
+						{Type: "Ready", Status: "True"}, {Type: merge.ConditionPreferCluster, Status: "False", Reason: merge.ReasonTooManyZones, Message: "Too many zones."},
+					}},
+				}}
+			},
+			"warning preferences east: shop/db: Too many zones. > Start the controller without --prefer, or have the export say otherwise: annotation clusterset-dns.github.io/prefer: none.",
+		},
 		"an old node": {
 			func(_, west *Cluster) { west.Nodes[0].Status.NodeInfo.KubeletVersion = "v1.24.0" },
 			"warning node-version west: Node node is v1.24.0: its kube-proxy may go on sending traffic to a silent cluster. > Upgrade the node to 1.26 or newer.",
@@ -211,6 +257,39 @@ func TestCoreDNSChecks(t *testing.T) {
 	}
 	if want := []string{"coredns-version east", "corefile west"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestDefinitions(t *testing.T) {
+	definition := func(established string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": established}}}}}
+	}
+	for name, test := range map[string]struct {
+		exports, version string
+		want             string
+	}{
+		"names that are taken": {"False", "v1beta1", "CustomResourceDefinition serviceexports.multicluster.x-k8s.io is not established. > Mend what its conditions name: `kubectl --context east describe crd serviceexports.multicluster.x-k8s.io`."},
+		"nothing is served":    {"True", "", "The CRDs of the MCS API serve neither v1beta1 nor v1alpha1. > kubectl clusterset manifest crds | kubectl --context east apply --server-side --force-conflicts -f -"},
+	} {
+		set := newSet(func(east, _ *Cluster) {
+			east.MCSVersion = test.version
+			east.Definitions = map[string]*unstructured.Unstructured{
+				v1beta1.ServiceExportFullName: definition(test.exports), v1beta1.ServiceImportFullName: definition("True"),
+			}
+		})
+		for _, finding := range Run(set) {
+			if finding.Check == "crds" && finding.Context == "east" && finding.What+" > "+finding.Mend != test.want {
+				t.Errorf("%s: got %s > %s", name, finding.What, finding.Mend)
+			}
+		}
+	}
+}
+
+func TestOlder(t *testing.T) {
+	for _, order := range [][2]string{{"v1", "v2"}, {"v1.9.0", "v1.10.0"}, {"0.1.0", "0.2.0"}, {"0.2.0-alpha", "0.2.0"}, {"a", "b"}} {
+		if !older(order[0], order[1]) || older(order[1], order[0]) {
+			t.Errorf("%v are not in order", order)
+		}
 	}
 }
 

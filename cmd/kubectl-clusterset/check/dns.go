@@ -62,7 +62,7 @@ var dnsChecks = []Check{
 	}},
 	{Name: "corefile", About: "the Corefile parses", applies: hasCoreDNS, run: func(_ *Set, c *Cluster) []problem {
 		if _, err := coredns.ParseCorefile(c.Corefile); err != nil {
-			return []problem{wrong(c.kubectl("-n %s edit configmap %s", coredns.Namespace, coredns.Name), "%v.", err)}
+			return []problem{wrong(c.kubectl("-n %s edit configmap %s", coredns.Namespace, coredns.Name), "The Corefile cannot be read: %v.", err)}
 		}
 		return nil
 	}},

@@ -84,7 +84,7 @@ var serviceChecks = []Check{
 			}
 		}
 		for _, namespace := range slices.Sorted(maps.Keys(lacking)) {
-			found = append(found, odd(c.kubectl("create namespace %s", namespace), "There is no namespace %s, so that %d services of it are not imported.", namespace, lacking[namespace]))
+			found = append(found, odd(c.kubectl("create namespace %s", namespace), "There is no namespace %s, so that what is exported of it is not imported (services: %d).", namespace, lacking[namespace]))
 		}
 		return found
 	}},

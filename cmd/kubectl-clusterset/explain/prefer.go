@@ -140,6 +140,9 @@ func (e *Explanation) answered(f *facts.Facts, zone string, asked wished) {
 		e.problem(fmt.Sprintf("Add `cluster %s` to the block of multicluster in the Corefile: `kubectl --context %s -n %s edit configmap %s`.", f.ID, f.Context, coredns.Namespace, coredns.Name), "%s", p.But)
 	case asked.Cluster:
 		e.onlyNear = true
+	case !slices.Equal(options("prefer"), []string{"zone"}):
+		e.onlyNear = true
+		p.But = "Without `prefer zone` in the Corefile, DNS does not know the zone of a client, and answers with endpoints of " + f.ID + " first."
 	default:
 		e.part = true // it depends on who asks
 	}

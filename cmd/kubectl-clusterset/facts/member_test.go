@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"strings"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+)
+
+// TestWarnings tells what holds of what was said, the newest first.
+func TestWarnings(t *testing.T) {
+	for name, test := range map[string]struct {
+		said, holder, want string
+	}{
+		"nothing":                             {"", "", ""},
+		"what was taken back":                 {"MemberReachable MemberUnreachable", "", ""},
+		"what came after":                     {"MemberUnreachable MemberReachable", "", "MemberUnreachable"},
+		"each is about something else":        {"MemberHeld MemberUnreachable MemberFresh MemberWithinLimits MemberOverLimit", "", "MemberHeld MemberUnreachable"},
+		"an id that is wrong":                 {"MemberMistaken", "", "MemberMistaken"},
+		"an id that the cluster has now":      {"MemberMistaken", "west", ""},
+		"an id that the cluster has not":      {"MemberMistaken", "north", "MemberMistaken"},
+		"what this program does not know yet": {"Unheard Unheard", "", "Unheard Unheard"},
+	} {
+		m := &Member{ID: "west"}
+		if test.holder != "" {
+			m.Heartbeat = &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(test.holder)}}
+		}
+		for reason := range strings.FieldsSeq(test.said) {
+			event := corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: "this cluster calls itself north, the Secret says west: correct it"}
+			switch reason {
+			case controller.EventMemberReachable, controller.EventMemberFresh, controller.EventMemberWithinLimits:
+				event.Type = corev1.EventTypeNormal
+			}
+			m.Events = append(m.Events, event)
+		}
+		var got []string
+		for _, warning := range m.Warnings() {
+			got = append(got, warning.Reason)
+		}
+		if text := strings.Join(got, " "); text != test.want {
+			t.Errorf("%s: got %s, want %s", name, text, test.want)
+		}
+	}
+	relabelled := &Member{ID: "south", Events: []corev1.Event{{Type: corev1.EventTypeWarning, Reason: controller.EventMemberMistaken, Message: "this cluster calls itself south, the Secret says west: correct it"}}}
+	if warning := relabelled.Warning(); warning != nil {
+		t.Errorf("got %s", warning.Message)
+	}
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Contexts by which check reaches north: what its API server says of itself is
+// changed on the way, because no other can be run here.
+var apiFaults = []fault{
+	{
+		name: "an API server that is not there", says: []string{"api-reachable north"},
+		do:   func(t *testing.T, b *bed) { b.detour(t, b.north, "https://127.0.0.1:1") },
+		hand: map[string]func(*testing.T, *bed){"correct the address": direct},
+	},
+	{
+		name: "an old API server", says: []string{"api-version north"},
+		do: func(t *testing.T, b *bed) {
+			b.detour(t, b.north, through(t, b.north, func(response *http.Response) {
+				if response.Request.URL.Path == "/version" {
+					response.Body = io.NopCloser(strings.NewReader(`{"major":"1","minor":"25","gitVersion":"v1.25.3"}`))
+					response.Header.Del("Content-Length")
+				}
+			}))
+		},
+		hand: map[string]func(*testing.T, *bed){"Upgrade Kubernetes": direct},
+	},
+	{
+		name: "a clock that is behind", says: []string{"clock east", "clock west"},
+		do: func(t *testing.T, b *bed) {
+			b.detour(t, b.north, through(t, b.north, func(response *http.Response) {
+				response.Header.Set("Date", time.Now().Add(-time.Minute).UTC().Format(http.TimeFormat))
+			}))
+		},
+		hand: map[string]func(*testing.T, *bed){"Correct the clock": direct},
+	},
+	{
+		name: "two contexts of one cluster", says: []string{"distinct again"},
+		do: func(t *testing.T, b *bed) {
+			config := clientcmdapi.NewConfig()
+			config.Contexts["again"] = &clientcmdapi.Context{Cluster: "east", AuthInfo: "east"}
+			b.kubeconfig(t, config)
+			b.more = []string{"again"}
+		},
+		hand: map[string]func(*testing.T, *bed){"Name each cluster once": direct},
+	},
+	{
+		name: "a CRD is missing", says: []string{"crds north"},
+		shell: "kubectl --context north delete crd serviceexports.multicluster.x-k8s.io",
+	},
+	{
+		name: "old CRDs", says: []string{"crds-complete north"},
+		shell: `for crd in serviceimports:trafficDistribution serviceexports:exportedAnnotations; do
+  for version in 0 1; do
+    kubectl --context north patch crd ${crd%:*}.multicluster.x-k8s.io --type json -p '[{"op":"remove","path":"/spec/versions/'$version'/schema/openAPIV3Schema/properties/spec/properties/'${crd#*:}'"}]'
+  done
+done`,
+	},
+	{
+		name: "the controller does not run", says: []string{"left-behind west", "controller west", "exports-seen west", "member-fresh east", "member-fresh north"},
+		also: []string{"member-reachable east", "member-reachable north"},
+		do: func(t *testing.T, b *bed) {
+			b.stopController(t, b.west)
+			b.apply(t, b.west, `{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: checked, name: a}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  namespace: checked
+  name: left
+  labels:
+    multicluster.kubernetes.io/service-name: left
+    multicluster.kubernetes.io/source-cluster: south
+    endpointslice.kubernetes.io/managed-by: clusterset-controller.clusterset-dns.github.io
+addressType: IPv4
+endpoints: []
+ports: []`)
+		},
+		hand:  map[string]func(*testing.T, *bed){"Have clusterset-controller run": func(t *testing.T, b *bed) { b.startController(t, b.west, "west") }},
+		after: "kubectl clusterset unexport checked/a --contexts west",
+	},
+	{
+		name: "two clusters with one id", says: []string{"cluster-id east", "cluster-id north"},
+		also: []string{"member-identity east", "member-identity west"},
+		do: func(t *testing.T, b *bed) {
+			b.stopController(t, b.north)
+			b.startController(t, b.north, "east")
+		},
+		hand: map[string]func(*testing.T, *bed){"another --cluster-id": func(t *testing.T, b *bed) {
+			b.stopController(t, b.north)
+			b.startController(t, b.north, "north")
+		}},
+	},
+	{
+		// With it all goes that is in it; the hints that follow bring it back.
+		name: "the namespace of the controller is gone", says: []string{"namespace north", "controller north", "joined north"},
+		also: []string{"joined east", "joined west", "in-step east", "in-step west", "controller-rights north", "member-rights north", "member-reachable east", "member-reachable west", "member-fresh east", "member-fresh west"},
+		do: func(t *testing.T, b *bed) {
+			b.stopController(t, b.north)
+			b.shell(t, "kubectl --context north delete namespace clusterset-dns")
+		},
+		hand: map[string]func(*testing.T, *bed){"Have clusterset-controller run": func(t *testing.T, b *bed) { b.startController(t, b.north, "north") }},
+	},
+}
+
+// detour has the user reach a cluster at another address.
+func (b *bed) detour(t *testing.T, c *cluster, server string) {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters[c.Name()] = &clientcmdapi.Cluster{Server: server}
+	b.kubeconfig(t, config)
+}
+
+// kubeconfig is read by the user before the others.
+func (b *bed) kubeconfig(t *testing.T, config *clientcmdapi.Config) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, clientcmd.WriteToFile(*config, path))
+	b.first = path
+}
+
+// direct has the user reach all clusters as before.
+func direct(_ *testing.T, b *bed) { b.first, b.more = "", nil }
+
+// through is the address of a proxy before an API server that changes what it
+// says.
+func through(t *testing.T, c *cluster, change func(*http.Response)) string {
+	t.Helper()
+	config := c.Config()
+	upstream, err := url.Parse(config.Host)
+	must(t, err)
+	transport, err := rest.TransportFor(config)
+	must(t, err)
+	proxy := &httputil.ReverseProxy{
+		Rewrite:        func(request *httputil.ProxyRequest) { request.SetURL(upstream) },
+		ModifyResponse: func(response *http.Response) error { change(response); return nil },
+		Transport:      transport,
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	return server.URL
+}

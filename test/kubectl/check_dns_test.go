@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coredns/caddy"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
+)
+
+const (
+	zone = "clusterset.local"
+	// corefileOf and writeCorefile are around what changes east's Corefile.
+	corefileOf    = "kubectl --context east -n kube-system get configmap coredns -o yaml | "
+	writeCorefile = " | kubectl --context east replace -f -"
+)
+
+var dnsFaults = []fault{
+	{
+		name: "no CoreDNS", says: []string{"coredns east"},
+		do: func(t *testing.T, b *bed) {
+			b.shell(t, "kubectl --context east -n kube-system delete deployment coredns")
+			b.stock(t, b.east)
+		},
+		hand: map[string]func(*testing.T, *bed){"by hand": func(t *testing.T, b *bed) {
+			b.serve(t, b.east, b.east.Access, "multicluster "+zone)
+		}},
+		after: "kubectl --context east apply -f testdata/kubeadm-coredns.yaml\nkubectl clusterset coredns enable --contexts east --image " + ourImage,
+	},
+	{
+		name: "pods that are not there yet", says: []string{"coredns-available east"},
+		do: func(t *testing.T, b *bed) {
+			must(t, b.east.Kwok().Freeze())
+			b.shell(t, "kubectl --context east -n kube-system rollout restart deployment coredns")
+		},
+		// The hint waits, so that the time comes before it in which they come.
+		before: func(t *testing.T, b *bed) { must(t, b.east.Kwok().Thaw()) },
+	},
+	{
+		name: "pods that never come", says: []string{"coredns-available east"},
+		do: func(t *testing.T, b *bed) {
+			must(t, b.east.Kwok().Freeze())
+			b.shell(t, `kubectl --context east -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":1,"strategy":{"rollingUpdate":{"maxUnavailable":0}},"template":{"metadata":{"annotations":{"example.org/new":"yes"}}}}}'`)
+			eventually(t, "Kubernetes to give up", func() error {
+				if got := b.shell(t, `kubectl --context east -n kube-system get deployment coredns -o jsonpath='{.status.conditions[?(@.type=="Progressing")].status}'`); got != "False" {
+					return fmt.Errorf("Progressing is %s", got)
+				}
+				return nil
+			})
+		},
+		played: func(t *testing.T, b *bed) { must(t, b.east.Kwok().Thaw()) },
+		after:  `kubectl --context east -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":600,"strategy":{"rollingUpdate":{"maxUnavailable":1}}}}'`,
+	},
+	{
+		name: "another image", says: []string{"coredns-image east"},
+		shell: "kubectl --context east -n kube-system set image deployment/coredns coredns=example.org/stock:1",
+	},
+	{
+		name: "an old image", says: []string{"coredns-version west"},
+		shell: "kubectl clusterset coredns enable --contexts west --image registry.example.org/clusterset-coredns:v0.9",
+	},
+	{
+		name: "a Corefile that does not parse", says: []string{"corefile east"},
+		shell: corefileOf + "sed '/^    }$/d'" + writeCorefile,
+		edit:  `sed -i 's/^        loadbalance$/&\n    }/'`,
+	},
+	{
+		name: "no line in the Corefile", says: []string{"corefile-multicluster east"}, also: []string{"dns-zone east"},
+		shell:  corefileOf + "sed '/^ *multicluster/d'" + writeCorefile,
+		do:     func(t *testing.T, b *bed) { b.play(t, b.east) },
+		played: func(t *testing.T, b *bed) { b.play(t, b.east) },
+	},
+	{
+		name: "the id of another cluster", says: []string{"corefile-cluster east"},
+		shell: corefileOf + `sed 's/^\( *\)multicluster .*/&{\n\1  cluster west\n\1}/; s/local{/local {/'` + writeCorefile,
+		after: corefileOf + `sed '/^ *cluster east$/{N;d}; s/local {$/local/'` + writeCorefile,
+	},
+	{
+		name: "no id where one is wanted", says: []string{"corefile-cluster east", "corefile-cluster north", "corefile-cluster west"},
+		do: func(t *testing.T, b *bed) {
+			b.service(t, b.west, "checked", "near", true, 80, "10.65.0.30")
+			b.apply(t, b.west, prefers("near", "cluster"))
+		},
+		edit:  `sed -i 's/^\( *\)multicluster .*/&{\n\1  cluster CONTEXT\n\1}/; s/local{/local {/'`,
+		after: "kubectl clusterset unexport checked/near --contexts west\n" + `for c in east west north; do kubectl --context $c -n kube-system get configmap coredns -o yaml | sed '/^ *cluster [a-z]*$/{N;d}; s/local {$/local/' | kubectl --context $c replace -f -; done`,
+	},
+	{
+		name: "CoreDNS may not read", says: []string{"coredns-rights east"},
+		shell: "kubectl --context east delete clusterrolebinding kubectl-clusterset-coredns",
+	},
+	{
+		name: "DNS that is not reached", says: []string{"dns-asked east"},
+		do:   func(_ *testing.T, b *bed) { b.east.silent = true },
+		hand: map[string]func(*testing.T, *bed){"--dns east=": func(_ *testing.T, b *bed) { b.east.silent = false }},
+	},
+	{
+		name: "pods with the Corefile of before", says: []string{"dns-zone east"},
+		do:     func(t *testing.T, b *bed) { b.stock(t, b.east) },
+		played: func(t *testing.T, b *bed) { b.play(t, b.east) },
+	},
+	{
+		name: "DNS that does not hear what is new", says: []string{"dns-names east"},
+		do: func(t *testing.T, b *bed) {
+			way, err := b.east.Remote("dns")
+			must(t, err)
+			b.serve(t, b.east, way.Access, "multicluster "+zone)
+			t.Cleanup(way.Reconnect)
+			way.CutOff(link.Both)
+			b.export(t, "checked/c", b.west)
+		},
+		played: func(t *testing.T, b *bed) { b.play(t, b.east) },
+		after:  "kubectl clusterset unexport checked/c --contexts west",
+	},
+}
+
+// prefers is an export that wishes something.
+func prefers(name, what string) string {
+	return fmt.Sprintf(`{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: checked, name: %s}, spec: {exportedAnnotations: {clusterset-dns.github.io/prefer: %s}}}`, name, what)
+}
+
+// play does what kubelets would: CoreDNS runs as its Deployment and its
+// ConfigMap say.
+func (b *bed) play(t *testing.T, c *cluster) {
+	t.Helper()
+	parsed, err := coredns.ParseCorefile(b.corefile(t, c))
+	must(t, err)
+	if !parsed.Serves(zone) || !strings.Contains(b.image(t, c), "clusterset") {
+		b.stock(t, c)
+		return
+	}
+	b.serve(t, c, c.Access, "multicluster "+zone)
+}
+
+// stock has a CoreDNS without the plugin answer in a cluster.
+func (b *bed) stock(t *testing.T, c *cluster) {
+	t.Helper()
+	b.start(t, c, ".:0 {\n bind 127.0.0.1\n template IN ANY {\n rcode NXDOMAIN\n }\n}\n")
+}
+
+// serve has a CoreDNS with the plugin answer in a cluster, which reaches the
+// API server in some way.
+func (b *bed) serve(t *testing.T, c *cluster, by *controlplane.Access, plugin string) {
+	t.Helper()
+	credential, err := by.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceSystem, "clusterset-coredns")
+	must(t, err)
+	path := filepath.Join(c.Directory(), "coredns.kubeconfig")
+	must(t, os.WriteFile(path, credential, 0o600))
+	b.start(t, c, fmt.Sprintf(".:0 {\n bind 127.0.0.1\n %s {\n kubeconfig %s\n }\n}\n", plugin, path))
+}
+
+func (b *bed) start(t *testing.T, c *cluster, corefile string) {
+	t.Helper()
+	c.stopDNS(t)
+	instance, err := caddy.Start(caddy.CaddyfileInput{Filepath: "Corefile", Contents: []byte(corefile), ServerTypeName: "dns"})
+	must(t, err)
+	c.dns = instance
+}
+
+// stopDNS ends what answers in a cluster, if anything does.
+func (c *cluster) stopDNS(t testing.TB) {
+	t.Helper()
+	if c.dns == nil {
+		return
+	}
+	for _, err := range c.dns.ShutdownCallbacks() {
+		t.Error(err)
+	}
+	must(t, c.dns.Stop())
+	c.dns = nil
+}

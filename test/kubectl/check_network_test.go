@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+var networkFaults = []fault{
+	{
+		name: "two clusters with one range of pods", says: []string{"pod-ranges east", "pod-ranges north"},
+		do: func(t *testing.T, b *bed) {
+			b.node(t, b.north, "twin", "{}", strings.Split(b.pods(b.east), ",")[0], "")
+		},
+		hand: map[string]func(*testing.T, *bed){"this takes new nodes": func(t *testing.T, b *bed) {
+			b.shell(t, "kubectl --context north delete node twin")
+		}},
+	},
+	{
+		name: "pods where another cluster has Services", says: []string{"service-ranges east"},
+		do: func(t *testing.T, b *bed) {
+			b.apply(t, b.west, "{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: wrong}, spec: {cidrs: ["+strings.Split(b.pods(b.east), ",")[0]+"]}}")
+		},
+		hand: map[string]func(*testing.T, *bed){"is in its ServiceCIDRs": func(t *testing.T, b *bed) {
+			b.shell(t, "kubectl --context west delete servicecidr wrong")
+		}},
+	},
+	{
+		name: "an old node", says: []string{"node-version north"},
+		do: func(t *testing.T, b *bed) { b.node(t, b.north, "old", "{}", "", "v1.25.3") },
+		hand: map[string]func(*testing.T, *bed){"Upgrade the node": func(t *testing.T, b *bed) {
+			b.shell(t, `kubectl --context north patch node old --subresource status -p '{"status":{"nodeInfo":{"kubeletVersion":"v1.36.0"}}}'`)
+		}},
+		after: "kubectl --context north delete node old",
+	},
+}
+
+// pods are the ranges of a cluster's pods, separated by commas.
+func (b *bed) pods(c *cluster) string {
+	var ranges []string
+	for _, prefix := range c.Options().PodCIDRs {
+		ranges = append(ranges, prefix.String())
+	}
+	return strings.Join(ranges, ",")
+}
+
+// node makes one with labels, a range of pods and a version, if any.
+func (b *bed) node(t *testing.T, c *cluster, name, labels, pods, version string) {
+	t.Helper()
+	spec := "{}"
+	if pods != "" {
+		spec = fmt.Sprintf("{podCIDR: %[1]s, podCIDRs: [%[1]s]}", pods)
+	}
+	b.apply(t, c, fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s, labels: %s}, spec: %s}`, name, labels, spec))
+	if version != "" {
+		b.shell(t, fmt.Sprintf(`kubectl --context %s patch node %s --subresource status -p '{"status":{"nodeInfo":{"kubeletVersion":"%s"}}}'`, c.Name(), name, version))
+	}
+}

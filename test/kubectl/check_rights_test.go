@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl
+
+var rightsFaults = []fault{
+	{
+		name: "the controller may nothing", says: []string{"controller-rights west"},
+		also:  []string{"controller west", "member-reachable east", "member-reachable north", "member-fresh east", "member-fresh north"},
+		shell: "kubectl --context west delete clusterrolebinding clusterset-controller",
+	},
+	{
+		name: "members may nothing", says: []string{"member-rights west"},
+		also:  []string{"member-reachable east", "member-reachable north", "member-fresh east", "member-fresh north"},
+		shell: "kubectl --context west delete clusterrole clusterset-member",
+	},
+	{
+		name: "members may more by a binding", says: []string{"member-least west"},
+		shell: "kubectl --context west create clusterrolebinding more --clusterrole=view --serviceaccount=clusterset-dns:clusterset-member",
+	},
+	{
+		name: "members may more by a binding in a namespace", says: []string{"member-least west"},
+		shell: "kubectl --context west -n checked create rolebinding more --clusterrole=view --serviceaccount=clusterset-dns:clusterset-member",
+	},
+	{
+		name: "members may more by a group", says: []string{"member-least west"},
+		shell: "kubectl --context west create clusterrolebinding more --clusterrole=view --group=system:serviceaccounts:clusterset-dns",
+	},
+	{
+		name: "members may more by their own role", says: []string{"member-least west"},
+		shell: `kubectl --context west patch clusterrole clusterset-member --type json -p '[{"op":"add","path":"/rules/-","value":{"apiGroups":[""],"resources":["pods"],"verbs":["list"]}}]'`,
+	},
+}

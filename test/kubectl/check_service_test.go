@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectl
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+var derived = export.DerivedServiceName(types.NamespacedName{Namespace: "checked", Name: "a"})
+
+var serviceFaults = []fault{
+	{
+		name: "an export of no Service", says: []string{"exports-valid west"},
+		shell: `echo '{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"namespace":"checked","name":"nothing"}}' | kubectl --context west apply -f -`,
+	},
+	{
+		name: "exports that disagree", says: []string{"exports-agree east", "exports-agree west"},
+		do: func(t *testing.T, b *bed) {
+			b.service(t, b.east, "checked", "d", false, 8080, "10.64.0.10")
+			b.export(t, "checked/d", b.west, b.east)
+		},
+		hand: map[string]func(*testing.T, *bed){"kubectl clusterset explain checked/d": func(t *testing.T, b *bed) {
+			b.service(t, b.east, "checked", "d", false, 80, "10.64.0.10")
+		}},
+		after: "kubectl clusterset unexport checked/d --contexts east,west",
+	},
+	{
+		name: "a Service in the way", says: []string{"imports-ready east"},
+		shell: "kubectl --context east -n checked create service clusterip " + derived + " --tcp=80\nkubectl clusterset export checked/a --contexts west",
+		after: "kubectl clusterset unexport checked/a --contexts west",
+	},
+	{
+		name: "a ServiceImport in the way", says: []string{"imports-foreign east"},
+		shell: `echo '{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"namespace":"checked","name":"b"},"spec":{"type":"ClusterSetIP","ports":[]}}' | kubectl --context east apply -f -
+kubectl clusterset export checked/b --contexts west`,
+		after: "kubectl clusterset unexport checked/b --contexts west",
+	},
+	{
+		name: "no namespace", says: []string{"namespaces north"},
+		shell: "kubectl clusterset export checked/c --contexts west\nkubectl --context north delete namespace checked",
+		after: "kubectl clusterset unexport checked/c --contexts west",
+	},
+	{
+		name: "an address out of range", says: []string{"endpoints-refused east"},
+		do: func(t *testing.T, b *bed) {
+			b.shell(t, "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs="+b.pods(b.west))
+			b.service(t, b.west, "checked", "c", false, 80, "192.0.2.1")
+			b.export(t, "checked/c", b.west)
+		},
+		fill: map[string]string{"<range of that address>": "192.0.2.0/24"},
+		after: `kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs-
+kubectl clusterset unexport checked/c --contexts west`,
+	},
+	{
+		name: "a preference that is none", says: []string{"preferences east", "preferences north", "preferences west"},
+		do:    func(t *testing.T, b *bed) { b.apply(t, b.west, prefers("a", "nearest")) },
+		after: "kubectl clusterset unexport checked/a --contexts west",
+	},
+	{
+		name: "more zones than can be hinted for", says: []string{"preferences east"},
+		do: func(t *testing.T, b *bed) {
+			for _, name := range []string{"z1", "z2", "z3", "z4", "z5", "z6", "z7", "z8", "z9"} {
+				b.node(t, b.east, name, "{topology.kubernetes.io/zone: "+name+"}", "", "")
+			}
+			b.apply(t, b.west, prefers("a", "cluster"))
+		},
+		after: "kubectl --context east delete node z1 z2 z3 z4 z5 z6 z7 z8 z9\nkubectl clusterset unexport checked/a --contexts west",
+	},
+	{
+		name: "a node without a zone", says: []string{"zones north"},
+		do: func(t *testing.T, b *bed) {
+			b.shell(t, `kubectl --context west -n checked patch service b -p '{"spec":{"trafficDistribution":"PreferSameZone"}}'`)
+			b.export(t, "checked/b", b.west)
+			b.node(t, b.north, "nowhere", "{}", "", "")
+		},
+		fill:  map[string]string{"<zone that it is in>": "north-a"},
+		after: "kubectl --context north delete node nowhere\nkubectl clusterset unexport checked/b --contexts west",
+	},
+}
