@@ -94,7 +94,10 @@ type Identity struct {
 	UID string
 }
 
-// Identify asks the cluster who it is. It is an error if its controller has
+// ErrNeverRan is of a cluster whose controller has never said who it is.
+var ErrNeverRan = errors.New("clusterset-controller has never run")
+
+// Identify asks the cluster who it is. It is ErrNeverRan if its controller has
 // never said so.
 func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	namespace, err := c.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
@@ -103,7 +106,7 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	}
 	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return Identity{}, fmt.Errorf("context %s: clusterset-controller has never run in namespace %s: install it there, or name its namespace with --system-namespace", c.Context, c.Namespace)
+		return Identity{}, fmt.Errorf("context %s: %w in namespace %s: install it there, or name its namespace with --system-namespace", c.Context, ErrNeverRan, c.Namespace)
 	}
 	if err != nil {
 		return Identity{}, fmt.Errorf("context %s: %w", c.Context, err)

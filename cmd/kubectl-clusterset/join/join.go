@@ -74,6 +74,9 @@ type link struct {
 // each other by the new credential. What fails leaves in place what was done:
 // joining again goes on from there.
 func Join(ctx context.Context, o Options) error {
+	if err := o.awaitControllers(ctx); err != nil {
+		return err
+	}
 	identities, err := identify(ctx, o.Clusters)
 	if err != nil {
 		return err
