@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -76,13 +77,20 @@ func address(plane *controlplane.Cluster) string {
 	return plane.Options().ServiceCIDRs[0].Masked().Addr().Next().String()
 }
 
+// addresses are those that the router was given.
+var addresses = map[string]bool{}
+
 // user gives the user a kubeconfig with all rights in all clusters, and the programs.
 func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
 	t.Helper()
 	home := t.TempDir()
 	config := clientcmdapi.NewConfig()
 	for _, plane := range planes {
-		must(t, router.AddAddress(plane.Options().ServiceCIDRs[0].Masked().Addr().Next()))
+		// Clusters that are started later have the same one.
+		if at := address(plane); !addresses[at] {
+			must(t, router.AddAddress(netip.MustParseAddr(at)))
+			addresses[at] = true
+		}
 		text, err := plane.Kubeconfig()
 		must(t, err)
 		one, err := clientcmd.Load(text)

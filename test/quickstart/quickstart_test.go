@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -75,12 +73,10 @@ func TestReadme(t *testing.T) {
 
 func installed(t *testing.T, b *bed, output string) {
 	for _, c := range b.all() {
-		if !strings.Contains(output, "as cluster "+c.Name()) {
-			t.Errorf("the notes do not say that it runs as %s:\n%s", c.Name(), output)
-		}
-		deployment, err := c.Client().AppsV1().Deployments("clusterset-dns").Get(t.Context(), "clusterset-controller", metav1.GetOptions{})
-		if err != nil || deployment.Status.AvailableReplicas != 2 {
-			t.Errorf("the controller of %s: %v, %v", c.Name(), deployment.Status, err)
+		for _, want := range []string{"as cluster " + c.Name(), "coredns enable --image " + registry + "/clusterset-dns/coredns:" + appVersion(t)} {
+			if !strings.Contains(output, want) {
+				t.Errorf("the notes do not say %q:\n%s", want, output)
+			}
 		}
 	}
 }
@@ -89,6 +85,9 @@ func joined(t *testing.T, b *bed, _ string) {
 	status := b.run(t, "kubectl clusterset status --contexts east,west,north -o json")
 	if count := strings.Count(status, `"state": "fresh"`); count != 6 {
 		t.Errorf("%d of 6 members are heard", count)
+	}
+	for _, c := range b.all() {
+		b.run(t, "kubectl --context "+c.Name()+" -n clusterset-dns rollout status deployment/clusterset-controller --timeout 60s")
 	}
 }
 
@@ -156,8 +155,18 @@ func left(t *testing.T, b *bed, _ string) {
 
 	t.Run("uninstall", func(t *testing.T) {
 		b.run(t, "kubectl config use-context north")
+		// Its controller goes before its work is done, so that there is something left for the commands that remove such things.
+		b.run(t, "kubectl clusterset export shop/db")
+		b.expectEndpoints(t, b.north, map[string]string{"north": used})
+		b.run(t, `kubectl -n clusterset-dns scale deployment/clusterset-controller --replicas 0
+kubectl -n clusterset-dns wait --for delete pod --selector app.kubernetes.io/component=controller --timeout 60s`)
+		var output strings.Builder
 		for _, block := range commands(t, uninstallPage, uninstallSection) {
-			b.run(t, block)
+			output.WriteString(b.run(t, block))
+		}
+		// What an import owns may be collected before the commands come to it.
+		if !strings.Contains(output.String(), `serviceimport.multicluster.x-k8s.io "db" deleted`) {
+			t.Error("nothing was left for the commands to remove")
 		}
 		expectNothingLeft(t, b.north)
 	})
