@@ -39,33 +39,33 @@ func compareEndpoints(a, b *endpoint) int {
 // An endpoint is usable if it is ready. Where a name has no ready endpoint, those that are serving and terminating
 // answer for it: this is decided for the service name, which SRV follows, and for each host name by itself.
 func buildRuns(config *Config, imported *Import, from []*Slice, skips **Skips) []run {
-	endpoints := sortEndpoints(collectEndpoints(config, imported, from, skips))
-	anyReady := slices.ContainsFunc(endpoints, func(e endpoint) bool { return e.ready })
-
-	builder := runBuilder{seen: make(map[netip.Addr]struct{}, len(endpoints)), anyReady: anyReady}
-	for len(endpoints) > 0 {
-		end := 1
-		for end < len(endpoints) && endpoints[end].sameHost(&endpoints[0]) {
-			end++
+	endpoints := collectEndpoints(config, imported, from, skips)
+	builder := runBuilder{
+		seen:     newAddressSet(from),
+		count:    len(endpoints),
+		anyReady: slices.ContainsFunc(from, func(s *Slice) bool { return s.ready > 0 }),
+	}
+	order := sortedOrder(endpoints)
+	host := make([]endpoint, 0, maxHostAddresses) // those of one host name, or one nameless address
+	for len(order) > 0 {
+		host = append(host[:0], endpoints[order[0]])
+		for order = order[1:]; len(order) > 0 && endpoints[order[0]].sameHost(&host[0]); order = order[1:] {
+			host = append(host, endpoints[order[0]])
 		}
-		builder.addHost(mergeAddresses(endpoints[:end]))
-		endpoints = endpoints[end:]
+		builder.addHost(mergeAddresses(host))
 	}
 	return builder.runs()
 }
 
-// sortEndpoints returns a sorted copy. Numbers are what moves while it sorts: endpoints are large and full of pointers.
-func sortEndpoints(endpoints []endpoint) []endpoint {
+// sortedOrder are the numbers of the endpoints as they would be sorted. Numbers are what moves while it sorts: endpoints
+// are large and full of pointers.
+func sortedOrder(endpoints []endpoint) []int32 {
 	order := make([]int32, len(endpoints))
 	for i := range order {
 		order[i] = int32(i)
 	}
 	slices.SortFunc(order, func(a, b int32) int { return compareEndpoints(&endpoints[a], &endpoints[b]) })
-	sorted := make([]endpoint, len(endpoints))
-	for i, at := range order {
-		sorted[i] = endpoints[at]
-	}
-	return sorted
+	return order
 }
 
 // collectEndpoints unpacks the slices, in an order that does not matter.
@@ -77,10 +77,11 @@ func collectEndpoints(config *Config, imported *Import, from []*Slice, skips **S
 	endpoints := make([]endpoint, 0, count)
 	maxHost := maxName - len("..") - len(imported.Key) - config.maxSuffix()
 	var derived []endpoint // those with a hostname that is the label of an address
+	var hosts []string     // those of a slice
 	for _, s := range from {
 		mergeSkips(skips, s.skips)
 		ports := declaredPorts(config, imported, s.ports, skips)
-		hosts := s.hostnames()
+		hosts = s.appendHosts(hosts[:0])
 		for i := range s.Len() {
 			e := endpoint{
 				addr:    addrOf(s.addrs[i*int(s.size) : (i+1)*int(s.size)]),
@@ -89,14 +90,16 @@ func collectEndpoints(config *Config, imported *Import, from []*Slice, skips **S
 				ports:   ports,
 				ready:   i < int(s.ready),
 			}
-			e.host = hosts.next()
-			if !e.nameHost(maxHost) {
+			var of netip.Addr // whose label the hostname is, where it is one
+			if len(hosts) > 0 && hosts[i] != "" {
+				e.host = hosts[i]
+				of = parseHostLabel(e.host)
+			}
+			if !e.nameHost(of, maxHost) {
 				skip(skips, NameTooLong)
 			}
-			if e.host != "" {
-				if addr, ok := parseHostLabel(e.host); ok {
-					derived = append(derived, endpoint{addr: addr, host: e.host, cluster: e.cluster})
-				}
+			if e.host != "" && of.IsValid() {
+				derived = append(derived, endpoint{addr: of, host: e.host, cluster: e.cluster})
 			}
 			endpoints = append(endpoints, e)
 		}
@@ -106,23 +109,19 @@ func collectEndpoints(config *Config, imported *Import, from []*Slice, skips **S
 }
 
 // nameHost settles the endpoint's host name: no hostname where it is what the address gives anyway, and none at all
-// without a cluster id, or where host and cluster id take more than maxHost octets; then it returns false.
-func (e *endpoint) nameHost(maxHost int) bool {
-	if e.cluster == "" {
+// without a cluster id, or where host and cluster id take more than maxHost octets; then it returns false. It is told
+// whose label the hostname is, where it is that of an address.
+func (e *endpoint) nameHost(of netip.Addr, maxHost int) bool {
+	if e.cluster == "" || of == e.addr {
 		e.host = ""
-		return true
 	}
-	if e.host == "" && maxLabel+len(e.cluster) <= maxHost {
-		return true // whatever the address is
-	}
-	var label [maxLabel]byte
-	own := appendHostLabel(label[:0], e.addr)
-	if e.host == string(own) {
-		e.host = ""
+	if e.cluster == "" || maxLabel+len(e.cluster) <= maxHost {
+		return true // whatever the host is
 	}
 	length := len(e.host)
 	if length == 0 {
-		length = len(own)
+		var label [maxLabel]byte
+		length = len(appendHostLabel(label[:0], e.addr))
 	}
 	if length+len(e.cluster) > maxHost {
 		e.host, e.cluster = "", ""
@@ -205,8 +204,40 @@ func unionPorts(a, b []Port) []Port {
 // runBuilder makes runs of hosts that come sorted.
 type runBuilder struct {
 	drafts   []draft
-	seen     map[netip.Addr]struct{}
+	seen     addressSet
+	count    int // of endpoints
 	anyReady bool
+}
+
+// addressSet is a set of addresses.
+type addressSet struct {
+	v4 map[[4]byte]struct{}
+	v6 map[[16]byte]struct{}
+}
+
+// newAddressSet has room for the addresses of the slices.
+func newAddressSet(from []*Slice) addressSet {
+	v4, v6 := 0, 0
+	for _, s := range from {
+		if s.size == 4 {
+			v4 += s.Len()
+		} else {
+			v6 += s.Len()
+		}
+	}
+	return addressSet{make(map[[4]byte]struct{}, v4), make(map[[16]byte]struct{}, v6)}
+}
+
+// add adds an address and tells whether it was not in the set before.
+func (s addressSet) add(addr netip.Addr) bool {
+	if addr.Is4() {
+		before := len(s.v4)
+		s.v4[addr.As4()] = struct{}{}
+		return len(s.v4) > before
+	}
+	before := len(s.v6)
+	s.v6[addr.As16()] = struct{}{}
+	return len(s.v6) > before
 }
 
 // draft is a run in the making.
@@ -218,10 +249,11 @@ type draft struct {
 
 // addHost adds the addresses of one host name, or one nameless address.
 func (b *runBuilder) addHost(host []endpoint) {
-	hostReady := slices.ContainsFunc(host, func(e endpoint) bool { return e.ready })
 	usable := func(e *endpoint) bool { return e.ready || !b.anyReady }
+	hostReady := false
 	var ports []Port
 	for i := range host {
+		hostReady = hostReady || host[i].ready
 		if usable(&host[i]) {
 			ports = unionPorts(ports, host[i].ports)
 		}
@@ -234,7 +266,7 @@ func (b *runBuilder) addHost(host []endpoint) {
 			zone:      e.zone,
 			size:      uint8(e.addr.BitLen() / 8),
 			named:     e.host != "",
-			inService: usable(e) && b.first(e.addr),
+			inService: usable(e) && b.seen.add(e.addr),
 			inHost:    e.cluster != "" && (e.ready || !hostReady),
 			lead:      e.cluster != "" && usable(e) && !led,
 		}
@@ -247,12 +279,8 @@ func (b *runBuilder) addHost(host []endpoint) {
 	}
 }
 
-// first tells whether the address was not seen before.
-func (b *runBuilder) first(addr netip.Addr) bool {
-	_, seen := b.seen[addr]
-	b.seen[addr] = struct{}{}
-	return !seen
-}
+// draftRoom is how many addresses a draft has room for before it grows.
+const draftRoom = 64
 
 // draft returns the draft of the class. There are few.
 func (b *runBuilder) draft(class runClass) *draft {
@@ -261,7 +289,12 @@ func (b *runBuilder) draft(class runClass) *draft {
 			return &b.drafts[i]
 		}
 	}
-	b.drafts = append(b.drafts, draft{runClass: class})
+	room := min(b.count, draftRoom)
+	d := draft{runClass: class, addrs: make([]byte, 0, room*int(class.size))}
+	if class.named {
+		d.hosts = make([]string, 0, room)
+	}
+	b.drafts = append(b.drafts, d)
 	return &b.drafts[len(b.drafts)-1]
 }
 

@@ -65,14 +65,14 @@ func appendHostLabel(dst []byte, addr netip.Addr) []byte {
 	return dst
 }
 
-// parseHostLabel returns the address whose label this is.
-func parseHostLabel(label string) (netip.Addr, bool) {
+// parseHostLabel returns the address whose label this is, or the zero one.
+func parseHostLabel(label string) netip.Addr {
 	var buffer [maxLabel]byte
 	if len(label) == 0 || len(label) > len(buffer) {
-		return netip.Addr{}, false
+		return netip.Addr{}
 	}
 	if addr, ok := parseHostLabel4(label); ok {
-		return addr, true
+		return addr
 	}
 	text := buffer[:copy(buffer[:], label)]
 	colons := 0
@@ -82,22 +82,22 @@ func parseHostLabel(label string) (netip.Addr, bool) {
 			text[i] = ':'
 			colons++
 		case (c < '0' || c > '9') && (c < 'a' || c > 'f'):
-			return netip.Addr{}, false
+			return netip.Addr{}
 		}
 	}
 	if colons < 2 { // most hostnames are none, and are not to cost an error
-		return netip.Addr{}, false
+		return netip.Addr{}
 	}
 	addr, err := netip.ParseAddr(string(text))
 	if err != nil || !isServiceAddress(addr) {
-		return netip.Addr{}, false
+		return netip.Addr{}
 	}
 	// An address has many texts, and only one of them is its label.
 	var canonical [maxLabel + 2]byte
 	if string(appendHostLabel(canonical[:0], addr)) != label {
-		return netip.Addr{}, false
+		return netip.Addr{}
 	}
-	return addr, true
+	return addr
 }
 
 // parseHostLabel4 parses four decimal numbers without leading zeros, joined by -.

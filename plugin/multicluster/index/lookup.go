@@ -268,7 +268,7 @@ func (s *Service) lookupHost(config *Config, q *Question) Answer {
 			continue
 		}
 		if !r.named && !parsed {
-			addr, _ = parseHostLabel(label)
+			addr = parseHostLabel(label)
 			parsed = true
 		}
 		from, to := r.find(label, addr)

@@ -93,12 +93,17 @@ func (r *run) setHosts(hosts []string) {
 	prefix := commonPrefix(hosts)
 	r.prefix = strings.Clone(prefix)
 	r.ends = make([]uint32, len(hosts))
-	var text strings.Builder
+	length := 0
 	for i, host := range hosts {
-		text.WriteString(host[len(prefix):])
-		r.ends[i] = uint32(text.Len())
+		length += len(host) - len(prefix)
+		r.ends[i] = uint32(length)
 	}
-	r.text = strings.Clone(text.String())
+	var text strings.Builder
+	text.Grow(length)
+	for _, host := range hosts {
+		text.WriteString(host[len(prefix):])
+	}
+	r.text = text.String()
 }
 
 // commonPrefix is what all strings begin with.

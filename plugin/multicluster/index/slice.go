@@ -183,19 +183,21 @@ func packHosts(hosts []string) string {
 	return packed.String()
 }
 
-// hostReader reads packed hostnames one after the other.
-type hostReader struct{ prefix, rest string }
-
-func (s *Slice) hostnames() hostReader {
+// appendHosts appends the hostnames of all addresses, as parts of one string. It appends nothing where there are none.
+func (s *Slice) appendHosts(hosts []string) []string {
+	if s.hosts == "" {
+		return hosts
+	}
 	prefix, rest, _ := strings.Cut(s.hosts, "\n")
-	return hostReader{prefix, rest}
-}
-
-// next is the next hostname, or empty where there is none.
-func (r *hostReader) next() string {
-	var suffix string
-	suffix, r.rest, _ = strings.Cut(r.rest, "\n")
-	return r.prefix + suffix
+	var unpacked strings.Builder
+	unpacked.Grow(s.Len()*len(prefix) + len(rest)) // it never moves
+	for suffix := range strings.Lines(rest) {
+		start := unpacked.Len()
+		unpacked.WriteString(prefix)
+		unpacked.WriteString(suffix[:len(suffix)-1])
+		hosts = append(hosts, unpacked.String()[start:])
+	}
+	return hosts
 }
 
 // appendEndpoint adds the addresses of an endpoint, and for each its hostname.
