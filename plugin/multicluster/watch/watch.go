@@ -297,13 +297,7 @@ func (s *Source) publish() {
 // update builds the services for one view.
 func (s *Source) update(v *view, changed []input) {
 	config := v.index.Config()
-	changes := make([]index.Change, len(changed))
-	for i, service := range changed {
-		changes[i].Key = service.key
-		if service.imported != nil {
-			changes[i].Service = index.Build(config, service.imported, service.slices)
-		}
-	}
+	changes := build(config, changed)
 	var before index.Totals
 	now := uint32(s.now().Unix())
 	if snapshot := v.index.Snapshot(); snapshot != nil {
@@ -317,4 +311,31 @@ func (s *Source) update(v *view, changed []input) {
 		s.serial = snapshot.Serial()
 	}
 	s.observer.Totals(before, snapshot.Totals())
+}
+
+// fewServices are built on one processor.
+const fewServices = 256
+
+// build makes the record sets of services: where there are many, as after the first list, on all processors.
+func build(config *index.Config, changed []input) []index.Change {
+	changes := make([]index.Change, len(changed))
+	part := func(start, end int) {
+		for i, service := range changed[start:end] {
+			change := &changes[start+i]
+			change.Key = service.key
+			if service.imported != nil {
+				change.Service = index.Build(config, service.imported, service.slices)
+			}
+		}
+	}
+	if len(changed) <= fewServices {
+		part(0, len(changed))
+		return changes
+	}
+	var building sync.WaitGroup
+	for start := 0; start < len(changed); start += fewServices {
+		building.Go(func() { part(start, min(start+fewServices, len(changed))) })
+	}
+	building.Wait()
+	return changes
 }
