@@ -168,6 +168,21 @@ func (r *run) hostLen(i int) int {
 	return len(appendHostLabel(label[:0], addrOf(r.addr(i))))
 }
 
+// leastHosts is how long all labels together are at least: exactly so long, but for those of IPv6 addresses.
+func (r *run) leastHosts() int {
+	if r.named {
+		return r.len()*len(r.prefix) + len(r.text)
+	}
+	octets := r.len() // one each
+	if r.size == 4 {
+		octets = 0
+		for i := range r.len() {
+			octets += hostLen4(r.addr(i))
+		}
+	}
+	return octets
+}
+
 // hostLen4 is the length of the label of an IPv4 address.
 func hostLen4(addr []byte) int {
 	length := 2*4 - 1 // a digit each, and what joins them

@@ -23,7 +23,7 @@ func (b answerBuilder) services(port, protocol string, tiers []uint16) (Answer, 
 	}
 	limit := b.limit(s.n)
 	// Where it is plain that not all fit, those that do are spread over all.
-	spread := limit < s.n || s.n*s.minSize > b.room()
+	spread := limit < s.n || s.n*s.minSize > b.room() || s.least() > b.room()
 	if !s.choose(limit, spread) && !spread {
 		s.choose(limit, true)
 	}
@@ -86,6 +86,17 @@ func (s *serviceList) measure(port, protocol string) {
 	}
 }
 
+// least is how many octets all records take at least: exactly so many, but for those of IPv6 addresses, whose labels are
+// not so quickly measured.
+func (s *serviceList) least() int {
+	octets := 0
+	for i, numbers := range s.numbers {
+		r := &s.service.runs[i]
+		octets += len(numbers) * (r.len()*(sizeSRV+sizeSuffix+len(r.cluster)+s.suffix+1) + r.leastHosts())
+	}
+	return octets
+}
+
 // choose takes records up to the limit and up to what fits, and returns whether the limit was reached.
 func (s *serviceList) choose(limit int, spread bool) bool {
 	s.left = s.room()
@@ -145,15 +156,13 @@ func (s *serviceList) records() (records []dns.SRV, answer []dns.RR) {
 	text.Grow(s.octets)
 	var label [maxLabel]byte
 	var buffer [maxName + 1]byte
-	var tail []byte // what follows the host, the same for all of a run
-	suffix := serviceSuffix(s.zone)
-	for i, p := range s.picks {
+	tail := append(append(buffer[:0], '.'), s.service.imported.Key...) // what follows the cluster
+	tail = append(tail, serviceSuffix(s.zone)...)
+	for _, p := range s.picks {
 		r := &s.service.runs[p.run]
-		if i == 0 || p.run != s.picks[i-1].run {
-			tail = append(append(append(buffer[:0], '.'), r.cluster...), '.')
-			tail = append(append(tail, s.service.imported.Key...), suffix...)
-		}
 		text.Write(r.appendHost(label[:0], int(p.entry)))
+		text.WriteByte('.')
+		text.WriteString(r.cluster)
 		text.Write(tail)
 	}
 	names := text.String()
