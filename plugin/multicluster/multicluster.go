@@ -91,7 +91,7 @@ func (m *Multicluster) lookup(
 ) index.Answer {
 	question := &r.Question[0]
 	q := index.Question{Name: question.Name, Zone: zone, Type: question.Qtype, Max: m.maxAnswers, Prefer: m.prefer}
-	q.Request = name.Parse(below)
+	q.Request.Parse(below)
 	switch q.Request.Kind {
 	case name.Apex, name.Version, name.NameServer, name.Above:
 		return m.apexes[zone].lookup(q.Request.Kind, question.Qtype, snapshot.SOA(zone))

@@ -75,7 +75,6 @@ const (
 	labelNameServer = "ns"
 	labelDNS        = "dns"
 	labelService    = "svc"
-	maxPrefixLabels = 3 // a host and a cluster id of two labels
 )
 
 // Cut returns the part of the fully qualified name before the zone, without the dot between them, and whether the name
@@ -114,9 +113,15 @@ func escaped(name string, i int) bool {
 
 // Parse tells what a name below a zone asks for. It takes the part that Cut returns. Case does not matter.
 func Parse(below string) (request Request) {
+	request.Parse(below)
+	return request
+}
+
+// Parse is the function of that name, for an r that is zero: it saves a copy.
+func (r *Request) Parse(below string) {
 	if below == "" {
-		request.Kind = Apex
-		return request
+		r.Kind = Apex
+		return
 	}
 	rest, last := cutLast(below)
 	switch {
@@ -124,15 +129,14 @@ func Parse(below string) (request Request) {
 		if rest == "" && last != below {
 			break // an empty label
 		}
-		request.parseService(rest)
+		r.parseService(rest)
 	case last == below && strings.EqualFold(last, labelVersion):
-		request.Kind = Version
+		r.Kind = Version
 	case last == below && strings.EqualFold(last, labelDNS):
-		request.Kind = Above
+		r.Kind = Above
 	case strings.EqualFold(last, labelDNS) && strings.EqualFold(rest, labelNameServer):
-		request.Kind = NameServer
+		r.Kind = NameServer
 	}
-	return request
 }
 
 // parseService parses what stands before svc. An empty label leaves the kind unknown.
@@ -163,38 +167,23 @@ func (r *Request) parseService(below string) {
 
 // parsePrefix parses the labels before the service.
 func (r *Request) parsePrefix(prefix string) {
-	labels, underscores := 1, 0
-	start := 0
-	for i := 0; i <= len(prefix); i++ {
-		if i < len(prefix) && prefix[i] != '.' {
-			continue
-		}
-		if i == start {
-			*r = Request{} // an empty label
-			return
-		}
-		if prefix[start] == '_' {
-			underscores++
-		}
-		if i < len(prefix) {
-			labels++
-			start = i + 1
-		}
-	}
-	first, rest, _ := strings.Cut(prefix, ".")
+	first, rest, several := strings.Cut(prefix, ".")
+	second, third, three := strings.Cut(rest, ".")
 	switch {
-	case labels > maxPrefixLabels:
-		*r = Request{}
-	case underscores == 0 && labels == 1:
-		r.Kind, r.Cluster, r.Prefix = Cluster, prefix, prefix
-	case underscores == 0:
-		r.Kind, r.Host, r.Cluster, r.Prefix = Host, first, rest, prefix
-	case underscores == 1 && labels == 1 && len(prefix) > 1:
-		r.Kind, r.Protocol = Protocol, prefix[1:]
-	case underscores == 2 && labels == 2 && len(first) > 1 && len(rest) > 1:
-		r.Kind, r.Port, r.Protocol = Port, first[1:], rest[1:]
-	default:
+	case first == "" || several && second == "" || three && third == "":
+		*r = Request{} // an empty label
+	case strings.IndexByte(third, '.') >= 0:
+		*r = Request{} // more than a host and a cluster id of two labels
+	case first[0] == '_' && !several && len(first) > 1:
+		r.Kind, r.Protocol = Protocol, first[1:]
+	case first[0] == '_' && several && !three && second[0] == '_' && len(first) > 1 && len(second) > 1:
+		r.Kind, r.Port, r.Protocol = Port, first[1:], second[1:]
+	case first[0] == '_' || several && second[0] == '_' || three && third[0] == '_':
 		*r = Request{} // a port name has both underscores, a host name has none
+	case !several:
+		r.Kind, r.Cluster, r.Prefix = Cluster, prefix, prefix
+	default:
+		r.Kind, r.Host, r.Cluster, r.Prefix = Host, first, rest, prefix
 	}
 }
 
