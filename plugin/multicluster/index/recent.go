@@ -43,9 +43,12 @@ type remembered struct {
 
 func newRecent() *recent { return &recent{seed: maphash.MakeSeed()} }
 
-// keyOf is the key of a question for a headless service; ok is false where its answer is not remembered, because its
-// records would have an owner that others do not write like that.
+// keyOf is the key of a question for a headless service; ok is false where its answer is not remembered, because it is
+// small, or because its records would have an owner that others do not write like that.
 func keyOf(s *Service, q *Question) (key recentKey, ok bool) {
+	if s.Len() < recentLeast {
+		return key, false // to look for it would cost more than to make it
+	}
 	key = recentKey{s, q.Zone, q.Type, q.Request.Port, q.Request.Protocol}
 	for i := range len(q.Name) {
 		if c := q.Name[i]; c >= 'A' && c <= 'Z' {
