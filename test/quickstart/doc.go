@@ -10,6 +10,6 @@
 //     as the Deployments in the clusters ask for them; before `coredns enable`, CoreDNS is the stock one. The pods of the
 //     user's own services are played.
 //   - Images: their names stand for programs that are built from this tree, so that the registry of the pages needs no
-//     other name. Making and pushing them is tested elsewhere (test/deploy).
+//     other name. Making them is tested in test/deploy, pushing them is not.
 //   - kube-proxy: nothing is sent to ClusterIPs. DNS is asked at the pods of CoreDNS.
 package quickstart
