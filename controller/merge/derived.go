@@ -75,8 +75,8 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 // is only with one that is this controller's by now: where nothing is exported
 // an import stays another's, also while it is served as a person's.
 func foreignService(observed Observed) bool {
-	imported := observed.ServiceImport
-	return observed.DerivedService != nil && !export.IsManaged(observed.DerivedService) && !(Adopted(imported) && export.IsManaged(imported))
+	derived, imported := observed.DerivedService, observed.ServiceImport
+	return derived != nil && !export.IsManaged(derived) && (foreign(imported) || !Adopted(imported))
 }
 
 // importFamilies are the families of an import, in a new list. One that has
