@@ -31,6 +31,7 @@ var apiFaults = []fault{
 		do: func(t *testing.T, b *bed) {
 			b.detour(t, b.north, through(t, b.north, func(response *http.Response) {
 				if response.Request.URL.Path == "/version" {
+					response.Body.Close()
 					response.Body = io.NopCloser(strings.NewReader(`{"major":"1","minor":"25","gitVersion":"v1.25.3"}`))
 					response.Header.Del("Content-Length")
 				}

@@ -147,12 +147,14 @@ func tag(image string) string {
 // older tells whether the first of two tags is older, as far as they are
 // versions; that of others is the first in the order of letters.
 func older(one, two string) bool {
-	a, err := version.ParseGeneric(one)
-	b, otherErr := version.ParseGeneric(two)
-	if err != nil || otherErr != nil {
-		return one < two
+	for _, parse := range []func(string) (*version.Version, error){version.ParseSemantic, version.ParseGeneric} {
+		a, err := parse(one)
+		b, otherErr := parse(two)
+		if err == nil && otherErr == nil {
+			return a.LessThan(b)
+		}
 	}
-	return a.LessThan(b)
+	return one < two
 }
 
 // parsed is the Corefile, nil where there is none that can be read.

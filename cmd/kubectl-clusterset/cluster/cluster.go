@@ -161,12 +161,14 @@ func (c *Cluster) Events(ctx context.Context, object metav1.Object) ([]corev1.Ev
 		if order, err := resourceversion.CompareResourceVersion(b.ResourceVersion, a.ResourceVersion); err == nil {
 			return order
 		}
-		return eventTime(&b).Compare(eventTime(&a))
+		return EventTime(&b).Compare(EventTime(&a))
 	})
 	return list.Items, nil
 }
 
-func eventTime(event *corev1.Event) time.Time {
+// EventTime is when something happened last that an Event tells of, to the
+// second.
+func EventTime(event *corev1.Event) time.Time {
 	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time, event.FirstTimestamp.Time} {
 		if !at.IsZero() {
 			return at

@@ -91,7 +91,9 @@ func (m *Member) Warnings() []*corev1.Event {
 			continue
 		}
 		said[of] = known
-		if event.Type == corev1.EventTypeWarning && !m.corrected(event) {
+		// A controller that began anew does not take back what the one before said.
+		heard := of == "reading" && m.Heard().After(cluster.EventTime(event).Add(time.Second))
+		if event.Type == corev1.EventTypeWarning && !heard && !m.corrected(event) {
 			warnings = append(warnings, event)
 		}
 	}

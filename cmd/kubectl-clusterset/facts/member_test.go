@@ -5,9 +5,11 @@ package facts
 import (
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
@@ -45,6 +47,14 @@ func TestWarnings(t *testing.T) {
 		}
 		if text := strings.Join(got, " "); text != test.want {
 			t.Errorf("%s: got %s, want %s", name, text, test.want)
+		}
+	}
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for heard, want := range map[time.Duration]int{-time.Second: 1, 900 * time.Millisecond: 1, 2 * time.Second: 0} {
+		m := &Member{Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(at.Add(heard)))}}}
+		m.Events = []corev1.Event{{Type: corev1.EventTypeWarning, Reason: controller.EventMemberRefused, LastTimestamp: metav1.NewTime(at)}}
+		if got := len(m.Warnings()); got != want {
+			t.Errorf("heard %s after: got %d warnings, want %d", heard, got, want)
 		}
 	}
 	relabelled := &Member{ID: "south", Events: []corev1.Event{{Type: corev1.EventTypeWarning, Reason: controller.EventMemberMistaken, Message: "this cluster calls itself south, the Secret says west: correct it"}}}
