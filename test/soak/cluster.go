@@ -73,7 +73,6 @@ func newCluster(ctx context.Context, plane *controlplane.Cluster, bin string, ju
 	c.controller = c.program("clusterset-controller", c.waysOf(), func() (*clusterset.Program, error) {
 		return clusterset.StartController(plane, filepath.Join(bin, "clusterset-controller"), controllerCredential, "--stale-after", staleAfter.String())
 	})
-	c.controller.expected = lostLease
 	c.dns = c.program("coredns", c.waysInto(), func() (*clusterset.Program, error) {
 		judge.Starts(plane.Name(), time.Now())
 		return clusterset.StartDNS(plane, filepath.Join(bin, "coredns"), dnsCredential)

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,8 +22,6 @@ type program struct {
 	// down is told before the program ends, or after it ended by itself; up
 	// before it is started.
 	down, up func()
-	// expected tells of the end of a log whether a program may end by itself so.
-	expected func(log string) bool
 	journal  *journal
 
 	gate sync.Mutex // held while the program is kept down
@@ -79,10 +76,6 @@ func (p *program) ended(program *clusterset.Program) {
 	}
 	p.told = true
 	p.down()
-	if tail := program.LogTail(4096); p.expected != nil && p.expected(tail) {
-		p.journal.count("ended by itself, as it should: " + p.name)
-		return
-	}
 	p.journal.wrong("%s ended by itself: %v", p.name, program.Err())
 }
 
@@ -111,11 +104,6 @@ func (p *program) keepDown(ctx context.Context, end func(context.Context, *clust
 		}
 	}
 	return p.gate.Unlock, nil
-}
-
-// lostLease is how a controller ends when its API server is away for long.
-func lostLease(log string) bool {
-	return strings.Contains(log, "the leader Lease was lost") && !strings.Contains(log, "panic:") && !strings.Contains(log, "DATA RACE")
 }
 
 // pause returns after a time, or when the context ends.

@@ -21,6 +21,7 @@ func at(second int) time.Time { return time.Unix(int64(second), 0).UTC() }
 //
 //	0 east has 10.0.0.1,10.0.0.2~    it exports db with these ready endpoints, ~ terminating, ! neither ready nor serving
 //	0 east has -                     it exports it with no endpoint
+//	0 east lacks 10.0.0.1            it exports it with this endpoint, and has no Service
 //	0 east withdraws                 it no longer exports it
 //	0 east stops, 0 east starts      the DNS server
 //	0 cut west east, 0 heal west east
@@ -53,6 +54,8 @@ func run(t *testing.T, script string) ([]string, *Judge) {
 			j.Clear(begun, Way{verb, rest[0]})
 		case verb == "has":
 			j.Change(subject, "db", State{Exported: true, Present: true, Endpoints: endpoints(rest[0])}, begun)(ended)
+		case verb == "lacks":
+			j.Change(subject, "db", State{Exported: true, Endpoints: endpoints(rest[0])}, begun)(ended)
 		case verb == "withdraws":
 			j.Change(subject, "db", State{}, begun)(ended)
 		case verb == "stops":
@@ -124,6 +127,9 @@ func TestJudge(t *testing.T) {
 		wrong        string // part of the only fault, empty where there is none
 	}{
 		{name: "an address that was exported", script: known},
+		{name: "an endpoint without a Service", script: known + "2 west lacks 10.0.0.1,10.0.0.9\n 3 east answers 10.0.0.9", wrong: "10.0.0.9 was never exported for it, nor the IP"},
+		{name: "an endpoint of before the Service", script: known + "2 west lacks 10.0.0.1,10.0.0.9\n 3 west has 10.0.0.1\n 4 east answers 10.0.0.9"},
+		{name: "an endpoint of long before the Service", script: known + "2 west lacks 10.0.0.1,10.0.0.9\n 3 west has 10.0.0.1\n 14 east answers 10.0.0.9", wrong: "west withdrew 10.0.0.9"},
 		{name: "an address that never was", script: known + "2 east answers 10.0.0.1,10.0.0.9", wrong: "10.0.0.9 was never exported for it, nor the IP"},
 		{name: "an address while it is being exported", script: "0 east answers NXDOMAIN\n 0-5 west has 10.0.0.1\n 3 east answers 10.0.0.1"},
 		{name: "one that was withdrawn just now", script: known + "2 west has 10.0.0.1\n 12 east answers 10.0.0.1,10.0.0.2"},
