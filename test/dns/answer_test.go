@@ -84,14 +84,16 @@ func TestAnswersBesideThoseOfCoreDNS(t *testing.T) {
 		kubernetes clusterset.local {
 			kubeconfig %s
 			multicluster clusterset.local
+			%s
 		}
-	}`, config))
+	}`, config, patient))
 	ours := serve(t, fmt.Sprintf(`clusterset.local:0 {
 		bind 127.0.0.1
 		multicluster {
 			kubeconfig %s
+			%s
 		}
-	}`, config))
+	}`, config, patient))
 	listed := map[string]difference{}
 	for _, d := range differences {
 		listed[d.query] = d

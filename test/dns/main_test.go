@@ -29,8 +29,12 @@ import (
 // clusters is the cluster that the tests share. It has no nodes: nobody runs pods here.
 var clusters = controlplanetest.Shared(controlplane.Options{Name: "dns", Zones: []string{}})
 
-// soon is how long a test waits for what must happen.
-const soon = 60 * time.Second
+// soon is how long a test waits for what must happen, on a machine that has more to do.
+const soon = 3 * time.Minute
+
+// patient makes a server begin to serve once it has listed everything, however long that takes. It is for those that are
+// asked at once.
+const patient = "startup_timeout 3m"
 
 func TestMain(m *testing.M) {
 	caddy.Quiet, dnsserver.Quiet = true, true
@@ -87,7 +91,7 @@ func (s *server) address(network string) string {
 // exchange puts a query to the server.
 func (s *server) exchange(network string, r *dns.Msg) *dns.Msg {
 	s.t.Helper()
-	client := dns.Client{Net: network, Timeout: 10 * time.Second}
+	client := dns.Client{Net: network, Timeout: soon}
 	reply, _, err := client.Exchange(r, s.address(network))
 	if err != nil {
 		s.t.Fatalf("%s over %s: %v", r.Question[0].String(), network, err)

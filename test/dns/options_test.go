@@ -40,8 +40,9 @@ func TestOptionsSelectWhatIsServed(t *testing.T) {
 				multicluster {
 					kubeconfig %s
 					%s
+					%s
 				}
-			}`, config, options))
+			}`, config, options, patient))
 			for name, answer := range want {
 				if got := s.answers(name+".clusterset.local.", dns.TypeA); got != answer {
 					t.Errorf("%s: %s, want %s", name, got, answer)

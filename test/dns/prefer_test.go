@@ -8,7 +8,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +38,7 @@ func addNode(t testing.TB, cluster *controlplane.Cluster, name, zone, region, po
 // askFrom is what a client with that address is answered.
 func (s *server) askFrom(source, qname string, qtype uint16) string {
 	s.t.Helper()
-	client := dns.Client{Timeout: 10 * time.Second, Dialer: &net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(source)}}}
+	client := dns.Client{Timeout: soon, Dialer: &net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(source)}}}
 	r := new(dns.Msg).SetQuestion(qname, qtype)
 	r.SetEdns0(4096, false)
 	reply, _, err := client.Exchange(r, s.address("udp"))
@@ -208,8 +207,9 @@ func TestEqualAnswersRotate(t *testing.T) {
 			kubeconfig %s
 			cluster east
 			prefer cluster
+			%s
 		}
-	}`, admin(t, cluster)))
+	}`, admin(t, cluster), patient))
 	const asked, endpoints = 3000, 6
 	first := map[string]int{}
 	for range asked {
