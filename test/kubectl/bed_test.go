@@ -16,12 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/caddy"
+
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
-	"github.com/coredns/caddy"
 )
 
 const (
