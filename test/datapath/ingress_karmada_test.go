@@ -5,7 +5,6 @@ package datapath
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +12,8 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -54,8 +55,12 @@ func ingressOfKarmada(t *testing.T, b *bed) {
 	client.resolvConf = b.north.writeFile(t, "resolv.conf-karmada", resolvConf(s.namespace, server.addresses[0].String()))
 	proxy.resolvConf = client.resolvConf
 	eventually(t, "the name to lead to a pod", func(ctx context.Context) error {
-		_, err := client.command(ctx, "curl", "--silent", "--show-error", "--fail", "--max-time", "5", "http://"+s.at(81)+"/jack")
-		return errors.Join(b.north.importAsKarmada(ctx, s, b.east, b.west), err)
+		if err := b.north.importAsKarmada(ctx, s, b.east, b.west); err != nil {
+			return err
+		}
+		// A packet that is sent before kube-proxy knows the IP is lost, and not waited for.
+		_, err := client.command(ctx, "curl", "--silent", "--show-error", "--fail", "--max-time", "0.5", "http://"+s.at(81)+"/jack")
+		return err
 	})
 
 	_, configuration := documented(t)
@@ -87,10 +92,11 @@ func (c *cluster) importAsKarmada(ctx context.Context, s service, from ...*clust
 		}
 		for i := range list.Items {
 			slice := &list.Items[i]
+			name := "imported-" + member.Name() + "-" + slice.Name
 			imported, err := json.Marshal(discoveryv1.EndpointSlice{
 				TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
 				ObjectMeta: metav1.ObjectMeta{
-					Namespace: s.namespace, Name: "imported-" + member.Name() + "-" + slice.Name,
+					Namespace: s.namespace, Name: name,
 					Labels: map[string]string{
 						discoveryv1.LabelServiceName: "derived-" + s.name,
 						discoveryv1.LabelManagedBy:   "endpointslice-controller.karmada.io",
@@ -101,7 +107,8 @@ func (c *cluster) importAsKarmada(ctx context.Context, s service, from ...*clust
 			if err != nil {
 				return err
 			}
-			if err := clusterset.Apply(ctx, c.Cluster, imported); err != nil {
+			options := metav1.PatchOptions{FieldManager: "karmada", Force: ptr.To(true)}
+			if _, err := c.DiscoveryV1().EndpointSlices(s.namespace).Patch(ctx, name, types.ApplyPatchType, imported, options); err != nil {
 				return err
 			}
 		}
