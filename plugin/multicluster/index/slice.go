@@ -24,9 +24,8 @@ type Slice struct {
 	// ended by a newline. Empty where no endpoint has a hostname.
 	hosts string
 	skips *Skips
-	// zones are those of the endpoints, and places say for each address which it is; empty where zones are not kept.
-	zones  []string
-	places string
+	// zones are those of the addresses; nil where none is kept, as in most slices.
+	zones *zones
 	// ready is the number of addresses of ready endpoints.
 	ready int32
 	// size is the number of octets of an address: 4 or 16.
@@ -46,7 +45,7 @@ func FromZonedEndpointSlice(object *discoveryv1.EndpointSlice) *Slice {
 	return fromEndpointSlice(object, true)
 }
 
-func fromEndpointSlice(object *discoveryv1.EndpointSlice, zones bool) *Slice {
+func fromEndpointSlice(object *discoveryv1.EndpointSlice, zoned bool) *Slice {
 	s := &Slice{size: 4}
 	switch object.AddressType {
 	case discoveryv1.AddressTypeIPv4:
@@ -65,7 +64,7 @@ func fromEndpointSlice(object *discoveryv1.EndpointSlice, zones bool) *Slice {
 		skip(&s.skips, MissingSourceCluster)
 	}
 	s.readPorts(object.Ports)
-	s.readEndpoints(object.Endpoints, zones)
+	s.readEndpoints(object.Endpoints, zoned)
 	return s
 }
 
@@ -95,7 +94,7 @@ func deref[T any](p *T) (v T) {
 }
 
 // readEndpoints packs the ready endpoints and those that are serving and terminating.
-func (s *Slice) readEndpoints(endpoints []discoveryv1.Endpoint, zones bool) {
+func (s *Slice) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool) {
 	count, named := 0, false
 	for i := range endpoints {
 		endpoint := &endpoints[i]
@@ -110,13 +109,13 @@ func (s *Slice) readEndpoints(endpoints []discoveryv1.Endpoint, zones bool) {
 	}
 	s.addrs = make([]byte, 0, count*int(s.size))
 	var hosts []string
-	var places []byte
+	var places zones
 	for _, state := range []state{ready, terminating} {
 		for i := range endpoints {
 			if endpoint := &endpoints[i]; stateOf(endpoint.Conditions) == state {
 				hosts = s.appendEndpoint(endpoint, hosts)
-				if zones {
-					places = s.appendZone(endpoint, places)
+				if zoned {
+					places.add(endpoint, s.Len())
 				}
 			}
 		}
@@ -125,44 +124,56 @@ func (s *Slice) readEndpoints(endpoints []discoveryv1.Endpoint, zones bool) {
 		}
 	}
 	s.addrs = slices.Clip(s.addrs)
-	if len(s.zones) == 1 && s.zones[0] == "" {
-		s.zones, places = nil, nil
+	if len(places.names) > 1 {
+		s.zones = &zones{slices.Clip(places.names), slices.Clip(places.of)}
 	}
-	s.zones, s.places = slices.Clip(s.zones), string(places)
 	if named && len(hosts) > 0 {
 		s.hosts = packHosts(hosts)
 	}
 }
 
+// zones are those of a slice's addresses.
+type zones struct {
+	names []string // each once; the first is empty, for addresses whose zone is not known
+	of    []byte   // by the number of the address
+}
+
 // maxZones is how many zones a slice tells apart.
 const maxZones = 1 << 8
 
-// appendZone adds the place of each address that the endpoint has added. Zones beyond the limit are left out.
-func (s *Slice) appendZone(endpoint *discoveryv1.Endpoint, places []byte) []byte {
-	if len(s.zones) == 0 {
-		s.zones = append(s.zones, "")
+// add notes the zone of an endpoint for its addresses, which are the last of so many. Zones beyond the limit are left out.
+func (z *zones) add(endpoint *discoveryv1.Endpoint, addresses int) {
+	if len(z.names) == 0 {
+		z.names = append(z.names, "")
 	}
 	zone := deref(endpoint.Zone)
-	at := slices.Index(s.zones, zone)
+	at := slices.Index(z.names, zone)
 	switch {
-	case at < 0 && len(s.zones) < maxZones:
-		at = len(s.zones)
-		s.zones = append(s.zones, strings.Clone(zone))
+	case at < 0 && len(z.names) < maxZones:
+		at = len(z.names)
+		z.names = append(z.names, strings.Clone(zone))
 	case at < 0:
 		at = 0
 	}
-	for len(places) < s.Len() {
-		places = append(places, byte(at))
+	for len(z.of) < addresses {
+		z.of = append(z.of, byte(at))
 	}
-	return places
+}
+
+// equal tells whether both are the same; nil is none.
+func (z *zones) equal(other *zones) bool {
+	if z == nil || other == nil {
+		return z == other
+	}
+	return slices.Equal(z.of, other.of) && slices.Equal(z.names, other.names)
 }
 
 // zone is that of the ith address, empty where it is not known.
 func (s *Slice) zone(i int) string {
-	if s.places == "" {
+	if s.zones == nil {
 		return ""
 	}
-	return s.zones[s.places[i]]
+	return s.zones.names[s.zones.of[i]]
 }
 
 // packHosts joins hostnames, some of which may be empty.
@@ -237,8 +248,8 @@ func (s *Slice) Share(other *Slice) {
 	if slices.Equal(s.ports, other.ports) {
 		s.ports = other.ports
 	}
-	if slices.Equal(s.zones, other.zones) {
-		s.zones = other.zones
+	if s.zones != nil && other.zones != nil && slices.Equal(s.zones.names, other.zones.names) {
+		s.zones.names = other.zones.names
 	}
 }
 
@@ -246,7 +257,7 @@ func (s *Slice) Share(other *Slice) {
 func (s *Slice) Equal(other *Slice) bool {
 	return s.cluster == other.cluster && s.size == other.size && s.ready == other.ready &&
 		string(s.addrs) == string(other.addrs) && s.hosts == other.hosts && slices.Equal(s.ports, other.ports) &&
-		s.places == other.places && slices.Equal(s.zones, other.zones) &&
+		s.zones.equal(other.zones) &&
 		equalSkips(s.skips, other.skips)
 }
 
