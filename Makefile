@@ -49,12 +49,13 @@ test-unit: ## Run the tests that need no cluster.
 	@echo '== 10,000 clustersets'
 	@$(BOUND) go test -run TestClustersets ./controller/merge
 
+# The packages of tests that take longest begin first, so that none is left alone at the end.
+LONGEST  := $(addprefix ./test/,kubectl controller fault dns datapath soak deploy quickstart)
+
 .PHONY: test-bed
 test-bed: bed tools build ## Run the tests on real control planes.
-	@echo '== tests on real control planes'
-	@CGO_ENABLED=1 $(BOUND) go test -race -p 2 -v -timeout 25m $$(go list ./test/... | grep -v /test/soak)
-	@echo '== the soak, alone on the machine'
-	@CGO_ENABLED=1 $(BOUND) go test -race -p 1 -v -timeout 25m ./test/soak/...
+	@echo '== tests on real control planes: what each package says comes when all before it have ended'
+	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) go test -race -p 3 -v -timeout 25m $(LONGEST) ./test/...
 	@echo '== hints, by kube-proxy'"'"'s own code'
 	@cd test/kubeproxy && CGO_ENABLED=1 $(BOUND) go test -race ./...
 
