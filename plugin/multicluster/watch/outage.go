@@ -16,11 +16,14 @@ const patience = 7 * time.Second
 // are read again: a new import with the slices of before, or new slices with the import of before, can be an answer that
 // never was right. A resource that stays away is waited for once.
 //
+// A resource is read again once a list of it, an event or a bookmark arrived. That a watch began says nothing: an API
+// server that was started anew begins it, and says in it that the place where it should go on is too old.
+//
 // It is safe for concurrent use.
 type outage struct {
 	mu     sync.Mutex
 	behind map[Resource]struct{}
-	due    time.Time     // when it is published all the same; zero where nothing is behind, or everything that failed still is
+	due    time.Time     // when it is published all the same; zero where nothing was read again, or everything
 	over   chan struct{} // closed once nothing is behind; nil where due is zero
 }
 
@@ -58,7 +61,7 @@ func (o *outage) wait(ctx context.Context) {
 	o.mu.Lock()
 	due, over := o.due, o.over
 	o.mu.Unlock()
-	if over == nil || !time.Now().Before(due) {
+	if over == nil {
 		return
 	}
 	timer := time.NewTimer(time.Until(due))
@@ -67,5 +70,10 @@ func (o *outage) wait(ctx context.Context) {
 	case <-ctx.Done():
 	case <-over:
 	case <-timer.C:
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.over == over {
+			o.behind, o.due, o.over = nil, time.Time{}, nil
+		}
 	}
 }

@@ -40,6 +40,7 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 		}
 	}
 	ofImports, ofSlices := func(b *bench) *store { return b.imports }, func(b *bench) *store { return b.slices }
+	ofNamespaces := func(b *bench) *store { return b.namespaces }
 	pass := func(d time.Duration) func(*bench) error {
 		return func(*bench) error {
 			<-time.After(d)
@@ -60,9 +61,28 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 		},
 		"slices go on where they were": {
 			outage,
-			{"slices are watched", func(b *bench) error { b.slices.resumed(); return nil }, "10.42.0.1"},
+			{"slices are watched", ask(nil, ofSlices), "10.42.0.1"},
 			{"a slice comes", func(b *bench) error { return b.slices.Add(slices[0]) }, "10.42.0.1"},
 			{"imports are read", imports(after), "10.1.0.1"},
+		},
+		"a bookmark comes": {
+			outage,
+			{"imports are read", imports(after), "10.42.0.1"},
+			{"nothing happened to slices", func(b *bench) error { b.slices.UpdateResourceVersion("3"); return nil }, ""},
+		},
+		"watches begin that are too old": {
+			outage,
+			{"both begin", ask(nil, ofImports, ofSlices), "10.42.0.1"},
+			{"imports are read", imports(after), "10.42.0.1"},
+			{"slices are read", endpoints(slices), "10.1.0.1"},
+		},
+		"slices stay away for good": {
+			outage,
+			{"imports are read", imports(after), "10.42.0.1"},
+			{"time passes", pass(patience + time.Second), ""},
+			{"another outage", ask(down, ofImports, ofNamespaces), ""},
+			{"imports are read", imports(before), ""},
+			{"namespaces are read", func(b *bench) error { return read(b.namespaces, nil) }, "10.42.0.1"},
 		},
 		"slices stay away": {
 			outage,
@@ -81,7 +101,8 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 			{"an import changes", imports([]any{importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.2")}), "10.42.0.2"},
 		},
 		"what never was read is not waited for": {
-			{"namespaces are forbidden", func(b *bench) error { b.namespaces.asked(down); return nil }, "10.42.0.1"},
+			{"namespaces are forbidden", func(b *bench) error { b.namespaces.contact.healthy.Store(false); return nil }, "10.42.0.1"},
+			{"and away", ask(down, ofNamespaces), "10.42.0.1"},
 			outage,
 			{"imports are read", imports(after), "10.42.0.1"},
 			{"slices are read", endpoints(slices), "10.1.0.1"},
@@ -96,7 +117,7 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 				b.running.Go(func() { b.publishAll(ctx) })
 				defer b.running.Wait()
 				defer cancel()
-				for _, s := range []*store{b.imports, b.slices} {
+				for _, s := range []*store{b.imports, b.slices, b.namespaces} {
 					s.asked(nil)
 				}
 				put(t, b.imports.Replace(before, "1"))

@@ -106,9 +106,6 @@ func (s *Source) reflector(resource Resource, example runtime.Object, from liste
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 			w, err := from.watch(ctx, options)
 			note(err)
-			if err == nil && options.SendInitialEvents == nil {
-				store.resumed()
-			}
 			return w, err
 		},
 	}

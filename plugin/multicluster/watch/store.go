@@ -130,6 +130,7 @@ func (s *store) Update(object any) error {
 	if err != nil {
 		return err
 	}
+	s.outage.ends(s.resource) // the watch goes on where it was
 	s.inputs.mu.Lock()
 	defer s.inputs.mu.Unlock()
 	s.set(i)
@@ -145,6 +146,7 @@ func (s *store) Delete(object any) error {
 	if err != nil {
 		return fmt.Errorf("not an object: %T: %w", object, err)
 	}
+	s.outage.ends(s.resource)
 	s.inputs.mu.Lock()
 	defer s.inputs.mu.Unlock()
 	s.remove(accessor.GetNamespace(), accessor.GetName())
@@ -182,7 +184,10 @@ func (s *store) Replace(list []any, _ string) error {
 
 // UpdateResourceVersion notes that the API server told what there is. A reflector calls it after each event, and after
 // each bookmark, which the API server sends where there are no events.
-func (s *store) UpdateResourceVersion(string) { s.contact.synced.Store(s.now().UnixNano()) }
+func (s *store) UpdateResourceVersion(string) {
+	s.outage.ends(s.resource)
+	s.contact.synced.Store(s.now().UnixNano())
+}
 
 // asked notes how a list or a watch began.
 func (s *store) asked(err error) {
@@ -190,9 +195,6 @@ func (s *store) asked(err error) {
 		s.outage.fails(s.resource)
 	}
 }
-
-// resumed notes that a watch goes on where it was: what happened meanwhile comes at once.
-func (s *store) resumed() { s.outage.ends(s.resource) }
 
 // Resync does nothing: nothing is derived but what the inputs derive.
 func (s *store) Resync() error { return nil }
