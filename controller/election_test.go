@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -86,14 +87,14 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 	failure := errors.New("the work failed")
 	for name, test := range map[string]struct {
 		end     func(lock *memoryLock, stop func()) error
-		wrong   bool
+		want    error
 		holding string // while the work stops
 		after   string
 	}{
-		"asked to stop":        {func(_ *memoryLock, stop func()) error { stop(); return nil }, false, "first", ""},
-		"cannot renew":         {func(lock *memoryLock, _ func()) error { lock.set(func() { lock.failing = true }); return nil }, true, "first", ""},
-		"the work fails":       {func(*memoryLock, func()) error { return failure }, true, "first", ""},
-		"somebody else's lock": {func(lock *memoryLock, _ func()) error { lock.set(func() { lock.record = thief() }); return nil }, true, "thief", "thief"},
+		"asked to stop":        {func(_ *memoryLock, stop func()) error { stop(); return nil }, nil, "first", ""},
+		"cannot renew":         {func(lock *memoryLock, _ func()) error { lock.set(func() { lock.failing = true }); return nil }, errLost, "first", ""},
+		"the work fails":       {func(*memoryLock, func()) error { return failure }, failure, "first", ""},
+		"somebody else's lock": {func(lock *memoryLock, _ func()) error { lock.set(func() { lock.record = thief() }); return nil }, errLost, "thief", "thief"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lock := &memoryLock{}
@@ -104,12 +105,13 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 				err := test.end(lock, stop)
 				if err == nil {
 					<-ctx.Done()
+					err = fmt.Errorf("what was asked for: %w", ctx.Err())
 				}
 				holding = lock.holder()
 				return err
 			})
-			if (err != nil) != test.wrong || test.wrong && name == "the work fails" && !errors.Is(err, failure) {
-				t.Errorf("got %v", err)
+			if !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
 			}
 			if holding != test.holding || lock.holder() != test.after {
 				t.Errorf("held by %q while the work stops, by %q afterwards", holding, lock.holder())

@@ -117,7 +117,9 @@ func leadWhileHeld(ctx context.Context, lock resourcelock.Interface, options Opt
 					leading, stop := context.WithCancel(leading)
 					defer stop()
 					defer context.AfterFunc(ctx, stop)()
-					led = lead(leading)
+					if err := lead(leading); leading.Err() == nil {
+						led = err // what fails because the Lease was lost says nothing
+					}
 				})
 				resign()
 			},
