@@ -153,6 +153,7 @@ func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 		return err
 	}
 	defer r.stop()
+	defer r.queue.ShutDown()
 	r.local.run(ctx, &group)
 	group.Go(func() {
 		if err := r.api.Run(ctx); err != nil {

@@ -96,11 +96,9 @@ func (m *metrics) propagated(origin string, took time.Duration) {
 // lead makes the gauges tell of what a leader knows, until the function that
 // it returns is called.
 func (m *metrics) lead(r *reconciler) func() {
+	m.problems.clear() // of a former term
 	m.leader.Store(r)
-	return func() {
-		m.leader.Store(nil)
-		m.problems.clear()
-	}
+	return func() { m.leader.Store(nil) }
 }
 
 // Describe implements prometheus.Collector.
