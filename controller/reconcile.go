@@ -63,6 +63,10 @@ func (r *reconciler) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
+		if ctx.Err() != nil {
+			r.queue.Done(service) // the queue is emptied before its shutdown is told
+			continue
+		}
 		begin := r.clock.Now()
 		err := r.reconcile(ctx, service)
 		r.metrics.reconciled(r.clock.Since(begin), err)
@@ -96,9 +100,13 @@ func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	}
 	existing, contributions := r.gather(access, service)
 	existing.Failures = r.queue.NumRequeues(service)
-	return r.applier.ApplyService(ctx, access, existing, func(observed merge.Observed) merge.Result {
+	err := r.applier.ApplyService(ctx, access, existing, func(observed merge.Observed) merge.Result {
 		return merge.Merge(observed, contributions)
 	})
+	if r.applier.Remembers(service) {
+		r.queue.AddAfter(service, catchUp)
+	}
+	return err
 }
 
 // catchUp is after how long a service is looked at again where the caches did
@@ -124,9 +132,7 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 		},
 		EndpointSlices: r.local.madeFor(service),
 	}
-	if r.applier.CatchUp(&existing, shown) {
-		r.queue.AddAfter(service, catchUp)
-	}
+	r.applier.CatchUp(&existing, shown)
 	observed := &existing.Observed
 	if serviceImport := observed.ServiceImport; serviceImport != nil && !export.IsManaged(serviceImport) {
 		observed.ServeHandMade = r.serveHandMade

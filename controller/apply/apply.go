@@ -125,10 +125,13 @@ func terminating(serviceImport *v1beta1.ServiceImport) bool {
 
 func (p *pass) namespace() string { return p.observed.Service.Namespace }
 
+// noting is what is remembered of the service, so that more can be.
+func (p *pass) noting() *answers { return p.recent.noting(p.observed.Service, p.Clock.Now()) }
+
 // seeImport takes in what a write showed of the import.
 func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
 	if serviceImport != p.observed.ServiceImport {
-		p.recent.noting(p.observed.Service).serviceImport = strip(serviceImport)
+		p.noting().serviceImport = strip(serviceImport)
 		p.observed.ServiceImport = serviceImport
 		p.redecide()
 	}
@@ -137,7 +140,7 @@ func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
 // seeDerivedService takes in what a write showed of the derived Service.
 func (p *pass) seeDerivedService(service *corev1.Service) {
 	if service != p.observed.DerivedService {
-		p.recent.noting(p.observed.Service).derivedService = strip(service)
+		p.noting().derivedService = strip(service)
 		p.observed.DerivedService = service
 		p.redecide()
 	}
@@ -275,7 +278,7 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 				return nil, nil // deleted meanwhile: the watch will tell
 			}
 			if existing != p.observed.ServiceExport {
-				p.recent.noting(p.observed.Service).serviceExport = strip(existing)
+				p.noting().serviceExport = strip(existing)
 				p.observed.ServiceExport = existing
 				p.redecide()
 			}
@@ -288,7 +291,7 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 		return fmt.Errorf("status of ServiceExport %s: %w", p.observed.Service, err)
 	}
 	if written != before && written != nil && before != nil {
-		p.recent.noting(p.observed.Service).serviceExport = strip(written)
+		p.noting().serviceExport = strip(written)
 		p.tellConditions(written, before.Status.Conditions, written.Status.Conditions)
 	}
 	return nil

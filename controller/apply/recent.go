@@ -4,6 +4,7 @@ package apply
 
 import (
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -38,7 +39,13 @@ type answers struct {
 	serviceExport  *v1beta1.ServiceExport
 	derivedService *corev1.Service
 	endpointSlices map[string]*discoveryv1.EndpointSlice // by name
+	noted          time.Time                             // last
 }
+
+// recentFor is for how long anything is remembered. Caches that are behind for
+// longer are believed again: resourceVersions may have gone back, where an etcd
+// was restored.
+const recentFor = time.Minute
 
 // of returns what is remembered of a service, nil for nothing.
 func (r *recent) of(service types.NamespacedName) *answers {
@@ -47,8 +54,8 @@ func (r *recent) of(service types.NamespacedName) *answers {
 	return r.services[service]
 }
 
-// noting returns what is remembered of a service, so that more can be.
-func (r *recent) noting(service types.NamespacedName) *answers {
+// noting returns what is remembered of a service, so that more can be, now.
+func (r *recent) noting(service types.NamespacedName, now time.Time) *answers {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.services == nil {
@@ -57,6 +64,7 @@ func (r *recent) noting(service types.NamespacedName) *answers {
 	if r.services[service] == nil {
 		r.services[service] = &answers{endpointSlices: map[string]*discoveryv1.EndpointSlice{}}
 	}
+	r.services[service].noted = now
 	return r.services[service]
 }
 
@@ -67,14 +75,16 @@ func (r *recent) forget(service types.NamespacedName) {
 }
 
 // CatchUp puts into existing, which is what the caches show of a service, what
-// this Applier knows to be newer. It returns whether there is anything: then the
-// service is to be looked at again a little later, in case the caches never show
-// it. The list of slices is changed.
-func (a *Applier) CatchUp(existing *Existing, shown Versions) bool {
+// this Applier knows to be newer. The list of slices is changed.
+func (a *Applier) CatchUp(existing *Existing, shown Versions) {
 	observed := &existing.Observed
 	known := a.recent.of(observed.Service)
 	if known == nil {
-		return false
+		return
+	}
+	if a.Clock.Since(known.noted) > recentFor {
+		a.recent.forget(observed.Service)
+		return
 	}
 	observed.ServiceImport = newest(&known.serviceImport, observed.ServiceImport, shown.ServiceImports)
 	observed.ServiceExport = newest(&known.serviceExport, observed.ServiceExport, shown.ServiceExports)
@@ -98,10 +108,12 @@ func (a *Applier) CatchUp(existing *Existing, shown Versions) bool {
 	}
 	if known.serviceImport == nil && known.serviceExport == nil && known.derivedService == nil && len(known.endpointSlices) == 0 {
 		a.recent.forget(observed.Service)
-		return false
 	}
-	return true
 }
+
+// Remembers tells whether the caches may not show what was written of a service
+// yet. Then it is to be looked at again a little later, in case they never do.
+func (a *Applier) Remembers(service types.NamespacedName) bool { return a.recent.of(service) != nil }
 
 // Forget forgets what was written of a service that is no longer looked at.
 func (a *Applier) Forget(service types.NamespacedName) { a.recent.forget(service) }

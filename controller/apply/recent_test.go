@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -60,9 +62,10 @@ func TestCatchUp(t *testing.T) {
 		"somebody else's":                    {"!a@9", "", "7", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &Applier{}
+			now := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
+			a := &Applier{Clock: now}
 			for _, slice := range versioned(test.written) {
-				known := a.recent.noting(web)
+				known := a.recent.noting(web, now.Now())
 				if slice.ResourceVersion == "" {
 					known.noteSlice(slice.Name, nil)
 					continue
@@ -70,7 +73,8 @@ func TestCatchUp(t *testing.T) {
 				known.noteSlice(slice.Name, slice)
 			}
 			existing := Existing{Observed: merge.Observed{Service: web}, EndpointSlices: versioned(test.cached)}
-			ahead := a.CatchUp(&existing, Versions{EndpointSlices: test.shown})
+			a.CatchUp(&existing, Versions{EndpointSlices: test.shown})
+			ahead := a.Remembers(web)
 			var got []string
 			for _, slice := range existing.EndpointSlices {
 				got = append(got, slice.Name+"@"+slice.ResourceVersion)
@@ -79,8 +83,12 @@ func TestCatchUp(t *testing.T) {
 			if got := strings.Join(got, " "); got != test.want || ahead != test.ahead {
 				t.Errorf("got %q, and ahead is %t", got, ahead)
 			}
-			if !ahead && len(a.recent.services) > 0 {
-				t.Errorf("%v is kept", a.recent.services)
+			// Nor does it count for ever: resourceVersions may have gone back.
+			now.SetTime(now.Now().Add(recentFor + 1))
+			existing.EndpointSlices = versioned(test.cached)
+			a.CatchUp(&existing, Versions{EndpointSlices: test.shown})
+			if len(existing.EndpointSlices) != len(versioned(test.cached)) || a.Remembers(web) {
+				t.Errorf("much later there are %d slices, and %v is kept", len(existing.EndpointSlices), a.recent.services)
 			}
 		})
 	}
@@ -88,15 +96,17 @@ func TestCatchUp(t *testing.T) {
 
 // TestCatchUpOfOneObject does the same for the kinds of which a service has one.
 func TestCatchUpOfOneObject(t *testing.T) {
-	a := &Applier{}
-	known := a.recent.noting(web)
+	now := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
+	a := &Applier{Clock: now}
+	known := a.recent.noting(web, now.Now())
 	known.serviceImport, known.serviceExport, known.derivedService = &v1beta1.ServiceImport{}, &v1beta1.ServiceExport{}, &corev1.Service{}
 	known.serviceImport.ResourceVersion, known.serviceExport.ResourceVersion, known.derivedService.ResourceVersion = "21", "22", "23"
 	cached := &v1beta1.ServiceExport{}
 	cached.ResourceVersion = "10"
 	look := func(version string) (text string, ahead bool) {
 		existing := Existing{Observed: merge.Observed{Service: web, ServiceExport: cached}}
-		ahead = a.CatchUp(&existing, Versions{ServiceImports: version, ServiceExports: version, Services: version})
+		a.CatchUp(&existing, Versions{ServiceImports: version, ServiceExports: version, Services: version})
+		ahead = a.Remembers(web)
 		observed := existing.Observed
 		if observed.ServiceImport != nil {
 			text += "import " + observed.ServiceImport.ResourceVersion + " "
@@ -119,7 +129,7 @@ func TestCatchUpOfOneObject(t *testing.T) {
 			t.Errorf("at %s: got %q, and ahead is %t", step.version, got, ahead)
 		}
 	}
-	a.recent.noting(web)
+	a.recent.noting(web, now.Now())
 	if a.Forget(web); len(a.recent.services) > 0 {
 		t.Error("a service is not forgotten")
 	}

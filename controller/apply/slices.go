@@ -70,7 +70,7 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 				return desired, nil
 			}, equalSlice)
 		if err == nil && written != known[desired.Name] {
-			p.recent.noting(p.observed.Service).noteSlice(desired.Name, strip(written))
+			p.noting().noteSlice(desired.Name, strip(written))
 		}
 		switch {
 		case err != nil:
@@ -96,7 +96,7 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 	// note remembers that something is gone, unless it may not be.
 	note := func(err error, gone func(*answers)) {
 		if err == nil {
-			gone(p.recent.noting(p.observed.Service))
+			gone(p.noting())
 		}
 		errs = append(errs, err)
 	}

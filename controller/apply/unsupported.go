@@ -75,7 +75,8 @@ func (p *pass) redecide() {
 // refusesDistribution looks at the outcome of a write of the derived Service
 // that asked for a trafficDistribution, empty for none. Where the API server
 // does not know the value, the result has another one then, and true is
-// returned.
+// returned. Where it has the same, which is that of a Service nobody exports at
+// the moment, the refusal is an error like any other.
 func (p *pass) refusesDistribution(ctx context.Context, asked string, written *corev1.Service, err error) bool {
 	dropped := err == nil && written != nil && written.Spec.TrafficDistribution == nil
 	if asked == "" || !dropped && !isAbout(err, "spec.trafficDistribution") {
@@ -90,7 +91,7 @@ func (p *pass) refusesDistribution(ctx context.Context, asked string, written *c
 		}
 		p.tellUnsupported(ctx, "The API server does not know the trafficDistribution "+asked+", so that derived Services have "+instead+" instead")
 	}
-	return true
+	return p.result.DerivedService == nil || ptr.Deref(p.result.DerivedService.Spec.TrafficDistribution, "") != asked
 }
 
 // dropsNodeHints looks at a slice that was written.
