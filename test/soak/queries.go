@@ -22,7 +22,9 @@ const (
 	queryTimeout = 5 * time.Second
 	// lookTimeout is how long the API server may take to tell of an import.
 	lookTimeout = 500 * time.Millisecond
-	zone        = "." + namespace + ".svc.clusterset.local."
+	// lookEvery is how often it is asked for the same one, at most.
+	lookEvery = 200 * time.Millisecond
+	zone      = "." + namespace + ".svc.clusterset.local."
 )
 
 // ask asks the cluster's DNS server over UDP, once. The addresses are those of
@@ -69,6 +71,7 @@ func read(answer *dns.Msg) (outcome judge.Outcome, addresses []netip.Addr) {
 // query asks for random names until the context ends.
 func (c *cluster) query(ctx context.Context, random *rand.Rand) {
 	all := append(serviceNames(), "never-exported")
+	looked := map[string]time.Time{}
 	ticker := time.NewTicker(queryEvery)
 	defer ticker.Stop()
 	for {
@@ -93,8 +96,9 @@ func (c *cluster) query(ctx context.Context, random *rand.Rand) {
 		for _, wrong := range c.judge.Reply(reply) {
 			c.journal.wrong("%s", wrong)
 		}
-		if c.judge.Doubts(c.Name(), name) {
+		if time.Since(looked[name]) > lookEvery && c.judge.Doubts(c.Name(), name) {
 			c.lookAtImport(ctx, name)
+			looked[name] = time.Now()
 		}
 	}
 }
