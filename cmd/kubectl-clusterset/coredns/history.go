@@ -13,7 +13,7 @@ import (
 
 // forget removes the revisions of the Deployment that Enable and Disable made.
 // Otherwise `kubectl rollout undo` would bring back an image, and annotations,
-// that are gone. Revisions of the user's own stay, and so does whatever runs.
+// that are gone. Revisions from before Enable stay, and so does whatever runs.
 func (c *change) forget(ctx context.Context) error {
 	selector, err := metav1.LabelSelectorAsSelector(c.deployment.Spec.Selector)
 	if err != nil {
@@ -37,8 +37,7 @@ func (c *change) forget(ctx context.Context) error {
 	return nil
 }
 
-// made tells whether a revision has an image or a Corefile that Enable put
-// there. The Deployment's annotations are copied to its revisions.
+// made tells whether a revision is of the time between Enable and Disable. The Deployment's annotations are copied to its revisions.
 func made(revision *appsv1.ReplicaSet) bool {
 	return revision.Annotations[AnnotationImage] != "" || revision.Spec.Template.Annotations[AnnotationCorefile] != ""
 }
