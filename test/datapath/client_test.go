@@ -21,16 +21,21 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
+// lossless is how long a connection may take where none may be lost: longer than a resolver, or TCP, needs to send
+// again what a busy machine dropped.
+const lossless = 15 * time.Second
+
 // connect makes connections from the pod, each of which resolves the name anew.
 func (p *pod) connect(t testing.TB, count int, network, address string) *tally.Tally {
 	t.Helper()
-	counted, err := p.tryConnect(t.Context(), count, network, address)
+	counted, err := p.tryConnect(t.Context(), count, network, address, "-timeout", lossless.String())
 	must(t, err)
 	return counted
 }
 
-func (p *pod) tryConnect(ctx context.Context, count int, network, address string) (*tally.Tally, error) {
-	out, err := p.command(ctx, p.cluster.bed.program("pod"), "connect", "-network", network, "-count", strconv.Itoa(count), address)
+func (p *pod) tryConnect(ctx context.Context, count int, network, address string, flags ...string) (*tally.Tally, error) {
+	args := append([]string{"connect", "-network", network, "-count", strconv.Itoa(count)}, flags...)
+	out, err := p.command(ctx, p.cluster.bed.program("pod"), append(args, address)...)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,9 @@ func ports(t *testing.T, b *bed) {
 			client := b.north.client(t, s.namespace, 0)
 			for _, want := range test.want {
 				if want.by == "" {
-					if counted := client.connect(t, 5, want.network, s.at(want.number)); counted.Answered() > 0 {
+					counted, err := client.tryConnect(t.Context(), 5, want.network, s.at(want.number))
+					must(t, err)
+					if counted.Answered() > 0 {
 						t.Errorf("%s %d: %s", want.network, want.number, counted)
 					}
 					continue
