@@ -137,7 +137,7 @@ func TestNoWritesAtRest(t *testing.T) {
 func TestEachWriteIsMadeOnce(t *testing.T) {
 	east, west := bed(t)
 	demo := namespace(t, east, west)
-	const count = 150
+	const count = 80
 	var all string
 	for i := range count {
 		of := headless
