@@ -45,7 +45,7 @@ test: bed build test-unit test-bed ## Run all tests: unit, integration, end to e
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
 	@echo '== unit tests'
-	@CGO_ENABLED=1 $(BOUND) go test -race $$(go list ./... | grep -v '^$(MODULE)/test')
+	@CGO_ENABLED=1 $(BOUND) go test -race -vet=off $$(go list ./... | grep -v '^$(MODULE)/test')
 	@echo '== 10,000 clustersets'
 	@$(BOUND) go test -run TestClustersets ./controller/merge
 
@@ -55,7 +55,7 @@ LONGEST  := $(addprefix ./test/,kubectl controller fault dns datapath soak deplo
 .PHONY: test-bed
 test-bed: bed tools build ## Run the tests on real control planes.
 	@echo '== tests on real control planes: what each package says comes when all before it have ended'
-	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) go test -race -p 3 -v -timeout 25m $(LONGEST) ./test/...
+	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) go test -race -vet=off -p 3 -v -timeout 25m $(LONGEST) ./test/...
 	@echo '== hints, by kube-proxy'"'"'s own code'
 	@cd test/kubeproxy && CGO_ENABLED=1 $(BOUND) go test -race ./...
 
