@@ -22,7 +22,8 @@ func newJoin(o *options) *cobra.Command {
 		Use:   "join CONTEXT CONTEXT...",
 		Short: "Join clusters, each with each other, or rotate their credentials",
 		Long: `Join clusters, each with each other, in one go. clusterset-controller must run in
-each of them. Run it again to rotate the credentials, or to add a cluster.`,
+each of them. Run it again to rotate the credentials, or to add a cluster: the addresses of
+API servers stay as they are in the Secrets, unless --server names others.`,
 		Example: `  kubectl clusterset join east west north
   kubectl clusterset join east west --server east=https://10.0.0.1:6443`,
 		Args:              cobra.MinimumNArgs(2),

@@ -209,15 +209,19 @@ func testRights(t *testing.T, b *bed) {
 }
 
 // testRotate joins again: the new credentials work, the old ones do not any
-// more, and what a person wrote on the Secret stays.
+// more; the addresses and what a person wrote on the Secret stay.
 func testRotate(t *testing.T, b *bed) {
 	before, err := kubernetes.NewForConfig(b.credential(t, b.west, b.east))
 	must(t, err)
 	long, err := kubernetes.NewForConfig(b.credential(t, b.west, b.north))
 	must(t, err)
 	b.shell(t, "kubectl --context west -n "+system+" annotate secret member-east example.org/kept=yes")
-	out := b.do(t, b.joinArgs("--long-lived")...)
-	for _, want := range []string{"east: revoked the credential by which west read it before", "does not end by itself"} {
+	at := b.credential(t, b.west, b.east).Host
+	out := b.do(t, "join", "east", "west", "north", "--server", "west="+b.west.way.URL(), "--server", "north="+b.north.way.URL(), "--long-lived")
+	if now := b.credential(t, b.west, b.east).Host; now != at || at != b.east.way.URL() {
+		t.Errorf("west read east at %s, and reads it at %s now, want %s", at, now, b.east.way.URL())
+	}
+	for _, want := range []string{"west goes on reading east at " + at, "east: revoked the credential by which west read it before", "does not end by itself"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}

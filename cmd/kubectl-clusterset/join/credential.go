@@ -41,8 +41,8 @@ type Issuer struct {
 	// Of is the cluster that is read, ID its id.
 	Of *cluster.Cluster
 	ID string
-	// Server is its API server's address as the others reach it.
-	Server string
+	// Address is where the reader reaches its API server.
+	Address Address
 	// Duration is how long a token lives, as far as the API server lets it. 0
 	// means without an end.
 	Duration time.Duration
@@ -170,7 +170,7 @@ func (i Issuer) kubeconfig(ctx context.Context, token string) ([]byte, error) {
 		authority = []byte(root.Data["ca.crt"])
 	}
 	made := clientcmdapi.NewConfig()
-	made.Clusters[i.ID] = &clientcmdapi.Cluster{Server: i.Server, CertificateAuthorityData: authority, TLSServerName: config.ServerName}
+	made.Clusters[i.ID] = &clientcmdapi.Cluster{Server: i.Address.Server, CertificateAuthorityData: authority, TLSServerName: i.Address.Name}
 	made.AuthInfos[i.ID] = &clientcmdapi.AuthInfo{Token: token}
 	made.Contexts[i.ID] = &clientcmdapi.Context{Cluster: i.ID, AuthInfo: i.ID, Namespace: i.Of.Namespace}
 	made.CurrentContext = i.ID

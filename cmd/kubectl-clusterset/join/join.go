@@ -13,8 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
@@ -39,8 +37,9 @@ const shortLife = 30 * 24 * time.Hour
 type Options struct {
 	// Clusters are two or more.
 	Clusters []*cluster.Cluster
-	// Servers are addresses of API servers, by context, that differ from those
-	// of the kubeconfig.
+	// Servers are addresses of API servers, by context, as the others reach
+	// them. Where none is given, the one in a Secret stays; where there is no
+	// Secret, it is that of the kubeconfig.
 	Servers map[string]string
 	// Duration is how long a token lives; 0 means without an end.
 	Duration time.Duration
@@ -62,6 +61,7 @@ type link struct {
 	source   *cluster.Cluster
 	sourceID string
 
+	// secret is where the reader has the credential, nil as long as there is none.
 	secret *corev1.Secret
 	anchor string
 	// before is when the source was heard last before the reader had the
@@ -97,13 +97,11 @@ func Join(ctx context.Context, o Options) error {
 	var links []*link
 	for i, source := range o.Clusters {
 		issuer := Issuer{
-			Of: source, ID: identities[i].ID, Server: source.Config.Host, Duration: o.Duration,
+			Of: source, ID: identities[i].ID, Duration: o.Duration,
 			DryRun: o.dryRun(), Teller: o.Teller,
 		}
-		if server := o.Servers[source.Context]; server != "" {
-			issuer.Server = server
-		} else if loopback(issuer.Server) {
-			o.Teller.Say("%s: its address %s is a loopback address, which other machines cannot reach: where the others need another one, use --server %s=https://…", issuer.ID, issuer.Server, source.Context)
+		if o.Servers[source.Context] == "" && loopback(source.Config.Host) {
+			o.Teller.Say("%s: its address %s is a loopback address, which other machines cannot reach: where the others need another one, use --server %s=https://…", issuer.ID, source.Config.Host, source.Context)
 		}
 		for j, reader := range o.Clusters {
 			if i == j {
@@ -154,18 +152,6 @@ func hasContext(clusters []*cluster.Cluster, context string) bool {
 	return false
 }
 
-func loopback(server string) bool {
-	address, err := url.Parse(server)
-	if err != nil {
-		return false
-	}
-	if address.Hostname() == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(address.Hostname())
-	return err == nil && ip.IsLoopback()
-}
-
 // ensureRights puts the account by which others read a cluster in place, where
 // it lacks anything.
 func (o Options) ensureRights(ctx context.Context, c *cluster.Cluster, id string) error {
@@ -197,6 +183,14 @@ func (o Options) ensureRights(ctx context.Context, c *cluster.Cluster, id string
 
 // give makes a credential and puts it where the reader's controller finds it.
 func (o Options) give(ctx context.Context, issuer Issuer, l *link) error {
+	existing, err := l.reader.Credentials(ctx, l.sourceID)
+	if err != nil {
+		return err
+	}
+	if len(existing) > 0 {
+		l.secret = oldest(existing)
+	}
+	issuer.Address = o.reach(ctx, l)
 	credential, err := issuer.Issue(ctx, l.readerID)
 	if err != nil {
 		return err
@@ -221,7 +215,7 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *link) error {
 		}
 	}
 	if o.DryRun {
-		o.Teller.Did("%s would get a credential of %s (dry run)", l.readerID, l.sourceID)
+		o.Teller.Did("%s would get a credential to read %s (dry run)", l.readerID, l.sourceID)
 		return nil
 	}
 	o.Teller.Did("%s has a credential of %s, which %s", l.readerID, l.sourceID, life)
@@ -232,11 +226,7 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *link) error {
 // already, or a new one.
 func (o Options) put(ctx context.Context, l *link, credential Credential) (*corev1.Secret, error) {
 	secrets := l.reader.Kube.CoreV1().Secrets(l.reader.Namespace)
-	existing, err := l.reader.Credentials(ctx, l.sourceID)
-	if err != nil {
-		return nil, err
-	}
-	if len(existing) == 0 {
+	if l.secret == nil {
 		created, err := secrets.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Name:   "member-" + l.sourceID,
@@ -253,7 +243,7 @@ func (o Options) put(ctx context.Context, l *link, credential Credential) (*core
 	if err != nil {
 		return nil, err
 	}
-	return secrets.Patch(ctx, oldest(existing).Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager, DryRun: o.dryRun()})
+	return secrets.Patch(ctx, l.secret.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager, DryRun: o.dryRun()})
 }
 
 // oldest is the one that the controller uses.

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// TestReach joins again: the address in the Secret is the one that the reader
+// reaches, whatever the kubeconfig of the user has.
+func TestReach(t *testing.T) {
+	silent := httptest.NewServer(http.NotFoundHandler()) // there are no Events
+	defer silent.Close()
+	reader, err := cluster.FromConfig(&rest.Config{Host: silent.URL}, "admin@west", "clusterset-dns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const users = "https://127.0.0.1:6443"
+	source := &cluster.Cluster{Context: "admin@east", Config: &rest.Config{Host: users, TLSClientConfig: rest.TLSClientConfig{ServerName: "kubernetes"}}}
+	kubeconfig := func(cluster string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}, Data: map[string][]byte{
+			member.KubeconfigKey: []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
+clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {token: secret}}]}`),
+		}}
+	}
+	for name, test := range map[string]struct {
+		secret  *corev1.Secret
+		servers map[string]string
+		want    Address
+		says    string
+	}{
+		"the first time": {nil, nil, Address{users, "kubernetes"}, ""},
+		"the first time, by another address": {
+			nil, map[string]string{"admin@east": "https://10.0.0.1:6443"}, Address{"https://10.0.0.1:6443", "kubernetes"}, "",
+		},
+		"again": {
+			kubeconfig("server: 'https://10.0.0.1:6443'"), map[string]string{"admin@west": "https://10.0.0.2:6443"}, Address{"https://10.0.0.1:6443", ""},
+			"west goes on reading east at https://10.0.0.1:6443, as in Secret member-east, and not at https://127.0.0.1:6443: for another address use --server admin@east=https://…\n",
+		},
+		"again, by another address": {
+			kubeconfig("server: 'https://10.0.0.1:6443'"), map[string]string{"admin@east": "https://10.0.0.3:6443"}, Address{"https://10.0.0.3:6443", "kubernetes"}, "",
+		},
+		"again, by the same address": {
+			kubeconfig("server: '" + users + "', tls-server-name: kubernetes"), nil, Address{users, "kubernetes"}, "",
+		},
+		"a kubeconfig that is refused": {kubeconfig("server: 'http://10.0.0.1'"), nil, Address{users, "kubernetes"}, ""},
+		"none":                         {&corev1.Secret{}, nil, Address{users, "kubernetes"}, ""},
+	} {
+		var said bytes.Buffer
+		o := Options{Servers: test.servers, Teller: progress.Teller{Results: &said}}
+		got := o.reach(t.Context(), &link{reader: reader, readerID: "west", source: source, sourceID: "east", secret: test.secret})
+		if got != test.want || said.String() != test.says {
+			t.Errorf("%s: got %+v, want %+v; it says %q, want %q", name, got, test.want, said.String(), test.says)
+		}
+	}
+}
+
+func TestMisleads(t *testing.T) {
+	const cut, refused = "dial tcp: no route to host", "Unauthorized"
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	event := func(reason, message string) corev1.Event {
+		return corev1.Event{Reason: reason, Message: message, LastTimestamp: metav1.NewTime(at)}
+	}
+	for name, test := range map[string]struct {
+		events []corev1.Event // the newest first
+		heard  time.Time
+		want   bool
+	}{
+		"nothing is said": {nil, at, false},
+		"out of reach":    {[]corev1.Event{event(controller.EventMemberUnreachable, cut)}, at.Add(-time.Minute), true},
+		"out of reach once, and heard since": {
+			[]corev1.Event{event(controller.EventMemberUnreachable, cut)}, at.Add(time.Minute), false,
+		},
+		"out of reach once, and reached since": {
+			[]corev1.Event{event(controller.EventMemberReachable, ""), event(controller.EventMemberUnreachable, cut)}, at, false,
+		},
+		"a token that has ended": {[]corev1.Event{event(controller.EventMemberUnreachable, refused)}, at, false},
+		"another cluster": {
+			[]corev1.Event{event(controller.EventMemberHeld, ""), event(controller.EventMemberReachable, ""), event(controller.EventMemberMistaken, "")}, at.Add(time.Minute), true,
+		},
+		"another cluster once": {
+			[]corev1.Event{event(controller.EventMemberRecognized, ""), event(controller.EventMemberMistaken, "")}, at, false,
+		},
+	} {
+		if got := misleads(test.events, test.heard); got != test.want {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
