@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -108,7 +109,7 @@ func (o *options) addOutput(command *cobra.Command) {
 }
 
 func (o *options) addZone(set *pflag.FlagSet) {
-	set.StringVar(&o.zone, "zone", "clusterset.local", "`zone` of the set")
+	set.StringVar(&o.zone, "zone", explain.DefaultZone, "`zone` of the set")
 }
 
 func (o *options) addDNS(set *pflag.FlagSet) {

@@ -276,6 +276,7 @@ endpoints: [%[5]s]`, namespace, name, ip, port, strings.Join(quoted, ", ")))
 var (
 	times   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 	ages    = regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+s ago`)
+	lasting = regexp.MustCompile(`\bfor (\d+h)?(\d+m)?\d+s\b`)
 	hosts   = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	virtual = regexp.MustCompile(`10\.16\d\.\d+\.\d+`)
 	spaces  = regexp.MustCompile(` {2,}`)
@@ -286,6 +287,7 @@ var (
 func stable(text string) string {
 	text = times.ReplaceAllString(text, "TIME")
 	text = ages.ReplaceAllString(text, "AGE ago")
+	text = lasting.ReplaceAllString(text, "for AGE")
 	text = hosts.ReplaceAllString(text, "ADDRESS")
 	text = virtual.ReplaceAllString(text, "IP")
 	text = ends.ReplaceAllString(text, "")

@@ -101,6 +101,9 @@ func testExplain(t *testing.T, b *bed) {
 		b.export(t, "healthy/db", b.west)
 		b.explains(t, "healthy", "healthy/web", "--contexts", "north,east,west")
 		b.explains(t, "healthy-headless", "healthy/db", "--contexts", "east")
+		b.service(t, b.west, "healthy", "idle", true, 5432)
+		b.export(t, "healthy/idle", b.west)
+		b.explains(t, "headless-idle", "healthy/idle", "--contexts", "east,west")
 		b.explains(t, "healthy-wide", "healthy/web", "--contexts", "east", "-o", "wide")
 	})
 	t.Run("type conflict", func(t *testing.T) {

@@ -23,8 +23,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/status"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
+
+// DefaultZone is the zone of the set where nobody says otherwise.
+const DefaultZone = "clusterset.local"
 
 // An Explanation is of one service in one cluster.
 type Explanation struct {
@@ -49,9 +53,15 @@ type Explanation struct {
 
 	now       time.Time
 	namespace string
+	// zone and system are flags that a command needs to mean the same, each
+	// empty or with a space before.
+	zone, system string
 	// expected are the addresses that the name should lead to, near those of
 	// them that are of this cluster.
 	expected, near []string
+	// last and lastNear take their place where no endpoint of a headless service
+	// is ready: those that are terminating, and serve still.
+	last, lastNear []string
 	// onlyNear tells that DNS answers with the near ones while there are some,
 	// part that an answer may have a part of what is expected.
 	onlyNear, part bool
@@ -139,10 +149,19 @@ func Of(f *facts.Facts, service types.NamespacedName, zone string) *Explanation 
 	sources := f.Sources(service)
 	account := merge.Explain(facts.Contributions(sources))
 	serviceImport := f.Import(service)
+	if named := strings.TrimSuffix(zone, "."); named != DefaultZone {
+		e.zone = " --zone " + named
+	}
+	if f.System != member.DefaultNamespace {
+		e.system = " --system-namespace " + f.System
+	}
 	e.imported(serviceImport)
 	e.properties(account)
 	for i := range sources {
 		e.export(f, service, &sources[i], serviceImport)
+	}
+	if len(e.expected) == 0 {
+		e.expected, e.near = e.last, e.lastNear
 	}
 	e.byPrecedence(account.Precedence)
 	e.problems(f, service, sources, serviceImport, account)
@@ -294,11 +313,8 @@ func (e *Explanation) endpoints(f *facts.Facts, service types.NamespacedName, so
 			for _, address := range endpoint.Addresses {
 				here[address] = true
 				found = append(found, Endpoint{Address: address, Cluster: source.Cluster, State: state, Why: why, Zone: ptr.Deref(endpoint.Zone, ""), HintedFor: hintText(endpoint.Hints)})
-				if state == Used && serviceImport != nil && serviceImport.Spec.Type == v1beta1.Headless {
-					e.expected = append(e.expected, address)
-					if source.Own {
-						e.near = append(e.near, address)
-					}
+				if serviceImport != nil && serviceImport.Spec.Type == v1beta1.Headless {
+					e.leadsTo(address, source.Own, state, endpoint.Conditions)
 				}
 			}
 		}
@@ -314,6 +330,9 @@ func (e *Explanation) endpoints(f *facts.Facts, service types.NamespacedName, so
 			address = "-"
 		}
 		why := problem.Message
+		if problem.Reason == export.ReasonForeignAddress && source.Member != nil {
+			why = "not in " + rangesOf(source.Member)
+		}
 		if problem.Count > 1 {
 			why += fmt.Sprintf(" (and %d more)", problem.Count-1)
 		}
@@ -327,9 +346,11 @@ func (e *Explanation) endpoint(source *facts.Source, slice *discoveryv1.Endpoint
 	headless := serviceImport != nil && serviceImport.Spec.Type == v1beta1.Headless
 	switch ready := ptr.Deref(endpoint.Conditions.Ready, true); {
 	case ready && !headless && len(slice.Ports) == 0:
-		return Unused, "it serves no port of the import"
+		return Unused, source.Cluster + "'s Service has none of the ports of this name (" + strings.Join(e.ports(), ", ") + ")"
+	case ready && source.Drained:
+		return Used, "used although " + source.Cluster + " is drained: no other cluster has a ready one"
 	case ready && source.Demoted():
-		return Used, "no other cluster has a ready endpoint for its ports"
+		return Used, "used although " + source.Cluster + " is silent: no other cluster has a ready one"
 	case ready:
 		return Used, "ready"
 	case said[endpoint.Addresses[0]] && source.Demoted():
@@ -347,11 +368,19 @@ func (e *Explanation) endpoint(source *facts.Source, slice *discoveryv1.Endpoint
 func (e *Explanation) notHere(f *facts.Facts, service types.NamespacedName, source *facts.Source) string {
 	switch {
 	case f.Namespaces[service.Namespace] == nil:
-		return "there is no namespace " + service.Namespace + " here"
+		return fmt.Sprintf("there is no namespace %q here", service.Namespace)
 	case source.State == liveness.Gone:
 		return source.Cluster + " is gone"
 	}
 	return "the controller has not written it (yet)"
+}
+
+// ports are those of the import, for people.
+func (e *Explanation) ports() []string {
+	if e.Import == nil {
+		return nil
+	}
+	return e.Import.Ports
 }
 
 func isTrue(value *bool) bool { return ptr.Deref(value, false) }

@@ -80,6 +80,8 @@ func (e *Explanation) hinted(f *facts.Facts, service types.NamespacedName, oldes
 	p.AskedBy = strings.Join(asked.by, " and ")
 	clients := "Clients in " + f.ID + " use endpoints of "
 	switch {
+	case asked.Cluster && !slices.ContainsFunc(e.Endpoints, func(each Endpoint) bool { return each.Cluster == f.ID }):
+		p.First = f.ID + " has no endpoint of its own, so all are used alike."
 	case asked.Cluster && asked.Node:
 		p.First = clients + "their own node first, then of their zone in " + f.ID + ", then of all " + f.ID + elseOthers
 	case asked.Cluster && asked.Zone:
@@ -95,9 +97,9 @@ func (e *Explanation) hinted(f *facts.Facts, service types.NamespacedName, oldes
 	told := asked.condition
 	switch {
 	case told != nil && told.Reason == merge.ReasonUnknownPreference:
-		p.But = told.Message
-		e.problem(fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"%s"}}}'`,
-			f.ContextOf(oldest), service.Namespace, service.Name, export.AnnotationPrefer, locality.PreferCluster), "%s", told.Message)
+		p.But = "this is no preference, and has no effect"
+		e.problem(fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"<%s or %s>"}}}'`,
+			f.ContextOf(oldest), service.Namespace, service.Name, export.AnnotationPrefer, locality.PreferCluster, locality.PreferNone), "%s", told.Message)
 	case told != nil && told.Reason == merge.ReasonTooManyZones:
 		p.But = told.Message
 		e.problem("Have nodes share zones, or live without the preference.", "%s", told.Message)
@@ -145,6 +147,22 @@ func (e *Explanation) answered(f *facts.Facts, zone string, asked wished) {
 		p.But = "Without `prefer zone` in the Corefile, DNS does not know the zone of a client, and answers with endpoints of " + f.ID + " first."
 	default:
 		e.part = true // it depends on who asks
+	}
+}
+
+// leadsTo notes an address that the name of a headless service may lead to.
+func (e *Explanation) leadsTo(address string, own bool, state string, conditions discoveryv1.EndpointConditions) {
+	all, near := &e.expected, &e.near
+	switch {
+	case state == Used:
+	case isTrue(conditions.Serving) && isTrue(conditions.Terminating):
+		all, near = &e.last, &e.lastNear
+	default:
+		return
+	}
+	*all = append(*all, address)
+	if own {
+		*near = append(*near, address)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,7 +29,7 @@ func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sou
 	exporting := slices.ContainsFunc(sources, func(s facts.Source) bool { return s.View != nil || s.Published != nil })
 	if exporting && f.Namespaces[service.Namespace] == nil {
 		e.problem(fmt.Sprintf("kubectl --context %s create namespace %s", f.Context, service.Namespace),
-			"There is no namespace %s in %s, and a service is imported only where its namespace is.", service.Namespace, f.ID)
+			"Namespace %q does not exist in %s; services are imported only into namespaces that exist.", service.Namespace, f.ID)
 	}
 	if len(sources) == 0 {
 		e.nobody(f, service)
@@ -37,11 +38,11 @@ func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sou
 		e.ofSource(f, service, &sources[i])
 	}
 	if account.Conflict != "" {
-		e.problem(agree(f, service, account), "%s", account.Conflict)
+		e.problem(e.agree(f, service, account), "%s", account.Conflict)
 	}
 	for i := range f.Members {
 		if m := &f.Members[i]; m.Unread != nil {
-			e.problem(fmt.Sprintf("kubectl clusterset check --contexts %s", f.Context),
+			e.problem(e.check(f.Context),
 				"What %s publishes now could not be read, so that what is here of it is all that is known: %v", m.ID, m.Unread)
 		}
 	}
@@ -51,67 +52,127 @@ func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sou
 	ready := meta.FindStatusCondition(serviceImport.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
 	switch {
 	case !export.IsManaged(serviceImport) && exporting:
-		e.problem(fmt.Sprintf("kubectl --context %s -n %s delete serviceimport %s", f.Context, service.Namespace, service.Name),
+		e.problem(TakeOver(f.Context, service.Namespace, service.Name),
 			"ServiceImport %s in %s was not made by the controller, which leaves it alone and imports nothing.", service, f.ID)
 	case ready != nil && ready.Status != metav1.ConditionTrue:
-		e.problem(importHint(f, service, ready.Reason), "The import is not ready in %s: %s", f.ID, ready.Message)
+		e.problem(e.importHint(f, service, ready.Reason), "The import is not ready in %s: %s", f.ID, ready.Message)
+	}
+	if export.IsManaged(serviceImport) && len(account.Precedence) > 0 {
+		e.unserved(f, service, account.Precedence)
 	}
 }
 
-func importHint(f *facts.Facts, service types.NamespacedName, reason string) string {
+// unserved says that nobody serves a service that is imported, as far as
+// nothing else says why.
+func (e *Explanation) unserved(f *facts.Facts, service types.NamespacedName, exporting []string) {
+	if slices.ContainsFunc(e.Endpoints, func(each Endpoint) bool { return each.State != NotReady }) {
+		return
+	}
+	var look []string
+	for _, cluster := range exporting {
+		look = append(look, fmt.Sprintf("kubectl --context %s -n %s get pods", f.ContextOf(cluster), service.Namespace))
+	}
+	e.problem(strings.Join(look, "; "), "No endpoint of %s is ready in any cluster.", service.Name)
+}
+
+// check is the command that looks at clusters.
+func (e *Explanation) check(contexts string) string {
+	return "kubectl clusterset check --contexts " + contexts + e.zone + e.system
+}
+
+// TakeOver says how an import that another one made becomes the controller's.
+func TakeOver(context, namespace, name string) string {
+	command := "kubectl --context " + context + " -n " + namespace
+	return fmt.Sprintf("Have the controller take it over, with its IP: `%s annotate serviceimport %s %s=true`. Or, if nobody uses it: `%s delete serviceimport %s`.",
+		command, name, export.AnnotationAdopt, command, name)
+}
+
+func (e *Explanation) importHint(f *facts.Facts, service types.NamespacedName, reason string) string {
 	if reason == "ForeignService" {
 		return fmt.Sprintf("kubectl --context %s -n %s delete service %s", f.Context, service.Namespace, export.DerivedServiceName(service))
 	}
-	return fmt.Sprintf("kubectl clusterset check --contexts %s", f.Context)
+	return e.check(f.Context)
 }
 
 // nobody says why no cluster says anything of the service.
 func (e *Explanation) nobody(f *facts.Facts, service types.NamespacedName) {
 	if slices.ContainsFunc(f.Services, func(s corev1.Service) bool { return s.Namespace == service.Namespace && s.Name == service.Name }) {
-		e.problem(fmt.Sprintf("kubectl clusterset export %s --contexts %s", service, f.Context),
-			"No cluster exports %s. There is such a Service in %s, but without a ServiceExport it is not shared.", service, f.ID)
+		e.problem(fmt.Sprintf("kubectl clusterset export %s --contexts %s%s", service, f.Context, e.system),
+			"Neither %s nor any of its members exports %s. There is such a Service in %s, but without a ServiceExport it is not shared.", f.ID, service, f.ID)
 		return
 	}
-	e.problem(fmt.Sprintf("kubectl clusterset export %s --contexts <context of a cluster that has the Service>", service),
-		"No cluster exports %s, and there is no such Service in %s. Export it in a cluster that has it.", service, f.ID)
+	e.problem(fmt.Sprintf("kubectl clusterset export %s --contexts <context of a cluster that has the Service>%s", service, e.system),
+		"Neither %s nor any of its members exports %s, and there is no such Service in %s. Export it in a cluster that has it.", f.ID, service, f.ID)
 }
 
 // ofSource says what is wrong with the word of one cluster.
 func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, source *facts.Source) {
 	switch {
 	case source.Invalid != nil:
-		e.problem(invalidHint(f, service, source.Invalid.Reason), "%s does not export it: %s", source.Cluster, source.Invalid.Message)
+		e.problem(e.invalidHint(f, service, source.Invalid.Reason), "%s does not export it: %s", source.Cluster, source.Invalid.Message)
+	case source.State == liveness.Stale && source.Member.Warning(controller.EventMemberHeld) != nil:
+		e.problem(e.check(both(f, source.Cluster)), "%s is not believed: %s. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",
+			source.Cluster, source.Member.Warning(controller.EventMemberHeld).Message)
 	case source.State == liveness.Stale:
-		e.problem(checkBoth(f, source.Cluster), "%s is stale: %s heard it last %s. Its controller or its API server is down, or the way to it is cut.", source.Cluster, f.ID, e.heard(source))
+		had, since := e.silence(source)
+		e.problem(e.check(both(f, source.Cluster)), "%s has %s from %s%s: %s's controller or API server is down, or %s cannot reach it. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",
+			f.ID, had, source.Cluster, since, source.Cluster, f.ID)
 	case source.State == liveness.Gone:
-		e.problem(checkBoth(f, source.Cluster), "%s is gone: %s heard it last %s, too long ago for it to count.", source.Cluster, f.ID, e.heard(source))
+		e.problem(e.check(both(f, source.Cluster)), "%s is gone: %s heard it last %s, too long ago for it to count.", source.Cluster, f.ID, e.heard(source))
 	case source.Behind() && f.Namespaces[service.Namespace] != nil:
-		e.problem(checkBoth(f, source.Cluster), "%s publishes something else than what is here: the controller of %s has not read or written it (yet).", source.Cluster, f.ID)
+		e.problem(e.check(both(f, source.Cluster)), "%s publishes something else than what is here: the controller of %s has not read or written it (yet).", source.Cluster, f.ID)
+	}
+	if source.Drained {
+		e.problem("kubectl clusterset undrain "+source.Cluster+" --contexts "+both(f, source.Cluster)+e.system, "%s is drained on purpose. To give it traffic again:", source.Cluster)
 	}
 	for _, problem := range source.Problems {
 		switch problem.Reason {
 		case export.ReasonForeignAddress:
+			address, _, _ := strings.Cut(problem.Message, " ")
 			e.problem(fmt.Sprintf("kubectl --context %s -n %s annotate secret %s %s=%s,<range of that address> --overwrite",
 				f.Context, f.System, source.Member.Secret.Name, member.CIDRsAnnotation, source.Member.Secret.Annotations[member.CIDRsAnnotation]),
-				"An endpoint of %s is refused: %s, which are %s by the annotation %s on Secret %s. If that address is one of its pods', add their range; else correct the endpoint in %s.",
-				source.Cluster, problem.Message, source.Member.Secret.Annotations[member.CIDRsAnnotation], member.CIDRsAnnotation, source.Member.Secret.Name, source.Cluster)
+				"An endpoint of %s is refused: %s is not in %s that %s accepts from %s (annotation %s on Secret %s in %s). If that address is one of its pods', add their range; else correct the endpoint in %s.",
+				source.Cluster, address, onlyRanges(source.Member), f.ID, source.Cluster, member.CIDRsAnnotation, source.Member.Secret.Name, f.ID, source.Cluster)
 		default:
 			e.problem("Correct the object in "+source.Cluster+".", "Something of %s is left out: %s.", source.Cluster, problem)
 		}
 	}
 }
 
-// checkBoth is the command that looks at both ends of the way to a member.
-func checkBoth(f *facts.Facts, cluster string) string {
-	command := "kubectl clusterset check --contexts " + f.Context
-	if context := f.ContextOf(cluster); cluster != f.ID {
-		command += "," + context
+// both are the contexts of both ends of the way to a member.
+func both(f *facts.Facts, cluster string) string {
+	if cluster == f.ID {
+		return f.Context
 	}
-	return command
+	return f.Context + "," + f.ContextOf(cluster)
+}
+
+// silence says that nothing is heard of a member, which is stale, and since when.
+func (e *Explanation) silence(source *facts.Source) (had, since string) {
+	if source.Member.Heard().IsZero() {
+		return "never had a heartbeat", ""
+	}
+	return "had no heartbeat", " for " + e.now.Sub(source.Member.Heard()).Round(time.Second).String()
+}
+
+// rangesOf are those that the addresses of a member have to be in.
+func rangesOf(m *facts.Member) string {
+	texts := make([]string, len(m.CIDRs))
+	for i, prefix := range m.CIDRs {
+		texts[i] = prefix.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+func onlyRanges(m *facts.Member) string {
+	if len(m.CIDRs) > 1 {
+		return rangesOf(m) + ", the only ranges"
+	}
+	return rangesOf(m) + ", the only range"
 }
 
 // agree says what to change where for the exports to agree.
-func agree(f *facts.Facts, service types.NamespacedName, account merge.Account) string {
+func (e *Explanation) agree(f *facts.Facts, service types.NamespacedName, account merge.Account) string {
 	var changes []string
 	dissenting := map[string]bool{}
 	for _, property := range account.Properties {
@@ -122,10 +183,11 @@ func agree(f *facts.Facts, service types.NamespacedName, account merge.Account) 
 			}
 			what := fmt.Sprintf("give %s %s in %s the %s %s", object, service, dissent.Cluster, property.Field, quoteEmpty(property.Value))
 			if property.Field == "type" {
-				what = fmt.Sprintf("make Service %s in %s anew, with a cluster IP", service, dissent.Cluster)
+				with := "without"
 				if property.Value == string(v1beta1.Headless) {
-					what = fmt.Sprintf("make Service %s in %s anew, with clusterIP: None", service, dissent.Cluster)
+					with = "with"
 				}
+				what = fmt.Sprintf("delete and create Service %s anew in %s %s `clusterIP: None` (it cannot be changed in place)", service, dissent.Cluster, with)
 			}
 			changes = append(changes, what)
 			dissenting[dissent.Cluster] = true
@@ -139,13 +201,16 @@ func agree(f *facts.Facts, service types.NamespacedName, account merge.Account) 
 		return "Make the Services, and the ServiceExports, the same in all clusters."
 	}
 	text := strings.Join(changes, "; ")
-	return strings.ToUpper(text[:1]) + text[1:] + fmt.Sprintf(". Or share it there no more: `kubectl clusterset unexport %s --contexts %s`.", service, strings.Join(contexts, ","))
+	return strings.ToUpper(text[:1]) + text[1:] + fmt.Sprintf(", or stop exporting it there: `kubectl clusterset unexport %s --contexts %s%s`.", service, strings.Join(contexts, ","), e.system)
 }
 
-func invalidHint(f *facts.Facts, service types.NamespacedName, reason string) string {
+func (e *Explanation) invalidHint(f *facts.Facts, service types.NamespacedName, reason string) string {
+	unexport := fmt.Sprintf("kubectl clusterset unexport %s --contexts %s%s", service, f.Context, e.system)
 	switch reason {
-	case string(v1beta1.ServiceExportReasonNoService), string(v1beta1.ServiceExportReasonInvalidServiceType), export.InvalidName, controller.InvalidDenied:
-		return fmt.Sprintf("kubectl clusterset unexport %s --contexts %s", service, f.Context)
+	case string(v1beta1.ServiceExportReasonNoService):
+		return "Create the Service, or: `" + unexport + "`."
+	case string(v1beta1.ServiceExportReasonInvalidServiceType), export.InvalidName, controller.InvalidDenied:
+		return unexport
 	}
 	return ""
 }
@@ -153,10 +218,10 @@ func invalidHint(f *facts.Facts, service types.NamespacedName, reason string) st
 // summary says in one or two sentences what comes of it.
 func (e *Explanation) summary(f *facts.Facts, service types.NamespacedName, sources []facts.Source, serviceImport *v1beta1.ServiceImport) {
 	if serviceImport == nil {
-		why := "no cluster exports it"
+		why := "neither it nor any of its members exports it"
 		switch {
 		case f.Namespaces[service.Namespace] == nil && len(sources) > 0:
-			why = f.ID + " has no namespace " + service.Namespace
+			why = fmt.Sprintf("%s has no namespace %q", f.ID, service.Namespace)
 		case slices.ContainsFunc(sources, func(s facts.Source) bool { return s.View != nil || s.Published != nil }):
 			why = "its controller has not written it (yet)"
 		case len(sources) > 0:
@@ -190,8 +255,10 @@ func (e *Explanation) summary(f *facts.Facts, service types.NamespacedName, sour
 		e.Summary = fmt.Sprintf("%s is headless: it leads to the addresses of its endpoints.", e.Name)
 	case len(serviceImport.Spec.IPs) == 0:
 		e.Summary = fmt.Sprintf("%s has no IP in %s.", e.Name, f.ID)
+	case len(serviceImport.Spec.IPs) == 1:
+		e.Summary = fmt.Sprintf("%s is %s in %s: a virtual IP, another one in each cluster.", e.Name, serviceImport.Spec.IPs[0], f.ID)
 	default:
-		e.Summary = fmt.Sprintf("%s leads to %s, which is its IP in %s; each cluster has its own.", e.Name, strings.Join(serviceImport.Spec.IPs, " and "), f.ID)
+		e.Summary = fmt.Sprintf("%s is %s in %s: virtual IPs, others in each cluster.", e.Name, strings.Join(serviceImport.Spec.IPs, " and "), f.ID)
 	}
 	e.Summary += " " + traffic + "."
 }
@@ -218,14 +285,20 @@ func (e *Explanation) Answered(server string, answer dns.Answer) {
 	if out.Wrong && e.part && len(got) > 0 && !slices.ContainsFunc(got, func(address string) bool { return !slices.Contains(expected, address) }) {
 		out.Wrong, out.Part = false, true
 	}
-	if e.Import != nil && answer.Rcode == "NXDOMAIN" && answer.Type == "A" {
-		out.Wrong = true
+	if e.Import != nil && answer.Rcode == "NXDOMAIN" && !e.mayLack() {
+		out.Wrong, out.Part = true, false
 	}
 	if out.Wrong {
-		e.problem(fmt.Sprintf("kubectl clusterset check --contexts %s", e.Context),
+		e.problem(e.check(e.Context),
 			"DNS answers %s for %s %s, and should answer %s.", answer.Text(), answer.Name, answer.Type, orNothing(expected))
 	}
 	e.Answers = append(e.Answers, out)
+}
+
+// mayLack tells whether there need not be such a name although the service is
+// imported: that of a headless one exists while it has an address.
+func (e *Explanation) mayLack() bool {
+	return e.Import.Type == string(v1beta1.Headless) && len(e.expected) == 0
 }
 
 // Unanswered notes that DNS could not be asked.

@@ -80,11 +80,15 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 	}
 	for _, answer := range e.Answers {
 		verdict := "as it should be"
-		if answer.Part {
-			verdict = "as it should be: some of " + strings.Join(answer.Expected, " ")
-		}
-		if answer.Wrong {
+		switch {
+		case answer.Wrong:
 			verdict = "WRONG, it should be " + orNothing(answer.Expected)
+		case answer.Part:
+			verdict = "as it should be: some of " + strings.Join(answer.Expected, " ")
+		case e.Import == nil && answer.Rcode == "NXDOMAIN":
+			verdict = "as expected: it is not imported here"
+		case answer.Rcode == "NXDOMAIN":
+			verdict = "as it should be: no endpoint is ready"
 		}
 		fmt.Fprintf(out, "%s %s: %s (%s)\n", answer.Name, answer.Type, answer.Text(), verdict)
 	}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+var service = types.NamespacedName{Namespace: "shop", Name: "db"}
+
+// newFacts is east, which exports a headless service and imports it. Each of
+// its endpoints is an address and the conditions that it has.
+func newFacts(endpoints ...string) *facts.Facts {
+	object := metav1.ObjectMeta{Namespace: "shop", Name: "db", Labels: map[string]string{
+		export.LabelManagedBy: export.Manager, export.LabelSliceManagedBy: export.Manager,
+		export.LabelService: "db", export.LabelSourceCluster: "east",
+	}}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: object, AddressType: discoveryv1.AddressTypeIPv4}
+	for _, text := range endpoints {
+		words := strings.Fields(text)
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: words[:1], Conditions: discoveryv1.EndpointConditions{
+			Ready: new(slices.Contains(words, "ready")), Serving: new(slices.Contains(words, "serving")), Terminating: new(slices.Contains(words, "terminating")),
+		}})
+	}
+	of := object
+	of.Labels = map[string]string{export.LabelKubernetesService: "db"}
+	return &facts.Facts{
+		ID: "east", Context: "east", System: "clusterset-dns", Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
+		Namespaces: map[string]*corev1.Namespace{"shop": {}},
+		Exports:    []v1beta1.ServiceExport{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}},
+		Services:   []corev1.Service{{ObjectMeta: of, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: corev1.ClusterIPNone}}},
+		Imports: []v1beta1.ServiceImport{{
+			ObjectMeta: object, Spec: v1beta1.ServiceImportSpec{Type: v1beta1.Headless},
+			Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: "True"}}},
+		}},
+		Slices: []*discoveryv1.EndpointSlice{slice},
+	}
+}
+
+// TestNoAnswer tells a name that should not exist from one that DNS lacks.
+func TestNoAnswer(t *testing.T) {
+	ready, last := "10.0.0.1 ready serving", "10.0.0.2 serving terminating"
+	for name, test := range map[string]struct {
+		facts  *facts.Facts
+		change func(*facts.Facts)
+		got    string // what DNS answers: NXDOMAIN, or addresses
+		want   string // what is said of it
+	}{
+		"headless, and nobody serves":           {facts: newFacts("10.0.0.1"), got: "NXDOMAIN", want: "as it should be: no endpoint is ready"},
+		"headless, and there is no endpoint":    {facts: newFacts(), got: "NXDOMAIN", want: "as it should be: no endpoint is ready"},
+		"headless, and somebody serves":         {facts: newFacts(ready), got: "NXDOMAIN", want: "WRONG, it should be 10.0.0.1"},
+		"headless, and the last one terminates": {facts: newFacts(last), got: "NXDOMAIN", want: "WRONG, it should be 10.0.0.2"},
+		"the last one, which terminates":        {facts: newFacts(last), got: "10.0.0.2", want: "as it should be"},
+		"one that terminates beside one that does not": {
+			facts: newFacts(ready, last), got: "10.0.0.1 10.0.0.2", want: "WRONG, it should be 10.0.0.1",
+		},
+		"an IP": {
+			facts: newFacts(), got: "NXDOMAIN", want: "WRONG, it should be 10.1.0.1",
+			change: func(f *facts.Facts) {
+				f.Imports[0].Spec = v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP, IPs: []string{"10.1.0.1"}}
+			},
+		},
+		"an IP that is not there yet": {
+			facts: newFacts(), got: "NXDOMAIN", want: "WRONG, it should be with no records",
+			change: func(f *facts.Facts) { f.Imports[0].Spec.Type = v1beta1.ClusterSetIP },
+		},
+		"no import": {
+			facts: newFacts(), got: "NXDOMAIN", want: "as expected: it is not imported here",
+			change: func(f *facts.Facts) { f.Imports = nil },
+		},
+	} {
+		if test.change != nil {
+			test.change(test.facts)
+		}
+		e := Of(test.facts, service, DefaultZone)
+		answer := dns.Answer{Name: e.Name, Type: "A", Rcode: "NXDOMAIN"}
+		if test.got != "NXDOMAIN" {
+			answer.Rcode, answer.Records = "NOERROR", strings.Fields(test.got)
+		}
+		e.Answered("a server", answer)
+		var text strings.Builder
+		if err := e.Text(&text, false); err != nil {
+			t.Error(err)
+		}
+		if want := ": " + test.got + " (" + test.want + ")\n"; !strings.Contains(text.String(), want) {
+			t.Errorf("%s: it lacks %q:\n%s", name, want, text.String())
+		}
+	}
+}
+
+// TestProblems holds what is said of a service, and the commands for it.
+func TestProblems(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*facts.Facts)
+		zone   string
+		want   []string
+	}{
+		"no endpoint is ready": {
+			want: []string{"No endpoint of db is ready in any cluster. > kubectl --context east -n shop get pods"},
+		},
+		"it drains itself": {
+			change: func(f *facts.Facts) {
+				f.System = "mcs"
+				f.Namespaces["mcs"] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{controller.AnnotationDrain: "true"}}}
+			},
+			want: []string{
+				"east is drained on purpose. To give it traffic again: > kubectl clusterset undrain east --contexts east --system-namespace mcs",
+				"No endpoint of db is ready in any cluster. > kubectl --context east -n shop get pods",
+			},
+		},
+		"an import of another one": {
+			change: func(f *facts.Facts) { f.Imports[0].Labels = nil },
+			want: []string{"ServiceImport shop/db in east was not made by the controller, which leaves it alone and imports nothing. > " +
+				"Have the controller take it over, with its IP: `kubectl --context east -n shop annotate serviceimport db clusterset-dns.github.io/adopt=true`. Or, if nobody uses it: `kubectl --context east -n shop delete serviceimport db`."},
+		},
+		"no Service": {
+			change: func(f *facts.Facts) { f.Services, f.Imports, f.Slices = nil, nil, nil },
+			want:   []string{"east does not export it: Service shop/db does not exist. Create it, or delete the ServiceExport. > Create the Service, or: `kubectl clusterset unexport shop/db --contexts east`."},
+		},
+		"nobody exports it": {
+			change: func(f *facts.Facts) { f.Exports, f.Imports, f.Slices = nil, nil, nil },
+			want:   []string{"Neither east nor any of its members exports shop/db. There is such a Service in east, but without a ServiceExport it is not shared. > kubectl clusterset export shop/db --contexts east"},
+		},
+		"no namespace": {
+			change: func(f *facts.Facts) { f.Namespaces, f.Imports = nil, nil },
+			want:   []string{`Namespace "shop" does not exist in east; services are imported only into namespaces that exist. > kubectl --context east create namespace shop`},
+		},
+		"a member that is not read, in another zone and namespace": {
+			change: func(f *facts.Facts) {
+				f.System, f.Slices[0].Endpoints[0].Conditions = "mcs", discoveryv1.EndpointConditions{}
+				f.Members = []facts.Member{{ID: "west", Unread: errors.New("no route to host")}}
+			},
+			zone: "example.set",
+			want: []string{"What west publishes now could not be read, so that what is here of it is all that is known: no route to host > " +
+				"kubectl clusterset check --contexts east --zone example.set --system-namespace mcs"},
+		},
+	} {
+		f, zone := newFacts("10.0.0.1"), DefaultZone
+		if test.change != nil {
+			test.change(f)
+		}
+		if test.zone != "" {
+			zone = test.zone
+		}
+		var got []string
+		for _, problem := range Of(f, service, zone).Problems {
+			got = append(got, problem.What+" > "+problem.Mend)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+		}
+	}
+}
