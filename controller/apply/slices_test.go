@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -93,7 +94,7 @@ func ownImport() *v1beta1.ServiceImport {
 func slicePass(server *sliceServer, observed merge.Observed, existing, desired string) *pass {
 	observed.Cluster, observed.Service = "east", types.NamespacedName{Namespace: "demo", Name: "web"}
 	return &pass{
-		Applier:  &Applier{Core: server, Written: func(_, _ *discoveryv1.EndpointSlice) {}, Removing: func(*discoveryv1.EndpointSlice) {}, Keeping: func(*discoveryv1.EndpointSlice) {}},
+		Applier:  &Applier{Core: server, Clock: clock.RealClock{}, Written: func(_, _ *discoveryv1.EndpointSlice) {}, Removing: func(*discoveryv1.EndpointSlice) {}, Keeping: func(*discoveryv1.EndpointSlice) {}},
 		existing: Existing{EndpointSlices: slicesOf(existing)},
 		observed: observed,
 		result:   merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},
