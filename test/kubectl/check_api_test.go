@@ -32,7 +32,7 @@ var apiFaults = []fault{
 			b.detour(t, b.north, through(t, b.north, func(response *http.Response) {
 				if response.Request.URL.Path == "/version" {
 					response.Body.Close()
-					response.Body = io.NopCloser(strings.NewReader(`{"major":"1","minor":"25","gitVersion":"v1.25.3"}`))
+					response.Body = io.NopCloser(strings.NewReader(`{"major":"1","minor":"29","gitVersion":"v1.29.3"}`))
 					response.Header.Del("Content-Length")
 				}
 			}))
@@ -61,6 +61,7 @@ var apiFaults = []fault{
 	{
 		name: "a CRD is missing", says: []string{"crds north"},
 		shell: "kubectl --context north delete crd serviceexports.multicluster.x-k8s.io",
+		which: "manifest crds",
 	},
 	{
 		name: "old CRDs", says: []string{"crds-complete north"},
@@ -100,7 +101,7 @@ ports: []`)
 			b.stopController(t, b.north)
 			b.startController(t, b.north, "east")
 		},
-		hand: map[string]func(*testing.T, *bed){"another --cluster-id": func(t *testing.T, b *bed) {
+		hand: map[string]func(*testing.T, *bed){"clusterId=<new id>": func(t *testing.T, b *bed) {
 			b.stopController(t, b.north)
 			b.startController(t, b.north, "north")
 		}},
@@ -113,7 +114,13 @@ ports: []`)
 			b.stopController(t, b.north)
 			b.shell(t, "kubectl --context north delete namespace clusterset-dns")
 		},
-		hand: map[string]func(*testing.T, *bed){"Have clusterset-controller run": func(t *testing.T, b *bed) { b.startController(t, b.north, "north") }},
+		hand: map[string]func(*testing.T, *bed){
+			// What the chart installs, but for the pods.
+			"helm install": func(t *testing.T, b *bed) {
+				b.shell(t, "kubectl clusterset manifest rights | kubectl --context north apply --server-side --force-conflicts -f -")
+			},
+			"Have clusterset-controller run": func(t *testing.T, b *bed) { b.startController(t, b.north, "north") },
+		},
 	},
 }
 

@@ -97,6 +97,7 @@ var memberFaults = []fault{
 	},
 	{
 		name: "a member that lost most of its exports", says: []string{"member-held east"}, also: []string{"in-step east"},
+		which: "confirm=",
 		do: func(t *testing.T, b *bed) {
 			exports := []string{"a", "b", "c", "held"}
 			for _, name := range exports {

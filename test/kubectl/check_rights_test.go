@@ -16,14 +16,17 @@ var rightsFaults = []fault{
 	{
 		name: "members may more by a binding", says: []string{"member-least west"},
 		shell: "kubectl --context west create clusterrolebinding more --clusterrole=view --serviceaccount=clusterset-dns:clusterset-member",
+		which: " delete ",
 	},
 	{
 		name: "members may more by a binding in a namespace", says: []string{"member-least west"},
 		shell: "kubectl --context west -n checked create rolebinding more --clusterrole=view --serviceaccount=clusterset-dns:clusterset-member",
+		which: " delete ",
 	},
 	{
 		name: "members may more by a group", says: []string{"member-least west"},
 		shell: "kubectl --context west create clusterrolebinding more --clusterrole=view --group=system:serviceaccounts:clusterset-dns",
+		which: " delete ",
 	},
 	{
 		name: "members may more by their own role", says: []string{"member-least west"},

@@ -16,6 +16,7 @@ var serviceFaults = []fault{
 	{
 		name: "an export of no Service", says: []string{"exports-valid west"},
 		shell: `echo '{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"namespace":"checked","name":"nothing"}}' | kubectl --context west apply -f -`,
+		which: "unexport",
 	},
 	{
 		name: "exports that disagree", says: []string{"exports-agree east", "exports-agree west"},
@@ -37,7 +38,15 @@ var serviceFaults = []fault{
 		name: "a ServiceImport in the way", says: []string{"imports-foreign east"},
 		shell: `echo '{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"namespace":"checked","name":"b"},"spec":{"type":"ClusterSetIP","ports":[]}}' | kubectl --context east apply -f -
 kubectl clusterset export checked/b --contexts west`,
+		which: "adopt=true",
 		after: "kubectl clusterset unexport checked/b --contexts west",
+	},
+	{
+		name: "a ServiceImport in the way that nobody uses", says: []string{"imports-foreign east"},
+		shell: `echo '{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"namespace":"checked","name":"d"},"spec":{"type":"ClusterSetIP","ports":[]}}' | kubectl --context east apply -f -
+kubectl clusterset export checked/d --contexts west`,
+		which: "delete serviceimport",
+		after: "kubectl clusterset unexport checked/d --contexts west",
 	},
 	{
 		name: "no namespace", says: []string{"namespaces north"},

@@ -25,12 +25,15 @@ type fault struct {
 	// shell breaks it as a person could, do where that takes more.
 	shell string
 	do    func(*testing.T, *bed)
-	// hand does what a hint says that is a sentence and has this text in it.
+	// hand does what a hint says that has this text in it, and that nobody can run
+	// here.
 	hand map[string]func(*testing.T, *bed)
 	// fill are the values of placeholders in hints.
 	fill map[string]string
 	// edit is the editor that a hint opens; CONTEXT stands for that of the hint.
 	edit string
+	// which is part of the command that is run of a hint that is a sentence.
+	which string
 	// before is what happens before a hint is followed, played what others do
 	// after it, such as kubelets.
 	before, played func(*testing.T, *bed)
@@ -128,16 +131,31 @@ func (b *bed) breaks(t *testing.T, f fault) {
 var (
 	placeholder = regexp.MustCompile(`<[^<>]+>`)
 	sentence    = regexp.MustCompile(`^[A-Z].*\.$`)
-	quoted      = regexp.MustCompile("`(kubectl [^`]* edit [^`]*)`")
+	quoted      = regexp.MustCompile("`(kubectl [^`]*)`")
 )
 
 // follow does what a hint says: it runs the command as it stands, but for its
-// placeholders. A sentence is followed by hand.
+// placeholders, or the one of those in a sentence that is meant. What is left is
+// done by hand.
 func (b *bed) follow(t *testing.T, f fault, context, hint string) {
 	t.Helper()
-	command := hint
-	if at := quoted.FindStringSubmatch(hint); at != nil && f.edit != "" {
-		command = at[1] // the sentence says what to write there
+	if !strings.HasPrefix(hint, "kubectl ") && !strings.HasPrefix(hint, "helm ") && !sentence.MatchString(hint) {
+		t.Fatalf("%q is neither a command nor a sentence", hint)
+	}
+	for text, do := range f.hand {
+		if strings.Contains(hint, text) {
+			do(t, b)
+			return
+		}
+	}
+	command, which := hint, f.which
+	if f.edit != "" {
+		which = " edit " // the sentence says what to write there
+	}
+	for _, at := range quoted.FindAllStringSubmatch(hint, -1) {
+		if which != "" && strings.Contains(at[1], which) {
+			command = at[1]
+		}
 	}
 	if strings.HasPrefix(command, "kubectl ") {
 		b.editor = strings.ReplaceAll(f.edit, "CONTEXT", context)
@@ -149,15 +167,6 @@ func (b *bed) follow(t *testing.T, f fault, context, hint string) {
 			return value
 		}))
 		return
-	}
-	if !sentence.MatchString(hint) {
-		t.Fatalf("%q is neither a command nor a sentence", hint)
-	}
-	for text, do := range f.hand {
-		if strings.Contains(hint, text) {
-			do(t, b)
-			return
-		}
 	}
 	t.Fatalf("nobody can do what %q says", hint)
 }

@@ -14,9 +14,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// oldest is the oldest Kubernetes that takes traffic away from endpoints that
-// are not ready as is needed (feature ProxyTerminatingEndpoints).
-var oldest = version.MustParseGeneric("1.26.0")
+// oldestServer is the oldest API server that has all that is installed
+// (ValidatingAdmissionPolicies are v1 since then).
+var oldestServer = version.MustParseGeneric("1.30.0")
+
+// oldestProxy is the oldest kube-proxy that takes traffic away from endpoints
+// that are not ready as is needed (feature ProxyTerminatingEndpoints).
+var oldestProxy = version.MustParseGeneric("1.26.0")
 
 // maxSkew is the difference of clocks from which tokens may be refused as not
 // valid yet. Nothing else depends on clocks.
@@ -30,9 +34,9 @@ var apiChecks = []Check{
 		return []problem{wrong("Have its API server answer at "+c.Server+", or correct the address and the credential of context "+c.Context+" in your kubeconfig.",
 			"Its API server cannot be asked: %v", c.Unreachable)}
 	}},
-	{Name: "api-version", About: "Kubernetes is 1.26 or newer", run: func(_ *Set, c *Cluster) []problem {
-		if parsed, err := version.ParseGeneric(c.Version); err == nil && parsed.LessThan(oldest) {
-			return []problem{wrong("Upgrade Kubernetes to 1.26 or newer.", "Its API server is %s.", c.Version)}
+	{Name: "api-version", About: "Kubernetes is 1.30 or newer", run: func(_ *Set, c *Cluster) []problem {
+		if parsed, err := version.ParseGeneric(c.Version); err == nil && parsed.LessThan(oldestServer) {
+			return []problem{wrong("Upgrade Kubernetes to 1.30 or newer.", "Its API server is %s.", c.Version)}
 		}
 		return nil
 	}},
@@ -63,7 +67,7 @@ var apiChecks = []Check{
 		for _, name := range []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName} {
 			switch definition := c.Definitions[name]; {
 			case definition == nil:
-				found = append(found, wrong(c.apply(manifest.CRDs), "CustomResourceDefinition %s is missing.", name))
+				found = append(found, wrong("Apply them: `"+c.apply(manifest.CRDs)+"` (and install the chart with --set crds.install=false).", "CustomResourceDefinition %s is missing.", name))
 			case !established(definition):
 				found = append(found, wrong("Mend what its conditions name: `"+c.kubectl("describe crd %s", name)+"`.", "CustomResourceDefinition %s is not established.", name))
 			}
@@ -86,17 +90,17 @@ var apiChecks = []Check{
 	}},
 	{Name: "namespace", About: "the controller has its namespace", run: func(_ *Set, c *Cluster) []problem {
 		if c.Namespaces[c.System] == nil {
-			return []problem{wrong(c.apply(manifest.Rights), "Namespace %s does not exist: the controller is not installed, or it is in another one (--system-namespace).", c.System)}
+			return []problem{wrong(c.install(), "Namespace %s does not exist: the controller is not installed, or it is in another one (--system-namespace).", c.System)}
 		}
 		return nil
 	}},
 	{Name: "controller", About: "the controller works", run: func(_ *Set, c *Cluster) []problem {
-		look := "Have clusterset-controller run in namespace " + c.System + ". " + c.log()
+		const run = "Have clusterset-controller run in namespace "
 		if c.Heartbeat == nil || c.Heartbeat.Spec.RenewTime == nil {
-			return []problem{wrong(look, "Its controller has never written a heartbeat into namespace %s.", c.System)}
+			return []problem{wrong(run+c.System+": `"+c.kubectl("-n %s get pods", c.System)+"` says whether it does. "+c.log(), "Its controller has never written a heartbeat into namespace %s.", c.System)}
 		}
 		if silent := c.Now.Sub(c.Heartbeat.Spec.RenewTime.Time); silent > 3*member.HeartbeatInterval {
-			return []problem{wrong(look, "Its controller has written no heartbeat for %s.", silent.Round(time.Second))}
+			return []problem{wrong(run+c.System+". "+c.log(), "Its controller has written no heartbeat for %s.", silent.Round(time.Second))}
 		}
 		return nil
 	}},
@@ -105,10 +109,10 @@ var apiChecks = []Check{
 			return nil
 		}
 		if err := member.ValidateID(c.ID); err != nil {
-			return []problem{wrong("Give its controller another --cluster-id, and start it again.", "%v", err)}
+			return []problem{wrong(c.rename(), "%v", err)}
 		}
 		if other := s.twin(c); other != nil {
-			return []problem{wrong("Give one of their controllers another --cluster-id, and start it again.", "The cluster of context %s is called %s, too.", other.Context, c.ID)}
+			return []problem{wrong(c.rename(), "The cluster of context %s is called %s, too.", other.Context, c.ID)}
 		}
 		return nil
 	}},

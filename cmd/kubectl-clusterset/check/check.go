@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
@@ -28,8 +30,9 @@ type Finding struct {
 	Result  string `json:"result"`
 	// What is wrong, empty where nothing is.
 	What string `json:"what,omitempty"`
-	// Mend is the command that mends it, which begins with kubectl and may have
-	// placeholders in angle brackets; or a sentence where no command does.
+	// Mend is the command that mends it, which begins with kubectl or helm and may
+	// have placeholders in angle brackets; or a sentence, in which commands stand
+	// between backquotes.
 	Mend string `json:"mend,omitempty"`
 }
 
@@ -180,6 +183,14 @@ func (c *Cluster) system() string {
 	return " --system-namespace " + c.System
 }
 
+// flag is the one that names the zone, where it is not the usual one.
+func (s *Set) flag() string {
+	if zone := strings.TrimSuffix(s.Zone, "."); zone != explain.DefaultZone {
+		return " --zone " + zone
+	}
+	return ""
+}
+
 // kubectl is a command in the cluster.
 func (c *Cluster) kubectl(format string, args ...any) string {
 	return "kubectl --context " + c.Context + " " + fmt.Sprintf(format, args...)
@@ -187,7 +198,22 @@ func (c *Cluster) kubectl(format string, args ...any) string {
 
 // log is a sentence that says where the log of the controller is.
 func (c *Cluster) log() string {
-	return "Its log says what keeps it from that: `" + c.kubectl("-n %s logs deployment/clusterset-controller", c.System) + "`."
+	return "Its log says what keeps it from that: `" + c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.System) + "`."
+}
+
+// chart is a command of Helm on the installation in the cluster.
+func (c *Cluster) chart(verb, flags string) string {
+	return fmt.Sprintf("helm %s clusterset-dns deploy/chart --kube-context %s --namespace %s %s", verb, c.Context, c.System, flags)
+}
+
+// install is the command that installs the controller.
+func (c *Cluster) install() string {
+	return c.chart("install", "--create-namespace --set clusterId=<id> --set image.registry=<registry>")
+}
+
+// rename is the command that gives the cluster another id.
+func (c *Cluster) rename() string {
+	return c.chart("upgrade", "--reuse-values --set clusterId=<new id>")
 }
 
 // apply is the command that puts a manifest into the cluster.

@@ -74,8 +74,8 @@ func TestChecks(t *testing.T) {
 			"failed api-reachable west: Its API server cannot be asked: no route to host > Have its API server answer at https://west.example, or correct the address and the credential of context west in your kubeconfig.",
 		},
 		"old Kubernetes": {
-			func(east, _ *Cluster) { east.Version = "v1.25.3+k3s1" },
-			"failed api-version east: Its API server is v1.25.3+k3s1. > Upgrade Kubernetes to 1.26 or newer.",
+			func(east, _ *Cluster) { east.Version = "v1.29.3+k3s1" },
+			"failed api-version east: Its API server is v1.29.3+k3s1. > Upgrade Kubernetes to 1.30 or newer.",
 		},
 		"one cluster twice": {
 			func(east, west *Cluster) { west.UID = east.UID },
@@ -83,8 +83,8 @@ func TestChecks(t *testing.T) {
 		},
 		"one id twice": {
 			func(_, west *Cluster) { west.ID = "east" },
-			"failed cluster-id east: The cluster of context west is called east, too. > Give one of their controllers another --cluster-id, and start it again.\n" +
-				"failed cluster-id west: The cluster of context east is called east, too. > Give one of their controllers another --cluster-id, and start it again.",
+			"failed cluster-id east: The cluster of context west is called east, too. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reuse-values --set clusterId=<new id>\n" +
+				"failed cluster-id west: The cluster of context east is called east, too. > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reuse-values --set clusterId=<new id>",
 		},
 		"clocks": {
 			func(_, west *Cluster) { west.Ahead = time.Minute },
@@ -92,15 +92,15 @@ func TestChecks(t *testing.T) {
 		},
 		"no controller": {
 			func(_, west *Cluster) { west.Now = now.Add(time.Minute) },
-			"failed controller west: Its controller has written no heartbeat for 1m3s. > Have clusterset-controller run in namespace clusterset-dns. Its log says what keeps it from that: `kubectl --context west -n clusterset-dns logs deployment/clusterset-controller`.",
+			"failed controller west: Its controller has written no heartbeat for 1m3s. > Have clusterset-controller run in namespace clusterset-dns. Its log says what keeps it from that: `kubectl --context west -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`.",
 		},
 		"never a controller": {
 			func(_, west *Cluster) { west.Heartbeat = nil },
-			"failed controller west: Its controller has never written a heartbeat into namespace clusterset-dns. > Have clusterset-controller run in namespace clusterset-dns. Its log says what keeps it from that: `kubectl --context west -n clusterset-dns logs deployment/clusterset-controller`.",
+			"failed controller west: Its controller has never written a heartbeat into namespace clusterset-dns. > Have clusterset-controller run in namespace clusterset-dns: `kubectl --context west -n clusterset-dns get pods` says whether it does. Its log says what keeps it from that: `kubectl --context west -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`.",
 		},
 		"another namespace of the controller": {
 			func(_, west *Cluster) { west.System = "mcs" },
-			"failed namespace west: Namespace mcs does not exist: the controller is not installed, or it is in another one (--system-namespace). > kubectl clusterset manifest rights --system-namespace mcs | kubectl --context west apply --server-side --force-conflicts -f -",
+			"failed namespace west: Namespace mcs does not exist: the controller is not installed, or it is in another one (--system-namespace). > helm install clusterset-dns deploy/chart --kube-context west --namespace mcs --create-namespace --set clusterId=<id> --set image.registry=<registry>",
 		},
 		"not joined": {
 			func(east, _ *Cluster) { east.Members = nil },
@@ -141,16 +141,16 @@ func TestChecks(t *testing.T) {
 				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
 				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: controller.EventMemberHeld, Message: "Cluster west is another one than before: until the annotation is 0123-4567"}}
 			},
-			"failed member-held east: Cluster west is another one than before: until the annotation is 0123-4567. > kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/confirm=0123-4567 --overwrite",
+			"failed member-held east: Cluster west is another one than before: until the annotation is 0123-4567. > Look whether it exports what it should: `kubectl --context west get serviceexports -A`. If so: `kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/confirm=0123-4567 --overwrite`.",
 		},
 		"overlapping pods": {
 			func(_, west *Cluster) { west.Nodes[0].Spec.PodCIDRs = []string{"10.64.0.128/25"} },
-			"failed pod-ranges east: Its range of pods 10.64.0.0/24 overlaps 10.64.0.128/25 of west: pods of the two cannot reach each other. > Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.\n" +
-				"failed pod-ranges west: Its range of pods 10.64.0.128/25 overlaps 10.64.0.0/24 of east: pods of the two cannot reach each other. > Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.",
+			"failed pod-ranges east: Its range of pods 10.64.0.0/24 overlaps 10.64.0.128/25 of west, by its nodes' spec.podCIDRs: pods of the two cannot reach each other. Ignore this if your CNI assigns other ranges. > Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.\n" +
+				"failed pod-ranges west: Its range of pods 10.64.0.128/25 overlaps 10.64.0.0/24 of east, by its nodes' spec.podCIDRs: pods of the two cannot reach each other. Ignore this if your CNI assigns other ranges. > Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.",
 		},
 		"pods where another has Services": {
 			func(_, west *Cluster) { west.ServiceCIDRs = prefixes([]string{"10.64.0.0/16"}) },
-			"failed service-ranges east: Its range of pods 10.64.0.0/24 overlaps the range of Services 10.64.0.0/16 of west: these pods cannot be reached from there. > Give one of the two another range: that of Services is in its ServiceCIDRs.",
+			"failed service-ranges east: Its range of pods 10.64.0.0/24, by its nodes' spec.podCIDRs, overlaps the range of Services 10.64.0.0/16 of west: these pods cannot be reached from there. Ignore this if your CNI assigns other ranges. > Give one of the two another range: that of Services is in its ServiceCIDRs.",
 		},
 		"an address that the controller does not reach": {
 			func(east, _ *Cluster) {
@@ -169,7 +169,7 @@ func TestChecks(t *testing.T) {
 		},
 		"an id that is none": {
 			func(_, west *Cluster) { west.ID = "No" },
-			"failed cluster-id west: cluster id \"No\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?') > Give its controller another --cluster-id, and start it again.\n" +
+			"failed cluster-id west: cluster id \"No\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?') > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reuse-values --set clusterId=<new id>\n" +
 				"failed joined east: It has no credential of No, so that it imports nothing of it. > kubectl clusterset join east west",
 		},
 		"a node without a zone, and nobody asks": {
@@ -192,7 +192,21 @@ func TestChecks(t *testing.T) {
 					}},
 				}}
 			},
-			"warning preferences east: shop/db: Too many zones. > Start the controller without --prefer, or have the export say otherwise: annotation clusterset-dns.github.io/prefer: none.",
+			"warning preferences east: shop/db: Too many zones. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reuse-values --set controller.prefer=none",
+		},
+		"an export of no Service": {
+			func(east, _ *Cluster) { east.Exports = []v1beta1.ServiceExport{invalid("NoService")} },
+			"failed exports-valid east: shop/db is not exported: No. > Create the Service, or: `kubectl clusterset unexport shop/db --contexts east`.",
+		},
+		"an export of what cannot be exported": {
+			func(east, _ *Cluster) { east.Exports = []v1beta1.ServiceExport{invalid("InvalidServiceType")} },
+			"failed exports-valid east: shop/db is not exported: No. > kubectl clusterset unexport shop/db --contexts east",
+		},
+		"a binding in a namespace": {
+			func(east, _ *Cluster) {
+				east.Bindings = []Binding{{Kind: "rolebinding", Namespace: "shop", Name: "more"}}
+			},
+			"failed member-least east: The rolebinding more gives service account clusterset-member more than members need. > See what it is for: `kubectl --context east describe rolebinding more -n shop`. If it is not wanted: `kubectl --context east delete rolebinding more -n shop`.",
 		},
 		"an old node": {
 			func(_, west *Cluster) { west.Nodes[0].Status.NodeInfo.KubeletVersion = "v1.24.0" },
@@ -205,7 +219,7 @@ func TestChecks(t *testing.T) {
 		"no DNS": {
 			func(_, west *Cluster) { west.DNSError = errors.New("no pod is ready") },
 			"warning coredns west: There is no Deployment kube-system/coredns: the Corefile and the image of its DNS were not looked at. > " + byHand + "\n" +
-				"warning dns-asked west: Its DNS could not be asked: no pod is ready. > Name an address of the cluster's DNS that is reached from here: --dns west=<address>.",
+				"warning dns-asked west: Its DNS could not be asked: no pod is ready. > kubectl clusterset check --contexts west --dns west=<address>",
 		},
 		"what was left behind": {
 			func(_, west *Cluster) {
@@ -227,6 +241,14 @@ func TestChecks(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", text, test.want)
 			}
 		})
+	}
+}
+
+// invalid is an export that counts for nothing.
+func invalid(reason string) v1beta1.ServiceExport {
+	return v1beta1.ServiceExport{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
+		Status:     v1beta1.ServiceExportStatus{Conditions: []metav1.Condition{{Type: "Valid", Status: "False", Reason: reason, Message: "No."}}},
 	}
 }
 

@@ -45,9 +45,9 @@ var dnsChecks = []Check{
 		}
 		return []problem{wrong(mend, "CoreDNS is not as it is to be: %s.", pending)}
 	}},
-	{Name: "coredns-image", About: "CoreDNS has the plugin multicluster", applies: hasCoreDNS, run: func(_ *Set, c *Cluster) []problem {
+	{Name: "coredns-image", About: "CoreDNS has the plugin multicluster", applies: hasCoreDNS, run: func(s *Set, c *Cluster) []problem {
 		if image := c.image(); !ours(c, image) {
-			return []problem{odd(c.enable(), "CoreDNS runs %s, which is not known to have the plugin multicluster.", image)}
+			return []problem{odd(s.enable(c), "CoreDNS runs %s, which is not known to have the plugin multicluster.", image)}
 		}
 		return nil
 	}},
@@ -56,7 +56,7 @@ var dnsChecks = []Check{
 			if other.Deployment == nil || !ours(c, c.image()) || !ours(other, other.image()) || !older(tag(c.image()), tag(other.image())) {
 				continue
 			}
-			return []problem{odd("kubectl clusterset coredns enable --contexts "+c.Context+" --image "+other.image(), "CoreDNS runs %s, and %s in %s.", c.image(), other.image(), other.Context)}
+			return []problem{odd("kubectl clusterset coredns enable --contexts "+c.Context+" --image "+other.image()+s.flag(), "CoreDNS runs %s, and %s in %s.", c.image(), other.image(), other.Context)}
 		}
 		return nil
 	}},
@@ -68,7 +68,7 @@ var dnsChecks = []Check{
 	}},
 	{Name: "corefile-multicluster", About: "the Corefile has the plugin for the zone", applies: hasCoreDNS, run: func(s *Set, c *Cluster) []problem {
 		if corefile, err := coredns.ParseCorefile(c.Corefile); err == nil && !corefile.Serves(s.Zone) {
-			return []problem{wrong(c.enable(), "The Corefile has no line `multicluster %s` in the server block that answers for %s.", s.Zone, s.Zone)}
+			return []problem{wrong(s.enable(c), "The Corefile has no line `multicluster %s` in the server block that answers for %s.", s.Zone, s.Zone)}
 		}
 		return nil
 	}},
@@ -88,15 +88,15 @@ var dnsChecks = []Check{
 		}
 		return nil
 	}},
-	{Name: "coredns-rights", About: "CoreDNS may read what the plugin serves", applies: hasCoreDNS, run: func(_ *Set, c *Cluster) []problem {
+	{Name: "coredns-rights", About: "CoreDNS may read what the plugin serves", applies: hasCoreDNS, run: func(s *Set, c *Cluster) []problem {
 		if len(c.CoreDNSLacks) == 0 {
 			return nil
 		}
-		return []problem{wrong(c.enable(), "Service account %s/%s, which CoreDNS runs as, may not %s.", coredns.Namespace, coredns.AccountOf(c.Deployment), rightsText(c.CoreDNSLacks))}
+		return []problem{wrong(s.enable(c), "Service account %s/%s, which CoreDNS runs as, may not %s.", coredns.Namespace, coredns.AccountOf(c.Deployment), rightsText(c.CoreDNSLacks))}
 	}},
-	{Name: "dns-asked", About: "the cluster's DNS answers", run: func(_ *Set, c *Cluster) []problem {
+	{Name: "dns-asked", About: "the cluster's DNS answers", run: func(s *Set, c *Cluster) []problem {
 		if c.DNSError != nil {
-			return []problem{odd("Name an address of the cluster's DNS that is reached from here: --dns "+c.Context+"=<address>.", "Its DNS could not be asked: %v.", c.DNSError)}
+			return []problem{odd("kubectl clusterset check --contexts "+c.Context+" --dns "+c.Context+"=<address>"+s.flag()+c.system(), "Its DNS could not be asked: %v.", c.DNSError)}
 		}
 		return nil
 	}},
@@ -104,7 +104,7 @@ var dnsChecks = []Check{
 		if c.hasZone() {
 			return nil
 		}
-		mend := c.enable()
+		mend := s.enable(c)
 		if corefile := c.parsed(); corefile != nil && corefile.Serves(s.Zone) && ours(c, c.image()) {
 			mend = c.restart() // it runs with what was there before
 		}
@@ -196,7 +196,7 @@ func (c *Cluster) restart() string {
 }
 
 // enable is the command that puts the plugin into the cluster's CoreDNS.
-func (c *Cluster) enable() string {
+func (s *Set) enable(c *Cluster) string {
 	image := "<image of CoreDNS with multicluster>"
 	switch {
 	case c.Deployment == nil:
@@ -205,5 +205,5 @@ func (c *Cluster) enable() string {
 	case c.Deployment.Annotations[coredns.AnnotationImage] != "":
 		image = c.Deployment.Annotations[coredns.AnnotationImage]
 	}
-	return fmt.Sprintf("kubectl clusterset coredns enable --contexts %s --image %s", c.Context, image)
+	return "kubectl clusterset coredns enable --contexts " + c.Context + " --image " + image + s.flag()
 }

@@ -94,13 +94,14 @@ var memberChecks = []Check{
 		}
 		return nil
 	}),
-	ofMembers("member-held", "what members say is believed", func(_ *Set, c *Cluster, m *facts.Member) []problem {
+	ofMembers("member-held", "what members say is believed", func(s *Set, c *Cluster, m *facts.Member) []problem {
 		warning := m.Warning(controller.EventMemberHeld)
 		if warning == nil || m.State() == liveness.Fresh || m.Warning(controller.EventMemberMistaken) != nil {
 			return nil // where it is another cluster by mistake, there is nothing to confirm
 		}
 		token := warning.Message[strings.LastIndex(warning.Message, " ")+1:]
-		return []problem{wrong(c.kubectl("-n %s annotate secret %s %s=%s --overwrite", c.System, m.Secret.Name, controller.AnnotationConfirm, token), "%s.", warning.Message)}
+		return []problem{wrong("Look whether it exports what it should: `kubectl --context "+s.contextOf(m.ID)+" get serviceexports -A`. If so: `"+
+			c.kubectl("-n %s annotate secret %s %s=%s --overwrite", c.System, m.Secret.Name, controller.AnnotationConfirm, token)+"`.", "%s.", warning.Message)}
 	}),
 	ofMembers("member-fresh", "members are heard", func(s *Set, c *Cluster, m *facts.Member) []problem {
 		switch {
@@ -111,7 +112,7 @@ var memberChecks = []Check{
 		case m.State() == liveness.Fresh, m.Warning(controller.EventMemberHeld) != nil:
 			return nil
 		}
-		mend := fmt.Sprintf("Have the API server and the controller of %s run, and be reachable from %s. What is wrong in it is said by `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID))
+		mend := fmt.Sprintf("Have the API server and the controller of %s run, and be reachable from %s. What is wrong in it is said by `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID)+s.flag()+c.system())
 		if m.Warning(controller.EventMemberStale) != nil && strings.Contains(m.Warning(controller.EventMemberStale).Message, "over and over") {
 			mend = "Wait: it is believed again once it was heard for a while."
 		}
@@ -157,7 +158,13 @@ func (s *Set) mistaken(c *Cluster, m *facts.Member, is string) string {
 	of := s.cluster(is)
 	switch {
 	case of != nil && uid != "" && of.UID != uid:
-		return "Give the controller of the cluster that it leads to another --cluster-id, and start it again."
+		to := &Cluster{Context: "<context of the cluster that it leads to>", Facts: &facts.Facts{System: c.System}}
+		for _, other := range s.Clusters {
+			if reached(other) && other.UID == uid {
+				to = other
+			}
+		}
+		return to.rename()
 	case s.cluster(m.ID) != nil:
 		return s.join(c, m.ID)
 	case is == c.ID || c.Member(is) != nil:

@@ -25,7 +25,7 @@ var networkChecks = []Check{
 	{Name: "pod-ranges", About: "no two clusters have overlapping ranges of pods", run: func(s *Set, c *Cluster) (found []problem) {
 		for _, other := range s.others(c) {
 			if one, two, ok := overlap(c.podCIDRs(), other.podCIDRs()); ok {
-				found = append(found, wrong("Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.", "Its range of pods %s overlaps %s of %s: pods of the two cannot reach each other.", one, two, other.Context))
+				found = append(found, wrong("Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.", "Its range of pods %s overlaps %s of %s, by its nodes' spec.podCIDRs: pods of the two cannot reach each other. Ignore this if your CNI assigns other ranges.", one, two, other.Context))
 			}
 		}
 		return found
@@ -33,7 +33,7 @@ var networkChecks = []Check{
 	{Name: "service-ranges", About: "no cluster has pods where another has Services", run: func(s *Set, c *Cluster) (found []problem) {
 		for _, other := range s.others(c) {
 			if one, two, ok := overlap(c.podCIDRs(), other.ServiceCIDRs); ok {
-				found = append(found, wrong("Give one of the two another range: that of Services is in its ServiceCIDRs.", "Its range of pods %s overlaps the range of Services %s of %s: these pods cannot be reached from there.", one, two, other.Context))
+				found = append(found, wrong("Give one of the two another range: that of Services is in its ServiceCIDRs.", "Its range of pods %s, by its nodes' spec.podCIDRs, overlaps the range of Services %s of %s: these pods cannot be reached from there. Ignore this if your CNI assigns other ranges.", one, two, other.Context))
 			}
 		}
 		return found
@@ -62,7 +62,7 @@ var networkChecks = []Check{
 	{Name: "node-version", About: "the nodes' kube-proxy is 1.26 or newer", run: func(_ *Set, c *Cluster) (found []problem) {
 		for i := range c.Nodes {
 			kubelet := c.Nodes[i].Status.NodeInfo.KubeletVersion
-			if parsed, err := version.ParseGeneric(kubelet); err == nil && parsed.Major() > 0 && parsed.LessThan(oldest) {
+			if parsed, err := version.ParseGeneric(kubelet); err == nil && parsed.Major() > 0 && parsed.LessThan(oldestProxy) {
 				found = append(found, odd("Upgrade the node to 1.26 or newer.", "Node %s is %s: its kube-proxy may go on sending traffic to a silent cluster.", c.Nodes[i].Name, kubelet))
 			}
 		}
@@ -129,7 +129,7 @@ func (s *Set) prefer(c *Cluster, serviceImport *v1beta1.ServiceImport) string {
 	service := types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name}
 	oldest := merge.Explain(facts.Contributions(c.Sources[service])).Precedence
 	if serviceImport.Annotations[export.AnnotationPrefer] == "" || len(oldest) == 0 {
-		return "Start the controller without --prefer, or have the export say otherwise: annotation " + export.AnnotationPrefer + ": none."
+		return c.chart("upgrade", "--reuse-values --set controller.prefer=none")
 	}
 	return fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"none"}}}'`,
 		s.contextOf(oldest[0]), service.Namespace, service.Name, export.AnnotationPrefer)

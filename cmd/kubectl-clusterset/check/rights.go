@@ -36,12 +36,13 @@ var rightsChecks = []Check{
 	}},
 }
 
-// unbind is the command that takes back what a binding gives.
+// unbind has commands that show what a binding gives, and take it back.
 func (c *Cluster) unbind(binding Binding) string {
+	object := binding.Kind + " " + binding.Name
 	if binding.Namespace != "" {
-		return c.kubectl("-n %s delete %s %s", binding.Namespace, binding.Kind, binding.Name)
+		object += " -n " + binding.Namespace
 	}
-	return c.kubectl("delete %s %s", binding.Kind, binding.Name)
+	return "See what it is for: `" + c.kubectl("describe %s", object) + "`. If it is not wanted: `" + c.kubectl("delete %s", object) + "`."
 }
 
 func lacks(c *Cluster, who string, rights []manifest.Right) []problem {

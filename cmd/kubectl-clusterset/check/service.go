@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
@@ -22,7 +23,11 @@ var serviceChecks = []Check{
 	{Name: "exports-valid", About: "all ServiceExports count", run: func(_ *Set, c *Cluster) (found []problem) {
 		for i := range c.Exports {
 			if valid := conditionOf(c.Exports[i].Status.Conditions, v1beta1.ServiceExportConditionValid); valid != nil && valid.Status == metav1.ConditionFalse {
-				found = append(found, wrong("kubectl clusterset unexport "+nameOf(&c.Exports[i])+" --contexts "+c.Context, "%s is not exported: %s", nameOf(&c.Exports[i]), valid.Message))
+				mend := "kubectl clusterset unexport " + nameOf(&c.Exports[i]) + " --contexts " + c.Context + c.system()
+				if valid.Reason == string(v1beta1.ServiceExportReasonNoService) {
+					mend = "Create the Service, or: `" + mend + "`."
+				}
+				found = append(found, wrong(mend, "%s is not exported: %s", nameOf(&c.Exports[i]), valid.Message))
 			}
 		}
 		return found
@@ -38,7 +43,7 @@ var serviceChecks = []Check{
 	{Name: "exports-agree", About: "the exports of all clusters agree", run: func(s *Set, c *Cluster) (found []problem) {
 		for i := range c.Exports {
 			if conflict := conditionOf(c.Exports[i].Status.Conditions, v1beta1.ServiceExportConditionConflict); conflict != nil && conflict.Status == metav1.ConditionTrue {
-				found = append(found, odd("Make them agree: `kubectl clusterset explain "+nameOf(&c.Exports[i])+" --contexts "+strings.Join(s.contexts(c), ",")+"` says what to change where.", "%s: %s", nameOf(&c.Exports[i]), conflict.Message))
+				found = append(found, odd("Make them agree: `kubectl clusterset explain "+nameOf(&c.Exports[i])+" --contexts "+strings.Join(s.contexts(c), ",")+s.flag()+c.system()+"` says what to change where.", "%s: %s", nameOf(&c.Exports[i]), conflict.Message))
 			}
 		}
 		return found
@@ -71,7 +76,7 @@ var serviceChecks = []Check{
 		for i := range c.Imports {
 			each := &c.Imports[i]
 			if !export.IsManaged(each) && len(facts.Contributions(c.Sources[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}])) > 0 {
-				found = append(found, wrong(c.kubectl("-n %s delete serviceimport %s", each.Namespace, each.Name), "ServiceImport %s was not made by the controller, so that what clusters export under that name is not imported.", nameOf(each)))
+				found = append(found, wrong(explain.TakeOver(c.Context, each.Namespace, each.Name), "ServiceImport %s was not made by the controller, so that what clusters export under that name is not imported.", nameOf(each)))
 			}
 		}
 		return found
