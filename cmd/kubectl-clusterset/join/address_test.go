@@ -47,7 +47,9 @@ clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {toke
 			nil, map[string]string{"admin@east": "https://10.0.0.1:6443"}, Address{"https://10.0.0.1:6443", "kubernetes"}, "",
 		},
 		"again": {
-			kubeconfig("server: 'https://10.0.0.1:6443'"), map[string]string{"admin@west": "https://10.0.0.2:6443"}, Address{"https://10.0.0.1:6443", ""},
+			kubeconfig("server: 'https://10.0.0.1:6443'"),
+			map[string]string{"admin@west": "https://10.0.0.2:6443"},
+			Address{"https://10.0.0.1:6443", ""},
 			"west goes on reading east at https://10.0.0.1:6443, as in Secret member-east, and not at https://127.0.0.1:6443: for another address use --server admin@east=https://…\n",
 		},
 		"again, by another address": {
