@@ -65,17 +65,21 @@ type Program struct {
 	Address string
 }
 
+// loopback is an IP for the programs of this process alone. On 127.0.0.1 somebody's connection may take a port between
+// the moment in which it is found to be free and that in which it is listened on.
+var loopback = fmt.Sprintf("127.%d.%d.%d", 64|os.Getpid()>>16&63, os.Getpid()>>8&255, os.Getpid()&255)
+
 // StartDNS starts a CoreDNS, of the given path, that answers for the zone of
 // the clusterset and for that of the cluster. It does not wait for it; the API
 // server need not answer.
 func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (*Program, error) {
-	address, port, err := servers.FreeAddress()
+	address, port, err := servers.FreeAddressOf(loopback)
 	if err != nil {
 		return nil, err
 	}
 	corefile := filepath.Join(plane.Directory(), "Corefile")
 	text := fmt.Sprintf(`.:%d {
-    bind 127.0.0.1
+    bind %[3]s
     errors
     multicluster clusterset.local {
         kubeconfig %[2]s
@@ -84,7 +88,7 @@ func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (
         kubeconfig %[2]s
     }
 }
-`, port, credential)
+`, port, credential, loopback)
 	if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write the Corefile: %w", err)
 	}
@@ -95,7 +99,7 @@ func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (
 // those for its identity, credential and address. It does not wait for it; the
 // API server need not answer.
 func StartController(plane *controlplane.Cluster, path string, credential Credential, flags ...string) (*Program, error) {
-	address, _, err := servers.FreeAddress()
+	address, _, err := servers.FreeAddressOf(loopback)
 	if err != nil {
 		return nil, err
 	}
