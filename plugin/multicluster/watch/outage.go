@@ -37,7 +37,8 @@ func (o *outage) fails(resource Resource) {
 	o.behind[resource] = struct{}{}
 }
 
-// ends notes that a resource is read again, before anything that came of it is published.
+// ends notes that a resource is read again. Where inputs change with that, it is called with their lock and before: the
+// publisher, which may wake at once, takes nothing until all of the change is there.
 func (o *outage) ends(resource Resource) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

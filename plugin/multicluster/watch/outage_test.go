@@ -54,6 +54,12 @@ func TestAfterAnOutageNothingIsMixed(t *testing.T) {
 			{"imports are read", imports(after), "10.42.0.1"},
 			{"slices are read", endpoints(slices), "10.1.0.1"},
 		},
+		"imports first, and others are gone": {
+			{"there are others", func(b *bench) error { return b.imports.Add(importOf("gone", mcsv1beta1.ClusterSetIP, "10.42.0.9")) }, "10.42.0.1"},
+			outage,
+			{"imports are read", imports(after), "10.42.0.1"},
+			{"slices are read", endpoints(slices), "10.1.0.1"},
+		},
 		"slices first": {
 			outage,
 			{"slices are read", endpoints(slices), "10.42.0.1"},

@@ -130,9 +130,9 @@ func (s *store) Update(object any) error {
 	if err != nil {
 		return err
 	}
-	s.outage.ends(s.resource) // the watch goes on where it was
 	s.inputs.mu.Lock()
 	defer s.inputs.mu.Unlock()
+	s.outage.ends(s.resource) // the watch goes on where it was
 	s.set(i)
 	return nil
 }
@@ -146,9 +146,9 @@ func (s *store) Delete(object any) error {
 	if err != nil {
 		return fmt.Errorf("not an object: %T: %w", object, err)
 	}
-	s.outage.ends(s.resource)
 	s.inputs.mu.Lock()
 	defer s.inputs.mu.Unlock()
+	s.outage.ends(s.resource)
 	s.remove(accessor.GetNamespace(), accessor.GetName())
 	return nil
 }
@@ -164,6 +164,7 @@ func (s *store) Replace(list []any, _ string) error {
 		items[i.object()] = i
 	}
 	s.inputs.mu.Lock()
+	s.outage.ends(s.resource)
 	for _, object := range s.held() {
 		if _, ok := items[object]; !ok {
 			namespace, name, err := cache.SplitMetaNamespaceKey(object)
@@ -172,7 +173,6 @@ func (s *store) Replace(list []any, _ string) error {
 			}
 		}
 	}
-	s.outage.ends(s.resource)
 	for _, i := range items {
 		s.set(i)
 	}
