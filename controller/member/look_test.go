@@ -15,18 +15,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 )
 
 // TestWhoseSlicesTheyAreIsReadBeforeThem: what another cluster under the same
 // id says is looked at by nobody before its UID is known.
 func TestWhoseSlicesTheyAreIsReadBeforeThem(t *testing.T) {
-	form := scheme.Codecs.EncoderForVersion(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme),
-		schema.GroupVersions{discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion})
 	listed := make(chan struct{})
 	var once sync.Once
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,12 +46,8 @@ func TestWhoseSlicesTheyAreIsReadBeforeThem(t *testing.T) {
 				Name: HeartbeatLease, ResourceVersion: "1", Annotations: map[string]string{HeartbeatUIDAnnotation: "another"},
 			}}}}
 		}
-		encoded, err := runtime.Encode(form, object)
-		if err != nil {
-			t.Error(err)
-		}
 		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
-		_, _ = w.Write(encoded) // the client may hang up
+		_, _ = w.Write(encode(t, object)) // the client may hang up
 		if !leases {
 			once.Do(func() { close(listed) })
 		}

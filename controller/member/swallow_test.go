@@ -57,12 +57,7 @@ func (s *swallower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"watch endpointslices": slice("one", "web", "2"),
 		"watch leases":         &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: HeartbeatLease, ResourceVersion: "2"}},
 	}[kind]
-	form := scheme.Codecs.EncoderForVersion(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme),
-		schema.GroupVersions{discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion})
-	encoded, err := runtime.Encode(form, object)
-	if err != nil {
-		s.t.Error(err)
-	}
+	encoded := encode(s.t, object)
 	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 	if watch {
 		event, err := (&metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: encoded}}).Marshal()
@@ -79,6 +74,17 @@ func (s *swallower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if watch || asked == 2 {
 		<-r.Context().Done()
 	}
+}
+
+// encode is an object as an API server sends it.
+func encode(t *testing.T, object runtime.Object) []byte {
+	form := scheme.Codecs.EncoderForVersion(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme),
+		schema.GroupVersions{discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion})
+	encoded, err := runtime.Encode(form, object)
+	if err != nil {
+		t.Error(err)
+	}
+	return encoded
 }
 
 // credentialOf is one for the server.
