@@ -165,6 +165,10 @@ func (p *pod) watch(t testing.TB, network, address string) *stream {
 // calm is how long it must stay as it is before a watch counts as settled: longer than kube-proxy waits between two syncs.
 const calm = 1500 * time.Millisecond
 
+// enough is how many attempts in a row show that a cluster is left out: where two share the load, they miss one of them by chance less
+// than once in 10⁹ times.
+const enough = 30
+
 // only waits until the given clusters answer, all of them and no others, and nothing is lost, for a while. It returns how long after start
 // the last of them answered for the first time, or one of the others for the last time, or the last connection was lost.
 func (s *stream) only(t testing.TB, start time.Time, clusters ...string) time.Duration {
@@ -188,6 +192,9 @@ func (s *stream) only(t testing.TB, start time.Time, clusters ...string) time.Du
 		latest := slices.MaxFunc(slices.Collect(maps.Values(first)), time.Time.Compare)
 		if time.Since(latest) < calm {
 			return fmt.Errorf("it is so since %s", latest.Format(time.TimeOnly))
+		}
+		if alike := len(attempts) - begin; alike < enough {
+			return fmt.Errorf("it is so in %d attempts", alike)
 		}
 		since = latest.Sub(start)
 		return nil

@@ -4,6 +4,7 @@ package datapath
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"os"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -143,6 +145,36 @@ func (c *cluster) startNodes(t testing.TB) {
 			LogFile: filepath.Join(c.Directory(), "kube-proxy-"+n.name+".log"),
 		}))
 		c.nodes = append(c.nodes, n)
+	}
+	for _, n := range c.nodes {
+		c.tellZone(t, n)
+	}
+}
+
+// tellZone takes the zone of a node away and gives it back once its kube-proxy runs. One of v1.36.3 hears of the zone from an informer
+// that runs before the proxier is registered with it (NodeTopologyConfig in pkg/proxy/config): where the node comes in between, hints
+// have no effect there until the label changes.
+func (c *cluster) tellZone(t testing.TB, n *node) {
+	t.Helper()
+	eventually(t, "kube-proxy of "+n.name, func(ctx context.Context) error {
+		events, err := c.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=Starting,reportingController=kube-proxy"})
+		if err != nil {
+			return err
+		}
+		for i := range events.Items {
+			if events.Items[i].Regarding.Name == n.name {
+				return nil
+			}
+		}
+		return fmt.Errorf("it has not said that it starts, among %d Events", len(events.Items))
+	})
+	node, err := c.CoreV1().Nodes().Get(t.Context(), n.name, metav1.GetOptions{})
+	must(t, err)
+	for _, zone := range []any{nil, node.Labels[corev1.LabelTopologyZone]} {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelTopologyZone: zone}}})
+		must(t, err)
+		_, err = c.CoreV1().Nodes().Patch(t.Context(), n.name, types.MergePatchType, patch, metav1.PatchOptions{})
+		must(t, err)
 	}
 }
 
