@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -43,14 +44,19 @@ const (
 	EventNobodyHeard        = "NobodyHeard"
 )
 
-// newRecorder returns a writer of Events and how to end it.
-func newRecorder(ctx context.Context, client kubernetes.Interface) (record.EventRecorder, func()) {
+// eventful are the kinds that Events are about.
+var eventful = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(kubernetesscheme.AddToScheme(scheme))
 	utilruntime.Must(v1beta1.Install(scheme))
+	return scheme
+})
+
+// newRecorder returns a writer of Events and how to end it.
+func newRecorder(ctx context.Context, client kubernetes.Interface) (record.EventRecorder, func()) {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component}), broadcaster.Shutdown
+	return broadcaster.NewRecorder(eventful(), corev1.EventSource{Component: component}), broadcaster.Shutdown
 }
 
 // A reporter tells what is wrong with members: in the log, and on the Secret

@@ -5,7 +5,6 @@ package mcsapi
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -30,7 +29,7 @@ func keep[T any](s Schema, object *T) (*T, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := runtime.DeepCopyJSON(content)
+	changed := false
 	for field, value := range content {
 		switch field {
 		case "apiVersion", "kind", "metadata":
@@ -38,12 +37,15 @@ func keep[T any](s Schema, object *T) (*T, error) {
 			sub, kept := property(s.root, field)
 			if !kept {
 				delete(content, field)
+				changed = true
 				continue
 			}
-			content[field] = prune(sub, value)
+			pruned, less := prune(sub, value)
+			content[field] = pruned
+			changed = changed || less
 		}
 	}
-	if equality.Semantic.DeepEqual(before, content) {
+	if !changed {
 		return object, nil
 	}
 	result := new(T)
@@ -53,29 +55,36 @@ func keep[T any](s Schema, object *T) (*T, error) {
 	return result, nil
 }
 
-// prune removes unknown fields and surplus items, in place where it can.
-func prune(schema map[string]any, value any) any {
+// prune removes unknown fields and surplus items, in place where it can, and
+// tells whether there were any.
+func prune(schema map[string]any, value any) (kept any, less bool) {
 	switch value := value.(type) {
 	case map[string]any:
 		for field, child := range value {
 			sub, kept := property(schema, field)
 			if !kept {
 				delete(value, field)
+				less = true
 				continue
 			}
-			value[field] = prune(sub, child)
+			pruned, lost := prune(sub, child)
+			value[field] = pruned
+			less = less || lost
 		}
 	case []any:
 		if most, ok := number(schema["maxItems"]); ok && int64(len(value)) > most {
 			value = value[:most]
+			less = true
 		}
 		items, _ := schema["items"].(map[string]any)
 		for i := range value {
-			value[i] = prune(items, value[i])
+			pruned, lost := prune(items, value[i])
+			value[i] = pruned
+			less = less || lost
 		}
-		return value
+		return value, less
 	}
-	return value
+	return value, less
 }
 
 // property returns the schema of a field, and whether it is kept.
