@@ -85,7 +85,7 @@ func (b *bench) buildServer(ctx context.Context) error {
 		return nil
 	}
 	b.say("building the server")
-	program, err := servers.Build(ctx, b.dir, "test/bench/server")
+	program, err := servers.Build(ctx, "test/bench/server")
 	b.program = program
 	return err
 }

@@ -30,7 +30,7 @@ func (b *bench) join(ctx context.Context) (*joinedClusters, error) {
 	if err := b.buildServer(ctx); err != nil {
 		return j, err
 	}
-	program, err := servers.Build(ctx, b.dir, "test/bench/controller")
+	program, err := servers.Build(ctx, "test/bench/controller")
 	if err != nil {
 		return j, err
 	}

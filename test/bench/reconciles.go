@@ -85,7 +85,7 @@ func (r *reconcileRun) start(ctx context.Context) (stop func() error, err error)
 	if err := r.buildServer(ctx); err != nil {
 		return stop, err
 	}
-	program, err := servers.Build(ctx, r.dir, "test/bench/controller")
+	program, err := servers.Build(ctx, "test/bench/controller")
 	if err != nil {
 		return stop, err
 	}

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"testing"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/sandbox"
 )
@@ -54,15 +54,9 @@ func outside() (code int, err error) {
 		if _, err := assets.Ensure(context.Background(), os.Stderr, assets.All()...); err != nil {
 			return 0, err
 		}
-		folder, err := os.MkdirTemp("", "clusterset-dns-datapath-")
+		folder, err := programs.Build(context.Background(), "cmd/coredns", "cmd/clusterset-controller", "test/datapath/pod")
 		if err != nil {
 			return 0, err
-		}
-		defer os.RemoveAll(folder)
-		build := exec.Command("go", "build", "-trimpath", "-o", folder+"/", "../../cmd/coredns", "../../cmd/clusterset-controller", "./pod")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("build the programs: %w\n%s", err, out)
 		}
 		if err := os.Setenv(programsVariable, folder); err != nil {
 			return 0, err

@@ -21,10 +21,11 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-// programs is the folder with the demo and both programs, built from this tree.
-var programs string
+// bin is the folder with the demo and both programs, built from this tree.
+var bin string
 
 func TestMain(m *testing.M) {
 	if err := process.TieToParent(); err != nil {
@@ -35,18 +36,9 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) int {
-	folder, err := os.MkdirTemp("", "clusterset-dns-demo-test-")
-	if err != nil {
+	var err error
+	if bin, err = programs.Build(context.Background(), "cmd/coredns", "cmd/clusterset-controller", "test/demo"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(folder)
-	programs = folder
-	build := exec.Command("go", "build", "-trimpath", "-o", folder+"/", "../../cmd/coredns", "../../cmd/clusterset-controller", ".")
-	// As the demo builds them: static and without the race detector.
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the programs: %v\n%s", err, out)
 		return 1
 	}
 	return m.Run()
@@ -55,7 +47,7 @@ func runTests(m *testing.M) int {
 // demo starts the demo in the root of the repository, with a temporary folder of its own.
 func demo(t *testing.T, temporary string, args ...string) (*exec.Cmd, io.Reader) {
 	t.Helper()
-	command := exec.Command(filepath.Join(programs, "demo"), append([]string{"--bin", programs}, args...)...)
+	command := exec.Command(filepath.Join(bin, "demo"), append([]string{"--bin", bin}, args...)...)
 	command.Dir = "../.."
 	command.Env = append(os.Environ(), "TMPDIR="+temporary)
 	// A pipe of its own: Wait would close the one that StdoutPipe makes before all of it is read.

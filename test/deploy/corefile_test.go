@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // questions are what each example is asked: a name and a type, and the data of
@@ -82,14 +82,11 @@ var questions = map[string][][2]string{
 // coredns builds the program for a test, and returns its path.
 func coredns(t testing.TB) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "coredns")
-	// As in the Makefile, so that it is compiled once.
-	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", path, "./cmd/coredns")
-	command.Dir, command.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("build coredns: %v\n%s", err, output)
+	bin, err := programs.Build(t.Context(), "cmd/coredns")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return path
+	return filepath.Join(bin, "coredns")
 }
 
 // TestExamples starts each example as a CoreDNS with the rights that deploy/

@@ -17,12 +17,17 @@ import (
 	"time"
 
 	"github.com/coredns/caddy"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 const (
@@ -58,13 +63,9 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{programs: t.TempDir()}
-	build := exec.Command("go", "build", "-trimpath", "-o", b.programs+"/", "../../cmd/kubectl-clusterset", "../../cmd/clusterset-controller")
-	// As they are shipped: static and without the race detector.
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the programs: %v\n%s", err, out)
-	}
+	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset", "cmd/clusterset-controller")
+	must(t, err)
+	b := &bed{programs: bin}
 	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Kubectl)
 	must(t, err)
 	planes := controlplanetest.Start(t,
@@ -192,7 +193,7 @@ func (b *bed) shell(t testing.TB, line string) string {
 // apply applies YAML in a cluster.
 func (b *bed) apply(t testing.TB, c *cluster, text string) {
 	t.Helper()
-	b.shell(t, fmt.Sprintf("kubectl --context %s apply -f - <<'END'\n%s\nEND", c.Name(), text))
+	must(t, clusterset.Apply(t.Context(), c.Cluster, []byte(text)))
 }
 
 func (b *bed) command(t testing.TB, program string, args ...string) result {
@@ -215,14 +216,12 @@ func (b *bed) command(t testing.TB, program string, args ...string) result {
 	return result{out: out.String(), err: err.String(), status: command.ProcessState.ExitCode()}
 }
 
-// eventually waits until check is nil.
+// eventually waits until check is nil. What takes long is looked at less often, since a look takes programs.
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for {
+	for pause := 100 * time.Millisecond; ; pause = min(pause*3/2, 2*time.Second) {
 		err := check()
 		if err == nil {
 			return
@@ -230,7 +229,7 @@ func eventually(t testing.TB, what string, check func() error) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%s: not within %s: %v", what, patience, err)
-		case <-ticker.C:
+		case <-time.After(pause):
 		}
 	}
 }
@@ -246,9 +245,13 @@ func must(t testing.TB, err error) {
 func (b *bed) namespace(t testing.TB, name string, clusters ...*cluster) {
 	t.Helper()
 	for _, c := range clusters {
-		b.shell(t, "kubectl --context "+c.Name()+" create namespace "+name)
+		namespaces := c.Client().CoreV1().Namespaces()
+		_, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		must(t, err)
 		t.Cleanup(func() {
-			b.shell(t, "kubectl --context "+c.Name()+" delete namespace --ignore-not-found --wait=false "+name)
+			if err := namespaces.Delete(context.Background(), name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+				must(t, err)
+			}
 		})
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // TestSoak is the soak of two minutes: one storm and one calm.
@@ -20,11 +20,9 @@ func TestSoak(t *testing.T) {
 	if err := process.TieToParent(); err != nil {
 		t.Fatal(err)
 	}
-	bin := t.TempDir()
-	for _, folder := range []string{"cmd/coredns", "cmd/clusterset-controller", "test/soak"} {
-		if _, err := servers.Build(t.Context(), bin, folder); err != nil {
-			t.Fatal(err)
-		}
+	bin, err := programs.Build(t.Context(), "cmd/coredns", "cmd/clusterset-controller", "test/soak")
+	if err != nil {
+		t.Fatal(err)
 	}
 	command := exec.Command(filepath.Join(bin, "soak"), "-for", "2m", "-bin", bin, "-logs", t.ArtifactDir())
 	command.Dir = "../.."

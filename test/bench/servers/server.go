@@ -13,20 +13,13 @@ import (
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-// module is where the programs are.
-const module = "github.com/clusterset-dns/clusterset-dns"
-
-// Build builds a program of the module, given by its folder, into dir and returns its path.
-func Build(ctx context.Context, dir, folder string) (string, error) {
-	path := filepath.Join(dir, filepath.Base(folder))
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, module+"/"+folder)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", folder, err, output)
-	}
-	return path, nil
+// Build builds a program of the module, given by its folder, and returns its path.
+func Build(ctx context.Context, folder string) (string, error) {
+	bin, err := programs.Build(ctx, folder)
+	return filepath.Join(bin, filepath.Base(folder)), err
 }
 
 // AnyCore leaves it to the kernel where a process runs.

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package programs builds the programs of this module that tests start, once for all packages of tests.
+package programs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/flock"
+)
+
+// patience is the time between two tries to take the lock.
+const patience = 100 * time.Millisecond
+
+// Build builds programs as they are shipped: static and without the race detector. Each is given by its folder in the
+// module, such as cmd/coredns, and called like the last part of it. It returns the absolute path of their folder, bin/tests of
+// the checkout that the working directory is in. All tests have the same one, so that a program which is up to date is
+// not linked again, and nobody else writes into it.
+func Build(ctx context.Context, folders ...string) (string, error) {
+	root, err := checkout()
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(root, "bin", "tests")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := lock(ctx, bin+".lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	args := []string{"build", "-trimpath", "-o", bin + string(filepath.Separator)}
+	for _, folder := range folders {
+		args = append(args, "./"+filepath.ToSlash(folder))
+	}
+	build := exec.CommandContext(ctx, "go", args...)
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %v: %w\n%s", folders, err, output)
+	}
+	return bin, nil
+}
+
+// checkout is the folder of the go.mod that the working directory belongs to.
+func checkout() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for folder := start; ; folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder, nil
+		}
+		if folder == filepath.Dir(folder) {
+			return "", fmt.Errorf("no go.mod in %s or above it: run this in a checkout", start)
+		}
+	}
+}
+
+// lock waits until nobody else builds.
+func lock(ctx context.Context, name string) (unlock func(), err error) {
+	for {
+		unlock, err := flock.Try(name)
+		if !errors.Is(err, flock.ErrHeld) {
+			return unlock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the lock of the programs of tests: %w", ctx.Err())
+		case <-time.After(patience):
+		}
+	}
+}
