@@ -239,11 +239,9 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 		serveHandMade: c.options.HandMadeImports,
 		prefer:        c.options.Prefer,
 	}
+	r.local = newLocal(c.client, c.metadata, &r.inputs, c.options.Namespace)
 	var err error
-	if r.local, err = newLocal(c.client, c.metadata, c.options.Namespace); err != nil {
-		return nil, err
-	}
-	if r.api, err = mcsapi.NewFollower(c.config, c.httpClient, r.objectHandler(), r.enqueueAll); err != nil {
+	if r.api, err = mcsapi.NewFollower(c.config, c.httpClient, &r.inputs, r.objectHandler(), r.enqueueAll); err != nil {
 		return nil, err
 	}
 	recorder, stop := newRecorder(ctx, c.client)
@@ -270,6 +268,6 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 	r.applier = newApplier(c.client, recorder, c.options.Clock, c.metrics, cluster)
 	r.applier.Removing = func(slice *discoveryv1.EndpointSlice) { r.remembered.removing(member.ServiceOf(slice), slice.UID) }
 	r.applier.Keeping = func(slice *discoveryv1.EndpointSlice) { r.remembered.keeping(member.ServiceOf(slice), slice.UID) }
-	r.credentialsChanged, err = r.handle()
-	return r, err
+	r.credentialsChanged = r.handle()
+	return r, nil
 }

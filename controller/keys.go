@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
@@ -36,25 +37,14 @@ func (r *reconciler) objectHandler() cache.ResourceEventHandler {
 
 // handle watches the caches of the own cluster. What it returns receives
 // whenever the members' Secrets changed.
-func (r *reconciler) handle() (credentialsChanged <-chan struct{}, err error) {
-	trigger := make(chan struct{}, 1)
-	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		r.local.services:   onChange(r.serviceChanged),
-		r.local.slices:     onChange(r.sliceChanged),
-		r.local.namespaces: r.namespaceHandler(),
-		r.local.nodes:      r.nodeHandler(),
-		r.local.secrets: onChange(func(metav1.Object) {
-			select {
-			case trigger <- struct{}{}:
-			default: // one that is due sees this change too
-			}
-		}),
-	} {
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return nil, err
-		}
-	}
-	return trigger, nil
+func (r *reconciler) handle() (credentialsChanged <-chan struct{}) {
+	changed := make(chan struct{}, 1)
+	r.local.services.Handle(onChange(r.serviceChanged))
+	r.local.slices.Handle(onChange(r.sliceChanged))
+	r.local.namespaces.Handle(r.namespaceHandler())
+	r.local.nodes.Handle(r.nodeHandler())
+	r.local.secrets.Handle(onChange(func(metav1.Object) { trigger(changed) }))
+	return changed
 }
 
 // serviceChanged names what exports the Service, and what it is derived from.
@@ -199,8 +189,8 @@ func (r *reconciler) known() map[types.NamespacedName]struct{} {
 			services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{r.local.slices, r.local.services} {
-		for _, value := range informer.GetIndexer().ListIndexFuncValues(byMultiClusterService) {
+	for _, each := range []*informer.Informer{r.local.slices, r.local.services} {
+		for _, value := range each.Indexer().ListIndexFuncValues(byMultiClusterService) {
 			if namespace, name, err := cache.SplitMetaNamespaceKey(value); err == nil {
 				services[types.NamespacedName{Namespace: namespace, Name: name}] = struct{}{}
 			}

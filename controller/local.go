@@ -8,16 +8,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -37,70 +36,69 @@ const (
 // local is the caches of the own cluster, the MCS API apart. What they return
 // is shared and must not be changed.
 type local struct {
-	services   cache.SharedIndexInformer
-	slices     cache.SharedIndexInformer
-	namespaces cache.SharedIndexInformer
-	secrets    cache.SharedIndexInformer
-	nodes      cache.SharedIndexInformer
+	services   *informer.Informer
+	slices     *informer.Informer
+	namespaces *informer.Informer
+	secrets    *informer.Informer
+	nodes      *informer.Informer
 }
 
-func newLocal(client kubernetes.Interface, metadataClient metadata.Interface, namespace string) (*local, error) {
-	all := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(stripManagedFields))
-	credentials := informers.NewSharedInformerFactoryWithOptions(client, 0,
-		informers.WithTransform(stripManagedFields),
-		informers.WithNamespace(namespace),
-		informers.WithTweakListOptions(func(options *metav1.ListOptions) { options.LabelSelector = member.ClusterLabel }))
-	l := &local{
-		services:   all.Core().V1().Services().Informer(),
-		slices:     all.Discovery().V1().EndpointSlices().Informer(),
-		namespaces: all.Core().V1().Namespaces().Informer(),
-		secrets:    credentials.Core().V1().Secrets().Informer(),
+func newLocal(client kubernetes.Interface, metadataClient metadata.Interface, group *informer.Group, namespace string) *local {
+	core, all := client.CoreV1(), metav1.NamespaceAll
+	return &local{
+		services: informer.New(group, core.Services(all), informer.Options{
+			Resource: "Services", Example: &corev1.Service{},
+			Indexers: cache.Indexers{
+				byMultiClusterService: func(object any) ([]string, error) {
+					service, ok := object.(*corev1.Service)
+					if !ok || service.Labels[export.LabelService] == "" || !export.IsManaged(service) {
+						return nil, nil
+					}
+					return []string{types.NamespacedName{Namespace: service.Namespace, Name: service.Labels[export.LabelService]}.String()}, nil
+				},
+			},
+		}),
+		slices: informer.New(group, client.DiscoveryV1().EndpointSlices(all), informer.Options{
+			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Indexers: sliceIndexers,
+		}),
+		namespaces: informer.New(group, core.Namespaces(), informer.Options{Resource: "Namespaces", Example: &corev1.Namespace{}}),
+		secrets: informer.New(group, core.Secrets(namespace), informer.Options{
+			Resource: "Secrets", Example: &corev1.Secret{},
+			Narrow: func(options *metav1.ListOptions) { options.LabelSelector = member.ClusterLabel },
+		}),
+		nodes: newNodes(metadataClient, group),
 	}
-	var err error
-	if l.nodes, err = newNodes(metadataClient); err != nil {
-		return nil, err
-	}
-	if err := l.services.AddIndexers(cache.Indexers{
-		byMultiClusterService: func(object any) ([]string, error) {
-			service, ok := object.(*corev1.Service)
-			if !ok || service.Labels[export.LabelService] == "" || !export.IsManaged(service) {
-				return nil, nil
-			}
-			return []string{types.NamespacedName{Namespace: service.Namespace, Name: service.Labels[export.LabelService]}.String()}, nil
-		},
-	}); err != nil {
-		return nil, err
-	}
-	return l, l.slices.AddIndexers(cache.Indexers{
-		byService: func(object any) ([]string, error) {
-			return indexed(object, func(slice *discoveryv1.EndpointSlice) string {
-				return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}.String()
-			}, func(slice *discoveryv1.EndpointSlice) bool {
-				return slice.Labels[export.LabelKubernetesService] != "" && !export.IsManaged(slice)
-			})
-		},
-		byMultiClusterService: func(object any) ([]string, error) {
-			return indexed(object, func(slice *discoveryv1.EndpointSlice) string {
-				return member.ServiceOf(slice).String()
-			}, func(slice *discoveryv1.EndpointSlice) bool {
-				return slice.Labels[export.LabelService] != "" && export.IsManaged(slice)
-			})
-		},
-		byHand: func(object any) ([]string, error) {
-			return indexed(object, func(slice *discoveryv1.EndpointSlice) string {
-				return member.ServiceOf(slice).String()
-			}, func(slice *discoveryv1.EndpointSlice) bool {
-				return slice.Labels[export.LabelService] != "" && !export.IsManaged(slice)
-			})
-		},
-		bySourceCluster: func(object any) ([]string, error) {
-			return indexed(object, func(slice *discoveryv1.EndpointSlice) string {
-				return slice.Labels[export.LabelSourceCluster]
-			}, func(slice *discoveryv1.EndpointSlice) bool {
-				return slice.Labels[export.LabelService] != "" && export.IsManaged(slice)
-			})
-		},
-	})
+}
+
+var sliceIndexers = cache.Indexers{
+	byService: func(object any) ([]string, error) {
+		return indexed(object, func(slice *discoveryv1.EndpointSlice) string {
+			return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}.String()
+		}, func(slice *discoveryv1.EndpointSlice) bool {
+			return slice.Labels[export.LabelKubernetesService] != "" && !export.IsManaged(slice)
+		})
+	},
+	byMultiClusterService: func(object any) ([]string, error) {
+		return indexed(object, func(slice *discoveryv1.EndpointSlice) string {
+			return member.ServiceOf(slice).String()
+		}, func(slice *discoveryv1.EndpointSlice) bool {
+			return slice.Labels[export.LabelService] != "" && export.IsManaged(slice)
+		})
+	},
+	byHand: func(object any) ([]string, error) {
+		return indexed(object, func(slice *discoveryv1.EndpointSlice) string {
+			return member.ServiceOf(slice).String()
+		}, func(slice *discoveryv1.EndpointSlice) bool {
+			return slice.Labels[export.LabelService] != "" && !export.IsManaged(slice)
+		})
+	},
+	bySourceCluster: func(object any) ([]string, error) {
+		return indexed(object, func(slice *discoveryv1.EndpointSlice) string {
+			return slice.Labels[export.LabelSourceCluster]
+		}, func(slice *discoveryv1.EndpointSlice) bool {
+			return slice.Labels[export.LabelService] != "" && export.IsManaged(slice)
+		})
+	},
 }
 
 func indexed(object any, value func(*discoveryv1.EndpointSlice) string, included func(*discoveryv1.EndpointSlice) bool) ([]string, error) {
@@ -111,25 +109,25 @@ func indexed(object any, value func(*discoveryv1.EndpointSlice) string, included
 	return []string{value(slice)}, nil
 }
 
-func (l *local) informers() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{l.services, l.slices, l.namespaces, l.secrets, l.nodes}
+func (l *local) informers() []*informer.Informer {
+	return []*informer.Informer{l.services, l.slices, l.namespaces, l.secrets, l.nodes}
 }
 
 // run fills the caches until the context ends.
 func (l *local) run(ctx context.Context, group *sync.WaitGroup) {
-	for _, informer := range l.informers() {
-		group.Go(func() { informer.RunWithContext(ctx) })
+	for _, each := range l.informers() {
+		group.Go(func() { each.Run(ctx) })
 	}
 }
 
 // wait returns true once the caches are full and their handlers told so, false
 // where the context ended before.
 func (l *local) wait(ctx context.Context) bool {
-	for _, informer := range l.informers() {
+	for _, each := range l.informers() {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-informer.HasSyncedChecker().Done():
+		case <-each.Synced():
 		}
 	}
 	return true
@@ -138,8 +136,8 @@ func (l *local) wait(ctx context.Context) bool {
 // shown is up to where the caches show what exists.
 func (l *local) shown() apply.Versions {
 	return apply.Versions{
-		Services:       l.services.GetIndexer().LastStoreSyncResourceVersion(),
-		EndpointSlices: l.slices.GetIndexer().LastStoreSyncResourceVersion(),
+		Services:       l.services.Indexer().LastStoreSyncResourceVersion(),
+		EndpointSlices: l.slices.Indexer().LastStoreSyncResourceVersion(),
 	}
 }
 
@@ -196,24 +194,24 @@ func (l *local) servicesFrom(cluster string) map[types.NamespacedName]struct{} {
 
 func (l *local) credentials() []*corev1.Secret { return list[*corev1.Secret](l.secrets) }
 
-func get[T any](informer cache.SharedIndexInformer, key string) (object T) {
-	found, exists, err := informer.GetIndexer().GetByKey(key)
+func get[T any](from *informer.Informer, key string) (object T) {
+	found, exists, err := from.Indexer().GetByKey(key)
 	if err == nil && exists {
 		object, _ = found.(T)
 	}
 	return object
 }
 
-func indexedBy[T any](informer cache.SharedIndexInformer, index, value string) []T {
-	objects, err := informer.GetIndexer().ByIndex(index, value)
+func indexedBy[T any](from *informer.Informer, index, value string) []T {
+	objects, err := from.Indexer().ByIndex(index, value)
 	if err != nil {
 		return nil // only an unknown index is an error
 	}
 	return typed[T](objects)
 }
 
-func list[T any](informer cache.SharedIndexInformer) []T {
-	return typed[T](informer.GetIndexer().List())
+func list[T any](from *informer.Informer) []T {
+	return typed[T](from.Indexer().List())
 }
 
 func typed[T any](objects []any) []T {
@@ -224,11 +222,4 @@ func typed[T any](objects []any) []T {
 		}
 	}
 	return result
-}
-
-func stripManagedFields(object any) (any, error) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }

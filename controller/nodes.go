@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
@@ -19,21 +19,23 @@ const byZone = "zone"
 
 // newNodes returns the cache of the nodes, of which it holds the name and the
 // label of the zone alone.
-func newNodes(client metadata.Interface) (cache.SharedIndexInformer, error) {
-	resource := corev1.SchemeGroupVersion.WithResource("nodes")
-	informer := metadatainformer.NewFilteredMetadataInformer(client, resource, metav1.NamespaceAll, 0, cache.Indexers{
-		byZone: func(object any) ([]string, error) { return []string{zoneOf(object)}, nil },
-	}, nil).Informer()
-	return informer, informer.SetTransform(func(object any) (any, error) {
-		node, ok := object.(*metav1.PartialObjectMetadata)
-		if !ok {
-			return object, nil
-		}
-		kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}}
-		if zone := zoneOf(node); zone != "" {
-			kept.Labels = map[string]string{corev1.LabelTopologyZone: zone}
-		}
-		return kept, nil
+func newNodes(client metadata.Interface, group *informer.Group) *informer.Informer {
+	return informer.New(group, client.Resource(corev1.SchemeGroupVersion.WithResource("nodes")), informer.Options{
+		Resource: "Nodes", Example: &metav1.PartialObjectMetadata{},
+		Indexers: cache.Indexers{
+			byZone: func(object any) ([]string, error) { return []string{zoneOf(object)}, nil },
+		},
+		Transform: func(object any) (any, error) {
+			node, ok := object.(*metav1.PartialObjectMetadata)
+			if !ok {
+				return object, nil
+			}
+			kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}}
+			if zone := zoneOf(node); zone != "" {
+				kept.Labels = map[string]string{corev1.LabelTopologyZone: zone}
+			}
+			return kept, nil
+		},
 	})
 }
 
@@ -46,7 +48,7 @@ func zoneOf(object any) string {
 
 // zones are what hints depend on.
 func (l *local) zones() locality.Nodes {
-	zones := l.nodes.GetIndexer().ListIndexFuncValues(byZone)
+	zones := l.nodes.Indexer().ListIndexFuncValues(byZone)
 	slices.Sort(zones)
 	if len(zones) > 0 && zones[0] == "" {
 		return locality.Nodes{Zones: zones[1:], SomeWithoutZone: true}
@@ -56,7 +58,7 @@ func (l *local) zones() locality.Nodes {
 
 // nodesWithoutZone are the names of the nodes that hints have no effect on.
 func (l *local) nodesWithoutZone() []string {
-	names, err := l.nodes.GetIndexer().IndexKeys(byZone, "")
+	names, err := l.nodes.Indexer().IndexKeys(byZone, "")
 	if err != nil {
 		return nil // only an unknown index is an error
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -42,6 +43,8 @@ type reconciler struct {
 	// prefer is Options.Prefer.
 	prefer string
 
+	// inputs are the caches of the own cluster, those of the MCS API too.
+	inputs  informer.Group
 	local   *local
 	api     *mcsapi.Follower
 	members *member.Set
@@ -67,8 +70,9 @@ func (r *reconciler) work(ctx context.Context) {
 			r.queue.Done(service) // the queue is emptied before its shutdown is told
 			continue
 		}
+		reading := r.inputs.Wait(ctx)
 		begin := r.clock.Now()
-		err := r.reconcile(ctx, service)
+		err := r.reconcile(ctx, service, reading)
 		r.metrics.reconciled(r.clock.Since(begin), err)
 		switch {
 		case err == nil:
@@ -83,8 +87,9 @@ func (r *reconciler) work(ctx context.Context) {
 	}
 }
 
-// reconcile is the whole flow for one service.
-func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName) error {
+// reconcile is the whole flow for one service. What is not read of the own
+// cluster again after an outage was waited for before.
+func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName, reading informer.Reading) error {
 	access, lost := r.api.Access()
 	namespace := r.local.namespace(service.Namespace)
 	if namespace == nil || terminating(namespace) {
@@ -99,6 +104,10 @@ func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		return r.applier.Clean(ctx, r.cluster, r.local.derivedFor(service), r.local.madeFor(service), lost.Exports, lost.Imports)
 	}
 	existing, contributions := r.gather(access, service)
+	if !r.inputs.Holds(reading) {
+		// Some of it may be of before the outage, and some of after it.
+		return r.reconcile(ctx, service, r.inputs.Wait(ctx))
+	}
 	existing.Failures = r.queue.NumRequeues(service)
 	err := r.applier.ApplyService(ctx, access, existing, func(observed merge.Observed) merge.Result {
 		return merge.Merge(observed, contributions)

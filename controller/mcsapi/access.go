@@ -3,21 +3,20 @@
 package mcsapi
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
 // Group is the API group of the MCS API.
@@ -45,12 +44,12 @@ type Access struct {
 	codec         runtime.ParameterCodec
 	exportsSchema Schema
 	importsSchema Schema
-	exports       cache.SharedIndexInformer
-	imports       cache.SharedIndexInformer
+	exports       *informer.Informer
+	imports       *informer.Informer
 }
 
 // newAccess prepares a version for use. Its caches fill once run.
-func newAccess(config *rest.Config, httpClient *http.Client, version string, exports, imports Schema) (*Access, error) {
+func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Group, version string, exports, imports Schema) (*Access, error) {
 	groupVersion := schema.GroupVersion{Group: Group, Version: version}
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(groupVersion,
@@ -75,8 +74,9 @@ func newAccess(config *rest.Config, httpClient *http.Client, version string, exp
 		exportsSchema: exports,
 		importsSchema: imports,
 	}
-	a.exports = newInformer[*v1beta1.ServiceExportList](a.ServiceExports(metav1.NamespaceAll), &v1beta1.ServiceExport{})
-	a.imports = newInformer[*v1beta1.ServiceImportList](a.ServiceImports(metav1.NamespaceAll), &v1beta1.ServiceImport{})
+	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	a.exports = informer.New(group, a.ServiceExports(metav1.NamespaceAll), informer.Options{Resource: "ServiceExports", Example: &v1beta1.ServiceExport{}, Indexers: byNamespace})
+	a.imports = informer.New(group, a.ServiceImports(metav1.NamespaceAll), informer.Options{Resource: "ServiceImports", Example: &v1beta1.ServiceImport{}, Indexers: byNamespace})
 	return a, nil
 }
 
@@ -109,7 +109,7 @@ func (a *Access) ServiceImport(key types.NamespacedName) *v1beta1.ServiceImport 
 
 // Shown returns the resourceVersions up to which the caches show what exists.
 func (a *Access) Shown() (imports, exports string) {
-	return a.imports.GetIndexer().LastStoreSyncResourceVersion(), a.exports.GetIndexer().LastStoreSyncResourceVersion()
+	return a.imports.Indexer().LastStoreSyncResourceVersion(), a.exports.Indexer().LastStoreSyncResourceVersion()
 }
 
 // Exports lists the cached ServiceExports, in no order.
@@ -120,7 +120,7 @@ func (a *Access) Imports() []*v1beta1.ServiceImport { return all[*v1beta1.Servic
 
 // ImportsIn lists the cached ServiceImports of a namespace, in no order.
 func (a *Access) ImportsIn(namespace string) []*v1beta1.ServiceImport {
-	objects, err := a.imports.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	objects, err := a.imports.Indexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
 		return nil // only an unknown index is an error
 	}
@@ -138,16 +138,16 @@ func (a *Access) KeepExport(object *v1beta1.ServiceExport) (*v1beta1.ServiceExpo
 	return keep(a.exportsSchema, object)
 }
 
-func cached[T any](informer cache.SharedIndexInformer, key types.NamespacedName) (object T) {
-	found, exists, err := informer.GetIndexer().GetByKey(key.String())
+func cached[T any](from *informer.Informer, key types.NamespacedName) (object T) {
+	found, exists, err := from.Indexer().GetByKey(key.String())
 	if err == nil && exists {
 		object, _ = found.(T)
 	}
 	return object
 }
 
-func all[T any](informer cache.SharedIndexInformer) []T {
-	return typed[T](informer.GetIndexer().List())
+func all[T any](from *informer.Informer) []T {
+	return typed[T](from.Indexer().List())
 }
 
 func typed[T any](objects []any) []T {
@@ -158,26 +158,4 @@ func typed[T any](objects []any) []T {
 		}
 	}
 	return result
-}
-
-// newInformer caches what a client lists, without what nobody here reads.
-func newInformer[L runtime.Object](client interface {
-	List(ctx context.Context, options metav1.ListOptions) (L, error)
-	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-}, kind runtime.Object,
-) cache.SharedIndexInformer {
-	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return client.List(ctx, options)
-		},
-		WatchFuncWithContext: client.Watch,
-	}, kind, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	// The informer has not started: this is the only error there is.
-	_ = informer.SetTransform(func(object any) (any, error) {
-		if accessor, err := meta.Accessor(object); err == nil {
-			accessor.SetManagedFields(nil)
-		}
-		return object, nil
-	})
-	return informer
 }

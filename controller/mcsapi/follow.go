@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -27,6 +29,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 type Follower struct {
 	config     *rest.Config
 	httpClient *http.Client
+	inputs     *informer.Group
 	exportCRD  cache.SharedIndexInformer
 	importCRD  cache.SharedIndexInformer
 	object     cache.ResourceEventHandler
@@ -37,16 +40,16 @@ type Follower struct {
 	looked  chan struct{}
 }
 
-// NewFollower returns a follower that has no access yet. Changes of
-// ServiceExports and ServiceImports are told to object; changed is told after
-// the access was replaced or lost, when all that was read through it has to be
-// looked at again.
-func NewFollower(config *rest.Config, httpClient *http.Client, object cache.ResourceEventHandler, changed func()) (*Follower, error) {
+// NewFollower returns a follower that has no access yet. The caches of those that
+// it will have are among the inputs. Changes of ServiceExports and
+// ServiceImports are told to object; changed is told after the access was
+// replaced or lost, when all that was read through it has to be looked at again.
+func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.Group, object cache.ResourceEventHandler, changed func()) (*Follower, error) {
 	client, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
 	}
-	informer := func(name string) cache.SharedIndexInformer {
+	definition := func(name string) cache.SharedIndexInformer {
 		return dynamicinformer.NewFilteredDynamicInformer(client, definitions, metav1.NamespaceAll, 0, cache.Indexers{},
 			func(options *metav1.ListOptions) {
 				options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
@@ -55,8 +58,9 @@ func NewFollower(config *rest.Config, httpClient *http.Client, object cache.Reso
 	f := &Follower{
 		config:     config,
 		httpClient: httpClient,
-		exportCRD:  informer(exportsDefinition),
-		importCRD:  informer(importsDefinition),
+		inputs:     inputs,
+		exportCRD:  definition(exportsDefinition),
+		importCRD:  definition(importsDefinition),
 		object:     object,
 		changed:    changed,
 		looked:     make(chan struct{}),
@@ -158,7 +162,7 @@ func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan
 		reflect.DeepEqual(before.exportsSchema, exports.schemas[version]) && reflect.DeepEqual(before.importsSchema, imports.schemas[version]) {
 		return stop, true
 	}
-	access, err := newAccess(f.config, f.httpClient, version, exports.schemas[version], imports.schemas[version])
+	access, err := newAccess(f.config, f.httpClient, f.inputs, version, exports.schemas[version], imports.schemas[version])
 	if err != nil {
 		logger.Error(err, "Cannot use the served version of the MCS API", "version", version)
 		return stop, true
@@ -189,15 +193,13 @@ func gone(err error) bool {
 // start fills the caches and returns true once they are full. It returns false
 // where the context ended or a trigger came before.
 func (a *Access) start(ctx context.Context, group *sync.WaitGroup, trigger chan struct{}, handler cache.ResourceEventHandler) bool {
-	for _, informer := range []cache.SharedIndexInformer{a.exports, a.imports} {
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return false // only an informer that stopped refuses a handler
-		}
-		group.Go(func() { informer.RunWithContext(ctx) })
+	for _, each := range []*informer.Informer{a.exports, a.imports} {
+		each.Handle(handler)
+		group.Go(func() { each.Run(ctx) })
 	}
-	for _, informer := range []cache.SharedIndexInformer{a.exports, a.imports} {
+	for _, each := range []*informer.Informer{a.exports, a.imports} {
 		select {
-		case <-informer.HasSyncedChecker().Done():
+		case <-each.Synced():
 		case <-ctx.Done():
 			return false
 		case <-trigger:

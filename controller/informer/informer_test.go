@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// A server has the objects of one resource.
+type server struct {
+	mu      sync.Mutex
+	version int
+	objects map[string]*corev1.ConfigMap
+	failure error
+	watch   *watch.RaceFreeFakeWatcher
+	ends    time.Time // when the watch does by itself
+	asked   []string
+}
+
+func (s *server) List(_ context.Context, options metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure != nil {
+		return nil, s.failure
+	}
+	s.asked = append(s.asked, "list"+options.ResourceVersion)
+	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}}
+	for _, each := range s.objects {
+		list.Items = append(list.Items, *each.DeepCopy())
+	}
+	return list, nil
+}
+
+func (s *server) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if options.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
+	}
+	if s.failure != nil {
+		return nil, s.failure
+	}
+	s.asked = append(s.asked, "watch")
+	s.watch = watch.NewRaceFreeFake()
+	s.ends = time.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+	return s.watch, nil
+}
+
+// put makes the objects those of the names, and tells the watch.
+func (s *server) put(names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, object := range s.objects {
+		if !slices.Contains(names, name) {
+			s.version++
+			object.ResourceVersion = strconv.Itoa(s.version)
+			delete(s.objects, name)
+			s.tell(watch.Deleted, object)
+		}
+	}
+	for _, name := range names {
+		if s.objects[name] == nil {
+			s.version++
+			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(s.version)}}
+			if s.objects == nil {
+				s.objects = map[string]*corev1.ConfigMap{}
+			}
+			s.objects[name] = object
+			s.tell(watch.Added, object)
+		}
+	}
+}
+
+func (s *server) tell(kind watch.EventType, object *corev1.ConfigMap) {
+	if s.watch != nil && !s.watch.IsStopped() {
+		s.watch.Action(kind, object.DeepCopy())
+	}
+}
+
+// fail makes all requests fail from now on, and ends the watch.
+func (s *server) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failure = err
+	if err != nil {
+		s.watch.Stop()
+	}
+}
+
+// A pair is two informers of one group, and somebody who acts on what both
+// know.
+type pair struct {
+	group            Group
+	services, slices *server
+	informers        []*Informer
+	changed          chan struct{}
+
+	mu       sync.Mutex
+	acted    string
+	handlers int // that were told
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait)
+	ctx := t.Context() // which ends before
+	p := &pair{services: &server{}, slices: &server{}, changed: make(chan struct{}, 1)}
+	for _, each := range []*server{p.services, p.slices} {
+		each.put("old")
+		i := New(&p.group, each, Options{Resource: "test", Example: &corev1.ConfigMap{}})
+		told := func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.handlers++
+			select {
+			case p.changed <- struct{}{}:
+			default:
+			}
+		}
+		i.Handle(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { told() }, UpdateFunc: func(_, _ any) { told() }, DeleteFunc: func(any) { told() },
+		})
+		p.informers = append(p.informers, i)
+		running.Go(func() { i.Run(ctx) })
+	}
+	for _, each := range p.informers {
+		<-each.Synced()
+	}
+	running.Go(func() { p.act(ctx) })
+	return p
+}
+
+func (p *pair) act(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.changed:
+		}
+		for {
+			reading := p.group.Wait(ctx)
+			text := known(p.informers[0]) + " with " + known(p.informers[1])
+			if p.group.Holds(reading) {
+				p.mu.Lock()
+				p.acted = text
+				p.mu.Unlock()
+				break
+			}
+		}
+	}
+}
+
+func known(i *Informer) string {
+	names := i.Indexer().ListKeys()
+	slices.Sort(names)
+	return strings.Join(names, ",")
+}
+
+func TestAfterAnOutageNothingIsMixed(t *testing.T) {
+	down := errors.New("connection refused")
+	// A step is what happens, and on what is acted then.
+	type step struct {
+		name string
+		do   func(p *pair)
+		want string
+	}
+	fail := func(servers ...func(*pair) *server) func(*pair) {
+		return func(p *pair) {
+			for _, each := range servers {
+				each(p).fail(down)
+			}
+		}
+	}
+	services, endpoints := func(p *pair) *server { return p.services }, func(p *pair) *server { return p.slices }
+	change := func(names ...string) func(*pair) {
+		return func(p *pair) {
+			p.slices.put(names...)
+			p.services.put(names...)
+		}
+	}
+	heal := func(s func(*pair) *server) func(*pair) {
+		return func(p *pair) {
+			s(p).fail(nil)
+			<-time.After(longest)
+		}
+	}
+	pass := func(d time.Duration) func(*pair) { return func(*pair) { <-time.After(d) } }
+	outage := step{"outage", fail(services, endpoints), "old with old"}
+	changes := step{"both change meanwhile", change("new"), "old with old"}
+	for name, steps := range map[string][]step{
+		"services first": {
+			outage, changes,
+			{"services are read", heal(services), "old with old"},
+			{"slices are read", heal(endpoints), "new with new"},
+		},
+		"slices first": {
+			outage, changes,
+			{"slices are read", heal(endpoints), "old with old"},
+			{"services are read", heal(services), "new with new"},
+		},
+		"a long outage": {
+			outage, changes,
+			{"time passes", pass(time.Hour), "old with old"},
+			{"slices are read", heal(endpoints), "old with old"},
+			{"services are read", heal(services), "new with new"},
+		},
+		"what is read changes before the rest is": {
+			outage,
+			{"services are read", heal(services), "old with old"},
+			{"and change", func(p *pair) { p.services.put("newer") }, "old with old"},
+			{"slices are read", heal(endpoints), "newer with old"},
+		},
+		"slices stay away": {
+			outage, changes,
+			{"services are read", heal(services), "old with old"},
+			{"time passes", pass(Patience), "new with old"},
+			{"a service changes", func(p *pair) { p.services.put("newer") }, "newer with old"},
+			{"slices are read", heal(endpoints), "newer with new"},
+			{"another outage", fail(services, endpoints), "newer with new"},
+			{"both change", change("last"), "newer with new"},
+			{"services are read", heal(services), "newer with new"},
+			{"slices are read", heal(endpoints), "last with last"},
+		},
+		"slices alone fail": {
+			{"they fail", fail(endpoints), "old with old"},
+			{"both change", change("new"), "old with old"},
+			{"they are read", heal(endpoints), "new with new"},
+		},
+		"a watch breaks": {
+			{"and changes are lost with it", func(p *pair) {
+				p.slices.fail(down)
+				p.slices.put("new")
+				p.slices.fail(nil)
+			}, "old with old"},
+			{"a service comes", func(p *pair) { p.services.put("new") }, "old with old"},
+			{"slices are read", pass(longest), "new with new"},
+		},
+		"a watch is too old": {
+			{"it says so", func(p *pair) {
+				p.slices.watch.Action(watch.Error, &metav1.Status{Code: 410, Reason: metav1.StatusReasonExpired})
+			}, "old with old"},
+			{"a service comes", func(p *pair) { p.services.put("new") }, "old with old"},
+			{"slices are read", pass(longest), "new with old"},
+		},
+		"an informer that ends is waited for no longer": {
+			outage, changes,
+			{"services are read", heal(services), "old with old"},
+			{"nobody needs slices", func(p *pair) { p.group.ends(p.informers[1]) }, "new with old"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPair(t)
+				for _, step := range steps {
+					synctest.Wait()
+					step.do(p)
+					synctest.Wait()
+					p.mu.Lock()
+					if p.acted != step.want {
+						t.Errorf("%s: acted on %q, want %q", step.name, p.acted, step.want)
+					}
+					p.mu.Unlock()
+				}
+			})
+		})
+	}
+}
+
+// longest is the longest time between two tries, and a moment.
+const longest = 6*time.Second + 500*time.Millisecond
+
+func TestAWatchIsGoneOnWithAtItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		synctest.Wait()
+		<-time.After(time.Until(p.slices.ends))
+		p.slices.watch.Stop()
+		synctest.Wait()
+		p.slices.put("old", "new")
+		synctest.Wait()
+		if got, want := fmt.Sprint(p.slices.asked, "; ", p.acted), "[list watch watch]; old with new,old"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		// What breaks is listed anew, and who knew it is told of what changed alone.
+		p.mu.Lock()
+		p.handlers = 0
+		p.mu.Unlock()
+		p.slices.fail(errors.New("connection refused"))
+		p.slices.put("old", "newer")
+		p.slices.fail(nil)
+		<-time.After(longest)
+		synctest.Wait()
+		if got, want := fmt.Sprintf("%v; %s; %d", p.slices.asked, p.acted, p.handlers), "[list watch watch list watch]; old with newer,old; 2"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}

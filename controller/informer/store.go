@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
+)
+
+// store puts what the reflector gets into the indexer, and tells the handler.
+type store struct{ *Informer }
+
+var (
+	_ cache.TransformingStore      = store{}
+	_ cache.ReflectorBookmarkStore = store{}
+)
+
+// Transformer lets the reflector buffer what is kept.
+func (s store) Transformer() cache.TransformFunc { return s.options.Transform }
+
+// Add puts an object in.
+func (s store) Add(object any) error { return s.Update(object) }
+
+// Update puts an object in, in the place of its last state.
+func (s store) Update(object any) error {
+	object, err := s.options.Transform(object)
+	if err != nil {
+		return err
+	}
+	before, exists, err := s.indexer.Get(object)
+	if err != nil {
+		return err
+	}
+	if err := s.indexer.Update(object); err != nil {
+		return err
+	}
+	if exists {
+		s.handler.OnUpdate(before, object)
+	} else {
+		s.handler.OnAdd(object, false)
+	}
+	return nil
+}
+
+// Delete takes an object out.
+func (s store) Delete(object any) error {
+	before, exists, err := s.indexer.Get(object)
+	if err != nil {
+		return err
+	}
+	if err := s.indexer.Delete(object); err != nil || !exists {
+		return err
+	}
+	s.handler.OnDelete(before)
+	return nil
+}
+
+// Replace puts a whole list in, and takes out what is not in it. An object that
+// did not change stays, and nobody is told of it.
+func (s store) Replace(list []any, resourceVersion string) error {
+	first := !s.read()
+	kept := make([]any, 0, len(list))
+	names := make(map[string]bool, len(list))
+	type change struct{ before, after any }
+	var changed []change
+	for _, object := range list {
+		object, err := s.options.Transform(object)
+		if err != nil {
+			return err
+		}
+		key, err := cache.MetaNamespaceKeyFunc(object)
+		if err != nil {
+			return fmt.Errorf("an object of a list of %s: %w", s.options.Resource, err)
+		}
+		names[key] = true
+		before, exists, err := s.indexer.GetByKey(key)
+		switch {
+		case err != nil:
+			return err
+		case exists && same(before, object):
+			object = before
+		default:
+			changed = append(changed, change{before, object})
+		}
+		kept = append(kept, object)
+	}
+	for _, before := range s.indexer.List() {
+		if key, err := cache.MetaNamespaceKeyFunc(before); err == nil && !names[key] {
+			changed = append(changed, change{before: before})
+		}
+	}
+
+	s.group.begins(s.Informer)
+	if err := s.indexer.Replace(kept, resourceVersion); err != nil {
+		return err
+	}
+	for _, each := range changed {
+		switch {
+		case each.before == nil:
+			s.handler.OnAdd(each.after, first)
+		case each.after == nil:
+			s.handler.OnDelete(each.before)
+		default:
+			s.handler.OnUpdate(each.before, each.after)
+		}
+	}
+	s.group.ends(s.Informer)
+	if first {
+		close(s.synced)
+	}
+	return nil
+}
+
+// Bookmark notes up to where the indexer shows what exists.
+func (s store) Bookmark(resourceVersion string) error {
+	s.indexer.Bookmark(resourceVersion)
+	return nil
+}
+
+// Resync does nothing: nobody is told of what did not change.
+func (s store) Resync() error { return nil }
+
+// same tells whether two objects of one name are one, in one state.
+func same(a, b any) bool {
+	one, err := meta.Accessor(a)
+	if err != nil {
+		return false
+	}
+	other, err := meta.Accessor(b)
+	return err == nil && one.GetUID() == other.GetUID() && one.GetResourceVersion() == other.GetResourceVersion()
+}
