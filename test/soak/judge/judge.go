@@ -81,8 +81,6 @@ type export struct {
 	since time.Time
 	// until is how long there may have been a ServiceExport.
 	until time.Time
-	// waiting are the addresses that would be exported if there were a Service.
-	waiting []netip.Addr
 }
 
 // An address is one that a cluster exported for a service.
@@ -175,20 +173,6 @@ func (j *Judge) Change(cluster, name string, next State, now time.Time) (written
 	}
 	if j.addresses[name] == nil {
 		j.addresses[name] = map[netip.Addr]*address{}
-	}
-	// A controller reads Services and EndpointSlices each on its own. After an
-	// outage of its API server it may see a Service that came with the endpoints
-	// of before.
-	for _, each := range e.waiting {
-		if j.addresses[name][each] == nil {
-			j.addresses[name][each] = &address{cluster: cluster, period: e.period, until: now}
-		}
-	}
-	e.waiting = nil
-	if !next.Present {
-		whole := next
-		whole.Present = true
-		e.waiting = whole.addresses()
 	}
 	published := next.addresses()
 	for _, each := range published {
