@@ -72,6 +72,7 @@ func (c *cluster) keepsKarmadas(t *testing.T, web types.NamespacedName, theirs *
 // TestKarmadasImportsAreAdopted: the IP is that of Karmada's own Service, and
 // not of the import. It stays where it was written into the import before.
 func TestKarmadasImportsAreAdopted(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, east, west)

@@ -84,6 +84,7 @@ func (c *cluster) waitsForIPs(t *testing.T, key types.NamespacedName, ips []stri
 // TestImportsOfOthersAreAdopted: an import of another implementation is left
 // alone until a person says otherwise, and keeps its IP then.
 func TestImportsOfOthersAreAdopted(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, east, west)

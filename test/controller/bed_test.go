@@ -4,6 +4,7 @@ package controller
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -45,18 +47,34 @@ type cluster struct {
 	*controlplane.Cluster
 	kubernetes.Interface
 	mcs mcs.Interface
+	// written are the writes of its controllers.
+	written *writes
+	// mapper finds resources; it is Reset where it does not know a kind.
+	mapper *restmapper.DeferredDiscoveryRESTMapper
 	// options are what its controllers are made from; a test may change them
 	// before it starts one.
 	options controller.Options
 }
 
-// bed returns the shared clusters with the rights installed and without
-// members.
+// bed returns a pair of clusters with the rights installed and without members.
 func bed(t testing.TB) (east, west *cluster) {
 	t.Helper()
-	clusters := shared(t)
-	return newCluster(t, clusters[0]), newCluster(t, clusters[1])
+	first, second := pair(t)
+	return newCluster(t, first), newCluster(t, second)
 }
+
+// more returns another bed under other names, for a set of more than two. A
+// test that wants it does not run beside others: two that have a pair each
+// would wait for each other.
+func more(t testing.TB, first, second string) (one, other *cluster) {
+	t.Helper()
+	one, other = bed(t)
+	one.options.Cluster, other.options.Cluster = first, second
+	return one, other
+}
+
+// Name is the id of the cluster in the set.
+func (c *cluster) Name() string { return cmp.Or(c.options.Cluster, c.Cluster.Name()) }
 
 func newCluster(t testing.TB, plane *controlplane.Cluster) *cluster {
 	t.Helper()
@@ -64,7 +82,10 @@ func newCluster(t testing.TB, plane *controlplane.Cluster) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{Cluster: plane, Interface: plane.Client(), mcs: mcsClient}
+	c := &cluster{
+		Cluster: plane, Interface: plane.Client(), mcs: mcsClient, written: newWrites(),
+		mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(plane.Client().Discovery())),
+	}
 	rbac, err := os.ReadFile("../../deploy/rbac.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -75,9 +96,14 @@ func newCluster(t testing.TB, plane *controlplane.Cluster) *cluster {
 		Cluster:  plane.Name(),
 		Registry: prometheus.NewRegistry(),
 	}
+	c.options.Config.Wrap(c.written.wrap)
 	t.Cleanup(func() {
-		err := c.CoreV1().Secrets(system).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: member.ClusterLabel})
-		if err != nil {
+		ctx, all := context.Background(), metav1.DeleteOptions{}
+		// The Leases tell which cluster had which id. It may have another in the next test.
+		if err := errors.Join(
+			c.CoreV1().Secrets(system).DeleteCollection(ctx, all, metav1.ListOptions{LabelSelector: member.ClusterLabel}),
+			c.CoordinationV1().Leases(system).DeleteCollection(ctx, all, metav1.ListOptions{}),
+		); err != nil {
 			t.Error(err)
 		}
 	})
@@ -202,7 +228,6 @@ func (c *cluster) createNamespace(t testing.TB, name string) {
 // none, and replaces those that exist.
 func (c *cluster) create(t testing.TB, namespace, text string) {
 	t.Helper()
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.Discovery()))
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(text), 4096)
 	for {
 		object := &unstructured.Unstructured{}
@@ -215,7 +240,11 @@ func (c *cluster) create(t testing.TB, namespace, text string) {
 			continue
 		}
 		kind := object.GroupVersionKind()
-		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) {
+			c.mapper.Reset()
+			mapping, err = c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,13 +261,13 @@ func (c *cluster) create(t testing.TB, namespace, text string) {
 	}
 }
 
-// eventually waits until check is nil.
+// eventually waits until check is nil. It looks often at first, and less often
+// the longer it takes.
 func eventually(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
+	pause := 10 * time.Millisecond
 	var last error // what was wrong, not that time ran out while it was asked for
 	for {
 		err := check(ctx)
@@ -251,7 +280,8 @@ func eventually(t testing.TB, what string, check func(context.Context) error) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%s: not within %s: %v", what, patience, last)
-		case <-ticker.C:
+		case <-time.After(pause):
+			pause = min(pause*5/4, 250*time.Millisecond)
 		}
 	}
 }

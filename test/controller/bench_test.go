@@ -133,7 +133,7 @@ func thousandServices(b *testing.B, clusterIP string) {
 		_, err = west.DiscoveryV1().EndpointSlices(demo).Create(ctx, slice, metav1.CreateOptions{})
 		return err
 	})
-	before, err := east.writes(b.Context())
+	before, err := east.requests(b.Context())
 	must(b, err)
 	cpu := processCPU(b)
 	begin := time.Now()
@@ -176,7 +176,7 @@ func thousandServices(b *testing.B, clusterIP string) {
 	})
 	took := time.Since(begin)
 	used := processCPU(b) - cpu
-	after, err := east.writes(b.Context())
+	after, err := east.requests(b.Context())
 	must(b, err)
 	var requests []string
 	for name, number := range after {

@@ -20,6 +20,7 @@ import (
 // Kubernetes collects of it, while a member cannot be seen: what the member
 // contributed stays.
 func TestCollectedWhileAMemberIsAway(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.start(t)
 	way := east.joinOver(t, west)

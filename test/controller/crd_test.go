@@ -16,24 +16,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
 // TestDefinitions follows the CRDs of one cluster: none, those of some years
 // ago, those of today, none again, today's again.
 func TestDefinitions(t *testing.T) {
-	_, west := bed(t)
+	t.Parallel()
+	east, west := bed(t)
+	t.Cleanup(func() { must(t, east.InstallCRDs(context.Background(), controlplane.CRDsAll)) })
+	must(t, east.InstallCRDs(t.Context(), controlplane.CRDsNone))
 	west.start(t)
-	north := newCluster(t, controlplanetest.Start(t, controlplane.Options{Name: "north", CRDs: controlplane.CRDsNone})[0])
-	north.join(t, west)
-	north.start(t)
-	demo := namespace(t, west, north)
+	east.join(t, west)
+	east.start(t)
+	demo := namespace(t, west, east)
 	web, own := key(demo, "web"), key(demo, "own")
 	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web"))
 	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", west)
-	eventually(t, "leading", north.metric(t, "clusterset_controller_leading", nil, 1))
+	eventually(t, "leading", east.metric(t, "clusterset_controller_leading", nil, 1))
 	eventually(t, "not served", func(context.Context) error {
-		if served, err := north.gather("clusterset_controller_mcs_api_served", map[string]string{"version": "v1alpha1"}); err != nil || served != nil {
+		if served, err := east.gather("clusterset_controller_mcs_api_served", map[string]string{"version": "v1alpha1"}); err != nil || served != nil {
 			return fmt.Errorf("served: %v %w", served, err)
 		}
 		return nil
@@ -41,34 +42,34 @@ func TestDefinitions(t *testing.T) {
 
 	old, err := os.ReadFile("testdata/crds-2020.yaml")
 	must(t, err)
-	north.create(t, "", string(old))
-	north.imported2020(t, demo, "web", 1)
-	eventually(t, "served", north.metric(t, "clusterset_controller_mcs_api_served", map[string]string{"version": "v1alpha1"}, 1))
-	north.create(t, demo, service("own", "10.66.0.10")+strings.ReplaceAll(serviceExport("own"), "v1beta1", "v1alpha1"))
-	north.imported2020(t, demo, "own", 1)
-	quiet(t, north)
+	east.create(t, "", string(old))
+	east.imported2020(t, demo, "web", 1)
+	eventually(t, "served", east.metric(t, "clusterset_controller_mcs_api_served", map[string]string{"version": "v1alpha1"}, 1))
+	east.create(t, demo, service("own", "10.64.0.10")+strings.ReplaceAll(serviceExport("own"), "v1beta1", "v1alpha1"))
+	east.imported2020(t, demo, "own", 1)
+	quiet(t, east)
 
-	must(t, north.InstallCRDs(t.Context(), controlplane.CRDsAll))
-	eventually(t, "served", north.metric(t, "clusterset_controller_mcs_api_served", map[string]string{"version": "v1beta1"}, 1))
-	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", north)
-	expect(t, own, "ClusterSetIP of north Ready [north/10.66.0.10]", north)
-	expectConditions(t, north, own, "Conflict=NoConflicts Ready=Ready Valid=Valid")
-	quiet(t, north)
+	must(t, east.InstallCRDs(t.Context(), controlplane.CRDsAll))
+	eventually(t, "served", east.metric(t, "clusterset_controller_mcs_api_served", map[string]string{"version": "v1beta1"}, 1))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
+	expect(t, own, "ClusterSetIP of east Ready [east/10.64.0.10]", east)
+	expectConditions(t, east, own, "Conflict=NoConflicts Ready=Ready Valid=Valid")
+	quiet(t, east)
 
 	// Without the API nothing is exported or imported: it is the
 	// administrator's word.
-	must(t, north.InstallCRDs(t.Context(), controlplane.CRDsNone))
+	must(t, east.InstallCRDs(t.Context(), controlplane.CRDsNone))
 	eventually(t, "all gone", func(ctx context.Context) error {
-		list, err := north.DiscoveryV1().EndpointSlices(demo).List(ctx, metav1.ListOptions{LabelSelector: "multicluster.kubernetes.io/service-name"})
+		list, err := east.DiscoveryV1().EndpointSlices(demo).List(ctx, metav1.ListOptions{LabelSelector: "multicluster.kubernetes.io/service-name"})
 		if err == nil && len(list.Items) > 0 {
 			err = fmt.Errorf("%d slices", len(list.Items))
 		}
 		return err
 	})
-	must(t, north.InstallCRDs(t.Context(), controlplane.CRDsAll))
-	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", north)
-	north.create(t, demo, serviceExport("own"))
-	expect(t, own, "ClusterSetIP of north Ready [north/10.66.0.10]", north)
+	must(t, east.InstallCRDs(t.Context(), controlplane.CRDsAll))
+	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
+	east.create(t, demo, serviceExport("own"))
+	expect(t, own, "ClusterSetIP of east Ready [east/10.64.0.10]", east)
 }
 
 // imported2020 waits for an import from so many clusters in the form that
@@ -95,6 +96,7 @@ func (c *cluster) imported2020(t testing.TB, namespace, name string, from int) {
 
 // TestOwnID reads the id of the cluster from its ClusterProperty.
 func TestOwnID(t *testing.T) {
+	t.Parallel()
 	east, _ := bed(t)
 	east.options.Cluster = ""
 	if err := runUntilError(t, east); err == nil || !strings.Contains(err.Error(), "--cluster-id") {

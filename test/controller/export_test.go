@@ -15,6 +15,7 @@ import (
 )
 
 func TestExportWithoutService(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, east, west)
@@ -49,6 +50,7 @@ spec: {type: ExternalName, externalName: example.com}
 }
 
 func TestConflictIsToldInBothClusters(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, east, west)
@@ -81,6 +83,7 @@ func TestConflictIsToldInBothClusters(t *testing.T) {
 }
 
 func TestNamespaces(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, west)
@@ -112,6 +115,7 @@ func TestNamespaces(t *testing.T) {
 }
 
 func TestDeniedNamespaces(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	east.options.DeniedNamespaces = []string{"test-*"}
 	joined(t, east, west)
@@ -125,6 +129,7 @@ func TestDeniedNamespaces(t *testing.T) {
 }
 
 func TestRefusedDerivedService(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, east, west)

@@ -36,6 +36,7 @@ endpoints: [{addresses: [10.70.0.1]}]
 }
 
 func TestHandMadeImports(t *testing.T) {
+	t.Parallel()
 	east, _ := bed(t)
 	stop := east.start(t)
 	demo := namespace(t, east)

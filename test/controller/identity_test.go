@@ -16,6 +16,7 @@ import (
 // TestWrongIDIsTold: a Secret that names the wrong cluster is told of until it
 // names the right one.
 func TestWrongIDIsTold(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.start(t)
 	east.start(t)

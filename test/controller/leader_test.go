@@ -36,6 +36,7 @@ func runUntilError(t testing.TB, c *cluster) error {
 // TestLeaderElection runs two replicas: one works, the other takes over when
 // the first stops, or loses its Lease.
 func TestLeaderElection(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.start(t)
 	east.join(t, west)
@@ -72,6 +73,7 @@ func TestLeaderElection(t *testing.T) {
 // leads again once it finds the Lease free. Where it still finds its own name in
 // a Lease that it could not renew, it need not wait until that runs out.
 func TestLostLease(t *testing.T) {
+	t.Parallel()
 	east, _ := bed(t)
 	east.options.LeaderElection = true
 	east.options.Identity = "first"

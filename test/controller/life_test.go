@@ -20,6 +20,7 @@ import (
 )
 
 func TestLifeOfAService(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, east, west)
@@ -58,6 +59,7 @@ func TestLifeOfAService(t *testing.T) {
 }
 
 func TestHeadlessService(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, east, west)
@@ -80,6 +82,7 @@ func TestHeadlessService(t *testing.T) {
 }
 
 func TestMembersComeAndGo(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	east.start(t)
 	west.start(t)
@@ -101,6 +104,7 @@ func TestMembersComeAndGo(t *testing.T) {
 // TestDualStack exports a Service of two families from a cluster that has both
 // to one that has IPv4 alone.
 func TestDualStack(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, east, west)
@@ -136,6 +140,7 @@ func TestDualStack(t *testing.T) {
 
 // TestChangeOfType turns a service headless and back.
 func TestChangeOfType(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, east, west)
@@ -177,6 +182,7 @@ func TestChangeOfType(t *testing.T) {
 // TestChangeOfTypeLosesNoAnswer: the service of west is exported throughout, so
 // that there is no moment at which the import is answered with nothing.
 func TestChangeOfTypeLosesNoAnswer(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, east, west)

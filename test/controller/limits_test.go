@@ -64,6 +64,7 @@ func (c *cluster) overLimit(t testing.TB, secret *corev1.Secret, limit export.Li
 // is beyond a limit is left out and told of, and takes its place once there is
 // room.
 func TestMemberOverItsLimits(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.alone(t)
 	west.start(t)
@@ -146,11 +147,13 @@ func TestMemberOverItsLimits(t *testing.T) {
 // TestHostileMember: an API server that is full of slices of its member's id
 // costs no more than the limits allow, and keeps nobody else's changes back.
 func TestHostileMember(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.alone(t)
 	demo := namespace(t, east, west)
 	endpoint := discoveryv1.Endpoint{Addresses: []string{"10.65.0.1"}}
-	many := make([]discoveryv1.Endpoint, 1000)
+	const each, limit = 1000, 5000 // endpoints
+	many := make([]discoveryv1.Endpoint, each)
 	for i := range many {
 		many[i] = endpoint
 	}
@@ -159,7 +162,7 @@ func TestHostileMember(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{
 				Name: fmt.Sprintf("hostile-%d", i),
 				Labels: map[string]string{
-					export.LabelService: fmt.Sprintf("s%d", i%250), export.LabelSourceCluster: "west",
+					export.LabelService: fmt.Sprintf("s%d", i), export.LabelSourceCluster: "west",
 				},
 				Annotations: map[string]string{export.AnnotationSnapshotPrefix + "v1": strings.Repeat("[", 100<<10)},
 			},
@@ -169,11 +172,12 @@ func TestHostileMember(t *testing.T) {
 		_, err := west.DiscoveryV1().EndpointSlices(demo).Create(t.Context(), slice, metav1.CreateOptions{})
 		must(t, err)
 	}
-	for i := range 200 {
+	const before, meanwhile = 50, 10 // slices
+	for i := range before {
 		put(i)
 	}
 	west.start(t)
-	east.options.MemberLimits = export.Limits{Services: 100, Endpoints: 20_000}
+	east.options.MemberLimits = export.Limits{Services: 25, Endpoints: limit}
 	east.join(t, west)
 	east.start(t)
 	secret, err := east.CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{})
@@ -183,13 +187,13 @@ func TestHostileMember(t *testing.T) {
 		t.Helper()
 		got, err := east.gather("clusterset_controller_member_endpointslices", map[string]string{"cluster": "west"})
 		must(t, err)
-		if held := got.GetGauge().GetValue(); held == 0 || held > 20 {
-			t.Errorf("%v slices of 1000 endpoints are held", held)
+		if held := got.GetGauge().GetValue(); held == 0 || held > limit/each {
+			t.Errorf("%v slices of %d endpoints are held", held, each)
 		}
 	}
 	within()
-	for i := range 50 {
-		put(200 + i)
+	for i := range meanwhile {
+		put(before + i)
 		east.create(t, demo, service("own", fmt.Sprintf("10.64.0.%d", i+1))+serviceExport("own"))
 		expect(t, key(demo, "own"), fmt.Sprintf("ClusterSetIP of east Ready [east/10.64.0.%d]", i+1), east)
 	}

@@ -13,8 +13,25 @@ import (
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
-var shared = controlplanetest.Shared(
-	controlplane.Options{Name: "east"},
-	// Services have one family there, too, unless they ask for both.
-	controlplane.Options{Name: "west", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}},
-)
+// pairs are those clusters, east and west, that no test has just now. As many
+// tests as there are pairs run at once.
+var pairs = make(chan func(testing.TB) []*controlplane.Cluster, 2)
+
+func init() {
+	for range cap(pairs) {
+		pairs <- controlplanetest.Shared(
+			controlplane.Options{Name: "east"},
+			// Services have one family there, too, unless they ask for both.
+			controlplane.Options{Name: "west", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}},
+		)
+	}
+}
+
+// pair returns clusters that the test has for itself until it ends.
+func pair(t testing.TB) (east, west *controlplane.Cluster) {
+	t.Helper()
+	start := <-pairs
+	t.Cleanup(func() { pairs <- start })
+	clusters := start(t)
+	return clusters[0], clusters[1]
+}

@@ -17,8 +17,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
 )
 
@@ -41,6 +39,7 @@ func (c *cluster) joinOver(t testing.TB, other *cluster) interface {
 // TestRestartWhileAMemberIsAway: what the member contributed comes back from
 // the copies in the own cluster, and only leaving removes it.
 func TestRestartWhileAMemberIsAway(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	stopWest := west.start(t)
 	way := east.joinOver(t, west)
@@ -95,6 +94,7 @@ func TestRestartWhileAMemberIsAway(t *testing.T) {
 
 // TestStaticMember: a flag makes a member, and a start without it is leaving.
 func TestStaticMember(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.start(t)
 	demo := namespace(t, east, west)
@@ -123,6 +123,7 @@ func TestStaticMember(t *testing.T) {
 // TestPartition: what changes while the way to a member is cut arrives when it
 // is whole again.
 func TestPartition(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.start(t)
 	way := east.joinOver(t, west)
@@ -147,6 +148,7 @@ func TestPartition(t *testing.T) {
 // TestMemberThatHangsIsTold: a way that swallows everything fails no request,
 // and is told of because no heartbeat arrives.
 func TestMemberThatHangsIsTold(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.start(t)
 	way := east.joinOver(t, west)
@@ -167,6 +169,7 @@ func TestMemberThatHangsIsTold(t *testing.T) {
 
 // TestOnlyWhatIsExportedIsRead: what a member does not export is not even sent.
 func TestOnlyWhatIsExportedIsRead(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.start(t)
 	east.join(t, west)
@@ -190,7 +193,7 @@ func TestOnlyWhatIsExportedIsRead(t *testing.T) {
 // TestThreeClusters: the same import everywhere, whoever leaves first.
 func TestThreeClusters(t *testing.T) {
 	east, west := bed(t)
-	north := newCluster(t, controlplanetest.Start(t, controlplane.Options{Name: "north"})[0])
+	north, _ := more(t, "north", "south")
 	all := []*cluster{east, north, west}
 	for _, c := range all {
 		for _, other := range all {
@@ -226,6 +229,7 @@ func TestThreeClusters(t *testing.T) {
 
 // TestRotation changes the credential of a member while it is in use.
 func TestRotation(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.start(t)
 	east.join(t, west)
@@ -256,6 +260,7 @@ func TestRotation(t *testing.T) {
 }
 
 func TestHeartbeatIsHeard(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.start(t)
 	east.join(t, west)

@@ -23,20 +23,11 @@ const (
 	nodeFirst = "{ports: [{name: http, port: 80}], trafficDistribution: PreferSameNode}"
 )
 
-// asked is how many Services and slices controllers wrote. What is deleted with
-// a namespace is left out.
-func (c *cluster) asked(t testing.TB) string {
-	t.Helper()
-	counts, err := c.writes(t.Context())
-	must(t, err)
-	return fmt.Sprintf("Services: %v created, %v updated; EndpointSlices: %v, %v",
-		counts["POST services"], counts["PUT services"], counts["POST endpointslices"], counts["PUT endpointslices"])
-}
-
 // TestOlderAPIServer imports from a newer cluster what the API server does not
 // know, as those before 1.34 do not: it refuses values of trafficDistribution and
 // drops hints for nodes.
 func TestOlderAPIServer(t *testing.T) {
+	t.Parallel()
 	east, _ := bed(t)
 	old := newCluster(t, controlplanetest.Start(t, controlplane.Options{Name: "old", APIServerArgs: []string{"--emulated-version=1.34", "--feature-gates=PreferSameTrafficDistribution=false"}})[0])
 	old.join(t, east)
@@ -74,12 +65,12 @@ func TestOlderAPIServer(t *testing.T) {
 	})
 
 	// What is known is not asked for again, however often a service is looked at.
-	before := old.asked(t)
-	for i := range 3 {
+	before := old.written.to("services", "endpointslices")
+	for i := range 2 {
 		old.putNode(t, "old-new", fmt.Sprintf("zone-%d", i))
 		look()
 	}
-	if after := old.asked(t); after != before {
+	if after := old.written.to("services", "endpointslices"); after != before {
 		t.Errorf("looking again wrote:\nbefore %s\nafter  %s", before, after)
 	}
 	stop()
@@ -114,6 +105,7 @@ spec: {policyName: %[1]s}
 // TestDroppedTrafficDistribution: an API server that drops the field is not
 // asked again in each pass.
 func TestDroppedTrafficDistribution(t *testing.T) {
+	t.Parallel()
 	east, _ := bed(t)
 	stop := east.start(t)
 	demo := namespace(t, east)
@@ -145,10 +137,10 @@ func TestDroppedTrafficDistribution(t *testing.T) {
 		quiet(t, east)
 	}
 	look()
-	before := east.asked(t)
+	before := east.written.to("services", "endpointslices")
 	east.putNode(t, "east-new", "east-c") // everything is looked at
 	look()
-	if after := east.asked(t); after != before {
+	if after := east.written.to("services", "endpointslices"); after != before {
 		t.Errorf("looking again wrote:\nbefore %s\nafter  %s", before, after)
 	}
 	stop()

@@ -57,6 +57,7 @@ func (c *cluster) hasIPs(t testing.TB, key types.NamespacedName, want []string) 
 }
 
 func TestClusterSetIPSurvivesDeletionAndRestart(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.start(t)
 	east.join(t, west)
@@ -94,6 +95,7 @@ func TestClusterSetIPSurvivesDeletionAndRestart(t *testing.T) {
 }
 
 func TestForcedDeletionOfAnImport(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, east, west)
@@ -150,6 +152,7 @@ func TestForcedDeletionOfAnImport(t *testing.T) {
 // TestGarbageCollection removes an import while no controller runs: Kubernetes
 // removes all that was made for it, and the controller brings it back.
 func TestGarbageCollection(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.start(t)
 	east.join(t, west)
@@ -169,6 +172,7 @@ func TestGarbageCollection(t *testing.T) {
 }
 
 func TestForeignObjectsAreLeftAlone(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	joined(t, east, west)
 	demo := namespace(t, east, west)

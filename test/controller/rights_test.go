@@ -23,6 +23,7 @@ import (
 // TestMemberRights tries the credential of a member by hand against a real API
 // server: what it may do, and what it may not.
 func TestMemberRights(t *testing.T) {
+	t.Parallel()
 	east, _ := bed(t)
 	east.start(t)
 	demo := namespace(t, east)
@@ -123,6 +124,7 @@ func TestMemberRights(t *testing.T) {
 // TestControllerRights tries what the controller's own credential must not be
 // able to do.
 func TestControllerRights(t *testing.T) {
+	t.Parallel()
 	east, _ := bed(t)
 	client, err := kubernetes.NewForConfig(east.options.Config)
 	must(t, err)
@@ -151,6 +153,7 @@ func TestControllerRights(t *testing.T) {
 // TestSecretsOfMembers puts wrong credentials beside a right one: each is
 // reported on its Secret, and the right one works.
 func TestSecretsOfMembers(t *testing.T) {
+	t.Parallel()
 	east, west := bed(t)
 	west.start(t)
 	east.start(t)

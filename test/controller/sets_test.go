@@ -25,26 +25,37 @@ import (
 )
 
 // TestLifeInSets lives the life of a service in sets of two to five clusters.
-// Each step ends in the same objects everywhere.
+// Each step ends in the same objects everywhere. Sets of three and four live
+// what depends on how many clusters there are.
 func TestLifeInSets(t *testing.T) {
 	east, west := bed(t)
-	var more []*cluster
-	for _, plane := range controlplanetest.Start(t,
-		controlplane.Options{Name: "north", Zones: []string{}},
-		controlplane.Options{Name: "south", Zones: []string{}},
-		controlplane.Options{Name: "young", Zones: []string{}},
-	) {
-		more = append(more, newCluster(t, plane))
-	}
-	north, south, young := more[0], more[1], more[2]
+	north, south := more(t, "north", "south")
+	young := newCluster(t, controlplanetest.Start(t, controlplane.Options{Name: "young", Zones: []string{}})[0])
 	// Sorted by name, which decides between exports of the same second.
 	for _, set := range [][]*cluster{{east, young}, {east, west, young}, {east, north, west, young}, {east, north, south, west, young}} {
 		t.Run(fmt.Sprintf("%d clusters", len(set)), func(t *testing.T) {
-			l := &life{T: t, set: set, last: young, rest: 3 * time.Second}
-			if len(set) == 5 {
-				l.rest = 30 * time.Second
+			l := &life{T: t, set: set, last: young}
+			switch len(set) {
+			case 3, 4:
+				l.begin()
+				l.exports()
+				l.ports()
+				l.types()
+				l.membership()
+				quiet(t, set...)
+			default:
+				l.older()
+				l.begin()
+				l.upgrade()
+				l.scale()
+				l.ports()
+				l.types()
+				l.namespaceGoes()
+				l.membership()
+				restFor(t, 30*time.Second, set...)
 			}
-			l.live()
+			l.unexports()
+			l.end()
 		})
 	}
 }
@@ -55,77 +66,114 @@ type life struct {
 	set  []*cluster
 	last *cluster // of the set; its CRDs are upgraded
 	web  types.NamespacedName
-	rest time.Duration
 }
 
-func (l *life) live() {
+const (
+	lifeAddress = "10.80.0.%d"
+	lifePorts   = "{ports: [{name: http, port: 80, targetPort: 8080}, {name: more, port: 81, targetPort: 8081}]}"
+)
+
+// older gives the last cluster CRDs of years ago.
+func (l *life) older() {
 	old, err := os.ReadFile("testdata/crds-2020.yaml")
 	must(l, err)
 	must(l, l.last.InstallCRDs(l.Context(), controlplane.CRDsNone))
 	l.last.create(l, "", string(old))
+}
+
+// begin starts a controller in each cluster and makes all members of each
+// other.
+func (l *life) begin() {
 	for _, c := range l.set {
-		c.options.Cluster = c.Name()
 		for _, other := range l.set {
 			if other != c {
 				c.join(l, other)
 			}
 		}
-		defer c.start(l)()
+		c.start(l)
 	}
 	l.web = key(namespace(l.T, l.set...), "web")
-	first, count := l.set[0], len(l.set)
-	const address = "10.80.0.%d"
-	both := func(i int) string { return fmt.Sprintf(address+" "+address, i+1, i+101) }
+}
 
-	// Export, where the last cluster has CRDs of years ago, which are upgraded.
+// end lets all leave.
+func (l *life) end() {
+	for _, c := range l.set {
+		for _, other := range l.set {
+			if other != c {
+				c.leave(l, other)
+			}
+		}
+	}
+}
+
+// exports lets each cluster export the service, one after the other.
+func (l *life) exports() {
 	for i, c := range l.set {
-		text := service("web", fmt.Sprintf(address, i+1)) + serviceExport("web")
+		c.create(l, l.web.Namespace, service("web", fmt.Sprintf(lifeAddress, i+1))+serviceExport("web"))
+		l.same("ClusterSetIP", i+1, true)
+	}
+	l.conflict("NoConflicts")
+}
+
+// upgrade is exports where the last cluster has older CRDs, which are upgraded.
+func (l *life) upgrade() {
+	for i, c := range l.set {
+		text := service("web", fmt.Sprintf(lifeAddress, i+1)) + serviceExport("web")
 		if c == l.last {
 			text = strings.ReplaceAll(text, "v1beta1", "v1alpha1")
 		}
 		c.create(l, l.web.Namespace, text)
 		l.same("ClusterSetIP", i+1, false)
 	}
-	l.last.imported2020(l, l.web.Namespace, "web", count)
+	l.last.imported2020(l, l.web.Namespace, "web", len(l.set))
 	must(l, l.last.InstallCRDs(l.Context(), controlplane.CRDsAll))
-	l.same("ClusterSetIP", count, true)
+	l.same("ClusterSetIP", len(l.set), true)
 	l.conflict("NoConflicts")
+}
 
-	// Scale: up, to nothing, and back.
+// scale is up, to nothing, and back.
+func (l *life) scale() {
+	both := func(i int) string { return fmt.Sprintf(lifeAddress+" "+lifeAddress, i+1, i+101) }
 	for i, c := range l.set {
 		c.create(l, l.web.Namespace, endpoints("web", strings.Fields(both(i))...))
 		l.shows(c, both(i))
 	}
+	first := l.set[0]
 	first.create(l, l.web.Namespace, endpoints("web"))
 	l.shows(first, "")
-	first.create(l, l.web.Namespace, endpoints("web", fmt.Sprintf(address, 1)))
-	l.shows(first, fmt.Sprintf(address, 1))
+	first.create(l, l.web.Namespace, endpoints("web", fmt.Sprintf(lifeAddress, 1)))
+	l.shows(first, fmt.Sprintf(lifeAddress, 1))
+}
 
-	// A port more in the oldest: a conflict, until all have it.
-	two := "{ports: [{name: http, port: 80, targetPort: 8080}, {name: more, port: 81, targetPort: 8081}]}"
+// ports gives the oldest a port more: a conflict, until all have it.
+func (l *life) ports() {
 	for i, c := range l.set {
-		manifest, _, _ := strings.Cut(serviceOf(two, "web"), "---")
+		manifest, _, _ := strings.Cut(serviceOf(lifePorts, "web"), "---")
 		c.create(l, l.web.Namespace, manifest)
-		if i < count-1 {
+		if i < len(l.set)-1 {
 			l.conflict("PortConflict")
 		}
 	}
 	l.conflict("NoConflicts")
+}
 
-	// Another type: the oldest decides.
+// types makes the service headless: the oldest decides.
+func (l *life) types() {
 	for i, c := range l.set {
 		must(l, c.CoreV1().Services(l.web.Namespace).Delete(l.Context(), "web", metav1.DeleteOptions{}))
 		expectConditions(l, c, l.web, "Conflict=NoConflicts Ready=Failed Valid=NoService")
-		c.create(l, l.web.Namespace, headless("web", fmt.Sprintf(address, i+1)))
+		c.create(l, l.web.Namespace, headless("web", fmt.Sprintf(lifeAddress, i+1)))
 		if i == 0 {
 			l.conflict("PortConflict,TypeConflict")
 		}
-		l.same("Headless", count, true)
+		l.same("Headless", len(l.set), true)
 	}
 	l.conflict("NoConflicts")
+}
 
-	// A namespace goes, and comes back.
-	namespaces := l.last.CoreV1().Namespaces()
+// namespaceGoes is in the last cluster, and comes back.
+func (l *life) namespaceGoes() {
+	namespaces, count := l.last.CoreV1().Namespaces(), len(l.set)
 	must(l, namespaces.Delete(l.Context(), l.web.Namespace, metav1.DeleteOptions{}))
 	eventually(l, "namespace gone", func(ctx context.Context) error {
 		if _, err := namespaces.Get(ctx, l.web.Namespace, metav1.GetOptions{}); err == nil {
@@ -136,24 +184,28 @@ func (l *life) live() {
 	l.same("Headless", count-1, false)
 	l.last.createNamespace(l, l.web.Namespace)
 	l.same("Headless", count-1, true)
-	l.last.create(l, l.web.Namespace, headless("web", fmt.Sprintf(address, count))+serviceExport("web"))
+	l.last.create(l, l.web.Namespace, headless("web", fmt.Sprintf(lifeAddress, count))+serviceExport("web"))
 	l.same("Headless", count, true)
+}
 
-	// A cluster leaves, and joins.
-	for _, c := range l.set[1:] {
+// membership lets the first cluster leave, and join.
+func (l *life) membership() {
+	first, others := l.set[0], l.set[1:]
+	for _, c := range others {
 		c.leave(l, first)
 		first.leave(l, c)
 	}
-	expect(l, l.web, "Headless of "+first.Name()+" Ready ["+first.Name()+"/"+fmt.Sprintf(address, 1)+"]", first)
-	l.agree(l.set[1:], "Headless", l.set[1:])
-	for _, c := range l.set[1:] {
+	expect(l, l.web, "Headless of "+first.Name()+" Ready ["+first.Name()+"/"+fmt.Sprintf(lifeAddress, 1)+"]", first)
+	l.agree(others, "Headless", others)
+	for _, c := range others {
 		c.join(l, first)
 		first.join(l, c)
 	}
-	l.same("Headless", count, true)
-	restFor(l, l.rest, l.set...)
+	l.same("Headless", len(l.set), true)
+}
 
-	// Un-export, the oldest first.
+// unexports is the oldest first.
+func (l *life) unexports() {
 	for i, c := range l.set {
 		c.unexport(l, l.web)
 		if left := l.set[i+1:]; len(left) > 0 {
@@ -161,13 +213,6 @@ func (l *life) live() {
 		}
 	}
 	expect(l, l.web, "none", l.set...)
-	for _, c := range l.set {
-		for _, other := range l.set {
-			if other != c {
-				c.leave(l, other)
-			}
-		}
-	}
 }
 
 // same waits until the first of the clusters export the service and all of the
