@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,21 +77,25 @@ func more(t testing.TB, first, second string) (one, other *cluster) {
 // Name is the id of the cluster in the set.
 func (c *cluster) Name() string { return cmp.Or(c.options.Cluster, c.Cluster.Name()) }
 
+// mappers find the resources of those control planes that have the rights.
+var mappers sync.Map
+
 func newCluster(t testing.TB, plane *controlplane.Cluster) *cluster {
 	t.Helper()
+	mapper, known := mappers.LoadOrStore(plane, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(plane.Client().Discovery())))
 	mcsClient, err := mcs.NewForConfig(plane.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &cluster{
 		Cluster: plane, Interface: plane.Client(), mcs: mcsClient, written: newWrites(),
-		mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(plane.Client().Discovery())),
+		mapper: mapper.(*restmapper.DeferredDiscoveryRESTMapper), //nolint:forcetypeassert // nothing else is stored
 	}
-	rbac, err := os.ReadFile("../../deploy/rbac.yaml")
-	if err != nil {
-		t.Fatal(err)
+	if !known {
+		rbac, err := os.ReadFile("../../deploy/rbac.yaml")
+		must(t, err)
+		c.create(t, "", string(rbac))
 	}
-	c.create(t, "", string(rbac))
 	c.options = controller.Options{
 		Config:   c.configOf(t, system, controllerName),
 		Cluster:  plane.Name(),

@@ -152,7 +152,7 @@ func TestHostileMember(t *testing.T) {
 	west.alone(t)
 	demo := namespace(t, east, west)
 	endpoint := discoveryv1.Endpoint{Addresses: []string{"10.65.0.1"}}
-	const each, limit = 1000, 5000 // endpoints
+	const each, limit = 200, 1000 // endpoints
 	many := make([]discoveryv1.Endpoint, each)
 	for i := range many {
 		many[i] = endpoint
@@ -172,7 +172,7 @@ func TestHostileMember(t *testing.T) {
 		_, err := west.DiscoveryV1().EndpointSlices(demo).Create(t.Context(), slice, metav1.CreateOptions{})
 		must(t, err)
 	}
-	const before, meanwhile = 50, 10 // slices
+	const before, meanwhile = 40, 10 // slices
 	for i := range before {
 		put(i)
 	}

@@ -24,7 +24,7 @@ func (c *cluster) requests(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer stream.Close() //nolint:errcheck // it was read
+	defer stream.Close()
 	const name = "apiserver_request_total"
 	// All metrics of an API server are megabytes.
 	var ofRequests bytes.Buffer
@@ -130,7 +130,7 @@ func TestEachWriteIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	east, west := bed(t)
 	demo := namespace(t, east, west)
-	const count = 80
+	const count = 40
 	var all string
 	var names []string
 	for i := range count {
