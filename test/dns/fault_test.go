@@ -11,7 +11,6 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
 // beside is a server of the clusterset's zone and of another one.
@@ -85,9 +84,10 @@ const (
 )
 
 func TestAMissingCRDHarmsNoOtherZoneAndHeals(t *testing.T) {
-	cluster := controlplanetest.Start(t, controlplane.Options{
-		Name: "bare", Zones: []string{}, CRDs: controlplane.CRDsNone,
-	})[0]
+	cluster := breakable(t)[0]
+	if err := cluster.InstallCRDs(t.Context(), controlplane.CRDsNone); err != nil {
+		t.Fatal(err)
+	}
 	demo := namespace(t, cluster, "demo")
 	ready := freeAddress(t)
 	s := beside(t, admin(t, cluster), ready)
@@ -141,7 +141,7 @@ subjects: [{kind: ServiceAccount, namespace: demo, name: coredns}]
 `
 
 func TestAnswersGoOnFromWhatIsKnown(t *testing.T) {
-	cluster := controlplanetest.Start(t, controlplane.Options{Name: "faulty", Zones: []string{}})[0]
+	cluster := breakable(t)[0]
 	demo := namespace(t, cluster, "demo")
 	demo.apply(reader)
 	demo.apply(web("v1beta1", "10.42.0.1"))
@@ -194,6 +194,7 @@ func TestAnswersGoOnFromWhatIsKnown(t *testing.T) {
 	}
 	demo.apply(web("v1beta1", "10.42.0.4"))
 	s.until(webName, dns.TypeA, "10.42.0.4")
+	demo.delete("ClusterRoleBinding", "v1", "clusterset-reader")
 }
 
 // restart kills the API server and starts it: all watches begin anew.

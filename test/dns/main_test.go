@@ -29,6 +29,9 @@ import (
 // clusters is the cluster that the tests share. It has no nodes: nobody runs pods here.
 var clusters = controlplanetest.Shared(controlplane.Options{Name: "dns", Zones: []string{}})
 
+// breakable is the cluster that tests break, one after the other. Each mends it, and finds there what others left.
+var breakable = controlplanetest.Shared(controlplane.Options{Name: "breakable", Zones: []string{}})
+
 // soon is how long a test waits for what must happen, on a machine that has more to do.
 const soon = 3 * time.Minute
 
@@ -147,19 +150,19 @@ func (s *server) until(qname string, qtype uint16, want string) {
 	})
 }
 
-// wait polls for a state.
+// wait polls for a state. The longer that takes the less often it does, so that it costs no more than an eighth of the
+// wait.
 func wait(t testing.TB, reached func() error) {
 	t.Helper()
+	began := time.Now()
 	deadline := time.After(soon)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		err := reached()
 		if err == nil {
 			return
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(min(max(time.Since(began)/8, 5*time.Millisecond), 200*time.Millisecond)):
 		case <-deadline:
 			t.Fatal(err)
 		}
