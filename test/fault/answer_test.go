@@ -19,8 +19,7 @@ import (
 // rcode.
 func (b *bed) answer(ctx context.Context, c *cluster, name string) (string, error) {
 	query := new(dns.Msg).SetQuestion(name+"."+b.namespace+".svc.clusterset.local.", dns.TypeA)
-	client := dns.Client{Timeout: 10 * time.Second}
-	reply, _, err := client.ExchangeContext(ctx, query, c.dns.Servers()[0].LocalAddr().String())
+	reply, err := c.dns.ask(ctx, query)
 	if err != nil {
 		return "", err
 	}
@@ -35,6 +34,38 @@ func (b *bed) answer(ctx context.Context, c *cluster, name string) (string, erro
 	}
 	slices.Sort(addresses)
 	return strings.Join(addresses, " "), nil
+}
+
+// A resolver asks a server over one socket.
+type resolver struct {
+	address string
+	client  dns.Client
+
+	mu     sync.Mutex
+	socket *dns.Conn
+}
+
+func (r *resolver) ask(ctx context.Context, query *dns.Msg) (*dns.Msg, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.socket == nil {
+		socket, err := r.client.DialContext(ctx, r.address)
+		if err != nil {
+			return nil, err
+		}
+		r.socket = socket
+	}
+	reply, _, err := r.client.ExchangeWithConnContext(ctx, query, r.socket)
+	return reply, err
+}
+
+func (r *resolver) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.socket == nil {
+		return nil
+	}
+	return r.socket.Close()
 }
 
 // allowed are the answers that may be given at any time of a fault, whatever

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,13 +46,15 @@ type cluster struct {
 	mapper  meta.RESTMapper
 	clock   *clocktesting.FakeClock
 	options controller.Options
-	dns     *caddy.Instance
+	dns     *resolver
 	stop    func() // nil where its controller does not run
 	// away is set while its API server does not answer: then all that can be
 	// seen of it is what its CoreDNS answers.
 	away bool
 	// ips are those of the imports, by service.
 	ips map[string]string
+	// hears is when it heard the others last, as far as that was looked at.
+	hears map[*cluster]heard
 }
 
 // A bed is three clusters, each a member of the others, in which the services
@@ -66,6 +69,8 @@ type bed struct {
 	ways map[pair]*controlplane.Remote
 	// namespace holds the services.
 	namespace string
+	// services are what the clusters export at first.
+	services map[string]string
 	// allowed are the answers that may be given at any time.
 	allowed *allowed
 }
@@ -78,6 +83,7 @@ func newBed(t *testing.T) *bed {
 		TB: t, t: t,
 		ways:      map[pair]*controlplane.Remote{},
 		namespace: fmt.Sprintf("fault-%x", time.Now().UnixNano()),
+		services:  exported,
 		allowed:   newAllowed(),
 	}
 	b.east, b.west, b.north = b.cluster(planes[0]), b.cluster(planes[1]), b.cluster(planes[2])
@@ -162,15 +168,22 @@ func (b *bed) cluster(plane *controlplane.Cluster) *cluster {
 	b.Helper()
 	mcsClient, err := mcs.NewForConfig(plane.Config())
 	b.must(err)
-	c := &cluster{Cluster: plane, Interface: plane.Client(), mcs: mcsClient}
+	c := &cluster{Cluster: plane, Interface: plane.Client(), mcs: mcsClient, hears: map[*cluster]heard{}}
 	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(c.Discovery()))
-	b.grant(c)
+	if !granted[plane] {
+		b.grant(c)
+		granted[plane] = true
+	}
 	kubeconfig, err := plane.ServiceAccountKubeconfig(b.Context(), system, "clusterset-controller")
 	b.must(err)
 	c.options.Config, err = clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	b.must(err)
 	return c
 }
+
+// granted are the clusters in which the rights are; a test that takes them away
+// gives them back.
+var granted = map[*controlplane.Cluster]bool{}
 
 // grant gives the controllers and the members their rights.
 func (b *bed) grant(c *cluster) {
@@ -282,8 +295,9 @@ func (b *bed) serve(c *cluster) {
 	corefile := fmt.Sprintf("clusterset.local:0 {\n bind 127.0.0.1\n multicluster {\n kubeconfig %s\n }\n}\n", path)
 	instance, err := caddy.Start(caddy.CaddyfileInput{Filepath: "Corefile", Contents: []byte(corefile), ServerTypeName: "dns"})
 	b.must(err)
-	c.dns = instance
+	c.dns = &resolver{address: instance.Servers()[0].LocalAddr().String(), client: dns.Client{Timeout: 10 * time.Second}}
 	b.Cleanup(func() {
+		b.must(c.dns.close())
 		for _, err := range instance.ShutdownCallbacks() {
 			b.Error(err)
 		}
@@ -299,13 +313,13 @@ func (b *bed) must(err error) {
 	}
 }
 
-// eventually waits until check is nil.
+// eventually waits until check is nil. The longer that takes the less often it
+// is asked, so that it costs no more than an eighth of the wait.
 func (b *bed) eventually(what string, check func(context.Context) error) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
+	began := time.Now()
 	var last error
 	for {
 		err := check(ctx)
@@ -318,7 +332,7 @@ func (b *bed) eventually(what string, check func(context.Context) error) {
 		select {
 		case <-ctx.Done():
 			b.Fatalf("%s: not within %s: %v", what, patience, last)
-		case <-ticker.C:
+		case <-time.After(min(max(time.Since(began)/8, 10*time.Millisecond), 200*time.Millisecond)):
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // A pair is a controller that hears another's heartbeat.
@@ -33,6 +35,12 @@ func (b *bed) pairs(without ...pair) []pair {
 	return slices.DeleteFunc(b.everyPair(), func(p pair) bool { return p.reader.stop == nil || slices.Contains(without, p) })
 }
 
+// heard is when a controller, by its clock, heard another.
+type heard struct {
+	by *prometheus.Registry // of the controller that heard it
+	at time.Time
+}
+
 // age is how long ago, by the reader's clock, it heard the writer.
 func (p pair) age() (time.Duration, error) {
 	metric, err := p.reader.metric("clusterset_controller_member_heartbeat_age_seconds", map[string]string{"cluster": p.writer.Name()})
@@ -42,7 +50,16 @@ func (p pair) age() (time.Duration, error) {
 	if metric == nil {
 		return 0, fmt.Errorf("%s never heard %s", p.reader.Name(), p.writer.Name())
 	}
-	return time.Duration(metric.GetGauge().GetValue() * float64(time.Second)), nil
+	age := time.Duration(metric.GetGauge().GetValue() * float64(time.Second))
+	p.reader.hears[p.writer] = heard{p.reader.options.Registry, p.reader.clock.Now().Add(-age)}
+	return age, nil
+}
+
+// lately tells whether it is known already that the reader heard the writer no
+// longer ago than what is overdue. To ask its metrics takes much longer.
+func (p pair) lately() bool {
+	last, ok := p.reader.hears[p.writer]
+	return ok && last.by == p.reader.options.Registry && p.reader.clock.Since(last.at) <= overdue
 }
 
 // The pace of the clocks. Time moves on by a tick once each of the pairs that
@@ -69,6 +86,9 @@ func (b *bed) tick(live []pair) {
 	b.Helper()
 	left := extra
 	for _, p := range live {
+		if p.lately() {
+			continue
+		}
 		stuck := time.NewTicker(moment)
 		b.eventually(p.reader.Name()+" hears "+p.writer.Name(), func(context.Context) error {
 			age, err := p.age()
@@ -130,7 +150,7 @@ func (b *bed) patiently() {
 	b.Helper()
 	deadline := time.After(moment)
 	for _, p := range b.pairs() {
-		for {
+		for !p.lately() {
 			state, _ := p.state()
 			age, err := p.age()
 			if state != "Heard" || err != nil || age <= overdue {

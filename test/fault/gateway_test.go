@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -69,6 +70,8 @@ func (b *bed) gateway() *gateway {
 	g.EnableHTTP2, g.Config.ErrorLog = true, quiet
 	g.StartTLS()
 	b.Cleanup(func() {
+		// In this order: Close waits for connections that are in use, and the controller would make another one.
+		b.must(g.Listener.Close())
 		g.CloseClientConnections()
 		g.Close()
 	})
@@ -163,11 +166,30 @@ func protobufOf(text []byte) []byte {
 	if err != nil {
 		return text
 	}
+	fill(object)
 	encoded, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), object)
 	if err != nil {
 		return text
 	}
 	return encoded
+}
+
+// filler is the key of an annotation that is filled up: to decode a text that is as large takes seconds.
+const filler = "example.org/filler"
+
+// fill makes the annotation of an object, or of those of a list, larger than anything that a controller reads.
+func fill(object runtime.Object) {
+	each := func(object runtime.Object) error {
+		if object, err := meta.Accessor(object); err == nil && object.GetAnnotations()[filler] != "" {
+			object.GetAnnotations()[filler] = strings.Repeat("x", 5<<20)
+		}
+		return nil
+	}
+	if meta.IsListType(object) {
+		meta.EachListItem(object, each) //nolint:errcheck // each has no error
+		return
+	}
+	each(object) //nolint:errcheck // as above
 }
 
 // frameOf encodes an event of a watch, with its length before it. One that is

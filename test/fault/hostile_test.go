@@ -101,7 +101,7 @@ var lies = []hostile{
 			if !strings.Contains(event, `"`+export.LabelService+`":"solo"`) {
 				return event
 			}
-			return strings.Replace(event, `"annotations":{`, `"annotations":{"example.org/filler":"`+strings.Repeat("x", 5<<20)+`",`, 1)
+			return strings.Replace(event, `"annotations":{`, `"annotations":{"`+filler+`":"much",`, 1)
 		},
 		solo: soloKept, lone: loneKept, unread: true,
 	},
@@ -166,9 +166,12 @@ func (h hostile) run(b *bed, g *gateway) {
 		// The truth is believed, so that none of it is left for the next lie;
 		// and what comes of it is what was before.
 		g.says.Store(nil)
-		b.endpoints(b.west, "solo", "10.65.0.7")
-		b.endpoints(b.west, "lone", "10.65.0.7")
-		b.expect(healthy.with("solo", "west/10.65.0.7 -> IP").with("lone", "west/10.65.0.7 -> 10.65.0.7"))
+		if h.reason == "" {
+			// No count tells that it was read.
+			b.endpoints(b.west, "solo", "10.65.0.7")
+			b.endpoints(b.west, "lone", "10.65.0.7")
+			b.expect(healthy.with("solo", "west/10.65.0.7 -> IP").with("lone", "west/10.65.0.7 -> 10.65.0.7"))
+		}
 		b.endpoints(b.west, "solo", "10.65.0.2")
 		b.endpoints(b.west, "lone", "10.65.0.4")
 		b.expect(healthy)

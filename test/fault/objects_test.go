@@ -34,7 +34,7 @@ func (b *bed) createNamespace(c *cluster) {
 // exportServices makes or restores what a cluster exports.
 func (b *bed) exportServices(c *cluster) {
 	b.Helper()
-	for each := range strings.FieldsSeq(exported[c.Name()]) {
+	for each := range strings.FieldsSeq(b.services[c.Name()]) {
 		name, address, _ := strings.Cut(each, ":")
 		headless := false
 		if before, at, ok := strings.Cut(each, "!"); ok {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,8 +88,8 @@ func testCRDsOfAReader(b *bed) {
 	b.calm()
 }
 
-// load changes endpoints in all clusters that export until the returned
-// function is called. A cluster may not have the namespace.
+// load changes endpoints in all clusters that export, a hundred times a second,
+// until the returned function is called. A cluster may not have the namespace.
 func (b *bed) load() (stop func()) {
 	ctx, cancel := context.WithCancel(b.Context())
 	var writing sync.WaitGroup
@@ -97,12 +98,18 @@ func (b *bed) load() (stop func()) {
 			b.allowed.give(fmt.Sprintf(name, i+1))
 		}
 		writing.Go(func() {
+			pace := time.NewTicker(40 * time.Millisecond)
+			defer pace.Stop()
 			for i := 0; ctx.Err() == nil; i++ {
 				for _, service := range []string{"web", "db"} {
 					err := at.apply(ctx, b.namespace, sliceOf(service, fmt.Sprintf(name, i%250+1)))
 					if err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 						b.Errorf("%s: %v", at.Name(), err)
 					}
+				}
+				select {
+				case <-ctx.Done():
+				case <-pace.C:
 				}
 			}
 		})

@@ -179,7 +179,7 @@ func (s silence) run(b *bed) {
 	}
 	views(westDemoted, healthy, healthy)
 	// However long it lasts.
-	b.pass(30*time.Second, live...)
+	b.pass(15*time.Second, live...)
 	views(westDemoted, healthy, healthy)
 
 	// What is seen of the others applies at once, and what is said meanwhile

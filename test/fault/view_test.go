@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -65,8 +66,9 @@ func (b *bed) expect(want view, in ...*cluster) {
 		in = b.all()
 	}
 	for _, c := range in {
+		began := time.Now()
 		b.eventually("view of "+c.Name(), func(ctx context.Context) error {
-			got, err := b.look(ctx, c, slices.Collect(maps.Keys(want)))
+			got, err := b.lookFor(ctx, c, want, began)
 			if err != nil {
 				return err
 			}
@@ -102,8 +104,9 @@ func (b *bed) everywhere(want view, but map[*cluster]view) {
 func (b *bed) arrives(want view) {
 	b.Helper()
 	for _, c := range b.all() {
+		began := time.Now()
 		b.eventually("view of "+c.Name()+" in time", func(ctx context.Context) error {
-			got, err := b.look(ctx, c, want.services())
+			got, err := b.lookFor(ctx, c, want, began)
 			if err == nil && !maps.Equal(got, want) {
 				err = fmt.Errorf("got  %v\nwant %v", got, want)
 			}
@@ -173,9 +176,8 @@ func (b *bed) objects(ctx context.Context, c *cluster) (*objects, error) {
 	return o, nil
 }
 
-// look is what is to be seen in a cluster, as a view has it. It is an error
-// while the controller still has to do with something.
-func (b *bed) look(ctx context.Context, c *cluster, names []string) (view, error) {
+// answers are those that a cluster gives.
+func (b *bed) answers(ctx context.Context, c *cluster, names []string) (view, error) {
 	seen := view{}
 	for _, name := range names {
 		answer, err := b.answer(ctx, c, name)
@@ -183,11 +185,47 @@ func (b *bed) look(ctx context.Context, c *cluster, names []string) (view, error
 			return nil, err
 		}
 		seen[name] = answer
-		if c.away && answer == c.ips[name] {
-			seen[name] = "IP"
+	}
+	return seen, nil
+}
+
+// lookFor is look for what is wanted. While an answer shows that it is not there
+// yet, the objects are not asked for, which takes much longer, unless so much
+// time has passed that it is of interest why.
+func (b *bed) lookFor(ctx context.Context, c *cluster, want view, began time.Time) (view, error) {
+	seen, err := b.answers(ctx, c, want.services())
+	if err != nil {
+		return nil, err
+	}
+	if time.Since(began) < 5*time.Second {
+		for name, text := range want {
+			_, answer, _ := strings.Cut(text, "-> ")
+			if got := seen[name]; got != answer && (answer != "IP" || !strings.HasPrefix(got, ofImports)) {
+				return nil, fmt.Errorf("%s is answered with %s, want %s", name, got, answer)
+			}
 		}
 	}
+	return b.behind(ctx, c, seen)
+}
+
+// look is what is to be seen in a cluster, as a view has it. It is an error
+// while the controller still has to do with something.
+func (b *bed) look(ctx context.Context, c *cluster, names []string) (view, error) {
+	seen, err := b.answers(ctx, c, names)
+	if err != nil {
+		return nil, err
+	}
+	return b.behind(ctx, c, seen)
+}
+
+// behind makes answers a view: it adds the objects behind them.
+func (b *bed) behind(ctx context.Context, c *cluster, seen view) (view, error) {
 	if c.away {
+		for name, answer := range seen {
+			if answer == c.ips[name] {
+				seen[name] = "IP"
+			}
+		}
 		return seen, nil
 	}
 	if c.stop != nil {
@@ -203,9 +241,8 @@ func (b *bed) look(ctx context.Context, c *cluster, names []string) (view, error
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
+	for name, answer := range seen {
 		slices.Sort(o.endpoints[name])
-		answer := seen[name]
 		serviceImport, imported := o.imports[name]
 		if !imported {
 			seen[name] = strings.Join(append(o.endpoints[name], "none"), " ") + " -> " + answer
