@@ -129,15 +129,16 @@ func TestFaults(t *testing.T) {
 // A way that is cut hangs, and the others do not.
 func TestRemoteIsCutOff(t *testing.T) {
 	t.Parallel()
-	cluster := controlplanetest.Start(t, controlplane.Options{Name: "apart", Zones: []string{}})[0]
+	cluster := clusters(t)[1] // nobody else goes these ways
+	namespace := newNamespace(t, cluster)
 	memory := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "memory"}, Data: map[string]string{"key": "value"}}
-	created, err := cluster.Client().CoreV1().ConfigMaps("default").Create(t.Context(), memory, metav1.CreateOptions{})
+	created, err := cluster.Client().CoreV1().ConfigMaps(namespace).Create(t.Context(), memory, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	clients := map[string]kubernetes.Interface{}
 	remotes := map[string]*controlplane.Remote{}
-	for _, from := range []string{"west", "north"} {
+	for _, from := range []string{"south", "north"} {
 		if remotes[from], err = cluster.Remote(from); err != nil {
 			t.Fatal(err)
 		}
@@ -146,12 +147,12 @@ func TestRemoteIsCutOff(t *testing.T) {
 		}
 		answers(t, clients[from])
 	}
-	if again, err := cluster.Remote("west"); err != nil || again != remotes["west"] {
-		t.Errorf("the way from west is made anew: %v", err)
+	if again, err := cluster.Remote("south"); err != nil || again != remotes["south"] {
+		t.Errorf("the way from south is made anew: %v", err)
 	}
 
 	// A watch over a way that is cut goes on once it is whole, where it was.
-	watcher, err := clients["west"].CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{
+	watcher, err := clients["south"].CoreV1().ConfigMaps(namespace).Watch(t.Context(), metav1.ListOptions{
 		FieldSelector: "metadata.name=memory", ResourceVersion: created.ResourceVersion,
 	})
 	if err != nil {
@@ -159,12 +160,12 @@ func TestRemoteIsCutOff(t *testing.T) {
 	}
 	defer watcher.Stop()
 
-	remotes["west"].CutOff(link.FromServer)
+	remotes["south"].CutOff(link.FromServer)
 	created.Labels = map[string]string{"changed": "while-cut-off"}
-	if _, err := cluster.Client().CoreV1().ConfigMaps("default").Update(t.Context(), created, metav1.UpdateOptions{}); err != nil {
+	if _, err := cluster.Client().CoreV1().ConfigMaps(namespace).Update(t.Context(), created, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	hangs(t, clients["west"])
+	hangs(t, clients["south"])
 	answers(t, clients["north"])
 	answers(t, cluster.Client())
 	select {
@@ -172,7 +173,7 @@ func TestRemoteIsCutOff(t *testing.T) {
 		t.Errorf("an event came over a cut link: %v", event)
 	default:
 	}
-	remotes["west"].Reconnect()
+	remotes["south"].Reconnect()
 	select {
 	case event := <-watcher.ResultChan():
 		if event.Type != watch.Modified {
@@ -181,14 +182,14 @@ func TestRemoteIsCutOff(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("the watch does not go on after the cut")
 	}
-	answers(t, clients["west"])
+	answers(t, clients["south"])
 
 	cluster.CutOff(link.Both)
-	hangs(t, clients["west"])
+	hangs(t, clients["south"])
 	hangs(t, clients["north"])
 	answers(t, cluster.Client())
 	cluster.Reconnect()
-	answers(t, clients["west"])
+	answers(t, clients["south"])
 	answers(t, clients["north"])
 }
 

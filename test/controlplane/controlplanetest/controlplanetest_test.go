@@ -43,7 +43,7 @@ func (r *recorder) end() {
 func TestUnexpectedEndFailsTheTest(t *testing.T) {
 	t.Parallel()
 	test := &recorder{TB: t, artifacts: t.TempDir()}
-	cluster := controlplanetest.Start(test, controlplane.Options{Name: "east"})[0]
+	cluster := controlplanetest.Start(test, controlplane.Options{Name: "east", Zones: []string{}})[0]
 	scheduler := cluster.Scheduler()
 	if err := syscall.Kill(scheduler.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestUnexpectedEndFailsTheTest(t *testing.T) {
 func TestGoodTestIsSilent(t *testing.T) {
 	t.Parallel()
 	test := &recorder{TB: t}
-	cluster := controlplanetest.Start(test, controlplane.Options{Name: "west"})[0]
+	cluster := controlplanetest.Start(test, controlplane.Options{Name: "west", Zones: []string{}})[0]
 	if err := cluster.Scheduler().Kill(); err != nil {
 		t.Fatal(err)
 	}
