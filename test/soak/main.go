@@ -44,6 +44,7 @@ const bound = 45 * time.Second
 // options are those of the command line.
 type options struct {
 	lasts  time.Duration
+	every  time.Duration
 	seed   uint64
 	bin    string
 	folder string
@@ -52,6 +53,7 @@ type options struct {
 func main() {
 	o := options{}
 	flag.DurationVar(&o.lasts, "for", 20*time.Minute, "how long to change and to break things")
+	flag.DurationVar(&o.every, "query-every", 5*time.Millisecond, "time between two queries to one DNS server")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed of all random choices")
 	flag.StringVar(&o.bin, "bin", "bin", "folder of coredns and clusterset-controller")
 	flag.StringVar(&o.folder, "logs", "", "folder that takes the log of all that happened, and the programs' logs; none are kept without it")
@@ -167,7 +169,7 @@ func (s *soak) soak(ctx context.Context) error {
 		return err
 	}
 	for i, name := range names {
-		rest.Go(func() { s.clusters[name].query(running, s.random(uint64(10+i))) })
+		rest.Go(func() { s.clusters[name].query(running, s.every, s.random(uint64(10+i))) })
 	}
 
 	began := time.Now()

@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	// queryEvery is the time between two queries to one server. Half of them
-	// ask for what was changed last.
-	queryEvery = 5 * time.Millisecond
 	// queryTimeout is what a resolver waits for an answer.
 	queryTimeout = 5 * time.Second
 	// lookTimeout is how long the API server may take to tell of an import.
@@ -68,11 +65,12 @@ func read(answer *dns.Msg) (outcome judge.Outcome, addresses []netip.Addr) {
 	return outcome, addresses
 }
 
-// query asks for random names until the context ends.
-func (c *cluster) query(ctx context.Context, random *rand.Rand) {
+// query asks for random names until the context ends. Half of the queries ask
+// for what was changed last.
+func (c *cluster) query(ctx context.Context, every time.Duration, random *rand.Rand) {
 	all := append(serviceNames(), "never-exported")
 	looked := map[string]time.Time{}
-	ticker := time.NewTicker(queryEvery)
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {

@@ -24,7 +24,7 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(filepath.Join(bin, "soak"), "-for", "2m", "-bin", bin, "-logs", t.ArtifactDir())
+	command := exec.Command(filepath.Join(bin, "soak"), "-for", "2m", "-query-every", "25ms", "-bin", bin, "-logs", t.ArtifactDir())
 	command.Dir = "../.."
 	// A pipe of its own: Wait would close the one that StdoutPipe makes before all of it is read.
 	reader, writer, err := os.Pipe()
