@@ -130,12 +130,16 @@ func TestFaults(t *testing.T) {
 func TestRemoteIsCutOff(t *testing.T) {
 	t.Parallel()
 	cluster := clusters(t)[1] // nobody else goes these ways
-	namespace := newNamespace(t, cluster)
 	memory := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "memory"}, Data: map[string]string{"key": "value"}}
-	created, err := cluster.Client().CoreV1().ConfigMaps(namespace).Create(t.Context(), memory, metav1.CreateOptions{})
+	created, err := cluster.Client().CoreV1().ConfigMaps("default").Create(t.Context(), memory, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() {
+		if err := cluster.Client().CoreV1().ConfigMaps("default").Delete(t.Context(), memory.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	}()
 	clients := map[string]kubernetes.Interface{}
 	remotes := map[string]*controlplane.Remote{}
 	for _, from := range []string{"south", "north"} {
@@ -152,7 +156,7 @@ func TestRemoteIsCutOff(t *testing.T) {
 	}
 
 	// A watch over a way that is cut goes on once it is whole, where it was.
-	watcher, err := clients["south"].CoreV1().ConfigMaps(namespace).Watch(t.Context(), metav1.ListOptions{
+	watcher, err := clients["south"].CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{
 		FieldSelector: "metadata.name=memory", ResourceVersion: created.ResourceVersion,
 	})
 	if err != nil {
@@ -162,7 +166,7 @@ func TestRemoteIsCutOff(t *testing.T) {
 
 	remotes["south"].CutOff(link.FromServer)
 	created.Labels = map[string]string{"changed": "while-cut-off"}
-	if _, err := cluster.Client().CoreV1().ConfigMaps(namespace).Update(t.Context(), created, metav1.UpdateOptions{}); err != nil {
+	if _, err := cluster.Client().CoreV1().ConfigMaps("default").Update(t.Context(), created, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	hangs(t, clients["south"])
