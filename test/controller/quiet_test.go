@@ -72,6 +72,9 @@ func restFor(t testing.TB, rest time.Duration, clusters ...*cluster) {
 		for _, c := range clusters {
 			counts, err := c.requests(t.Context())
 			must(t, err)
+			if len(counts) == 0 {
+				t.Fatalf("the metrics of %s tell of no write at all", c.Name())
+			}
 			for name, count := range counts {
 				all = append(all, fmt.Sprintf("%s: %s %v", c.Name(), name, count))
 			}
