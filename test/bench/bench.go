@@ -35,6 +35,8 @@ type size struct {
 	// round.
 	settle  time.Duration
 	changes int
+	// turns is how often in a round each server is asked for a second while slices are updated.
+	turns int
 	// fewExports and manyExports are numbers of exported services, and withdrawn how many of them are then withdrawn.
 	fewExports, manyExports, withdrawn int
 	// rest is how long a controller is watched at rest.
@@ -50,7 +52,7 @@ var (
 		few: 1000, many: 10_000, headless: [4]int{10, 100, 1000, 10_000}, batch: 2 * time.Millisecond,
 		tens: 50, load1: 3 * time.Second,
 		smallServices: 50, largeServices: 5000, hugeEndpoints: 1000,
-		updateTime: 3 * time.Second, settle: 2 * time.Second, changes: 100,
+		updateTime: 3 * time.Second, settle: 2 * time.Second, changes: 100, turns: 3,
 		fewExports: 10, manyExports: 1000, withdrawn: 100, rest: 15 * time.Second, slowChanges: 100, fastChanges: 600,
 		members: 200,
 	}
@@ -58,7 +60,7 @@ var (
 		few: 20, many: 40, headless: [4]int{10, 20, 200, 400}, batch: 200 * time.Microsecond,
 		tens: 5, load1: time.Second,
 		smallServices: 2, largeServices: 4, hugeEndpoints: 100,
-		updateTime: 200 * time.Millisecond, settle: 100 * time.Millisecond, changes: 5,
+		updateTime: 200 * time.Millisecond, settle: 100 * time.Millisecond, changes: 5, turns: 1,
 		fewExports: 2, manyExports: 6, withdrawn: 3, rest: 500 * time.Millisecond, slowChanges: 2, fastChanges: 10,
 		members: 20,
 	}

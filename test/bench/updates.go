@@ -201,7 +201,7 @@ func (r *scaleRun) latencyUnderUpdates(ctx context.Context, all []*servers.Serve
 	}()
 	// Many short turns, all of a server's together: what stalls the machine for a moment then meets all alike.
 	latencies := map[servers.Kind][]time.Duration{}
-	for round := range 3 * r.rounds {
+	for round := range r.turns * r.rounds {
 		for turn := range all {
 			server := all[(turn+round)%len(all)]
 			_, result, err := r.load(ctx, server, wire.Load{
