@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -52,11 +53,11 @@ type bed struct {
 	east, west, north *cluster
 	programs          string
 	environment       []string
-	kubeconfigs       []string
-	// first is a kubeconfig that is read before the others, more are contexts
-	// besides those of the clusters.
-	first string
-	more  []string
+	// kubeconfigs are read in that order. The first is own, what the user has changed; more are contexts besides those of
+	// the clusters.
+	kubeconfigs []string
+	own         *clientcmdapi.Config
+	more        []string
 	// editor is what kubectl opens.
 	editor string
 }
@@ -74,6 +75,7 @@ func newBed(t *testing.T) *bed {
 		// Its API server lets no token live longer.
 		controlplane.Options{Name: "north", APIServerArgs: []string{"--service-account-max-token-expiration=1h"}},
 	)
+	b.own, b.kubeconfigs = clientcmdapi.NewConfig(), []string{filepath.Join(t.TempDir(), "own.kubeconfig")}
 	for _, plane := range planes {
 		path := filepath.Join(plane.Directory(), "user.kubeconfig")
 		must(t, plane.WriteKubeconfig(path))
@@ -201,11 +203,7 @@ func (b *bed) command(t testing.TB, program string, args ...string) result {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, program, args...)
-	kubeconfigs := b.kubeconfigs
-	if b.first != "" {
-		kubeconfigs = append([]string{b.first}, kubeconfigs...)
-	}
-	command.Env = append(slices.Clone(b.environment), "KUBE_EDITOR="+b.editor, "KUBECONFIG="+strings.Join(kubeconfigs, string(os.PathListSeparator)))
+	command.Env = append(slices.Clone(b.environment), "KUBE_EDITOR="+b.editor, "KUBECONFIG="+strings.Join(b.kubeconfigs, string(os.PathListSeparator)))
 	var out, err bytes.Buffer
 	command.Stdout, command.Stderr = &out, &err
 	failed := command.Run()

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,14 +21,14 @@ import (
 // changed on the way, because no other can be run here.
 var apiFaults = []fault{
 	{
-		name: "an API server that is not there", says: []string{"api-reachable north"},
+		name: "an API server that is not there", round: "API servers", says: []string{"api-reachable north"},
 		do:   func(t *testing.T, b *bed) { b.detour(t, b.north, "https://127.0.0.1:1") },
-		hand: map[string]func(*testing.T, *bed){"correct the address": direct},
+		hand: map[string]func(*testing.T, *bed){"correct the address": direct("north")},
 	},
 	{
-		name: "an old API server", says: []string{"api-version north"},
+		name: "an old API server", round: "API servers", says: []string{"api-version east"},
 		do: func(t *testing.T, b *bed) {
-			b.detour(t, b.north, through(t, b.north, func(response *http.Response) {
+			b.detour(t, b.east, through(t, b.east, func(response *http.Response) {
 				if response.Request.URL.Path == "/version" {
 					response.Body.Close()
 					response.Body = io.NopCloser(strings.NewReader(`{"major":"1","minor":"29","gitVersion":"v1.29.3"}`))
@@ -37,34 +36,37 @@ var apiFaults = []fault{
 				}
 			}))
 		},
-		hand: map[string]func(*testing.T, *bed){"Upgrade Kubernetes": direct},
+		hand: map[string]func(*testing.T, *bed){"Upgrade Kubernetes": direct("east")},
 	},
 	{
-		name: "a clock that is behind", says: []string{"clock east", "clock west"},
+		name: "a clock that is behind", round: "API servers", says: []string{"clock east"},
 		do: func(t *testing.T, b *bed) {
-			b.detour(t, b.north, through(t, b.north, func(response *http.Response) {
+			b.detour(t, b.west, through(t, b.west, func(response *http.Response) {
 				response.Header.Set("Date", time.Now().Add(-time.Minute).UTC().Format(http.TimeFormat))
 			}))
 		},
-		hand: map[string]func(*testing.T, *bed){"Correct the clock": direct},
+		hand: map[string]func(*testing.T, *bed){"Correct the clock": direct("west")},
 	},
 	{
-		name: "two contexts of one cluster", says: []string{"distinct again"},
+		name: "two contexts of one cluster", round: "CRDs", says: []string{"distinct again"},
 		do: func(t *testing.T, b *bed) {
-			config := clientcmdapi.NewConfig()
-			config.Contexts["again"] = &clientcmdapi.Context{Cluster: "east", AuthInfo: "east"}
-			b.kubeconfig(t, config)
+			b.own.Contexts["again"] = &clientcmdapi.Context{Cluster: "east", AuthInfo: "east"}
 			b.more = []string{"again"}
+			b.kubeconfig(t)
 		},
-		hand: map[string]func(*testing.T, *bed){"Name each cluster once": direct},
+		hand: map[string]func(*testing.T, *bed){"Name each cluster once": func(t *testing.T, b *bed) {
+			delete(b.own.Contexts, "again")
+			b.more = nil
+			b.kubeconfig(t)
+		}},
 	},
 	{
-		name: "a CRD is missing", says: []string{"crds north"},
+		name: "a CRD is missing", round: "CRDs", says: []string{"crds north"},
 		shell: "kubectl --context north delete crd serviceexports.multicluster.x-k8s.io",
 		which: "manifest crds",
 	},
 	{
-		name: "old CRDs", says: []string{"crds-complete north"},
+		name: "old CRDs", round: "old CRDs", says: []string{"crds-complete north"},
 		shell: `for crd in serviceimports:trafficDistribution serviceexports:exportedAnnotations; do
   for version in 0 1; do
     kubectl --context north patch crd ${crd%:*}.multicluster.x-k8s.io --type json -p '[{"op":"remove","path":"/spec/versions/'$version'/schema/openAPIV3Schema/properties/spec/properties/'${crd#*:}'"}]'
@@ -127,21 +129,23 @@ ports: []`)
 // detour has the user reach a cluster at another address.
 func (b *bed) detour(t *testing.T, c *cluster, server string) {
 	t.Helper()
-	config := clientcmdapi.NewConfig()
-	config.Clusters[c.Name()] = &clientcmdapi.Cluster{Server: server}
-	b.kubeconfig(t, config)
+	b.own.Clusters[c.Name()] = &clientcmdapi.Cluster{Server: server}
+	b.kubeconfig(t)
 }
 
-// kubeconfig is read by the user before the others.
-func (b *bed) kubeconfig(t *testing.T, config *clientcmdapi.Config) {
+// kubeconfig writes what the user reads before the others.
+func (b *bed) kubeconfig(t *testing.T) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, clientcmd.WriteToFile(*config, path))
-	b.first = path
+	must(t, clientcmd.WriteToFile(*b.own, b.kubeconfigs[0]))
 }
 
-// direct has the user reach all clusters as before.
-func direct(_ *testing.T, b *bed) { b.first, b.more = "", nil }
+// direct has the user reach a cluster as before.
+func direct(context string) func(*testing.T, *bed) {
+	return func(t *testing.T, b *bed) {
+		delete(b.own.Clusters, context)
+		b.kubeconfig(t)
+	}
+}
 
 // through is the address of a proxy before an API server that changes what it
 // says.

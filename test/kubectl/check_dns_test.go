@@ -19,14 +19,16 @@ import (
 
 const (
 	zone = "clusterset.local"
-	// corefileOf and writeCorefile are around what changes east's Corefile.
-	corefileOf    = "kubectl --context east -n kube-system get configmap coredns -o yaml | "
-	writeCorefile = " | kubectl --context east replace -f -"
 )
+
+// recast has a program change the Corefile of a cluster.
+func recast(context, program string) string {
+	return "kubectl --context " + context + " -n kube-system get configmap coredns -o yaml | " + program + " | kubectl --context " + context + " replace -f -"
+}
 
 var dnsFaults = []fault{
 	{
-		name: "no CoreDNS", says: []string{"coredns east"},
+		name: "no CoreDNS", round: "CoreDNS, one", says: []string{"coredns east"},
 		do: func(t *testing.T, b *bed) {
 			b.shell(t, "kubectl --context east -n kube-system delete deployment coredns")
 			b.stock(t, b.east)
@@ -37,7 +39,7 @@ var dnsFaults = []fault{
 		after: "kubectl --context east apply -f testdata/kubeadm-coredns.yaml\nkubectl clusterset coredns enable --contexts east --image " + ourImage,
 	},
 	{
-		name: "pods that are not there yet", says: []string{"coredns-available east"},
+		name: "pods that are not there yet", round: "CoreDNS, two", says: []string{"coredns-available east"},
 		do: func(t *testing.T, b *bed) {
 			must(t, b.east.Kwok().Freeze())
 			b.shell(t, "kubectl --context east -n kube-system rollout restart deployment coredns")
@@ -46,78 +48,78 @@ var dnsFaults = []fault{
 		before: func(t *testing.T, b *bed) { must(t, b.east.Kwok().Thaw()) },
 	},
 	{
-		name: "pods that never come", says: []string{"coredns-available east"},
+		name: "pods that never come", round: "CoreDNS, two", says: []string{"coredns-available north"},
 		do: func(t *testing.T, b *bed) {
-			must(t, b.east.Kwok().Freeze())
-			b.shell(t, `kubectl --context east -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":1,"strategy":{"rollingUpdate":{"maxUnavailable":0}},"template":{"metadata":{"annotations":{"example.org/new":"yes"}}}}}'`)
+			must(t, b.north.Kwok().Freeze())
+			b.shell(t, `kubectl --context north -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":1,"strategy":{"rollingUpdate":{"maxUnavailable":0}},"template":{"metadata":{"annotations":{"example.org/new":"yes"}}}}}'`)
 			eventually(t, "Kubernetes to give up", func() error {
-				if got := b.shell(t, `kubectl --context east -n kube-system get deployment coredns -o jsonpath='{.status.conditions[?(@.type=="Progressing")].status}'`); got != "False" {
+				if got := b.shell(t, `kubectl --context north -n kube-system get deployment coredns -o jsonpath='{.status.conditions[?(@.type=="Progressing")].status}'`); got != "False" {
 					return fmt.Errorf("Progressing is %s", got)
 				}
 				return nil
 			})
 		},
-		played: func(t *testing.T, b *bed) { must(t, b.east.Kwok().Thaw()) },
-		after:  `kubectl --context east -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":600,"strategy":{"rollingUpdate":{"maxUnavailable":1}}}}'`,
+		played: func(t *testing.T, b *bed) { must(t, b.north.Kwok().Thaw()) },
+		after:  `kubectl --context north -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":600,"strategy":{"rollingUpdate":{"maxUnavailable":1}}}}'`,
 	},
 	{
-		name: "another image", says: []string{"coredns-image east"},
+		name: "another image", round: "CoreDNS, three", says: []string{"coredns-image east"},
 		shell: "kubectl --context east -n kube-system set image deployment/coredns coredns=example.org/stock:1",
 	},
 	{
-		name: "an old image", says: []string{"coredns-version west"},
+		name: "an old image", round: "CoreDNS, four", says: []string{"coredns-version west"},
 		shell: "kubectl clusterset coredns enable --contexts west --image registry.example.org/clusterset-coredns:v0.9",
 	},
 	{
-		name: "a Corefile that does not parse", says: []string{"corefile east"},
-		shell: corefileOf + "sed '/^    }$/d'" + writeCorefile,
+		name: "a Corefile that does not parse", round: "CoreDNS, four", says: []string{"corefile east"},
+		shell: recast("east", "sed '/^    }$/d'"),
 		edit:  `sed -i 's/^        loadbalance$/&\n    }/'`,
 	},
 	{
-		name: "no line in the Corefile", says: []string{"corefile-multicluster east"}, also: []string{"dns-zone east"},
-		shell:  corefileOf + "sed '/^ *multicluster/d'" + writeCorefile,
-		do:     func(t *testing.T, b *bed) { b.play(t, b.east) },
-		played: func(t *testing.T, b *bed) { b.play(t, b.east) },
+		name: "no line in the Corefile", round: "CoreDNS, three", says: []string{"corefile-multicluster west"}, also: []string{"dns-zone west"},
+		shell:  recast("west", "sed '/^ *multicluster/d'"),
+		do:     func(t *testing.T, b *bed) { b.play(t, b.west) },
+		played: func(t *testing.T, b *bed) { b.play(t, b.west) },
 	},
 	{
-		name: "the id of another cluster", says: []string{"corefile-cluster east"},
-		shell: corefileOf + `sed 's/^\( *\)multicluster .*/&{\n\1  cluster west\n\1}/; s/local{/local {/'` + writeCorefile,
-		after: corefileOf + `sed '/^ *cluster east$/{N;d}; s/local {$/local/'` + writeCorefile,
+		name: "the id of another cluster", round: "CoreDNS, one", says: []string{"corefile-cluster west"},
+		shell: recast("west", `sed 's/^\( *\)multicluster .*/&{\n\1  cluster east\n\1}/; s/local{/local {/'`),
+		after: recast("west", `sed '/^ *cluster west$/{N;d}; s/local {$/local/'`),
 	},
 	{
-		name: "no id where one is wanted", says: []string{"corefile-cluster east", "corefile-cluster north", "corefile-cluster west"},
+		name: "no id where one is wanted", round: "networks", says: []string{"corefile-cluster east", "corefile-cluster north", "corefile-cluster west"},
 		do: func(t *testing.T, b *bed) {
 			b.service(t, b.west, "checked", "near", true, 80, "10.65.0.30")
 			b.apply(t, b.west, prefers("near", "cluster"))
 		},
 		edit:  `sed -i 's/^\( *\)multicluster .*/&{\n\1  cluster CONTEXT\n\1}/; s/local{/local {/'`,
-		after: "kubectl clusterset unexport checked/near --contexts west\n" + `for c in east west north; do kubectl --context $c -n kube-system get configmap coredns -o yaml | sed '/^ *cluster [a-z]*$/{N;d}; s/local {$/local/' | kubectl --context $c replace -f -; done`,
+		after: "kubectl clusterset unexport checked/near --contexts west\n" + "for c in east west north; do\n" + recast("$c", `sed '/^ *cluster [a-z]*$/{N;d}; s/local {$/local/'`) + "\ndone",
 	},
 	{
-		name: "CoreDNS may not read", says: []string{"coredns-rights east"},
-		shell: "kubectl --context east delete clusterrolebinding kubectl-clusterset-coredns",
+		name: "CoreDNS may not read", round: "CoreDNS, three", says: []string{"coredns-rights north"},
+		shell: "kubectl --context north delete clusterrolebinding kubectl-clusterset-coredns",
 	},
 	{
-		name: "DNS that is not reached", says: []string{"dns-asked east"},
-		do:   func(_ *testing.T, b *bed) { b.east.silent = true },
-		hand: map[string]func(*testing.T, *bed){"--dns east=": func(_ *testing.T, b *bed) { b.east.silent = false }},
+		name: "DNS that is not reached", round: "CoreDNS, one", says: []string{"dns-asked north"},
+		do:   func(_ *testing.T, b *bed) { b.north.silent = true },
+		hand: map[string]func(*testing.T, *bed){"--dns north=": func(_ *testing.T, b *bed) { b.north.silent = false }},
 	},
 	{
-		name: "pods with the Corefile of before", says: []string{"dns-zone east"},
-		do:     func(t *testing.T, b *bed) { b.stock(t, b.east) },
-		played: func(t *testing.T, b *bed) { b.play(t, b.east) },
+		name: "pods with the Corefile of before", round: "CoreDNS, four", says: []string{"dns-zone north"},
+		do:     func(t *testing.T, b *bed) { b.stock(t, b.north) },
+		played: func(t *testing.T, b *bed) { b.play(t, b.north) },
 	},
 	{
-		name: "DNS that does not hear what is new", says: []string{"dns-names east"},
+		name: "DNS that does not hear what is new", round: "CoreDNS, two", says: []string{"dns-names west"},
 		do: func(t *testing.T, b *bed) {
-			way, err := b.east.Remote("dns")
+			way, err := b.west.Remote("dns")
 			must(t, err)
-			b.serve(t, b.east, way.Access, "multicluster "+zone)
+			b.serve(t, b.west, way.Access, "multicluster "+zone)
 			t.Cleanup(way.Reconnect)
 			way.CutOff(link.Both)
 			b.export(t, "checked/c", b.west)
 		},
-		played: func(t *testing.T, b *bed) { b.play(t, b.east) },
+		played: func(t *testing.T, b *bed) { b.play(t, b.west) },
 		after:  "kubectl clusterset unexport checked/c --contexts west",
 	},
 }

@@ -11,15 +11,20 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
 )
 
-const (
-	// ofWest is the credential by which east reads west.
-	ofWest = "kubectl --context east -n clusterset-dns get secret member-west -o jsonpath={.data.kubeconfig} | base64 -d"
-)
+// credentialOf is the credential by which a cluster reads another.
+func credentialOf(reader, member string) string {
+	return "kubectl --context " + reader + " -n clusterset-dns get secret member-" + member + " -o jsonpath={.data.kubeconfig} | base64 -d"
+}
 
-// replaced has east read west by what a command makes.
-func replaced(command string) string {
+// replaced has a cluster read another by what a command makes.
+func replaced(reader, member, command string) string {
 	return "C=$(" + command + ` | base64 -w0)
-kubectl --context east -n clusterset-dns patch secret member-west -p '{"data":{"kubeconfig":"'$C'"}}'`
+kubectl --context ` + reader + ` -n clusterset-dns patch secret member-` + member + ` -p '{"data":{"kubeconfig":"'$C'"}}'`
+}
+
+// copied is a second Secret of what a cluster has of another, changed by sed.
+func copied(reader, member, change string) string {
+	return "kubectl --context " + reader + " -n clusterset-dns get secret member-" + member + " -o yaml | sed '/uid:/d; " + change + "' | kubectl --context " + reader + " create -f -"
 }
 
 // token is what says of itself when it ends; no API server takes it.
@@ -28,75 +33,71 @@ func token(issued, expires time.Duration) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".e30"
 }
 
-func (b *bed) rejoin(t *testing.T) { b.do(t, b.joinArgs()...) }
+// cut is the round of a cluster that is cut off, which tests play of which that is a part.
+const cut = "ways"
 
 var memberFaults = []fault{
 	{
-		name: "a cluster that is not joined", says: []string{"joined east"},
+		name: "a cluster that is not joined", round: "credentials, one", says: []string{"joined east"},
 		shell: "kubectl --context east -n clusterset-dns delete secret member-west",
 	},
 	{
-		name: "a credential that is none", says: []string{"credential-usable east"},
-		shell: `kubectl --context east -n clusterset-dns patch secret member-west -p '{"data":{"kubeconfig":"bm8="}}'`,
+		name: "a credential that is none", round: "credentials, one", says: []string{"credential-usable north"},
+		shell: `kubectl --context north -n clusterset-dns patch secret member-west -p '{"data":{"kubeconfig":"bm8="}}'`,
 	},
 	{
-		name: "ranges that are none", says: []string{"credential-usable east"},
+		name: "ranges that are none", round: "Secrets", says: []string{"credential-usable east"},
 		shell: "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs=everywhere",
 		fill:  map[string]string{"<ranges of its pods>": "0.0.0.0/0"},
 		after: "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs-",
 	},
 	{
-		name: "an id that is none", says: []string{"credential-usable east"}, also: []string{"joined east"},
-		shell: "kubectl --context east -n clusterset-dns label secret member-west clusterset-dns.github.io/cluster=No_Id --overwrite",
-		fill:  map[string]string{"<id of the cluster that it leads to>": "west"},
+		name: "an id that is none", round: "Secrets", says: []string{"credential-usable north"}, also: []string{"joined north"},
+		shell: "kubectl --context north -n clusterset-dns label secret member-east clusterset-dns.github.io/cluster=No_Id --overwrite",
+		fill:  map[string]string{"<id of the cluster that it leads to>": "east"},
 	},
 	{
-		name: "a credential of the cluster itself", says: []string{"credential-usable east"},
-		shell: `kubectl --context east -n clusterset-dns get secret member-west -o yaml | sed '/uid:/d; s/name: member-west/name: itself/; s#/cluster: west#/cluster: east#' | kubectl --context east create -f -`,
+		name: "a credential of the cluster itself", round: "Secrets", says: []string{"credential-usable west"},
+		shell: copied("west", "east", "s/name: member-east/name: itself/; s#/cluster: east#/cluster: west#"),
 	},
 	{
-		name: "a credential that ends soon", says: []string{"credential-lasts east"}, also: []string{"member-reachable east", "member-fresh east"},
+		name: "a credential that ends soon", round: "credentials, one", says: []string{"credential-lasts east"}, also: []string{"member-reachable east", "member-fresh east"},
 		do: func(t *testing.T, b *bed) {
-			b.shell(t, replaced(ofWest+" | sed 's/token: .*/token: "+token(-300*24*time.Hour, 48*time.Hour)+"/'"))
+			b.shell(t, replaced("east", "north", credentialOf("east", "north")+" | sed 's/token: .*/token: "+token(-300*24*time.Hour, 48*time.Hour)+"/'"))
 		},
 	},
 	{
-		name: "a credential that has ended", says: []string{"credential-lasts east"}, also: []string{"member-reachable east", "member-fresh east"},
+		name: "a credential that has ended", round: "credentials, two", says: []string{"credential-lasts east"}, also: []string{"member-reachable east", "member-fresh east"},
 		do: func(t *testing.T, b *bed) {
-			b.shell(t, replaced(ofWest+" | sed 's/token: .*/token: "+token(-300*24*time.Hour, -48*time.Hour)+"/'"))
+			b.shell(t, replaced("east", "west", credentialOf("east", "west")+" | sed 's/token: .*/token: "+token(-300*24*time.Hour, -48*time.Hour)+"/'"))
 		},
 	},
 	{
-		name: "a second credential", says: []string{"credential-single east"},
-		shell: `kubectl --context east -n clusterset-dns get secret member-west -o yaml | sed '/uid:/d; s/name: member-west/name: second-west/' | kubectl --context east create -f -`,
+		name: "a second credential", round: "Secrets", says: []string{"credential-single north"},
+		shell: copied("north", "west", "s/name: member-west/name: second-west/"),
 	},
 	{
-		name: "a wrong address", says: []string{"member-reachable east"}, also: []string{"member-fresh east"},
-		shell: replaced(ofWest + " | sed 's#https://.*#https://127.0.0.1:1#'"),
+		name: "the credential of another cluster", round: "credentials, two", says: []string{"member-identity north"}, also: []string{"member-held north", "member-fresh north"},
+		shell: replaced("north", "east", credentialOf("north", "west")),
 	},
 	{
-		name: "a way that is cut", says: []string{"member-reachable east", "member-reachable north", "in-step east", "in-step north"}, also: []string{"member-fresh east", "member-fresh north"},
-		do: func(t *testing.T, b *bed) {
-			b.rejoin(t) // by the ways that can be cut
-			b.cutOff(t, b.west)
-			b.export(t, "checked/b", b.west)
-		},
+		name: "a wrong address", round: "credentials, two", says: []string{"member-reachable north"}, also: []string{"member-fresh north"},
+		shell: replaced("north", "west", credentialOf("north", "west")+" | sed 's#https://.*#https://127.0.0.1:1#'"),
+	},
+	{
+		name: "a way that is cut", round: cut, says: []string{"member-reachable east", "member-reachable north", "in-step east", "in-step north"}, also: []string{"member-fresh east", "member-fresh north"},
+		do: func(t *testing.T, b *bed) { b.cutOff(t, b.west) },
 		hand: map[string]func(*testing.T, *bed){
 			"Have the API server and the controller": func(_ *testing.T, b *bed) { b.west.way.Reconnect() },
 			"Have the controller read":               func(_ *testing.T, b *bed) { b.west.way.Reconnect() },
 		},
-		after: "kubectl clusterset unexport checked/b --contexts west",
 	},
 	{
-		name: "an id that is another", says: []string{"member-identity east"}, also: []string{"joined east"},
-		shell: "kubectl --context east -n clusterset-dns label secret member-west clusterset-dns.github.io/cluster=nobody --overwrite",
+		name: "an id that is another", round: "Secrets", says: []string{"member-identity west"}, also: []string{"joined west"},
+		shell: "kubectl --context west -n clusterset-dns label secret member-north clusterset-dns.github.io/cluster=nobody --overwrite",
 	},
 	{
-		name: "the credential of another cluster", says: []string{"member-identity east"}, also: []string{"member-held east", "member-fresh east"},
-		shell: replaced("kubectl --context east -n clusterset-dns get secret member-north -o jsonpath={.data.kubeconfig} | base64 -d"),
-	},
-	{
-		name: "a member that lost most of its exports", says: []string{"member-held east"}, also: []string{"in-step east"},
+		name: "a member that lost most of its exports", round: "losses", says: []string{"member-held east"}, also: []string{"in-step east"},
 		which: "confirm=",
 		do: func(t *testing.T, b *bed) {
 			exports := []string{"a", "b", "c", "held"}
@@ -112,17 +113,17 @@ var memberFaults = []fault{
 		},
 	},
 	{
-		name: "a drained member", says: []string{"drained east"},
-		shell: "kubectl clusterset drain west --contexts east",
+		name: "a drained member", round: "Secrets", says: []string{"drained east"},
+		shell: "kubectl clusterset drain north --contexts east",
 	},
 	{
-		name: "a cluster that drains itself", says: []string{"drained-itself west"},
+		name: "a cluster that drains itself", round: "Secrets", says: []string{"drained-itself west"},
 		shell: "kubectl clusterset drain west --contexts west",
 	},
 	{
-		name: "ranges that lack those of the pods", says: []string{"member-ranges east"},
-		shell: "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs=192.0.2.0/24",
-		after: "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs-",
+		name: "ranges that lack those of the pods", round: "Secrets", says: []string{"member-ranges west"},
+		shell: "kubectl --context west -n clusterset-dns annotate secret member-east clusterset-dns.github.io/cidrs=192.0.2.0/24",
+		after: "kubectl --context west -n clusterset-dns annotate secret member-east clusterset-dns.github.io/cidrs-",
 	},
 }
 

@@ -10,26 +10,28 @@ import (
 
 var networkFaults = []fault{
 	{
-		name: "two clusters with one range of pods", says: []string{"pod-ranges east", "pod-ranges north"},
+		name: "two clusters with one range of pods", round: "networks", says: []string{"pod-ranges east", "pod-ranges north"},
 		do: func(t *testing.T, b *bed) {
-			b.node(t, b.north, "twin", "{}", strings.Split(b.pods(b.east), ",")[0], "")
+			b.node(t, b.north, "twin", "{topology.kubernetes.io/zone: north-a}", strings.Split(b.pods(b.east), ",")[0], "")
 		},
 		hand: map[string]func(*testing.T, *bed){"this takes new nodes": func(t *testing.T, b *bed) {
 			b.shell(t, "kubectl --context north delete node twin")
 		}},
 	},
 	{
-		name: "pods where another cluster has Services", says: []string{"service-ranges east"},
+		name: "pods where another cluster has Services", round: "networks", says: []string{"service-ranges north"},
 		do: func(t *testing.T, b *bed) {
-			b.apply(t, b.west, "{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: wrong}, spec: {cidrs: ["+strings.Split(b.pods(b.east), ",")[0]+"]}}")
+			b.apply(t, b.west, "{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: wrong}, spec: {cidrs: ["+strings.Split(b.pods(b.north), ",")[0]+"]}}")
 		},
 		hand: map[string]func(*testing.T, *bed){"is in its ServiceCIDRs": func(t *testing.T, b *bed) {
-			b.shell(t, "kubectl --context west delete servicecidr wrong")
+			b.shell(t, "kubectl --context west delete servicecidr wrong --wait=false")
 		}},
 	},
 	{
-		name: "an old node", says: []string{"node-version north"},
-		do: func(t *testing.T, b *bed) { b.node(t, b.north, "old", "{}", "", "v1.25.3") },
+		name: "an old node", round: "networks", says: []string{"node-version north"},
+		do: func(t *testing.T, b *bed) {
+			b.node(t, b.north, "old", "{topology.kubernetes.io/zone: north-a}", "", "v1.25.3")
+		},
 		hand: map[string]func(*testing.T, *bed){"Upgrade the node": func(t *testing.T, b *bed) {
 			b.shell(t, `kubectl --context north patch node old --subresource status -p '{"status":{"nodeInfo":{"kubeletVersion":"v1.36.0"}}}'`)
 		}},

@@ -3,6 +3,7 @@
 package kubectl
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,12 +15,12 @@ var derived = export.DerivedServiceName(types.NamespacedName{Namespace: "checked
 
 var serviceFaults = []fault{
 	{
-		name: "an export of no Service", says: []string{"exports-valid west"},
+		name: "an export of no Service", round: "services", says: []string{"exports-valid west"},
 		shell: `echo '{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"namespace":"checked","name":"nothing"}}' | kubectl --context west apply -f -`,
 		which: "unexport",
 	},
 	{
-		name: "exports that disagree", says: []string{"exports-agree east", "exports-agree west"},
+		name: "exports that disagree", round: "services", says: []string{"exports-agree east", "exports-agree west"},
 		do: func(t *testing.T, b *bed) {
 			b.service(t, b.east, "checked", "d", false, 8080, "10.64.0.10")
 			b.export(t, "checked/d", b.west, b.east)
@@ -30,31 +31,35 @@ var serviceFaults = []fault{
 		after: "kubectl clusterset unexport checked/d --contexts east,west",
 	},
 	{
-		name: "a Service in the way", says: []string{"imports-ready east"},
+		name: "a Service in the way", round: "services", says: []string{"imports-ready east"},
 		shell: "kubectl --context east -n checked create service clusterip " + derived + " --tcp=80\nkubectl clusterset export checked/a --contexts west",
 		after: "kubectl clusterset unexport checked/a --contexts west",
 	},
 	{
-		name: "a ServiceImport in the way", says: []string{"imports-foreign east"},
+		name: "a ServiceImport in the way", round: "services", says: []string{"imports-foreign east"},
 		shell: `echo '{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"namespace":"checked","name":"b"},"spec":{"type":"ClusterSetIP","ports":[]}}' | kubectl --context east apply -f -
 kubectl clusterset export checked/b --contexts west`,
 		which: "adopt=true",
 		after: "kubectl clusterset unexport checked/b --contexts west",
 	},
 	{
-		name: "a ServiceImport in the way that nobody uses", says: []string{"imports-foreign east"},
-		shell: `echo '{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"namespace":"checked","name":"d"},"spec":{"type":"ClusterSetIP","ports":[]}}' | kubectl --context east apply -f -
-kubectl clusterset export checked/d --contexts west`,
+		name: "a ServiceImport in the way that nobody uses", round: "services", says: []string{"imports-foreign north"},
+		shell: `echo '{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"namespace":"checked","name":"e"},"spec":{"type":"ClusterSetIP","ports":[]}}' | kubectl --context north apply -f -
+kubectl clusterset export checked/e --contexts west`,
 		which: "delete serviceimport",
-		after: "kubectl clusterset unexport checked/d --contexts west",
+		after: "kubectl clusterset unexport checked/e --contexts west",
 	},
 	{
-		name: "no namespace", says: []string{"namespaces north"},
-		shell: "kubectl clusterset export checked/c --contexts west\nkubectl --context north delete namespace checked",
-		after: "kubectl clusterset unexport checked/c --contexts west",
+		name: "no namespace", round: "services", says: []string{"namespaces north"},
+		do: func(t *testing.T, b *bed) {
+			b.namespace(t, "elsewhere", b.east, b.west)
+			b.service(t, b.west, "elsewhere", "web", false, 80, "10.65.0.10")
+			b.export(t, "elsewhere/web", b.west)
+		},
+		after: "kubectl clusterset unexport elsewhere/web --contexts west\nkubectl --context north delete namespace elsewhere --wait=false",
 	},
 	{
-		name: "an address out of range", says: []string{"endpoints-refused east"},
+		name: "an address out of range", round: "services", says: []string{"endpoints-refused east"},
 		do: func(t *testing.T, b *bed) {
 			b.shell(t, "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs="+b.pods(b.west))
 			b.service(t, b.west, "checked", "c", false, 80, "192.0.2.1")
@@ -65,14 +70,14 @@ kubectl clusterset export checked/d --contexts west`,
 kubectl clusterset unexport checked/c --contexts west`,
 	},
 	{
-		name: "a preference that is none", says: []string{"preferences east", "preferences north", "preferences west"},
-		do:    func(t *testing.T, b *bed) { b.apply(t, b.west, prefers("a", "nearest")) },
-		after: "kubectl clusterset unexport checked/a --contexts west",
+		name: "a preference that is none", round: "services", says: []string{"preferences east", "preferences north", "preferences west"},
+		do:    func(t *testing.T, b *bed) { b.apply(t, b.west, prefers("f", "nearest")) },
+		after: "kubectl clusterset unexport checked/f --contexts west",
 	},
 	{
-		name: "more zones than can be hinted for", says: []string{"preferences east"},
+		name: "more zones than can be hinted for", round: "API servers", says: []string{"preferences east"},
 		do: func(t *testing.T, b *bed) {
-			for _, name := range []string{"z1", "z2", "z3", "z4", "z5", "z6", "z7", "z8", "z9"} {
+			for _, name := range strings.Fields("z1 z2 z3 z4 z5 z6 z7 z8 z9") {
 				b.node(t, b.east, name, "{topology.kubernetes.io/zone: "+name+"}", "", "")
 			}
 			b.apply(t, b.west, prefers("a", "cluster"))
@@ -80,13 +85,13 @@ kubectl clusterset unexport checked/c --contexts west`,
 		after: "kubectl --context east delete node z1 z2 z3 z4 z5 z6 z7 z8 z9\nkubectl clusterset unexport checked/a --contexts west",
 	},
 	{
-		name: "a node without a zone", says: []string{"zones north"},
+		name: "a node without a zone", round: "services", says: []string{"zones north"},
 		do: func(t *testing.T, b *bed) {
-			b.shell(t, `kubectl --context west -n checked patch service b -p '{"spec":{"trafficDistribution":"PreferSameZone"}}'`)
-			b.export(t, "checked/b", b.west)
+			b.shell(t, `kubectl --context west -n checked patch service g -p '{"spec":{"trafficDistribution":"PreferSameZone"}}'`)
+			b.export(t, "checked/g", b.west)
 			b.node(t, b.north, "nowhere", "{}", "", "")
 		},
 		fill:  map[string]string{"<zone that it is in>": "north-a"},
-		after: "kubectl --context north delete node nowhere\nkubectl clusterset unexport checked/b --contexts west",
+		after: "kubectl --context north delete node nowhere\nkubectl clusterset unexport checked/g --contexts west",
 	},
 }

@@ -3,6 +3,7 @@
 package kubectl
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -16,6 +17,9 @@ import (
 // A fault is something that is broken on purpose.
 type fault struct {
 	name string
+	// round names the faults that are there at once, because they touch nothing
+	// common and their hints do not mend each other. Without one a fault is alone.
+	round string
 	// says is what check has to say of it, each as the check and the context. What
 	// these hints say is done, one after the other, until nothing is wrong.
 	says []string
@@ -46,19 +50,37 @@ func faults() []fault {
 	return slices.Concat(dnsFaults, memberFaults, serviceFaults, networkFaults, rightsFaults, apiFaults)
 }
 
-// testCheck breaks what is checked, one thing after the other: check says so,
+// rounds are the faults in the order in which they first come, those of a round
+// together.
+func rounds() [][]fault {
+	var all [][]fault
+	for _, f := range faults() {
+		at := slices.IndexFunc(all, func(round []fault) bool { return f.round != "" && round[0].round == f.round })
+		if at < 0 {
+			all = append(all, []fault{f})
+		} else {
+			all[at] = append(all[at], f)
+		}
+	}
+	return all
+}
+
+// testCheck breaks what is checked, one round after the other: check says so,
 // and what it says mends it.
 func testCheck(t *testing.T, b *bed) {
 	b.namespace(t, "checked", b.all()...)
-	for _, name := range []string{"a", "b", "c", "d", "held"} {
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "held"} {
 		b.service(t, b.west, "checked", name, false, 80, "10.65.0.10")
 	}
 	for _, c := range b.all() {
 		b.play(t, c)
 	}
 	b.unbroken(t)
-	for _, f := range faults() {
-		t.Run(f.name, func(t *testing.T) { b.breaks(t, f) })
+	for _, round := range rounds() {
+		if round[0].round == cut {
+			continue // takes long: testStale has a look at it, too
+		}
+		t.Run(cmp.Or(round[0].round, round[0].name), func(t *testing.T) { b.breaks(t, round) })
 	}
 }
 
@@ -80,33 +102,87 @@ func TestEachCheckHasItsFault(t *testing.T) {
 	for name := range broken {
 		t.Errorf("there is no check %s", name)
 	}
+	for _, round := range rounds() {
+		said := map[string]string{}
+		for _, f := range round {
+			for _, text := range f.says {
+				if other := said[text]; other != "" {
+					t.Errorf("check says %s of %s and of %s, which are broken at once", text, other, f.name)
+				}
+				said[text] = f.name
+			}
+		}
+	}
 }
 
-// breaks breaks something, and follows what check says until nothing is wrong.
-func (b *bed) breaks(t *testing.T, f fault) {
-	if f.shell != "" {
-		b.shell(t, f.shell)
+// breaks breaks something, has a look meanwhile, and follows what check says
+// until nothing is wrong.
+func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
+	var says, also []string
+	for _, f := range round {
+		says, also = append(says, f.says...), append(also, f.also...)
+		if f.shell != "" {
+			b.shell(t, f.shell)
+		}
+		if f.do != nil {
+			f.do(t, b)
+		}
 	}
-	if f.do != nil {
-		f.do(t, b)
+	for _, look := range meanwhile {
+		look()
 	}
 	var told []finding
-	eventually(t, "check to say "+strings.Join(f.says, ", "), func() error {
+	eventually(t, "check to say "+strings.Join(says, ", "), func() error {
 		told = b.check(t)
 		got := texts(told)
-		missing := slices.DeleteFunc(slices.Clone(f.says), func(said string) bool { return slices.Contains(got, said) })
-		surplus := slices.DeleteFunc(got, func(said string) bool { return slices.Contains(f.says, said) || slices.Contains(f.also, said) })
+		missing := slices.DeleteFunc(slices.Clone(says), func(said string) bool { return slices.Contains(got, said) })
+		surplus := slices.DeleteFunc(got, func(said string) bool { return slices.Contains(says, said) || slices.Contains(also, said) })
 		if len(missing)+len(surplus) > 0 {
 			return fmt.Errorf("it says %+v: %v too little, %v too much", told, missing, surplus)
 		}
 		return nil
 	})
-	for _, said := range f.says {
-		for _, each := range told {
-			if each.text() != said {
-				continue // or what was done before has mended it
+	for range 2 * len(says) { // a hint that mends nothing may come back in other words
+		followed := b.followRound(t, round, told)
+		if len(followed) == 0 {
+			break // or what was done before has mended the rest
+		}
+		eventually(t, fmt.Sprintf("hints to mend %+v", followed), func() error {
+			told = b.check(t)
+			for _, now := range told {
+				if slices.ContainsFunc(followed, func(then finding) bool { return now.text() == then.text() && now.Mend == then.Mend }) {
+					return fmt.Errorf("it still says %+v", told)
+				}
 			}
-			t.Logf("%s: %s\n> %s", said, each.What, each.Mend)
+			return nil
+		})
+	}
+	if len(told) > 0 {
+		b.unbroken(t)
+	}
+	for _, f := range round {
+		if f.after != "" {
+			b.shell(t, f.after)
+		}
+	}
+}
+
+// followRound follows one hint for each fault that is still there, the first of what the fault says, and returns what
+// it is to mend.
+func (b *bed) followRound(t *testing.T, round []fault, told []finding) []finding {
+	t.Helper()
+	var followed []finding
+	for _, f := range round {
+		for _, said := range f.says {
+			at := slices.IndexFunc(told, func(each finding) bool { return each.text() == said })
+			if at < 0 {
+				continue
+			}
+			each := told[at]
+			if slices.ContainsFunc(followed, func(other finding) bool { return other.Mend == each.Mend }) {
+				t.Fatalf("%s: %q mends another fault, too: let it have a round of its own", f.name, each.Mend)
+			}
+			t.Logf("%s: %s: %s\n> %s", f.name, said, each.What, each.Mend)
 			if f.before != nil {
 				f.before(t, b)
 			}
@@ -114,18 +190,11 @@ func (b *bed) breaks(t *testing.T, f fault) {
 			if f.played != nil {
 				f.played(t, b)
 			}
-			eventually(t, each.What+" to be mended by "+each.Mend, func() error {
-				if told = b.check(t); slices.ContainsFunc(told, func(now finding) bool { return now.text() == said && now.Mend == each.Mend }) {
-					return fmt.Errorf("it still says %+v", told)
-				}
-				return nil
-			})
+			followed = append(followed, each)
+			break
 		}
 	}
-	b.unbroken(t)
-	if f.after != "" {
-		b.shell(t, f.after)
-	}
+	return followed
 }
 
 var (

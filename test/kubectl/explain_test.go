@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,7 +207,8 @@ func testDrain(t *testing.T, b *bed) {
 	b.explains(t, "before-drain", "drained/web", "--contexts", "east")
 }
 
-// testStale cuts a cluster off.
+// testStale cuts a cluster off: explain says what that does, and check what mends
+// it.
 func testStale(t *testing.T, b *bed) {
 	b.namespace(t, "stale", b.all()...)
 	b.service(t, b.east, "stale", "web", false, 80, "10.64.0.10")
@@ -214,14 +216,17 @@ func testStale(t *testing.T, b *bed) {
 	b.service(t, b.west, "stale", "solo", false, 80, "10.65.0.11")
 	b.export(t, "stale/web", b.east, b.west)
 	b.export(t, "stale/solo", b.west)
+	b.service(t, b.west, "stale", "late", false, 80, "10.65.0.12")
 	b.explains(t, "before-stale", "stale/web", "--contexts", "east,west")
-	b.cutOff(t, b.west)
-	// The way is the one of the controller: the user reaches west still.
-	b.explains(t, "stale", "stale/web", "--contexts", "east,west")
-	b.explains(t, "stale-alone", "stale/solo", "--contexts", "east,west")
-	if out := b.do(t, "status", "--contexts", "east,west"); !strings.Contains(out, "stale") {
-		t.Errorf("status does not say so:\n%s", out)
-	}
-	b.west.way.Reconnect()
+	round := slices.IndexFunc(rounds(), func(round []fault) bool { return round[0].round == cut })
+	b.breaks(t, rounds()[round], func() {
+		// The way is the one of the controller: the user reaches west still.
+		b.export(t, "stale/late", b.west)
+		b.explains(t, "stale", "stale/web", "--contexts", "east,west")
+		b.explains(t, "stale-alone", "stale/solo", "--contexts", "east,west")
+		if out := b.do(t, "status", "--contexts", "east,west"); !strings.Contains(out, "stale") {
+			t.Errorf("status does not say so:\n%s", out)
+		}
+	})
 	b.explains(t, "before-stale", "stale/web", "--contexts", "east,west")
 }

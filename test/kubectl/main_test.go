@@ -45,10 +45,10 @@ func TestClusterset(t *testing.T) {
 		{"explain", testExplain},
 		{"coredns", testCoreDNS},
 		{"port forward", testPortForward},
+		{"stale", testStale}, // by the ways of the first join
 		{"check", testCheck},
 		{"drain", testDrain},
 		{"rotate", testRotate},
-		{"stale", testStale},
 		{"leave", testLeave},
 	} {
 		if !t.Run(test.name, func(t *testing.T) { test.run(t, b) }) && test.name == "join" {
