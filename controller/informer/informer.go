@@ -109,6 +109,9 @@ func New[L runtime.Object](group *Group, client Client[L], options Options) *Inf
 			i.options.Narrow(&options)
 			w, err := client.Watch(ctx, options)
 			i.asked(ctx, err)
+			if err != nil && options.SendInitialEvents == nil {
+				return nil, errBroken // the reflector would try again and go on from where it was
+			}
 			if err == nil && options.TimeoutSeconds != nil {
 				i.until = time.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
 			}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -311,4 +312,31 @@ func TestAWatchIsGoneOnWithAtItsEnd(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
+}
+
+// TestARefusedWatchIsListedAnew: a watch that ended at its time, and cannot be
+// opened again at once, leaves nobody waiting once it can.
+func TestARefusedWatchIsListedAnew(t *testing.T) {
+	for name, err := range map[string]error{
+		"throttled":          apierrors.NewTooManyRequests("", 1),
+		"connection refused": syscall.ECONNREFUSED,
+		"not ready":          apierrors.NewServiceUnavailable(""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPair(t)
+				synctest.Wait()
+				<-time.After(time.Until(p.slices.ends))
+				p.slices.fail(err)
+				synctest.Wait()
+				p.slices.put("old", "new")
+				p.slices.fail(nil)
+				<-time.After(longest)
+				synctest.Wait()
+				if got, want := fmt.Sprint(p.slices.asked, "; ", p.acted, "; ", len(p.group.behind)), "[list watch list watch]; old with new,old; 0"; got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+			})
+		})
+	}
 }
