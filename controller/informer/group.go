@@ -13,11 +13,16 @@ import (
 // between two tries.
 const Patience = 7 * time.Second
 
+// Longest is for how long nobody acts in all, where watches end again and again
+// before their time, as behind a proxy that cuts them. Then all is acted on for
+// Patience as it is known, and waited for again.
+const Longest = time.Minute
+
 // A Group is informers whose objects are looked at together. After an outage
 // some of them are read again before the others: a Service that came back with
 // the EndpointSlices of before would make an export that never was. So whoever
 // acts on what a Group knows waits until all of it is read again, or Patience
-// is over.
+// or Longest is over.
 //
 // An informer is behind from when a request of it fails, or its watch ends
 // before its time, until all of its objects were listed anew. One that was never
@@ -26,7 +31,8 @@ const Patience = 7 * time.Second
 type Group struct {
 	mu     sync.Mutex
 	behind map[*Informer]struct{}
-	due    time.Time
+	// since is from when on is waited, and due is until when.
+	since, due time.Time
 	// reading counts how often one that was behind was read again.
 	reading int
 	// caughtUp is closed once nothing is behind; nil while nobody waits.
@@ -80,7 +86,7 @@ func (g *Group) fails(i *Informer) {
 		g.behind = map[*Informer]struct{}{}
 	}
 	g.behind[i] = struct{}{}
-	g.due = time.Now().Add(Patience)
+	g.extend()
 }
 
 // begins notes that an informer was read again, before anybody can see what
@@ -90,7 +96,21 @@ func (g *Group) begins(i *Informer) {
 	defer g.mu.Unlock()
 	if _, known := g.behind[i]; known {
 		g.reading++
-		g.due = time.Now().Add(Patience)
+		g.extend()
+	}
+}
+
+// extend sets until when to wait.
+func (g *Group) extend() {
+	now, last := time.Now(), g.since.Add(Longest)
+	if !g.due.Before(last) && now.Before(last.Add(Patience)) {
+		return
+	}
+	if !now.Before(g.due) {
+		g.since, last = now, now.Add(Longest)
+	}
+	if g.due = now.Add(Patience); g.due.After(last) {
+		g.due = last
 	}
 }
 

@@ -340,3 +340,36 @@ func TestARefusedWatchIsListedAnew(t *testing.T) {
 		})
 	}
 }
+
+// TestNobodyWaitsForEver: where something else is behind whenever one is read
+// again.
+func TestNobodyWaitsForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var group Group
+		one, other := &Informer{}, &Informer{}
+		group.fails(one)
+		begin := time.Now()
+		var running sync.WaitGroup
+		defer running.Wait()
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer stop()
+		running.Go(func() {
+			for ctx.Err() == nil {
+				<-time.After(time.Second)
+				group.fails(other)
+				group.begins(one)
+				group.ends(one)
+				one, other = other, one
+			}
+		})
+		var waited []time.Duration
+		for range 3 {
+			group.Wait(ctx)
+			waited = append(waited, time.Since(begin))
+			<-time.After(Patience + time.Second) // while nobody waits, and until somebody does
+		}
+		if got, want := fmt.Sprint(waited), "[1m0s 2m7s 3m14s]"; got != want {
+			t.Errorf("waited until %s, want %s", got, want)
+		}
+	})
+}
