@@ -28,7 +28,7 @@ import (
 // because all services wait for it.
 var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 7, Cap: 4 * time.Second}
 
-// retryReset is how long nothing must fail for the back-off to begin anew.
+// retryReset is how often at most the back-off begins anew, whatever fails.
 const retryReset = time.Minute
 
 // early is by how much a watch may end before its time: clocks and requests
