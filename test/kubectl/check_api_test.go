@@ -74,11 +74,12 @@ var apiFaults = []fault{
 done`,
 	},
 	{
-		name: "the controller does not run", says: []string{"left-behind west", "controller west", "exports-seen west", "member-fresh east", "member-fresh north"},
-		also: []string{"member-reachable east", "member-reachable north"},
+		name: "the controller does not run", says: []string{"left-behind east", "controller east", "exports-seen east", "member-fresh north", "member-fresh west"},
+		also: []string{"member-reachable north", "member-reachable west"},
 		do: func(t *testing.T, b *bed) {
-			b.stopController(t, b.west)
-			b.apply(t, b.west, `{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: checked, name: a}}
+			b.service(t, b.east, "checked", "a", false, 80, "10.64.0.10")
+			b.stopController(t, b.east)
+			b.apply(t, b.east, `{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: checked, name: a}}
 ---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -93,8 +94,13 @@ addressType: IPv4
 endpoints: []
 ports: []`)
 		},
-		hand:  map[string]func(*testing.T, *bed){"Have clusterset-controller run": func(t *testing.T, b *bed) { b.startController(t, b.west, "west") }},
-		after: "kubectl clusterset unexport checked/a --contexts west",
+		hand: map[string]func(*testing.T, *bed){
+			"Have clusterset-controller run": func(t *testing.T, b *bed) { b.startController(t, b.east, "east") },
+			// It runs by then, and is about to be heard.
+			"Have the API server and the controller": func(*testing.T, *bed) {},
+			"Wait: it is believed again":             func(*testing.T, *bed) {},
+		},
+		after: "kubectl clusterset unexport checked/a --contexts east",
 	},
 	{
 		name: "two clusters with one id", says: []string{"cluster-id east", "cluster-id north"},
