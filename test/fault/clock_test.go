@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
 )
 
 // A pair is a controller that hears another's heartbeat.
@@ -72,6 +74,10 @@ const (
 	overdue = 8 * time.Second
 	moment  = 500 * time.Millisecond
 	extra   = 15
+	// A breath is left to the controllers in each tick, so that what was sent
+	// before it is not read long after it, and a longer one where a heartbeat was
+	// heard: whoever sent it has to set its timer for the next one.
+	breath, longBreath = time.Millisecond, 10 * time.Millisecond
 )
 
 // step moves all clocks on by a tick.
@@ -84,11 +90,12 @@ func (b *bed) step() {
 // tick is step once the pairs that live kept up.
 func (b *bed) tick(live []pair) {
 	b.Helper()
-	left := extra
+	left, pause := extra, breath
 	for _, p := range live {
 		if p.lately() {
 			continue
 		}
+		pause = longBreath
 		stuck := time.NewTicker(moment)
 		b.eventually(p.reader.Name()+" hears "+p.writer.Name(), func(context.Context) error {
 			age, err := p.age()
@@ -107,14 +114,31 @@ func (b *bed) tick(live []pair) {
 		})
 		stuck.Stop()
 	}
+	<-time.After(pause)
 	b.step()
 }
 
 // pass moves all clocks on while those pairs live.
 func (b *bed) pass(d time.Duration, live ...pair) {
 	b.Helper()
-	for range int(d / tick) {
+	// All clocks move alike. What tick moves them on for a late timer counts.
+	for end := b.east.clock.Now().Add(d); b.east.clock.Now().Before(end); {
 		b.tick(live)
+	}
+}
+
+// falls is pass until all the others are silent: a heartbeat of theirs may have
+// been on its way when it began, or some that a way held back.
+func (b *bed) falls(d time.Duration, live ...pair) {
+	b.Helper()
+	b.pass(d, live...)
+	for _, p := range b.pairs(live...) {
+		for range int(overdue / tick) {
+			if age, err := p.age(); err != nil || age > controller.DefaultStaleAfter {
+				break
+			}
+			b.tick(live)
+		}
 	}
 }
 

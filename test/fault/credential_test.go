@@ -163,7 +163,7 @@ func TestSecret(t *testing.T) {
 			live := b.pairs(p)
 			b.pass(24*time.Second, live...)
 			b.expect(seen)
-			b.pass(12*time.Second, live...)
+			b.falls(12*time.Second, live...)
 			b.judged(p, "Silent")
 			demoted := westDemoted.with("solo", "west/10.65.0.9 -> IP")
 			b.everywhere(seen, map[*cluster]view{b.east: demoted})

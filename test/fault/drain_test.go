@@ -51,7 +51,7 @@ func TestDrain(t *testing.T) {
 		b.annotate(b.west, controller.AnnotationDrain, "true")
 		b.everywhere(healthy, map[*cluster]view{b.east: westDemoted})
 		b.ways[p].CutOff(link.Both)
-		b.pass(36*time.Second, b.pairs(p)...)
+		b.falls(36*time.Second, b.pairs(p)...)
 		b.judged(p, "Silent")
 		b.everywhere(healthy, map[*cluster]view{b.east: westDemoted})
 		b.annotate(b.west, controller.AnnotationDrain, "")

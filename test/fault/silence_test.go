@@ -169,7 +169,7 @@ func (s silence) run(b *bed) {
 
 	b.pass(24*time.Second, live...)
 	b.expect(healthy)
-	b.pass(12*time.Second, live...)
+	b.falls(12*time.Second, live...)
 	for _, c := range judges {
 		b.judged(pair{c, b.west}, "Silent")
 		b.lease(pair{c, b.west}, "stale")

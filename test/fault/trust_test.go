@@ -212,7 +212,7 @@ func testRebuilt(b *bed) {
 	live := b.pairs(p)
 	b.ways[p].CutOff(link.Both)
 	b.ways[p].Reset()
-	b.pass(36*time.Second, live...)
+	b.falls(36*time.Second, live...)
 	b.everywhere(healthy, map[*cluster]view{b.east: westDemoted})
 
 	kubeconfig, err := plane.ServiceAccountKubeconfig(b.Context(), system, "clusterset-member")
