@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
@@ -135,15 +134,20 @@ func objects(t testing.TB, text string) []*unstructured.Unstructured {
 	}
 }
 
-// eventually waits until check is nil.
+// eventually waits until check is nil. What takes long is looked at less often.
 func eventually(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%s: %v: %v", what, err, last)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for pause := 20 * time.Millisecond; ; pause = min(pause*3/2, time.Second) {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s: %v", what, patience, err)
+		case <-time.After(pause):
+		}
 	}
 }
