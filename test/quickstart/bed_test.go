@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -179,19 +178,25 @@ func (b *bed) run(t testing.TB, commands string) string {
 	return stdout.String()
 }
 
-// eventually waits until check is nil.
+// eventually waits until check is nil. What takes long is looked at less often.
 func eventually(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	for pause := 50 * time.Millisecond; ; pause = min(pause*3/2, time.Second) {
 		err := check(ctx)
-		if err == nil || ctx.Err() == nil || last == nil {
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil || last == nil {
 			last = err // and not that the time is up
 		}
-		return err == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%s: not within %s: %v", what, patience, last)
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s: %v", what, patience, last)
+		case <-time.After(pause):
+		}
 	}
 }
 
