@@ -230,7 +230,6 @@ func TestFillThatIsKilled(t *testing.T) {
 		t.Errorf("after the kill: %s, want %s", got, want)
 	}
 
-	t.Setenv("GOCACHE", gocache)
 	if err := cache.fill(t.Context(), &bytes.Buffer{}, []Program{Etcd, Kwok}); err != nil {
 		t.Fatal(err)
 	}
