@@ -26,6 +26,8 @@ type size struct {
 	// tens is the number of headless services of ten endpoints, and load1 how long a server is under load at a time.
 	tens  int
 	load1 time.Duration
+	// perSecond limits the queries of that load, 0 being as many as the server answers.
+	perSecond int
 	// smallServices and largeServices are the numbers of services of the clustersets that are compared, and hugeEndpoints
 	// that of endpoints of one more.
 	smallServices, largeServices, hugeEndpoints int
@@ -58,7 +60,7 @@ var (
 	}
 	quick = size{
 		few: 20, many: 40, headless: [4]int{10, 20, 200, 400}, batch: 200 * time.Microsecond,
-		tens: 5, load1: time.Second,
+		tens: 5, load1: time.Second, perSecond: 2000,
 		smallServices: 2, largeServices: 4, hugeEndpoints: 100,
 		updateTime: 200 * time.Millisecond, settle: 100 * time.Millisecond, changes: 5, turns: 1,
 		fewExports: 2, manyExports: 6, withdrawn: 3, rest: 500 * time.Millisecond, slowChanges: 2, fastChanges: 10,

@@ -105,7 +105,7 @@ func (b *bench) mixedRounds(ctx context.Context, all []*servers.Server, queries 
 		b.say("mixed load, round %d of %d", round, b.rounds)
 		for turn := range all {
 			server := all[(turn+round)%len(all)]
-			used, result, err := b.load(ctx, server, wire.Load{Queries: queries, Duration: b.load1, Core: clientCore})
+			used, result, err := b.load(ctx, server, wire.Load{Queries: queries, Duration: b.load1, PerSecond: b.perSecond, Core: clientCore})
 			if err != nil {
 				return nil, nil, nil, err
 			}
