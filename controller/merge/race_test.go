@@ -6,4 +6,4 @@ package merge
 
 // cases are fewer under the race detector, which makes them ten times as slow:
 // a merge has no goroutines.
-const cases = 1000
+const cases = 300
