@@ -4,6 +4,7 @@
 package programs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/flock"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
 // patience is the time between two tries to take the lock.
@@ -21,7 +23,7 @@ const patience = 100 * time.Millisecond
 // Build builds programs as they are shipped: static and without the race detector. Each is given by its folder in the
 // module, such as cmd/coredns, and called like the last part of it. It returns the absolute path of their folder, bin/tests of
 // the checkout that the working directory is in. All tests have the same one, so that a program which is up to date is
-// not linked again, and nobody else writes into it.
+// not linked again, and nobody else writes into it. A build ends with the process that asked for it.
 func Build(ctx context.Context, folders ...string) (string, error) {
 	root, err := checkout()
 	if err != nil {
@@ -42,8 +44,13 @@ func Build(ctx context.Context, folders ...string) (string, error) {
 	}
 	build := exec.CommandContext(ctx, "go", args...)
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %v: %w\n%s", folders, err, output)
+	var output bytes.Buffer
+	build.Stdout, build.Stderr = &output, &output
+	if err = process.StartTied(build); err == nil {
+		err = build.Wait()
+	}
+	if err != nil {
+		return "", fmt.Errorf("build %v: %w\n%s", folders, err, output.String())
 	}
 	return bin, nil
 }
