@@ -25,8 +25,7 @@ import (
 )
 
 // TestLifeInSets lives the life of a service in sets of two to five clusters.
-// Each step ends in the same objects everywhere. Sets of three and four live
-// what depends on how many clusters there are.
+// Each step ends in the same objects everywhere.
 func TestLifeInSets(t *testing.T) {
 	east, west := bed(t)
 	north, south := more(t, "north", "south")
@@ -35,23 +34,14 @@ func TestLifeInSets(t *testing.T) {
 	for _, set := range [][]*cluster{{east, young}, {east, west, young}, {east, north, west, young}, {east, north, south, west, young}} {
 		t.Run(fmt.Sprintf("%d clusters", len(set)), func(t *testing.T) {
 			l := &life{T: t, set: set, last: young}
-			switch len(set) {
-			case 3, 4:
-				l.begin()
-				l.exports()
-				l.ports()
-				l.types()
-				l.membership()
-			default:
-				l.older()
-				l.begin()
-				l.upgrade()
-				l.scale()
-				l.ports()
-				l.types()
-				l.namespaceGoes()
-				l.membership()
-			}
+			l.older()
+			l.begin()
+			l.upgrade()
+			l.scale()
+			l.ports()
+			l.types()
+			l.namespaceGoes()
+			l.membership()
 			if len(set) == 5 {
 				restFor(t, 30*time.Second, set...)
 			} else {
@@ -109,16 +99,8 @@ func (l *life) end() {
 	}
 }
 
-// exports lets each cluster export the service, one after the other.
-func (l *life) exports() {
-	for i, c := range l.set {
-		c.create(l, l.web.Namespace, service("web", fmt.Sprintf(lifeAddress, i+1))+serviceExport("web"))
-		l.same("ClusterSetIP", i+1, true)
-	}
-	l.conflict("NoConflicts")
-}
-
-// upgrade is exports where the last cluster has older CRDs, which are upgraded.
+// upgrade lets each cluster export the service, one after the other. The last
+// has older CRDs, which are upgraded.
 func (l *life) upgrade() {
 	for i, c := range l.set {
 		text := service("web", fmt.Sprintf(lifeAddress, i+1)) + serviceExport("web")
