@@ -96,7 +96,8 @@ ports: []`)
 		},
 		hand: map[string]func(*testing.T, *bed){
 			"Have clusterset-controller run": func(t *testing.T, b *bed) { b.startController(t, b.east, "east") },
-			// It runs by then, and is about to be heard.
+			// It runs by then, and is about to look, and to be heard.
+			"Have the controller look at it":         func(*testing.T, *bed) {},
 			"Have the API server and the controller": func(*testing.T, *bed) {},
 			"Wait: it is believed again":             func(*testing.T, *bed) {},
 		},
