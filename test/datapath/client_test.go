@@ -159,7 +159,7 @@ func (s *stream) next(t testing.TB, index int) tally.Attempt {
 // watch makes connections from the pod, one after the other, until the test ends.
 func (p *pod) watch(t testing.TB, network, address string) *stream {
 	t.Helper()
-	return p.stream(t, "watch", "-network", network, address)
+	return p.stream(t, "watch", "-network", network, "-timeout", lossless.String(), address)
 }
 
 // calm is how long it must stay as it is before a watch counts as settled: longer than kube-proxy waits between two syncs.
