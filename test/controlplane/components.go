@@ -131,7 +131,10 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 
 // environment keeps what configures the user's tools (ETCD_…, KUBECONFIG, proxies) away from the components.
 func (c *Cluster) environment() []string {
-	return []string{"HOME=" + c.Directory(), "TMPDIR=" + os.TempDir(), "PATH=" + os.Getenv("PATH")}
+	return []string{
+		"HOME=" + c.Directory(), "TMPDIR=" + os.TempDir(), "PATH=" + os.Getenv("PATH"),
+		"GOGC=400", // a fifth less processor time of an API server, for 100 MiB of memory
+	}
 }
 
 // advertise is a loopback address of the primary family, which is what the API server checks of it.

@@ -78,7 +78,7 @@ func outside() (code int, err error) {
 		"images": {"./cmd/coredns", "./cmd/clusterset-controller"},
 		"stock":  {"github.com/coredns/coredns"},
 	} {
-		build := append([]string{"build", "-trimpath", "-o", filepath.Join(folder, part) + "/"}, packages...)
+		build := append([]string{"build", "-trimpath", "-ldflags=-w", "-o", filepath.Join(folder, part) + "/"}, packages...)
 		if _, err := goTool(root, "CGO_ENABLED=0", build...); err != nil {
 			return 0, err
 		}

@@ -38,7 +38,7 @@ func Build(ctx context.Context, folders ...string) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	args := []string{"build", "-trimpath", "-o", bin + string(filepath.Separator)}
+	args := []string{"build", "-trimpath", "-ldflags=-w", "-o", bin + string(filepath.Separator)}
 	for _, folder := range folders {
 		args = append(args, "./"+filepath.ToSlash(folder))
 	}
