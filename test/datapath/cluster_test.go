@@ -130,6 +130,9 @@ func (c *cluster) startNodes(t testing.TB) {
 			ranges = append(ranges, netip.MustParsePrefix(text))
 		}
 		n := &node{name: object.Name, Namespace: c.attach(t, router, addresses, ranges...)}
+		// A packet that comes before the rules of its Service is to end here. Else connection tracking would remember for two minutes that
+		// the connection is to nowhere, and lead a later one there that has its port again: kube-proxy v1.36.3 forgets flows of UDP alone.
+		must(t, n.Refuse(c.Options().ServiceCIDRs...))
 		n.proxy = c.bed.start(t, n.In("", process.Spec{
 			Name: "kube-proxy of " + n.name,
 			Path: c.bed.paths[assets.KubeProxy],

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
@@ -191,6 +192,17 @@ func (n *Namespace) attach(name string, other *Namespace, addresses []netip.Addr
 			if err != nil {
 				return fmt.Errorf("make the route to %s: %w", behind, err)
 			}
+		}
+	}
+	return nil
+}
+
+// Refuse has the namespace refuse packets that it would forward to the ranges, and answer that these are unreachable. What is given
+// another address before it is forwarded is not refused.
+func (n *Namespace) Refuse(ranges ...netip.Prefix) error {
+	for _, refused := range ranges {
+		if err := n.netlink.RouteReplace(&netlink.Route{Dst: prefix(refused.Masked()), Type: unix.RTN_UNREACHABLE}); err != nil {
+			return fmt.Errorf("refuse packets to %s: %w", refused, err)
 		}
 	}
 	return nil
