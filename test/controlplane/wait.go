@@ -136,7 +136,7 @@ func (c *Cluster) nodesReady(ctx context.Context) error {
 func (c *Cluster) waitCanary(ctx context.Context) error {
 	pods := c.clientset.CoreV1().Pods(canary.Namespace)
 	err := c.poll(ctx, "a first pod to be created", func(ctx context.Context) error {
-		_, err := pods.Create(ctx, canary, metav1.CreateOptions{})
+		_, err := pods.Create(ctx, canary.DeepCopy(), metav1.CreateOptions{}) // the client writes into it
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
