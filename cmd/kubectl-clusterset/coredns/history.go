@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 )
 
@@ -19,8 +20,13 @@ func (c *change) forget(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("deployment %s/%s: %w", Namespace, Name, err)
 	}
+	// Kubernetes may write the status of one meanwhile, such as when its last pod is gone: then all of them are looked at anew.
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.forgetOnce(ctx, selector.String()) })
+}
+
+func (c *change) forgetOnce(ctx context.Context, selector string) error {
 	client := c.Cluster.Kube.AppsV1().ReplicaSets(Namespace)
-	revisions, err := client.List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	revisions, err := client.List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return fmt.Errorf("revisions of Deployment %s/%s: %w", Namespace, Name, err)
 	}

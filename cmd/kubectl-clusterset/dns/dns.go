@@ -5,6 +5,7 @@ package dns
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -14,7 +15,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// timeout bounds one exchange; tries are how often one over UDP is made.
+// timeout bounds one exchange; tries are how often one is made to which no answer comes.
 const (
 	timeout = 3 * time.Second
 	tries   = 3
@@ -88,10 +89,15 @@ func (s *Server) exchange(ctx context.Context, question *dns.Msg) (reply *dns.Ms
 			client.Net = "tcp"
 			reply, _, err = client.ExchangeContext(ctx, question, s.address)
 		}
-		// What is lost over UDP may arrive the next time.
-		if err == nil || ctx.Err() != nil || client.Net != "udp" {
+		// What is lost may arrive the next time.
+		if err == nil || ctx.Err() != nil || client.Net != "udp" && !isTimeout(err) {
 			return reply, err
 		}
 	}
 	return nil, err
+}
+
+func isTimeout(err error) bool {
+	var failed net.Error
+	return errors.As(err, &failed) && failed.Timeout()
 }
