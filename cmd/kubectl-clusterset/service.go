@@ -85,6 +85,8 @@ func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.
 		switch {
 		case valid == nil || valid.ObservedGeneration < found.Generation:
 			return "clusterset-controller has to look at ServiceExport " + service.String(), nil
+		case valid.Reason == string(v1beta1.ServiceExportReasonNoService) && o.exists(ctx, c, service):
+			return "clusterset-controller has to look at Service " + service.String(), nil
 		case valid.Status != metav1.ConditionTrue:
 			return "", fmt.Errorf("%s is not exported: %s", service, valid.Message)
 		}
@@ -94,6 +96,12 @@ func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.
 		}
 		return "", nil
 	})
+}
+
+// exists tells whether the Service does, of which the controller may hear later than of its export.
+func (o *options) exists(ctx context.Context, c *cluster.Cluster, service types.NamespacedName) bool {
+	_, err := c.Kube.CoreV1().Services(service.Namespace).Get(ctx, service.Name, metav1.GetOptions{})
+	return err == nil
 }
 
 // unexport deletes the ServiceExport and waits until nothing is published.

@@ -90,6 +90,30 @@ func testExport(t *testing.T, b *bed) {
 	})
 	b.do(t, "unexport", "exported/web", "--contexts", "east,west")
 	b.explains(t, "taken-back", "exported/web", "--contexts", "west")
+	b.exportBeforeItsService(t)
+}
+
+// exportBeforeItsService exports a Service that the controller has not seen
+// yet, though its export: that is waited for, and no failure.
+func (b *bed) exportBeforeItsService(t *testing.T) {
+	t.Helper()
+	b.apply(t, b.east, "{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: exported, name: late}}")
+	eventually(t, "no Service", func() error {
+		reason := b.shell(t, `kubectl --context east -n exported get serviceexport late -o jsonpath='{.status.conditions[?(@.type=="Valid")].reason}'`)
+		if reason != "NoService" {
+			return fmt.Errorf("the reason is %q", reason)
+		}
+		return nil
+	})
+	must(t, b.east.controller.Freeze())
+	b.service(t, b.east, "exported", "late", false, 80, "10.64.0.20")
+	got := b.run(t, "export", "exported/late", "--contexts", "east", "--timeout", "2s")
+	must(t, b.east.controller.Thaw())
+	if got.status == 0 || !strings.Contains(got.err, "has to look at Service exported/late") {
+		t.Errorf("exported while the controller stands still: %+v", got)
+	}
+	b.export(t, "exported/late", b.east)
+	b.do(t, "unexport", "exported/late", "--contexts", "east")
 }
 
 func testExplain(t *testing.T, b *bed) {
