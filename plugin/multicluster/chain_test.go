@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
@@ -104,7 +105,7 @@ func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
 		}
 		running.Wait()
 		if strings.Contains(plugins, "autopath") {
-			reply, _, err := new(dns.Client).Exchange(new(dns.Msg).SetQuestion("web.demo.pods.example.", dns.TypeA), udp)
+			reply, _, err := (&dns.Client{Timeout: patience}).Exchange(new(dns.Msg).SetQuestion("web.demo.pods.example.", dns.TypeA), udp)
 			if err != nil || len(reply.Answer) != 2 {
 				t.Errorf("by way of the search path: %v, %v", reply, err)
 			}
@@ -147,12 +148,15 @@ func signingKey(t *testing.T) string {
 	return path
 }
 
+// patience bounds the wait for an answer.
+const patience = time.Minute
+
 // askAll puts all test cases to a server, in ways that make it do something with the replies.
 func askAll(t *testing.T, udp, tcp string) {
 	for range 3 {
 		for i, tc := range cases {
 			r := new(dns.Msg).SetQuestion(tc.Qname, tc.Qtype)
-			client, address := dns.Client{Net: "udp"}, udp
+			client, address := dns.Client{Net: "udp", Timeout: patience}, udp
 			switch i % 4 {
 			case 0:
 				r.SetEdns0(4096, true)
@@ -178,7 +182,7 @@ func TestATransferIsWhatQueriesAnswer(t *testing.T) {
 	m := newTestPlugin(t, demo)
 	m.maxAnswers = 1 // limits are for queries
 	_, tcp := startChain(t, m, "transfer {\n to *\n}")
-	transfer := new(dns.Transfer)
+	transfer := &dns.Transfer{DialTimeout: patience, ReadTimeout: patience}
 	envelopes, err := transfer.In(new(dns.Msg).SetAxfr(testZone), tcp)
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ const (
 	memberName     = "clusterset-member"
 	// patience bounds each wait for a state. Nothing waits that long on
 	// purpose.
-	patience = 60 * time.Second
+	patience = 2 * time.Minute
 )
 
 // A cluster is a control plane and what a test does with it.

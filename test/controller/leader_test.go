@@ -41,7 +41,7 @@ func TestLeaderElection(t *testing.T) {
 	west.start(t)
 	east.join(t, west)
 	east.options.LeaderElection = true
-	east.options.LeaseDuration, east.options.RenewDeadline, east.options.RetryPeriod = 3*time.Second, 2*time.Second, 200*time.Millisecond
+	east.options.LeaseDuration, east.options.RenewDeadline, east.options.RetryPeriod = 5*time.Minute, 2*time.Minute, 200*time.Millisecond // nothing here waits for one to run out
 	replica := func(identity string) *cluster {
 		c := *east
 		c.options.Identity = identity

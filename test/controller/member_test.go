@@ -161,7 +161,7 @@ func TestMemberThatHangsIsTold(t *testing.T) {
 	must(t, err)
 	way.CutOff(link.FromServer)
 	eventually(t, "silence", east.event(secret, controller.EventMemberUnreachable))
-	must(t, connected(0)(t.Context()))
+	eventually(t, "disconnected", connected(0))
 	way.Reconnect()
 	eventually(t, "recovery", east.event(secret, controller.EventMemberReachable))
 	eventually(t, "connected again", connected(1))

@@ -17,6 +17,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -72,6 +73,13 @@ func (l *life) older() {
 	must(l, err)
 	must(l, l.last.InstallCRDs(l.Context(), controlplane.CRDsNone))
 	l.last.create(l, "", string(old))
+	for _, kind := range []string{"serviceexports", "serviceimports"} {
+		served := l.last.Dynamic().Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: kind})
+		eventually(l.T, kind+" of 2020", func(ctx context.Context) error {
+			_, err := served.List(ctx, metav1.ListOptions{})
+			return err
+		})
+	}
 }
 
 // begin starts a controller in each cluster and makes all members of each

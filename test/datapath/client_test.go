@@ -51,7 +51,7 @@ func (p *pod) settled(t testing.TB, network, address string, by ...*pod) time.Du
 	t.Helper()
 	want := identities(by)
 	return eventually(t, fmt.Sprintf("%s reaches %s at %s over %s", p.identity(), want, address, network), func(ctx context.Context) error {
-		counted, err := p.tryConnect(ctx, 12*len(by), network, address)
+		counted, err := p.tryConnect(ctx, 12*len(by), network, address, "-timeout", "5s")
 		if err == nil && (counted.Lost() > 0 || !slices.Equal(counted.Who(), want)) {
 			err = fmt.Errorf("%s answered: %v", counted, counted.Who())
 		}
@@ -211,7 +211,7 @@ type connection struct {
 // keep opens a connection from the pod, and waits for its first answer.
 func (p *pod) keep(t testing.TB, network, address string) (*connection, tally.Attempt) {
 	t.Helper()
-	c := &connection{stream: p.stream(t, "keep", "-network", network, address)}
+	c := &connection{stream: p.stream(t, "keep", "-network", network, "-timeout", lossless.String(), address)}
 	return c, c.next(t, 0)
 }
 
@@ -242,7 +242,7 @@ func (p *pod) keepWith(t testing.TB, cluster *cluster, network, address string) 
 func (p *pod) settledOnOne(t testing.TB, address string) {
 	t.Helper()
 	eventually(t, p.identity()+" has one pod at "+address, func(ctx context.Context) error {
-		counted, err := p.tryConnect(ctx, 32, "tcp4", address)
+		counted, err := p.tryConnect(ctx, 32, "tcp4", address, "-timeout", "5s")
 		if err == nil && (counted.Lost() > 0 || len(counted.Answers) != 1) {
 			err = fmt.Errorf("%s answered: %v", counted, counted.Who())
 		}

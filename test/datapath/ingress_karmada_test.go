@@ -58,8 +58,7 @@ func ingressOfKarmada(t *testing.T, b *bed) {
 		if err := b.north.importAsKarmada(ctx, s, b.east, b.west); err != nil {
 			return err
 		}
-		// A packet that is sent before kube-proxy knows the IP is lost, and not waited for.
-		_, err := client.command(ctx, "curl", "--silent", "--show-error", "--fail", "--max-time", "0.5", "http://"+s.at(81)+"/jack")
+		_, err := client.command(ctx, "curl", "--silent", "--show-error", "--fail", "--max-time", "5", "http://"+s.at(81)+"/jack")
 		return err
 	})
 

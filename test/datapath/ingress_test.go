@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -76,7 +77,7 @@ func startSite(t *testing.T, client, proxy *pod, configuration string) *site {
 }
 
 func (s *site) get(ctx context.Context) tally.Attempt {
-	out, err := s.client.command(ctx, "curl", "--silent", "--show-error", "--fail", "--max-time", "5", "-H", "Host: "+host, s.url)
+	out, err := s.client.command(ctx, "curl", "--silent", "--show-error", "--fail", "--max-time", strconv.Itoa(int(lossless.Seconds())), "-H", "Host: "+host, s.url)
 	if err != nil {
 		return tally.Attempt{Failure: err.Error()}
 	}

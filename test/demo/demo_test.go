@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/miekg/dns"
 
@@ -126,7 +127,7 @@ func TestHeldDemoAnswersAndEndsOnInterrupt(t *testing.T) {
 	}
 	for _, server := range h.servers {
 		question := new(dns.Msg).SetQuestion(webName, dns.TypeA)
-		answer, err := dns.Exchange(question, server)
+		answer, _, err := (&dns.Client{Timeout: time.Minute}).Exchange(question, server)
 		if err != nil || len(answer.Answer) != 1 {
 			t.Errorf("%s: %v, %v", server, answer, err)
 		}

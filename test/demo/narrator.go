@@ -14,7 +14,7 @@ import (
 
 // patience bounds the wait for an answer. Answers take milliseconds; the bound
 // only ends a demo that is wrong.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // A narrator prints the story: headings, the commands that one would type, and
 // what came back.

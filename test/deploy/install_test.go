@@ -25,7 +25,7 @@ var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", CRDs: cont
 // what is left.
 func TestInstallUpgradeUninstall(t *testing.T) {
 	cluster := bare(t)[0]
-	before := inventory(t, cluster)
+	before := settledInventory(t, cluster)
 	admin := kubeconfig(t, cluster)
 	do := func(args ...string) string {
 		return run(t, "", helm(t), append(args, "--kubeconfig", admin, "--namespace", system)...)
@@ -112,6 +112,33 @@ func inventory(t testing.TB, cluster *controlplane.Cluster) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return found
+}
+
+// settledInventory is the inventory once it has what Kubernetes' controllers put into each namespace, which do so after others may use the
+// cluster.
+func settledInventory(t testing.TB, cluster *controlplane.Cluster) []string {
+	t.Helper()
+	var found []string
+	eventually(t, "what each namespace has", func(ctx context.Context) error {
+		var err error
+		if found, err = list(ctx, cluster); err != nil {
+			return err
+		}
+		for _, object := range found {
+			kind, name, _ := strings.Cut(object, " ")
+			if kind != "/Namespace" {
+				continue
+			}
+			namespace := strings.TrimPrefix(name, "/")
+			for _, own := range []string{"/ConfigMap " + namespace + "/kube-root-ca.crt", "/ServiceAccount " + namespace + "/default"} {
+				if !slices.Contains(found, own) {
+					return fmt.Errorf("there is no %s", own)
+				}
+			}
+		}
+		return nil
+	})
 	return found
 }
 

@@ -74,6 +74,9 @@ const (
 	overdue = 8 * time.Second
 	moment  = 500 * time.Millisecond
 	extra   = 15
+	// What is stuck for so long after that had its renewal given up, and needs a tick to try again.
+	longMoment = 5 * time.Second
+	last       = 5
 	// A breath is left to the controllers in each tick, so that what was sent
 	// before it is not read long after it, and a longer one where a heartbeat was
 	// heard: whoever sent it has to set its timer for the next one.
@@ -87,10 +90,12 @@ func (b *bed) step() {
 	}
 }
 
-// tick is step once the pairs that live kept up.
-func (b *bed) tick(live []pair) {
+// tick is step once the pairs that live kept up. Time does not move on beyond the end, if there is one: where that is reached first, those
+// that live may be late.
+func (b *bed) tick(live []pair, end time.Time) {
 	b.Helper()
-	left, pause := extra, breath
+	ended := func() bool { return !end.IsZero() && !b.east.clock.Now().Before(end) }
+	left, pause := extra+last, breath
 	for _, p := range live {
 		if p.lately() {
 			continue
@@ -102,11 +107,17 @@ func (b *bed) tick(live []pair) {
 			if err == nil && age > overdue {
 				err = fmt.Errorf("the last heartbeat is %s old", age)
 			}
+			if err == nil || ended() {
+				return nil
+			}
 			select {
 			case <-stuck.C:
 				if left > 0 {
 					b.step()
 					left--
+				}
+				if left == last {
+					stuck.Reset(longMoment)
 				}
 			default:
 			}
@@ -115,15 +126,17 @@ func (b *bed) tick(live []pair) {
 		stuck.Stop()
 	}
 	<-time.After(pause)
-	b.step()
+	if !ended() {
+		b.step()
+	}
 }
 
-// pass moves all clocks on while those pairs live.
+// pass moves all clocks on for so long, and no longer, while those pairs live.
 func (b *bed) pass(d time.Duration, live ...pair) {
 	b.Helper()
 	// All clocks move alike. What tick moves them on for a late timer counts.
 	for end := b.east.clock.Now().Add(d); b.east.clock.Now().Before(end); {
-		b.tick(live)
+		b.tick(live, end)
 	}
 }
 
@@ -133,11 +146,13 @@ func (b *bed) falls(d time.Duration, live ...pair) {
 	b.Helper()
 	b.pass(d, live...)
 	for _, p := range b.pairs(live...) {
-		for range int(overdue / tick) {
-			if age, err := p.age(); err != nil || age > controller.DefaultStaleAfter {
+		for range 40 {
+			age, err := p.age()
+			// What was no fault of the writer is not counted in the reader's judgement.
+			if state, _ := p.state(); err != nil || age > controller.DefaultStaleAfter && state != "Heard" {
 				break
 			}
-			b.tick(live)
+			b.tick(live, time.Time{})
 		}
 	}
 }

@@ -184,11 +184,11 @@ func testLeaderIsCutOff(b *bed) {
 	b.deleteLeaderLease()
 	first := b.stand("first")
 	b.leads(first)
-	second := b.stand("second")
 	b.beat(b.pairs()...)
 	b.endpoints(b.west, "solo", "10.65.0.8")
 	b.expect(healthy.with("solo", "west/10.65.0.8 -> IP"))
 
+	second := b.stand("second")
 	first.open.Store(true)
 	b.endpoints(b.west, "solo", "10.65.0.9")
 	b.lost(first)

@@ -153,7 +153,12 @@ func testAnotherCluster(b *bed, byPerson bool) {
 		b.expect(westDemoted, b.north) // it was not asked
 		return
 	}
-	for range 61 {
+	for range 200 {
+		if here, _ := p.state(); here == "Heard" {
+			if there, _ := (pair{b.north, b.west}).state(); there == "Heard" {
+				break
+			}
+		}
 		b.pass(5*time.Second, live...)
 		b.heartbeatOf(b.west, uid)
 	}

@@ -156,7 +156,7 @@ func (b *bed) serve(t *testing.T, c *cluster, by *controlplane.Access, plugin st
 	must(t, err)
 	path := filepath.Join(c.Directory(), "coredns.kubeconfig")
 	must(t, os.WriteFile(path, credential, 0o600))
-	b.start(t, c, fmt.Sprintf(".:0 {\n bind 127.0.0.1\n %s {\n kubeconfig %s\n }\n}\n", plugin, path))
+	b.start(t, c, fmt.Sprintf(".:0 {\n bind 127.0.0.1\n %s {\n kubeconfig %s\n startup_timeout 1m\n }\n}\n", plugin, path))
 }
 
 func (b *bed) start(t *testing.T, c *cluster, corefile string) {

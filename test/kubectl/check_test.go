@@ -142,11 +142,16 @@ func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
 		}
 		return nil
 	})
-	for range 2 * len(says) { // a hint that mends nothing may come back in other words
-		followed := b.followRound(t, round, told)
-		if len(followed) == 0 {
-			break // or what was done before has mended the rest
-		}
+	for hints := 0; len(told) > 0 && hints < 2*len(says); hints++ { // one that mends nothing may come back in other words
+		var followed []finding
+		eventually(t, "a hint to follow, or nothing to be wrong", func() error {
+			if followed = b.followRound(t, round, told); len(followed) > 0 || len(told) == 0 {
+				return nil
+			}
+			before := told // what was done before is about to mend that
+			told = b.check(t)
+			return fmt.Errorf("it said %+v", before)
+		})
 		eventually(t, fmt.Sprintf("hints to mend %+v", followed), func() error {
 			told = b.check(t)
 			for _, now := range told {

@@ -141,6 +141,8 @@ func secretOf(member *cluster) string { return "member-" + member.Name() }
 
 // patchSecret changes the Secret of a member.
 func (c *cluster) patchSecret(ctx context.Context, member *cluster, patch string) error {
-	_, err := c.Client().CoreV1().Secrets(clusterset.Namespace).Patch(ctx, secretOf(member), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	return err
+	return eventually(ctx, "patch the Secret of "+member.Name()+" in "+c.Name(), patience, func(ctx context.Context) error {
+		_, err := c.Client().CoreV1().Secrets(clusterset.Namespace).Patch(ctx, secretOf(member), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err
+	})
 }

@@ -159,8 +159,12 @@ func (c *cluster) rotate(member *cluster) fault {
 	return fault{
 		kind: "rotate the credential", target: "the Secret of " + member.Name() + " in " + c.Name(), ways: []judge.Way{{From: member.Name(), To: c.Name()}},
 		begin: func(ctx context.Context) (func(context.Context) error, error) {
+			var credential []byte
 			member.api.Lock()
-			credential, err := c.ways[member.Name()].ServiceAccountKubeconfig(ctx, clusterset.Namespace, "clusterset-member")
+			err := eventually(ctx, "a credential of "+member.Name(), patience, func(ctx context.Context) (err error) {
+				credential, err = c.ways[member.Name()].ServiceAccountKubeconfig(ctx, clusterset.Namespace, "clusterset-member")
+				return err
+			})
 			member.api.Unlock()
 			if err != nil {
 				return nil, err

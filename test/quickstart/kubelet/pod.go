@@ -161,7 +161,7 @@ func (p *pod) environment() []string {
 // watch tells whether the program is ready, until it or the pod ends.
 func (p *pod) watch(ctx context.Context, started *process.Process, restarts int32) {
 	probe := p.object.Spec.Containers[0].ReadinessProbe
-	ready := probe == nil
+	ready, failures := probe == nil, int32(0)
 	p.report(ctx, running(ready, restarts))
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
@@ -177,7 +177,11 @@ func (p *pod) watch(ctx context.Context, started *process.Process, restarts int3
 			if probe == nil {
 				continue
 			}
-			if now := p.ask(ctx, probe); now != ready {
+			now := p.ask(ctx, probe)
+			if failures++; now {
+				failures = 0
+			}
+			if now != ready && (now || failures >= probe.FailureThreshold) {
 				ready = now
 				p.report(ctx, running(ready, restarts))
 			}
