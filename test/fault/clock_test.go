@@ -146,7 +146,7 @@ func (b *bed) falls(d time.Duration, live ...pair) {
 	b.Helper()
 	b.pass(d, live...)
 	for _, p := range b.pairs(live...) {
-		for range 40 {
+		for range int(overdue / tick) {
 			age, err := p.age()
 			// What was no fault of the writer is not counted in the reader's judgement.
 			if state, _ := p.state(); err != nil || age > controller.DefaultStaleAfter && state != "Heard" {

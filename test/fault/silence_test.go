@@ -167,9 +167,9 @@ func (s silence) run(b *bed) {
 	b.west.away = s.west == away
 	live := b.pairs(silent...)
 
-	b.pass(22*time.Second, live...)
+	b.pass(24*time.Second, live...)
 	b.expect(healthy)
-	b.falls(14*time.Second, live...)
+	b.falls(12*time.Second, live...)
 	for _, c := range judges {
 		b.judged(pair{c, b.west}, "Silent")
 		b.lease(pair{c, b.west}, "stale")
