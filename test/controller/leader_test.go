@@ -41,7 +41,7 @@ func TestLeaderElection(t *testing.T) {
 	west.start(t)
 	east.join(t, west)
 	east.options.LeaderElection = true
-	east.options.LeaseDuration, east.options.RenewDeadline, east.options.RetryPeriod = 5*time.Minute, 2*time.Minute, 200*time.Millisecond // nothing here waits for one to run out
+	east.options.LeaseDuration, east.options.RenewDeadline, east.options.RetryPeriod = 5*time.Minute, 2*time.Minute, 200*time.Millisecond // longer than patience
 	replica := func(identity string) *cluster {
 		c := *east
 		c.options.Identity = identity
@@ -58,13 +58,9 @@ func TestLeaderElection(t *testing.T) {
 	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
 	must(t, second.metric(t, "clusterset_controller_leading", nil, 0)(t.Context()))
 
-	// A graceful stop hands over at once, before the Lease would run out.
+	// A graceful stop hands over: nobody here waits until the Lease runs out.
 	stopFirst()
-	begin := time.Now()
 	eventually(t, "second leads", second.metric(t, "clusterset_controller_leading", nil, 1))
-	if took := time.Since(begin); took > first.options.LeaseDuration {
-		t.Errorf("the second took over after %s, as if the first had died", took)
-	}
 	west.create(t, demo, endpoints("web", "10.65.0.11"))
 	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.11]", east)
 }

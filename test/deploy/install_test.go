@@ -25,7 +25,7 @@ var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", CRDs: cont
 // what is left.
 func TestInstallUpgradeUninstall(t *testing.T) {
 	cluster := bare(t)[0]
-	before := settledInventory(t, cluster)
+	before := inventory(t, cluster)
 	admin := kubeconfig(t, cluster)
 	do := func(args ...string) string {
 		return run(t, "", helm(t), append(args, "--kubeconfig", admin, "--namespace", system)...)
@@ -105,19 +105,9 @@ func TestServerTakesTheManifests(t *testing.T) {
 	}
 }
 
-// inventory is every object of a cluster but those that come and go by themselves.
+// inventory is every object of a cluster but those that come and go by themselves, once it has what Kubernetes' controllers put into each
+// namespace, which do so after others may use the cluster.
 func inventory(t testing.TB, cluster *controlplane.Cluster) []string {
-	t.Helper()
-	found, err := list(t.Context(), cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
-// settledInventory is the inventory once it has what Kubernetes' controllers put into each namespace, which do so after others may use the
-// cluster.
-func settledInventory(t testing.TB, cluster *controlplane.Cluster) []string {
 	t.Helper()
 	var found []string
 	eventually(t, "what each namespace has", func(ctx context.Context) error {
