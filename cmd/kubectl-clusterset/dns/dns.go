@@ -15,10 +15,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// timeout bounds one exchange; tries are how often one is made to which no answer comes.
+// defaultTimeout bounds one exchange; tries are how often one is made to which no answer comes.
 const (
-	timeout = 3 * time.Second
-	tries   = 3
+	defaultTimeout = 3 * time.Second
+	tries          = 3
 )
 
 // A Server is one that can be asked.
@@ -27,7 +27,9 @@ type Server struct {
 	Name string
 
 	network, address string
-	close            func()
+	// timeout bounds one exchange.
+	timeout time.Duration
+	close   func()
 }
 
 // At is the server at an address, with port 53 where it names none. It is asked
@@ -36,7 +38,7 @@ func At(address string) *Server {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		address = net.JoinHostPort(strings.Trim(address, "[]"), "53")
 	}
-	return &Server{Name: address, network: "udp", address: address, close: func() {}}
+	return &Server{Name: address, network: "udp", address: address, timeout: defaultTimeout, close: func() {}}
 }
 
 // Close gives up what it takes to reach the server.
@@ -82,7 +84,7 @@ func (s *Server) Ask(ctx context.Context, name, kind string) (Answer, error) {
 }
 
 func (s *Server) exchange(ctx context.Context, question *dns.Msg) (reply *dns.Msg, err error) {
-	client := &dns.Client{Net: s.network, Timeout: timeout}
+	client := &dns.Client{Net: s.network, Timeout: s.timeout}
 	for range tries {
 		reply, _, err = client.ExchangeContext(ctx, question, s.address)
 		if err == nil && reply.Truncated && client.Net == "udp" {

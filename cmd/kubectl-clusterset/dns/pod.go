@@ -104,7 +104,7 @@ func forward(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) (*Server,
 		return nil, fmt.Errorf("forward a port to %s: no port: %w", name, err)
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(local[0].Local)))
-	return &Server{Name: name, network: "tcp", address: address, close: func() {
+	return &Server{Name: name, network: "tcp", address: address, timeout: defaultTimeout, close: func() {
 		close(stop)
 		<-done // whatever ended it
 	}}, nil
