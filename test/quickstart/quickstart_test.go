@@ -39,7 +39,7 @@ var steps = []step{
 	{"CRDs", "delete crds", uninstalled},
 }
 
-// TestQuickstart runs the commands of the page.
+// TestQuickstart runs the commands of the page, and those of the page on how to join by hand in the clusters that are as they were before.
 func TestQuickstart(t *testing.T) {
 	blocks := commands(t, page, "")
 	if len(blocks) != len(steps) {
@@ -57,6 +57,7 @@ func TestQuickstart(t *testing.T) {
 			return // the next ones rest on it
 		}
 	}
+	t.Run("by hand", func(t *testing.T) { testByHand(t, b) })
 }
 
 // TestReadme looks that the commands of README.md on how to install are those of the page, which are run.
