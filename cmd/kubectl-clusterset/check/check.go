@@ -213,7 +213,7 @@ func (c *Cluster) install() string {
 
 // rename is the command that gives the cluster another id.
 func (c *Cluster) rename() string {
-	return c.chart("upgrade", "--reuse-values --set clusterId=<new id>")
+	return c.chart("upgrade", "--reset-then-reuse-values --set clusterId=<new id>")
 }
 
 // apply is the command that puts a manifest into the cluster.

@@ -83,8 +83,8 @@ func TestChecks(t *testing.T) {
 		},
 		"one id twice": {
 			func(_, west *Cluster) { west.ID = "east" },
-			"failed cluster-id east: The cluster of context west is called east, too. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reuse-values --set clusterId=<new id>\n" +
-				"failed cluster-id west: The cluster of context east is called east, too. > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reuse-values --set clusterId=<new id>",
+			"failed cluster-id east: The cluster of context west is called east, too. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>\n" +
+				"failed cluster-id west: The cluster of context east is called east, too. > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>",
 		},
 		"clocks": {
 			func(_, west *Cluster) { west.Ahead = time.Minute },
@@ -135,6 +135,12 @@ func TestChecks(t *testing.T) {
 			},
 			"failed member-fresh east: south is stale: it was last heard 1h0m0s ago. > Have the API server and the controller of south run, and be reachable from east. What is wrong in it is said by `kubectl clusterset check --contexts <context of south>`.",
 		},
+		"a member that was never heard": {
+			func(east, _ *Cluster) {
+				east.Members[0].Lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: stale}}
+			},
+			"failed member-fresh east: west is stale: it was never heard. > Have the API server and the controller of west run, and be reachable from east. What is wrong in it is said by `kubectl clusterset check --contexts west`.",
+		},
 		"a member that is held": {
 			func(east, _ *Cluster) {
 				east.Members[0].Lease.Annotations = stale
@@ -169,7 +175,7 @@ func TestChecks(t *testing.T) {
 		},
 		"an id that is none": {
 			func(_, west *Cluster) { west.ID = "No" },
-			"failed cluster-id west: cluster id \"No\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?') > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reuse-values --set clusterId=<new id>\n" +
+			"failed cluster-id west: cluster id \"No\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?') > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>\n" +
 				"failed joined east: It has no credential of No, so that it imports nothing of it. > kubectl clusterset join east west",
 		},
 		"a node without a zone, and nobody asks": {
@@ -192,7 +198,7 @@ func TestChecks(t *testing.T) {
 					}},
 				}}
 			},
-			"warning preferences east: shop/db: Too many zones. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reuse-values --set controller.prefer=none",
+			"warning preferences east: shop/db: Too many zones. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set controller.prefer=none",
 		},
 		"an export of no Service": {
 			func(east, _ *Cluster) { east.Exports = []v1beta1.ServiceExport{invalid("NoService")} },

@@ -116,6 +116,9 @@ var memberChecks = []Check{
 		if m.Warning(controller.EventMemberStale) != nil && strings.Contains(m.Warning(controller.EventMemberStale).Message, "over and over") {
 			mend = "Wait: it is believed again once it was heard for a while."
 		}
+		if m.Heard().IsZero() {
+			return []problem{wrong(mend, "%s is %s: it was never heard.", m.ID, m.State())}
+		}
 		return []problem{wrong(mend, "%s is %s: it was last heard %s ago.", m.ID, m.State(), c.Now.Sub(m.Heard()).Round(time.Second))}
 	}),
 	ofMembers("drained", "no member is drained", func(_ *Set, c *Cluster, m *facts.Member) []problem {

@@ -129,7 +129,7 @@ func (s *Set) prefer(c *Cluster, serviceImport *v1beta1.ServiceImport) string {
 	service := types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name}
 	oldest := merge.Explain(facts.Contributions(c.Sources[service])).Precedence
 	if serviceImport.Annotations[export.AnnotationPrefer] == "" || len(oldest) == 0 {
-		return c.chart("upgrade", "--reuse-values --set controller.prefer=none")
+		return c.chart("upgrade", "--reset-then-reuse-values --set controller.prefer=none")
 	}
 	return fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"none"}}}'`,
 		s.contextOf(oldest[0]), service.Namespace, service.Name, export.AnnotationPrefer)
