@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 
-	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
@@ -65,20 +64,16 @@ type Program struct {
 	Address string
 }
 
-// loopback is an IP for the programs of this process alone. On 127.0.0.1 somebody's connection may take a port between
-// the moment in which it is found to be free and that in which it is listened on.
-var loopback = fmt.Sprintf("127.%d.%d.%d", 64|os.Getpid()>>16&63, os.Getpid()>>8&255, os.Getpid()&255)
-
 // StartDNS starts a CoreDNS, of the given path, that answers for the zone of
 // the clusterset and for that of the cluster. It does not wait for it; the API
 // server need not answer.
 func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (*Program, error) {
-	address, port, err := servers.FreeAddressOf(loopback)
+	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
 	corefile := filepath.Join(plane.Directory(), "Corefile")
-	text := fmt.Sprintf(`.:%d {
+	text := fmt.Sprintf(`.:%[1]d {
     bind %[3]s
     errors
     multicluster clusterset.local {
@@ -88,23 +83,23 @@ func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (
         kubeconfig %[2]s
     }
 }
-`, port, credential, loopback)
+`, address.Port(), credential, address.Addr())
 	if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write the Corefile: %w", err)
 	}
-	return start(plane, address, path, "-conf", corefile)
+	return start(plane, address.String(), path, "-conf", corefile)
 }
 
 // StartController starts a controller, of the given path, with flags besides
 // those for its identity, credential and address. It does not wait for it; the
 // API server need not answer.
 func StartController(plane *controlplane.Cluster, path string, credential Credential, flags ...string) (*Program, error) {
-	address, _, err := servers.FreeAddressOf(loopback)
+	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	return start(plane, address, path, append([]string{
-		"--cluster-id", plane.Name(), "--kubeconfig", string(credential), "--namespace", Namespace, "--bind-address", address,
+	return start(plane, address.String(), path, append([]string{
+		"--cluster-id", plane.Name(), "--kubeconfig", string(credential), "--namespace", Namespace, "--bind-address", address.String(),
 	}, flags...)...)
 }
 

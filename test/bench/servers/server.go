@@ -91,13 +91,10 @@ func Start(spec Spec) (*Server, error) {
 }
 
 // FreeAddress finds a loopback port that is free for UDP and TCP.
-func FreeAddress() (address string, port int, err error) { return FreeAddressOf("127.0.0.1") }
-
-// FreeAddressOf is FreeAddress on an IP of the loopback interface.
-func FreeAddressOf(ip string) (address string, port int, err error) {
+func FreeAddress() (address string, port int, err error) {
 	for range 10 {
 		var listener net.Listener
-		if listener, err = net.Listen("tcp", net.JoinHostPort(ip, "0")); err != nil {
+		if listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			break
 		}
 		address = listener.Addr().String()
