@@ -10,6 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
@@ -17,7 +22,7 @@ import (
 const byHandPage = "docs/by-hand.md"
 
 // byHand are what is in the blocks of commands of the page.
-var byHand = []string{"apply -f deploy/chart/files/crds", "create secret generic east", "delete secret east"}
+var byHand = []string{"apply -f deploy/chart/files/crds", "give west east", "kind: ServiceExport", "delete secret east"}
 
 // testByHand joins two clusters by the commands of the page. What it says of running the programs is done with processes of this machine.
 func testByHand(t *testing.T, b *bed) {
@@ -30,38 +35,61 @@ func testByHand(t *testing.T, b *bed) {
 			t.Fatalf("block %d of %s has no %q:\n%s", i+1, byHandPage, want, blocks[i])
 		}
 	}
-	b.run(t, blocks[0])
-	var server *clusterset.Program
+	install, give, export, leave := blocks[0], blocks[1], blocks[2], blocks[3]
+	b.run(t, install)
+	server := map[*cluster]*clusterset.Program{}
 	for _, c := range []*cluster{b.east, b.west} {
-		server = startByHand(t, c)
+		server[c] = startByHand(t, c)
 	}
-	expect := func(want wanted) {
+	expect := func(c *cluster, want wanted) {
 		t.Helper()
-		eventually(t, "the answer in west", func(ctx context.Context) error {
+		eventually(t, "the answer in "+c.Name(), func(ctx context.Context) error {
 			records, err := want(ctx)
 			if err != nil {
 				return err
 			}
-			answer, err := dns.At(server.Address).Ask(ctx, database, "A")
+			answer, err := dns.At(server[c].Address).Ask(ctx, database, "A")
 			if err == nil && answer.Text() != strings.Join(records, " ") {
 				err = fmt.Errorf("it is %q, want %q", answer.Text(), records)
 			}
 			return err
 		})
 	}
-	b.run(t, `kubectl --context east apply -f - <<EOF
-apiVersion: multicluster.x-k8s.io/v1beta1
-kind: ServiceExport
-metadata:
-  namespace: shop
-  name: db
-EOF`)
-	expect(constant("NXDOMAIN"))
-	b.run(t, blocks[1])
-	expect(b.west.importIPs)
+	b.run(t, export)
+	expect(b.east, b.east.importIPs)
+	expect(b.west, constant("NXDOMAIN"))
+	b.run(t, give)
+	credential := credentialByHand(t, b.west, "east")
+	expect(b.west, b.west.importIPs)
 	b.expectEndpoints(t, b.west, map[string]string{"east": used})
-	b.run(t, blocks[2])
-	expect(constant("NXDOMAIN"))
+	b.run(t, strings.ReplaceAll(export, "--context east", "--context west"))
+	for _, c := range []*cluster{b.east, b.west} {
+		b.expectEndpoints(t, c, map[string]string{"east": used, "west": used})
+	}
+
+	b.run(t, leave)
+	b.expectEndpoints(t, b.west, map[string]string{"west": used})
+	b.expectEndpoints(t, b.east, map[string]string{"east": used, "west": used})
+	eventually(t, "the end of the token", func(ctx context.Context) error {
+		if _, err := credential.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("it is answered with %v", err)
+		}
+		return nil
+	})
+}
+
+// credentialByHand is what a cluster reads a member by. It works.
+func credentialByHand(t *testing.T, c *cluster, name string) kubernetes.Interface {
+	t.Helper()
+	secret, err := c.Client().CoreV1().Secrets(clusterset.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])
+	must(t, err)
+	client, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	_, err = client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	return client
 }
 
 // startByHand starts the programs with the rights that they were granted, and returns CoreDNS.
