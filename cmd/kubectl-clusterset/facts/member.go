@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -109,6 +110,17 @@ func (m *Member) Warning(reasons ...string) *corev1.Event {
 		}
 	}
 	return nil
+}
+
+// Foremost is the one of the Warnings that says most: the newest, but where that
+// says that the member is silent, why it cannot be read, if that is known. It
+// is nil where there is none.
+func (m *Member) Foremost() *corev1.Event {
+	newest := m.Warning()
+	if newest == nil || newest.Reason != controller.EventMemberStale && newest.Reason != controller.EventMemberGone {
+		return newest
+	}
+	return cmp.Or(m.Warning(controller.EventMemberRefused, controller.EventMemberUnreachable), newest)
 }
 
 // corrected tells whether an Event blames the member for an id that it does not

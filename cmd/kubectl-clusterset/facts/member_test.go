@@ -15,6 +15,31 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller"
 )
 
+func TestForemost(t *testing.T) {
+	for said, want := range map[string]string{
+		"":                               "",
+		"MemberUnreachable":              "MemberUnreachable",
+		"MemberStale":                    "MemberStale",
+		"MemberStale MemberUnreachable":  "MemberUnreachable",
+		"MemberGone MemberRefused":       "MemberRefused",
+		"MemberHeld MemberUnreachable":   "MemberHeld",
+		"MemberRefused MemberStale":      "MemberRefused",
+		"MemberOverLimit MemberMistaken": "MemberOverLimit",
+	} {
+		m := &Member{ID: "west"}
+		for reason := range strings.FieldsSeq(said) {
+			m.Events = append(m.Events, corev1.Event{Type: corev1.EventTypeWarning, Reason: reason})
+		}
+		got := ""
+		if warning := m.Foremost(); warning != nil {
+			got = warning.Reason
+		}
+		if got != want {
+			t.Errorf("%q: got %s, want %s", said, got, want)
+		}
+	}
+}
+
 // TestWarnings tells what holds of what was said, the newest first.
 func TestWarnings(t *testing.T) {
 	for name, test := range map[string]struct {

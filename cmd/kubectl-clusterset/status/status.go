@@ -139,7 +139,7 @@ func memberOf(f *facts.Facts, m *facts.Member) Member {
 	if m.Credential.Config != nil {
 		out.Server = m.Credential.Config.Host
 	}
-	if warning := m.Warning(); warning != nil {
+	if warning := m.Foremost(); warning != nil {
 		out.Warning = warning.Message
 	}
 	services := map[types.NamespacedName]bool{}
