@@ -171,10 +171,12 @@ func (in *inputs) setImport(resource Resource, object, namespace string, importe
 // belongs to now, cause is when what changed it happened. The lock is held.
 func (in *inputs) setSlice(resource Resource, object, key, namespace string, slice *index.Slice, cause time.Time) {
 	before, had := in.slices[resource][object]
+	stamp := cause.UnixNano()
 	if had && slice != nil && before.key == key && before.slice.Equal(slice) {
+		before.cause = stamp // what it caused is nothing that DNS shows
+		in.slices[resource][object] = before
 		return
 	}
-	stamp := cause.UnixNano()
 	if before.cause == stamp {
 		cause = time.Time{} // something else changed the slice
 	}

@@ -251,6 +251,10 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 	b.drain()
 	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.4"), 2))) // nor now
 	b.drain()
+	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.4"), 3000))) // nothing that DNS shows
+	b.drain()
+	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.5"), 3000))) // which is not what changed this long after
+	b.drain()
 	slices.Sort(b.programmed)
 	if want := []string{"headless=false 1s", "headless=true 2s"}; !slices.Equal(b.programmed, want) {
 		t.Errorf("observed are %q, want %q", b.programmed, want)
