@@ -142,9 +142,14 @@ func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) index.Client {
 	return c
 }
 
-// clientIP is the client's address, nil where it has none.
+// clientIP is the client's address, nil where it has none. An address with the data of a proxy (plugin proxyproto) has
+// that of the client inside.
 func clientIP(w dns.ResponseWriter) net.IP {
-	switch addr := w.RemoteAddr().(type) {
+	addr := w.RemoteAddr()
+	if proxied, ok := addr.(interface{ Unwrap() net.Addr }); ok {
+		addr = proxied.Unwrap()
+	}
+	switch addr := addr.(type) {
 	case *net.UDPAddr:
 		return addr.IP
 	case *net.TCPAddr:
