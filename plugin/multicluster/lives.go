@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/coredns/caddy"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 )
 
 // lives are the plugins that were started and not stopped. The server stops those of an instance that it shuts down. It
@@ -25,6 +27,23 @@ func (l *lives) begin(m *Multicluster, stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.running[m] = stop
+}
+
+// knownTo is what the one plugin that runs for the same zones at the same place knows: the one that m is to replace. It
+// is nil where there is none or more than one, or where it knows nothing.
+func (l *lives) knownTo(m *Multicluster) *index.Snapshot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var known []*index.Snapshot
+	for other := range l.running {
+		if other.serves == m.serves && slices.Equal(other.Zones, m.Zones) {
+			known = append(known, other.snapshot())
+		}
+	}
+	if len(known) != 1 {
+		return nil
+	}
+	return known[0]
 }
 
 // end ends a plugin; twice is as once.

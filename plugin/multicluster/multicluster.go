@@ -49,6 +49,10 @@ type Multicluster struct {
 	apexes []apex // by the number of the zone
 	source atomic.Pointer[watch.Source]
 	index  atomic.Pointer[index.Index]
+	// before is what the plugin that this one replaces knew last, while this one knows nothing yet.
+	before atomic.Pointer[index.Snapshot]
+	// serves is where the server block is served, as far as that tells it from another one for the same zones.
+	serves string
 	seed   maphash.Seed
 	now    func() time.Time
 }
@@ -118,13 +122,17 @@ func (m *Multicluster) match(qname string) (zone int, below string) {
 	return zone, below
 }
 
-// snapshot is the present state of the index, or nil before the first sync.
+// snapshot is the present state of the index, or nil before the first sync. After a reload that is what was known before
+// it, until the first sync.
 func (m *Multicluster) snapshot() *index.Snapshot {
 	x := m.index.Load()
 	if x == nil {
 		return nil
 	}
-	return x.Snapshot()
+	if snapshot := x.Snapshot(); snapshot != nil {
+		return snapshot
+	}
+	return m.before.Load()
 }
 
 // client is what the client can take.

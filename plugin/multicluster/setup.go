@@ -3,6 +3,7 @@
 package multicluster
 
 import (
+	"fmt"
 	"hash/maphash"
 	"net"
 	"net/netip"
@@ -38,6 +39,7 @@ func setup(c *caddy.Controller) error {
 		heedFailures(caddy.Instances())
 		m.setAddresses(localAddresses(config.ListenHosts))
 		m.signs = len(config.TsigSecret) > 0
+		m.serves = fmt.Sprintf("%q %q %q %q", config.Transport, config.ListenHosts, config.Port, config.ViewName)
 		stop, err := m.start()
 		if err != nil {
 			return plugin.Error(pluginName, err)
@@ -71,8 +73,11 @@ func (m *Multicluster) setAddresses(addresses []netip.Addr) {
 }
 
 // start begins to watch, and returns once there are answers, or once no sooner answers are to be expected: after the
-// startup timeout, or when the API server has refused. It returns what ends the watch.
+// startup timeout, or when the API server has refused. It returns what ends the watch. A reload loses no answers: until
+// there are new ones, those of the plugin that is replaced are given, and where the API server refuses what the new
+// Corefile needs, that is an error, so that the old one goes on.
 func (m *Multicluster) start() (stop func(), err error) {
+	known := all.knownTo(m)
 	source, leave, err := watch.Open(m.options, new(observer))
 	if err != nil {
 		return nil, err
@@ -80,7 +85,9 @@ func (m *Multicluster) start() (stop func(), err error) {
 	x := source.View(&index.Config{Zones: m.Zones, TTL: m.ttl})
 	m.source.Store(source)
 	m.index.Store(x)
+	done := make(chan struct{})
 	stop = func() {
+		close(done)
 		source.Release(x)
 		leave()
 	}
@@ -97,10 +104,39 @@ func (m *Multicluster) start() (stop func(), err error) {
 			}
 			return stop, nil
 		}
+		if known != nil {
+			stop()
+			return nil, fmt.Errorf("the API server has no %v, or does not let them be listed: the Corefile of before stays", source.Missing())
+		}
 	case <-timeout.C:
+	}
+	if known != nil {
+		log.Warningf("Starting before %v were listed: names in %v get the answers of before the reload until they are", source.Missing(), m.Zones)
+		m.before.Store(known)
+		go m.forget(source, done)
+		return stop, nil
 	}
 	log.Warningf("Starting before %v were listed: names in %v get SERVFAIL until they are", source.Missing(), m.Zones)
 	return stop, nil
+}
+
+// forget gives up what was known before the reload once that is not needed any more: when all is listed, when the API
+// server refuses to, or when the plugin is done.
+func (m *Multicluster) forget(source *watch.Source, done <-chan struct{}) {
+	defer m.before.Store(nil)
+	select {
+	case <-done:
+		return
+	case <-source.Settled():
+	}
+	if missing := source.Missing(); len(missing) > 0 {
+		log.Warningf("The API server has no %v, or does not let them be listed: names in %v get SERVFAIL until it does", missing, m.Zones)
+		return
+	}
+	select { // what was listed is about to be published
+	case <-done:
+	case <-source.Synced():
+	}
 }
 
 // localAddresses are the addresses that a server which listens on the hosts can be reached at. Loopback addresses are

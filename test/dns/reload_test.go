@@ -102,6 +102,11 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 		s.reload(reloadable(port, config, "ttl 30\nprefer cluster\ncluster "+known.cluster))
 		s.expect("pair.demo.svc.clusterset.local.", dns.TypeA, known.nearest)
 	}
+	// Another watch knows nothing: what is known goes on.
+	for _, other := range []struct{ options, pair string }{{"labels a!=b", "10.1.0.1 10.2.0.1"}, {"prefer zone\ncluster west", "10.2.0.1"}} {
+		s.reload(reloadable(port, config, "ttl 30\nstartup_timeout 1s\n"+other.options))
+		s.expect("pair.demo.svc.clusterset.local.", dns.TypeA, other.pair)
+	}
 	cancel()
 	running.Wait()
 	if lost, asked := a.lost.Load(), a.asked.Load(); lost > 0 || asked < 20 {
@@ -115,6 +120,11 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 	}
 	demo.apply(web("v1beta1", "10.42.0.2"))
 	s.until(webName, dns.TypeA, "10.42.0.2")
+	// What the API server does not have would never be known.
+	if _, err := s.instance.Restart(input(reloadable(port, config, "groups net.gke.io"))); err == nil {
+		t.Error("a reload with a group that there is not did not fail")
+	}
+	s.expect(webName, dns.TypeA, "10.42.0.2")
 }
 
 func soaSerial(t *testing.T, s *server) uint32 {
