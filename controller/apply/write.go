@@ -48,6 +48,8 @@ func write[T any, P object[T]](ctx context.Context, client client[P], name strin
 			written, err = client.Update(ctx, desired, metav1.UpdateOptions{})
 		}
 		switch {
+		case err == nil && existing != nil && written.GetResourceVersion() == existing.GetResourceVersion():
+			return existing, nil // the API server, or a webhook in it, wants it as it is
 		case err == nil:
 			return written, nil
 		case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && existing != nil:

@@ -128,6 +128,29 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// stubborn is a server in which a webhook undoes each change.
+type stubborn struct{ *server }
+
+func (s stubborn) Update(context.Context, *corev1.Service, metav1.UpdateOptions) (*corev1.Service, error) {
+	s.asked = append(s.asked, "update")
+	return s.live.DeepCopy(), nil
+}
+
+// TestWriteThatIsUndone: nothing was written that would have to be waited for.
+func TestWriteThatIsUndone(t *testing.T) {
+	s := stubborn{&server{live: webService("1", "undone")}}
+	existing := s.live.DeepCopy()
+	got, err := write(t.Context(), s, "web", existing, func(existing *corev1.Service) (*corev1.Service, error) {
+		return webService(existing.ResourceVersion, "wanted"), nil
+	}, equalService)
+	if err != nil || got != existing {
+		t.Errorf("got %v, %v, want what existed", got, err)
+	}
+	if !slices.Equal(s.asked, []string{"update"}) {
+		t.Errorf("asked %q", s.asked)
+	}
+}
+
 func TestWriteLeavesAlone(t *testing.T) {
 	s := &server{live: webService("1", "old")}
 	got, err := write(t.Context(), s, "web", s.live, func(*corev1.Service) (*corev1.Service, error) { return nil, nil }, equalService)
