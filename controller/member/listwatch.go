@@ -21,6 +21,13 @@ import (
 // answer is too large.
 const pageSize = 100
 
+// early is by how much a watch may end before its time and have ended by
+// itself.
+const early = time.Second
+
+// errBroken has a reflector list anew. Why was told.
+var errBroken = errors.New("the watch broke: listing anew")
+
 // readable is the part of a typed client that a reflector needs.
 type readable[L runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
@@ -38,6 +45,10 @@ func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 // selected lists and watches what a typed client reads, narrowed by the
 // server. Each page of a list has so long. outcome is told how each request
 // went: a reflector tries some failures again without returning them.
+//
+// A watch that fails, or ends before its time, is followed by a list: who had
+// to stop may come back as it was long ago, restored from a backup, and would
+// say nothing of what changed until it is as far again.
 func selected[L runtime.Object](client readable[L], patience time.Duration, list func(context.Context, metav1.ListOptions) (L, error), narrow func(*metav1.ListOptions), outcome func(error)) *listWatch {
 	// The beginning of an answer is waited for less long: that tells more.
 	seconds := int64(patience/time.Second) + 1
@@ -46,8 +57,10 @@ func selected[L runtime.Object](client readable[L], patience time.Duration, list
 			outcome(err)
 		}
 	}
+	var until time.Time // when the watch ends by itself; of the one reflector that uses it
 	return &listWatch{cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			until = time.Time{}
 			narrow(&options)
 			// The newest state, in pages: what is not the newest may come whole.
 			options.ResourceVersion, options.Limit, options.TimeoutSeconds = "", pageSize, &seconds
@@ -56,10 +69,19 @@ func selected[L runtime.Object](client readable[L], patience time.Duration, list
 			return result, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if time.Until(until) > early {
+				return nil, errBroken
+			}
 			narrow(&options)
 			w, err := client.Watch(ctx, options)
 			tell(ctx, err)
-			return w, err
+			if err != nil {
+				return nil, errBroken // the reflector would try again and go on from where it was
+			}
+			if options.TimeoutSeconds != nil {
+				until = time.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+			}
+			return w, nil
 		},
 	}}
 }

@@ -221,17 +221,20 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		return err
 	}
 	slices, leases := discovery.EndpointSlices(metav1.NamespaceAll), coordination.Leases(credential.Namespace)
-	lease := selected(leases, m.patience, func(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
-		return listOne(ctx, leases, options)
-	}, func(options *metav1.ListOptions) {
-		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
-	}, m.outcome(ctx, watchedHeartbeat))
+	heartbeats := func() *listWatch {
+		return selected(leases, m.patience, func(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+			return listOne(ctx, leases, options)
+		}, func(options *metav1.ListOptions) {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
+		}, m.outcome(ctx, watchedHeartbeat))
+	}
+	lease, looked := heartbeats(), heartbeats()
 	published := selected(slices, m.patience, func(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
 		list, err := listSelection(ctx, slices, options, m.slices)
 		if err != nil {
 			return nil, err
 		}
-		return list, m.look(ctx, lease)
+		return list, m.look(ctx, looked)
 	}, func(options *metav1.ListOptions) {
 		options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()
 	}, m.outcome(ctx, watchedSlices))
