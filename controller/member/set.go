@@ -192,8 +192,11 @@ func (s *Set) refresh(ctx context.Context, group *sync.WaitGroup, lives map[stri
 func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[string]*life, sources map[string]*source, corrected func(*source) bool) {
 	var affected []string
 	var joined []*life
+	// What a member spoke of is looked at without it, also where nothing came of it.
+	var spoken []types.NamespacedName
 	for cluster, living := range lives {
 		if sources[cluster] == nil {
+			spoken = append(spoken, living.member.Services()...)
 			living.leave()
 			delete(lives, cluster)
 			s.unlimited(cluster)
@@ -222,6 +225,7 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 			}
 			continue
 		case living != nil:
+			spoken = append(spoken, living.member.Services()...)
 			living.leave()
 		}
 		if living == nil {
@@ -249,6 +253,9 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 	s.identify()
 	for _, cluster := range affected {
 		s.config.MemberChanged(cluster)
+	}
+	for _, service := range spoken {
+		s.config.Changed(service)
 	}
 }
 

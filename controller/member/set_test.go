@@ -246,6 +246,60 @@ func TestLifeIsLogged(t *testing.T) {
 	}
 }
 
+// TestWhatAMemberSpokeOfIsLookedAtWithoutIt: also where nothing came of it here.
+func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
+	var set *Set
+	var changed []string
+	leaving := false
+	secrets := []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
+	set = NewSet(Config{
+		Cluster:       "east",
+		Clock:         clocktesting.NewFakeClock(time.Unix(1e9, 0)),
+		Secrets:       func() []*corev1.Secret { return secrets },
+		KubeSystemUID: func() string { return "" },
+		Changed: func(service types.NamespacedName) {
+			if !leaving {
+				return
+			}
+			spoken := "not spoken of"
+			if m := set.Get("west"); m != nil && len(m.Services()) > 0 {
+				spoken = "spoken of"
+			}
+			changed = append(changed, service.Name+" "+spoken)
+		},
+		MemberChanged: func(string) {},
+		Joins:         func(*Member) {},
+		Listing:       func(string, []types.NamespacedName) {},
+		Report:        func(Problem) {},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is read
+	var group sync.WaitGroup
+	defer group.Wait()
+	lives := map[string]*life{}
+	set.refresh(ctx, &group, lives, nil)
+	for name, change := range map[string]func(){
+		"another credential": func() { secrets[0] = secret("a", "west", 0, kubeconfig(`{token: u}`, aServer)) },
+		"none":               func() { secrets = nil },
+	} {
+		if set.Get("west") == nil {
+			secrets = []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
+			set.refresh(ctx, &group, lives, nil)
+		}
+		if err := set.Get("west").slices.Replace([]any{slice("web-1", "web", "1")}, "1"); err != nil {
+			t.Fatal(err)
+		}
+		changed = nil
+		change()
+		leaving = true
+		set.refresh(ctx, &group, lives, nil)
+		leaving = false
+		if !slices.Equal(changed, []string{"web not spoken of"}) {
+			t.Errorf("%s: told %q", name, changed)
+		}
+	}
+}
+
 // TestJoiningMembersAreMembers: whoever is told of one finds all of them, so
 // that a look at the set forgets none that joined.
 func TestJoiningMembersAreMembers(t *testing.T) {
