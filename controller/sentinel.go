@@ -114,8 +114,10 @@ func (s *sentinel) remain(current func() []*member.Member) {
 	})
 }
 
-// read is told that a member's Lease was read, and whether it is a heartbeat.
-func (s *sentinel) read(cluster, uid string, at time.Time, heartbeat bool) {
+// read is told that a member's Lease was read, whether it is a heartbeat, and
+// whether it is that of a cluster which calls itself by another id. Such a one
+// never becomes the one that is known.
+func (s *sentinel) read(cluster, uid string, at time.Time, heartbeat, mistaken bool) {
 	s.update(func() {
 		w := s.members[cluster]
 		if w == nil {
@@ -126,7 +128,8 @@ func (s *sentinel) read(cluster, uid string, at time.Time, heartbeat bool) {
 		} else {
 			w.Arrivals = w.Arrivals.Seen(at, uid)
 		}
-		if w.KnownUID == "" {
+		w.Mistaken = mistaken
+		if w.KnownUID == "" && !mistaken {
 			w.KnownUID = w.Arrivals.UID
 		}
 		if w.Lost.IsZero() {
@@ -191,7 +194,7 @@ func (s *sentinel) update(change func()) {
 		}
 		// What was looked at twice, or confirmed, is believed for good.
 		w.Lost = time.Time{}
-		if w.Arrivals.UID != "" {
+		if w.Arrivals.UID != "" && !w.Mistaken {
 			w.KnownUID = w.Arrivals.UID
 		}
 	}

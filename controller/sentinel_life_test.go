@@ -86,7 +86,7 @@ func (l *lookout) pass(seconds int, heard ...string) {
 	for range seconds / 5 {
 		l.now.Step(member.HeartbeatInterval)
 		for _, cluster := range heard {
-			l.read(cluster, "uid-of-"+cluster, l.now.Now(), true)
+			l.read(cluster, "uid-of-"+cluster, l.now.Now(), true, false)
 		}
 		l.update(func() {})
 	}
@@ -216,8 +216,27 @@ func TestSentinelPredecessor(t *testing.T) {
 	// What is told of clusters that are no members changes nothing.
 	l.remain(func() []*member.Member { return nil })
 	l.listing("west", nil)
-	l.read("west", "x", l.now.Now(), true)
+	l.read("west", "x", l.now.Now(), true, false)
 	l.expect(t, "west", "fresh NotYetHeard", "")
+}
+
+// TestSentinelNeverBelievesAMistake: who calls itself otherwise does not become
+// the cluster that it is said to be, however long it is heard.
+func TestSentinelNeverBelievesAMistake(t *testing.T) {
+	l := newLookout(t, map[string]memory{"west": {uid: "uid-of-west"}}, "north", "west", "south")
+	for range 120 {
+		l.now.Step(member.HeartbeatInterval)
+		l.read("north", "uid-of-north", l.now.Now(), true, false)
+		l.read("west", "uid-of-north", l.now.Now(), true, true)
+		l.read("south", "uid-of-north", l.now.Now(), true, true)
+	}
+	l.told = nil
+	l.expect(t, "west", "stale AnotherCluster demoted kept", "")
+	l.expect(t, "south", "fresh Heard kept", "") // of which nothing was ever known
+	l.pass(5, "north", "west", "south")          // corrected
+	l.told = nil
+	l.expect(t, "west", "fresh Heard", "")
+	l.expect(t, "south", "fresh Heard", "")
 }
 
 // TestSentinelRuns: time alone makes it judge.

@@ -72,6 +72,9 @@ type Member struct {
 	// KnownUID is that of the cluster which was believed last; empty where none
 	// was.
 	KnownUID string
+	// Mistaken tells that the cluster calls itself by another id than the one
+	// that it is known by.
+	Mistaken bool
 	// Shrunk is when a list last lacked any export that was known, and Lost when
 	// one lacked most of them (LostMost); zero where none did, and again once
 	// they are back.
@@ -189,12 +192,16 @@ func (v *Verdict) hold(limits Limits, member Member) Reason {
 	long := hold * limits.StaleAfter
 	another := member.KnownUID != "" && arrivals.UID != "" && arrivals.UID != member.KnownUID
 	switch {
-	case another && member.Confirmed != arrivals.UID && !arrivals.steady(arrivals.Since, long):
+	case another && member.Confirmed != arrivals.UID && (member.Mistaken || !arrivals.steady(arrivals.Since, long)):
 		v.Keep, v.Token = true, arrivals.UID
 		return AnotherCluster
 	case !another && !member.Lost.IsZero() && member.Confirmed != tokenOf(member.Lost) && !arrivals.steady(member.Lost, long):
 		v.Keep, v.Token = true, tokenOf(member.Lost)
 		return ExportsLost
+	}
+	if member.KnownUID == "" && member.Mistaken {
+		v.Keep = true // it never was the one that it is said to be
+		return ""
 	}
 	// Whether it is the known cluster that no longer exports something is not
 	// told before its heartbeat was read again.

@@ -45,9 +45,9 @@ type Heartbeat struct {
 // heartbeat notes when the Lease that a reflector delivers changes.
 type heartbeat struct {
 	clock clock.PassiveClock
-	// read is told of each delivery, and whether it is a sign of life; nil
+	// read is told of each delivery, of the ids of the cluster in it, and whether it is a sign of life; nil
 	// where nobody wants to know.
-	read func(uid string, at time.Time, sign bool)
+	read func(uid, holder string, at time.Time, sign bool)
 	// identified is called once the heartbeat says who the member is, and when
 	// it says something else; nil where nobody wants to know.
 	identified func()
@@ -108,7 +108,7 @@ func (h *heartbeat) note(obj any) error {
 	}
 	if h.read != nil {
 		// The first one may have been written long ago.
-		h.read(uid, now, changed && !first)
+		h.read(uid, cluster, now, changed && !first)
 	}
 	if h.identified != nil && identified {
 		h.identified()

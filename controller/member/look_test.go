@@ -58,7 +58,7 @@ func TestWhoseSlicesTheyAreIsReadBeforeThem(t *testing.T) {
 
 	events := make(chan string, 100)
 	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
-	m.heartbeat.read = func(uid string, _ time.Time, _ bool) { events <- "read " + uid }
+	m.heartbeat.read = func(uid, _ string, _ time.Time, _ bool) { events <- "read " + uid }
 	m.slices.listing = func([]types.NamespacedName) { events <- "listing" }
 	ctx, leave := context.WithCancel(t.Context())
 	var reading sync.WaitGroup

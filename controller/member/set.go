@@ -95,8 +95,9 @@ type Config struct {
 	// already, and all others that join with it.
 	Joins func(*Member)
 	// Read is told that the Lease of a member's heartbeat was read at a time,
-	// of the UID in it, and whether it was renewed since it was read before.
-	Read func(cluster, uid string, at time.Time, renewed bool)
+	// of the UID in it, whether it was renewed since it was read before, and
+	// whether it is that of a cluster which calls itself by another id.
+	Read func(cluster, uid string, at time.Time, renewed, mistaken bool)
 	// Listing is told of the services of which all slices of a member were
 	// listed, before Slices returns them.
 	Listing func(cluster string, services []types.NamespacedName)
@@ -271,7 +272,9 @@ func (s *Set) join(ctx context.Context, source *source, recovering bool) *life {
 		},
 		func(err error) { s.config.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err}) })
 	member.source = source
-	member.heartbeat.read = func(uid string, at time.Time, sign bool) { s.config.Read(cluster, uid, at, sign) }
+	member.heartbeat.read = func(uid, holder string, at time.Time, sign bool) {
+		s.config.Read(cluster, uid, at, sign, holder != "" && holder != cluster)
+	}
 	member.heartbeat.identified = s.identify
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Listing(cluster, services) }
 	member.slices.limits = s.config.Limits

@@ -216,6 +216,9 @@ func testLeadsElsewhere(b *bed) {
 	b.endpoints(b.west, "solo", "10.65.0.9")
 	seen := healthy.with("solo", "west/10.65.0.9 -> IP")
 	b.everywhere(seen, map[*cluster]view{b.east: westDemoted})
+	b.pass(6*time.Minute, b.pairs(p)...) // longer than another cluster is held that has the right id
+	b.judged(p, "AnotherCluster")
+	b.everywhere(seen, map[*cluster]view{b.east: westDemoted})
 	rotate(b)
 	b.beat(b.pairs()...)
 	b.event(p, controller.EventMemberRecognized)
