@@ -72,7 +72,7 @@ func testByHand(t *testing.T, b *bed) {
 	b.expectEndpoints(t, b.east, map[string]string{"east": used, "west": used})
 	eventually(t, "the end of the token", func(ctx context.Context) error {
 		if _, err := credential.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
-			return fmt.Errorf("it is answered with %v", err)
+			return fmt.Errorf("it is answered with %q", fmt.Sprint(err))
 		}
 		return nil
 	})

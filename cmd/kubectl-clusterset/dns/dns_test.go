@@ -34,7 +34,8 @@ func (l *lossy) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 // serve has a handler answer at a port of its own until the test ends.
 func serve(t *testing.T, network string, handler dns.Handler) string {
 	t.Helper()
-	server, address := &dns.Server{Handler: handler}, ""
+	server := &dns.Server{Handler: handler}
+	var address string
 	if network == "tcp" {
 		listener, err := new(net.ListenConfig).Listen(t.Context(), network, "127.0.0.1:0")
 		if err != nil {
