@@ -39,7 +39,7 @@ func setup(c *caddy.Controller) error {
 		heedFailures(caddy.Instances())
 		m.setAddresses(localAddresses(config.ListenHosts))
 		m.signs = len(config.TsigSecret) > 0
-		m.serves = fmt.Sprintf("%q %q %q %q", config.Transport, config.ListenHosts, config.Port, config.ViewName)
+		m.serves = fmt.Sprintf("%q %q %q %q %q", config.Transport, config.ListenHosts, config.Port, config.ViewName, config.Zone)
 		stop, err := m.start()
 		if err != nil {
 			return plugin.Error(pluginName, err)
@@ -91,12 +91,16 @@ func (m *Multicluster) start() (stop func(), err error) {
 		source.Release(x)
 		leave()
 	}
+	settled := source.Settled()
+	if known != nil {
+		settled = nil // rights may be granted in the same breath, and meanwhile the old one answers
+	}
 	timeout := time.NewTimer(m.startupTimeout)
 	defer timeout.Stop()
 	select {
 	case <-source.Synced():
 		return stop, nil
-	case <-source.Settled():
+	case <-settled:
 		if len(source.Missing()) == 0 { // what was listed is about to be published
 			select {
 			case <-source.Synced():
@@ -104,14 +108,19 @@ func (m *Multicluster) start() (stop func(), err error) {
 			}
 			return stop, nil
 		}
-		if known != nil {
-			stop()
-			return nil, fmt.Errorf("the API server has no %v, or does not let them be listed: the Corefile of before stays", source.Missing())
-		}
 	case <-timeout.C:
 	}
 	if known != nil {
-		log.Warningf("Starting before %v were listed: names in %v get the answers of before the reload until they are", source.Missing(), m.Zones)
+		missing := source.Missing()
+		select {
+		case <-source.Settled():
+			if len(missing) > 0 {
+				stop()
+				return nil, fmt.Errorf("the API server has no %v, or does not let them be listed: the Corefile of before stays", missing)
+			}
+		default:
+		}
+		log.Warningf("Starting before %v were listed: names in %v get the answers of before the reload until they are", missing, m.Zones)
 		m.before.Store(known)
 		go m.forget(source, done)
 		return stop, nil
@@ -120,20 +129,11 @@ func (m *Multicluster) start() (stop func(), err error) {
 	return stop, nil
 }
 
-// forget gives up what was known before the reload once that is not needed any more: when all is listed, when the API
-// server refuses to, or when the plugin is done.
+// forget gives up what was known before the reload once that is not needed any more: when all is listed, or when the
+// plugin is done.
 func (m *Multicluster) forget(source *watch.Source, done <-chan struct{}) {
 	defer m.before.Store(nil)
 	select {
-	case <-done:
-		return
-	case <-source.Settled():
-	}
-	if missing := source.Missing(); len(missing) > 0 {
-		log.Warningf("The API server has no %v, or does not let them be listed: names in %v get SERVFAIL until it does", missing, m.Zones)
-		return
-	}
-	select { // what was listed is about to be published
 	case <-done:
 	case <-source.Synced():
 	}

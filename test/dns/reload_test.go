@@ -121,7 +121,7 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 	demo.apply(web("v1beta1", "10.42.0.2"))
 	s.until(webName, dns.TypeA, "10.42.0.2")
 	// What the API server does not have would never be known.
-	if _, err := s.instance.Restart(input(reloadable(port, config, "groups net.gke.io"))); err == nil {
+	if _, err := s.instance.Restart(input(reloadable(port, config, "startup_timeout 10s\ngroups net.gke.io"))); err == nil {
 		t.Error("a reload with a group that there is not did not fail")
 	}
 	s.expect(webName, dns.TypeA, "10.42.0.2")
