@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -57,10 +59,14 @@ func selected[L runtime.Object](client readable[L], patience time.Duration, list
 			outcome(err)
 		}
 	}
-	var until time.Time // when the watch ends by itself; of the one reflector that uses it
+	// When the watch ends by itself; of the one reflector that uses it, which may leave a list behind that it does not wait for.
+	var until atomic.Pointer[time.Time]
 	return &listWatch{cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			until = time.Time{}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			until.Store(nil)
 			narrow(&options)
 			// The newest state, in pages: what is not the newest may come whole.
 			options.ResourceVersion, options.Limit, options.TimeoutSeconds = "", pageSize, &seconds
@@ -69,17 +75,21 @@ func selected[L runtime.Object](client readable[L], patience time.Duration, list
 			return result, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			if time.Until(until) > early {
+			if end := until.Load(); end != nil && time.Until(*end) > early {
 				return nil, errBroken
 			}
 			narrow(&options)
+			begun := time.Now() // a proxy may keep the beginning of the answer until there is an event
 			w, err := client.Watch(ctx, options)
 			tell(ctx, err)
-			if err != nil {
+			switch {
+			case apierrors.IsTooManyRequests(err):
+				return nil, err // a list would ask for more; what comes later goes on from where it was
+			case err != nil:
 				return nil, errBroken // the reflector would try again and go on from where it was
-			}
-			if options.TimeoutSeconds != nil {
-				until = time.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+			case options.TimeoutSeconds != nil:
+				end := begun.Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+				until.Store(&end)
 			}
 			return w, nil
 		},

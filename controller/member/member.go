@@ -36,8 +36,12 @@ import (
 // and each of its two watches.
 var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 
-// retryReset is how long a watch must last for its back-off to begin anew.
-const retryReset = time.Minute
+// The back-off begins anew after retryReset, and where a watch lasted for
+// lasting: what cuts it now and then is to cost no heartbeat.
+const (
+	retryReset = time.Minute
+	lasting    = 5 * time.Second
+)
 
 // relistAfter is how long a member whose slices were left out is waited for to
 // make more room before they are read anew.
@@ -297,6 +301,7 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 	})
 	delay := retry.DelayWithReset(clock.RealClock{}, retryReset)
 	for ctx.Err() == nil {
+		began := time.Now()
 		round, end := context.WithCancel(ctx)
 		var waiting sync.WaitGroup
 		waiting.Go(func() { endAfter(round, end, again) })
@@ -305,6 +310,9 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 		}
 		end()
 		waiting.Wait()
+		if time.Since(began) > lasting {
+			delay = retry.DelayWithReset(clock.RealClock{}, retryReset)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(delay()):
