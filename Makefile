@@ -55,7 +55,7 @@ test-unit: ## Run the tests that need no cluster.
 
 # The packages of tests that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those
 # that work. No result is taken from the cache: Go does not see which programs they start.
-LONGEST  := $(addprefix ./test/,fault kubectl datapath dns controller soak deploy quickstart bench)
+LONGEST  := $(addprefix ./test/,fault kubectl datapath dns controller soak deploy quickstart demo bench controlplane conventions)
 
 .PHONY: test-bed
 test-bed: bed tools ## Run the tests on real control planes.
