@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -45,11 +46,21 @@ func (f file) test() bool { return strings.HasSuffix(f.path, "_test.go") }
 
 func (f file) folder() string { return filepath.ToSlash(filepath.Dir(f.path)) }
 
-// goFiles are all Go files of the repository.
+// goFiles are all Go files of the repository, which no test may change: they are parsed once.
 func goFiles(t *testing.T) []file {
 	t.Helper()
-	var files []file
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	files, err := parsedFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 20 {
+		t.Fatalf("only %d Go files found below %s", len(files), root)
+	}
+	return files
+}
+
+var parsedFiles = sync.OnceValues(func() (files []file, err error) {
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -85,14 +96,8 @@ func goFiles(t *testing.T) []file {
 		files = append(files, f)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(files) < 20 {
-		t.Fatalf("only %d Go files found below %s", len(files), root)
-	}
-	return files
-}
+	return files, err
+})
 
 func TestEveryPackageHasOnePackageComment(t *testing.T) {
 	comments := map[string][]string{}
