@@ -88,7 +88,7 @@ func testCRDsOfAReader(b *bed) {
 	b.calm()
 }
 
-// load changes endpoints in all clusters that export, a hundred times a second,
+// load changes endpoints in all clusters that export, forty times a second,
 // until the returned function is called. A cluster may not have the namespace.
 func (b *bed) load() (stop func()) {
 	ctx, cancel := context.WithCancel(b.Context())
@@ -98,7 +98,7 @@ func (b *bed) load() (stop func()) {
 			b.allowed.give(fmt.Sprintf(name, i+1))
 		}
 		writing.Go(func() {
-			pace := time.NewTicker(40 * time.Millisecond)
+			pace := time.NewTicker(100 * time.Millisecond)
 			defer pace.Stop()
 			for i := 0; ctx.Err() == nil; i++ {
 				for _, service := range []string{"web", "db"} {
