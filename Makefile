@@ -40,29 +40,41 @@ build: ## Build the two programs and kubectl-clusterset, static, into bin/.
 ##@ Check
 
 .PHONY: test
-test: bed test-unit test-bed ## Run all tests: unit, integration, end to end.
+test: bed tools ## Run all tests: unit, integration, end to end.
+	@$(BOUND) $(MAKE) --no-print-directory -j test-unit test-kubeproxy
+	@$(BOUND) $(MAKE) --no-print-directory test-bed
 
 # What the linter has vetted is not vetted again, where the checkout is makes no difference to what is compiled, and nobody debugs what is
-# linked: without DWARF that takes half the time.
-GO_TEST  := go test -race -vet=off -trimpath -ldflags=-w
+# linked: without DWARF and symbols that takes half the time.
+GO_TEST  := go test -race -vet=off -trimpath '-ldflags=-s -w'
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
 	@echo '== unit tests'
 	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) $$(go list ./... | grep -v '^$(MODULE)/test')
 	@echo '== 10,000 clustersets'
-	@$(BOUND) go test -run TestClustersets ./controller/merge
+	@$(BOUND) go test -trimpath -run TestClustersets ./controller/merge
 
 # The packages of tests that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those
-# that work. No result is taken from the cache: Go does not see which programs they start.
-LONGEST  := $(addprefix ./test/,fault kubectl datapath dns controller soak deploy quickstart demo bench controlplane conventions)
+# that work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to
+# collect, and memory is not short.
+LONGEST  := $(addprefix ./test/,fault kubectl datapath dns controller deploy quickstart demo bench controlplane conventions)
 
 .PHONY: test-bed
 test-bed: bed tools ## Run the tests on real control planes.
 	@echo '== tests on real control planes: what each package says comes when all before it have ended'
-	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -count=1 -p 4 -v -timeout 25m $(LONGEST) ./test/...
-	@echo '== hints, by kube-proxy'"'"'s own code'
+	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 25m \
+	  $(LONGEST) $$(go list ./test/... | grep -vE '/test/(soak|images)$$')
+
+.PHONY: test-kubeproxy
+test-kubeproxy: ## Hold the hints against kube-proxy's own code.
 	@cd test/kubeproxy && CGO_ENABLED=1 $(BOUND) go test -race ./...
+
+# What a release needs besides, and CI runs.
+.PHONY: test-release
+test-release: bed ## Soak for two minutes, and build the images twice.
+	@echo '== a soak of two minutes, and the images'
+	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -count=1 -v -timeout 15m ./test/soak ./test/images
 
 .PHONY: test-datapath
 test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or MODE=iptables for one of its modes.

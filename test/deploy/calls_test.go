@@ -5,6 +5,7 @@ package deploy
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -299,7 +300,11 @@ func audited(t *testing.T, path string) []event {
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if e := decode[event](t, lines.Bytes()); e.ObjectRef.Resource != "" {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatalf("%v in\n%s", err, lines.Bytes())
+		}
+		if e.ObjectRef.Resource != "" {
 			events = append(events, e)
 		}
 	}

@@ -219,7 +219,7 @@ func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for pause := 100 * time.Millisecond; ; pause = min(pause*3/2, 2*time.Second) {
+	for pause := 250 * time.Millisecond; ; pause = min(pause*3/2, 2*time.Second) {
 		err := check()
 		if err == nil {
 			return

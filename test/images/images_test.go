@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deploy
+// Package images opens the images that are built for a release.
+package images
 
 import (
 	"archive/tar"
@@ -22,6 +23,9 @@ import (
 	"strings"
 	"testing"
 )
+
+// root is that of the repository.
+const root = "../.."
 
 // A layout is an OCI image layout, as of the image specification.
 type layout string
@@ -56,10 +60,19 @@ func (l layout) blob(t testing.TB, d descriptor) []byte {
 	t.Helper()
 	algorithm, digest, _ := strings.Cut(d.Digest, ":")
 	content := read(t, filepath.Join(string(l), "blobs", algorithm, digest))
-	if sum := sha256.Sum256([]byte(content)); hex.EncodeToString(sum[:]) != digest {
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != digest {
 		t.Fatalf("blob %s has another digest", d.Digest)
 	}
-	return []byte(content)
+	return content
+}
+
+func read(t testing.TB, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
 }
 
 func decode[T any](t testing.TB, text []byte) (value T) {
@@ -98,7 +111,7 @@ func TestImages(t *testing.T) {
 	} {
 		t.Run(program.name, func(t *testing.T) {
 			l := layout(filepath.Join(into, program.name))
-			top := decode[manifest](t, []byte(read(t, filepath.Join(string(l), "index.json"))))
+			top := decode[manifest](t, read(t, filepath.Join(string(l), "index.json")))
 			if len(top.Manifests) != 3 || top.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v9.9.9" {
 				t.Fatalf("the layout has %v, want an index called v9.9.9 and two SBOMs", top.Manifests)
 			}
@@ -148,7 +161,7 @@ func TestImages(t *testing.T) {
 func digests(t testing.TB, path string) map[string]string {
 	t.Helper()
 	l, all := layout(path), map[string]string{}
-	top := decode[manifest](t, []byte(read(t, filepath.Join(path, "index.json"))))
+	top := decode[manifest](t, read(t, filepath.Join(path, "index.json")))
 	for _, image := range decode[manifest](t, l.blob(t, top.Manifests[0])).Manifests {
 		all[image.Platform.Architecture] = image.Digest
 		for _, d := range top.Manifests[1:] {
@@ -175,11 +188,16 @@ func files(t testing.TB, l layout, m manifest, config configuration) map[string]
 	all := map[string]content{}
 	for i, d := range m.Layers {
 		// The race detector makes Go's own decompression take a minute.
-		unpacked := run(t, string(l.blob(t, d)), "gzip", "--decompress", "--stdout")
-		if sum := sha256.Sum256([]byte(unpacked)); "sha256:"+hex.EncodeToString(sum[:]) != config.RootFS.DiffIDs[i] {
+		gzip := exec.CommandContext(t.Context(), "gzip", "--decompress", "--stdout")
+		gzip.Stdin, gzip.Stderr = bytes.NewReader(l.blob(t, d)), os.Stderr
+		unpacked, err := gzip.Output()
+		if err != nil {
+			t.Fatalf("unpack layer %d: %v", i, err)
+		}
+		if sum := sha256.Sum256(unpacked); "sha256:"+hex.EncodeToString(sum[:]) != config.RootFS.DiffIDs[i] {
 			t.Errorf("layer %d has another digest than in the configuration", i)
 		}
-		archive := tar.NewReader(strings.NewReader(unpacked))
+		archive := tar.NewReader(bytes.NewReader(unpacked))
 		for {
 			header, err := archive.Next()
 			if errors.Is(err, io.EOF) {
@@ -243,8 +261,8 @@ func checkFiles(t *testing.T, all map[string]content, program, architecture, cap
 		if err := os.WriteFile(path, binary.data, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if output := run(t, "", path, "--version"); !strings.Contains(output, "v9.9.9") {
-			t.Errorf("%s --version says %q", program, output)
+		if output, err := exec.CommandContext(t.Context(), path, "--version").CombinedOutput(); err != nil || !bytes.Contains(output, []byte("v9.9.9")) {
+			t.Errorf("%s --version says %q: %v", program, output, err)
 		}
 	}
 }
