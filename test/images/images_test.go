@@ -22,6 +22,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
 // root is that of the repository.
@@ -99,6 +101,9 @@ func buildImages(t testing.TB, args ...string) (into string) {
 
 // TestImages builds the images, and opens what was written.
 func TestImages(t *testing.T) {
+	if err := process.TieToParent(); err != nil {
+		t.Fatal(err)
+	}
 	into := buildImages(t)
 	for _, program := range []struct {
 		name         string
