@@ -3,7 +3,6 @@
 package member
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -60,17 +59,7 @@ func TestWhoseSlicesTheyAreIsReadBeforeThem(t *testing.T) {
 	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
 	m.heartbeat.read = func(uid, _ string, _ time.Time, _ bool) { events <- "read " + uid }
 	m.slices.listing = func([]types.NamespacedName) { events <- "listing" }
-	ctx, leave := context.WithCancel(t.Context())
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		if err := m.run(ctx, credentialOf(server)); err != nil {
-			t.Error(err)
-		}
-	})
-	defer func() {
-		leave()
-		reading.Wait()
-	}()
+	defer reading(t, m, server)()
 	if first := receive(t, events); first != "read another" {
 		t.Fatalf("first there was %q", first)
 	}

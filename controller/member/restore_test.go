@@ -3,7 +3,6 @@
 package member
 
 import (
-	"context"
 	"encoding/binary"
 	"net/http"
 	"net/http/httptest"
@@ -76,17 +75,7 @@ func TestARestoredMemberIsListedAnew(t *testing.T) {
 	defer server.Close()
 	changed := make(chan types.NamespacedName, 100)
 	m := newMember("west", clock.RealClock{}, func(service types.NamespacedName) { changed <- service }, func() {}, func(error) {})
-	ctx, leave := context.WithCancel(t.Context())
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		if err := m.run(ctx, credentialOf(server)); err != nil {
-			t.Error(err)
-		}
-	})
-	defer func() {
-		leave()
-		reading.Wait()
-	}()
+	defer reading(t, m, server)()
 	for range 2 { // listed, and watched
 		if got := receive(t, changed); got.Name != "old" {
 			t.Fatalf("first there was %s", got)

@@ -94,6 +94,19 @@ func credentialOf(server *httptest.Server) Credential {
 	}}}
 }
 
+// reading has a member read the server until the returned function is called.
+func reading(t *testing.T, m *Member, server *httptest.Server) (stop func()) {
+	ctx, leave := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.run(ctx, credentialOf(server)) }()
+	return func() {
+		leave()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestSwallowedRequests: a member is read in the end, and the connection was
 // never lost.
 func TestSwallowedRequests(t *testing.T) {
@@ -105,18 +118,7 @@ func TestSwallowedRequests(t *testing.T) {
 	m := newMember("west", clock.RealClock{}, func(service types.NamespacedName) { changed <- service }, func() {}, func(err error) { told <- err })
 	m.patience = 200 * time.Millisecond
 	m.heartbeat.read = func(uid, _ string, _ time.Time, _ bool) { heard <- uid }
-	credential := credentialOf(server)
-	ctx, leave := context.WithCancel(t.Context())
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		if err := m.run(ctx, credential); err != nil {
-			t.Error(err)
-		}
-	})
-	defer func() {
-		leave()
-		reading.Wait()
-	}()
+	defer reading(t, m, server)()
 	receive(t, changed)
 	receive(t, heard)
 	if err := receive(t, told); err == nil {
