@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command coredns is CoreDNS, with all its plugins, and the plugin multicluster before kubernetes.
+//
+// With the build tag slim it has those of package plugins alone. The demo and the tests build it so.
 package main
 
 import (
@@ -10,8 +12,8 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
-	_ "github.com/coredns/coredns/core/plugin" // CoreDNS's own plugins.
 	"github.com/coredns/coredns/coremain"
 
 	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // The plugin multicluster.
@@ -21,7 +23,7 @@ import (
 var version string
 
 func main() {
-	if err := dnsserver.SetDirectives(directives(dnsserver.Directives)); err != nil {
+	if err := dnsserver.SetDirectives(compiledIn(directives(dnsserver.Directives))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -39,6 +41,15 @@ func directives(stock []string) []string {
 		at = len(stock)
 	}
 	return slices.Insert(slices.Clone(stock), at, "multicluster")
+}
+
+// compiledIn are those of the directives whose plugin is part of this build, so that a Corefile with another one is
+// refused as one with an unknown directive.
+func compiledIn(all []string) []string {
+	registered := caddy.ListPlugins()["others"]
+	return slices.DeleteFunc(slices.Clone(all), func(directive string) bool {
+		return !slices.Contains(registered, "dns."+directive) && !slices.Contains(registered, directive)
+	})
 }
 
 // versionOf is the version that was set, or that of the module or the revision this was built from.

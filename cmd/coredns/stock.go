@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !slim
+
+package main
+
+import _ "github.com/coredns/coredns/core/plugin" // CoreDNS's own plugins.
