@@ -11,19 +11,21 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
-	_ "github.com/coredns/coredns/core/plugin" // CoreDNS's own plugins.
 
+	_ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins" // CoreDNS's own plugins.
 	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // The plugin multicluster.
 )
 
 func TestMain(m *testing.M) {
 	caddy.Quiet, dnsserver.Quiet = true, true
-	if err := dnsserver.SetDirectives(append([]string{"multicluster"}, dnsserver.Directives...)); err != nil {
+	before := slices.Index(dnsserver.Directives, "kubernetes") // as in cmd/coredns
+	if err := dnsserver.SetDirectives(slices.Insert(slices.Clone(dnsserver.Directives), before, "multicluster")); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -90,9 +92,14 @@ func emptyCluster(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
+	return kubeconfigFor(t, server.URL)
+}
+
+func kubeconfigFor(t *testing.T, url string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
-		clusters: [{name: c, cluster: {server: %q}}]}`, server.URL)
+		clusters: [{name: c, cluster: {server: %q}}]}`, url)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -26,12 +26,11 @@ type apex struct {
 	address []dns.RR // a and aaaa
 }
 
-// newApex makes the records of a zone whose server has these addresses.
-func newApex(zone string, ttl uint32, addresses []netip.Addr) apex {
+// newApex makes the records of a zone. Its server, of that name, has these addresses.
+func newApex(zone, server string, ttl uint32, addresses []netip.Addr) apex {
 	header := func(name string, rrtype uint16) dns.RR_Header {
 		return dns.RR_Header{Name: name, Rrtype: rrtype, Class: dns.ClassINET, Ttl: ttl}
 	}
-	server := index.NameServer(zone)
 	var z apex
 	version := &dns.TXT{Hdr: header(index.Join("dns-version", zone), dns.TypeTXT), Txt: []string{specificationVersion}}
 	version.Hdr.Ttl = versionTTL
@@ -72,8 +71,18 @@ func (z *apex) lookup(kind name.Kind, qtype uint16, soa []dns.RR) index.Answer {
 	return index.Answer{Result: index.Found, Answer: found, Extra: extra}
 }
 
-// records are all of them but the SOA.
+// newReverseApex makes those of a reverse zone, whose server is in another zone.
+func newReverseApex(zone, server string, ttl uint32, addresses []netip.Addr) apex {
+	z := newApex(zone, server, ttl, addresses)
+	z.version = nil
+	return z
+}
+
+// records are all of them in the zone but the SOA.
 func (z *apex) records() []dns.RR {
+	if z.version == nil { // a reverse zone
+		return z.ns
+	}
 	records := make([]dns.RR, 0, len(z.ns)+len(z.address)+len(z.version))
 	return append(append(append(records, z.ns...), z.address...), z.version...)
 }

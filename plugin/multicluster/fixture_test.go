@@ -98,7 +98,7 @@ func newTestPlugin(t testing.TB, text string) *Multicluster {
 
 // serve publishes the objects in a new index.
 func serve(m *Multicluster, all fixture) {
-	config := &index.Config{Zones: m.Zones, TTL: m.ttl}
+	config := m.config()
 	x := index.New(config)
 	x.Update(testTime, all.changes(config)...)
 	m.index.Store(x)

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"testing"
 
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/test"
@@ -236,20 +237,40 @@ func TestNamesCompareWithoutCaseAndTheQuestionIsEchoed(t *testing.T) {
 }
 
 func TestBeforeTheFirstSyncThereIsServfailInTheZoneAndNowhereElse(t *testing.T) {
-	m := newMulticluster()
-	m.Zones = []string{testZone}
-	m.Next = test.NextHandler(dns.RcodeRefused, nil)
-	m.Fall = fall.Root
-	for qname, want := range map[string]int{
-		"web.demo.svc.clusterset.local.": dns.RcodeServerFailure,
-		"clusterset.local.":              dns.RcodeServerFailure,
-		"web.demo.svc.cluster.local.":    dns.RcodeRefused,
+	const passed, failed, none = dns.RcodeBadName, dns.RcodeServerFailure, dns.RcodeNameError
+	const service, other, apex, above = "web.demo.svc.clusterset.local.", "web.demo.svc.cluster.local.", testZone, "svc." + testZone
+	next := test.NextHandler(passed, nil)
+	for name, tc := range map[string]struct {
+		fall  fall.F
+		next  plugin.Handler
+		wants map[string]int
+	}{
+		"without fallthrough":       {fall.Zero, next, map[string]int{service: failed, apex: failed, above: failed, other: passed}},
+		"fallthrough":               {fall.Root, next, map[string]int{service: passed, apex: failed, above: failed, other: passed}},
+		"fallthrough to no plugin":  {fall.Root, nil, map[string]int{service: none, apex: failed, above: failed}},
+		"fallthrough of other zone": {fall.F{Zones: []string{"example.org."}}, next, map[string]int{service: failed, other: passed}},
 	} {
-		r := new(dns.Msg).SetQuestion(qname, dns.TypeA)
-		rcode, err := m.ServeDNS(t.Context(), dnstest.NewRecorder(&test.ResponseWriter{}), r)
-		if rcode != want || err != nil {
-			t.Errorf("%s: %s, %v, want %s", qname, dns.RcodeToString[rcode], err, dns.RcodeToString[want])
+		m := newMulticluster()
+		m.Zones, m.Next, m.Fall = []string{testZone}, tc.next, tc.fall
+		for qname, want := range tc.wants {
+			recorder := dnstest.NewRecorder(&test.ResponseWriter{})
+			rcode, err := m.ServeDNS(t.Context(), recorder, new(dns.Msg).SetQuestion(qname, dns.TypeA))
+			if rcode != want || err != nil {
+				t.Errorf("%s: %s: %s, %v, want %s", name, qname, dns.RcodeToString[rcode], err, dns.RcodeToString[want])
+			}
+			if want == none && (recorder.Msg == nil || recorder.Msg.Rcode != none || len(recorder.Msg.Ns) > 0) {
+				t.Errorf("%s: %s: the reply is %v, want NXDOMAIN without an SOA record", name, qname, recorder.Msg)
+			}
 		}
+	}
+}
+
+func TestFallthroughWithoutAnotherPluginIsNXDOMAIN(t *testing.T) {
+	m := newTestPlugin(t, demo)
+	m.Fall = fall.Root
+	reply := ask(t, m, new(dns.Msg).SetQuestion("none.demo.svc.clusterset.local.", dns.TypeA), udpClient)
+	if reply.Rcode != dns.RcodeNameError || len(reply.Ns) != 1 {
+		t.Errorf("the reply is %v", reply)
 	}
 }
 

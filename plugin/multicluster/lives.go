@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"github.com/coredns/caddy"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 )
 
 // lives are the plugins that were started and not stopped. The server stops those of an instance that it shuts down. It
@@ -29,21 +27,21 @@ func (l *lives) begin(m *Multicluster, stop func()) {
 	l.running[m] = stop
 }
 
-// knownTo is what the one plugin that runs for the same zones at the same place knows: the one that m is to replace. It
-// is nil where there is none or more than one, or where it knows nothing.
-func (l *lives) knownTo(m *Multicluster) *index.Snapshot {
+// answer reports whether a plugin of an instance other than m's has answers for one of m's zones: a reload that fails
+// keeps them.
+func (l *lives) answer(instances []*caddy.Instance, m *Multicluster) bool {
+	others := slices.DeleteFunc(slices.Clone(instances), func(i *caddy.Instance) bool {
+		return lists([]*caddy.Instance{i}, m)
+	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var known []*index.Snapshot
 	for other := range l.running {
-		if other.serves == m.serves && slices.Equal(other.Zones, m.Zones) {
-			known = append(known, other.snapshot())
+		shares := slices.ContainsFunc(m.Zones, func(zone string) bool { return slices.Contains(other.Zones, zone) })
+		if shares && other.snapshot() != nil && lists(others, other) {
+			return true
 		}
 	}
-	if len(known) != 1 {
-		return nil
-	}
-	return known[0]
+	return false
 }
 
 // end ends a plugin; twice is as once.

@@ -14,7 +14,7 @@ import (
 // Metadata implements metadata.Provider.
 func (m *Multicluster) Metadata(ctx context.Context, state request.Request) context.Context {
 	zone, below := m.match(state.QName())
-	if zone < 0 {
+	if zone < 0 || zone >= len(m.Zones) {
 		return ctx
 	}
 	asked := name.Parse(below)

@@ -3,6 +3,7 @@
 package multicluster
 
 import (
+	"errors"
 	"time"
 
 	"github.com/coredns/coredns/plugin"
@@ -129,12 +130,24 @@ func (*observer) Totals(before, after index.Totals) {
 	}
 }
 
-func (o *observer) Asked(resource watch.Resource, err error) {
+func (o *observer) Asked(resource watch.Resource, namespace string, err error) {
 	if err != nil {
 		watchErrors.WithLabelValues(string(resource), reasonOf(err)).Inc()
 	}
-	o.problems.note(resource, err)
+	o.problems.note(resource, namespace, err)
 }
+
+func (o *observer) Undecodable(resource watch.Resource, object string, err error) {
+	if err == nil {
+		skipped.WithLabelValues(reasonUndecodable).Dec()
+		return
+	}
+	skipped.WithLabelValues(reasonUndecodable).Inc()
+	log.Warningf("Leaving out %s %s, which cannot be decoded: correct or delete the object: %v", resource, object, err)
+}
+
+// reasonUndecodable is that of objects that are left out, and of lists that failed, because they do not decode.
+const reasonUndecodable = "undecodable"
 
 // Programmed observes the latency as the kubernetes plugin does. Slices whose cause is known come of a Service with a
 // selector.
@@ -157,6 +170,8 @@ func reasonOf(err error) string {
 		return "throttled"
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		return "expired"
+	case errors.Is(err, watch.ErrUndecodable):
+		return reasonUndecodable
 	case apierrors.ReasonForError(err) != "":
 		return "refused"
 	default:

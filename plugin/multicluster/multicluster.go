@@ -9,7 +9,7 @@ package multicluster
 
 import (
 	"context"
-	"hash/maphash"
+	"hash/fnv"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -35,25 +35,23 @@ type Multicluster struct {
 	Next plugin.Handler
 	// Zones are those it is authoritative for, fully qualified and in lower case.
 	Zones []string
+	// Reverse are the reverse zones that it is authoritative for, likewise. Their numbers follow those of Zones.
+	Reverse []string
 	// Fall are the zones for which a name that does not exist is passed on.
 	Fall fall.F
 
 	ttl            uint32
 	maxAnswers     int // 0: as many as fit
+	ignoreEmpty    bool
 	prefer         index.Preference
 	cluster        string // the id of the own one, in lower case; empty: it is not known which endpoints are near
-	signs          bool   // the server signs replies (plugin tsig)
+	signature      int    // octets of the longest signature of a reply (plugin tsig); 0: the server signs none
 	startupTimeout time.Duration
 	options        watch.Options
 
 	apexes []apex // by the number of the zone
 	source atomic.Pointer[watch.Source]
 	index  atomic.Pointer[index.Index]
-	// before is what the plugin that this one replaces knew last, while this one knows nothing yet.
-	before atomic.Pointer[index.Snapshot]
-	// serves is where the server block is served, as far as that tells it from another one for the same zones.
-	serves string
-	seed   maphash.Seed
 	now    func() time.Time
 }
 
@@ -68,17 +66,38 @@ func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
 	snapshot := m.snapshot()
+	if snapshot == nil && zone >= len(m.Zones) && m.Fall.Through(question.Name) {
+		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r) // the local cluster's addresses do not wait for others
+	}
 	if snapshot == nil {
-		return dns.RcodeServerFailure, nil
+		return m.serveUnsynced(ctx, w, r, below)
 	}
 	if question.Qtype == dns.TypeAXFR || question.Qtype == dns.TypeIXFR {
 		return dns.RcodeRefused, nil // the transfer plugin answers these
 	}
 	answer := m.lookup(w, r, snapshot, zone, below)
-	if answer.Result == index.NotExist && m.Fall.Through(question.Name) {
+	if answer.Result == index.NotExist && m.Fall.Through(question.Name) && m.Next != nil {
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
-	msg := m.newReply(r, &answer, snapshot.SOA(zone))
+	return m.reply(w, r, &answer, snapshot.SOA(zone))
+}
+
+// serveUnsynced answers before the first sync, when any service may exist. With fallthrough the other plugins go on to
+// answer for the names they have, as if no service existed. An NXDOMAIN of that time has no SOA record, so that no
+// resolver keeps it (RFC 2308, section 5).
+func (m *Multicluster) serveUnsynced(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, below string) (int, error) {
+	switch kind := name.Parse(below).Kind; {
+	case !m.Fall.Through(r.Question[0].Name), kind == name.Apex, kind == name.Version, kind == name.NameServer, kind == name.Above:
+		return dns.RcodeServerFailure, nil
+	case m.Next == nil:
+		return m.reply(w, r, &index.Answer{Result: index.NotExist}, nil)
+	default:
+		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
+	}
+}
+
+func (m *Multicluster) reply(w dns.ResponseWriter, r *dns.Msg, answer *index.Answer, soa []dns.RR) (int, error) {
+	msg := m.newReply(r, answer, soa)
 	if err := w.WriteMsg(msg); err != nil {
 		return dns.RcodeServerFailure, err
 	}
@@ -94,6 +113,9 @@ func (m *Multicluster) lookup(
 	w dns.ResponseWriter, r *dns.Msg, snapshot *index.Snapshot, zone int, below string,
 ) index.Answer {
 	question := &r.Question[0]
+	if zone >= len(m.Zones) && below != "" {
+		return snapshot.LookupReverse(question.Name, question.Qtype)
+	}
 	q := index.Question{Name: question.Name, Zone: zone, Type: question.Qtype, Max: m.maxAnswers, Prefer: m.prefer}
 	q.Request.Parse(below)
 	switch q.Request.Kind {
@@ -111,28 +133,32 @@ func (m *Multicluster) lookup(
 // match returns the number of the longest zone that the name is in, or -1, and the part of the name before it.
 func (m *Multicluster) match(qname string) (zone int, below string) {
 	zone = -1
+	longest := 0
 	for i, z := range m.Zones {
-		if zone >= 0 && len(z) <= len(m.Zones[zone]) {
+		if len(z) <= longest {
 			continue
 		}
 		if cut, ok := name.Cut(qname, z); ok {
-			zone, below = i, cut
+			zone, below, longest = i, cut, len(z)
+		}
+	}
+	for i, z := range m.Reverse {
+		if len(z) <= longest {
+			continue
+		}
+		if cut, ok := name.Cut(qname, z); ok {
+			zone, below, longest = len(m.Zones)+i, cut, len(z)
 		}
 	}
 	return zone, below
 }
 
-// snapshot is the present state of the index, or nil before the first sync. After a reload that is what was known before
-// it, until the first sync.
+// snapshot is the present state of the index, or nil before the first sync.
 func (m *Multicluster) snapshot() *index.Snapshot {
-	x := m.index.Load()
-	if x == nil {
-		return nil
+	if x := m.index.Load(); x != nil {
+		return x.Snapshot()
 	}
-	if snapshot := x.Snapshot(); snapshot != nil {
-		return snapshot
-	}
-	return m.before.Load()
+	return nil
 }
 
 // client is what the client can take.
@@ -143,6 +169,7 @@ func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) index.Client {
 	if opt := r.IsEdns0(); opt != nil {
 		c.Reserved = dns.Len(opt) // the server puts it into the reply
 	}
+	c.Reserved += m.signature // it cannot be seen here whether the reply gets one
 	if source := m.source.Load(); source != nil && m.cluster != "" {
 		addr, _ := netip.AddrFromSlice(ip)
 		c.Place = source.Topology().Place(m.cluster, addr)
@@ -169,10 +196,13 @@ func clientIP(w dns.ResponseWriter) net.IP {
 // turn is how long a client gets the same part of what is too much for an answer.
 const turn = time.Minute
 
-// point is where a client's part of an answer begins. It is the same for A and AAAA, which a client asks for together,
-// and moves on in time, so that a cache that asks for many clients does not direct them to the same few endpoints.
+// point is where a client's part of an answer begins. It is the same for A and AAAA, which a client asks for together and
+// perhaps of two replicas, so the hash has no seed. It moves on in time, so that a cache that asks for many clients does
+// not direct them to the same few endpoints.
 func (m *Multicluster) point(ip net.IP) uint64 {
-	return maphash.Bytes(m.seed, ip) + uint64(m.now().UnixNano())/uint64(turn)
+	hash := fnv.New64a()
+	hash.Write(ip.To16()) // an IPv4 address has two forms
+	return hash.Sum64() + uint64(m.now().UnixNano())/uint64(turn)
 }
 
 // message is a reply and its question in one piece.
@@ -194,7 +224,7 @@ func (m *Multicluster) newReply(r *dns.Msg, answer *index.Answer, soa []dns.RR) 
 	case index.Found:
 		msg.Answer, msg.Extra, msg.Truncated = answer.Answer, answer.Extra, answer.Truncated
 		// What fits was chosen for names that are compressed. The server sees to that, except for a message that is signed.
-		msg.Compress = m.signs
+		msg.Compress = m.signature > 0
 	case index.Empty:
 		msg.Ns = soa
 	case index.NotExist:

@@ -104,6 +104,13 @@ var options = map[string]option{
 		m.Fall.SetZonesFromArgs(args)
 		return nil
 	}},
+	"ignore": {"empty_service", func(m *Multicluster, args []string) error {
+		if len(args) != 1 || args[0] != "empty_service" {
+			return errForm
+		}
+		m.ignoreEmpty = true
+		return nil
+	}},
 	"startup_timeout": {"DURATION", func(m *Multicluster, args []string) error {
 		if len(args) != 1 {
 			return errForm
@@ -185,7 +192,13 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.Zones = zones
+		for _, zone := range zones {
+			if dnsutil.IsReverse("."+zone) > 0 { // in-addr.arpa itself is one, too
+				m.Reverse = append(m.Reverse, zone)
+			} else {
+				m.Zones = append(m.Zones, zone)
+			}
+		}
 		for c.NextBlock() {
 			if err := parseOption(c, m); err != nil {
 				return nil, err
@@ -197,6 +210,15 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	}
 	if m.options.FallbackEndpoints && m.options.NoEndpoints {
 		return nil, c.Err("fallback endpoints and noendpoints cannot both be set")
+	}
+	if m.ignoreEmpty && m.options.NoEndpoints {
+		return nil, c.Err("ignore empty_service and noendpoints cannot both be set")
+	}
+	if len(m.Zones) == 0 {
+		return nil, c.Errf("%q are reverse zones: list the zone of the names that their records hold as well", m.Reverse)
+	}
+	if len(m.Reverse) > 0 && m.cluster == "" {
+		return nil, c.Errf("%q are reverse zones, which have no records for endpoints of the local cluster: name it with cluster ID", m.Reverse)
 	}
 	if m.prefer > index.PreferNone && m.cluster == "" {
 		return nil, c.Err("prefer needs to know which cluster this is: say it with cluster ID")
@@ -224,9 +246,6 @@ func parseZones(c *caddy.Controller) ([]string, error) {
 	}
 	for i, zone := range zones {
 		zones[i] = strings.ToLower(zone)
-		if dnsutil.IsReverse(zones[i]) > 0 {
-			return nil, c.Errf("%q is a reverse zone, and there are no reverse names in a clusterset", zone)
-		}
 	}
 	slices.Sort(zones)
 	return slices.Compact(zones), nil

@@ -94,7 +94,7 @@ func equalOptions(a, b watch.Options) bool {
 func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 	tests := []struct{ input, want string }{
 		{"multicluster {\nttl 5\npods verified\n}", "Testfile:3 - Error during parsing: unknown property 'pods'; allowed are: " +
-			"cluster, fallback, fallthrough, groups, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, " +
+			"cluster, fallback, fallthrough, groups, ignore, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, " +
 			"prefer, startup_timeout, ttl"},
 		{"multicluster {\nkubeconfig\n}", "Testfile:2 - Error during parsing: kubeconfig: wrong arguments; " +
 			"the form is: kubeconfig PATH [CONTEXT]"},
@@ -108,6 +108,9 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{"multicluster {\nttl -1\n}", `"-1" is no number from 0 to 3600`},
 		{"multicluster {\nttl 1 2\n}", "the form is: ttl SECONDS"},
 		{"multicluster {\nnoendpoints a\n}", "the form is: noendpoints"},
+		{"multicluster {\nignore\n}", "the form is: ignore empty_service"},
+		{"multicluster {\nignore all\n}", "the form is: ignore empty_service"},
+		{"multicluster {\nignore empty_service\nnoendpoints\n}", "ignore empty_service and noendpoints cannot both be set"},
 		{"multicluster {\nstartup_timeout\n}", "the form is: startup_timeout DURATION"},
 		{"multicluster {\nstartup_timeout 5\n}", `"5" is no duration`},
 		{"multicluster {\nstartup_timeout -5s\n}", `"-5s" is no duration`},
@@ -123,7 +126,8 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{"multicluster {\ngroups\n}", "the form is: groups GROUP..."},
 		{"multicluster {\ngroups apps\n}", `"apps" is neither multicluster.x-k8s.io nor net.gke.io`},
 		{"multicluster {\nnamespaces a\nnamespace_labels b\n}", "namespaces and namespace_labels cannot both be set"},
-		{"multicluster 10.in-addr.arpa", "is a reverse zone"},
+		{"multicluster 10.in-addr.arpa {\ncluster east\n}", "list the zone of the names"},
+		{"multicluster clusterset.local 10.in-addr.arpa", "name it with cluster ID"},
 		{"multicluster\nmulticluster", "this plugin can only be used once per Server Block"},
 	}
 	for _, tc := range tests {
@@ -144,5 +148,18 @@ func TestWhatIsWrongWithAKubeconfigIsSaidAtTheStart(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q: the error is\n%v\nwant in it\n%s", tc.input, err, tc.want)
 		}
+	}
+}
+
+func TestReverseZonesAreToldFromOthers(t *testing.T) {
+	m, err := parse(caddy.NewTestController("dns", "multicluster 10.42.0.0/16 clusterset.local ip6.arpa {\ncluster east\n}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"clusterset.local."}; !slices.Equal(m.Zones, want) {
+		t.Errorf("the zones are %q, want %q", m.Zones, want)
+	}
+	if want := []string{"42.10.in-addr.arpa.", "ip6.arpa."}; !slices.Equal(m.Reverse, want) {
+		t.Errorf("the reverse zones are %q, want %q", m.Reverse, want)
 	}
 }

@@ -12,35 +12,39 @@ import (
 // ends, however often it is tried.
 type problems struct {
 	mu   sync.Mutex
-	last map[watch.Resource]string // the reason
+	last map[string]string // the reason, by what is watched
 }
 
-func (p *problems) note(resource watch.Resource, err error) {
+func (p *problems) note(resource watch.Resource, namespace string, err error) {
+	watched := string(resource)
+	if namespace != "" {
+		watched += " in namespace " + namespace
+	}
 	reason := ""
 	if err != nil {
 		reason = reasonOf(err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := p.last[resource]
+	before := p.last[watched]
 	if before == reason {
 		return
 	}
 	if p.last == nil {
-		p.last = make(map[watch.Resource]string)
+		p.last = make(map[string]string)
 	}
-	p.last[resource] = reason
+	p.last[watched] = reason
 	switch reason {
 	case "":
-		log.Infof("Watching %s again", resource)
+		log.Infof("Watching %s again", watched)
 	case "expired":
-		delete(p.last, resource) // an old watch ends like this, and the next list begins a new one
+		delete(p.last, watched) // an old watch ends like this, and the next list begins a new one
 	case "not_found":
-		log.Errorf("The API server has no %s: install the CRD; asking again until it is there: %v", resource, err)
+		log.Errorf("The API server has no %s: install the CRD; asking again until it is there: %v", watched, err)
 	case "forbidden":
 		log.Errorf("The API server does not let us list and watch %s: grant the right; asking again until it does: %v",
-			resource, err)
+			watched, err)
 	default:
-		log.Warningf("Cannot watch %s, answering from what is known: %v", resource, err)
+		log.Warningf("Cannot watch %s, answering from what is known: %v", watched, err)
 	}
 }

@@ -94,7 +94,7 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 			t.Errorf("the README has not %q", line)
 		}
 	}
-	var reasons []string
+	reasons := []string{reasonUndecodable}
 	for _, reason := range index.Reasons() {
 		reasons = append(reasons, reason.String())
 	}
@@ -108,7 +108,7 @@ func TestMetricsAreNamedAsPrometheusAsks(t *testing.T) {
 	o := new(observer)
 	o.Objects(watch.ServiceImports, 0)
 	o.Totals(index.Totals{}, index.Totals{})
-	o.Asked(watch.ServiceImports, nil)
+	o.Asked(watch.ServiceImports, "", nil)
 	families, err := prometheus.DefaultGatherer.Gather()
 	if err != nil {
 		t.Fatal(err)

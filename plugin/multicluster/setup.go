@@ -4,15 +4,16 @@ package multicluster
 
 import (
 	"fmt"
-	"hash/maphash"
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/miekg/dns"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
@@ -35,16 +36,21 @@ func setup(c *caddy.Controller) error {
 		m.Next = next
 		return m
 	})
+	reload := true
+	c.OnFirstStartup(func() error {
+		reload = false
+		return nil
+	})
 	c.OnStartup(func() error {
-		heedFailures(caddy.Instances())
+		instances := caddy.Instances()
+		heedFailures(instances)
 		m.setAddresses(localAddresses(config.ListenHosts))
-		m.signs = len(config.TsigSecret) > 0
-		m.serves = fmt.Sprintf("%q %q %q %q %q", config.Transport, config.ListenHosts, config.Port, config.ViewName, config.Zone)
-		stop, err := m.start()
+		m.signature = signatureSize(config.TsigSecret)
+		stop, err := m.start(reload && all.answer(instances, m))
 		if err != nil {
 			return plugin.Error(pluginName, err)
 		}
-		all.begin(m, stop)
+		all.begin(m, m.notifySecondaries(config.Handler("transfer"), m.source.Load().Synced(), stop))
 		return nil
 	})
 	c.OnShutdown(func() error {
@@ -59,43 +65,63 @@ func newMulticluster() *Multicluster {
 	return &Multicluster{
 		ttl:            defaultTTL,
 		startupTimeout: defaultStartupTimeout,
-		seed:           maphash.MakeSeed(),
 		now:            time.Now,
 	}
 }
 
+// config is that of the index.
+func (m *Multicluster) config() *index.Config {
+	config := &index.Config{Zones: m.Zones, TTL: m.ttl, IgnoreEmpty: m.ignoreEmpty}
+	if len(m.Reverse) > 0 {
+		config.Reverse, config.Cluster = m.Reverse, m.cluster
+	}
+	return config
+}
+
+// signatureSize is how many octets the longest signature with one of the keys takes in a reply (RFC 8945, section 4.2); 0
+// without keys.
+func signatureSize(secrets map[string]string) (octets int) {
+	const macSize = 64 // of SHA-512
+	for key := range secrets {
+		octets = max(octets, dns.Len(&dns.TSIG{
+			Hdr: dns.RR_Header{Name: key}, Algorithm: dns.HmacSHA512, MACSize: macSize, MAC: strings.Repeat("00", macSize),
+		}))
+	}
+	return octets
+}
+
 // setAddresses makes the records of the zones' apexes.
 func (m *Multicluster) setAddresses(addresses []netip.Addr) {
-	m.apexes = make([]apex, len(m.Zones))
-	for i, zone := range m.Zones {
-		m.apexes[i] = newApex(zone, m.ttl, addresses)
+	m.apexes = nil
+	for _, zone := range m.Zones {
+		m.apexes = append(m.apexes, newApex(zone, index.NameServer(zone), m.ttl, addresses))
+	}
+	for _, zone := range m.Reverse {
+		m.apexes = append(m.apexes, newReverseApex(zone, index.NameServer(m.Zones[0]), m.ttl, addresses))
 	}
 }
 
-// start begins to watch, and returns once there are answers, or once no sooner answers are to be expected: after the
-// startup timeout, or when the API server has refused. It returns what ends the watch. A reload loses no answers: until
-// there are new ones, those of the plugin that is replaced are given, and where the API server refuses what the new
-// Corefile needs, that is an error, so that the old one goes on.
-func (m *Multicluster) start() (stop func(), err error) {
-	known := all.knownTo(m)
+// start begins to watch, and returns what ends the watch. It returns once there are answers, or once none are to be
+// expected soon: after the startup timeout, or when the API server has refused. Where that leaves the plugin without
+// answers, names get SERVFAIL until there are some, unless the plugin replaces another one that answers for its zones:
+// then start fails, so that the server keeps the other one.
+func (m *Multicluster) start(replaces bool) (stop func(), err error) {
 	source, leave, err := watch.Open(m.options, new(observer))
 	if err != nil {
 		return nil, err
 	}
-	x := source.View(&index.Config{Zones: m.Zones, TTL: m.ttl})
+	x := source.View(m.config())
 	m.source.Store(source)
 	m.index.Store(x)
-	done := make(chan struct{})
 	stop = func() {
-		close(done)
 		source.Release(x)
 		leave()
 	}
-	settled := source.Settled()
-	if known != nil {
-		settled = nil // rights may be granted in the same breath, and meanwhile the old one answers
+	settled, limit := source.Settled(), m.startupTimeout
+	if replaces { // rights may be granted in the same breath, and the other plugin answers meanwhile
+		settled, limit = nil, max(limit, defaultStartupTimeout)
 	}
-	timeout := time.NewTimer(m.startupTimeout)
+	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	select {
 	case <-source.Synced():
@@ -110,37 +136,18 @@ func (m *Multicluster) start() (stop func(), err error) {
 		}
 	case <-timeout.C:
 	}
-	if known != nil {
-		missing := source.Missing()
-		select {
-		case <-source.Settled():
-			if len(missing) > 0 {
-				stop()
-				return nil, fmt.Errorf("the API server has no %v, or does not let them be listed: the Corefile of before stays", missing)
-			}
-		default:
-		}
-		log.Warningf("Starting before %v were listed: names in %v get the answers of before the reload until they are", missing, m.Zones)
-		m.before.Store(known)
-		go m.forget(source, done)
-		return stop, nil
+	missing := source.Missing()
+	if replaces {
+		stop()
+		return nil, fmt.Errorf("the API server did not list %v within %v, so the previous Corefile stays in use: reload again once it does", missing, limit)
 	}
-	log.Warningf("Starting before %v were listed: names in %v get SERVFAIL until they are", source.Missing(), m.Zones)
+	log.Warningf("Starting before %v were listed: names in %v get SERVFAIL until they are", missing, m.Zones)
 	return stop, nil
 }
 
-// forget gives up what was known before the reload once that is not needed any more: when all is listed, or when the
-// plugin is done.
-func (m *Multicluster) forget(source *watch.Source, done <-chan struct{}) {
-	defer m.before.Store(nil)
-	select {
-	case <-done:
-	case <-source.Synced():
-	}
-}
-
-// localAddresses are the addresses that a server which listens on the hosts can be reached at. Loopback addresses are
-// among them only where there are no others.
+// localAddresses are the addresses of a server that listens on the hosts: the global ones, or else the link-local ones
+// (NodeLocal DNSCache listens on 169.254.20.10), or else those of loopback. Link-local addresses of IPv6 mean nothing
+// without their zone, which no record holds, and are left out.
 func localAddresses(hosts []string) []netip.Addr {
 	var addresses []netip.Addr
 	for _, host := range hosts {
@@ -162,9 +169,15 @@ func localAddresses(hosts []string) []netip.Addr {
 	}
 	slices.SortFunc(addresses, netip.Addr.Compare)
 	addresses = slices.Compact(addresses)
-	reachable := slices.DeleteFunc(slices.Clone(addresses), func(addr netip.Addr) bool { return !addr.IsGlobalUnicast() })
-	if len(reachable) > 0 {
-		return reachable
+	for _, kind := range []func(netip.Addr) bool{
+		netip.Addr.IsGlobalUnicast,
+		func(addr netip.Addr) bool { return addr.Is4() && addr.IsLinkLocalUnicast() },
+		netip.Addr.IsLoopback,
+	} {
+		found := slices.DeleteFunc(slices.Clone(addresses), func(addr netip.Addr) bool { return !kind(addr) })
+		if len(found) > 0 {
+			return found
+		}
 	}
-	return slices.DeleteFunc(addresses, func(addr netip.Addr) bool { return !addr.IsLoopback() })
+	return nil
 }

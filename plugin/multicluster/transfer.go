@@ -4,6 +4,7 @@ package multicluster
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/coredns/coredns/plugin/transfer"
 	"github.com/miekg/dns"
@@ -17,7 +18,7 @@ var errNotSynced = errors.New("the zone cannot be transferred before all its obj
 // in full, or with the SOA where the client's serial is the present one or a newer (RFC 1995, section 2).
 func (m *Multicluster) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 	number := -1
-	for i, z := range m.Zones {
+	for i, z := range slices.Concat(m.Zones, m.Reverse) {
 		if below, ok := name.Cut(zone, z); ok && below == "" {
 			number = i
 		}
@@ -38,8 +39,12 @@ func (m *Multicluster) Transfer(zone string, serial uint32) (<-chan []dns.RR, er
 			return
 		}
 		records <- m.apexes[number].records()
-		snapshot.Walk(number, func(service []dns.RR) bool {
-			records <- service
+		walk := snapshot.Walk
+		if number >= len(m.Zones) {
+			walk = snapshot.WalkReverse
+		}
+		walk(number, func(some []dns.RR) bool {
+			records <- some
 			return true
 		})
 		records <- soa

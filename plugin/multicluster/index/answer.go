@@ -146,20 +146,19 @@ func (b answerBuilder) addresses(size uint8) (Answer, part) {
 			}
 		}
 	} else {
+		var few [fewRuns]int
+		ends := newRanks(few[:0], len(runs))
+		for i := range runs {
+			if r := &runs[i]; r.inService && r.size == size {
+				ends.add(r.len())
+			} else {
+				ends.add(0)
+			}
+		}
 		w := newWindow(n, true, b.client.Point)
 		for range count {
-			at := w.next()
-			for k := range runs {
-				r := &runs[k]
-				if !r.inService || r.size != size {
-					continue
-				}
-				if at < r.len() {
-					out.add(r.addr(at))
-					break
-				}
-				at -= r.len()
-			}
+			i, at := ends.find(w.next())
+			out.add(runs[i].addr(at))
 		}
 	}
 	if count < n {

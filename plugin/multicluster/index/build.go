@@ -14,7 +14,7 @@ type endpoint struct {
 	host    string // empty where the address names the endpoint
 	cluster string // empty where the endpoint has no host name
 	zone    string // empty where it is not known
-	ports   []Port
+	ports   *portSet
 	ready   bool
 }
 
@@ -39,8 +39,13 @@ func compareEndpoints(a, b *endpoint) int {
 // An endpoint is usable if it is ready. Where a name has no ready endpoint, those that are serving and terminating
 // answer for it: this is decided for the service name, which SRV follows, and for each host name by itself.
 func buildRuns(config *Config, imported *Import, from []*Slice, skips **Skips) []run {
-	endpoints := collectEndpoints(config, imported, from, skips)
+	if imported.without.v4 || imported.without.v6 {
+		from = slices.DeleteFunc(slices.Clone(from), func(s *Slice) bool { return !imported.has(s.size) })
+	}
+	ports := portSets{config: config, imported: imported}
+	endpoints := collectEndpoints(&ports, from, skips)
 	builder := runBuilder{
+		ports:    &ports,
 		seen:     newAddressSet(from),
 		count:    len(endpoints),
 		anyReady: slices.ContainsFunc(from, func(s *Slice) bool { return s.ready > 0 }),
@@ -52,7 +57,7 @@ func buildRuns(config *Config, imported *Import, from []*Slice, skips **Skips) [
 		for order = order[1:]; len(order) > 0 && endpoints[order[0]].sameHost(&host[0]); order = order[1:] {
 			host = append(host, endpoints[order[0]])
 		}
-		builder.addHost(mergeAddresses(host))
+		builder.addHost(host)
 	}
 	return builder.runs()
 }
@@ -69,25 +74,28 @@ func sortedOrder(endpoints []endpoint) []int32 {
 }
 
 // collectEndpoints unpacks the slices, in an order that does not matter.
-func collectEndpoints(config *Config, imported *Import, from []*Slice, skips **Skips) []endpoint {
+func collectEndpoints(sets *portSets, from []*Slice, skips **Skips) []endpoint {
 	count := 0
 	for _, s := range from {
 		count += s.Len()
 	}
 	endpoints := make([]endpoint, 0, count)
-	maxHost := maxName - len("..") - len(imported.Key) - config.maxSuffix()
-	var derived []endpoint // those with a hostname that is the label of an address
-	var hosts []string     // those of a slice
+	maxHost := maxName - len("..") - len(sets.imported.Key) - sets.config.maxSuffix()
+	alike := make(map[hostKey]string) // the hostnames that are the label of another address of their cluster
+	var hosts []string                // those of a slice
 	for _, s := range from {
 		mergeSkips(skips, s.skips)
-		ports := declaredPorts(config, imported, s.ports, skips)
+		ports := sets.slice(s.ports)
+		if ports.tooLong {
+			skip(skips, NameTooLong)
+		}
 		hosts = s.appendHosts(hosts[:0])
 		for i := range s.Len() {
 			e := endpoint{
 				addr:    addrOf(s.addrs[i*int(s.size) : (i+1)*int(s.size)]),
 				cluster: s.cluster,
 				zone:    s.zone(i),
-				ports:   ports,
+				ports:   ports.set,
 				ready:   i < int(s.ready),
 			}
 			var of netip.Addr // whose label the hostname is, where it is one
@@ -99,12 +107,16 @@ func collectEndpoints(config *Config, imported *Import, from []*Slice, skips **S
 				skip(skips, NameTooLong)
 			}
 			if e.host != "" && of.IsValid() {
-				derived = append(derived, endpoint{addr: of, host: e.host, cluster: e.cluster})
+				alike[hostKey{e.cluster, of}] = e.host
 			}
 			endpoints = append(endpoints, e)
 		}
 	}
-	nameAlike(endpoints, derived)
+	if len(alike) > 0 {
+		for i := range endpoints {
+			endpoints[i].nameAlike(alike)
+		}
+	}
 	return endpoints
 }
 
@@ -130,38 +142,18 @@ func (e *endpoint) nameHost(of netip.Addr, maxHost int) bool {
 	return true
 }
 
-// nameAlike names endpoints by a hostname where another endpoint of their cluster has their address' label for a
-// hostname: to DNS the two are one host.
-func nameAlike(endpoints, derived []endpoint) {
-	for _, d := range derived {
-		for i := range endpoints {
-			if e := &endpoints[i]; e.host == "" && e.addr == d.addr && e.cluster == d.cluster {
-				e.host = d.host
-			}
-		}
-	}
+// hostKey identifies a host that is named by its address.
+type hostKey struct {
+	cluster string
+	addr    netip.Addr
 }
 
-// declaredPorts are those of a slice's ports that the import declares and whose names fit.
-func declaredPorts(config *Config, imported *Import, ports []Port, skips **Skips) []Port {
-	declared := ports
-	for i, port := range ports {
-		if imported.declares(port) {
-			continue
-		}
-		declared = slices.DeleteFunc(slices.Clone(ports[i:]), func(p Port) bool { return !imported.declares(p) })
-		declared = append(ports[:i:i], declared...)
-		break
+// nameAlike names an endpoint by a hostname if another endpoint of its cluster has the label of its address for a
+// hostname: to DNS the two are one host.
+func (e *endpoint) nameAlike(alike map[hostKey]string) {
+	if e.host == "" {
+		e.host = alike[hostKey{e.cluster, e.addr}]
 	}
-	for _, port := range declared {
-		if portNameTooLong(config, imported, port) {
-			skip(skips, NameTooLong)
-			return slices.DeleteFunc(slices.Clone(declared), func(p Port) bool {
-				return portNameTooLong(config, imported, p)
-			})
-		}
-	}
-	return declared
 }
 
 // portNameTooLong tells whether the name of the port's record would exceed what DNS can hold.
@@ -171,7 +163,7 @@ func portNameTooLong(config *Config, imported *Import, port Port) bool {
 }
 
 // mergeAddresses makes one of the endpoints that have the same host name and address: such an endpoint was in several
-// slices. They are sorted by address.
+// slices. They are sorted by address. Their ports are not merged.
 func mergeAddresses(host []endpoint) []endpoint {
 	merged := host[:1]
 	for _, e := range host[1:] {
@@ -182,28 +174,21 @@ func mergeAddresses(host []endpoint) []endpoint {
 		}
 		switch {
 		case e.ready == last.ready:
-			last.ports, last.zone = unionPorts(last.ports, e.ports), max(last.zone, e.zone)
+			last.zone = max(last.zone, e.zone)
 		case e.ready:
-			last.ports, last.zone, last.ready = e.ports, e.zone, true
+			last.zone, last.ready = e.zone, true
 		}
 	}
 	return merged
 }
 
-// unionPorts merges two sets of ports and changes neither.
-func unionPorts(a, b []Port) []Port {
-	if len(b) == 0 || slices.Equal(a, b) {
-		return a
-	}
-	if len(a) == 0 {
-		return b
-	}
-	return normalPorts(slices.Concat(a, b))
-}
-
 // runBuilder makes runs of hosts that come sorted.
 type runBuilder struct {
+	ports    *portSets
 	drafts   []draft
+	numbers  map[runClass]int // of the drafts
+	last     int              // the number of the last draft that was used
+	sets     []*portSet       // those of a host
 	seen     addressSet
 	count    int // of endpoints
 	anyReady bool
@@ -247,17 +232,19 @@ type draft struct {
 	hosts []string
 }
 
-// addHost adds the addresses of one host name, or one nameless address.
+// addHost adds the endpoints of one host name, or one nameless address.
 func (b *runBuilder) addHost(host []endpoint) {
 	usable := func(e *endpoint) bool { return e.ready || !b.anyReady }
 	hostReady := false
-	var ports []Port
+	b.sets = b.sets[:0]
 	for i := range host {
 		hostReady = hostReady || host[i].ready
-		if usable(&host[i]) {
-			ports = unionPorts(ports, host[i].ports)
+		if set := host[i].ports; set != nil && usable(&host[i]) {
+			b.sets = append(b.sets, set)
 		}
 	}
+	ports := b.ports.union(b.sets)
+	host = mergeAddresses(host)
 	led := false
 	for i := range host {
 		e := &host[i]
@@ -282,13 +269,20 @@ func (b *runBuilder) addHost(host []endpoint) {
 // draftRoom is how many addresses a draft has room for before it grows.
 const draftRoom = 64
 
-// draft returns the draft of the class. There are few.
+// draft returns the draft of the class. Most hosts have that of the host before.
 func (b *runBuilder) draft(class runClass) *draft {
-	for i := range b.drafts {
-		if b.drafts[i].same(&class) {
-			return &b.drafts[i]
-		}
+	if b.last < len(b.drafts) && b.drafts[b.last].runClass == class {
+		return &b.drafts[b.last]
 	}
+	if at, ok := b.numbers[class]; ok {
+		b.last = at
+		return &b.drafts[at]
+	}
+	if b.numbers == nil {
+		b.numbers = make(map[runClass]int)
+	}
+	b.last = len(b.drafts)
+	b.numbers[class] = b.last
 	room := min(b.count, draftRoom)
 	d := draft{runClass: class, addrs: make([]byte, 0, room*int(class.size))}
 	if class.named {
@@ -317,6 +311,6 @@ func (b *runBuilder) runs() []run {
 			runs[i].setHosts(d.hosts)
 		}
 	}
-	slices.SortFunc(runs, func(a, b run) int { return a.compare(b.runClass) })
+	slices.SortStableFunc(runs, func(a, b run) int { return a.compare(&b.runClass) })
 	return runs
 }

@@ -178,10 +178,42 @@ func TestBuild(t *testing.T) {
 			_sql._tcp.db SRV 5432 10-1-0-1.east.db`, "",
 		},
 		{
-			"an import without ports has addresses", "{type: Headless, ports: []}",
+			"a headless import that declares no ports has those of its slices", "{type: Headless, ports: []}",
+			[]string{from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"), from("west", "IPv4", "[]", "{addresses: [10.2.0.1]}")},
+			`db A 10.1.0.1
+			db A 10.2.0.1
+			10-1-0-1.east.db A 10.1.0.1
+			10-2-0-1.west.db A 10.2.0.1
+			db SRV 5432 10-1-0-1.east.db
+			_sql._tcp.db SRV 5432 10-1-0-1.east.db`, "",
+		},
+		{
+			"a headless import whose ports are all invalid has none", "{type: Headless, ports: [{name: sql, port: 0}]}",
 			[]string{from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}")},
 			`db A 10.1.0.1
-			10-1-0-1.east.db A 10.1.0.1`, "",
+			10-1-0-1.east.db A 10.1.0.1`, "invalid_port=1",
+		},
+		{
+			"a headless import has the families that it lists", "{type: Headless, ipFamilies: [IPv4], ports: []}",
+			[]string{
+				from("east", "IPv4", "[]", "{addresses: [10.1.0.1], hostname: a}"), from("east", "IPv6", sqlPorts, "{addresses: ['fd00::1'], hostname: a}"),
+			},
+			`db A 10.1.0.1
+			a.east.db A 10.1.0.1`, "",
+		},
+		{
+			"a headless import that lists IPv6 alone", "{type: Headless, ipFamilies: [IPv6], ports: []}",
+			[]string{from("east", "IPv4", "[]", "{addresses: [10.1.0.1]}"), from("west", "IPv6", "[]", "{addresses: ['fd00::1'], hostname: a}")},
+			`db AAAA fd00::1
+			a.west.db AAAA fd00::1`, "",
+		},
+		{
+			"a headless import that lists both families", "{type: Headless, ipFamilies: [IPv6, IPv4], ports: []}",
+			[]string{from("east", "IPv4", "[]", "{addresses: [10.1.0.1]}"), from("west", "IPv6", "[]", "{addresses: ['fd00::1'], hostname: a}")},
+			`db A 10.1.0.1
+			db AAAA fd00::1
+			10-1-0-1.east.db A 10.1.0.1
+			a.west.db AAAA fd00::1`, "",
 		},
 		{
 			"an unnamed port has no name", "{type: Headless, ports: [{port: 80}]}",
@@ -324,37 +356,6 @@ func TestBuild(t *testing.T) {
 			}
 			checkZone(t, snapshot)
 		})
-	}
-}
-
-func TestLongNamesAreLeftOutAndCounted(t *testing.T) {
-	long := strings.Repeat("x", 63)
-	wide := &index.Config{Zones: []string{strings.Repeat("zone.", 12) + zone}, TTL: 5} // a zone of 76 octets
-	object := new(mcsv1beta1.ServiceImport)
-	unmarshal(t, "metadata: {name: "+long+", namespace: "+long+"}\nspec: {type: Headless, ports: [{name: sql, port: 1}]}", object)
-	slice := new(discoveryv1.EndpointSlice)
-	unmarshal(t, from("east", "IPv4", "[{name: sql, port: 1}]", "{addresses: [10.1.0.1]}",
-		"{addresses: [10.1.0.2], hostname: "+long+"}"), slice)
-	service := index.Build(wide, index.FromServiceImport(object), []*index.Slice{index.FromEndpointSlice(slice)})
-	x := index.New(wide)
-	x.Update(1, index.Change{Key: service.Key(), Service: service})
-	var names []string
-	for _, rr := range walk(x.Snapshot()) {
-		names = append(names, dns.TypeToString[rr.Header().Rrtype])
-		if len(rr.Header().Name) > 254 {
-			t.Errorf("a name of %d octets", len(rr.Header().Name))
-		}
-	}
-	if want := []string{"A", "A", "SRV", "SRV", "A"}; !slices.Equal(names, want) {
-		t.Errorf("the zone has %v, want %v", names, want)
-	}
-	if got := skips(service.Skips()); got != "name_too_long=1" {
-		t.Errorf("left out: %s", got)
-	}
-	longer := &index.Config{Zones: []string{strings.Repeat("zone.", 20) + strings.Repeat("zone.", 4) + zone}, TTL: 5}
-	service = index.Build(longer, index.FromServiceImport(object), nil)
-	if got := skips(service.Skips()); got != "name_too_long=1" {
-		t.Errorf("of a service whose own name is too long is left out: %s", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
@@ -20,6 +21,10 @@ type Import struct {
 	addrs []netip.Addr
 	// ports are those that the import declares, sorted, each once.
 	ports []Port
+	// anyPort is a headless import that declares no ports: those of its slices count.
+	anyPort bool
+	// without tells which families the import says it does not have: it lists families, and these are not among them.
+	without struct{ v4, v6 bool }
 	// derived are the Services that its annotations name: where it has no address itself those with its addresses, and
 	// where it is headless those with its endpoints. They are sorted, each once.
 	derived []string
@@ -76,6 +81,11 @@ func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
 	imported.ports = normalPorts(ports)
 	if imported.Headless {
 		imported.prefer = preferenceOf(object)
+		imported.anyPort = len(object.Spec.Ports) == 0
+		if families := object.Spec.IPFamilies; len(families) > 0 {
+			imported.without.v4 = !slices.Contains(families, corev1.IPv4Protocol)
+			imported.without.v6 = !slices.Contains(families, corev1.IPv6Protocol)
+		}
 	}
 	return imported
 }
@@ -90,13 +100,23 @@ func (i *Import) refuse(object *mcsv1beta1.ServiceImport, reason Reason) {
 // Equal tells whether two imports give the same answers.
 func (i *Import) Equal(other *Import) bool {
 	return i.Key == other.Key && i.Headless == other.Headless && i.refused == other.refused &&
-		i.prefer == other.prefer && slices.Equal(i.addrs, other.addrs) && slices.Equal(i.ports, other.ports) &&
+		i.prefer == other.prefer && i.anyPort == other.anyPort && i.without == other.without && slices.Equal(i.addrs, other.addrs) && slices.Equal(i.ports, other.ports) &&
 		slices.Equal(i.derived, other.derived) && equalSkips(i.skips, other.skips)
+}
+
+// has tells whether the import has the family whose addresses have that many octets.
+func (i *Import) has(size uint8) bool {
+	if size == 4 {
+		return !i.without.v4
+	}
+	return !i.without.v6
 }
 
 // declares tells whether the import has a port of that name and protocol.
 func (i *Import) declares(port Port) bool {
-	return slices.ContainsFunc(i.ports, func(declared Port) bool {
-		return declared.Name == port.Name && declared.Protocol == port.Protocol
-	})
+	if i.anyPort {
+		return true
+	}
+	from, to := portRange(i.ports, portName{port.Name, port.Protocol})
+	return from < to
 }

@@ -4,6 +4,7 @@ package index
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -77,7 +78,10 @@ func (s *Snapshot) Lookup(q *Question) Answer {
 		return Answer{}
 	}
 	service, ok := s.services.getFold(request.Key)
-	if !ok || !service.exists {
+	if !ok {
+		return Answer{}
+	}
+	if service = service.in(q.Zone); !service.exists {
 		return Answer{}
 	}
 	if service.imported.Headless {
@@ -106,37 +110,36 @@ func (s *Service) lookupVirtual(q *Question) Answer {
 	case name.Port:
 		return s.lookupVirtualPort(q)
 	case name.Protocol:
-		for _, port := range s.imported.ports {
-			if port.Name != "" && equalFold(port.Protocol.String(), q.Request.Protocol) {
-				return Answer{Result: Empty}
-			}
+		if wanted, ok := portNameOf("", q.Request.Protocol); ok && hasNamed(s.imported.ports, wanted.protocol) {
+			return Answer{Result: Empty}
 		}
 	}
 	return Answer{}
 }
 
 func (s *Service) lookupVirtualPort(q *Question) Answer {
+	wanted, ok := portNameOf(q.Request.Port, q.Request.Protocol)
+	if !ok {
+		return Answer{}
+	}
 	if s.virtual == nil {
-		for _, port := range s.imported.ports {
-			if port.isNamed(q.Request.Port, q.Request.Protocol) {
-				return Answer{Result: Empty}
-			}
+		if s.imported.declares(Port{Name: wanted.name, Protocol: wanted.protocol}) {
+			return Answer{Result: Empty}
 		}
 		return Answer{}
 	}
 	v := &s.virtual[q.Zone]
-	for i := range v.ports {
-		port := &v.ports[i]
-		if !equalFold(port.name, q.Request.Port) ||
-			!equalFold(port.protocol.String(), q.Request.Protocol) {
-			continue
-		}
-		if q.Type == dns.TypeSRV {
-			return q.prebuilt(port.srv, v.extra)
-		}
+	at, ok := slices.BinarySearchFunc(v.ports, wanted, func(port virtualPort, wanted portName) int {
+		return comparePorts(Port{Name: port.name, Protocol: port.protocol}, Port{Name: wanted.name, Protocol: wanted.protocol})
+	})
+	switch {
+	case !ok:
+		return Answer{}
+	case q.Type != dns.TypeSRV:
 		return Answer{Result: Empty}
+	default:
+		return q.prebuilt(v.ports[at].srv, v.extra)
 	}
-	return Answer{}
 }
 
 // lookupHeadless answers for a headless service that exists.
@@ -144,19 +147,21 @@ func (s *Service) lookupHeadless(config *Config, recent *recent, q *Question) An
 	switch q.Request.Kind {
 	case name.Service:
 		if q.Type == dns.TypeA || q.Type == dns.TypeAAAA || q.Type == dns.TypeSRV {
-			return s.lookupEndpoints(config, recent, q)
+			return s.lookupEndpoints(config, recent, q, portName{})
 		}
 		return Answer{Result: Empty}
 	case name.Port:
-		if !s.leads(q.Request.Port, q.Request.Protocol) {
+		wanted, ok := portNameOf(q.Request.Port, q.Request.Protocol)
+		if !ok || !s.leads(func(ports *portSet) bool { return len(ports.of(wanted)) > 0 }) {
 			return Answer{}
 		}
 		if q.Type == dns.TypeSRV {
-			return s.lookupEndpoints(config, recent, q)
+			return s.lookupEndpoints(config, recent, q, wanted)
 		}
 		return Answer{Result: Empty}
 	case name.Protocol:
-		if s.leads("", q.Request.Protocol) {
+		wanted, ok := portNameOf("", q.Request.Protocol)
+		if ok && s.leads(func(ports *portSet) bool { return hasNamed(ports.list(), wanted.protocol) }) {
 			return Answer{Result: Empty}
 		}
 	case name.Host:
@@ -167,13 +172,13 @@ func (s *Service) lookupHeadless(config *Config, recent *recent, q *Question) An
 	return Answer{}
 }
 
-// lookupEndpoints answers with records of any number of endpoints.
-func (s *Service) lookupEndpoints(config *Config, recent *recent, q *Question) Answer {
+// lookupEndpoints answers with records of any number of endpoints. SRV records are those of the ports that are asked for.
+func (s *Service) lookupEndpoints(config *Config, recent *recent, q *Question, wanted portName) Answer {
 	if q.Client.Size == 0 {
 		return Answer{Result: NeedClient}
 	}
 	if tiers := s.tiers(q); tiers != nil {
-		return s.lookupTiers(config, q, tiers)
+		return s.lookupTiers(config, q, wanted, tiers)
 	}
 	key, memorable := keyOf(s, q)
 	if memorable {
@@ -192,7 +197,7 @@ func (s *Service) lookupEndpoints(config *Config, recent *recent, q *Question) A
 		answer, part = b.addresses(16)
 		octets = len(answer.Answer) * addressSize(16)
 	default:
-		answer, part, octets = b.services(q.Request.Port, q.Request.Protocol, nil)
+		answer, part, octets = b.services(wanted, nil)
 	}
 	if memorable && part != some {
 		recent.keep(key, answer, octets, part == whole, q.Client.room(q.Name))
@@ -201,28 +206,27 @@ func (s *Service) lookupEndpoints(config *Config, recent *recent, q *Question) A
 }
 
 // lookupTiers answers with the nearest addresses, or with all SRV records, whose priorities are their tiers (RFC 2782).
-func (s *Service) lookupTiers(config *Config, q *Question, tiers []uint16) Answer {
+func (s *Service) lookupTiers(config *Config, q *Question, wanted portName, tiers []uint16) Answer {
 	switch b := s.builder(config, q); q.Type {
 	case dns.TypeA:
 		return b.nearest(4, tiers)
 	case dns.TypeAAAA:
 		return b.nearest(16, tiers)
 	default:
-		answer, _, _ := b.services(q.Request.Port, q.Request.Protocol, tiers)
+		answer, _, _ := b.services(wanted, tiers)
 		return answer
 	}
 }
 
-// leads tells whether there is an SRV record for a port of that name, or of any name, and protocol.
-func (s *Service) leads(port, protocol string) bool {
+// leads tells whether there are SRV records for ports of which this is so.
+func (s *Service) leads(are func(*portSet) bool) bool {
+	var last *portSet
 	for i := range s.runs {
-		if !s.runs[i].lead {
-			continue
-		}
-		for _, p := range s.runs[i].ports {
-			if p.isNamed(port, protocol) || port == "" && p.Name != "" && p.isNamed(p.Name, protocol) {
+		if ports := s.runs[i].ports; ports != last {
+			if are(ports) {
 				return true
 			}
+			last = ports
 		}
 	}
 	return false

@@ -4,6 +4,7 @@ package index
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -78,7 +79,37 @@ func portOf(name string, protocol corev1.Protocol, number int32) (port Port, ok 
 	return Port{Name: strings.Clone(name), Number: uint16(number), Protocol: p}, true
 }
 
-// isNamed tells whether the port has a record of its own, with these labels in any case.
-func (p Port) isNamed(name, protocol string) bool {
-	return p.Name != "" && equalFold(p.Name, name) && equalFold(p.Protocol.String(), protocol)
+// portName is what the first labels of an SRV name ask for. Without a name it asks for all ports.
+type portName struct {
+	name     string // in lower case
+	protocol Protocol
+}
+
+// portNameOf reads the labels, in any case and without their underscores; ok is false if no port can have them.
+func portNameOf(name, protocol string) (wanted portName, ok bool) {
+	if name == "" && protocol == "" {
+		return portName{}, true
+	}
+	for p, text := range protocolNames {
+		if equalFold(text, protocol) {
+			return portName{strings.ToLower(name), Protocol(p)}, true
+		}
+	}
+	return portName{}, false
+}
+
+// portRange returns the range of the sorted ports that have the name and the protocol.
+func portRange(ports []Port, wanted portName) (from, to int) {
+	from, _ = slices.BinarySearchFunc(ports, Port{Name: wanted.name, Protocol: wanted.protocol}, comparePorts)
+	to, last := slices.BinarySearchFunc(ports[from:], Port{wanted.name, math.MaxUint16, wanted.protocol}, comparePorts)
+	if last {
+		to++
+	}
+	return from, from + to
+}
+
+// hasNamed tells whether one of the sorted ports has the protocol and a name.
+func hasNamed(ports []Port, protocol Protocol) bool {
+	end, _ := slices.BinarySearchFunc(ports, Port{Protocol: protocol + 1}, comparePorts)
+	return end > 0 && ports[end-1].Protocol == protocol && ports[end-1].Name != ""
 }

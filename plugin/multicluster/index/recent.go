@@ -10,7 +10,8 @@ import (
 
 // recent remembers large answers of headless services, so that those that are asked for again and again are made once.
 // It holds few: one in each of its slots, where a newer one takes the place of an older one. An answer belongs to one
-// state of a service and is not found for another. Any number of goroutines may use it; they take no lock.
+// state of a service, is not found for another, and goes with the first update after that state. Any number of goroutines
+// may use it; they take no lock.
 type recent struct {
 	seed  maphash.Seed
 	slots [recentSlots]atomic.Pointer[remembered]
@@ -56,6 +57,20 @@ func keyOf(s *Service, q *Question) (key recentKey, ok bool) {
 		}
 	}
 	return key, true
+}
+
+// forget drops the answers of services that are no longer the current ones of their keys.
+func (r *recent) forget(current table[*Service]) {
+	for i := range r.slots {
+		slot := &r.slots[i]
+		kept := slot.Load()
+		if kept == nil {
+			continue
+		}
+		if now, _ := current.get(kept.service.Key()); now != kept.service {
+			slot.CompareAndSwap(kept, nil)
+		}
+	}
 }
 
 func (r *recent) slot(key recentKey) *atomic.Pointer[remembered] {

@@ -23,14 +23,14 @@ type run struct {
 	ends         []uint32
 }
 
-// runClass is what the addresses of a run have in common.
+// runClass is what the addresses of a run have in common. Classes of one service are compared with ==.
 type runClass struct {
 	// cluster is the id of the endpoints' cluster. Where it is empty the endpoints have no host names.
 	cluster string
 	// zone is that of the endpoints; empty where it is not known.
 	zone string
 	// ports are those of the targets; empty unless lead.
-	ports []Port
+	ports *portSet
 	// size is the number of octets of an address: 4 or 16.
 	size uint8
 	// named tells whether the endpoints have hostnames; others are named by their address.
@@ -43,7 +43,8 @@ type runClass struct {
 	lead bool
 }
 
-func (c runClass) compare(other runClass) int {
+// compare orders the classes of one service: by family and by cluster first.
+func (c *runClass) compare(other *runClass) int {
 	return cmp.Or(
 		cmp.Compare(c.size, other.size),
 		strings.Compare(c.cluster, other.cluster),
@@ -52,14 +53,7 @@ func (c runClass) compare(other runClass) int {
 		compareBools(other.inService, c.inService),
 		compareBools(other.inHost, c.inHost),
 		compareBools(other.lead, c.lead),
-		slices.CompareFunc(c.ports, other.ports, comparePorts),
-	)
-}
-
-// same tells whether compare is 0.
-func (c *runClass) same(other *runClass) bool {
-	return c.size == other.size && c.zone == other.zone && c.named == other.named && c.inService == other.inService && c.inHost == other.inHost &&
-		c.lead == other.lead && c.cluster == other.cluster && slices.Equal(c.ports, other.ports)
+	) // classes that differ in their ports alone come as their first hosts do
 }
 
 func compareBools(a, b bool) int {
@@ -73,9 +67,21 @@ func compareBools(a, b bool) int {
 	}
 }
 
-func (r run) equal(other run) bool {
-	return r.same(&other.runClass) && bytes.Equal(r.addrs, other.addrs) && r.prefix == other.prefix &&
-		r.text == other.text && slices.Equal(r.ends, other.ends)
+// equalRuns tells whether the runs of two states of a service give the same answers.
+func equalRuns(a, b []run) bool {
+	var ports, others *portSet // compared last, and equal: most runs of a service have the same
+	return slices.EqualFunc(a, b, func(x, y run) bool {
+		if x.ports != ports || y.ports != others {
+			if !slices.Equal(x.ports.list(), y.ports.list()) {
+				return false
+			}
+			ports, others = x.ports, y.ports
+		}
+		xClass, yClass := x.runClass, y.runClass
+		xClass.ports, yClass.ports = nil, nil
+		return xClass == yClass && bytes.Equal(x.addrs, y.addrs) && x.prefix == y.prefix && x.text == y.text &&
+			slices.Equal(x.ends, y.ends)
+	})
 }
 
 // len is the number of addresses.
@@ -238,17 +244,6 @@ func (r *run) findAddr(addr netip.Addr) (from, to int) {
 		return from, from + 1
 	}
 	return from, from
-}
-
-// numbers appends the distinct numbers of the ports with that name and protocol to dst, or of all ports where the name
-// is empty.
-func (r *run) numbers(dst []uint16, name, protocol string) []uint16 {
-	for _, port := range r.ports {
-		if (name == "" || port.isNamed(name, protocol)) && !slices.Contains(dst, port.Number) {
-			dst = append(dst, port.Number)
-		}
-	}
-	return dst
 }
 
 // addrOf reads an address in network order.

@@ -3,6 +3,7 @@
 package index
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -39,15 +40,19 @@ func (x *Index) Update(now uint32, changes ...Change) bool {
 	var next Snapshot
 	if before == nil {
 		next = Snapshot{
-			config: x.config, services: newTable[*Service](), namespaces: newTable[int](), recent: newRecent(),
+			config: x.config, services: newTable[*Service](), namespaces: newTable[int](), reverse: newTable[[]string](),
+			recent: newRecent(),
 		}
 	} else {
 		next = *before
 	}
 	moved := before == nil
+	next.services, next.namespaces, next.reverse = next.services.editing(), next.namespaces.editing(), next.reverse.editing()
 	for _, change := range changes {
 		moved = next.apply(change) || moved
 	}
+	next.services, next.namespaces, next.reverse = next.services.done(), next.namespaces.done(), next.reverse.done()
+	next.recent.forget(next.services)
 	if moved {
 		if before == nil || newer(now, before.serial) {
 			next.serial = now
@@ -55,8 +60,12 @@ func (x *Index) Update(now uint32, changes ...Change) bool {
 			next.serial = before.serial + 1
 		}
 		next.soa = makeSOA(x.config, next.serial)
+		next.outdated = make(chan struct{})
 	}
 	x.current.Store(&next)
+	if moved && before != nil {
+		close(before.outdated)
+	}
 	return moved
 }
 
@@ -67,11 +76,13 @@ func newer(a, b uint32) bool { return a != b && a-b < 1<<31 }
 type Snapshot struct {
 	config     *Config
 	services   table[*Service]
-	namespaces table[int] // the number of existing services in each
-	soa        [][]dns.RR // by the number of the zone
-	recent     *recent    // shared by all snapshots of an index
+	namespaces table[int]      // the number of existing services in each
+	reverse    table[[]string] // see reverse.go
+	soa        [][]dns.RR      // by the number of the zone
+	recent     *recent         // shared by all snapshots of an index
 	totals     Totals
 	serial     uint32
+	outdated   chan struct{} // shared by all snapshots of a serial
 }
 
 // Totals counts what a snapshot holds.
@@ -90,6 +101,9 @@ func (s *Snapshot) Totals() Totals { return s.totals }
 // Serial is the serial of the SOA records.
 func (s *Snapshot) Serial() uint32 { return s.serial }
 
+// Outdated is closed once the index has published a snapshot with another serial.
+func (s *Snapshot) Outdated() <-chan struct{} { return s.outdated }
+
 // SOA is the SOA record of the zone with that number. It is shared and must not be changed.
 func (s *Snapshot) SOA(zone int) []dns.RR { return s.soa[zone] }
 
@@ -98,6 +112,9 @@ func (s *Snapshot) apply(change Change) (moved bool) {
 	before, had := s.services.get(change.Key)
 	if had {
 		s.count(before, -1)
+	}
+	if len(s.config.Reverse) > 0 {
+		s.changeReverse(before, change.Service)
 	}
 	if change.Service == nil {
 		if had {
@@ -157,12 +174,16 @@ const (
 
 // makeSOA makes the SOA records of all zones.
 func makeSOA(config *Config, serial uint32) [][]dns.RR {
-	soa := make([][]dns.RR, len(config.Zones))
-	for i, zone := range config.Zones {
+	soa := make([][]dns.RR, len(config.Zones)+len(config.Reverse))
+	for i, zone := range slices.Concat(config.Zones, config.Reverse) {
+		server := config.Zones[0]
+		if i < len(config.Zones) {
+			server = zone
+		}
 		soa[i] = []dns.RR{&dns.SOA{
 			Hdr:     dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: config.TTL},
-			Ns:      NameServer(zone),
-			Mbox:    Join("hostmaster", zone),
+			Ns:      NameServer(server),
+			Mbox:    Join("hostmaster", server),
 			Serial:  serial,
 			Refresh: soaRefresh,
 			Retry:   soaRetry,

@@ -4,10 +4,14 @@ package index_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
+	"weak"
 
 	"github.com/miekg/dns"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 )
@@ -48,8 +52,9 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 	x := index.New(config)
 	for i, step := range steps {
 		var before uint32
+		var outdated <-chan struct{}
 		if snapshot := x.Snapshot(); snapshot != nil {
-			before = snapshot.Serial()
+			before, outdated = snapshot.Serial(), snapshot.Outdated()
 		}
 		change := index.Change{Key: "db.demo"}
 		if step.spec != "" {
@@ -59,6 +64,18 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 		serial := x.Snapshot().Serial()
 		if moved != step.moves || (serial != before) != step.moves {
 			t.Errorf("%s: the serial went from %d to %d", step.name, before, serial)
+		}
+		select {
+		case <-outdated:
+			if !moved {
+				t.Errorf("%s: the snapshot is outdated", step.name)
+			}
+		case <-x.Snapshot().Outdated():
+			t.Errorf("%s: the present snapshot is outdated", step.name)
+		default:
+			if moved && outdated != nil {
+				t.Errorf("%s: the snapshot is not outdated", step.name)
+			}
 		}
 		if moved && serial != uint32(start+10*i) {
 			t.Errorf("%s: the serial is %d, want the time", step.name, serial)
@@ -165,6 +182,65 @@ func TestManyServicesComeAndGo(t *testing.T) {
 		}
 		if got := ask(x.Snapshot(), key(i)+".svc."+zone, dns.TypeA).Result; got != want {
 			t.Errorf("%s is %v, want %v", key(i), got, want)
+		}
+	}
+}
+
+func TestADeletedServiceIsNotKeptByTheAnswersThatAreRemembered(t *testing.T) {
+	x := index.New(config)
+	service := build(t, sql, from("east", "IPv4", sqlPorts, func() (all []string) {
+		for i := range 60 {
+			all = append(all, fmt.Sprintf("{addresses: [10.1.0.%d]}", i+1))
+		}
+		return all
+	}()...))
+	key, kept := service.Key(), weak.Make(service)
+	x.Update(1, index.Change{Key: key, Service: service})
+	if n := len(ask(x.Snapshot(), "db.demo.svc."+zone, dns.TypeSRV).Answer); n != 60 {
+		t.Fatalf("%d records", n)
+	}
+	x.Update(2, index.Change{Key: key})
+	runtime.GC()
+	if kept.Value() != nil {
+		t.Error("the service is still in memory")
+	}
+	runtime.KeepAlive(x)
+}
+
+func TestServicesWithoutEndpointsAreIgnoredIfAskedFor(t *testing.T) {
+	strict := &index.Config{Zones: config.Zones, TTL: config.TTL, IgnoreEmpty: true}
+	const web = "{type: ClusterSetIP, ips: [10.42.0.1], ports: [{name: http, port: 80}]}"
+	x := index.New(strict)
+	for i, step := range []struct {
+		conditions string // of the one endpoint
+		want       index.Result
+	}{
+		{"{ready: true}", index.Found},
+		{"{ready: false}", index.NotExist},
+		{"{ready: false, serving: true, terminating: true}", index.Found},
+		{"{ready: false, serving: false, terminating: true}", index.NotExist},
+		{"", index.NotExist},
+	} {
+		object := new(mcsv1beta1.ServiceImport)
+		unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: "+web, object)
+		var endpoints []*index.Slice
+		if step.conditions != "" {
+			slice := new(discoveryv1.EndpointSlice)
+			unmarshal(t, from("east", "IPv4", "[]", "{addresses: [10.1.0.1], conditions: "+step.conditions+"}"), slice)
+			endpoints = append(endpoints, index.FromEndpointSlice(slice))
+		}
+		service := index.Build(strict, index.FromServiceImport(object), endpoints)
+		if moved := x.Update(uint32(i+1), index.Change{Key: service.Key(), Service: service}); moved != (i < 4) {
+			t.Errorf("%q: the serial moved: %v", step.conditions, moved)
+		}
+		for qname, qtype := range map[string]uint16{"db.demo.svc.": dns.TypeA, "_http._tcp.db.demo.svc.": dns.TypeSRV} {
+			if got := ask(x.Snapshot(), qname+zone, qtype).Result; got != step.want {
+				t.Errorf("with an endpoint %q %s is %v, want %v", step.conditions, qname, got, step.want)
+			}
+		}
+		lenient := snapshotOf(index.Build(config, index.FromServiceImport(object), endpoints))
+		if got := ask(lenient, "db.demo.svc."+zone, dns.TypeA).Result; got != index.Found {
+			t.Errorf("without the option it is %v", got)
 		}
 	}
 }

@@ -9,15 +9,12 @@ import (
 	"github.com/miekg/dns"
 )
 
-// maxNumbers is how many port numbers of a run are looked at without a further allocation.
-const maxNumbers = 8
-
-// services answers with the SRV records of a port, or of all ports where its name is empty, and with the addresses of
+// services answers with the SRV records of the ports that are asked for, and with the addresses of
 // their targets. It tells which part of them it has, and how many octets of the room they take. tiers are those of the
 // runs, the nearest the lowest, and nil where there are none.
-func (b answerBuilder) services(port, protocol string, tiers []uint16) (Answer, part, int) {
+func (b answerBuilder) services(wanted portName, tiers []uint16) (Answer, part, int) {
 	s := serviceList{answerBuilder: b, tiers: tiers}
-	s.measure(port, protocol)
+	s.measure(wanted)
 	if s.n == 0 {
 		return Answer{Result: Empty}, whole, 0
 	}
@@ -49,6 +46,8 @@ type serviceList struct {
 	// numbers are the port numbers of each run, and n is the number of records in all.
 	numbers [][]uint16
 	n       int
+	ends    ranks    // of the records that are taken at present
+	looks   int      // how many runs were searched for addresses
 	tiers   []uint16 // by the number of the run, or nil
 	// minSize is what the smallest record takes at least, in octets.
 	minSize int
@@ -62,26 +61,22 @@ type serviceList struct {
 }
 
 // measure finds the port numbers of each run.
-func (s *serviceList) measure(port, protocol string) {
+func (s *serviceList) measure(wanted portName) {
 	runs := s.service.runs
 	s.suffix = len(s.service.imported.Key) + len(serviceSuffix(s.zone))
 	s.numbers = make([][]uint16, len(runs))
-	var few [maxNumbers]uint16
-	all := few[:0]
 	s.minSize = 1 << 30
 	for i := range runs {
 		r := &runs[i]
 		if !r.lead {
 			continue
 		}
-		start := len(all)
-		found := r.numbers(all[start:start:cap(all)], port, protocol)
-		if len(found) == 0 {
+		numbers := r.ports.of(wanted)
+		if len(numbers) == 0 {
 			continue
 		}
-		all = append(all, found...)
-		s.numbers[i] = all[start:len(all):len(all)]
-		s.n += r.len() * len(found)
+		s.numbers[i] = numbers
+		s.n += r.len() * len(numbers)
 		s.minSize = min(s.minSize, sizeSRV+1+len(r.cluster)+sizeSuffix+s.suffix+1)
 	}
 }
@@ -110,6 +105,10 @@ func (s *serviceList) choose(limit int, spread bool) bool {
 
 // take takes so many of the n records that have numbers, up to what fits, and returns whether it took all of them.
 func (s *serviceList) take(count, n int, spread bool) bool {
+	s.ends = newRanks(s.ends[:0], len(s.numbers))
+	for i, numbers := range s.numbers {
+		s.ends.add(s.service.runs[i].len() * len(numbers))
+	}
 	w := newWindow(n, spread, s.client.Point)
 	for range count {
 		p := s.locate(w.next())
@@ -127,21 +126,12 @@ func (s *serviceList) take(count, n int, spread bool) bool {
 
 // locate finds the record with that number.
 func (s *serviceList) locate(at int) pick {
-	for i, numbers := range s.numbers {
-		if len(numbers) == 0 {
-			continue
-		}
-		count := s.service.runs[i].len() * len(numbers)
-		if at >= count {
-			at -= count
-			continue
-		}
-		if len(numbers) == 1 {
-			return pick{run: int32(i), entry: int32(at), number: numbers[0]}
-		}
-		return pick{run: int32(i), entry: int32(at / len(numbers)), number: numbers[at%len(numbers)]}
+	i, at := s.ends.find(at)
+	numbers := s.numbers[i]
+	if len(numbers) == 1 {
+		return pick{run: int32(i), entry: int32(at), number: numbers[0]}
 	}
-	panic("index: no such record") // at is below n, which counts them
+	return pick{run: int32(i), entry: int32(at / len(numbers)), number: numbers[at%len(numbers)]}
 }
 
 // targetLen is the length of the pick's target.
@@ -245,6 +235,10 @@ func (s *serviceList) extraRecords(records []dns.SRV, picks []extraPick, a int) 
 	return extra
 }
 
+// maxLooks is in how many runs additional addresses are searched for one answer. Only services of many clusters with
+// many ports or zones come near it.
+const maxLooks = 1 << 14
+
 // eachAddress yields the addresses of the target.
 func (s *serviceList) eachAddress(p pick, yield func(run, entry int)) {
 	lead := &s.service.runs[p.run]
@@ -253,20 +247,27 @@ func (s *serviceList) eachAddress(p pick, yield func(run, entry int)) {
 		return
 	}
 	label := ""
-	for i := range s.service.runs {
-		r := &s.service.runs[i]
-		if !r.inHost || !r.named || r.cluster != lead.cluster {
-			continue
+	for _, size := range [...]uint8{4, 16} {
+		start, end := s.service.clusterRuns(size, lead.cluster)
+		if s.looks += end - start; s.looks > maxLooks {
+			s.cut = true
+			return
 		}
-		if i == int(p.run) { // one address of the target leads, so that this run has no other
-			yield(i, int(p.entry))
-			continue
-		}
-		if label == "" {
-			label = lead.prefix + lead.suffix(int(p.entry))
-		}
-		for from, to := r.find(label, netip.Addr{}); from < to; from++ {
-			yield(i, from)
+		for i := start; i < end; i++ {
+			r := &s.service.runs[i]
+			if !r.inHost || !r.named {
+				continue
+			}
+			if i == int(p.run) { // one address of the target leads, so that this run has no other
+				yield(i, int(p.entry))
+				continue
+			}
+			if label == "" {
+				label = lead.prefix + lead.suffix(int(p.entry))
+			}
+			for from, to := r.find(label, netip.Addr{}); from < to; from++ {
+				yield(i, from)
+			}
 		}
 	}
 }

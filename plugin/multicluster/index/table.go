@@ -14,6 +14,26 @@ type table[V any] struct {
 	seed maphash.Seed
 	root *[fanOut]*[fanOut]bucket[V]
 	len  int
+	edit *edit // nil: nothing may be changed in place
+}
+
+// edit tells which parts of a table were copied since it began and are nobody else's: they are changed in place.
+type edit struct {
+	root     bool
+	branches [fanOut]bool
+}
+
+// editing returns a table whose changes copy each part once, however many there are. The table must not be shared, and
+// the originals of its copies not be used, before done.
+func (t table[V]) editing() table[V] {
+	t.edit = new(edit)
+	return t
+}
+
+// done returns the table with nothing left to be changed in place.
+func (t table[V]) done() table[V] {
+	t.edit = nil
+	return t
 }
 
 // fanOut is the number of children of each of the two inner levels.
@@ -79,10 +99,20 @@ func (t table[V]) without(key string) table[V] {
 // change returns a table whose bucket of the key is what add makes of a copy without that key.
 func (t table[V]) change(key string, add func(bucket[V]) bucket[V]) table[V] {
 	outer, inner := t.path(key)
-	root := *t.root
-	var branch [fanOut]bucket[V]
-	if root[outer] != nil {
-		branch = *root[outer]
+	root, branch := t.root, t.root[outer]
+	if t.edit == nil || !t.edit.root {
+		root = new([fanOut]*[fanOut]bucket[V])
+		*root = *t.root
+	}
+	if t.edit == nil || !t.edit.branches[outer] {
+		branch = new([fanOut]bucket[V])
+		if root[outer] != nil {
+			*branch = *root[outer]
+		}
+		root[outer] = branch
+	}
+	if t.edit != nil {
+		t.edit.root, t.edit.branches[outer] = true, true
 	}
 	before := branch[inner]
 	after := make(bucket[V], 0, len(before)+1)
@@ -96,8 +126,7 @@ func (t table[V]) change(key string, add func(bucket[V]) bucket[V]) table[V] {
 		after = nil
 	}
 	branch[inner] = after
-	root[outer] = &branch
-	return table[V]{seed: t.seed, root: &root, len: t.len - len(before) + len(after)}
+	return table[V]{seed: t.seed, root: root, len: t.len - len(before) + len(after), edit: t.edit}
 }
 
 // all yields the entries in no order.

@@ -58,14 +58,12 @@ func newVirtual(owner string, ttl uint32, imported *Import, named []Port) virtua
 		}
 	}
 	v.a, v.aaaa = v.extra[:v4:v4], v.extra[v4:]
-	var numbers []uint16
-	for _, port := range imported.ports {
-		if !slices.Contains(numbers, port.Number) {
-			numbers = append(numbers, port.Number)
-		}
+	numbers := make([]uint16, len(imported.ports))
+	for i, port := range imported.ports {
+		numbers[i] = port.Number
 	}
 	slices.Sort(numbers)
-	for _, number := range numbers {
+	for _, number := range slices.Compact(numbers) {
 		v.srv = append(v.srv, serviceRecord(owner, ttl, owner, number))
 	}
 	v.srv = slices.Clip(v.srv)

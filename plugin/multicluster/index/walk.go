@@ -19,7 +19,7 @@ func (s *Snapshot) Walk(zone int, yield func([]dns.RR) bool) {
 	}
 	slices.SortFunc(all, func(a, b *Service) int { return strings.Compare(a.Key(), b.Key()) })
 	for _, service := range all {
-		if records := service.records(s.config, zone); len(records) > 0 && !yield(records) {
+		if records := service.in(zone).records(s.config, zone); len(records) > 0 && !yield(records) {
 			return
 		}
 	}
@@ -35,11 +35,7 @@ func (s *Service) records(config *Config, zone int) []dns.RR {
 	}
 	w := walker{service: s, owner: s.imported.Key + serviceSuffix(config.Zones[zone]), ttl: config.TTL}
 	w.addresses()
-	w.services(w.owner, "", "")
-	for _, port := range w.namedPorts() {
-		protocol := port.Protocol.String()
-		w.services("_"+port.Name+"._"+protocol+"."+w.owner, port.Name, protocol)
-	}
+	w.services()
 	w.hosts()
 	return w.records
 }
@@ -74,33 +70,29 @@ func (w *walker) addresses() {
 	}
 }
 
-// services adds the SRV records of a name: one for each target and number of a port with that name and protocol.
-func (w *walker) services(owner, port, protocol string) {
+// services adds the SRV records: at the service name one for each target and number, and those of named ports.
+func (w *walker) services() {
 	for i := range w.service.runs {
 		r := &w.service.runs[i]
-		if !r.lead {
+		if r.ports == nil {
 			continue
 		}
-		numbers := r.numbers(nil, port, protocol)
 		for j := range r.len() {
-			for _, number := range numbers {
-				w.records = append(w.records, serviceRecord(owner, w.ttl, w.host(r, j), number))
+			host := w.host(r, j)
+			for _, number := range r.ports.distinct {
+				w.records = append(w.records, serviceRecord(w.owner, w.ttl, host, number))
+			}
+		}
+		for _, port := range r.ports.ports {
+			if port.Name == "" {
+				continue
+			}
+			owner := "_" + port.Name + "._" + port.Protocol.String() + "." + w.owner
+			for j := range r.len() {
+				w.records = append(w.records, serviceRecord(owner, w.ttl, w.host(r, j), port.Number))
 			}
 		}
 	}
-}
-
-// namedPorts are the ports that have records of their own.
-func (w *walker) namedPorts() []Port {
-	var ports []Port
-	for i := range w.service.runs {
-		for _, port := range w.service.runs[i].ports {
-			if port.Name != "" {
-				ports = append(ports, Port{Name: port.Name, Protocol: port.Protocol})
-			}
-		}
-	}
-	return normalPorts(ports)
 }
 
 // hosts adds the addresses of the host names.

@@ -47,7 +47,8 @@ var importVersions = map[Resource][]schema.GroupVersion{
 
 func newClients(config *rest.Config) (*clients, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{} // of versions that are older than others: both are known
+	config.WarningHandler = rest.NoWarnings{}      // of versions that are older than others: both are known
+	config.QPS, config.Burst = 50, 3*maxNamespaces // a start is up to three requests for each namespace and resource
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
@@ -85,7 +86,8 @@ func importCodecs() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
 	for _, versions := range importVersions {
 		for _, served := range versions {
-			scheme.AddKnownTypes(served, &mcsv1beta1.ServiceImport{}, &mcsv1beta1.ServiceImportList{})
+			scheme.AddKnownTypeWithName(served.WithKind("ServiceImport"), new(importObject))
+			scheme.AddKnownTypeWithName(served.WithKind("ServiceImportList"), new(importList))
 			metav1.AddToGroupVersion(scheme, served)
 		}
 	}
@@ -113,21 +115,28 @@ func eachVersion[T any](c *importClient, ask func(*rest.RESTClient) (T, error)) 
 	return answer, err
 }
 
-func (c *importClient) list(labels string) lister {
+func (c *importClient) list(labels, namespace string) lister {
 	request := func(client *rest.RESTClient, options metav1.ListOptions) *rest.Request {
 		options.LabelSelector = labels
 		var timeout time.Duration
 		if options.TimeoutSeconds != nil {
 			timeout = time.Duration(*options.TimeoutSeconds) * time.Second
 		}
-		return client.Get().Resource(string(ServiceImports)).VersionedParams(&options, metav1.ParameterCodec).Timeout(timeout)
+		return client.Get().NamespaceIfScoped(namespace, namespace != metav1.NamespaceAll).Resource(string(ServiceImports)).
+			VersionedParams(&options, metav1.ParameterCodec).Timeout(timeout)
 	}
 	return lister{
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return eachVersion(c, func(client *rest.RESTClient) (runtime.Object, error) {
-				list := new(mcsv1beta1.ServiceImportList)
-				err := request(client, options).Do(ctx).Into(list)
-				return list, err
+				result := request(client, options).Do(ctx)
+				if err := result.Error(); err != nil {
+					return nil, err
+				}
+				list := new(importList)
+				if err := result.Into(list); err != nil {
+					return nil, fmt.Errorf("%w: %w", ErrUndecodable, err)
+				}
+				return list, nil
 			})
 		},
 		watch: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
@@ -145,8 +154,8 @@ const (
 	mirroredOnly    = discoveryv1.LabelManagedBy + "=" + index.MirroredBy + ",!" + mcsv1beta1.LabelServiceName
 )
 
-func (c *clients) endpointSlices(labels string) lister {
-	all := c.discovery.EndpointSlices(metav1.NamespaceAll)
+func (c *clients) endpointSlices(labels, namespace string) lister {
+	all := c.discovery.EndpointSlices(namespace)
 	return lister{
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = labels
@@ -159,8 +168,8 @@ func (c *clients) endpointSlices(labels string) lister {
 	}
 }
 
-func (c *clients) services() lister {
-	all := c.core.Services(metav1.NamespaceAll)
+func (c *clients) services(namespace string) lister {
+	all := c.core.Services(namespace)
 	return lister{
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = servicesWithIP

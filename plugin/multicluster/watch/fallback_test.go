@@ -21,7 +21,7 @@ func serviceOf(name string, ips ...string) *corev1.Service {
 
 func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	b := newBench(t, Options{FallbackServices: true, FallbackEndpoints: true})
-	services := b.store(Services)
+	services := b.store(scope{resource: Services})
 	x := b.View(config)
 	b.list()
 	expect := func(step, want string) {
@@ -31,7 +31,7 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 			t.Errorf("%s: %q, want %q", step, got, want)
 		}
 	}
-	annotated := func(key, value string) *mcsv1beta1.ServiceImport {
+	annotated := func(key, value string) *importObject {
 		object := importOf("web", mcsv1beta1.ClusterSetIP)
 		object.Annotations = map[string]string{key: value}
 		return object
@@ -88,7 +88,7 @@ func TestWithoutTheOptionNothingStandsIn(t *testing.T) {
 
 func TestImportsOfSeveralGroups(t *testing.T) {
 	b := newBench(t, Options{Groups: []string{GroupMCS, GroupGKE}})
-	gke := b.store(GKEServiceImports)
+	gke := b.store(scope{resource: GKEServiceImports})
 	x := b.View(config)
 	b.list()
 	for _, step := range []struct {
@@ -127,12 +127,12 @@ func TestBookkeepingIsNoName(t *testing.T) {
 	object.Labels = map[string]string{"lighthouse.submariner.io/sourceNamespace": "other"}
 	put(t, b.imports.Update(object))
 	b.drain()
-	if got, counted := answer(x, "web"), b.totals.Skips.Count(index.Bookkeeping); got != "" || counted != 1 {
+	if got, counted := answer(x, "web"), b.served.Skips.Count(index.Bookkeeping); got != "" || counted != 1 {
 		t.Errorf("answered with %q, counted are %d", got, counted)
 	}
 	put(t, b.imports.Delete(object))
 	b.drain()
-	if counted := b.totals.Skips.Count(index.Bookkeeping); counted != 0 || b.objects[ServiceImports] != 0 {
+	if counted := b.served.Skips.Count(index.Bookkeeping); counted != 0 || b.objects[ServiceImports] != 0 {
 		t.Errorf("counted are %d, held %d", counted, b.objects[ServiceImports])
 	}
 }

@@ -21,8 +21,12 @@ import (
 type recorder struct {
 	mu         sync.Mutex
 	objects    map[Resource]int
-	totals     index.Totals
+	served     index.Totals
 	programmed []string
+	failures   []string // lists and watches that failed
+	// undecodable are the objects that cannot be decoded, and reported is how often one began to be.
+	undecodable map[string]bool
+	reported    int
 }
 
 func (r *recorder) Objects(resource Resource, delta int) {
@@ -34,13 +38,36 @@ func (r *recorder) Objects(resource Resource, delta int) {
 	r.objects[resource] += delta
 }
 
-func (r *recorder) Totals(_, after index.Totals) {
+func (r *recorder) Totals(before, after index.Totals) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.totals = after
+	if before != r.served {
+		panic(fmt.Sprintf("what was served before is %+v, and was told as %+v", before, r.served))
+	}
+	r.served = after
 }
 
-func (r *recorder) Asked(Resource, error) {}
+func (r *recorder) Asked(resource Resource, _ string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.failures = append(r.failures, fmt.Sprintf("%s: %v", resource, err))
+	}
+}
+
+func (r *recorder) Undecodable(_ Resource, object string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		delete(r.undecodable, object)
+		return
+	}
+	if r.undecodable == nil {
+		r.undecodable = make(map[string]bool)
+	}
+	r.undecodable[object] = true
+	r.reported++
+}
 
 func (r *recorder) Programmed(headless bool, latency time.Duration) {
 	r.mu.Lock()
@@ -60,19 +87,19 @@ func newBench(tb testing.TB, options Options) *bench {
 	r := new(recorder)
 	s := newSource(options, r, func() {})
 	s.now = func() time.Time { return time.Unix(1_800_000_000, 0) }
-	s.missing = map[Resource]bool{ServiceImports: false, EndpointSlices: false}
+	s.missing = map[scope]bool{{resource: ServiceImports}: false, {resource: EndpointSlices}: false}
 	return &bench{
 		Source: s, recorder: r,
-		imports:    s.store(ServiceImports),
-		slices:     s.store(EndpointSlices),
-		namespaces: s.store(Namespaces),
+		imports:    s.store(scope{resource: ServiceImports}),
+		slices:     s.store(scope{resource: EndpointSlices}),
+		namespaces: s.store(scope{resource: Namespaces}),
 	}
 }
 
 // list lists what was put in up to now as all there is.
 func (b *bench) list() {
-	b.listed(ServiceImports)
-	b.listed(EndpointSlices)
+	b.listed(scope{resource: ServiceImports})
+	b.listed(scope{resource: EndpointSlices})
 	b.drain()
 }
 
@@ -89,13 +116,13 @@ func (b *bench) drain() (times int) {
 	}
 }
 
-func importOf(name string, kind mcsv1beta1.ServiceImportType, ips ...string) *mcsv1beta1.ServiceImport {
-	return &mcsv1beta1.ServiceImport{
+func importOf(name string, kind mcsv1beta1.ServiceImportType, ips ...string) *importObject {
+	return &importObject{ServiceImport: mcsv1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "demo"},
 		Spec: mcsv1beta1.ServiceImportSpec{
 			Type: kind, IPs: ips, Ports: []mcsv1beta1.ServicePort{{Name: "sql", Port: 5432}},
 		},
-	}
+	}}
 }
 
 func sliceOf(name, service, cluster string, addresses ...string) *discoveryv1.EndpointSlice {

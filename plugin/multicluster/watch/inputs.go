@@ -32,6 +32,10 @@ type inputs struct {
 	moved    bool                   // a node changed
 	dirty    map[string][]time.Time // by key: what the changes' causes were
 	opened   bool                   // everything was listed once
+	// undecodable are the objects that the API server has and that are left out, by namespace/name.
+	undecodable map[Resource]map[string]struct{}
+	// ignoreEmpty says that a view leaves out ClusterSetIP services without endpoints.
+	ignoreEmpty bool
 
 	fallbacks
 }
@@ -71,6 +75,9 @@ func newInputs(options Options, observer Observer) *inputs {
 		selected:  make(map[string]struct{}),
 		nodes:     make(map[string]*index.Node),
 		dirty:     make(map[string][]time.Time),
+
+		undecodable: make(map[Resource]map[string]struct{}),
+
 		fallbacks: newFallbacks(options),
 	}
 	if len(options.Namespaces) > 0 {
@@ -109,11 +116,27 @@ func (in *inputs) service(key, namespace string) *service {
 	return s
 }
 
-// touch notes that a service changed. The lock is held.
-func (in *inputs) touch(key string, cause time.Time) {
+// answersSlices reports whether answers for a service depend on its slices: it is headless, or a view leaves out services
+// without endpoints, or its import lacks addresses that its endpoints stand in for. The lock is held.
+func (in *inputs) answersSlices(key string) bool {
+	s := in.services[key]
+	if s == nil {
+		return false
+	}
+	imported := cmp.Or(s.imported, s.other)
+	return imported != nil && (imported.Headless || in.ignoreEmpty || in.fromEndpoints && imported.Wanting())
+}
+
+// drop forgets a service of which nothing is known any more. The lock is held.
+func (in *inputs) drop(key string) {
 	if s := in.services[key]; s != nil && s.imported == nil && s.other == nil && len(s.slices) == 0 {
 		delete(in.services, key)
 	}
+}
+
+// touch notes that a service changed. The lock is held.
+func (in *inputs) touch(key string, cause time.Time) {
+	in.drop(key)
 	causes := in.dirty[key]
 	if in.opened && !cause.IsZero() {
 		causes = append(causes, cause)
@@ -139,6 +162,13 @@ func (in *inputs) open() {
 	defer in.mu.Unlock()
 	in.opened = true
 	in.signal()
+}
+
+// setIgnoreEmpty says whether a view leaves out ClusterSetIP services without endpoints.
+func (in *inputs) setIgnoreEmpty(ignore bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.ignoreEmpty = ignore
 }
 
 // setImport puts an import in the place of that object's last state; nil removes it. The lock is held.
@@ -272,6 +302,11 @@ func (in *inputs) forget() {
 	defer in.mu.Unlock()
 	for resource, imports := range in.imports {
 		in.observer.Objects(resource, -len(imports))
+	}
+	for resource, objects := range in.undecodable {
+		for object := range objects {
+			in.observer.Undecodable(resource, object, nil)
+		}
 	}
 	in.observer.Objects(Services, -len(in.derived))
 	for resource, slices := range in.slices {

@@ -29,10 +29,14 @@ func mirroredKeyOf(slice *discoveryv1.EndpointSlice) string {
 	return mirroredKey(slice.Namespace, slice.Labels[discoveryv1.LabelServiceName])
 }
 
-// touchSlices notes that the slices of a service changed, or those of a Service that services' imports name. The lock is
-// held.
+// touchSlices notes that the slices of a service changed, or those of a Service that services' imports name. If
+// no answer depends on them, nothing is published. The lock is held.
 func (in *inputs) touchSlices(key string, cause time.Time) {
-	in.touch(key, cause)
+	if in.answersSlices(key) {
+		in.touch(key, cause)
+	} else {
+		in.drop(key)
+	}
 	for _, naming := range in.wanted[key] {
 		in.touch(naming, cause)
 	}

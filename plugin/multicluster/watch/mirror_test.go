@@ -20,7 +20,7 @@ func mirrored(name, service string, addresses ...string) *discoveryv1.EndpointSl
 
 func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	b := newBench(t, Options{Groups: []string{GroupMCS, GroupGKE}})
-	gke, mirrors := b.store(GKEServiceImports), b.store(MirroredEndpointSlices)
+	gke, mirrors := b.store(scope{resource: GKEServiceImports}), b.store(scope{resource: MirroredEndpointSlices})
 	x := b.View(config)
 	b.list()
 	expect := func(step, want string) {
@@ -30,7 +30,7 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 			t.Errorf("%s: %q, want %q", step, got, want)
 		}
 	}
-	naming := func(kind mcsv1beta1.ServiceImportType, service string) *mcsv1beta1.ServiceImport {
+	naming := func(kind mcsv1beta1.ServiceImportType, service string) *importObject {
 		object := importOf("web", kind)
 		object.Annotations = map[string]string{"net.gke.io/derived-service": service}
 		return object
@@ -43,7 +43,7 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	put(t, b.imports.Replace(nil, "2"))
 	put(t, gke.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")))
 	expect("the slices were first", "10.1.0.1")
-	if counted := b.totals.Skips.Count(index.MissingSourceCluster); counted != 0 {
+	if counted := b.served.Skips.Count(index.MissingSourceCluster); counted != 0 {
 		t.Errorf("%d slices lack what none has", counted)
 	}
 	put(t, gke.Update(naming(mcsv1beta1.Headless, "gke-mcs-2")))

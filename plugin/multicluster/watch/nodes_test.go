@@ -34,7 +34,7 @@ func node(name, zone, address string, ranges ...string) *corev1.Node {
 // TestNodesTellWhereClientsAre follows nodes as they come, change and go. Endpoints of zone a end in 1, those of b in 2.
 func TestNodesTellWhereClientsAre(t *testing.T) {
 	b := newBench(t, Options{Zones: true})
-	nodes := b.store(Nodes)
+	nodes := b.store(scope{resource: Nodes})
 	x := b.View(config)
 	slice := sliceOf("a", "db", "east", "10.1.0.1", "10.1.0.2")
 	slice.Endpoints[0].Zone, slice.Endpoints[1].Zone = new("a"), new("b")

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -23,7 +24,8 @@ type Options struct {
 	Kubeconfig string
 	// Context is that of the kubeconfig; empty means its current one.
 	Context string
-	// Namespaces are the only ones to serve; none means all.
+	// Namespaces are the only ones to serve; none means all. Up to 32 are watched each on its own, so that rights in them
+	// suffice, and more by watches of all namespaces.
 	Namespaces []string
 	// NamespaceLabels is a label selector of the namespaces to serve; empty means all.
 	NamespaceLabels string
@@ -66,6 +68,18 @@ func (o Options) importResources() []Resource {
 		}
 	}
 	return resources
+}
+
+// maxNamespaces is up to how many namespaces are watched each on its own: each is a list and a watch for each resource.
+const maxNamespaces = 32
+
+// watchedNamespaces are those that are watched each on its own, or the empty one for all.
+func (o Options) watchedNamespaces() []string {
+	namespaces := slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
+	if len(namespaces) == 0 || len(namespaces) > maxNamespaces {
+		return []string{metav1.NamespaceAll}
+	}
+	return namespaces
 }
 
 // Load reads the credentials that the options name, so that what is wrong with them is known before anything starts.
@@ -149,6 +163,17 @@ func Open(options Options, observer Observer) (*Source, func(), error) {
 	s.users++
 	var once sync.Once
 	return s.source, func() { once.Do(func() { leave(key, s) }) }, nil
+}
+
+// New returns a source of its own for the API server that config reaches, whatever Options.Kubeconfig says, and the
+// function that ends it.
+func New(config *rest.Config, options Options, observer Observer) (*Source, func(), error) {
+	clients, err := newClients(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	source := start(clients, options, observer)
+	return source, source.close, nil
 }
 
 // States are those of all sources that run: as many of a resource as watch it, in no order.

@@ -31,8 +31,8 @@ func TestNothingWaitsForWhatIsOptional(t *testing.T) {
 		for _, ask := range []string{"list", "watch"} {
 			t.Run(test.name+"/"+ask, func(t *testing.T) {
 				b := newBench(t, Options{})
-				b.missing = map[Resource]bool{GKEServiceImports: false}
-				from := b.optional(GKEServiceImports, lister{
+				b.missing = map[scope]bool{{resource: GKEServiceImports}: false}
+				from := b.optional(scope{resource: GKEServiceImports}, lister{
 					list:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, test.err },
 					watch: func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) { return nil, test.err },
 				})

@@ -17,11 +17,11 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// retry is how long to wait before an API server is asked again: not long, because names wait for it.
-var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 7, Cap: 4 * time.Second}
+// retry is the backoff between two attempts to list or watch a resource. It never exceeds 3 s: the resources are read
+// again independently after an outage, and in between an answer can combine a new import with old slices.
+var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 2 * time.Second}
 
 // lister lists and watches one resource.
 type lister struct {
@@ -29,46 +29,66 @@ type lister struct {
 	watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
 }
 
-// reflector keeps the inputs like the API server's objects of one resource.
-type reflector struct {
+// scope is what one reflector reads: a resource in one namespace, or in all if the namespace is empty.
+type scope struct {
 	resource  Resource
+	namespace string
+}
+
+// reflector keeps the inputs like the API server's objects of one scope.
+type reflector struct {
+	scope
 	reflector *cache.Reflector
 }
 
 // reflectors are those that the options ask for.
 func (s *Source) reflectors(clients *clients, options Options) []reflector {
 	var all []reflector
-	for i, resource := range options.importResources() {
-		from := clients.imports[resource].list(options.Labels)
-		if i > 0 {
-			from = s.optional(resource, from)
-		}
-		all = append(all, s.reflector(resource, &mcsv1beta1.ServiceImport{}, from))
-	}
-	if options.FallbackServices {
-		all = append(all, s.reflector(Services, &corev1.Service{}, s.optional(Services, clients.services())))
-	}
-	if !options.NoEndpoints {
-		all = append(all, s.reflector(EndpointSlices, &discoveryv1.EndpointSlice{}, clients.endpointSlices(withServiceName)))
-	}
-	if options.mirrors() {
-		all = append(all, s.reflector(MirroredEndpointSlices, &discoveryv1.EndpointSlice{}, clients.endpointSlices(mirroredOnly)))
+	for _, namespace := range options.watchedNamespaces() {
+		all = append(all, s.namespaced(clients, options, namespace)...)
 	}
 	if options.NamespaceLabels != "" {
-		all = append(all, s.reflector(Namespaces, &corev1.Namespace{}, clients.namespaces(options.NamespaceLabels)))
+		of := scope{resource: Namespaces}
+		all = append(all, s.reflector(of, &corev1.Namespace{}, clients.namespaces(options.NamespaceLabels)))
 	}
 	if options.Zones {
-		all = append(all, s.reflector(Nodes, &corev1.Node{}, clients.nodes()))
+		all = append(all, s.reflector(scope{resource: Nodes}, &corev1.Node{}, clients.nodes()))
 	}
 	return all
 }
 
-// optional is a resource that nothing waits for where the API server does not have it, or does not let us see it. It
-// says the latter of a group that it does not have, too, to those who have no right on it.
-func (s *Source) optional(resource Resource, from lister) lister {
+// namespaced are the reflectors of one namespace, or of all if it is empty.
+func (s *Source) namespaced(clients *clients, options Options, namespace string) []reflector {
+	var all []reflector
+	for i, resource := range options.importResources() {
+		of := scope{resource, namespace}
+		from := clients.imports[resource].list(options.Labels, namespace)
+		if i > 0 {
+			from = s.optional(of, from)
+		}
+		all = append(all, s.reflector(of, new(importObject), from))
+	}
+	if options.FallbackServices {
+		of := scope{Services, namespace}
+		all = append(all, s.reflector(of, &corev1.Service{}, s.optional(of, clients.services(namespace))))
+	}
+	if !options.NoEndpoints {
+		all = append(all, s.reflector(scope{EndpointSlices, namespace}, &discoveryv1.EndpointSlice{},
+			clients.endpointSlices(withServiceName, namespace)))
+	}
+	if options.mirrors() {
+		all = append(all, s.reflector(scope{MirroredEndpointSlices, namespace}, &discoveryv1.EndpointSlice{},
+			clients.endpointSlices(mirroredOnly, namespace)))
+	}
+	return all
+}
+
+// optional is what nothing waits for where the API server does not have it, or does not let us see it. It says the latter
+// of a group that it does not have, too, to those who have no right on it.
+func (s *Source) optional(of scope, from lister) lister {
 	note := func(err error) {
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			s.listed(resource)
+			s.listed(of)
 		}
 	}
 	list, watch := from.list, from.watch
@@ -85,16 +105,17 @@ func (s *Source) optional(resource Resource, from lister) lister {
 	return from
 }
 
-func (s *Source) reflector(resource Resource, example runtime.Object, from lister) reflector {
-	store := s.store(resource)
+func (s *Source) reflector(of scope, example runtime.Object, from lister) reflector {
+	store := s.store(of)
+	from = unlessRestored(from)
 	note := func(err error) {
 		if errors.Is(err, context.Canceled) {
 			return
 		}
 		store.asked(err)
-		s.observer.Asked(resource, err)
+		s.observer.Asked(of.resource, of.namespace, err)
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-			s.refused(resource)
+			s.refused(of)
 		}
 	}
 	listWatch := &cache.ListWatch{
@@ -105,15 +126,23 @@ func (s *Source) reflector(resource Resource, example runtime.Object, from liste
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 			w, err := from.watch(ctx, options)
-			note(err)
+			if !lacksWatchList(options, err) {
+				note(err)
+			}
 			return w, err
 		},
 	}
 	logger := logr.Discard() // the observer is told of failures
 	backoff := retry
-	return reflector{resource, cache.NewReflectorWithOptions(listWatch, example, store,
-		cache.ReflectorOptions{Name: string(resource), Logger: &logger, Backoff: &backoff},
+	return reflector{of, cache.NewReflectorWithOptions(listWatch, example, store,
+		cache.ReflectorOptions{Name: string(of.resource), Logger: &logger, Backoff: &backoff},
 	)}
+}
+
+// lacksWatchList reports whether the API server refused a watch only because it does not stream lists: Kubernetes before
+// 1.32, and later ones without the feature gate WatchList, answer 422. The reflector then lists, which is no failure.
+func lacksWatchList(options metav1.ListOptions, err error) bool {
+	return options.SendInitialEvents != nil && apierrors.IsInvalid(err)
 }
 
 // run lists and watches until the context ends.

@@ -3,8 +3,11 @@
 package watch
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +26,7 @@ type item struct {
 	*metav1.ObjectMeta // noMeta: a reflector asks for name and namespace alone
 	namespace, name    string
 	imported           *index.Import
+	undecodable        error // why the object is left out
 	slice              *index.Slice
 	addrs              []netip.Addr // of a Service
 	node               *index.Node
@@ -52,8 +56,10 @@ func (s *store) item(object any) (*item, error) {
 	}
 	i := &item{ObjectMeta: noMeta, namespace: accessor.GetNamespace(), name: accessor.GetName()}
 	switch object := object.(type) {
-	case *mcsv1beta1.ServiceImport:
-		i.imported = index.FromServiceImport(object)
+	case *importObject:
+		if i.undecodable = object.undecodable; i.undecodable == nil {
+			i.imported = index.FromServiceImport(&object.ServiceImport)
+		}
 	case *corev1.Service:
 		i.addrs = index.ServiceAddresses(object)
 	case *discoveryv1.EndpointSlice:
@@ -76,10 +82,13 @@ func (s *store) item(object any) (*item, error) {
 	return i, nil
 }
 
-// causeOf is when the change that led to the slice's present state happened: the controller that wrote the slice, or
-// the one that copied it, says so. It is zero where none does.
+// annotationTriggerTime is what clusterset-controller writes in place of Kubernetes' key, which kube-proxy reads too.
+const annotationTriggerTime = "clusterset-dns.github.io/last-change-trigger-time"
+
+// causeOf is when the change that caused the slice's present state happened: the controller that wrote the slice, or
+// the one that copied it, says so. It is zero if none does.
 func causeOf(slice *discoveryv1.EndpointSlice) time.Time {
-	text := slice.Annotations[corev1.EndpointsLastChangeTriggerTime]
+	text := cmp.Or(slice.Annotations[annotationTriggerTime], slice.Annotations[corev1.EndpointsLastChangeTriggerTime])
 	if text == "" {
 		return time.Time{}
 	}
@@ -92,21 +101,20 @@ func causeOf(slice *discoveryv1.EndpointSlice) time.Time {
 
 // store puts what a reflector gets into the inputs.
 type store struct {
-	resource Resource
-	inputs   *inputs
-	contact  *contact
-	outage   *outage
-	listed   func()
-	now      func() time.Time
+	scope
+	inputs  *inputs
+	contact *contact
+	listed  func()
+	now     func() time.Time
 }
 
-// store makes the store of a resource. The source has one for each.
-func (s *Source) store(resource Resource) *store {
-	c := &contact{resource: resource}
+// store makes the store of a scope. The source has one for each.
+func (s *Source) store(of scope) *store {
+	c := &contact{resource: of.resource}
 	s.contacts = append(s.contacts, c)
 	return &store{
-		resource: resource, inputs: s.inputs, contact: c, outage: &s.outage,
-		listed: func() { s.listed(resource) },
+		scope: of, inputs: s.inputs, contact: c,
+		listed: func() { s.listed(of) },
 		now:    func() time.Time { return s.now() },
 	}
 }
@@ -132,7 +140,6 @@ func (s *store) Update(object any) error {
 	}
 	s.inputs.mu.Lock()
 	defer s.inputs.mu.Unlock()
-	s.outage.ends(s.resource) // the watch goes on where it was
 	s.set(i)
 	return nil
 }
@@ -148,7 +155,6 @@ func (s *store) Delete(object any) error {
 	}
 	s.inputs.mu.Lock()
 	defer s.inputs.mu.Unlock()
-	s.outage.ends(s.resource)
 	s.remove(accessor.GetNamespace(), accessor.GetName())
 	return nil
 }
@@ -164,7 +170,6 @@ func (s *store) Replace(list []any, _ string) error {
 		items[i.object()] = i
 	}
 	s.inputs.mu.Lock()
-	s.outage.ends(s.resource)
 	for _, object := range s.held() {
 		if _, ok := items[object]; !ok {
 			namespace, name, err := cache.SplitMetaNamespaceKey(object)
@@ -185,15 +190,12 @@ func (s *store) Replace(list []any, _ string) error {
 // UpdateResourceVersion notes that the API server told what there is. A reflector calls it after each event, and after
 // each bookmark, which the API server sends where there are no events.
 func (s *store) UpdateResourceVersion(string) {
-	s.outage.ends(s.resource)
 	s.contact.synced.Store(s.now().UnixNano())
 }
 
 // asked notes how a list or a watch began.
 func (s *store) asked(err error) {
-	if was := s.contact.healthy.Swap(err == nil); was && err != nil {
-		s.outage.fails(s.resource)
-	}
+	s.contact.healthy.Store(err == nil)
 }
 
 // Resync does nothing: nothing is derived but what the inputs derive.
@@ -214,6 +216,7 @@ func (s *store) set(i *item) {
 	}
 	switch s.resource {
 	case ServiceImports, GKEServiceImports:
+		s.inputs.setDecodes(s.resource, i.object(), i.undecodable)
 		s.inputs.setImport(s.resource, i.object(), i.namespace, i.imported)
 		return
 	case Services:
@@ -228,6 +231,7 @@ func (s *store) remove(namespace, name string) {
 	object := namespace + "/" + name
 	switch s.resource {
 	case ServiceImports, GKEServiceImports:
+		s.inputs.setDecodes(s.resource, object, nil)
 		s.inputs.setImport(s.resource, object, namespace, nil)
 	case Services:
 		s.inputs.setService(object, nil)
@@ -240,12 +244,15 @@ func (s *store) remove(namespace, name string) {
 	}
 }
 
-// held are the objects that the inputs hold. Their lock is held.
+// held are the objects in the scope that the inputs hold. Their lock is held.
 func (s *store) held() []string {
 	var objects []string
 	switch s.resource {
 	case ServiceImports, GKEServiceImports:
 		for object := range s.inputs.imports[s.resource] {
+			objects = append(objects, object)
+		}
+		for object := range s.inputs.undecodable[s.resource] {
 			objects = append(objects, object)
 		}
 	case Services:
@@ -265,5 +272,8 @@ func (s *store) held() []string {
 			objects = append(objects, "/"+name)
 		}
 	}
-	return objects
+	if s.namespace == metav1.NamespaceAll {
+		return objects
+	}
+	return slices.DeleteFunc(objects, func(object string) bool { return !strings.HasPrefix(object, s.namespace+"/") })
 }

@@ -4,12 +4,12 @@
 //
 // The data flows one way:
 //
-//	API server ── reflector per resource ──► inputs (compact, by service) ── keys that changed ──► publisher ──► indexes
+//	API server ── reflector per scope ──► inputs (compact, by service) ── keys that changed ──► publisher ──► indexes
 //
-// A reflector (client-go) lists and watches and puts what it gets into the inputs, in the compact form of the index
-// package; the object itself is not kept. The inputs hold the import and the slices of each service and collect the keys
-// of those that changed. The publisher takes all keys at once, builds the services and publishes them: while it is
-// busy, any number of changes to one service become one.
+// A scope is a resource, in one namespace or in all. A reflector (client-go) lists and watches and puts what it gets
+// into the inputs, in the compact form of the index package; the object itself is not kept. The inputs hold the
+// import and the slices of each service and collect the keys of those that changed. The publisher takes all keys at
+// once, builds the services and publishes them: while it is busy, any number of changes to one service become one.
 //
 // What is known stays when the API server goes away, and a resource that is missing or forbidden is asked for again
 // until it is there.
@@ -17,7 +17,6 @@ package watch
 
 import (
 	"context"
-	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -46,10 +45,14 @@ const (
 type Observer interface {
 	// Objects tells by how much the number of objects held of a resource changed.
 	Objects(resource Resource, delta int)
-	// Totals tells what an index holds, and what it held before.
+	// Totals tells what a source serves, and what it served before.
 	Totals(before, after index.Totals)
-	// Asked tells how a list or a watch of a resource began: err is nil where the API server agreed to it.
-	Asked(resource Resource, err error)
+	// Asked tells how a list or a watch of a resource began, in one namespace or, if that is empty, in all: err is nil where
+	// the API server agreed to it.
+	Asked(resource Resource, namespace string, err error)
+	// Undecodable tells of an object that cannot be decoded, and is left out therefore: err says why. It is nil once the
+	// object decodes again or is gone.
+	Undecodable(resource Resource, object string, err error)
 	// Programmed tells how long a change of endpoints took from its cause to the answer.
 	Programmed(headless bool, latency time.Duration)
 }
@@ -75,15 +78,15 @@ type Source struct {
 	running  sync.WaitGroup
 
 	topology atomic.Pointer[index.Topology]
-	outage   outage
 
 	// publishing is held while an index is updated or the list of views changes.
 	publishing sync.Mutex
 	views      []*view
-	serial     uint32 // the greatest that any view had
+	serial     uint32       // the greatest that any view had
+	counted    index.Totals // what the observer was told last
 
 	mu      sync.Mutex
-	missing map[Resource]bool // not listed yet; true where the API server refuses to
+	missing map[scope]bool // not listed yet; true where the API server refuses to
 	synced  chan struct{}
 	settled chan struct{}
 }
@@ -116,7 +119,7 @@ func start(clients *clients, options Options, observer Observer) *Source {
 	reflectors := s.reflectors(clients, options)
 	for _, r := range reflectors {
 		if r.resource != Nodes { // names do not wait for what only orders their answers
-			s.missing[r.resource] = false
+			s.missing[r.scope] = false
 		}
 	}
 	for _, r := range reflectors {
@@ -133,7 +136,7 @@ func newSource(options Options, observer Observer, stop context.CancelFunc) *Sou
 		now:      time.Now,
 		free:     debug.FreeOSMemory,
 		stop:     stop,
-		missing:  make(map[Resource]bool),
+		missing:  make(map[scope]bool),
 		synced:   make(chan struct{}),
 		settled:  make(chan struct{}),
 	}
@@ -146,9 +149,10 @@ func (s *Source) close() {
 	s.stop()
 	s.running.Wait()
 	s.inputs.forget()
-	for _, v := range s.views {
-		s.forget(v)
-	}
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	s.views = nil
+	s.count()
 }
 
 // Synced is closed once everything was listed.
@@ -162,7 +166,12 @@ func (s *Source) Settled() <-chan struct{} { return s.settled }
 func (s *Source) Missing() []Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.missing))
+	var resources []Resource
+	for of := range s.missing {
+		resources = append(resources, of.resource)
+	}
+	slices.Sort(resources)
+	return slices.Compact(resources)
 }
 
 // States tell how the source stands with each of its resources.
@@ -174,14 +183,14 @@ func (s *Source) States() []State {
 	return states
 }
 
-// listed notes that all objects of the resource are in the inputs.
-func (s *Source) listed(resource Resource) {
+// listed notes that all objects of the scope are in the inputs.
+func (s *Source) listed(of scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.missing[resource]; !ok {
+	if _, ok := s.missing[of]; !ok {
 		return
 	}
-	delete(s.missing, resource)
+	delete(s.missing, of)
 	s.settle()
 	if len(s.missing) == 0 {
 		s.inputs.open()
@@ -189,11 +198,11 @@ func (s *Source) listed(resource Resource) {
 }
 
 // refused notes that the API server has no such resource, or does not let us see it.
-func (s *Source) refused(resource Resource) {
+func (s *Source) refused(of scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.missing[resource]; ok {
-		s.missing[resource] = true
+	if _, ok := s.missing[of]; ok {
+		s.missing[of] = true
 		s.settle()
 	}
 }
@@ -218,16 +227,18 @@ func (s *Source) View(config *index.Config) *index.Index {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
 	for _, v := range s.views {
-		if c := v.index.Config(); c.TTL == config.TTL && slices.Equal(c.Zones, config.Zones) {
+		if v.index.Config().Equal(config) {
 			v.users++
 			return v.index
 		}
 	}
 	v := &view{index: index.New(config), users: 1}
 	s.views = append(s.views, v)
+	s.setIgnoreEmpty() // before the view gets what there is, so that no change is between them
 	select {
 	case <-s.synced:
 		s.update(v, s.inputs.all())
+		s.count()
 	default: // the first publication is of all there is
 	}
 	return v.index
@@ -243,17 +254,37 @@ func (s *Source) Release(x *index.Index) {
 		}
 		if v.users--; v.users == 0 {
 			s.views = slices.Delete(s.views, i, i+1)
-			s.forget(v)
+			s.setIgnoreEmpty()
+			s.count()
 		}
 		return
 	}
 }
 
-// forget takes a view out of the totals.
-func (s *Source) forget(v *view) {
-	if snapshot := v.index.Snapshot(); snapshot != nil {
-		s.observer.Totals(snapshot.Totals(), index.Totals{})
+// setIgnoreEmpty tells the inputs whether a view ignores empty services.
+func (s *Source) setIgnoreEmpty() {
+	s.inputs.setIgnoreEmpty(slices.ContainsFunc(s.views, func(v *view) bool { return v.index.Config().IgnoreEmpty }))
+}
+
+// count tells the observer what is served. All views are of the same objects, so a service or a skip counts once,
+// although a name may be too long in the zones of one view alone.
+func (s *Source) count() {
+	var totals index.Totals
+	for _, v := range s.views {
+		snapshot := v.index.Snapshot()
+		if snapshot == nil {
+			continue
+		}
+		of := snapshot.Totals()
+		totals.ClusterSetIP = max(totals.ClusterSetIP, of.ClusterSetIP)
+		totals.Headless = max(totals.Headless, of.Headless)
+		totals.Addresses = max(totals.Addresses, of.Addresses)
+		if totals.Skips == (index.Skips{}) || of.Skips.Count(index.NameTooLong) > totals.Skips.Count(index.NameTooLong) {
+			totals.Skips = of.Skips
+		}
 	}
+	s.observer.Totals(s.counted, totals)
+	s.counted = totals
 }
 
 // publishAll publishes what changes until the context ends.
@@ -263,7 +294,6 @@ func (s *Source) publishAll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.inputs.changed:
-			s.outage.wait(ctx)
 			s.publish()
 		}
 		if first {
@@ -281,6 +311,7 @@ func (s *Source) publish() {
 	for _, v := range s.views {
 		s.update(v, changed)
 	}
+	s.count()
 	select {
 	case <-s.synced:
 	default:
@@ -298,11 +329,8 @@ func (s *Source) publish() {
 func (s *Source) update(v *view, changed []input) {
 	config := v.index.Config()
 	changes := build(config, changed)
-	var before index.Totals
 	now := uint32(s.now().Unix())
-	if snapshot := v.index.Snapshot(); snapshot != nil {
-		before = snapshot.Totals()
-	} else if int32(now-s.serial) <= 0 && s.serial != 0 {
+	if v.index.Snapshot() == nil && int32(now-s.serial) <= 0 && s.serial != 0 {
 		now = s.serial + 1 // another view of these services was ahead of the clock
 	}
 	v.index.Update(now, changes...)
@@ -310,7 +338,6 @@ func (s *Source) update(v *view, changed []input) {
 	if s.serial == 0 || int32(snapshot.Serial()-s.serial) > 0 {
 		s.serial = snapshot.Serial()
 	}
-	s.observer.Totals(before, snapshot.Totals())
 }
 
 // fewServices are built on one processor.

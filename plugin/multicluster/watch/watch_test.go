@@ -245,7 +245,10 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 		t.Errorf("what was there before is observed: %q", b.programmed)
 	}
 	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.2"), 2)))
-	put(t, b.slices.Add(caused(sliceOf("b", "web", "east", "10.1.0.3"), 1)))
+	ours := caused(sliceOf("b", "web", "east", "10.1.0.3"), 1)
+	ours.Annotations["clusterset-dns.github.io/last-change-trigger-time"] = ours.Annotations[corev1.EndpointsLastChangeTriggerTime]
+	delete(ours.Annotations, corev1.EndpointsLastChangeTriggerTime)
+	put(t, b.slices.Add(ours))
 	b.drain()
 	put(t, b.slices.Update(caused(sliceOf("a", "db", "west", "10.1.0.2"), 2))) // not caused anew
 	b.drain()
@@ -256,9 +259,78 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.5"), 3000))) // which is not what changed this long after
 	b.drain()
 	slices.Sort(b.programmed)
-	if want := []string{"headless=false 1s", "headless=true 2s"}; !slices.Equal(b.programmed, want) {
+	if want := []string{"headless=true 2s"}; !slices.Equal(b.programmed, want) {
 		t.Errorf("observed are %q, want %q", b.programmed, want)
 	}
+}
+
+// Slices of a ClusterSetIP service are read and change no answer, unless they stand in for its addresses or a view
+// leaves out services without endpoints.
+func TestSlicesThatNoAnswerComesFromAreNotPublished(t *testing.T) {
+	for name, test := range map[string]struct {
+		options  Options
+		ignore   bool
+		imported *importObject
+		times    int
+	}{
+		"no import":                  {Options{}, false, nil, 0},
+		"ClusterSetIP":               {Options{}, false, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 0},
+		"ClusterSetIP without an IP": {Options{}, false, importOf("web", mcsv1beta1.ClusterSetIP), 0},
+		"fallback endpoints":         {Options{FallbackEndpoints: true}, false, importOf("web", mcsv1beta1.ClusterSetIP), 1},
+		"fallback endpoints and IPs": {Options{FallbackEndpoints: true}, false, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 0},
+		"ignore empty_service":       {Options{}, true, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 1},
+		"headless":                   {Options{}, false, importOf("web", mcsv1beta1.Headless), 1},
+	} {
+		b := newBench(t, test.options)
+		b.View(config)
+		x := b.View(&index.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: true})
+		if !test.ignore {
+			b.Release(x)
+		}
+		if test.imported != nil {
+			put(t, b.imports.Add(test.imported))
+		}
+		b.list()
+		put(t, b.slices.Add(sliceOf("a", "web", "east", "10.1.0.1")))
+		if times := b.drain(); times != test.times {
+			t.Errorf("%s: published %d times, want %d", name, times, test.times)
+		}
+		put(t, b.slices.Delete(sliceOf("a", "web", "east")))
+		if held := len(b.inputs.services); test.imported == nil && held > 0 {
+			t.Errorf("%s: %d inputs are still held", name, held)
+		}
+	}
+}
+
+func TestServicesOfTwoViewsCountOnce(t *testing.T) {
+	b := newBench(t, Options{})
+	first := b.View(config)
+	long := b.View(&index.Config{Zones: []string{strings.Repeat("a.", 100)}, TTL: 5})
+	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
+	b.imports.set(&item{namespace: strings.Repeat("n", 63), name: "web", imported: index.FromServiceImport(&mcsv1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{Namespace: strings.Repeat("n", 63), Name: "web"},
+		Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, IPs: []string{"10.42.0.2"}},
+	})})
+	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
+	put(t, b.slices.Add(sliceOf("a", "db", "east", "10.1.0.1")))
+	b.list()
+	expect := func(step string, services, tooLong int) {
+		t.Helper()
+		headless := min(services, 1)
+		if got, left := b.served, b.served.Skips.Count(index.NameTooLong); got.ClusterSetIP != services || got.Headless != headless || left != tooLong {
+			t.Errorf("%s: %+v and %d names that are too long, want %d services, %d headless, and %d", step, got, left, services, headless, tooLong)
+		}
+	}
+	if first == long {
+		t.Fatal("there is one view")
+	}
+	expect("two views", 2, 1)
+	b.Release(long)
+	expect("one view", 2, 0)
+	b.View(&index.Config{Zones: config.Zones, TTL: 30})
+	expect("another one", 2, 0)
+	b.close()
+	expect("the end", 0, 0)
 }
 
 func TestSettledIsSyncedOrRefused(t *testing.T) {
@@ -271,15 +343,15 @@ func TestSettledIsSyncedOrRefused(t *testing.T) {
 			return false
 		}
 	}
-	b.listed(ServiceImports)
+	b.listed(scope{resource: ServiceImports})
 	if settled() {
 		t.Error("settled while slices may come")
 	}
-	b.refused(EndpointSlices)
+	b.refused(scope{resource: EndpointSlices})
 	if got := b.Missing(); !settled() || len(got) != 1 || got[0] != EndpointSlices {
 		t.Errorf("settled %v, missing %v", settled(), got)
 	}
-	b.listed(EndpointSlices)
+	b.listed(scope{resource: EndpointSlices})
 	b.drain()
 	if got := b.Missing(); len(got) > 0 {
 		t.Errorf("missing %v", got)
@@ -384,5 +456,26 @@ func BenchmarkHeap(b *testing.B) {
 				runtime.KeepAlive(s)
 			}
 		})
+	}
+}
+
+func TestEndpointsDecideWhetherAClusterSetIPServiceIsEmpty(t *testing.T) {
+	b := newBench(t, Options{})
+	x := b.View(&index.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: true})
+	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
+	b.list()
+	if got := answer(x, "web"); got != "" {
+		t.Errorf("without endpoints it answers %q", got)
+	}
+	slice := sliceOf("a", "web", "east", "10.1.0.1")
+	put(t, b.slices.Add(slice))
+	b.drain()
+	if got := answer(x, "web"); got != "10.42.0.1" {
+		t.Errorf("with an endpoint it answers %q", got)
+	}
+	put(t, b.slices.Delete(slice))
+	b.drain()
+	if got := answer(x, "web"); got != "" {
+		t.Errorf("without its last endpoint it answers %q", got)
 	}
 }

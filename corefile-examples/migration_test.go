@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package corefile
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/coredns/caddy"
+	"github.com/miekg/dns"
+)
+
+// With the search path of pods, a resolver asks for each external name in cluster.local first, and some resolvers stop
+// at SERVFAIL.
+func TestMigrationWithoutTheCRDLeavesClusterLocalAsItWas(t *testing.T) {
+	text, err := os.ReadFile("migration.Corefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := freePort(t)
+	corefile := strings.ReplaceAll(atHome(string(text), clusterWithoutImports(t)), "1053", inner)
+	corefile = localNames.ReplaceAllString(corefile, "") // it has none of the names below, and would pass each on
+	corefile = strings.NewReplacer(":53 {", ":0 {\n bind 127.0.0.1", "startup_timeout 1ms", "startup_timeout 1m").Replace(corefile)
+	instance, err := caddy.Start(caddy.CaddyfileInput{Filepath: "migration.Corefile", Contents: []byte(corefile), ServerTypeName: "dns"})
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, corefile)
+	}
+	defer func() {
+		for _, err := range instance.ShutdownCallbacks() {
+			t.Error(err)
+		}
+		if err := instance.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	address := instance.Servers()[0].LocalAddr().String() // cluster.local is the first block
+	for qname, want := range map[string]int{
+		"example.org.default.svc.cluster.local.": dns.RcodeNameError,
+		"web.default.svc.cluster.local.":         dns.RcodeNameError,
+	} {
+		reply, _, err := new(dns.Client).Exchange(new(dns.Msg).SetQuestion(qname, dns.TypeA), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.Rcode != want {
+			t.Errorf("%s: %s, want %s", qname, dns.RcodeToString[reply.Rcode], dns.RcodeToString[want])
+		}
+	}
+}
+
+var localNames = regexp.MustCompile(`(?s)kubernetes +\{.*?\}\n`)
+
+// freePort is a port of loopback that nothing listens at.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	_, port, err := net.SplitHostPort(listener.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// clusterWithoutImports is the kubeconfig of an API server that has no objects, and no CRD.
+func clusterWithoutImports(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case path.Base(r.URL.Path) != "endpointslices":
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+		case query.Has("sendInitialEvents"):
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+		case query.Has("watch"):
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		default:
+			_, _ = fmt.Fprint(w, `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]}`)
+		}
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return kubeconfigFor(t, server.URL)
+}

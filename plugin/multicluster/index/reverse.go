@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+)
+
+// This file has the PTR records of endpoints of headless services (multicluster DNS specification 1.0.0, section 2.4.3). A
+// snapshot holds, if reverse zones are served, a table from the octets of each address to the names of its host, relative
+// to the zone and sorted. The first one is answered: it depends on what there is, and not on the order in which it came.
+
+// hostName is the name of a host of a service and one of its addresses.
+type hostName struct{ addr, name string }
+
+// remoteHosts are the hosts of a headless service that have PTR records, sorted by address: those of other clusters than
+// the local one, whose own DNS has records for its Services. A host has them for the addresses that its name resolves to.
+func (s *Service) remoteHosts(config *Config) (hosts []hostName) {
+	if s == nil {
+		return nil
+	}
+	if s = s.in(0); !s.exists {
+		return nil
+	}
+	for i := range s.runs {
+		r := &s.runs[i]
+		if !r.inHost || r.cluster == config.Cluster {
+			continue
+		}
+		tail := "." + r.cluster + "." + s.imported.Key + strings.TrimSuffix(serviceInfix, ".")
+		for j := range r.len() {
+			hosts = append(hosts, hostName{string(r.addr(j)), string(r.appendHost(nil, j)) + tail})
+		}
+	}
+	slices.SortFunc(hosts, compareHostNames)
+	return hosts
+}
+
+func compareHostNames(a, b hostName) int {
+	return cmp.Or(strings.Compare(a.addr, b.addr), strings.Compare(a.name, b.name))
+}
+
+// changeReverse replaces the hosts of one state of a service by those of the next. Either may be nil.
+func (s *Snapshot) changeReverse(before, after *Service) {
+	old, now := before.remoteHosts(s.config), after.remoteHosts(s.config)
+	for len(old) > 0 || len(now) > 0 {
+		var order int
+		switch {
+		case len(old) == 0:
+			order = 1
+		case len(now) == 0:
+			order = -1
+		default:
+			order = compareHostNames(old[0], now[0])
+		}
+		if order < 0 {
+			s.removeHost(old[0])
+		}
+		if order > 0 {
+			s.addHost(now[0])
+		}
+		if order <= 0 {
+			old = old[1:]
+		}
+		if order >= 0 {
+			now = now[1:]
+		}
+	}
+}
+
+func (s *Snapshot) addHost(host hostName) {
+	names, _ := s.reverse.get(host.addr)
+	at, _ := slices.BinarySearch(names, host.name)
+	s.reverse = s.reverse.with(host.addr, slices.Insert(slices.Clone(names), at, host.name))
+}
+
+func (s *Snapshot) removeHost(host hostName) {
+	names, _ := s.reverse.get(host.addr)
+	if len(names) == 1 {
+		s.reverse = s.reverse.without(host.addr)
+		return
+	}
+	s.reverse = s.reverse.with(host.addr, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == host.name }))
+}
+
+// LookupReverse answers a question for a name below a reverse zone. It takes no lock. Names of parts of addresses exist,
+// whatever is below them.
+func (s *Snapshot) LookupReverse(qname string, qtype uint16) Answer {
+	addr, ok := name.Address(qname)
+	if !ok {
+		return Answer{}
+	}
+	if !addr.IsValid() {
+		return Answer{Result: Empty}
+	}
+	names, ok := s.reverse.get(string(addr.AsSlice()))
+	switch {
+	case !ok:
+		return Answer{}
+	case qtype != dns.TypePTR:
+		return Answer{Result: Empty}
+	}
+	return Answer{Result: Found, Answer: []dns.RR{s.pointer(qname, names)}}
+}
+
+// pointer is the PTR record of an address that has these names.
+func (s *Snapshot) pointer(owner string, names []string) dns.RR {
+	return &dns.PTR{
+		Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypePTR, Class: dns.ClassINET, Ttl: s.config.TTL},
+		Ptr: Join(names[0], s.config.Zones[0]),
+	}
+}
+
+// WalkReverse yields the PTR records in the reverse zone with that number, sorted by address, until yield returns false.
+func (s *Snapshot) WalkReverse(zone int, yield func([]dns.RR) bool) {
+	var all []entry[[]string]
+	for addr, names := range s.reverse.all {
+		all = append(all, entry[[]string]{addr, names})
+	}
+	slices.SortFunc(all, func(a, b entry[[]string]) int { return strings.Compare(a.key, b.key) })
+	for _, e := range all {
+		addr, _ := netip.AddrFromSlice([]byte(e.key))
+		owner, err := dns.ReverseAddr(addr.String())
+		if err != nil {
+			continue // each address has one
+		}
+		if below, ok := name.Cut(owner, s.config.Reverse[zone-len(s.config.Zones)]); ok && below != "" {
+			if !yield([]dns.RR{s.pointer(owner, e.value)}) {
+				return
+			}
+		}
+	}
+}

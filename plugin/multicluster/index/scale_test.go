@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package index_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/miekg/dns"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+)
+
+// allocations counts those of one SRV query over UDP to a service of one endpoint with so many ports.
+func allocations(t *testing.T, ports int) float64 {
+	t.Helper()
+	l := load{endpoints: 1, cluster: inEast, ports: func(int) []discoveryv1.EndpointPort { return manyPorts(ports) }}
+	imported, all := l.objects()
+	snapshot := snapshotOf(index.Build(config, imported, all))
+	return testing.AllocsPerRun(10, func() {
+		answer := askAs(snapshot, "db.demo.svc."+zone, dns.TypeSRV, 0, index.Client{Size: 512})
+		if answer.Result != index.Found || !answer.Truncated {
+			t.Errorf("%d ports are answered as %v, truncated %v", ports, answer.Result, answer.Truncated)
+		}
+	})
+}
+
+func TestAQueryDoesNotCollectTheNumbersOfPorts(t *testing.T) {
+	few, many := allocations(t, 100), allocations(t, 10000)
+	if few != many {
+		t.Errorf("an SRV query makes %v allocations among 100 ports, and %v among 10,000", few, many)
+	}
+}
+
+func TestAListIsPublishedWithoutACopyForEachService(t *testing.T) {
+	const count = 4096
+	changes := make([]index.Change, count)
+	for i := range changes {
+		object := new(mcsv1beta1.ServiceImport)
+		object.Name, object.Namespace, object.Spec.Type = fmt.Sprintf("web-%d", i), "demo", mcsv1beta1.ClusterSetIP
+		imported := index.FromServiceImport(object)
+		changes[i] = index.Change{Key: imported.Key, Service: index.Build(config, imported, nil)}
+	}
+	made := testing.AllocsPerRun(1, func() { index.New(config).Update(1, changes...) })
+	if each := made / count; each > 2.5 {
+		t.Errorf("%.1f allocations for each service, want one for its place and one for that of its namespace", each)
+	}
+}
+
+func TestChangesAtOnceLeaveEarlierSnapshotsAsTheyWere(t *testing.T) {
+	const count = 3000
+	x := index.New(config)
+	publish := func(now uint32, octet int) (published *index.Snapshot, zoneText []string) {
+		changes := make([]index.Change, 0, count)
+		for i := range count {
+			service := build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.%d.%d.%d], ports: []}", octet, i/250, 1+i%250))
+			changes = append(changes, index.Change{Key: fmt.Sprintf("web-%d.demo-%d", i, i%7), Service: service})
+		}
+		x.Update(now, append(changes, index.Change{Key: fmt.Sprintf("web-%d.demo-%d", octet, octet%7)})...)
+		return x.Snapshot(), text(walk(x.Snapshot()))
+	}
+	first, want := publish(1, 42)
+	if _, second := publish(2, 43); slices.Equal(want, second) || len(second) != count-1 {
+		t.Errorf("the second snapshot has %d records, want %d others", len(second), count-1)
+	}
+	if got := text(walk(first)); !slices.Equal(got, want) {
+		t.Errorf("the first snapshot changed: it has %d records, and had %d", len(got), len(want))
+	}
+}
+
+func TestEachOfManyRunsIsTakenFrom(t *testing.T) {
+	const clusters = 40
+	var all []string
+	for c := range clusters {
+		var endpoints []string
+		for i := range 1 + c%3 {
+			endpoints = append(endpoints, fmt.Sprintf("{addresses: [10.%d.0.%d], hostname: h%d}", c, i+1, i))
+		}
+		all = append(all, from(fmt.Sprintf("c%d", c), "IPv4", fmt.Sprintf("[{name: sql, port: %d}]", 1+c%5), endpoints...))
+	}
+	snapshot := snapshotOf(build(t, sql, all...))
+	for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {
+		want := text(ask(snapshot, "db.demo.svc."+zone, qtype).Answer)
+		taken := map[string]bool{}
+		for point := range uint64(len(want)) {
+			answer := askAs(snapshot, "db.demo.svc."+zone, qtype, 3, index.Client{Size: 65535, Point: point})
+			if len(answer.Answer) != 3 || len(answer.Extra) != 3*int(qtype/dns.TypeSRV) {
+				t.Fatalf("%d records, %d additional", len(answer.Answer), len(answer.Extra))
+			}
+			for _, line := range text(answer.Answer) {
+				taken[line] = true
+			}
+		}
+		for _, line := range want {
+			if !taken[line] {
+				t.Errorf("%s is never answered", strings.ReplaceAll(line, "\t", " "))
+			}
+			delete(taken, line)
+		}
+		for line := range taken {
+			t.Errorf("%s is answered, and none of the records", line)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	golog "log"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coredns/coredns/plugin"
+)
+
+// secondaries stand in for the transfer plugin.
+type secondaries struct {
+	plugin.Handler
+	m     *Multicluster
+	since time.Time
+	takes time.Duration // to send one NOTIFY
+
+	mu   sync.Mutex
+	err  error
+	sent []string
+}
+
+// Notify records the zone, the time, and the changes that the SOA record shows.
+func (s *secondaries) Notify(zone string) error {
+	s.mu.Lock()
+	s.sent = append(s.sent, fmt.Sprintf("%s %v %d", zone, time.Since(s.since), s.m.snapshot().Serial()-testTime))
+	err := s.err
+	s.mu.Unlock()
+	<-time.After(s.takes)
+	return err
+}
+
+// expect compares what was sent since the last call.
+func (s *secondaries) expect(t *testing.T, what string, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.Sort(s.sent)
+	if !slices.Equal(s.sent, want) {
+		t.Errorf("%s: NOTIFY was sent %q, want %q", what, s.sent, want)
+	}
+	s.sent, s.since = nil, time.Now()
+}
+
+// serveChange moves the serial by one.
+func serveChange(t *testing.T, m *Multicluster) {
+	t.Helper()
+	serial := m.snapshot().Serial()
+	ip := fmt.Sprintf("10.42.%d.%d", byte(serial>>8), byte(serial))
+	all := readObjects(t, serviceImport("web", "{type: ClusterSetIP, ips: ["+ip+"], ports: []}"))
+	if !m.index.Load().Update(serial+1, all.changes(m.config())...) {
+		t.Fatal("the serial did not move")
+	}
+}
+
+func TestSecondariesAreNotifiedOfEveryChangeWithinLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newReversePlugin(t, demo)
+		s := &secondaries{m: m, since: time.Now()}
+		synced, stopped := make(chan struct{}), false
+		stop := m.notifySecondaries(s, synced, func() { stopped = true })
+		zones := func(text string) []string {
+			return []string{reverse4 + text, testZone + text, reverse6 + text}
+		}
+		<-time.After(time.Hour)
+		s.expect(t, "before the first sync")
+		close(synced)
+		<-time.After(time.Hour)
+		s.expect(t, "after the first sync", zones(" 5s 0")...)
+
+		serveChange(t, m)
+		<-time.After(time.Hour)
+		s.expect(t, "after a change", zones(" 1s 1")...)
+		if m.index.Load().Update(testTime + 9) {
+			t.Error("the serial moved without a change")
+		}
+		<-time.After(time.Hour)
+		s.expect(t, "at rest")
+
+		serveChange(t, m)
+		<-time.After(2 * time.Second)
+		serveChange(t, m)
+		<-time.After(2 * time.Second)
+		serveChange(t, m)
+		<-time.After(time.Hour)
+		s.expect(t, "after changes in the pause", slices.Concat(
+			[]string{reverse4 + " 1s 2", reverse4 + " 6s 4"},
+			[]string{testZone + " 1s 2", testZone + " 6s 4"},
+			[]string{reverse6 + " 1s 2", reverse6 + " 6s 4"})...)
+
+		for range 600 {
+			serveChange(t, m)
+			<-time.After(100 * time.Millisecond)
+		}
+		<-time.After(time.Hour)
+		synctest.Wait()
+		if n := len(s.sent); n == 0 || n > 3*13 || !strings.HasSuffix(s.sent[n-1], " 604") {
+			t.Errorf("600 changes in a minute: NOTIFY was sent %q", s.sent)
+		}
+		s.sent = nil
+
+		stop()
+		serveChange(t, m)
+		<-time.After(time.Hour)
+		s.expect(t, "after the end")
+		if !stopped {
+			t.Error("the plugin was not stopped")
+		}
+	})
+}
+
+func TestAChangeDuringANotifyIsNotifiedOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestPlugin(t, demo)
+		s := &secondaries{m: m, since: time.Now(), takes: time.Minute}
+		synced := make(chan struct{})
+		close(synced)
+		stop := m.notifySecondaries(s, synced, func() {})
+		<-time.After(10 * time.Second)
+		serveChange(t, m)
+		<-time.After(time.Hour)
+		s.expect(t, "a change while NOTIFY is sent", testZone+" 1m10s 1", testZone+" 5s 0")
+		serveChange(t, m)
+		<-time.After(10 * time.Second)
+		stop() // does not wait for the NOTIFY that is being sent
+		if waited := time.Since(s.since); waited != 10*time.Second {
+			t.Errorf("the end took until %v", waited)
+		}
+		serveChange(t, m)
+		<-time.After(time.Hour)
+		s.expect(t, "the end while NOTIFY is sent", testZone+" 1s 2")
+	})
+}
+
+func TestFailuresToNotifyAreLoggedOnce(t *testing.T) {
+	var output bytes.Buffer
+	before := golog.Writer()
+	golog.SetOutput(&output)
+	t.Cleanup(func() { golog.SetOutput(before) })
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestPlugin(t, demo)
+		s := &secondaries{m: m, since: time.Now(), err: errors.Join(errors.New("192.0.2.2 refused"), errors.New("192.0.2.3 refused"))}
+		synced := make(chan struct{})
+		close(synced)
+		defer m.notifySecondaries(s, synced, func() {})()
+		for i := range 6 {
+			<-time.After(time.Minute)
+			synctest.Wait()
+			if i == 3 {
+				s.err = nil
+			}
+			serveChange(t, m)
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+	})
+	text := output.String()
+	if strings.Count(text, "\n") != 2 || strings.Count(text, "192.0.2.2 refused; 192.0.2.3 refused") != 1 ||
+		strings.Count(text, "accept NOTIFY again") != 1 {
+		t.Errorf("four failures and three successes are logged as\n%s", text)
+	}
+}
+
+func TestNothingRunsWithoutTheTransferPlugin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which fails if anything still waits at its end
+		newTestPlugin(t, demo).notifySecondaries(nil, make(chan struct{}), func() {})
+	})
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package multicluster
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/miekg/dns"
+)
+
+// dualStack is the service db with so many endpoints, each with a hostname and an address of both families.
+func dualStack(endpoints int) string {
+	var v4, v6 []string
+	for i := range endpoints {
+		v4 = append(v4, fmt.Sprintf("{addresses: [10.1.0.%d], hostname: db-%03d}", i+1, i))
+		v6 = append(v6, fmt.Sprintf("{addresses: ['fd00:1::%x'], hostname: db-%03d}", i+1, i))
+	}
+	return serviceImport("db", "{type: Headless, ports: [{name: sql, port: 5432}]}") +
+		endpointSlice("db", "east", "IPv4", "[{name: sql, port: 5432}]", v4...) +
+		endpointSlice("db", "east", "IPv6", "[{name: sql, port: 5432}]", v6...)
+}
+
+func TestReplicasAnswerAClientWithTheSameEndpoints(t *testing.T) {
+	const limit = 8
+	text := dualStack(100)
+	one, two := newTestPlugin(t, text), newTestPlugin(t, text)
+	one.maxAnswers, two.maxAnswers = limit, limit
+	endpoints := func(m *Multicluster, qtype uint16, client net.IP) (last []byte) {
+		w := &packer{remote: &net.UDPAddr{IP: client}}
+		for _, rr := range ask(t, m, new(dns.Msg).SetQuestion("db.demo.svc."+testZone, qtype), w).Answer {
+			switch rr := rr.(type) {
+			case *dns.A:
+				last = append(last, rr.A.To4()[3])
+			case *dns.AAAA:
+				last = append(last, rr.AAAA[15])
+			}
+		}
+		slices.Sort(last)
+		return last
+	}
+	subsets := map[string]bool{}
+	for i := range byte(50) {
+		a := endpoints(one, dns.TypeA, net.IPv4(192, 0, 2, i).To4())
+		aaaa := endpoints(two, dns.TypeAAAA, net.IPv4(192, 0, 2, i).To16())
+		if len(a) != limit || !slices.Equal(a, aaaa) {
+			t.Errorf("client %d: one replica answers A with the endpoints %v, the other AAAA with %v", i, a, aaaa)
+		}
+		subsets[string(a)] = true
+	}
+	if len(subsets) < 25 {
+		t.Errorf("50 clients get %d different subsets", len(subsets))
+	}
+}
+
+func TestASignedReplyFitsTheClientsBuffer(t *testing.T) {
+	const key, secret, size = "key.example.", "c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0", 1232
+	m := newTestPlugin(t, "")
+	all := fixture{}
+	all.headless("db", 400)
+	serve(m, all)
+	m.signature = signatureSize(map[string]string{key: secret})
+	udp, _ := startChain(t, m, "tsig {\n secret "+key+" "+secret+"\n require none\n}")
+	for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {
+		for _, algorithm := range []string{dns.HmacSHA256, dns.HmacSHA512} {
+			r := new(dns.Msg).SetQuestion("db.demo.svc."+testZone, qtype)
+			r.SetEdns0(size, false)
+			r.SetTsig(key, algorithm, 300, 0)
+			signed, _, err := dns.TsigGenerate(r, secret, "", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reply, octets := exchange(t, udp, signed)
+			if octets > size || !reply.Truncated || len(reply.Answer) < 10 {
+				t.Errorf("%s, %s: %d octets and %d records, truncated %v; the client takes %d octets", dns.TypeToString[qtype],
+					algorithm, octets, len(reply.Answer), reply.Truncated, size)
+			}
+			if reply.IsTsig() == nil {
+				t.Error("the reply is not signed")
+			}
+		}
+	}
+}
+
+// exchange sends octets over UDP and returns the reply and its size.
+func exchange(t *testing.T, address string, octets []byte) (*dns.Msg, int) {
+	t.Helper()
+	c, err := new(net.Dialer).DialContext(t.Context(), "udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write(octets); err != nil {
+		t.Fatal(err)
+	}
+	in := make([]byte, dns.MaxMsgSize)
+	n, err := c.Read(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := new(dns.Msg)
+	if err := reply.Unpack(in[:n]); err != nil {
+		t.Fatal(err)
+	}
+	return reply, n
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/rest"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// Imports that the schema of the CRD accepts. The first two are all that DNS needs.
+const (
+	goodImport = `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"name":"good","namespace":"demo"},
+		"spec":{"type":"ClusterSetIP","ips":["10.42.0.1"],"ports":[{"name":"http","port":80}]}}`
+	badTime = `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"name":"time","namespace":"demo"},
+		"spec":{"type":"ClusterSetIP","ips":["10.42.0.2"],"ports":[]},
+		"status":{"conditions":[{"type":"X","status":"True","reason":"X","message":"","lastTransitionTime":"2026-01-01t00:00:00Z"}]}}`
+	badPort = `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"name":"port","namespace":"demo"},
+		"spec":{"type":"ClusterSetIP","ips":["10.42.0.3"],"ports":[{"port":99999999999}]}}`
+)
+
+// answering is the client of an API server that answers every request like this.
+func answering(t *testing.T, answer string) lister {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	c, err := newClients(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.imports[ServiceImports].list("", "")
+}
+
+// decoded expects the three imports, the last of which cannot be decoded.
+func decoded(t *testing.T, objects []runtime.Object) {
+	t.Helper()
+	if len(objects) != 3 {
+		t.Fatalf("%d objects", len(objects))
+	}
+	for i, name := range []string{"good", "time", "port"} {
+		object, ok := objects[i].(*importObject)
+		if !ok {
+			t.Fatalf("%T", objects[i])
+		}
+		if object.Name != name || object.Namespace != "demo" || (object.undecodable != nil) != (name == "port") {
+			t.Errorf("%s/%s: %v, want demo/%s", object.Namespace, object.Name, object.undecodable, name)
+		}
+	}
+}
+
+func TestWhatDNSNeedsOfAnImportIsDecoded(t *testing.T) {
+	const text = `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"name":"web","namespace":"demo","resourceVersion":"7",
+		"labels":{"a":"b"},"annotations":{"clusterset-dns.github.io/prefer":"cluster"},"uid":"1","creationTimestamp":"2026-01-01T00:00:00Z"},
+		"spec":{"type":"Headless","ips":["10.42.0.1"],"ipFamilies":["IPv4"],"trafficDistribution":"PreferClose","sessionAffinity":"None",
+		"ports":[{"name":"http","protocol":"UDP","port":80}]},"status":{"clusters":[{"cluster":"east"}]}}`
+	var got importObject
+	var want mcsv1beta1.ServiceImport
+	if err := errors.Join(utiljson.Unmarshal([]byte(text), &got), utiljson.Unmarshal([]byte(text), &want)); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got.Spec, want.Spec) || !maps.Equal(got.Labels, want.Labels) || !maps.Equal(got.Annotations, want.Annotations) ||
+		got.Name != want.Name || got.Namespace != want.Namespace || got.ResourceVersion != want.ResourceVersion || got.undecodable != nil {
+		t.Errorf("decoded is %+v", got)
+	}
+}
+
+func TestAListWithAnObjectThatDoesNotDecode(t *testing.T) {
+	list, err := answering(t, `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImportList","metadata":{"resourceVersion":"7"},
+		"items":[`+goodImport+","+badTime+","+badPort+`]}`).list(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := meta.ExtractList(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded(t, objects)
+}
+
+func TestAWatchWithAnObjectThatDoesNotDecode(t *testing.T) {
+	var events string
+	for _, object := range []string{goodImport, badTime, badPort} {
+		events += `{"type":"ADDED","object":` + object + "}\n"
+	}
+	watch, err := answering(t, events).watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []runtime.Object
+	for event := range watch.ResultChan() {
+		objects = append(objects, event.Object)
+	}
+	decoded(t, objects)
+}
+
+func TestAnAnswerThatIsNoListIsUndecodable(t *testing.T) {
+	for _, answer := range []string{"<html>", `{"kind":"PodList","apiVersion":"v1"}`, `{"kind":"ServiceImportList"`} {
+		if _, err := answering(t, answer).list(t.Context(), metav1.ListOptions{}); !errors.Is(err, ErrUndecodable) {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+}
+
+func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
+	b := newBench(t, Options{})
+	x := b.View(config)
+	bad := importOf("bad", mcsv1beta1.ClusterSetIP, "10.42.0.9")
+	bad.undecodable = errors.New("no number")
+	good := importOf("good", mcsv1beta1.ClusterSetIP, "10.42.0.1")
+	put(t, b.imports.Replace([]any{good, bad}, "1"))
+	put(t, b.slices.Replace(nil, "1"))
+	b.drain()
+	if got := answer(x, "good"); got != "10.42.0.1" {
+		t.Errorf("the answer of another import is %q", got)
+	}
+	fixed := importOf("bad", mcsv1beta1.ClusterSetIP, "10.42.0.9")
+	for _, step := range []struct {
+		name        string
+		do          func() error
+		undecodable bool
+		reported    int
+		want        string
+	}{
+		{"it is listed", func() error { return nil }, true, 1, ""},
+		{"it changes", func() error { return b.imports.Update(bad) }, true, 1, ""},
+		{"it is listed again", func() error { return b.imports.Replace([]any{good, bad}, "2") }, true, 1, ""},
+		{"it is corrected", func() error { return b.imports.Update(fixed) }, false, 1, "10.42.0.9"},
+		{"it breaks", func() error { return b.imports.Update(bad) }, true, 2, ""},
+		{"it is not listed", func() error { return b.imports.Replace([]any{good}, "3") }, false, 2, ""},
+		{"it comes back", func() error { return b.imports.Add(bad) }, true, 3, ""},
+		{"it is deleted", func() error { return b.imports.Delete(bad) }, false, 3, ""},
+		{"it comes again", func() error { return b.imports.Add(bad) }, true, 4, ""},
+	} {
+		put(t, step.do())
+		b.drain()
+		if got := answer(x, "bad"); got != step.want || b.undecodable["demo/bad"] != step.undecodable || b.reported != step.reported {
+			t.Errorf("%s: answer %q, undecodable %v, reported %d times", step.name, got, b.undecodable, b.reported)
+		}
+	}
+	b.close()
+	if len(b.undecodable) > 0 {
+		t.Errorf("after the end: %v", b.undecodable)
+	}
+}
+
+// BenchmarkDecodeImport is what decoding a list costs for each import, with what an API server adds to one.
+func BenchmarkDecodeImport(b *testing.B) {
+	const object = `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport","metadata":{"name":"web","namespace":"demo","uid":"8c3a0d1e-0a52-4d5b-9d2b-6d3c5a1f0e11",
+		"resourceVersion":"123456","generation":2,"creationTimestamp":"2026-01-01T00:00:00Z","labels":{"app.kubernetes.io/managed-by":"clusterset-dns"},
+		"managedFields":[{"manager":"clusterset-controller","operation":"Update","apiVersion":"multicluster.x-k8s.io/v1beta1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1",
+		"fieldsV1":{"f:metadata":{"f:labels":{".":{},"f:app.kubernetes.io/managed-by":{}}},"f:spec":{".":{},"f:ips":{},"f:ports":{},"f:sessionAffinity":{},"f:type":{}}}},
+		{"manager":"clusterset-controller","operation":"Update","apiVersion":"multicluster.x-k8s.io/v1beta1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","subresource":"status",
+		"fieldsV1":{"f:status":{".":{},"f:clusters":{},"f:conditions":{}}}}]},
+		"spec":{"type":"ClusterSetIP","ips":["10.42.0.1"],"ports":[{"name":"http","protocol":"TCP","port":80}],"sessionAffinity":"None"},
+		"status":{"clusters":[{"cluster":"east"},{"cluster":"west"}],"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
+	const objects = 100
+	list := `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImportList","metadata":{"resourceVersion":"7"},"items":[` + object
+	for range objects - 1 {
+		list += "," + object
+	}
+	list += "]}"
+	decoder := importCodecs().UniversalDeserializer()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := decoder.Decode([]byte(list), nil, new(importList)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*objects), "ns/import")
+}

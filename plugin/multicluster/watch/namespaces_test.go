@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// granting is an API server that lets an account list and watch in some namespaces, and nothing in all namespaces. Each has
+// an import "web".
+func granting(t *testing.T, namespaces ...string) *clients {
+	t.Helper()
+	refuse := func(w http.ResponseWriter, err *apierrors.StatusError) {
+		w.WriteHeader(int(err.ErrStatus.Code))
+		_ = json.NewEncoder(w).Encode(err.ErrStatus)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // apis/<group>/<version>/namespaces/<namespace>/<resource>
+		if len(parts) != 6 || !slices.Contains(namespaces, parts[4]) {
+			refuse(w, apierrors.NewForbidden(schema.GroupResource{Group: parts[1], Resource: parts[len(parts)-1]}, "", nil))
+			return
+		}
+		query := r.URL.Query()
+		switch {
+		case query.Get("sendInitialEvents") != "":
+			refuse(w, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil))
+		case query.Get("watch") != "":
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case parts[5] == "serviceimports":
+			object := strings.NewReplacer(`"good"`, `"web"`, `"demo"`, fmt.Sprintf("%q", parts[4])).Replace(goodImport)
+			_, _ = fmt.Fprintf(w, `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImportList","metadata":{"resourceVersion":"7"},"items":[%s]}`, object)
+		default:
+			_, _ = fmt.Fprint(w, `{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSliceList","metadata":{"resourceVersion":"7"},"items":[]}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	c, err := newClients(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestRightsInTheNamespacesThatAreListedSuffice(t *testing.T) {
+	s := start(granting(t, "a", "b"), Options{Namespaces: []string{"b", "a", "b"}}, new(recorder))
+	defer s.close()
+	x := s.View(config)
+	<-s.Settled()
+	if missing := s.Missing(); len(missing) > 0 {
+		t.Fatalf("missing are %v", missing)
+	}
+	<-s.Synced()
+	if totals := x.Snapshot().Totals(); totals.ClusterSetIP != 2 {
+		t.Errorf("%d services are served, want 2", totals.ClusterSetIP)
+	}
+}
+
+// Names of a namespace that was never listed are not known to be absent.
+func TestANamespaceThatIsForbiddenIsWaitedFor(t *testing.T) {
+	r := new(recorder)
+	s := start(granting(t, "a"), Options{Namespaces: []string{"a", "b"}, NoEndpoints: true}, r)
+	defer s.close()
+	s.View(config)
+	<-s.Settled()
+	if missing := s.Missing(); !slices.Equal(missing, []Resource{ServiceImports}) {
+		t.Errorf("missing are %v", missing)
+	}
+	select {
+	case <-s.Synced():
+		t.Error("it is synced")
+	default:
+	}
+}
+
+func TestAListOfOneNamespaceTakesNothingOutOfAnother(t *testing.T) {
+	b := newBench(t, Options{Namespaces: []string{"a", "demo"}})
+	x := b.View(config)
+	other := b.store(scope{ServiceImports, "a"})
+	demo := b.store(scope{ServiceImports, "demo"})
+	put(t, demo.Replace([]any{importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")}, "1"))
+	b.list()
+	put(t, other.Replace(nil, "2"))
+	b.drain()
+	if got := answer(x, "web"); got != "10.42.0.1" {
+		t.Errorf("after another namespace was listed it answers %q", got)
+	}
+	put(t, demo.Replace(nil, "3"))
+	b.drain()
+	if got := answer(x, "web"); got != "" {
+		t.Errorf("after its namespace was listed without it, it answers %q", got)
+	}
+}
+
+func TestManyNamespacesAreWatchedTogether(t *testing.T) {
+	var namespaces []string
+	for i := range maxNamespaces {
+		namespaces = append(namespaces, fmt.Sprint("n", i))
+	}
+	for _, test := range []struct {
+		namespaces []string
+		watches    int
+		all        bool
+	}{
+		{nil, 1, true},
+		{[]string{"b", "a", "b"}, 2, false},
+		{namespaces, maxNamespaces, false},
+		{append(namespaces, "one-more"), 1, true},
+	} {
+		watched := Options{Namespaces: test.namespaces}.watchedNamespaces()
+		if len(watched) != test.watches || slices.Contains(watched, "") != test.all {
+			t.Errorf("of %d namespaces %q are watched", len(test.namespaces), watched)
+		}
+	}
+}

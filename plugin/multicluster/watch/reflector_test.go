@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+)
+
+// kubernetes#135583: API servers without the feature gate WatchList refuse a watch that asks for the initial events.
+func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+	for name, test := range map[string]struct {
+		refuses func(metav1.ListOptions) bool
+		fails   []string
+	}{
+		"without WatchList":   {func(o metav1.ListOptions) bool { return o.SendInitialEvents != nil }, nil},
+		"that watches not":    {func(metav1.ListOptions) bool { return true }, []string{"serviceimports: " + invalid.Error()}},
+		"that has everything": {func(metav1.ListOptions) bool { return false }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, Options{})
+				r := b.reflector(scope{resource: ServiceImports}, new(importObject), lister{
+					list: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+						return &importList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}, nil
+					},
+					watch: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
+						if test.refuses(options) {
+							return nil, invalid
+						}
+						return apiwatch.NewFake(), nil
+					},
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				b.running.Go(func() { r.run(ctx) })
+				synctest.Wait()
+				cancel()
+				b.running.Wait()
+				if !slices.Equal(b.failures, test.fails) {
+					t.Errorf("the failures are %q, want %q", b.failures, test.fails)
+				}
+				if healthy := b.States()[3].Healthy; healthy != (len(test.fails) == 0) {
+					t.Errorf("healthy is %v", healthy)
+				}
+			})
+		})
+	}
+}
