@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestRoom: half of a budget is guaranteed in equal parts, at least eight, and
+// the other half is lent.
+func TestRoom(t *testing.T) {
+	for name, test := range map[string]struct {
+		total   int
+		members []string
+		held    map[string]int
+		want    map[string]int
+	}{
+		"nobody holds anything": {160, []string{"a", "b"}, nil, map[string]int{"a": 90, "b": 90}},
+		"one took all that is lent": {
+			160,
+			[]string{"a", "b"},
+			map[string]int{"a": 90},
+			map[string]int{"a": 90, "b": 10},
+		},
+		"a part of what is lent":                               {160, []string{"a", "b"}, map[string]int{"a": 50}, map[string]int{"a": 90, "b": 50}},
+		"a small member leaves the rest of its part to nobody": {160, []string{"a", "b"}, map[string]int{"b": 3}, map[string]int{"a": 90, "b": 90}},
+		"one beyond its part uses what is lent":                {160, []string{"a", "b"}, map[string]int{"b": 13}, map[string]int{"a": 87, "b": 90}},
+		"ten members have a smaller part each": {
+			200,
+			[]string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"},
+			map[string]int{"a": 110},
+			map[string]int{"a": 110, "b": 10, "j": 10},
+		},
+		"a total that shrank takes nothing":  {16, []string{"a", "b"}, map[string]int{"a": 90}, map[string]int{"a": 90, "b": 0}},
+		"what is overdrawn is nobody's room": {160, []string{"a", "b"}, map[string]int{"a": 155}, map[string]int{"a": 155, "b": 5}},
+		"a cluster that left keeps, and has no part": {
+			160,
+			[]string{"b"},
+			map[string]int{"a": 90},
+			map[string]int{"a": 90, "b": 10, "c": 0},
+		},
+		"an empty budget": {0, []string{"a"}, nil, map[string]int{"a": 0}},
+	} {
+		for range 2 {
+			b := New(test.total)
+			// The order of the two does not matter.
+			hold := func() {
+				for member, amount := range test.held {
+					b.Hold(member, amount+5)
+					b.Hold(member, amount)
+				}
+			}
+			hold()
+			b.SetMembers(test.members)
+			hold()
+			for member, want := range test.want {
+				if got := b.Room(member); got != want {
+					t.Errorf("%s: room of %s is %d, want %d", name, member, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestNobodyStarves: whatever members ask for and give back, in whatever order,
+// together they never hold more than the total, and each gets its guaranteed
+// part.
+func TestNobodyStarves(t *testing.T) {
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		count, total := 1+random.IntN(20), random.IntN(1000)
+		members := make([]string, count)
+		for i := range members {
+			members[i] = fmt.Sprint("m", i)
+		}
+		b := New(total)
+		b.SetMembers(members)
+		for range 200 {
+			member := members[random.IntN(count)]
+			before := b.Held(member)
+			room := b.Room(member)
+			if room < before {
+				t.Fatalf("seed %d: %s holds %d, and has room for %d", seed, member, before, room)
+			}
+			switch random.IntN(3) {
+			case 0:
+				b.Hold(member, random.IntN(before+1)) // gives some back
+			case 1:
+				b.Hold(member, room)
+			default:
+				b.Hold(member, min(room, before+random.IntN(20)))
+			}
+			sum := 0
+			for _, each := range members {
+				sum += b.Held(each)
+				if guaranteed := total / 2 / max(8, count); b.Room(each) < guaranteed {
+					t.Fatalf("seed %d: the room of %s is %d, below %d", seed, each, b.Room(each), guaranteed)
+				}
+			}
+			if sum > total {
+				t.Fatalf("seed %d: the members hold %d of %d", seed, sum, total)
+			}
+		}
+	}
+}
+
+// TestMembersThatJoinHaveRoom: a member that took all that it could before
+// others joined leaves them their parts, up to seven at least.
+func TestMembersThatJoinHaveRoom(t *testing.T) {
+	b := New(1600)
+	members := []string{"first"}
+	b.SetMembers(members)
+	b.Hold("first", b.Room("first"))
+	for i := range 7 {
+		members = append(members, fmt.Sprint("m", i))
+		b.SetMembers(members)
+		last := members[len(members)-1]
+		if got := b.Room(last); got != 100 {
+			t.Errorf("member %d has room for %d, want 100", i, got)
+		}
+		b.Hold(last, b.Room(last))
+	}
+}
