@@ -23,9 +23,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/vouch"
 )
 
 // How a service whose reconciliation failed is tried again, each on its own.
@@ -57,7 +59,13 @@ type Controller struct {
 	metadata   metadata.Interface
 	metrics    *metrics
 	readiness  readiness
+	// stuck says why only a new process helps.
+	stuck readiness
 }
+
+// stuckAfter is how long the process may make no progress before /healthz
+// fails. It is longer than any reconcile, and than an outage that passes.
+const stuckAfter = 5 * time.Minute
 
 // New returns a controller that runs nothing yet and has asked the API server
 // nothing.
@@ -113,7 +121,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer group.Wait()
 	defer stop()
 	if c.options.Listener != nil {
-		serve(ctx, &group, c.options.Listener, c.options.Registry, &c.readiness)
+		c.stuck.set("")
+		serve(ctx, &group, c.options.Listener, c.options.Registry, &c.stuck, &c.readiness)
 	}
 	cluster, err := ownCluster(ctx, c.options.Cluster, c.dynamic)
 	if err != nil {
@@ -142,6 +151,7 @@ func (c *Controller) unlessEnded(ctx context.Context, err error) error {
 func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
+	defer c.stuck.set("")
 	defer group.Wait()
 	defer stop()
 
@@ -155,18 +165,16 @@ func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 	defer r.stop()
 	defer r.queue.ShutDown()
 	r.local.run(ctx, &group)
-	group.Go(func() {
-		if err := r.api.Run(ctx); err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot follow the MCS API")
-		}
-	})
+	group.Go(func() { r.api.Run(ctx) })
 	if !r.local.wait(ctx) {
 		return nil
 	}
 	c.readiness.set("the IP families of the own cluster are not known yet")
-	if r.families, err = serviceIPFamilies(ctx, c.client, c.options.Namespace); err != nil {
+	var serviceIPs int
+	if r.families, serviceIPs, err = serviceIPFamilies(ctx, c.client, c.options.Namespace); err != nil {
 		return err
 	}
+	r.shares = newShares(c.options.MaxImports, maxImportIPs(c.options.MaxImportIPs, serviceIPs), r.enqueue, r.limited)
 	kubeSystem := r.local.namespace("kube-system")
 	if kubeSystem == nil {
 		return errors.New("the own cluster has no namespace kube-system")
@@ -188,6 +196,16 @@ func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 		return nil
 	case <-r.api.Looked():
 	}
+	r.record = vouch.New(vouch.Config{
+		Clock:  c.options.Clock,
+		After:  c.options.StaleAfter,
+		Inputs: r.inputs.Late,
+		Probe: func(ctx context.Context) error {
+			return apply.TrySlice(ctx, c.client, c.options.Namespace, cluster)
+		},
+	}, r.exported())
+	context.AfterFunc(ctx, r.record.TermEnds)
+	c.stuck.check(func() string { return r.record.Stuck(stuckAfter) })
 	defer c.metrics.lead(r)()
 	c.readiness.check(func() string {
 		_, lost := r.api.Access()
@@ -199,7 +217,14 @@ func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 		cluster:       cluster,
 		kubeSystemUID: string(kubeSystem.UID),
 		clock:         c.options.Clock,
+		recorder:      r.recorder,
+		record:        r.record,
+		retry: func(service types.NamespacedName) {
+			r.queue.Forget(service)
+			r.enqueue(service)
+		},
 	}
+	beat.announce(ctx)
 	group.Go(func() { beat.run(ctx) })
 	group.Go(func() { leases.run(ctx) })
 	group.Go(func() {
@@ -245,7 +270,7 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 		return nil, err
 	}
 	recorder, stop := newRecorder(ctx, c.client)
-	r.stop = stop
+	r.stop, r.recorder = stop, recorder
 	reporter := &reporter{logger: klog.FromContext(ctx), recorder: recorder}
 	r.sentinel = newSentinel(c.options.limits(), c.options.Clock)
 	r.sentinel.known, r.sentinel.changed = r.contributed, r.enqueueCluster
@@ -256,7 +281,8 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 		Static:        c.options.Members,
 		Secrets:       r.local.credentials,
 		Limits:        c.options.MemberLimits,
-		Imported:      r.contributed,
+		Memory:        c.options.MaxImportMemory,
+		Imported:      r.imported,
 		Changed:       r.enqueue,
 		MemberChanged: r.memberChanged,
 		Joins:         r.sentinel.joins,
@@ -264,6 +290,7 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 		Listing:       r.sentinel.listing,
 		Report:        reporter.report,
 		Clock:         c.options.Clock,
+		Dial:          c.options.DialMember,
 	})
 	r.applier = newApplier(c.client, recorder, c.options.Clock, c.metrics, cluster)
 	r.applier.Removing = func(slice *discoveryv1.EndpointSlice) { r.remembered.removing(member.ServiceOf(slice), slice.UID) }

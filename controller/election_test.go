@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,6 +81,12 @@ func (l *memoryLock) holder() string {
 	return l.record.HolderIdentity
 }
 
+func (l *memoryLock) renewals() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.version
+}
+
 // TestLockIsGivenUpAfterTheWork: no other replica may begin before the work of
 // this one has stopped, however its term ends.
 func TestLockIsGivenUpAfterTheWork(t *testing.T) {
@@ -118,6 +125,47 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLockIsHeldWhileTheWorkStops: what takes long to stop stops under the lock,
+// which is renewed until then.
+func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
+	options := Options{LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 20 * time.Millisecond}
+	lock := &memoryLock{}
+	ctx, stop := context.WithCancel(t.Context())
+	err := leadWhileHeld(ctx, lock, options, func(ctx context.Context) error {
+		stop()
+		<-ctx.Done()
+		for begin, late := lock.renewals(), time.After(options.LeaseDuration); lock.renewals() < begin+3; {
+			select {
+			case <-late:
+				t.Error("the lock is not renewed while the work stops")
+				return nil
+			case <-time.After(time.Millisecond):
+			}
+		}
+		return nil
+	})
+	if err != nil || lock.holder() != "" {
+		t.Errorf("got %v, and the holder is %q", err, lock.holder())
+	}
+}
+
+// TestLockThatWasTakenStays: a replica that stops leaves the lock alone if
+// somebody took it since the last renewal.
+func TestLockThatWasTakenStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lock := &memoryLock{}
+		ctx, stop := context.WithCancel(t.Context())
+		err := leadWhileHeld(ctx, lock, Options{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}, func(context.Context) error {
+			stop()
+			lock.set(func() { lock.record = thief() })
+			return nil
+		})
+		if err != nil || lock.holder() != "thief" {
+			t.Errorf("got %v, and the holder is %q", err, lock.holder())
+		}
+	})
 }
 
 // TestReplicaThatNeverLed leaves the lock to its holder.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
@@ -28,11 +29,29 @@ const derivedPrefix = "derived-"
 
 func (r *reconciler) enqueue(service types.NamespacedName) { r.queue.Add(service) }
 
-// objectHandler names the service of a ServiceExport or ServiceImport.
+// objectHandler enqueues the service of a ServiceExport or ServiceImport. A
+// ServiceImport that changes or goes may also free the name of its derived
+// Service for another one.
 func (r *reconciler) objectHandler() cache.ResourceEventHandler {
 	return onChange(func(object metav1.Object) {
-		r.enqueue(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()})
+		service := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+		r.enqueue(service)
+		if _, imported := object.(*v1beta1.ServiceImport); imported {
+			r.enqueueDerivedAs(types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)})
+		}
 	})
+}
+
+// enqueueDerivedAs enqueues the services whose derived Service has that name, or
+// would have it.
+func (r *reconciler) enqueueDerivedAs(derived types.NamespacedName) {
+	access, _ := r.api.Access()
+	if access == nil {
+		return // all services are enqueued once there is an access
+	}
+	for _, serviceImport := range access.ImportsDerivedAs(derived) {
+		r.enqueue(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
+	}
 }
 
 // handle watches the caches of the own cluster. What it returns receives
@@ -47,9 +66,13 @@ func (r *reconciler) handle() (credentialsChanged <-chan struct{}) {
 	return changed
 }
 
-// serviceChanged names what exports the Service, and what it is derived from.
+// serviceChanged enqueues the service that exports a Service, and those whose
+// derived Service it is or whose derived Service needs its name.
 func (r *reconciler) serviceChanged(object metav1.Object) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	if strings.HasPrefix(key.Name, derivedPrefix) {
+		r.enqueueDerivedAs(key)
+	}
 	if service := object.GetLabels()[export.LabelService]; service != "" && export.IsManaged(object) {
 		r.enqueue(types.NamespacedName{Namespace: key.Namespace, Name: service})
 		return
@@ -62,16 +85,6 @@ func (r *reconciler) serviceChanged(object metav1.Object) {
 		r.enqueue(key)
 	}
 	r.adoptable(access, object)
-	if !strings.HasPrefix(key.Name, derivedPrefix) {
-		return
-	}
-	// One that is not ours may stand in the way of an import.
-	for _, serviceImport := range access.ImportsIn(key.Namespace) {
-		service := types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name}
-		if export.DerivedServiceName(service) == key.Name {
-			r.enqueue(service)
-		}
-	}
 }
 
 // adoptable names the services whose adopted imports have the IP of a Service
@@ -121,6 +134,9 @@ func (r *reconciler) namespaceHandler() cache.ResourceEventHandler {
 	each := onChange(all)
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, isInInitialList bool) {
+			if added, ok := object.(*corev1.Namespace); ok && added.Name == r.namespace {
+				r.tellRank(added)
+			}
 			if !isInInitialList {
 				each.AddFunc(object)
 			}
@@ -128,8 +144,11 @@ func (r *reconciler) namespaceHandler() cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			old, ok := before.(*corev1.Namespace)
 			current, alsoOK := after.(*corev1.Namespace)
-			if ok && alsoOK && current.Name == r.namespace && drained(old) != drained(current) {
+			if ok && alsoOK && current.Name == r.namespace && (drained(old) != drained(current) || rankOf(old) != rankOf(current)) {
 				r.enqueueCluster(r.cluster)
+			}
+			if ok && alsoOK && current.Name == r.namespace && old.Annotations[member.RankAnnotation] != current.Annotations[member.RankAnnotation] {
+				r.tellRank(current)
 			}
 			if ok && alsoOK && (old.UID != current.UID || terminating(old) != terminating(current)) {
 				all(current)
@@ -143,6 +162,11 @@ func (r *reconciler) namespaceHandler() cache.ResourceEventHandler {
 // the first time, has other annotations, or left.
 func (r *reconciler) memberChanged(cluster string) {
 	r.sentinel.remain(r.members.Members)
+	var members []string
+	for _, m := range r.members.Members() {
+		members = append(members, m.Cluster())
+	}
+	r.shares.setMembers(members)
 	r.enqueueCluster(cluster)
 }
 
@@ -171,11 +195,37 @@ func (r *reconciler) contributed(cluster string) map[types.NamespacedName]struct
 	return services
 }
 
+// imported returns the services that are imported of a member, with what the
+// copies of its slices weigh, in a new map.
+func (r *reconciler) imported(cluster string) map[types.NamespacedName]export.Weight {
+	services := map[types.NamespacedName]export.Weight{}
+	for _, slice := range r.local.madeFrom(cluster) {
+		service := member.ServiceOf(slice)
+		services[service] = services[service].Plus(export.WeightOf(slice))
+	}
+	for _, service := range r.remembered.services(cluster) {
+		services[service] = services[service].Plus(export.Weight{})
+	}
+	return services
+}
+
 // enqueueAll names all services that anybody knows of.
 func (r *reconciler) enqueueAll() {
 	for service := range r.known() {
 		r.enqueue(service)
 	}
+}
+
+// exported returns the services that the local cluster exports, or publishes
+// slices for, in a new map.
+func (r *reconciler) exported() map[types.NamespacedName]struct{} {
+	services := r.local.servicesFrom(r.cluster)
+	if access, _ := r.api.Access(); access != nil {
+		for _, each := range access.Exports() {
+			services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
+		}
+	}
+	return services
 }
 
 // known is every service that is exported, imported, or was.
@@ -246,6 +296,23 @@ func relabelled(before, after any) bool {
 // demoted, on the namespace of the controller.
 func drained(namespace *corev1.Namespace) bool {
 	return namespace != nil && namespace.Annotations[AnnotationDrain] == "true"
+}
+
+// rankOf is the rank of the local cluster, by the namespace of the controller.
+func rankOf(namespace *corev1.Namespace) int {
+	if namespace == nil {
+		return 0
+	}
+	rank, _ := member.ParseRank(namespace.Annotations)
+	return rank
+}
+
+// tellRank records an Event if the rank of the local cluster is not valid.
+func (r *reconciler) tellRank(namespace *corev1.Namespace) {
+	if _, err := member.ParseRank(namespace.Annotations); err != nil {
+		r.applier.Recorder.Event(namespace, corev1.EventTypeWarning, EventRankRefused,
+			err.Error()+". Correct it: until then, exports of this cluster come last in conflicts")
+	}
 }
 
 func terminating(namespace *corev1.Namespace) bool {

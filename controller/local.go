@@ -47,7 +47,7 @@ func newLocal(client kubernetes.Interface, metadataClient metadata.Interface, gr
 	core, all := client.CoreV1(), metav1.NamespaceAll
 	return &local{
 		services: informer.New(group, core.Services(all), informer.Options{
-			Resource: "Services", Example: &corev1.Service{},
+			Resource: "Services", Example: &corev1.Service{}, Exports: true,
 			Indexers: cache.Indexers{
 				byMultiClusterService: func(object any) ([]string, error) {
 					service, ok := object.(*corev1.Service)
@@ -59,7 +59,7 @@ func newLocal(client kubernetes.Interface, metadataClient metadata.Interface, gr
 			},
 		}),
 		slices: informer.New(group, client.DiscoveryV1().EndpointSlices(all), informer.Options{
-			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Indexers: sliceIndexers,
+			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true, Indexers: sliceIndexers,
 		}),
 		namespaces: informer.New(group, core.Namespaces(), informer.Options{Resource: "Namespaces", Example: &corev1.Namespace{}}),
 		secrets: informer.New(group, core.Secrets(namespace), informer.Options{

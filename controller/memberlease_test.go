@@ -22,13 +22,14 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 // TestForeignLease: a Lease that somebody else made stays as it is, is told of
-// once, and keeps no other from being written.
+// once, says nothing of a member, and keeps no other from being written.
 func TestForeignLease(t *testing.T) {
 	theirs := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: MemberLeasePrefix + "north", Labels: map[string]string{"whose": "theirs"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: MemberLeasePrefix + "north", Labels: map[string]string{"whose": "theirs", member.ClusterLabel: "north"}},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody")},
 	}
 	client := fake.NewClientset(theirs.DeepCopy())
@@ -44,8 +45,8 @@ func TestForeignLease(t *testing.T) {
 		}
 	}, funcr.Options{}))
 	l := &memberLeases{client: client, namespace: "system", sentinel: s}
-	if _, err := l.load(ctx); err != nil {
-		t.Fatal(err)
+	if left, err := l.load(ctx); err != nil || len(left) > 0 {
+		t.Fatalf("got %v, %v", left, err)
 	}
 	holder := func(ctx context.Context, cluster string) string {
 		t.Helper()

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/vouch"
 )
 
 const prefix = "clusterset_controller_"
@@ -30,6 +32,7 @@ const (
 type metrics struct {
 	reconciles  *prometheus.HistogramVec
 	propagation *prometheus.HistogramVec
+	repeated    *prometheus.CounterVec
 	problems    problemCounts
 	leader      atomic.Pointer[reconciler]
 }
@@ -41,6 +44,7 @@ var (
 	exportsDesc    = describe("exports", "ServiceExports of the own cluster.")
 	importsDesc    = describe("imports", "ServiceImports of the own cluster that this controller made, by type.", "type")
 	conditionsDesc = describe("conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. One with several reasons counts for each.", "kind", "type", "status", "reason")
+	unreadableDesc = describe("unreadable_objects", "ServiceExports and ServiceImports that cannot be decoded, so that their services stay as they are, by kind.", "kind")
 	refusedDesc    = describe("member_credentials_refused", "Credentials of members that are not used because they are wrong.")
 	connectedDesc  = describe("member_connected", "1 where nothing is known to fail in reading a member and its heartbeat arrives, else 0.", "cluster")
 	mistakenDesc   = describe("member_mistaken", "1 where a member is another cluster than its credential says, else 0.", "cluster")
@@ -49,6 +53,7 @@ var (
 	stateDesc      = describe("member_state", "1 for the state of a member that is in force, by the reason for it.", "cluster", "state", "reason")
 	demotedDesc    = describe("member_demoted", "1 where the endpoints of a member are used only where no other cluster has a ready one, else 0.", "cluster")
 	deafDesc       = describe("nobody_heard", "1 where no member is heard, so that this cluster suspects itself, else 0.")
+	stoppedDesc    = describe("heartbeat_stopped", "1 where the heartbeat of this cluster is not renewed because its EndpointSlices are not kept true, by reason (inputs, workers, writes), else 0.", "reason")
 	publishedDesc  = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "cluster")
 	zonelessDesc   = describe("nodes_without_zone", "Nodes of the own cluster without the label topology.kubernetes.io/zone, which hints for zones have no effect on.")
 	overLimitDesc  = describe("member_over_limit", "1 where a member exceeds a limit, so that something of it is left out, else 0.", "cluster", "limit")
@@ -71,8 +76,12 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 			Help:    "Time from the change of an endpoint in its cluster, by that cluster's clock, to the slice written here, by origin (local, remote).",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}, []string{"origin"}),
+		repeated: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "repeated_writes_total",
+			Help: "Writes that another writer had undone, by kind of the object.",
+		}, []string{"kind"}),
 	}
-	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m} {
+	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m.repeated, m} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
@@ -93,6 +102,9 @@ func (m *metrics) propagated(origin string, took time.Duration) {
 	m.propagation.WithLabelValues(origin).Observe(max(0, took.Seconds()))
 }
 
+// repeatedWrite counts a write that another writer had undone.
+func (m *metrics) repeatedWrite(kind string) { m.repeated.WithLabelValues(kind).Inc() }
+
 // lead makes the gauges tell of what a leader knows, until the function that
 // it returns is called.
 func (m *metrics) lead(r *reconciler) func() {
@@ -105,7 +117,7 @@ func (m *metrics) lead(r *reconciler) func() {
 func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, each := range []*prometheus.Desc{
 		leadingDesc, servedDesc, queueDesc, exportsDesc, importsDesc, conditionsDesc,
-		refusedDesc, connectedDesc, mistakenDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, deafDesc, publishedDesc, overLimitDesc, zonelessDesc, problemsDesc,
+		unreadableDesc, refusedDesc, connectedDesc, mistakenDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, deafDesc, stoppedDesc, publishedDesc, overLimitDesc, zonelessDesc, problemsDesc,
 	} {
 		descriptions <- each
 	}
@@ -127,6 +139,9 @@ func (m *metrics) Collect(samples chan<- prometheus.Metric) {
 	gauge(zonelessDesc, float64(len(r.local.nodesWithoutZone())))
 	judgement := r.sentinel.judged()
 	gauge(deafDesc, number(judgement.Deaf))
+	for _, reason := range vouch.Reasons {
+		gauge(stoppedDesc, number(r.record.Reason() == reason), string(reason))
+	}
 	for _, verdict := range judgement.Members {
 		gauge(stateDesc, 1, verdict.Cluster, verdict.State.String(), string(verdict.Reason))
 		gauge(demotedDesc, number(verdict.Demote), verdict.Cluster)
@@ -138,7 +153,7 @@ func (m *metrics) Collect(samples chan<- prometheus.Metric) {
 		gauge(syncedDesc, number(member.Synced()), cluster)
 		gauge(publishedDesc, float64(member.Published()), cluster)
 		excess := member.Excess()
-		for _, limit := range []export.Limit{export.LimitServices, export.LimitEndpoints, export.LimitSliceBytes} {
+		for _, limit := range export.AllLimits {
 			_, exceeded := excess[limit]
 			gauge(overLimitDesc, number(exceeded), cluster, string(limit))
 		}
@@ -157,7 +172,7 @@ func (m *metrics) collectObjects(r *reconciler, gauge func(*prometheus.Desc, flo
 		return
 	}
 	gauge(servedDesc, 1, strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/"))
-	exports := access.Exports()
+	exports, unreadable := access.Exports(), map[string]int{v1beta1.ServiceExportKindName: 0, v1beta1.ServiceImportKindName: 0}
 	gauge(exportsDesc, float64(len(exports)))
 	conditions := map[[4]string]int{}
 	count := func(kind string, each []metav1.Condition) {
@@ -168,14 +183,23 @@ func (m *metrics) collectObjects(r *reconciler, gauge func(*prometheus.Desc, flo
 		}
 	}
 	for _, each := range exports {
+		if mcsapi.Unreadable(each) != "" {
+			unreadable[v1beta1.ServiceExportKindName]++
+		}
 		count(v1beta1.ServiceExportKindName, each.Status.Conditions)
 	}
 	imports := map[v1beta1.ServiceImportType]int{v1beta1.ClusterSetIP: 0, v1beta1.Headless: 0}
 	for _, each := range access.Imports() {
+		if mcsapi.Unreadable(each) != "" {
+			unreadable[v1beta1.ServiceImportKindName]++
+		}
 		if export.IsManaged(each) {
 			imports[each.Spec.Type]++
 			count(v1beta1.ServiceImportKindName, each.Status.Conditions)
 		}
+	}
+	for kind, number := range unreadable {
+		gauge(unreadableDesc, float64(number), kind)
 	}
 	for kind, number := range imports {
 		gauge(importsDesc, float64(number), string(kind))

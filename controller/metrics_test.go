@@ -26,7 +26,7 @@ func TestMetricsAreInTheManual(t *testing.T) {
 		t.Fatal(err)
 	}
 	descriptions := make(chan *prometheus.Desc, 100)
-	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m} {
+	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m.repeated, m} {
 		collector.Describe(descriptions)
 	}
 	close(descriptions)

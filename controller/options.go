@@ -3,10 +3,13 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"path"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,6 +29,12 @@ const (
 	DefaultRenewDeadline = 10 * time.Second
 	DefaultRetryPeriod   = 2 * time.Second
 	DefaultStaleAfter    = 30 * time.Second
+	// DefaultMaxImports is what Kubernetes supports of Services.
+	DefaultMaxImports = 10_000
+	// DefaultMaxImportIPs is a quarter of a /20, a small range of Services.
+	DefaultMaxImportIPs = 1_000
+	// DefaultMaxImportMemory fits a container with the chart's 512 MiB.
+	DefaultMaxImportMemory = 92 << 20
 )
 
 // DefaultDeniedNamespaces are the patterns of namespaces that take no part in
@@ -64,6 +73,17 @@ type Options struct {
 	// MemberLimits bound what a member may contribute; 0 means what
 	// export.DefaultLimits has.
 	MemberLimits export.Limits
+	// MaxImports is how many services are imported of all members together, and
+	// MaxImportIPs how many of them may have a cluster IP. 0 means
+	// DefaultMaxImports, and half of the range of Services, or
+	// DefaultMaxImportIPs if the range is not known.
+	MaxImports, MaxImportIPs int
+	// MaxImportMemory is about how many bytes the slices of all members may take
+	// as they are read. The copies in the local cluster take about as much again,
+	// and so do, for a moment, those that are listed anew. 0 means a fifth of
+	// Go's soft memory limit (GOMEMLIMIT), or DefaultMaxImportMemory if there is
+	// none.
+	MaxImportMemory int
 	// Workers is how many services are worked on at once. 0 means
 	// DefaultWorkers.
 	Workers int
@@ -79,6 +99,8 @@ type Options struct {
 	// Clock is the time; nil means the real one. Leader election always uses
 	// the real one.
 	Clock clock.WithTicker
+	// DialMember connects to the API servers of members; nil means a net.Dialer.
+	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
 	// Registry takes the metrics. nil means a registry of the controller's own.
 	Registry *prometheus.Registry
 	// Listener serves /metrics, /healthz and /readyz, and is closed by Run.
@@ -134,6 +156,17 @@ func (o Options) complete() (Options, error) {
 		}
 		setDefault(limit.value, limit.to)
 	}
+	if o.MaxImports < 0 || o.MaxImportIPs < 0 {
+		return o, fmt.Errorf("at most %d imports, and %d with an IP: use 0 or more", o.MaxImports, o.MaxImportIPs)
+	}
+	setDefault(&o.MaxImports, DefaultMaxImports)
+	if o.MaxImportMemory < 0 {
+		return o, fmt.Errorf("at most %d bytes of slices of members: use 0 or more", o.MaxImportMemory)
+	}
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		setDefault(&o.MaxImportMemory, int(limit/5))
+	}
+	setDefault(&o.MaxImportMemory, DefaultMaxImportMemory)
 	if o.MemberLimits.SliceBytes > export.MaxSliceBytes {
 		return o, fmt.Errorf("at most %d bytes of a member's slice: use %d or less", o.MemberLimits.SliceBytes, export.MaxSliceBytes)
 	}

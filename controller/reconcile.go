@@ -4,6 +4,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -12,9 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -23,6 +26,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/vouch"
 )
 
 // InvalidDenied is the reason of the condition Valid of an export from a namespace that takes no part.
@@ -50,10 +54,16 @@ type reconciler struct {
 	members *member.Set
 	// sentinel says which of them are alive.
 	sentinel *sentinel
-	applier  *apply.Applier
+	// shares are what members may have of the imports.
+	shares  *shares
+	applier *apply.Applier
 	// remembered outlives the copies of slices that somebody else deletes.
 	remembered remembered
 	queue      workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+	// record is how the slices of this cluster fare, for the heartbeat.
+	record   *vouch.Record
+	recorder record.EventRecorder
 
 	credentialsChanged <-chan struct{}
 	stop               func()
@@ -72,7 +82,13 @@ func (r *reconciler) work(ctx context.Context) {
 		}
 		reading := r.inputs.Wait(ctx)
 		begin := r.clock.Now()
+		r.record.Begins()
 		err := r.reconcile(ctx, service, reading)
+		if ctx.Err() != nil {
+			r.record.Ends(service, nil) // the term ends
+		} else {
+			r.record.Ends(service, unpublished(err))
+		}
 		r.metrics.reconciled(r.clock.Since(begin), err)
 		switch {
 		case err == nil:
@@ -87,6 +103,15 @@ func (r *reconciler) work(ctx context.Context) {
 	}
 }
 
+// unpublished returns why slices of the local cluster are not as they should
+// be, nil if they are.
+func unpublished(err error) error {
+	if unpublished := (*apply.PublishError)(nil); errors.As(err, &unpublished) {
+		return unpublished
+	}
+	return nil
+}
+
 // reconcile is the whole flow for one service. What is not read of the own
 // cluster again after an outage was waited for before.
 func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName, reading informer.Reading) error {
@@ -95,6 +120,7 @@ func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if namespace == nil || terminating(namespace) {
 		r.metrics.problems.set(service, nil)
 		r.remembered.retain(service, nil, nil)
+		r.shares.release(service)
 		r.applier.Forget(service)
 		return nil // what was there goes with it; when it is back, its services are named
 	}
@@ -103,15 +129,22 @@ func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		r.applier.Forget(service)
 		return r.applier.Clean(ctx, r.cluster, r.local.derivedFor(service), r.local.madeFor(service), lost.Exports, lost.Imports)
 	}
+	if r.unreadable(access, service) {
+		return nil
+	}
+	r.shares.load(r.cluster, access.Imports)
 	existing, contributions := r.gather(access, service)
 	if !r.inputs.Holds(reading) {
 		// Some of it may be of before the outage, and some of after it.
 		return r.reconcile(ctx, service, r.inputs.Wait(ctx))
 	}
 	existing.Failures = r.queue.NumRequeues(service)
-	err := r.applier.ApplyService(ctx, access, existing, func(observed merge.Observed) merge.Result {
-		return merge.Merge(observed, contributions)
+	retry, err := r.applier.ApplyService(ctx, access, existing, func(observed merge.Observed) merge.Result {
+		return r.mergeWithin(observed, contributions)
 	})
+	if retry > 0 {
+		r.queue.AddAfter(service, retry)
+	}
 	if r.applier.Remembers(service) {
 		r.queue.AddAfter(service, catchUp)
 	}
@@ -127,6 +160,7 @@ const catchUp = 10 * time.Second
 func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName) (apply.Existing, []merge.Contribution) {
 	shown := r.local.shown()
 	shown.ServiceImports, shown.ServiceExports = access.Shown()
+	derived := types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)}
 	existing := apply.Existing{
 		Observed: merge.Observed{
 			Cluster:        r.cluster,
@@ -137,7 +171,10 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 			Prefer:         r.prefer,
 			ServiceImport:  access.ServiceImport(service),
 			ServiceExport:  access.ServiceExport(service),
-			DerivedService: r.local.service(types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)}),
+			DerivedService: r.local.service(derived),
+			Namesakes: slices.DeleteFunc(access.ImportsDerivedAs(derived), func(serviceImport *v1beta1.ServiceImport) bool {
+				return serviceImport.Name == service.Name
+			}),
 		},
 		EndpointSlices: r.local.madeFor(service),
 	}
@@ -147,7 +184,7 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 		observed.ServeHandMade = r.serveHandMade
 		observed.HandMadeSlices = r.local.handMadeFor(service)
 	}
-	if denied(r.denied, service.Namespace) {
+	if observed.Denied = denied(r.denied, service.Namespace); observed.Denied {
 		if observed.ServiceExport != nil {
 			observed.Invalid = &export.Invalid{
 				Reason:  InvalidDenied,
@@ -164,8 +201,9 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 		view, own, invalid := export.FromService(r.cluster, observed.ServiceExport, r.local.service(service), r.local.slicesOf(service))
 		observed.Invalid, observed.Problems = invalid, own
 		problems[r.cluster] = own
-		if view != nil {
-			contributions = append(contributions, merge.Contribution{View: view, Demote: drained(r.local.namespace(r.namespace))})
+		if view != nil && (!view.Absent() || keepsImport(r.cluster, existing)) {
+			home := r.local.namespace(r.namespace)
+			contributions = append(contributions, merge.Contribution{View: view, Demote: drained(home), Rank: rankOf(home)})
 		}
 	}
 	var clusters []string
@@ -181,13 +219,23 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 		}
 		problems[m.Cluster()] = found
 		if view != nil {
-			contributions = append(contributions, merge.Contribution{View: view, Demote: verdict.Demote})
+			contributions = append(contributions, merge.Contribution{View: view, Demote: verdict.Demote, Rank: m.Rank()})
 		}
 	}
 	r.remembered.retain(service, clusters, existing.EndpointSlices)
 	r.metrics.problems.set(service, problems)
-	existing.Exported = len(contributions) > 0
+	existing.Exported = slices.ContainsFunc(contributions, func(c merge.Contribution) bool { return !c.View.Absent() })
 	return existing, contributions
+}
+
+// keepsImport reports whether an export whose Service does not exist may have an
+// import to keep: here, or, if its cluster published slices of it before,
+// elsewhere. A ServiceExport is often seen a moment before its Service. To
+// publish nothing then spares every other cluster two changes.
+func keepsImport(cluster string, existing apply.Existing) bool {
+	return existing.Observed.ServiceImport != nil || slices.ContainsFunc(existing.EndpointSlices, func(slice *discoveryv1.EndpointSlice) bool {
+		return slice.Labels[export.LabelSourceCluster] == cluster
+	})
 }
 
 // publisher is what gather reads of a member.Member.
@@ -196,20 +244,22 @@ type publisher interface {
 	CIDRs() []netip.Prefix
 	Synced() bool
 	Slices(types.NamespacedName) []*discoveryv1.EndpointSlice
+	Withheld(types.NamespacedName) bool
 }
 
 // viewOf is what a member says of a service, as last seen, and what is judged
-// of the member. Until it was seen, and where what was believed is to be kept,
-// the copies of its slices in this cluster speak for it, also those that
+// of the member. Until it was seen, where what was believed is to be kept, and
+// while limits withhold what it publishes, the copies of its slices in this cluster speak for it, also those that
 // somebody deleted since. A slice that cannot be understood stays as the copies
 // have it.
 func viewOf(m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, memory *remembered, judge func(string) liveness.Verdict) (*export.View, []export.Problem, liveness.Verdict) {
 	source := export.Source{Cluster: m.Cluster(), CIDRs: m.CIDRs()}
 	// A list is judged before it can be read. So what was read first is covered
 	// by the verdict that is read next, and never the other way round.
+	withheld := m.Withheld(service)
 	synced, published := m.Synced(), m.Slices(service)
 	verdict := judge(m.Cluster())
-	if verdict.Keep || !synced {
+	if verdict.Keep || !synced || withheld || m.Withheld(service) {
 		copies = memory.of(service, source.Cluster, copies, func(string) bool { return true })
 		view, problems := export.FromSlices(source, service, copies, nil)
 		return view, problems, verdict

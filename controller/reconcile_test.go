@@ -5,6 +5,7 @@ package controller
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -19,6 +20,7 @@ import (
 // listed is a member of which a list arrives while it is read.
 type listed struct {
 	synced    bool
+	withheld  bool
 	published []*discoveryv1.EndpointSlice
 	arrives   func() // when the slices are read
 }
@@ -26,6 +28,8 @@ type listed struct {
 func (l *listed) Cluster() string       { return "west" }
 func (l *listed) CIDRs() []netip.Prefix { return nil }
 func (l *listed) Synced() bool          { return l.synced }
+
+func (l *listed) Withheld(types.NamespacedName) bool { return l.withheld }
 
 func (l *listed) Slices(types.NamespacedName) []*discoveryv1.EndpointSlice {
 	l.arrives()
@@ -48,13 +52,14 @@ func TestViewIsNotOlderThanItsVerdict(t *testing.T) {
 	}
 	snapshot := &export.View{
 		Cluster: "west", Service: web,
-		Spec:   &export.Spec{Type: v1beta1.ClusterSetIP, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, Ports: []export.Port{{Protocol: corev1.ProtocolTCP, Number: 80}}},
+		Spec:   &export.Spec{Created: time.Unix(1.7e9, 0), Type: v1beta1.ClusterSetIP, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, Ports: []export.Port{{Protocol: corev1.ProtocolTCP, Number: 80}}},
 		Slices: []export.Slice{{Name: slice.Name, AddressType: slice.AddressType, Endpoints: slice.Endpoints}},
 	}
 	slice.Annotations = export.NewEncoder(snapshot).Annotations(&snapshot.Slices[0], nil)
 	copies := []*discoveryv1.EndpointSlice{slice}
 	for name, test := range map[string]struct {
 		synced, keepBefore, keepAfter bool
+		withheldBefore, withheldAfter bool
 		published                     []*discoveryv1.EndpointSlice
 		want                          bool
 	}{
@@ -62,12 +67,16 @@ func TestViewIsNotOlderThanItsVerdict(t *testing.T) {
 		"empty and held":               {synced: true, keepBefore: true, keepAfter: true, want: true},
 		"held as it arrives":           {synced: true, keepAfter: true, want: true},
 		"not seen":                     {want: true},
+		"withheld":                     {synced: true, withheldBefore: true, withheldAfter: true, want: true},
+		"withheld as it arrives":       {synced: true, withheldAfter: true, want: true},
+		"no longer withheld":           {synced: true, withheldBefore: true, want: true},
 		"published":                    {synced: true, published: copies, want: true},
 		"published and held meanwhile": {synced: true, keepAfter: true, published: copies, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keep := test.keepBefore
-			m := &listed{synced: test.synced, published: test.published, arrives: func() { keep = test.keepAfter }}
+			m := &listed{synced: test.synced, withheld: test.withheldBefore, published: test.published}
+			m.arrives = func() { keep, m.withheld = test.keepAfter, test.withheldAfter }
 			view, problems, verdict := viewOf(m, web, copies, &remembered{}, func(cluster string) liveness.Verdict {
 				return liveness.Verdict{Cluster: cluster, Keep: keep}
 			})

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -22,7 +23,7 @@ func TestRefusedSliceStays(t *testing.T) {
 	for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 		view := &export.View{
 			Cluster: "west", Service: web,
-			Spec:   &export.Spec{Type: v1beta1.ClusterSetIP, IPFamilies: []corev1.IPFamily{corev1.IPFamily(addressType)}},
+			Spec:   &export.Spec{Created: time.Unix(1.7e9, 0), Type: v1beta1.ClusterSetIP, IPFamilies: []corev1.IPFamily{corev1.IPFamily(addressType)}},
 			Slices: []export.Slice{{Name: "web-1", AddressType: addressType}},
 		}
 		published := &discoveryv1.EndpointSlice{

@@ -42,6 +42,8 @@ const (
 	EventMemberHeld         = "MemberHeld"
 	EventMemberFresh        = "MemberFresh"
 	EventNobodyHeard        = "NobodyHeard"
+	// EventRankRefused is one on the namespace of the controller.
+	EventRankRefused = "RankRefused"
 )
 
 // eventful are the kinds that Events are about.
@@ -142,8 +144,11 @@ func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 	case is.Reason == liveness.AnotherCluster:
 		return EventMemberHeld, corev1.EventTypeWarning, "Cluster " + is.Cluster + " is another one than before: what was known of it is kept until it stayed a while, or until the annotation " +
 			AnnotationConfirm + " of this Secret is " + is.Token
+	case is.Reason == liveness.CalledOtherwise:
+		return EventMemberHeld, corev1.EventTypeWarning, "Cluster " + is.Cluster + " calls itself by another id: its exports are kept as they were. " +
+			"Correct --cluster-id of its controller or the id of this Secret, or delete the Secret if the cluster left the set"
 	case is.Reason == liveness.ExportsLost:
-		return EventMemberHeld, corev1.EventTypeWarning, "Cluster " + is.Cluster + " lost most of its exports at once: what was known of it is kept until it stayed so for a while, or until the annotation " +
+		return EventMemberHeld, corev1.EventTypeWarning, "Cluster " + is.Cluster + " lost most or all of its exports at once: what was known of it is kept until it stayed so for a while, or until the annotation " +
 			AnnotationConfirm + " of this Secret is " + is.Token
 	case is.Reason == liveness.Flapping:
 		return EventMemberStale, corev1.EventTypeWarning, "Cluster " + is.Cluster + " failed over and over: its endpoints stay demoted until it stayed a while"
@@ -163,6 +168,7 @@ func newApplier(client kubernetes.Interface, recorder record.EventRecorder, now 
 		Core:     client,
 		Recorder: recorder,
 		Clock:    now,
+		Repeated: metrics.repeatedWrite,
 		Written: func(before, after *discoveryv1.EndpointSlice) {
 			trigger := after.Annotations[export.AnnotationTriggerTime]
 			if trigger == "" || before != nil && before.Annotations[export.AnnotationTriggerTime] == trigger {

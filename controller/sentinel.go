@@ -128,6 +128,12 @@ func (s *sentinel) read(cluster, uid string, at time.Time, heartbeat, mistaken b
 		} else {
 			w.Arrivals = w.Arrivals.Seen(at, uid)
 		}
+		if w.Mistaken && !mistaken {
+			// The cluster publishes its exports under this id between this heartbeat
+			// and the next one (heartbeat.announce), so its slices count from the
+			// next one on.
+			w.Shrunk = at
+		}
 		w.Mistaken = mistaken
 		if w.KnownUID == "" && !mistaken {
 			w.KnownUID = w.Arrivals.UID
@@ -189,12 +195,12 @@ func (s *sentinel) update(change func()) {
 	after := liveness.Judge(s.clock.Now(), s.limits, facts)
 	s.judgement = after
 	for _, w := range s.members {
-		if after.Of(w.Cluster).Token != "" {
+		if after.Of(w.Cluster).Token != "" || w.Mistaken {
 			continue // held
 		}
 		// What was looked at twice, or confirmed, is believed for good.
 		w.Lost = time.Time{}
-		if w.Arrivals.UID != "" && !w.Mistaken {
+		if w.Arrivals.UID != "" {
 			w.KnownUID = w.Arrivals.UID
 		}
 	}

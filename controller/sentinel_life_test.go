@@ -233,10 +233,36 @@ func TestSentinelNeverBelievesAMistake(t *testing.T) {
 	l.told = nil
 	l.expect(t, "west", "stale AnotherCluster demoted kept", "")
 	l.expect(t, "south", "fresh Heard kept", "") // of which nothing was ever known
-	l.pass(5, "north", "west", "south")          // corrected
+	l.pass(10, "north", "west", "south")         // corrected
 	l.told = nil
 	l.expect(t, "west", "fresh Heard", "")
 	l.expect(t, "south", "fresh Heard", "")
+}
+
+// TestSentinelKeepsARenamedCluster: a cluster that is started with another id
+// withdraws all slices of the former one. Its exports stay until its slices are
+// back, whichever way their withdrawal is seen.
+func TestSentinelKeepsARenamedCluster(t *testing.T) {
+	l := newLookout(t, nil, "north", "west")
+	l.exported["west"] = "a b"
+	l.pass(60, "north", "west")
+	l.told = nil
+	renamed := func(mistaken bool) {
+		l.now.Step(member.HeartbeatInterval)
+		l.read("north", "uid-of-north", l.now.Now(), true, false)
+		l.read("west", "uid-of-west", l.now.Now(), true, mistaken)
+	}
+	renamed(true)
+	l.expect(t, "west", "stale CalledOtherwise demoted kept", "west")
+	l.listing("west", nil)
+	for range 120 {
+		renamed(true)
+	}
+	l.expect(t, "west", "stale CalledOtherwise demoted kept", "")
+	renamed(false)
+	l.expect(t, "west", "fresh Heard kept", "west") // the slices are on their way
+	renamed(false)
+	l.expect(t, "west", "fresh Heard", "west")
 }
 
 // TestSentinelRuns: time alone makes it judge.

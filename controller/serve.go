@@ -35,10 +35,10 @@ func (r *readiness) get() string {
 }
 
 // serve answers /metrics, /healthz and /readyz until the context ends.
-func serve(ctx context.Context, group *sync.WaitGroup, listener net.Listener, registry *prometheus.Registry, ready *readiness) {
+func serve(ctx context.Context, group *sync.WaitGroup, listener net.Listener, registry *prometheus.Registry, stuck, ready *readiness) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, "") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, stuck.get()) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, ready.get()) })
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	group.Go(func() {

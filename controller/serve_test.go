@@ -25,8 +25,9 @@ func TestServe(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	var ready readiness
-	serve(ctx, &group, listener, registry, &ready)
+	var stuck, ready readiness
+	stuck.set("")
+	serve(ctx, &group, listener, registry, &stuck, &ready)
 	get := func(path string, wantStatus int, want string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+path, http.NoBody)
@@ -47,6 +48,8 @@ func TestServe(t *testing.T) {
 		}
 	}
 	get("/healthz", http.StatusOK, "ok")
+	stuck.set("no progress")
+	get("/healthz", http.StatusServiceUnavailable, "no progress")
 	get("/readyz", http.StatusServiceUnavailable, "id of the own cluster")
 	ready.set("caches")
 	get("/readyz", http.StatusServiceUnavailable, "caches")

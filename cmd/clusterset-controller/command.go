@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -39,6 +40,9 @@ type flags struct {
 	staleAfter          time.Duration
 	goneAfter           time.Duration
 	limits              export.Limits
+	maxImports          int
+	maxImportIPs        int
+	maxImportMemory     string
 	workers             int
 	handMade            bool
 	prefer              string
@@ -84,8 +88,11 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 	set.DurationVar(&f.staleAfter, "stale-after", controller.DefaultStaleAfter, "how long a member may be silent before its endpoints are used only where no other cluster has a ready one")
 	set.DurationVar(&f.goneAfter, "gone-after", 0, "how long a member may be silent before what it contributed is removed; 0 means never")
 	set.IntVar(&f.limits.Services, "member-services", export.DefaultLimits.Services, "how many services of a member are imported at most")
-	set.IntVar(&f.limits.Endpoints, "member-endpoints", export.DefaultLimits.Endpoints, "how many endpoints a member's services may have together; a slice counts as one at least, and as one for each KiB")
+	set.IntVar(&f.limits.Endpoints, "member-endpoints", export.DefaultLimits.Endpoints, "how many endpoints a member's services may have together; a slice counts as one at least, and a dual-stack pod once")
 	set.IntVar(&f.limits.SliceBytes, "member-slice-bytes", export.DefaultLimits.SliceBytes, "how many bytes one EndpointSlice of a member may have")
+	set.IntVar(&f.maxImports, "max-imports", controller.DefaultMaxImports, "how many services are imported of all members together; each member has a part of them")
+	set.IntVar(&f.maxImportIPs, "max-import-ips", 0, "how many imports of other clusters' services may have a cluster IP; 0 means half of the range of Services")
+	set.StringVar(&f.maxImportMemory, "max-import-memory", "0", "about how much memory the slices of all members may take, such as 100Mi; 0 means a fifth of the soft memory limit, or 92Mi if there is none")
 	set.IntVar(&f.workers, "concurrent-services", controller.DefaultWorkers, "how many services are worked on at once")
 	set.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas do the work; without it this must be the only one")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080", "`address` of /metrics, /healthz and /readyz; empty means none")
@@ -100,11 +107,14 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 }
 
 func run(ctx context.Context, f *flags, version string) error {
+	if err := limitMemory(os.Getenv); err != nil {
+		return err
+	}
 	options, err := f.options()
 	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Starting clusterset-controller", "version", version)
+	klog.FromContext(ctx).Info("Starting clusterset-controller", "version", version, "memoryLimit", debug.SetMemoryLimit(-1))
 	if f.bindAddress != "" {
 		var config net.ListenConfig
 		if options.Listener, err = config.Listen(ctx, "tcp", f.bindAddress); err != nil {
@@ -132,10 +142,18 @@ func (f *flags) options() (controller.Options, error) {
 		{"member-services", f.limits.Services},
 		{"member-endpoints", f.limits.Endpoints},
 		{"member-slice-bytes", f.limits.SliceBytes},
+		{"max-imports", f.maxImports},
 	} {
 		if number.value < 1 {
 			wrong = append(wrong, fmt.Errorf("--%s %d: use 1 or more", number.flag, number.value))
 		}
+	}
+	maxImportMemory, err := resource.ParseQuantity(f.maxImportMemory)
+	if err != nil || maxImportMemory.Sign() < 0 {
+		wrong = append(wrong, fmt.Errorf("--max-import-memory %q: use a quantity such as 100Mi, or 0", f.maxImportMemory))
+	}
+	if f.maxImportIPs < 0 {
+		wrong = append(wrong, fmt.Errorf("--max-import-ips %d: use 1 or more, or 0 for half of the range of Services", f.maxImportIPs))
 	}
 	if err := locality.ValidatePreference(f.prefer); err != nil {
 		wrong = append(wrong, fmt.Errorf("--prefer: %w", err))
@@ -157,6 +175,9 @@ func (f *flags) options() (controller.Options, error) {
 		StaleAfter:       f.staleAfter,
 		GoneAfter:        f.goneAfter,
 		MemberLimits:     f.limits,
+		MaxImports:       f.maxImports,
+		MaxImportIPs:     f.maxImportIPs,
+		MaxImportMemory:  int(maxImportMemory.Value()),
 		Workers:          f.workers,
 		LeaderElection:   f.leaderElect,
 		Registry:         registry,

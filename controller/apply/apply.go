@@ -3,9 +3,11 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -58,8 +60,12 @@ type Applier struct {
 	// Keeping is told of each that exists and is wanted, in case it was to be
 	// removed before and could not be.
 	Keeping func(*discoveryv1.EndpointSlice)
+	// Repeated is called for each write that another writer had undone, with the
+	// kind of the object; nil for nothing.
+	Repeated func(kind string)
 
 	told        told
+	fights      fights
 	unsupported unsupported
 	recent      recent
 }
@@ -74,7 +80,11 @@ type Applier struct {
 // conditions, which tell of the rest. A write that fails does not keep back
 // those that do not need it: of slices it keeps back only the removals of the
 // same source cluster. All errors are returned.
-func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, existing Existing, decide func(merge.Observed) merge.Result) error {
+//
+// A write that another writer undoes over and over is held back for a time that
+// grows, up to five minutes. retry is after how long it may be made, zero if
+// none is held back. For a slice of the local cluster that is a PublishError.
+func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, existing Existing, decide func(merge.Observed) merge.Result) (retry time.Duration, err error) {
 	p := &pass{
 		Applier:  a,
 		access:   access,
@@ -102,9 +112,10 @@ func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, exist
 		}
 	}
 	behind := p.writeSlices(ctx)
-	err := errors.Join(importErr, serviceErr, behind.err(), p.labelHandMade(ctx), p.removeRest(ctx, behind))
+	err = errors.Join(importErr, serviceErr, behind.err(), p.labelHandMade(ctx), p.removeRest(ctx, behind))
 	p.tellForeign()
-	return errors.Join(err, p.writeExportStatus(ctx, behind[p.observed.Cluster]))
+	err = errors.Join(err, p.writeExportStatus(ctx, behind[p.observed.Cluster]))
+	return p.after, err
 }
 
 // A pass is one ApplyService. observed and result follow what is written.
@@ -117,6 +128,8 @@ type pass struct {
 	result   merge.Result
 	// strangers are the objects that stand where ours would.
 	strangers []metav1.Object
+	// after is the shortest time for which a write is held back.
+	after time.Duration
 }
 
 func terminating(serviceImport *v1beta1.ServiceImport) bool {
@@ -161,7 +174,10 @@ func (p *pass) writeImport(ctx context.Context) error {
 		return nil
 	}
 	client := p.access.ServiceImports(p.namespace())
-	written, err := write(ctx, client, p.observed.Service.Name, p.observed.ServiceImport,
+	guard := guarding(p, v1beta1.ServiceImportKindName, p.observed.Service.Name, func(existing, desired *v1beta1.ServiceImport) any {
+		return changesOf(cmp.Or(existing, &v1beta1.ServiceImport{}), desired, desired.Spec)
+	})
+	written, err := write(ctx, guard, client, p.observed.Service.Name, p.observed.ServiceImport,
 		func(existing *v1beta1.ServiceImport) (*v1beta1.ServiceImport, error) {
 			p.seeImport(existing)
 			if p.result.ServiceImport == nil {
@@ -185,7 +201,7 @@ func (p *pass) finishImport(ctx context.Context, serviceErr error) error {
 	imports := p.access.ServiceImports(p.namespace())
 	client := statusClient[*v1beta1.ServiceImport]{client: imports, updateStatus: imports.UpdateStatus}
 	before := p.observed.ServiceImport
-	written, err := write(ctx, client, p.observed.Service.Name, p.observed.ServiceImport,
+	written, err := write(ctx, importStatusGuard(p, p.observed.Service.Name), client, p.observed.Service.Name, p.observed.ServiceImport,
 		func(existing *v1beta1.ServiceImport) (*v1beta1.ServiceImport, error) {
 			p.seeImport(existing)
 			if existing == nil || p.result.ServiceImport == nil {
@@ -229,9 +245,12 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 		// The next attempt finds it gone and creates the desired one.
 		return desired, nil
 	}
-	written, err := write(ctx, client, name, p.observed.DerivedService, desire, equalService)
+	guard := guarding(p, "Service", name, func(existing, desired *corev1.Service) any {
+		return changesOf(cmp.Or(existing, &corev1.Service{}), desired, desired.Spec)
+	})
+	written, err := write(ctx, guard, client, name, p.observed.DerivedService, desire, equalService)
 	for p.refusesDistribution(ctx, asked, written, err) {
-		written, err = write(ctx, client, name, written, desire, equalService)
+		written, err = write(ctx, guard, client, name, written, desire, equalService)
 	}
 	if err != nil {
 		return fmt.Errorf("derived Service %s/%s of ServiceImport %s: %w", p.namespace(), name, p.observed.Service, err)
@@ -246,7 +265,8 @@ func (p *pass) labelHandMade(ctx context.Context) error {
 	var errs []error
 	for _, labelled := range p.result.HandMadeSlices {
 		seen := true
-		_, err := write(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), labelled.Name, labelled,
+		guard := guarding(p, "EndpointSlice", labelled.Name, func(_, desired *discoveryv1.EndpointSlice) any { return desired.Labels })
+		_, err := write(ctx, guard, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), labelled.Name, labelled,
 			func(existing *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
 				if !seen {
 					return nil, nil // it changed meanwhile: the watch will tell
@@ -271,7 +291,7 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	exports := p.access.ServiceExports(p.namespace())
 	client := statusClient[*v1beta1.ServiceExport]{client: exports, updateStatus: exports.UpdateStatus}
 	var before *v1beta1.ServiceExport
-	written, err := write(ctx, client, seen.Name, seen,
+	written, err := write(ctx, exportStatusGuard(p, seen.Name), client, seen.Name, seen,
 		func(existing *v1beta1.ServiceExport) (*v1beta1.ServiceExport, error) {
 			before = existing
 			if existing == nil || existing.UID != seen.UID {

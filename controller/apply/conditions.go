@@ -4,6 +4,7 @@ package apply
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -44,12 +45,29 @@ func refused(err error) (reason, message string, ok bool) {
 	return reason, truncate("The derived Service was refused: " + status.Status().Message), true
 }
 
+// refusesIP reports whether the API server refused a Service because of its
+// cluster IPs: another Service has one, or none can have it.
+func refusesIP(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
+		return strings.HasPrefix(cause.Field, "spec.clusterIP")
+	})
+}
+
 // withRefusal returns the conditions of an import, Ready=False with what the
 // server said where it refused the derived Service. The rest is as merged.
 func withRefusal(conditions []metav1.Condition, existing *v1beta1.ServiceImport, serviceErr error) []metav1.Condition {
 	reason, message, ok := refused(serviceErr)
 	if !ok {
 		return conditions
+	}
+	if ips := existing.Spec.IPs; len(ips) > 0 && refusesIP(serviceErr) {
+		message = truncate(fmt.Sprintf("This import had %s before, which its derived Service cannot get. "+
+			"Delete the Service that has it now, or, for another IP: kubectl -n %s patch serviceimport %s --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/ips\"}]'. %s",
+			strings.Join(ips, ", "), existing.Namespace, existing.Name, message))
 	}
 	return mergeConditions(conditions, []metav1.Condition{
 		notReady(existing.Status.Conditions, existing.Generation, reason, message),

@@ -13,7 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -47,6 +49,33 @@ func TestRefused(t *testing.T) {
 		}
 		if len(message) > maxMessage || strings.ContainsRune(message, '\ufffd') {
 			t.Errorf("%s: the message has %d bytes: %s", name, len(message), message)
+		}
+	}
+}
+
+// TestTakenIPIsExplained: an import whose IP another Service has by now says
+// which IP that is, and what gives it one; other refusals say what they did.
+func TestTakenIPIsExplained(t *testing.T) {
+	invalid := func(path string) error {
+		return fmt.Errorf("derived Service: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "derived-x", field.ErrorList{
+			field.Invalid(field.NewPath("spec", path), []string{"10.96.0.7"}, "failed to allocate IP 10.96.0.7: provided IP is already allocated"),
+		}))
+	}
+	for name, test := range map[string]struct {
+		ips  []string
+		err  error
+		want bool
+	}{
+		"taken":                {[]string{"10.96.0.7"}, invalid("clusterIPs"), true},
+		"another field":        {[]string{"10.96.0.7"}, invalid("ports"), false},
+		"an import without IP": {nil, invalid("clusterIPs"), false},
+		"forbidden":            {[]string{"10.96.0.7"}, status(403, metav1.StatusReasonForbidden, "quota"), false},
+	} {
+		existing := &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}, Spec: v1beta1.ServiceImportSpec{IPs: test.ips}}
+		message := withRefusal(nil, existing, test.err)[0].Message
+		explained := strings.Contains(message, "had 10.96.0.7") && strings.Contains(message, "kubectl -n demo patch serviceimport web")
+		if explained != test.want || !strings.Contains(message, "was refused") {
+			t.Errorf("%s: got %q", name, message)
 		}
 	}
 }
@@ -167,5 +196,18 @@ func TestForeignObjectsAreToldOnce(t *testing.T) {
 		if got := len(seen.news(web, step.objects)); got != step.want {
 			t.Errorf("step %d: told %d, want %d", i, got, step.want)
 		}
+	}
+}
+
+// TestForgottenServicesAreForgotten: nothing is kept of the services of a
+// deleted namespace.
+func TestForgottenServicesAreForgotten(t *testing.T) {
+	applier := &Applier{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
+	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	applier.told.news(web, []metav1.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "1"}}})
+	applier.recent.noting(web, applier.Clock.Now())
+	applier.Forget(web)
+	if len(applier.told.objects) > 0 || len(applier.recent.services) > 0 {
+		t.Errorf("left are %v and %v", applier.told.objects, applier.recent.services)
 	}
 }

@@ -115,8 +115,12 @@ func (a *Applier) CatchUp(existing *Existing, shown Versions) {
 // yet. Then it is to be looked at again a little later, in case they never do.
 func (a *Applier) Remembers(service types.NamespacedName) bool { return a.recent.of(service) != nil }
 
-// Forget forgets what was written of a service that is no longer looked at.
-func (a *Applier) Forget(service types.NamespacedName) { a.recent.forget(service) }
+// Forget forgets what was written and reported of a service that is no longer
+// reconciled.
+func (a *Applier) Forget(service types.NamespacedName) {
+	a.recent.forget(service)
+	a.told.news(service, nil)
+}
 
 // newest returns the newer one of what is remembered of an object and what a
 // cache has of it, nil for nothing, and forgets the former where the cache shows

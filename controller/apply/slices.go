@@ -3,21 +3,26 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // behind are the source clusters some slice of which is not as it should be, and
-// the error, nil where slices wait for their import. What is there of them stays: a service is exported as long as it has a
-// slice, and endpoints that moved to a new slice are still in the old one. One
-// cluster that is behind is no reason to keep what others withdrew.
+// the error: nil if slices wait for their import, or for another writer that
+// undoes copies. What is there of them stays: a service is exported as long as
+// it has a slice, and endpoints that moved to a new slice are still in the old
+// one. One cluster that is behind is no reason to keep what others withdrew.
 type behind map[string]error
 
 func (b behind) add(cluster string, err error) { b[cluster] = errors.Join(b[cluster], err) }
@@ -53,7 +58,10 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		}
 		var before *discoveryv1.EndpointSlice
 		foreign := false
-		written, err := write(ctx, client, desired.Name, known[desired.Name],
+		guard := guarding(p, "EndpointSlice", desired.Name, func(existing, desired *discoveryv1.EndpointSlice) any {
+			return changesOf(cmp.Or(existing, &discoveryv1.EndpointSlice{}), desired, []any{desired.Endpoints, desired.Ports})
+		})
+		written, err := write(ctx, guard, client, desired.Name, known[desired.Name],
 			func(existing *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
 				before = existing
 				if existing == nil && waits {
@@ -66,23 +74,59 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 				if foreign = !export.IsManaged(existing); foreign {
 					return nil, nil
 				}
-				desired.UID, desired.ResourceVersion = existing.UID, existing.ResourceVersion
-				return desired, nil
+				return withOthers(existing, desired), nil
 			}, equalSlice)
 		if err == nil && written != known[desired.Name] {
 			p.noting().noteSlice(desired.Name, strip(written))
 		}
 		switch {
 		case err != nil:
-			late.add(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err))
+			late.add(cluster, p.publishing(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err)))
 		case foreign:
 			p.foreign(written)
+		case guard.held && cluster == p.observed.Cluster:
+			late.add(cluster, p.publishing(cluster, fmt.Errorf("EndpointSlice %s/%s: another writer keeps changing it back. Have that writer leave it alone", p.namespace(), desired.Name)))
+		case guard.held:
+			late.add(cluster, nil)
 		case written != before:
 			p.dropsNodeHints(ctx, desired, written)
 			p.Written(before, written)
 		}
 	}
 	return late
+}
+
+// publishing marks an error of a slice of the local cluster.
+func (p *pass) publishing(cluster string, err error) error {
+	if err == nil || cluster != p.observed.Cluster {
+		return err
+	}
+	return &PublishError{err}
+}
+
+// ownSliceLabels are the labels of slices that this controller sets or removes.
+var ownSliceLabels = []string{
+	export.LabelService, export.LabelSourceCluster, export.LabelSliceManagedBy, export.LabelKubernetesService, export.LabelHeadless,
+}
+
+// withOthers returns the desired slice as an update of the existing one, with
+// the labels and annotations that others put there. Kubernetes' trigger time is
+// not theirs: earlier versions of this controller wrote it. The desired one, with
+// which it shares the rest, is not changed.
+func withOthers(existing, desired *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+	update := *desired
+	update.UID, update.ResourceVersion = existing.UID, existing.ResourceVersion
+	update.Labels = maps.Clone(existing.Labels)
+	maps.DeleteFunc(update.Labels, func(key, _ string) bool { return slices.Contains(ownSliceLabels, key) })
+	maps.Copy(update.Labels, desired.Labels)
+	update.Annotations = make(map[string]string, len(existing.Annotations))
+	for key, value := range existing.Annotations {
+		if key != export.AnnotationTriggerTime && key != corev1.EndpointsLastChangeTriggerTime && !strings.HasPrefix(key, export.AnnotationSnapshotPrefix) {
+			update.Annotations[key] = value
+		}
+	}
+	maps.Copy(update.Annotations, desired.Annotations)
+	return &update
 }
 
 // removeRest deletes what the controller made and nobody wants any more, apart
@@ -94,9 +138,10 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 	}
 	var errs []error
 	// note remembers that something is gone, unless it may not be.
-	note := func(err error, gone func(*answers)) {
+	note := func(kind, name string, err error, gone func(*answers)) {
 		if err == nil {
 			gone(p.noting())
+			p.fights.forget(written{kind: kind, namespace: p.namespace(), name: name})
 		}
 		errs = append(errs, err)
 	}
@@ -109,13 +154,14 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 			continue
 		}
 		p.Removing(slice)
-		note(remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice), func(a *answers) { a.noteSlice(slice.Name, nil) })
+		err := remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice)
+		note("EndpointSlice", slice.Name, p.publishing(slice.Labels[export.LabelSourceCluster], err), func(a *answers) { a.noteSlice(slice.Name, nil) })
 	}
-	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil && export.IsManaged(service) {
-		note(remove(ctx, p.Core.CoreV1().Services(p.namespace()), service), func(a *answers) { a.derivedService = nil })
+	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil && export.IsDerivedFor(service, p.observed.Service.Name) {
+		note("Service", service.Name, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service), func(a *answers) { a.derivedService = nil })
 	}
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil && export.IsManaged(serviceImport) {
-		note(remove(ctx, p.access.ServiceImports(p.namespace()), serviceImport), func(a *answers) { a.serviceImport = nil })
+		note(v1beta1.ServiceImportKindName, serviceImport.Name, remove(ctx, p.access.ServiceImports(p.namespace()), serviceImport), func(a *answers) { a.serviceImport = nil })
 	}
 	return errors.Join(errs...)
 }

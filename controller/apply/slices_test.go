@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +66,9 @@ func (s *sliceServer) Update(_ context.Context, slice *discoveryv1.EndpointSlice
 
 func (s *sliceServer) Delete(_ context.Context, name string, _ metav1.DeleteOptions) error {
 	s.asked = append(s.asked, "delete "+name)
+	if slices.Contains(s.refused, name) {
+		return apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), name, context.DeadlineExceeded)
+	}
 	return nil
 }
 
@@ -139,6 +144,18 @@ func TestFailureKeepsBackItsOwnCluster(t *testing.T) {
 	}
 }
 
+// TestOwnFailuresAreMarked: the heartbeat stops for those, and for no others.
+func TestOwnFailuresAreMarked(t *testing.T) {
+	for refused, want := range map[string]bool{"east-2": true, "east-1": true, "west-2": false, "west-1": false} {
+		p := slicePass(&sliceServer{refused: []string{refused}}, merge.Observed{ServiceImport: ownImport()}, "east-1 west-1", "east-2 west-2")
+		failed := p.writeSlices(t.Context())
+		err := errors.Join(errors.New("another"), failed.err(), p.removeRest(t.Context(), failed))
+		if marked := (*PublishError)(nil); errors.As(err, &marked) != want || !strings.Contains(err.Error(), refused) {
+			t.Errorf("%s is refused: got %v", refused, err)
+		}
+	}
+}
+
 // TestCopiesWaitForTheirImport: where no import of ours is there to own new
 // copies, those that they replace stay; what a cluster withdrew goes.
 func TestCopiesWaitForTheirImport(t *testing.T) {
@@ -168,5 +185,51 @@ func TestCopiesWaitForTheirImport(t *testing.T) {
 				t.Errorf("asked\n%s, want\n%s", got, test.asked)
 			}
 		})
+	}
+}
+
+// TestForeignSliceStays: a slice of that name that somebody else made is not
+// written, and no reason to keep anything back.
+func TestForeignSliceStays(t *testing.T) {
+	server := &sliceServer{}
+	p := slicePass(server, merge.Observed{ServiceImport: ownImport()}, "west-1", "west-1+ west-2")
+	delete(p.existing.EndpointSlices[0].Labels, export.LabelSliceManagedBy)
+	if late := p.writeSlices(t.Context()); len(late) > 0 {
+		t.Errorf("behind: %v", late)
+	}
+	if got := strings.Join(server.asked, ", "); got != "create west-2" {
+		t.Errorf("asked %s", got)
+	}
+	if len(p.strangers) != 1 {
+		t.Errorf("%d objects stand in the way, want 1", len(p.strangers))
+	}
+}
+
+// TestMetadataOfOthersStaysOnSlices: what this controller sets on a slice is
+// replaced, also what it set before and no longer wants.
+func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
+	slice := func(labels, annotations map[string]string) *discoveryv1.EndpointSlice {
+		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations}}
+	}
+	existing := slice(
+		map[string]string{export.LabelService: "web", export.LabelHeadless: "", "argocd.argoproj.io/instance": "shop"},
+		map[string]string{
+			export.AnnotationTriggerTime: "then", corev1.EndpointsLastChangeTriggerTime: "then",
+			export.AnnotationSnapshotPrefix + "v0": "old", "example.com/note": "theirs",
+		})
+	existing.UID, existing.ResourceVersion = "1", "7"
+	desired := slice(
+		map[string]string{export.LabelService: "web", export.LabelKubernetesService: "derived-web"},
+		map[string]string{export.AnnotationSnapshotPrefix + "v1": "new"})
+	before := desired.DeepCopy()
+	want := slice(
+		map[string]string{export.LabelService: "web", export.LabelKubernetesService: "derived-web", "argocd.argoproj.io/instance": "shop"},
+		map[string]string{export.AnnotationSnapshotPrefix + "v1": "new", "example.com/note": "theirs"})
+	want.UID, want.ResourceVersion = "1", "7"
+	if d := cmp.Diff(want, withOthers(existing, desired)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(before, desired); d != "" {
+		t.Errorf("the desired slice was changed:\n%s", d)
 	}
 }

@@ -29,10 +29,11 @@ type client[P any] interface {
 }
 
 // write makes the object of that name what desire wants it to be, given what
-// exists (nil for nothing), and returns what exists then. desire returns nil
-// where the object is to be left as it is; else what it returns carries the
-// resourceVersion of what it was given. existing may be stale.
-func write[T any, P object[T]](ctx context.Context, client client[P], name string, existing P, desire func(existing P) (P, error), equal func(a, b P) bool) (P, error) {
+// exists (nil for nothing), and returns what exists then. desire returns nil if
+// the object is to be left as it is; else what it returns carries the
+// resourceVersion of what it was given. existing may be stale. The guard may
+// hold the write back, as if the object were to be left as it is.
+func write[T any, P object[T]](ctx context.Context, guard *guard[P], client client[P], name string, existing P, desire func(existing P) (P, error), equal func(a, b P) bool) (P, error) {
 	for range attempts {
 		desired, err := desire(existing)
 		if err != nil {
@@ -41,11 +42,26 @@ func write[T any, P object[T]](ctx context.Context, client client[P], name strin
 		if desired == nil || existing != nil && equal(existing, desired) {
 			return existing, nil
 		}
+		content, allowed, reports := guard.allows(existing, desired)
+		if !allowed {
+			return existing, nil
+		}
+		if reports {
+			// Only the API server knows the managed fields, and only until the write.
+			if live, err := read(ctx, client, name); err == nil && live != nil {
+				guard.report(live)
+			} else {
+				guard.report(desired)
+			}
+		}
 		var written P
 		if existing == nil {
 			written, err = client.Create(ctx, desired, metav1.CreateOptions{})
 		} else {
 			written, err = client.Update(ctx, desired, metav1.UpdateOptions{})
+		}
+		if err == nil {
+			guard.wrote(content, existing == nil)
 		}
 		switch {
 		case err == nil && existing != nil && written.GetResourceVersion() == existing.GetResourceVersion():
@@ -75,13 +91,21 @@ func read[T any, P object[T]](ctx context.Context, client client[P], name string
 	return live, nil
 }
 
-// remove deletes exactly the object that was seen: another one that has its
-// name by now stays. It is no error if it is gone.
+// remove deletes exactly the object that was seen, in the version that was seen:
+// a former leader that wakes up must not delete what its successor wrote. It is
+// no error if the object is gone, or if another one has its name by now; it is
+// an error if it changed, so that the caller decides again.
 func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) error {
-	uid := seen.GetUID()
-	err := client.Delete(ctx, seen.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	uid, version := seen.GetUID(), seen.GetResourceVersion()
+	err := client.Delete(ctx, seen.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil
+	case apierrors.IsConflict(err):
+		live, readErr := read(ctx, client, seen.GetName())
+		if readErr == nil && (live == nil || live.GetUID() != uid) {
+			return nil
+		}
 	}
 	return err
 }

@@ -69,12 +69,12 @@ func (s *server) Update(_ context.Context, o *corev1.Service, _ metav1.UpdateOpt
 }
 
 func (s *server) Delete(_ context.Context, _ string, options metav1.DeleteOptions) error {
-	s.asked = append(s.asked, "delete "+string(*options.Preconditions.UID))
+	s.asked = append(s.asked, fmt.Sprintf("delete %s of version %s", *options.Preconditions.UID, *options.Preconditions.ResourceVersion))
 	switch {
 	case s.live == nil:
 		return apierrors.NewNotFound(resource, "web")
-	case s.live.UID != *options.Preconditions.UID:
-		return apierrors.NewConflict(resource, "web", errors.New("another one"))
+	case s.live.UID != *options.Preconditions.UID, s.live.ResourceVersion != *options.Preconditions.ResourceVersion:
+		return apierrors.NewConflict(resource, "web", errors.New("another one, or changed"))
 	}
 	s.live = nil
 	return nil
@@ -112,7 +112,7 @@ func TestWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{live: test.live, before: test.before}
-			got, err := write(t.Context(), s, "web", test.cached, always, func(a, b *corev1.Service) bool {
+			got, err := write(t.Context(), nil, s, "web", test.cached, always, func(a, b *corev1.Service) bool {
 				return a.Annotations["value"] == b.Annotations["value"]
 			})
 			if (err != nil) != test.fails {
@@ -140,7 +140,7 @@ func (s stubborn) Update(context.Context, *corev1.Service, metav1.UpdateOptions)
 func TestWriteThatIsUndone(t *testing.T) {
 	s := stubborn{&server{live: webService("1", "undone")}}
 	existing := s.live.DeepCopy()
-	got, err := write(t.Context(), s, "web", existing, func(existing *corev1.Service) (*corev1.Service, error) {
+	got, err := write(t.Context(), nil, s, "web", existing, func(existing *corev1.Service) (*corev1.Service, error) {
 		return webService(existing.ResourceVersion, "wanted"), nil
 	}, equalService)
 	if err != nil || got != existing {
@@ -153,35 +153,37 @@ func TestWriteThatIsUndone(t *testing.T) {
 
 func TestWriteLeavesAlone(t *testing.T) {
 	s := &server{live: webService("1", "old")}
-	got, err := write(t.Context(), s, "web", s.live, func(*corev1.Service) (*corev1.Service, error) { return nil, nil }, equalService)
+	got, err := write(t.Context(), nil, s, "web", s.live, func(*corev1.Service) (*corev1.Service, error) { return nil, nil }, equalService)
 	if err != nil || got != s.live || len(s.asked) > 0 {
 		t.Errorf("got %v, %v, asked %v", got, err, s.asked)
 	}
 	failure := errors.New("no decision")
-	if _, err = write(t.Context(), s, "web", s.live, func(*corev1.Service) (*corev1.Service, error) { return nil, failure }, equalService); !errors.Is(err, failure) {
+	if _, err = write(t.Context(), nil, s, "web", s.live, func(*corev1.Service) (*corev1.Service, error) { return nil, failure }, equalService); !errors.Is(err, failure) {
 		t.Errorf("got %v", err)
 	}
 }
 
+// TestRemove: what was seen is deleted, and what came after it stays.
 func TestRemove(t *testing.T) {
+	const remove1 = "delete 1 of version 1"
+	other := webService("1", "")
+	other.UID = types.UID("2")
 	for name, test := range map[string]struct {
-		live *corev1.Service
-		gone bool
+		live        *corev1.Service
+		gone, fails bool
+		asked       []string
 	}{
-		"the one that was seen": {webService("1", ""), true},
-		"gone already":          {nil, true},
-		"another of its name": {func() *corev1.Service {
-			other := webService("1", "")
-			other.UID = types.UID("2")
-			return other
-		}(), false},
+		"the one that was seen": {webService("1", ""), true, false, []string{remove1}},
+		"gone already":          {nil, true, false, []string{remove1}},
+		"another of its name":   {other, false, false, []string{remove1, "get"}},
+		"changed meanwhile":     {webService("2", ""), false, true, []string{remove1, "get"}},
 	} {
 		s := &server{live: test.live}
-		if err := remove(t.Context(), s, webService("1", "")); err != nil || (s.live == nil) != test.gone {
+		if err := remove(t.Context(), s, webService("1", "")); (err != nil) != test.fails || (s.live == nil) != test.gone {
 			t.Errorf("%s: got %v, there is %v", name, err, s.live)
 		}
-		if want := fmt.Sprint([]string{"delete 1"}); fmt.Sprint(s.asked) != want {
-			t.Errorf("%s: asked %v, want %s", name, s.asked, want)
+		if !slices.Equal(s.asked, test.asked) {
+			t.Errorf("%s: asked %v, want %v", name, s.asked, test.asked)
 		}
 	}
 }

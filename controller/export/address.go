@@ -12,19 +12,26 @@ import (
 // refused are ranges and addresses that no pod of another cluster can have,
 // beyond those that netip.Addr has a predicate for. Traffic sent there would
 // reach the sender's own node or its cloud provider.
+//
+// 240.0.0.0/4 (class E, RFC 1112) is not among them: GKE allows it for pods,
+// and nothing of a node or a provider answers there.
 var refused = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),          // "this network", RFC 791
 	netip.MustParsePrefix("255.255.255.255/32"), // broadcast, RFC 919
+	netip.MustParsePrefix("192.0.0.0/24"),       // protocol assignments, RFC 6890; Oracle Cloud's metadata service
+	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud's metadata service
+	netip.MustParsePrefix("168.63.129.16/32"),   // Azure's platform address
 	netip.MustParsePrefix("::/96"),              // IPv4-compatible, RFC 4291
 	netip.MustParsePrefix("64:ff9b::/96"),       // IPv4 behind NAT64, RFC 6052
-	netip.MustParsePrefix("168.63.129.16/32"),   // Azure's platform address
-	netip.MustParsePrefix("fd00:ec2::254/128"),  // AWS's instance metadata
+	netip.MustParsePrefix("64:ff9b:1::/48"),     // IPv4 behind local NAT64, RFC 8215
+	netip.MustParsePrefix("2002::/16"),          // IPv4 behind 6to4, RFC 3056
+	netip.MustParsePrefix("fd00:ec2::/32"),      // AWS: instance metadata, EKS Pod Identity, resolver
 	netip.MustParsePrefix("fd20:ce::254/128"),   // Google Cloud's metadata server
 }
 
-// checkAddress says what is wrong with the address of an endpoint, nil where
-// nothing is: it must be of the slice's type and in canonical form, and must
-// be one that a pod can have.
+// checkAddress parses the address of an endpoint. The error says why no pod can
+// have it, or why it is not of the slice's type. An address that is not in
+// canonical form is no error: see isCanonical.
 func checkAddress(text string, addressType discoveryv1.AddressType) (netip.Addr, error) {
 	address, err := netip.ParseAddr(text)
 	if err != nil {
@@ -37,8 +44,6 @@ func checkAddress(text string, addressType discoveryv1.AddressType) (netip.Addr,
 		return address, fmt.Errorf("%s has a zone", address)
 	case address.Is4() != (addressType == discoveryv1.AddressTypeIPv4):
 		return address, fmt.Errorf("%s is not an %s address", address, addressType)
-	case !isCanonical(address, text):
-		return address, fmt.Errorf("%q is not in canonical form, %s", text, address)
 	case address.IsUnspecified(), address.IsLoopback(), address.IsMulticast(),
 		address.IsLinkLocalUnicast():
 		return address, fmt.Errorf("%s is not the address of a pod", address)
@@ -51,6 +56,8 @@ func checkAddress(text string, addressType discoveryv1.AddressType) (netip.Addr,
 	return address, nil
 }
 
+// isCanonical reports whether the text is the one that address.String returns,
+// without making it.
 func isCanonical(address netip.Addr, text string) bool {
 	var buffer [netipMaxLength]byte
 	return string(address.AppendTo(buffer[:0])) == text

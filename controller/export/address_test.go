@@ -17,6 +17,8 @@ func TestCheckAddress(t *testing.T) {
 	}{
 		{"10.1.2.3", v4, ""},
 		{"100.64.0.1", v4, ""},
+		{"100.100.100.199", v4, ""},
+		{"192.0.1.1", v4, ""},
 		{"240.0.0.1", v4, ""},
 		{"192.0.2.1", v4, ""},
 		{"fd00::1", v6, ""},
@@ -29,8 +31,7 @@ func TestCheckAddress(t *testing.T) {
 		{"web.demo", v4, `"web.demo" is not an IP address`},
 		{"10.1.2.3", v6, `10.1.2.3 is not an IPv6 address`},
 		{"fd00::1", v4, `fd00::1 is not an IPv4 address`},
-		{"fd00:0::1", v6, `"fd00:0::1" is not in canonical form, fd00::1`},
-		{"FD00::1", v6, `"FD00::1" is not in canonical form, fd00::1`},
+		{"fd00:0::1", v6, ""}, // see TestFormsOfAddresses
 		{"fd00::1%eth0", v6, `fd00::1%eth0 has a zone`},
 		{"::ffff:10.1.2.3", v6, `::ffff:10.1.2.3 is an IPv4-mapped IPv6 address`},
 		{"::ffff:10.1.2.3", v4, `::ffff:10.1.2.3 is an IPv4-mapped IPv6 address`},
@@ -41,6 +42,8 @@ func TestCheckAddress(t *testing.T) {
 		{"169.254.169.254", v4, `169.254.169.254 is not the address of a pod`},
 		{"169.254.0.1", v4, `169.254.0.1 is not the address of a pod`},
 		{"168.63.129.16", v4, `168.63.129.16 is not the address of a pod`},
+		{"100.100.100.200", v4, `100.100.100.200 is not the address of a pod`},
+		{"192.0.0.192", v4, `192.0.0.192 is not the address of a pod`},
 		{"224.0.0.1", v4, `224.0.0.1 is not the address of a pod`},
 		{"239.1.2.3", v4, `239.1.2.3 is not the address of a pod`},
 		{"255.255.255.255", v4, `255.255.255.255 is not the address of a pod`},
@@ -50,7 +53,11 @@ func TestCheckAddress(t *testing.T) {
 		{"fe80::1", v6, `fe80::1 is not the address of a pod`},
 		{"ff02::1", v6, `ff02::1 is not the address of a pod`},
 		{"64:ff9b::a9fe:a9fe", v6, `64:ff9b::a9fe:a9fe is not the address of a pod`},
+		{"64:ff9b:1::a9fe:a9fe", v6, `64:ff9b:1::a9fe:a9fe is not the address of a pod`},
+		{"2002:a9fe:a9fe::1", v6, `2002:a9fe:a9fe::1 is not the address of a pod`},
 		{"fd00:ec2::254", v6, `fd00:ec2::254 is not the address of a pod`},
+		{"fd00:ec2::23", v6, `fd00:ec2::23 is not the address of a pod`},
+		{"fd00:ec2::253", v6, `fd00:ec2::253 is not the address of a pod`},
 		{"fd20:ce::254", v6, `fd20:ce::254 is not the address of a pod`},
 	} {
 		_, err := checkAddress(test.address, test.addressType)
@@ -62,4 +69,58 @@ func TestCheckAddress(t *testing.T) {
 			t.Errorf("checkAddress(%q, %s) = %q, want %q", test.address, test.addressType, got, test.want)
 		}
 	}
+}
+
+// TestFormsOfAddresses: Kubernetes lets a slice have an address in any form.
+// The local cluster exports the canonical one; from another cluster only that
+// one is taken, because its controller writes no other.
+func TestFormsOfAddresses(t *testing.T) {
+	exported := func(addresses ...string) (*View, []Problem) {
+		slice := newSlice("web-1", "http:80/TCP", "fd00::9")
+		slice.Endpoints[0].Addresses = addresses
+		view, found, invalid := FromService("east", newExport(), newService("http:80/TCP"), []*discoveryv1.EndpointSlice{slice})
+		if invalid != nil {
+			t.Fatal(invalid)
+		}
+		return view, found
+	}
+	for name, test := range map[string]struct {
+		in, want []string
+		problem  string
+	}{
+		"all canonical": {[]string{"fd00::1", "fd00::2"}, []string{"fd00::1", "fd00::2"}, ""},
+		"the first":     {[]string{"FD00::1", "fd00::2"}, []string{"fd00::1", "fd00::2"}, ""},
+		"the last":      {[]string{"fd00::1", "fd00:0::2"}, []string{"fd00::1", "fd00::2"}, ""},
+		"two forms of one": {
+			[]string{"fd00::1", "FD00::1", "fd00::2"},
+			[]string{"fd00::1", "fd00::2"},
+			"BadAddress: EndpointSlice demo/web-1: fd00::1 is repeated in one endpoint",
+		},
+		"none": {
+			[]string{"", "fd00::1"}, []string{"fd00::1"}, `BadAddress: EndpointSlice demo/web-1: "" is not an IP address`,
+		},
+		"one that no pod has between them": {
+			[]string{"FD00::1", "FE80::1", "FD00::2"},
+			[]string{"fd00::1", "fd00::2"},
+			"BadAddress: EndpointSlice demo/web-1: fe80::1 is not the address of a pod",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			view, found := exported(test.in...)
+			diff(t, "addresses", view.Slices[0].Endpoints[0].Addresses, test.want)
+			var want []string
+			if test.problem != "" {
+				want = []string{test.problem}
+			}
+			diff(t, "problems", texts(found), want)
+		})
+	}
+	t.Run("of another cluster", func(t *testing.T) {
+		view, found := FromSlices(Source{Cluster: "east"}, web, hostile(func(s *discoveryv1.EndpointSlice) {
+			s.AddressType = discoveryv1.AddressTypeIPv6
+			s.Endpoints[0].Addresses = []string{"FD00::1", "fd00::2"}
+		}), nil)
+		diff(t, "addresses", view.Slices[0].Endpoints[0].Addresses, []string{"fd00::2"})
+		diff(t, "problems", texts(found), []string{`BadAddress: EndpointSlice demo/web-east-1: "FD00::1" is not in canonical form, fd00::1`})
+	})
 }

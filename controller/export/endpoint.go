@@ -96,46 +96,61 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 	return out
 }
 
-// addresses gives the valid ones, and the input itself where all are.
+// addresses returns the valid ones, and the input itself if all are valid and in
+// canonical form.
 func (r *endpointReader) addresses(in []string) []string {
 	if len(in) == 0 {
 		r.found.add(ReasonBadEndpoint, r.object, "an endpoint has no address")
 		return nil
 	}
 	for i, text := range in {
-		if !r.usable(in[:i], text) {
-			out := slices.Clone(in[:i])
-			for _, text := range in[i+1:] {
-				if r.usable(out, text) {
-					out = append(out, text)
-				}
+		canonical, usable := r.usable(in[:i], text)
+		if usable && canonical == text {
+			continue
+		}
+		out := slices.Clone(in[:i])
+		for next := i + 1; ; next++ {
+			if usable {
+				out = append(out, canonical)
 			}
-			return out
+			if next == len(in) {
+				return out
+			}
+			canonical, usable = r.usable(out, in[next])
 		}
 	}
 	return in
 }
 
-// usable reports whether an address may follow those before it.
-func (r *endpointReader) usable(before []string, text string) bool {
+// usable reports whether an address may follow the addresses before it, and
+// returns its canonical form.
+func (r *endpointReader) usable(before []string, text string) (canonical string, _ bool) {
 	if len(before) >= maxAddresses {
 		r.found.add(ReasonTooLarge, r.object, "an endpoint has more than %d addresses; the rest is left out", maxAddresses)
-		return false
+		return "", false
 	}
 	address, err := checkAddress(text, r.addressType)
 	if err != nil {
 		r.found.add(ReasonBadAddress, r.object, "%v", err)
-		return false
+		return "", false
 	}
-	if slices.Contains(before, text) {
+	if canonical = text; !isCanonical(address, text) {
+		// Kubernetes lets a local slice have any form. A snapshot has one.
+		if !r.own {
+			r.found.add(ReasonBadAddress, r.object, "%q is not in canonical form, %s", text, address)
+			return "", false
+		}
+		canonical = address.String()
+	}
+	if slices.Contains(before, canonical) {
 		r.found.add(ReasonBadAddress, r.object, "%s is repeated in one endpoint", address)
-		return false
+		return "", false
 	}
 	if len(r.within) > 0 && !slices.ContainsFunc(r.within, func(p netip.Prefix) bool { return p.Contains(address) }) {
 		r.found.add(ReasonForeignAddress, r.object, "%s is outside the ranges of its cluster", address)
-		return false
+		return "", false
 	}
-	return true
+	return canonical, true
 }
 
 func (r *endpointReader) checkZone(zone string) []string {

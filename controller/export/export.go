@@ -26,18 +26,25 @@ type View struct {
 	// Service is the namespace and name of the Service, ServiceExport and
 	// ServiceImport, which are the same in all clusters of the set.
 	Service types.NamespacedName
-	// Spec is never nil.
+	// Spec is nil if and only if the view is Absent.
 	Spec *Spec
 	// Slices are sorted by Name, and each Name occurs once. There is at least
 	// one, which has no endpoints where the service has none.
 	Slices []Slice
 }
 
+// Absent reports whether the ServiceExport exists and its Service does not. Such
+// an export contributes nothing to an import, and keeps one that exists: its IP
+// must not change because a Service is replaced. Its one slice has neither
+// targets nor endpoints.
+func (v *View) Absent() bool { return v.Spec == nil }
+
 // A Spec is the part of an export that its cluster decides once for the whole
 // service (KEP-1645, "Constraints and Conflict Resolution").
 type Spec struct {
 	// Created is the creationTimestamp of the ServiceExport in UTC and whole
-	// seconds. The oldest export wins conflicts.
+	// seconds, from June 2014 to the end of 9999. The oldest export wins
+	// conflicts between clusters of the same rank.
 	Created time.Time
 	// Type is Headless for a Service with clusterIP None, else ClusterSetIP.
 	Type v1beta1.ServiceImportType
@@ -86,7 +93,8 @@ type Slice struct {
 	// no nodeName and no targetRef.
 	Endpoints []discoveryv1.Endpoint
 	// TriggerTime is the value of the annotation
-	// endpoints.kubernetes.io/last-change-trigger-time, empty where unknown.
+	// endpoints.kubernetes.io/last-change-trigger-time that Kubernetes set in
+	// the source cluster, empty if unknown.
 	TriggerTime string
 }
 

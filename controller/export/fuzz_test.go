@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -16,6 +17,7 @@ import (
 func FuzzDecode(f *testing.F) {
 	f.Add(good, "10.1.0.1", "web-0", "zone-a", false)
 	f.Add(good, "fd00::1", "", "", true)
+	f.Add(publish(absent(f))[0].Annotations[key1], "10.1.0.1", "a", "b", false)
 	for _, slice := range publish(rich(f), 0, 2) {
 		f.Add(slice.Annotations[key1], slice.Endpoints[0].Addresses[0], "a", "b", slice.AddressType == discoveryv1.AddressTypeIPv6)
 	}
@@ -24,7 +26,7 @@ func FuzzDecode(f *testing.F) {
 			if six {
 				s.AddressType = discoveryv1.AddressTypeIPv6
 			}
-			s.Annotations = map[string]string{key1: text, AnnotationTriggerTime: zone}
+			s.Annotations = map[string]string{key1: text, corev1.EndpointsLastChangeTriggerTime: zone}
 			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}, Hostname: &hostname, Zone: &zone})
 		})
 		view, found := FromSlices(Source{Cluster: "east"}, web, slices, nil)
@@ -42,9 +44,11 @@ func FuzzDecode(f *testing.F) {
 		if view.Cluster != "east" || len(view.Slices) != 1 || len(validation.IsDNS1123Subdomain(view.Slices[0].Name)) > 0 {
 			t.Errorf("view %v", view)
 		}
-		for key := range view.Spec.Labels {
-			if IsReservedKey(key) {
-				t.Errorf("label %q", key)
+		if !view.Absent() {
+			for key := range view.Spec.Labels {
+				if IsReservedKey(key) {
+					t.Errorf("label %q", key)
+				}
 			}
 		}
 		again, found := FromSlices(Source{Cluster: "east"}, web, publish(view), nil)

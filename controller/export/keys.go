@@ -38,9 +38,12 @@ const (
 	// AnnotationDerivedService on a ServiceImport names the Service behind it,
 	// as the reference implementation does.
 	AnnotationDerivedService = "multicluster.kubernetes.io/derived-service"
-	// AnnotationTriggerTime says when the change that led to a slice's present
-	// endpoints happened in its source cluster.
-	AnnotationTriggerTime = "endpoints.kubernetes.io/last-change-trigger-time"
+	// AnnotationTriggerTime says when the change that caused a slice's present
+	// endpoints happened, by the clock of its source cluster, as RFC 3339. It is
+	// not Kubernetes' own key: from that one, kube-proxy would measure how long
+	// it took with this cluster's clock, and again whenever a demotion or a hint
+	// changes the slice long after.
+	AnnotationTriggerTime = Domain + "/last-change-trigger-time"
 	// AnnotationSnapshotPrefix begins the key of every version of the
 	// snapshot; the version follows, as in "v1".
 	AnnotationSnapshotPrefix = "snapshot." + Domain + "/"
@@ -50,6 +53,10 @@ const (
 	// AnnotationAdopt on a ServiceImport of another implementation asks for it
 	// to be taken over, with its IPs, when its value is "true".
 	AnnotationAdopt = Domain + "/adopt"
+	// AnnotationExported on a ServiceImport lists the keys of its labels and
+	// annotations that come from the exports, as JSON. Only these are removed
+	// once they are no longer exported: all others were set by somebody else.
+	AnnotationExported = Domain + "/exported"
 	// AnnotationPrefer among the exported annotations of a ServiceExport says
 	// which endpoints its clients prefer. It is the only key of Domain that an
 	// export may set on an import.

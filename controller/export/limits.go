@@ -41,16 +41,14 @@ const (
 	LimitServices   Limit = "services"
 	LimitEndpoints  Limit = "endpoints"
 	LimitSliceBytes Limit = "slice-bytes"
+	// Those that all members share.
+	LimitImports    Limit = "imports"
+	LimitClusterIPs Limit = "cluster-ips"
+	LimitMemory     Limit = "memory"
 )
 
-// weightBytes is how many bytes of a slice count as one endpoint.
-const weightBytes = 1 << 10
-
-// Weight is what a slice counts: its endpoints, or one for each KiB that it has
-// where that is more, and at least one.
-func Weight(slice *discoveryv1.EndpointSlice) int {
-	return max(1, len(slice.Endpoints), slice.Size()/weightBytes)
-}
+// AllLimits are all of them, in the order in which they are reported.
+var AllLimits = []Limit{LimitServices, LimitEndpoints, LimitSliceBytes, LimitImports, LimitClusterIPs, LimitMemory}
 
 // annotationTooLarge marks what Fitting left of a slice.
 const annotationTooLarge = Domain + "/too-large"
@@ -84,66 +82,129 @@ func IsStandIn(slice *discoveryv1.EndpointSlice) bool {
 // holds no more than that, in whatever order and number the slices come. It
 // takes whole services, those that are imported already before all others and
 // then by namespace and name, up to the first that does not fit.
+//
+// An imported service has its place as it is, whatever the limits are: only
+// what it grows by can be refused. It is withheld then: none of its slices is
+// taken, and the copies that this cluster has of them count instead.
 type Selection struct {
-	limits   Limits
-	imported map[types.NamespacedName]struct{}
+	limits Limits
+	// claim asks for so many bytes in all, and reports whether they are granted.
+	claim    func(bytes int) bool
+	imported map[types.NamespacedName]Weight
 
-	taken  map[types.NamespacedName]*taken
-	order  services // of what is taken, the last one first
-	weight int
-	// end is the first service that is not taken, nil where all are.
-	end *types.NamespacedName
-	// refused are the imported services some slice of which was not taken.
-	refused map[types.NamespacedName]struct{}
+	taken map[types.NamespacedName]*taken
+	// order are the services that can be refused, the last one first: those that
+	// are new, and the imported ones that grow.
+	order services
+	// services, endpoints and bytes are of all that is taken and imported.
+	services, endpoints, bytes int
+	// end is the first service that does not fit, nil if all fit, and hit the
+	// limit that it exceeds.
+	end      *types.NamespacedName
+	hit      Limit
+	withheld map[types.NamespacedName]Weight
 }
 
 type taken struct {
 	slices []*discoveryv1.EndpointSlice
-	weight int
+	weight Weight
+	queued bool // in Selection.order
 }
 
-// NewSelection returns a selection that took nothing yet. The map is not
-// changed, and must not change meanwhile.
-func NewSelection(limits Limits, imported map[types.NamespacedName]struct{}) *Selection {
+// NewSelection returns a selection that took nothing yet. imported are the
+// services that are imported of the member, with what the copies of their
+// slices weigh; the map is not changed, and must not change meanwhile. claim
+// asks for the memory that the selection takes; nil for no limit.
+func NewSelection(limits Limits, imported map[types.NamespacedName]Weight, claim func(bytes int) bool) *Selection {
 	s := &Selection{
 		limits:   limits,
+		claim:    claim,
 		imported: imported,
 		taken:    map[types.NamespacedName]*taken{},
-		refused:  map[types.NamespacedName]struct{}{},
+		services: len(imported),
+		withheld: map[types.NamespacedName]Weight{},
 	}
 	s.order.compare = s.compare
+	for _, weight := range imported {
+		s.endpoints += weight.Endpoints()
+		s.bytes += weight.Bytes
+	}
 	return s
 }
 
 // Offer takes the slice of a service, as of Limits.Fitting, or does not.
 func (s *Selection) Offer(service types.NamespacedName, slice *discoveryv1.EndpointSlice) {
-	if s.end != nil && s.compare(service, *s.end) >= 0 {
-		s.refuse(service)
+	before, imported := s.imported[service]
+	beyond := s.end != nil && s.compare(service, *s.end) >= 0
+	if _, withheld := s.withheld[service]; withheld || beyond && !imported {
 		return
 	}
 	of := s.taken[service]
 	if of == nil {
 		of = &taken{}
 		s.taken[service] = of
+		if !imported {
+			s.services++
+		}
+	}
+	s.count(of.weight, before, -1)
+	of.slices = append(of.slices, slice)
+	of.weight = of.weight.Plus(WeightOf(slice))
+	s.count(of.weight, before, 1)
+	if imported && of.weight.Endpoints() <= before.Endpoints() && of.weight.Bytes <= before.Bytes {
+		return
+	}
+	if beyond {
+		s.refuse(service)
+		return
+	}
+	if !of.queued {
+		of.queued = true
 		heap.Push(&s.order, service)
 	}
-	weight := Weight(slice)
-	of.slices = append(of.slices, slice)
-	of.weight += weight
-	s.weight += weight
-	for len(s.taken) > s.limits.Services || s.weight > s.limits.Endpoints {
+	for s.order.Len() > 0 {
+		exceeded := s.exceeded()
+		if exceeded == "" {
+			return
+		}
 		last, _ := heap.Pop(&s.order).(types.NamespacedName)
-		s.weight -= s.taken[last].weight
-		delete(s.taken, last)
-		s.end = &last
+		s.end, s.hit = &last, exceeded
 		s.refuse(last)
 	}
 }
 
-func (s *Selection) refuse(service types.NamespacedName) {
-	if _, imported := s.imported[service]; imported {
-		s.refused[service] = struct{}{}
+// count adds what a service counts, or takes it away: an imported one counts as
+// it was before, at least.
+func (s *Selection) count(weight, before Weight, sign int) {
+	s.endpoints += sign * max(weight.Endpoints(), before.Endpoints())
+	s.bytes += sign * max(weight.Bytes, before.Bytes)
+}
+
+// exceeded returns a limit that is exceeded, empty if none is.
+func (s *Selection) exceeded() Limit {
+	_, imported := s.imported[s.order.list[0]]
+	switch {
+	case !imported && s.services > s.limits.Services:
+		return LimitServices
+	case s.endpoints > s.limits.Endpoints:
+		return LimitEndpoints
+	case s.claim != nil && !s.claim(s.bytes):
+		return LimitMemory
 	}
+	return ""
+}
+
+// refuse drops what was taken of a service.
+func (s *Selection) refuse(service types.NamespacedName) {
+	before, imported := s.imported[service]
+	s.count(s.taken[service].weight, before, -1)
+	delete(s.taken, service)
+	if !imported {
+		s.services--
+		return
+	}
+	s.count(before, before, 1)
+	s.withheld[service] = before
 }
 
 // Slices returns what was taken, in no order.
@@ -155,27 +216,30 @@ func (s *Selection) Slices() []*discoveryv1.EndpointSlice {
 	return all
 }
 
-// Refused returns the first service in order that was not taken and the limit
-// that it would have exceeded. Those after it were not taken either. There is
-// none where all were.
+// Refused returns the first service in order that does not fit, and the limit
+// that it exceeds. New services after it were not taken either. There is none if
+// all fit.
 func (s *Selection) Refused() (first types.NamespacedName, hit Limit, any bool) {
 	if s.end == nil {
 		return types.NamespacedName{}, "", false
 	}
-	if len(s.taken) >= s.limits.Services {
-		return *s.end, LimitServices, true
-	}
-	return *s.end, LimitEndpoints, true
+	return *s.end, s.hit, true
 }
 
-// RefusedImported returns the services that are imported already and were not
-// taken, in no order: the member exports them still.
-func (s *Selection) RefusedImported() []types.NamespacedName {
-	services := make([]types.NamespacedName, 0, len(s.refused))
-	for service := range s.refused {
-		services = append(services, service)
+// Withheld returns the imported services that were not taken, with what their
+// copies weigh: the member exports them still. The map is the Selection's own.
+func (s *Selection) Withheld() map[types.NamespacedName]Weight { return s.withheld }
+
+// Gone reports whether an imported service was not offered, so that there is
+// more room than the Selection could give away.
+func (s *Selection) Gone() bool {
+	seen := len(s.withheld)
+	for service := range s.taken {
+		if _, imported := s.imported[service]; imported {
+			seen++
+		}
 	}
-	return services
+	return seen < len(s.imported)
 }
 
 // compare orders services by their claim to be taken.

@@ -18,7 +18,7 @@ func offered(text string) []*discoveryv1.EndpointSlice {
 	var all []*discoveryv1.EndpointSlice
 	for _, word := range strings.Fields(text) {
 		var endpoints int
-		name, count, _ := strings.Cut(word, "=")
+		name, count, _ := strings.Cut(word, "=") // "service=endpoints" has no name
 		if _, err := fmt.Sscan(count, &endpoints); err != nil {
 			panic(err)
 		}
@@ -26,6 +26,9 @@ func offered(text string) []*discoveryv1.EndpointSlice {
 		slice := &discoveryv1.EndpointSlice{Endpoints: make([]discoveryv1.Endpoint, endpoints)}
 		slice.Namespace, slice.Name = "demo", name
 		slice.Labels = map[string]string{LabelService: service}
+		if name == "6" {
+			slice.AddressType = discoveryv1.AddressTypeIPv6
+		}
 		all = append(all, slice)
 	}
 	return all
@@ -39,10 +42,12 @@ func demo(service string) types.NamespacedName {
 func TestSelection(t *testing.T) {
 	for name, test := range map[string]struct {
 		services, endpoints int
-		imported            string
+		imported            string // each as service=endpoints of its copies
 		offered             string
 		want                string // the slices
-		refused             string // the first service, the limit, and the imported ones
+		refused             string // the first service, the limit, and those withheld
+		bytes               int    // of how many slices with one endpoint; 0 for no limit
+		gone                bool
 	}{
 		"nothing":  {services: 1, endpoints: 1, refused: "-"},
 		"all fits": {services: 2, endpoints: 5, offered: "a/1=2 a/2=2 b/1=1", want: "a/1 a/2 b/1", refused: "-"},
@@ -51,16 +56,26 @@ func TestSelection(t *testing.T) {
 			want: "a/1 b/1", refused: "c services",
 		},
 		"those imported come first": {
-			services: 2, endpoints: 100, imported: "d c", offered: "a/1=2 b/1=1 c/1=1 d/1=1",
+			services: 2, endpoints: 100, imported: "d=1 c=1", offered: "a/1=2 b/1=1 c/1=1 d/1=1",
 			want: "c/1 d/1", refused: "a services",
 		},
 		"more are imported than may": {
-			services: 2, endpoints: 100, imported: "a b c d", offered: "a/1=2 b/1=1 c/1=1 d/1=1",
-			want: "a/1 b/1", refused: "c services c d",
+			services: 2, endpoints: 3, imported: "a=1 b=1 c=1 d=1", offered: "a/1=1 b/1=1 c/1=1 d/1=1 e/1=1",
+			want: "a/1 b/1 c/1 d/1", refused: "e services",
+		},
+		"imported ones that grow at the limit are withheld from the first on": {
+			services: 9, endpoints: 6, imported: "a=1 b=1 c=2 d=1", offered: "a/1=1 a/2=1 b/1=2 b/2=3 c/1=2 d/1=2 e/1=1",
+			want: "a/1 a/2 c/1", refused: "b endpoints b d",
+		},
+		"what is withheld counts as it was": {
+			services: 9, endpoints: 5, imported: "a=1 b=3", offered: "a/1=2 a/2=1 b/1=4", refused: "a endpoints a b",
 		},
 		"one that is imported is no longer exported": {
-			services: 1, endpoints: 100, imported: "z", offered: "a/1=2", want: "a/1", refused: "-",
+			services: 1, endpoints: 100, imported: "z=1", offered: "a/1=2", refused: "a services", gone: true,
 		},
+		"memory":                            {services: 9, endpoints: 9, bytes: 2, offered: "a/1=1 b/1=1 c/1=1", want: "a/1 b/1", refused: "c memory"},
+		"memory of what is imported":        {services: 9, endpoints: 9, bytes: 2, imported: "c=1 d=1 e=1", offered: "a/1=1 c/1=1 d/1=1 e/1=1", want: "c/1 d/1 e/1", refused: "a memory"},
+		"an endpoint counts for one family": {services: 9, endpoints: 3, offered: "a/1=3 a/6=3 b/6=1", want: "a/1 a/6", refused: "b endpoints"},
 		"an endpoint too many, and none of those after it": {
 			services: 9, endpoints: 4, offered: "a/1=2 a/2=1 b/1=2 c/1=1",
 			want: "a/1 a/2", refused: "b endpoints",
@@ -74,14 +89,17 @@ func TestSelection(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			imported := map[types.NamespacedName]struct{}{}
-			for _, service := range strings.Fields(test.imported) {
-				imported[demo(service)] = struct{}{}
+			imported := map[types.NamespacedName]Weight{}
+			for _, slice := range offered(test.imported) {
+				slice.Name = "1"
+				imported[demo(slice.Labels[LabelService])] = WeightOf(slice)
 			}
+			room := test.bytes * WeightOf(offered("a/1=1")[0]).Bytes
 			for range 200 {
 				all := offered(test.offered)
 				rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-				s := NewSelection(Limits{Services: test.services, Endpoints: test.endpoints}, imported)
+				s := NewSelection(Limits{Services: test.services, Endpoints: test.endpoints}, imported,
+					func(bytes int) bool { return room == 0 || bytes <= room })
 				for _, slice := range all {
 					s.Offer(demo(slice.Labels[LabelService]), slice)
 				}
@@ -96,14 +114,14 @@ func TestSelection(t *testing.T) {
 				refused := "-"
 				if first, hit, any := s.Refused(); any {
 					words := []string{}
-					for _, service := range s.RefusedImported() {
+					for service := range s.Withheld() {
 						words = append(words, service.Name)
 					}
 					slices.Sort(words)
 					refused = strings.Join(append([]string{first.Name, string(hit)}, words...), " ")
 				}
-				if refused != test.refused {
-					t.Fatalf("refused %q, want %q", refused, test.refused)
+				if refused != test.refused || s.Gone() != test.gone {
+					t.Fatalf("refused %q, want %q; gone: %t", refused, test.refused, s.Gone())
 				}
 			}
 		})
@@ -112,27 +130,17 @@ func TestSelection(t *testing.T) {
 
 // TestSelectionHoldsNoMoreThanItMay offers without end.
 func TestSelectionHoldsNoMoreThanItMay(t *testing.T) {
-	s := NewSelection(Limits{Services: 10, Endpoints: 20}, nil)
+	s := NewSelection(Limits{Services: 10, Endpoints: 20}, nil, nil)
 	for i := range 10_000 {
 		for _, slice := range offered(fmt.Sprintf("s%d/1=1", 9_999-i)) {
 			s.Offer(demo(slice.Labels[LabelService]), slice)
 		}
-		if len(s.taken) > 10 || s.weight > 20 || s.order.Len() != len(s.taken) || len(s.refused) > 0 {
-			t.Fatalf("%d services of weight %d are held, %d in order", len(s.taken), s.weight, s.order.Len())
+		if len(s.taken) > 10 || s.endpoints > 20 || s.services != len(s.taken) || s.order.Len() != len(s.taken) || len(s.withheld) > 0 {
+			t.Fatalf("%d services of weight %d are held, %d in order", len(s.taken), s.endpoints, s.order.Len())
 		}
 	}
 	if len(s.Slices()) != 10 {
 		t.Errorf("took %d", len(s.Slices()))
-	}
-}
-
-func TestWeight(t *testing.T) {
-	large := offered("a/1=3")[0]
-	large.Annotations = map[string]string{"k": strings.Repeat("x", 5<<10)}
-	for want, slice := range map[int]*discoveryv1.EndpointSlice{1: offered("a/1=0")[0], 7: offered("a/1=7")[0], 5: large} {
-		if got := Weight(slice); got != want {
-			t.Errorf("got %d, want %d", got, want)
-		}
 	}
 }
 
@@ -160,5 +168,20 @@ func TestSliceThatIsTooLarge(t *testing.T) {
 		if len(problems) != 1 || problems[0].Reason != ReasonTooLarge {
 			t.Errorf("%s: the problems are %v", name, problems)
 		}
+	}
+}
+
+// TestDualStackPodsCountOnce: 80,000 dual-stack pods have an endpoint in a slice
+// of each family, and fit into a limit of 150,000.
+func TestDualStackPodsCountOnce(t *testing.T) {
+	s := NewSelection(DefaultLimits, nil, nil)
+	endpoints := make([]discoveryv1.Endpoint, 100)
+	for service := range 800 {
+		for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+			s.Offer(demo(fmt.Sprint("s", service)), &discoveryv1.EndpointSlice{AddressType: addressType, Endpoints: endpoints})
+		}
+	}
+	if first, limit, any := s.Refused(); any || s.endpoints != 80_000 {
+		t.Errorf("%v is refused by limit %s; %d endpoints", first, limit, s.endpoints)
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"encoding/base32"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
 // digestLength is the length of the digest in a slice's name: 100 bits, so
@@ -21,6 +23,35 @@ const digestLength = 20
 // digest of namespace and name. It is a DNS label.
 func DerivedServiceName(service types.NamespacedName) string {
 	return "derived-" + digest(service.Namespace + "/" + service.Name)[:10]
+}
+
+// DerivedFor returns the name of the service that a Service is derived from: the
+// label LabelService names it, or else the ServiceImport that owns the Service.
+// A label or owner of which DerivedServiceName gives another name does not
+// count; without one that counts the name is empty. A derived name has 50 bits
+// of a digest, so that two services of a namespace can be made to share one:
+// the name of a Service alone does not say which of them it belongs to.
+func DerivedFor(derived *corev1.Service) string {
+	named := func(service string) bool {
+		return service != "" && DerivedServiceName(types.NamespacedName{Namespace: derived.Namespace, Name: service}) == derived.Name
+	}
+	if service := derived.Labels[LabelService]; named(service) {
+		return service
+	}
+	for _, owner := range derived.OwnerReferences {
+		if owner.Kind == v1beta1.ServiceImportKindName && named(owner.Name) {
+			return owner.Name
+		}
+	}
+	return ""
+}
+
+// IsDerivedFor reports whether this controller made a Service for the service of
+// that name. One of which DerivedFor names no service counts: somebody else
+// changed its labels.
+func IsDerivedFor(derived *corev1.Service, service string) bool {
+	of := DerivedFor(derived)
+	return IsManaged(derived) && (of == "" || of == service)
 }
 
 // SliceName is the name of the EndpointSlice that the controller writes for a

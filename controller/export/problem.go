@@ -31,8 +31,9 @@ const (
 	ReasonDuplicate Reason = "Duplicate"
 	// ReasonBadAddressType: a slice is neither IPv4 nor IPv6.
 	ReasonBadAddressType Reason = "BadAddressType"
-	// ReasonBadAddress: an address does not parse, is not canonical or not of
-	// the slice's type, or is one that no pod can have.
+	// ReasonBadAddress: an address does not parse, is not of the slice's type, is
+	// repeated, or is one that no pod can have; or that of another cluster is not
+	// in canonical form.
 	ReasonBadAddress Reason = "BadAddress"
 	// ReasonForeignAddress: an address is outside the ranges that the cluster
 	// is confined to.

@@ -20,14 +20,18 @@ import (
 // controller or another implementation of the MCS API wrote among them is
 // passed over.
 //
-// Where the export is not valid the view is nil and Invalid says why. The
-// problems say what else was left out of a valid one. The view shares
-// immutable parts with its inputs, which stay unchanged.
+// Invalid says why an export is not valid. The view of such an export is nil,
+// or Absent if the Service does not exist. The problems say what else was left
+// out of a valid export. The view shares immutable parts with its inputs, which
+// stay unchanged.
 func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *corev1.Service, endpointSlices []*discoveryv1.EndpointSlice) (*View, []Problem, *Invalid) {
+	name := types.NamespacedName{Namespace: serviceExport.Namespace, Name: serviceExport.Name}
 	if invalid := checkService(serviceExport, service); invalid != nil {
+		if invalid.Reason == string(v1beta1.ServiceExportReasonNoService) {
+			return absentView(cluster, name), nil, invalid
+		}
 		return nil, nil, invalid
 	}
-	name := types.NamespacedName{Namespace: serviceExport.Namespace, Name: serviceExport.Name}
 	var found problems
 	spec, err := validSpec(specOf(serviceExport, service), "ServiceExport "+name.String(), &found)
 	if err != nil {
@@ -54,11 +58,20 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 		})
 	}
 	if len(view.Slices) == 0 {
-		addressType := discoveryv1.AddressType(spec.IPFamilies[0])
-		view.Slices = []Slice{{Name: SliceName(cluster, name, "", addressType), AddressType: addressType}}
+		view.Slices = []Slice{emptySlice(cluster, name, discoveryv1.AddressType(spec.IPFamilies[0]))}
 	}
 	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
 	return view, found.list, nil
+}
+
+// absentView is the view of an export whose Service does not exist.
+func absentView(cluster string, service types.NamespacedName) *View {
+	return &View{Cluster: cluster, Service: service, Slices: []Slice{emptySlice(cluster, service, discoveryv1.AddressTypeIPv4)}}
+}
+
+// emptySlice holds the snapshot of an export that has no endpoints.
+func emptySlice(cluster string, service types.NamespacedName, addressType discoveryv1.AddressType) Slice {
+	return Slice{Name: SliceName(cluster, service, "", addressType), AddressType: addressType}
 }
 
 // checkService says why the export contributes nothing, nil where it may.
@@ -166,9 +179,10 @@ func sortTargets(targets []Target) {
 // digits after the second, and an object's annotations have a limit.
 const maxTriggerTime = 64
 
-// triggerTime is the slice's, empty where it has none or it is not a time.
+// triggerTime is the slice's, empty if it has none or it is not a time. On the
+// slices of a Service, and those of earlier versions, it has Kubernetes' key.
 func triggerTime(slice *discoveryv1.EndpointSlice) string {
-	text := slice.Annotations[AnnotationTriggerTime]
+	text := cmp.Or(slice.Annotations[AnnotationTriggerTime], slice.Annotations[corev1.EndpointsLastChangeTriggerTime])
 	if len(text) > maxTriggerTime {
 		return ""
 	}

@@ -27,7 +27,7 @@ func TestFromService(t *testing.T) {
 		e.Spec.ExportedAnnotations = map[string]string{"example.com/note": "a \"note\" <1>", AnnotationPrefer: "cluster"}
 	})
 	slice := newSlice("web-1", "dns:5353/UDP http:8080/TCP", "10.1.0.1 !10.1.0.2", func(s *discoveryv1.EndpointSlice) {
-		s.Annotations = map[string]string{AnnotationTriggerTime: "2026-03-01T12:00:00.123Z"}
+		s.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-03-01T12:00:00.123Z"}
 		s.Endpoints[0].Hostname = ptr.To("web-0")
 		s.Endpoints[1].Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(false)}
 	})
@@ -119,7 +119,8 @@ func TestFromServiceInvalid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			view, found, invalid := FromService("east", test.export, test.service, nil)
-			if view != nil || len(found) > 0 || invalid == nil {
+			absent := view != nil && view.Absent() // see TestAbsentText
+			if (view != nil && !absent) || absent != (name == "no Service") || len(found) > 0 || invalid == nil {
 				t.Fatalf("FromService = %v, %v, %v", view, found, invalid)
 			}
 			diff(t, "invalid", *invalid, test.want)

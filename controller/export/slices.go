@@ -31,8 +31,9 @@ type Source struct {
 // reported. A slice that is refused as a whole (an unknown version, a snapshot
 // that does not parse) stays as previous has it, the view of the same export
 // made before, which may be nil. The view is nil where nothing is left: with
-// no slices the service is not exported. It shares immutable parts with its
-// inputs, which stay unchanged.
+// no slices the service is not exported. It is Absent if all that is left says
+// so: while an export changes, what it has counts. It shares immutable parts
+// with its inputs, which stay unchanged.
 func FromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice, previous *View) (*View, []Problem) {
 	return fromSlices(from, service, endpointSlices, previous, versions)
 }
@@ -75,6 +76,7 @@ type viewReader struct {
 type readableSlice struct {
 	Slice
 	object string
+	absent bool
 	spec   func() (Spec, error)
 }
 
@@ -91,6 +93,10 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 		return
 	}
 	r.names[decoded.name] = true
+	if decoded.absent {
+		r.readable = append(r.readable, readableSlice{Slice: Slice{Name: decoded.name, AddressType: slice.AddressType}, object: object, absent: true})
+		return
+	}
 	endpoints := endpointReader{
 		addressType: slice.AddressType,
 		within:      r.from.CIDRs,
@@ -168,6 +174,9 @@ func (r *viewReader) view() *View {
 	slices.SortFunc(r.readable, func(a, b readableSlice) int { return cmp.Compare(a.Name, b.Name) })
 	view := &View{Cluster: r.from.Cluster, Service: r.service}
 	for _, slice := range r.readable {
+		if slice.absent {
+			continue
+		}
 		// The first slice by name speaks for the whole service.
 		if view.Spec == nil {
 			spec, err := r.spec(slice)
@@ -183,7 +192,7 @@ func (r *viewReader) view() *View {
 	}
 	r.keep(view)
 	if len(view.Slices) == 0 {
-		return nil
+		return r.absentView()
 	}
 	for i := range view.Slices {
 		view.Slices[i].Targets = ofPorts(view.Slices[i].Targets, view.Spec.Ports)
@@ -201,7 +210,7 @@ func (r *viewReader) spec(slice readableSlice) (*Spec, error) {
 
 // keep adds to the view what the previous one has in place of refused slices.
 func (r *viewReader) keep(view *View) {
-	if r.previous == nil {
+	if r.previous == nil || r.previous.Absent() {
 		return
 	}
 	for _, slice := range r.previous.Slices {
@@ -213,6 +222,20 @@ func (r *viewReader) keep(view *View) {
 		view.Spec = r.previous.Spec
 	}
 	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// absentView is the view of an export whose slices say that its Service does
+// not exist, nil if none does.
+func (r *viewReader) absentView() *View {
+	for _, slice := range r.readable {
+		if slice.absent {
+			return &View{Cluster: r.from.Cluster, Service: r.service, Slices: []Slice{slice.Slice}}
+		}
+	}
+	if r.previous != nil && r.previous.Absent() && r.refused[r.previous.Slices[0].Name] {
+		return r.previous
+	}
+	return nil
 }
 
 // ofPorts gives the targets whose port the Service has. While an export

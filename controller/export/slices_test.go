@@ -64,10 +64,18 @@ func TestRefusedSlices(t *testing.T) {
 		"no service":                    {snapshot(`"service"`, `"x"`), `BadSnapshot: EndpointSlice demo/web-east-1: it has no service`},
 		"no time":                       {snapshot(`2026-03-01T12:00:00Z`, `yesterday`), `BadSnapshot: EndpointSlice demo/web-east-1: its creation time "yesterday" is not one of RFC 3339`},
 		"a year that cannot be written": {snapshot(`2026-03-01T12:00:00Z`, `9999-12-31T23:59:59-23:00`), `BadSnapshot: EndpointSlice demo/web-east-1: year 10000 of creation cannot be written`},
-		"unknown type":                  {snapshot(`ClusterSetIP`, `ExternalName`), `BadSnapshot: EndpointSlice demo/web-east-1: type "ExternalName" is not known`},
-		"no family":                     {snapshot(`["IPv4"]`, `[]`), `BadSnapshot: EndpointSlice demo/web-east-1: it has no IP family`},
-		"many ports":                    {snapshot(`{"protocol":"TCP","port":80}`, strings.Repeat(`{},`, 100)+`{}`), `BadSnapshot: EndpointSlice demo/web-east-1: it has 101 ports; the limit is 100`},
-		"ports no list":                 {snapshot(`[{"protocol":"TCP","port":80}]`, `7`), `BadSnapshot: EndpointSlice demo/web-east-1: json: cannot unmarshal number into Go struct field service1.ports of type []export.port1`},
+		"before Kubernetes existed": {
+			snapshot(`2026-03-01T12:00:00Z`, `0001-01-01T00:00:00Z`),
+			`BadSnapshot: EndpointSlice demo/web-east-1: its creation time 0001-01-01T00:00:00Z is before Kubernetes existed: create the ServiceExport again with the clock of its API server corrected`,
+		},
+		"a second before the first possible time": {
+			snapshot(`2026-03-01T12:00:00Z`, `2014-05-31T23:59:59Z`),
+			`BadSnapshot: EndpointSlice demo/web-east-1: its creation time 2014-05-31T23:59:59Z is before Kubernetes existed: create the ServiceExport again with the clock of its API server corrected`,
+		},
+		"unknown type":  {snapshot(`ClusterSetIP`, `ExternalName`), `BadSnapshot: EndpointSlice demo/web-east-1: type "ExternalName" is not known`},
+		"no family":     {snapshot(`["IPv4"]`, `[]`), `BadSnapshot: EndpointSlice demo/web-east-1: it has no IP family`},
+		"many ports":    {snapshot(`{"protocol":"TCP","port":80}`, strings.Repeat(`{},`, 100)+`{}`), `BadSnapshot: EndpointSlice demo/web-east-1: it has 101 ports; the limit is 100`},
+		"ports no list": {snapshot(`[{"protocol":"TCP","port":80}]`, `7`), `BadSnapshot: EndpointSlice demo/web-east-1: json: cannot unmarshal number into Go struct field service1.ports of type []export.port1`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			view, found := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), nil)

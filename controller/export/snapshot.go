@@ -30,6 +30,9 @@ var versions = []version{version1}
 // otherwise unchecked.
 type snapshot struct {
 	cluster string
+	// absent tells that the Service of the export does not exist: see
+	// View.Absent. There is no spec then.
+	absent bool
 	// spec is decoded when it is asked for: one slice speaks for all.
 	spec    func() (Spec, error)
 	name    string

@@ -30,7 +30,7 @@ func rich(t testing.TB) *View {
 			s.Spec.TrafficDistribution = ptr.To("PreferSameZone")
 		}),
 		newSlice("web-4", "http:8080/TCP dns:53/UDP", "10.1.0.1 !10.1.0.2 10.1.0.3 10.1.0.4", func(s *discoveryv1.EndpointSlice) {
-			s.Annotations = map[string]string{AnnotationTriggerTime: "2026-03-01T12:00:00Z"}
+			s.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-03-01T12:00:00Z"}
 			s.Endpoints[0].Hostname = ptr.To("web-0")
 			// As of a Service that publishes what is not ready.
 			s.Endpoints[2].Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(false), Terminating: ptr.To(true)}
@@ -54,8 +54,80 @@ func TestSnapshotText(t *testing.T) {
 		`"demoted":[{"endpoints":[0,3]},{"endpoints":[2],"serving":false,"terminating":true}]}}`
 	diff(t, "annotations", NewEncoder(view).Annotations(slice, []int{0, 2, 3}), map[string]string{
 		"snapshot.clusterset-dns.github.io/v1": want,
-		AnnotationTriggerTime:                  "2026-03-01T12:00:00Z",
+		// Kubernetes' key is what kube-proxy takes its SLI from.
+		"clusterset-dns.github.io/last-change-trigger-time": "2026-03-01T12:00:00Z",
 	})
+}
+
+// absent is the view of an export whose Service does not exist.
+func absent(t testing.TB) *View {
+	t.Helper()
+	view, found, invalid := FromService("east", newExport(), nil, nil)
+	if view == nil || !view.Absent() || len(found) > 0 || invalid == nil || invalid.Reason != "NoService" {
+		t.Fatalf("FromService: %v %v %v", view, found, invalid)
+	}
+	return view
+}
+
+// TestAbsentText holds the format of a snapshot without a Service. A reader of
+// before it was there refuses the slice, as it has no service: such a reader
+// takes the export for withdrawn, as it did when there was no slice.
+func TestAbsentText(t *testing.T) {
+	view := absent(t)
+	diff(t, "annotations", NewEncoder(view).Annotations(&view.Slices[0], nil), map[string]string{
+		key1: `{"cluster":"east","absent":true,"slice":{"name":"` + SliceName("east", web, "", "IPv4") + `"}}`,
+	})
+	before := version{name: "v1", encoder: encoder1, decode: func(text string) (snapshot, error) {
+		decoded, err := decode1(text)
+		decoded.absent = false // an unknown field
+		return decoded, err
+	}}
+	read, found := fromSlices(Source{Cluster: "east"}, web, publish(view), nil, []version{before})
+	if read != nil {
+		t.Errorf("read as %v", read)
+	}
+	diff(t, "problems", texts(found), []string{"BadSnapshot: EndpointSlice demo/" + view.Slices[0].Name + ": it has no service"})
+	// Nor does it keep endpoints that are gone.
+	old := abroad(mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1")))
+	if read, _ = fromSlices(Source{Cluster: "east"}, web, publish(view), old, []version{before}); read != nil {
+		t.Errorf("with what was known before it is read as %v", read)
+	}
+}
+
+// TestAbsentAmongOthers: while a Service goes or comes back its export has
+// slices of both kinds for a moment. Those of the Service count.
+func TestAbsentAmongOthers(t *testing.T) {
+	view, gone := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1"), newSlice("b", "8080/TCP", "10.1.0.2")), absent(t)
+	read := func(previous *View, slices ...*discoveryv1.EndpointSlice) *View {
+		view, _ := FromSlices(Source{Cluster: "east"}, web, slices, previous)
+		return view
+	}
+	present, away := publish(view), publish(gone)
+	one := *abroad(view)
+	one.Slices = one.Slices[:1]
+	diff(t, "both", read(nil, append(present[:1:1], away...)...), &one)
+	diff(t, "the other order", read(nil, append(away[:1:1], present[0])...), &one)
+	diff(t, "absent", read(abroad(view), away...), gone)
+
+	// One that is refused stays as it was known.
+	broken := present[1].DeepCopy()
+	broken.Annotations[key1] = "{"
+	two := *abroad(view)
+	two.Slices = two.Slices[1:]
+	diff(t, "a refused one besides", read(abroad(view), away[0], broken), &two)
+	refused := away[0].DeepCopy()
+	refused.Annotations[key1] = "{"
+	diff(t, "refused", read(gone, refused), gone)
+	diff(t, "refused, and one of a Service", read(gone, refused, present[0]), &one)
+	if view := read(gone); view != nil {
+		t.Errorf("with no slice: %v", view)
+	}
+
+	// What it holds besides counts for nothing.
+	full := away[0].DeepCopy()
+	full.Endpoints = present[0].Endpoints
+	full.Annotations[key1] = strings.Replace(full.Annotations[key1], `"slice":{`, `"service":{"created":"x"},"slice":{"targets":[{"protocol":"TCP","port":80,"target":8080}],`, 1)
+	diff(t, "with endpoints", read(nil, full), gone)
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -64,6 +136,7 @@ func TestRoundTrip(t *testing.T) {
 		"empty":     mustView(t, newExport(), newService("80/TCP")),
 		"no ports":  mustView(t, newExport(), newService("", func(s *corev1.Service) { s.Spec.ClusterIP = "None" }), newSlice("a", "", "10.1.0.1")),
 		"one port":  mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1")),
+		"absent":    absent(t),
 		"no target": mustView(t, newExport(), newService("80/TCP"), newSlice("a", "", "10.1.0.1")),
 	} {
 		for demotion, demoted := range map[string][]int{"as it is": nil, "demoted": {0, 2, 3}} {

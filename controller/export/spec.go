@@ -5,6 +5,7 @@ package export
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,14 +15,24 @@ import (
 // maxPorts bounds the ports of an exported Service.
 const maxPorts = 100
 
+// firstExport is before every possible creation time of a ServiceExport: the
+// month of the first commit of Kubernetes. The oldest export wins conflicts, so
+// that an earlier time would be a claim to win them all. A later time than the
+// true one is no such claim: it gives precedence away.
+var firstExport = time.Date(2014, time.June, 1, 0, 0, 0, 0, time.UTC)
+
 // validSpec gives the valid part of a spec that may hold anything. Its empty
 // fields get their defaults. What is left out is reported for the object; an
 // error means that nothing can be made of it. The result is new.
 func validSpec(in Spec, object string, found *problems) (*Spec, error) {
 	out := Spec{Type: in.Type}
 	out.Created = in.Created.UTC().Truncate(1e9)
-	if year := out.Created.Year(); year < 1 || year > 9999 {
+	if year := out.Created.Year(); year > 9999 {
 		return nil, fmt.Errorf("year %d of creation cannot be written", year)
+	}
+	if out.Created.Before(firstExport) {
+		return nil, fmt.Errorf("its creation time %s is before Kubernetes existed: create the ServiceExport again with the clock of its API server corrected",
+			out.Created.Format(time.RFC3339))
 	}
 	if in.Type != v1beta1.ClusterSetIP && in.Type != v1beta1.Headless {
 		return nil, fmt.Errorf("type %.100q is not known", in.Type)

@@ -19,6 +19,7 @@ var version1 = version{name: "v1", encoder: encoder1, decode: decode1}
 
 type document1 struct {
 	Cluster string          `json:"cluster"`
+	Absent  bool            `json:"absent"`
 	Service json.RawMessage `json:"service"`
 	Slice   slice1          `json:"slice"`
 }
@@ -62,24 +63,12 @@ type demotion1 struct {
 }
 
 func encoder1(view *View) func(*Slice, []demotion) string {
-	spec := view.Spec
-	service := service1{
-		Created:               spec.Created.Format(time.RFC3339),
-		Type:                  spec.Type,
-		IPFamilies:            spec.IPFamilies,
-		SessionAffinity:       spec.SessionAffinity,
-		SessionAffinityConfig: spec.SessionAffinityConfig,
-		InternalTrafficPolicy: spec.InternalTrafficPolicy,
-		TrafficDistribution:   spec.TrafficDistribution,
-		Labels:                spec.Labels,
-		Annotations:           spec.Annotations,
-	}
-	for _, port := range spec.Ports {
-		service.Ports = append(service.Ports, port1{port.Name, port.Protocol, port.Number, port.AppProtocol})
-	}
 	// The documents of all slices begin alike. Joining texts spares encoding
 	// that part once for each of them.
-	beginning := fmt.Sprintf(`{"cluster":%s,"service":%s,"slice":`, marshal(view.Cluster), marshal(service))
+	beginning := fmt.Sprintf(`{"cluster":%s,"absent":true,"slice":`, marshal(view.Cluster))
+	if !view.Absent() {
+		beginning = fmt.Sprintf(`{"cluster":%s,"service":%s,"slice":`, marshal(view.Cluster), marshal(encodeService1(view.Spec)))
+	}
 	return func(slice *Slice, demoted []demotion) string {
 		out := slice1{Name: slice.Name}
 		for _, target := range slice.Targets {
@@ -96,12 +85,30 @@ func encoder1(view *View) func(*Slice, []demotion) string {
 	}
 }
 
+func encodeService1(spec *Spec) service1 {
+	service := service1{
+		Created:               spec.Created.Format(time.RFC3339),
+		Type:                  spec.Type,
+		IPFamilies:            spec.IPFamilies,
+		SessionAffinity:       spec.SessionAffinity,
+		SessionAffinityConfig: spec.SessionAffinityConfig,
+		InternalTrafficPolicy: spec.InternalTrafficPolicy,
+		TrafficDistribution:   spec.TrafficDistribution,
+		Labels:                spec.Labels,
+		Annotations:           spec.Annotations,
+	}
+	for _, port := range spec.Ports {
+		service.Ports = append(service.Ports, port1{port.Name, port.Protocol, port.Number, port.AppProtocol})
+	}
+	return service
+}
+
 func decode1(text string) (snapshot, error) {
 	var in document1
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
 		return snapshot{}, syntaxError(err)
 	}
-	out := snapshot{cluster: in.Cluster, name: in.Slice.Name}
+	out := snapshot{cluster: in.Cluster, absent: in.Absent, name: in.Slice.Name}
 	out.spec = func() (Spec, error) { return decodeService1(in.Service) }
 	for _, target := range in.Slice.Targets {
 		out.targets = append(out.targets, Target{target.Protocol, target.Port, target.Target})

@@ -25,12 +25,13 @@ const Longest = time.Minute
 // or Longest is over.
 //
 // An informer is behind from when a request of it fails, or its watch ends
-// before its time, until all of its objects were listed anew. One that was never
-// read is none that could be behind. The zero value is ready for use; it is safe
+// before its time, until all of its objects were listed again, or its watch,
+// after the API server was too busy for it, goes on. One that was never read is
+// none that could be behind. The zero value is ready for use; it is safe
 // for concurrent use.
 type Group struct {
 	mu     sync.Mutex
-	behind map[*Informer]struct{}
+	behind map[*Informer]time.Time // since when
 	// since is from when on is waited, and due is until when.
 	since, due time.Time
 	// reading counts how often one that was behind was read again.
@@ -75,6 +76,19 @@ func (g *Group) Holds(reading Reading) bool {
 	return Reading(g.reading) == reading
 }
 
+// Late returns the resource of an informer that was behind for at least so
+// long, of those that exports depend on; empty if there is none.
+func (g *Group) Late(longer time.Duration) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, since := range g.behind {
+		if i.options.Exports && time.Since(since) >= longer {
+			return i.options.Resource
+		}
+	}
+	return ""
+}
+
 // fails notes that an informer which was read can be read no longer.
 func (g *Group) fails(i *Informer) {
 	g.mu.Lock()
@@ -83,9 +97,9 @@ func (g *Group) fails(i *Informer) {
 		return
 	}
 	if g.behind == nil {
-		g.behind = map[*Informer]struct{}{}
+		g.behind = map[*Informer]time.Time{}
 	}
-	g.behind[i] = struct{}{}
+	g.behind[i] = time.Now()
 	g.extend()
 }
 

@@ -5,7 +5,8 @@
 //
 // Informers of client-go try again on their own after an outage, up to a minute
 // apart, and tell nobody which of them did. These are tried again every few
-// seconds, list all anew after their watch broke, and say so to their Group.
+// seconds, list all objects again after their watch broke (see listwatch), and
+// say so to their Group.
 package informer
 
 import (
@@ -22,6 +23,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
 )
 
 // retry is how long to wait before the API server is asked again: not long,
@@ -30,18 +33,6 @@ var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.
 
 // retryReset is how often at most the back-off begins anew, whatever fails.
 const retryReset = time.Minute
-
-// early is by how much a watch may end before its time: clocks and requests
-// take some.
-const early = time.Second
-
-var errBroken = errors.New("the watch ended before its time: all is listed anew")
-
-// A Client reads one resource. Typed and dynamic clients are some.
-type Client[L runtime.Object] interface {
-	List(ctx context.Context, options metav1.ListOptions) (L, error)
-	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-}
 
 // Options say what an Informer holds of a resource.
 type Options struct {
@@ -54,6 +45,8 @@ type Options struct {
 	// Transform is what is kept of an object; nil for all but the managed
 	// fields. It is called with what it returned before, too.
 	Transform cache.TransformFunc
+	// Exports tells that what the local cluster exports depends on the objects.
+	Exports bool
 	// Indexers are those of the cache.
 	Indexers cache.Indexers
 }
@@ -69,14 +62,14 @@ type Informer struct {
 	handler   cache.ResourceEventHandler
 	synced    chan struct{}
 
-	failing bool // was told in the log
-	// until is when the present watch ends by itself; zero where none was
-	// opened since the last list. The reflector asks one thing at a time.
-	until time.Time
+	watch listwatch.Watch
+	// failing tells that the log has the failure. The reflector sends one
+	// request at a time.
+	failing bool
 }
 
 // New returns an informer that runs not yet.
-func New[L runtime.Object](group *Group, client Client[L], options Options) *Informer {
+func New[L runtime.Object](group *Group, client listwatch.Client[L], options Options) *Informer {
 	if options.Transform == nil {
 		options.Transform = stripManagedFields
 	}
@@ -92,7 +85,7 @@ func New[L runtime.Object](group *Group, client Client[L], options Options) *Inf
 	backoff := retry
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			i.until = time.Time{}
+			i.watch.Listing()
 			i.options.Narrow(&options)
 			options.ResourceVersion, options.ResourceVersionMatch = "", ""
 			list, err := client.List(ctx, options)
@@ -100,20 +93,19 @@ func New[L runtime.Object](group *Group, client Client[L], options Options) *Inf
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			if options.SendInitialEvents != nil {
-				options.ResourceVersion = "" // a list
-			} else if time.Until(i.until) > early {
-				i.asked(ctx, errBroken)
-				return nil, errBroken
-			}
 			i.options.Narrow(&options)
-			w, err := client.Watch(ctx, options)
-			i.asked(ctx, err)
-			if err != nil && options.SendInitialEvents == nil {
-				return nil, errBroken // the reflector would try again and go on from where it was
-			}
-			if err == nil && options.TimeoutSeconds != nil {
-				i.until = time.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+			w, err := i.watch.Open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				w, err := client.Watch(ctx, options)
+				i.asked(ctx, err)
+				return w, err
+			})
+			switch {
+			case errors.Is(err, listwatch.ErrBroken):
+				i.asked(ctx, err)
+			case err == nil && options.SendInitialEvents == nil:
+				// A watch that was refused with 429 goes on from where it was.
+				i.group.begins(i)
+				i.group.ends(i)
 			}
 			return w, err
 		},
@@ -137,11 +129,11 @@ func (i *Informer) Run(ctx context.Context) {
 	defer i.group.ends(i)
 	delay := retry.DelayWithReset(clock.RealClock{}, retryReset)
 	for ctx.Err() == nil {
-		i.until = time.Time{}
+		i.watch.Listing()
 		if err := i.reflector.ListAndWatchWithContext(ctx); err != nil {
 			klog.FromContext(ctx).V(4).Info("Reading anew", "resource", i.options.Resource, "err", err)
 		}
-		i.asked(ctx, errBroken)
+		i.asked(ctx, listwatch.ErrBroken)
 		select {
 		case <-ctx.Done():
 		case <-time.After(delay()):
@@ -167,7 +159,7 @@ func (i *Informer) asked(ctx context.Context, err error) {
 	case err == nil:
 		i.failing = false
 		return
-	case !i.failing && !errors.Is(err, errBroken) && !apierrors.IsInvalid(err): // which says that lists are not streamed here
+	case !i.failing && !errors.Is(err, listwatch.ErrBroken) && !apierrors.IsInvalid(err): // which says that lists are not streamed here
 		i.failing = true
 		klog.FromContext(ctx).Error(err, "Cannot read the own cluster; trying again", "resource", i.options.Resource)
 	}

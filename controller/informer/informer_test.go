@@ -32,6 +32,7 @@ type server struct {
 	watch   *watch.RaceFreeFakeWatcher
 	ends    time.Time // when the watch does by itself
 	asked   []string
+	history []watch.Event
 }
 
 func (s *server) List(_ context.Context, options metav1.ListOptions) (*corev1.ConfigMapList, error) {
@@ -60,6 +61,15 @@ func (s *server) Watch(_ context.Context, options metav1.ListOptions) (watch.Int
 	s.asked = append(s.asked, "watch")
 	s.watch = watch.NewRaceFreeFake()
 	s.ends = time.Now().Add(time.Duration(*options.TimeoutSeconds) * time.Second)
+	from, err := strconv.Atoi(options.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	for _, event := range s.history {
+		if version, err := strconv.Atoi(event.Object.(*corev1.ConfigMap).ResourceVersion); err == nil && version > from {
+			s.watch.Action(event.Type, event.Object)
+		}
+	}
 	return s.watch, nil
 }
 
@@ -89,6 +99,7 @@ func (s *server) put(names ...string) {
 }
 
 func (s *server) tell(kind watch.EventType, object *corev1.ConfigMap) {
+	s.history = append(s.history, watch.Event{Type: kind, Object: object.DeepCopy()})
 	if s.watch != nil && !s.watch.IsStopped() {
 		s.watch.Action(kind, object.DeepCopy())
 	}
@@ -125,7 +136,7 @@ func newPair(t *testing.T) *pair {
 	p := &pair{services: &server{}, slices: &server{}, changed: make(chan struct{}, 1)}
 	for _, each := range []*server{p.services, p.slices} {
 		each.put("old")
-		i := New(&p.group, each, Options{Resource: "test", Example: &corev1.ConfigMap{}})
+		i := New(&p.group, each, Options{Resource: "test", Example: &corev1.ConfigMap{}, Exports: each == p.slices})
 		told := func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -314,30 +325,91 @@ func TestAWatchIsGoneOnWithAtItsEnd(t *testing.T) {
 	})
 }
 
-// TestARefusedWatchIsListedAnew: a watch that ended at its time, and cannot be
-// opened again at once, leaves nobody waiting once it can.
-func TestARefusedWatchIsListedAnew(t *testing.T) {
-	for name, err := range map[string]error{
-		"throttled":          apierrors.NewTooManyRequests("", 1),
-		"connection refused": syscall.ECONNREFUSED,
-		"not ready":          apierrors.NewServiceUnavailable(""),
+// TestARefusedWatch: after a watch that ended at its timeout and cannot be
+// opened again at once, all changes are seen and nothing waits. Only an API
+// server that is too busy is not asked for a list.
+func TestARefusedWatch(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"too busy":           {apierrors.NewTooManyRequests("", 1), "[list watch watch]"},
+		"connection refused": {syscall.ECONNREFUSED, "[list watch list watch]"},
+		"not ready":          {apierrors.NewServiceUnavailable(""), "[list watch list watch]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPair(t)
 				synctest.Wait()
 				<-time.After(time.Until(p.slices.ends))
-				p.slices.fail(err)
+				p.slices.fail(test.err)
 				synctest.Wait()
+				if len(p.group.behind) != 1 {
+					t.Error("an informer whose watch is refused is not behind")
+				}
 				p.slices.put("old", "new")
 				p.slices.fail(nil)
 				<-time.After(longest)
 				synctest.Wait()
-				if got, want := fmt.Sprint(p.slices.asked, "; ", p.acted, "; ", len(p.group.behind)), "[list watch list watch]; old with new,old; 0"; got != want {
+				if got, want := fmt.Sprint(p.slices.asked, "; ", p.acted, "; ", len(p.group.behind)), test.want+"; old with new,old; 0"; got != want {
 					t.Errorf("got %s, want %s", got, want)
 				}
 			})
 		})
+	}
+}
+
+// TestLate: only what exports depend on, and only while it is not read.
+func TestLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		expect := func(when, want string) {
+			t.Helper()
+			synctest.Wait()
+			if got := p.group.Late(time.Minute); got != want {
+				t.Errorf("%s: got %q, want %q", when, got, want)
+			}
+		}
+		synctest.Wait()
+		p.services.fail(syscall.ECONNREFUSED)
+		<-time.After(time.Hour)
+		expect("what exports do not depend on", "")
+		p.slices.fail(syscall.ECONNREFUSED)
+		<-time.After(time.Minute - 1)
+		expect("not for long", "")
+		<-time.After(1)
+		expect("for a minute", "test")
+		p.slices.fail(nil)
+		<-time.After(longest)
+		expect("read again", "")
+	})
+}
+
+// TestAListComparesContent: a restored etcd may give an object the
+// resourceVersion that another state of it had.
+func TestAListComparesContent(t *testing.T) {
+	told := 0
+	i := New(&Group{}, &server{}, Options{Resource: "test", Example: &corev1.ConfigMap{}})
+	i.Handle(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { told++ }})
+	list := func(text string) {
+		t.Helper()
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "100"}, Data: map[string]string{"k": text}}
+		if err := (store{i}).Replace([]any{object}, "100"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list("before")
+	list("before")
+	if told != 0 {
+		t.Errorf("an object that did not change was reported %d times", told)
+	}
+	list("after")
+	got, _, err := i.Indexer().GetByKey("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := got.(*corev1.ConfigMap).Data["k"]; text != "after" || told != 1 {
+		t.Errorf("the cache has %q and the change was reported %d times, want the new content and one report", text, told)
 	}
 }
 

@@ -5,6 +5,7 @@ package informer
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 )
@@ -122,12 +123,14 @@ func (s store) Bookmark(resourceVersion string) error {
 // Resync does nothing: nobody is told of what did not change.
 func (s store) Resync() error { return nil }
 
-// same tells whether two objects of one name are one, in one state.
+// same compares two states of an object. Equal resourceVersions do not prove
+// equal content: an etcd that was restored from a backup uses resourceVersions
+// again.
 func same(a, b any) bool {
 	one, err := meta.Accessor(a)
 	if err != nil {
 		return false
 	}
 	other, err := meta.Accessor(b)
-	return err == nil && one.GetUID() == other.GetUID() && one.GetResourceVersion() == other.GetResourceVersion()
+	return err == nil && one.GetResourceVersion() == other.GetResourceVersion() && equality.Semantic.DeepEqual(a, b)
 }

@@ -56,7 +56,10 @@ const (
 	Flapping Reason = "Flapping"
 	// AnotherCluster: the UID of its namespace kube-system is not the known one.
 	AnotherCluster Reason = "AnotherCluster"
-	// ExportsLost: most of its exports were gone in one list.
+	// CalledOtherwise: it calls itself by another id than the one that it is
+	// known by.
+	CalledOtherwise Reason = "CalledOtherwise"
+	// ExportsLost: most or all of its exports were gone in one list.
 	ExportsLost Reason = "ExportsLost"
 )
 
@@ -76,7 +79,7 @@ type Member struct {
 	// that it is known by.
 	Mistaken bool
 	// Shrunk is when a list last lacked any export that was known, and Lost when
-	// one lacked most of them (LostMost); zero where none did, and again once
+	// one lacked most or all of them (LostMost); zero where none did, and again once
 	// they are back.
 	Shrunk, Lost time.Time
 	// Confirmed is the token by which a person said that what the cluster says
@@ -124,8 +127,10 @@ func (j Judgement) Of(cluster string) Verdict {
 }
 
 // LostMost tells whether so many exports are gone that it is not believed at
-// once: more than half of at least three.
-func LostMost(before, after int) bool { return before >= 3 && 2*after < before }
+// once: all of them, or more than half of at least three.
+func LostMost(before, after int) bool {
+	return after == 0 && before > 0 || before >= 3 && 2*after < before
+}
 
 // Judge decides from what was heard until now. The limits are valid. It does
 // not change the members, whose order means nothing.
@@ -195,6 +200,10 @@ func (v *Verdict) hold(limits Limits, member Member) Reason {
 	case another && member.Confirmed != arrivals.UID && (member.Mistaken || !arrivals.steady(arrivals.Since, long)):
 		v.Keep, v.Token = true, arrivals.UID
 		return AnotherCluster
+	case !another && member.Mistaken && member.KnownUID != "":
+		// No token: the id is corrected, or the member leaves the set.
+		v.Keep = true
+		return CalledOtherwise
 	case !another && !member.Lost.IsZero() && member.Confirmed != tokenOf(member.Lost) && !arrivals.steady(member.Lost, long):
 		v.Keep, v.Token = true, tokenOf(member.Lost)
 		return ExportsLost

@@ -167,6 +167,26 @@ func TestJudge(t *testing.T) {
 			want:   "west stale Silent demote keep uid-1",
 		},
 		{
+			name: "called otherwise", now: 1001, members: []string{"west 5-1000"},
+			change: func(m []Member) { m[0].KnownUID, m[0].Mistaken = "uid-1", true },
+			want:   "west stale CalledOtherwise demote keep; next 1030",
+		},
+		{
+			name: "called otherwise, UID not told", now: 101, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].KnownUID, m[0].Mistaken, m[0].Arrivals.UID = "uid-1", true, "" },
+			want:   "west stale CalledOtherwise demote keep; next 130",
+		},
+		{
+			name: "called otherwise, and never known", now: 101, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].Mistaken = true },
+			want:   "west fresh Heard keep; next 130",
+		},
+		{
+			name: "called otherwise, another cluster, confirmed", now: 101, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].KnownUID, m[0].Mistaken, m[0].Confirmed = "uid-0", true, "uid-1" },
+			want:   "west fresh Heard; next 130",
+		},
+		{
 			name: "most exports lost", now: 101, members: []string{"west 5-100"},
 			change: func(m []Member) { m[0].Shrunk, m[0].Lost = at(90), at(90) },
 			want:   "west stale ExportsLost demote keep 2030-01-01T00:01:30Z; next 130",
@@ -255,7 +275,7 @@ func TestLostMost(t *testing.T) {
 	for _, test := range []struct {
 		before, after int
 		want          bool
-	}{{0, 0, false}, {1, 0, false}, {2, 0, false}, {3, 0, true}, {3, 1, true}, {4, 2, false}, {5, 2, true}, {5, 9, false}} {
+	}{{0, 0, false}, {1, 0, true}, {2, 0, true}, {2, 1, false}, {3, 0, true}, {3, 1, true}, {4, 2, false}, {5, 2, true}, {5, 9, false}} {
 		if got := LostMost(test.before, test.after); got != test.want {
 			t.Errorf("%d of %d left: %v, want %v", test.after, test.before, got, test.want)
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
@@ -62,7 +63,7 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Gro
 	config.APIPath = "/apis"
 	config.ContentType = runtime.ContentTypeJSON
 	config.AcceptContentTypes = ""
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.NegotiatedSerializer = tolerant{serializer.NewCodecFactory(scheme).WithoutConversion()}
 	client, err := rest.RESTClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", groupVersion, err)
@@ -75,8 +76,9 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Gro
 		importsSchema: imports,
 	}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	a.exports = informer.New(group, a.ServiceExports(metav1.NamespaceAll), informer.Options{Resource: "ServiceExports", Example: &v1beta1.ServiceExport{}, Indexers: byNamespace})
-	a.imports = informer.New(group, a.ServiceImports(metav1.NamespaceAll), informer.Options{Resource: "ServiceImports", Example: &v1beta1.ServiceImport{}, Indexers: byNamespace})
+	importIndexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, byDerivedName: derivedName}
+	a.exports = informer.New(group, a.ServiceExports(metav1.NamespaceAll), informer.Options{Resource: "ServiceExports", Example: &v1beta1.ServiceExport{}, Exports: true, Indexers: byNamespace})
+	a.imports = informer.New(group, a.ServiceImports(metav1.NamespaceAll), informer.Options{Resource: "ServiceImports", Example: &v1beta1.ServiceImport{}, Indexers: importIndexers})
 	return a, nil
 }
 
@@ -121,6 +123,29 @@ func (a *Access) Imports() []*v1beta1.ServiceImport { return all[*v1beta1.Servic
 // ImportsIn lists the cached ServiceImports of a namespace, in no order.
 func (a *Access) ImportsIn(namespace string) []*v1beta1.ServiceImport {
 	objects, err := a.imports.Indexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil // only an unknown index is an error
+	}
+	return typed[*v1beta1.ServiceImport](objects)
+}
+
+// byDerivedName is the index of ServiceImports by the name that their derived
+// Services have or would have.
+const byDerivedName = "derived-name"
+
+func derivedName(object any) ([]string, error) {
+	accessed, ok := object.(metav1.Object)
+	if !ok {
+		return nil, nil
+	}
+	service := types.NamespacedName{Namespace: accessed.GetNamespace(), Name: accessed.GetName()}
+	return []string{service.Namespace + "/" + export.DerivedServiceName(service)}, nil
+}
+
+// ImportsDerivedAs lists the cached ServiceImports whose derived Service has
+// that name, or would have it, in no order: two or more if names collide.
+func (a *Access) ImportsDerivedAs(derived types.NamespacedName) []*v1beta1.ServiceImport {
+	objects, err := a.imports.Indexer().ByIndex(byDerivedName, derived.String())
 	if err != nil {
 		return nil // only an unknown index is an error
 	}

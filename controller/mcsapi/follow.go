@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -30,8 +29,8 @@ type Follower struct {
 	config     *rest.Config
 	httpClient *http.Client
 	inputs     *informer.Group
-	exportCRD  cache.SharedIndexInformer
-	importCRD  cache.SharedIndexInformer
+	exportCRD  *informer.Informer
+	importCRD  *informer.Informer
 	object     cache.ResourceEventHandler
 	changed    func()
 
@@ -49,11 +48,18 @@ func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.
 	if err != nil {
 		return nil, err
 	}
-	definition := func(name string) cache.SharedIndexInformer {
-		return dynamicinformer.NewFilteredDynamicInformer(client, definitions, metav1.NamespaceAll, 0, cache.Indexers{},
-			func(options *metav1.ListOptions) {
+	// Nothing waits for definitions that are read again: a group of their own.
+	crds := &informer.Group{}
+	definition := func(name string) *informer.Informer {
+		return informer.New(crds, client.Resource(definitions), informer.Options{
+			Resource: "CustomResourceDefinition " + name,
+			Example: &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": definitions.GroupVersion().String(), "kind": "CustomResourceDefinition",
+			}},
+			Narrow: func(options *metav1.ListOptions) {
 				options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-			}).Informer()
+			},
+		})
 	}
 	f := &Follower{
 		config:     config,
@@ -93,7 +99,7 @@ func (f *Follower) Access() (*Access, Lost) {
 func (f *Follower) Looked() <-chan struct{} { return f.looked }
 
 // Run follows until the context ends.
-func (f *Follower) Run(ctx context.Context) error {
+func (f *Follower) Run(ctx context.Context) {
 	trigger := make(chan struct{}, 1)
 	poke := func() {
 		select {
@@ -108,17 +114,15 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 	var group sync.WaitGroup
 	defer group.Wait()
-	for _, informer := range []cache.SharedIndexInformer{f.exportCRD, f.importCRD} {
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return err
-		}
-		group.Go(func() { informer.RunWithContext(ctx) })
+	for _, each := range []*informer.Informer{f.exportCRD, f.importCRD} {
+		each.Handle(handler)
+		group.Go(func() { each.Run(ctx) })
 	}
-	for _, informer := range []cache.SharedIndexInformer{f.exportCRD, f.importCRD} {
+	for _, each := range []*informer.Informer{f.exportCRD, f.importCRD} {
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-informer.HasSyncedChecker().Done():
+			return
+		case <-each.Synced():
 		}
 	}
 	stop := context.CancelFunc(func() {})
@@ -131,7 +135,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-trigger:
 		}
 	}
@@ -213,8 +217,8 @@ func (a *Access) start(ctx context.Context, group *sync.WaitGroup, trigger chan 
 	return true
 }
 
-func definitionIn(informer cache.SharedIndexInformer, name string) (definition, error) {
-	object, exists, err := informer.GetIndexer().GetByKey(name)
+func definitionIn(from *informer.Informer, name string) (definition, error) {
+	object, exists, err := from.Indexer().GetByKey(name)
 	if err != nil {
 		return definition{}, err
 	}

@@ -18,8 +18,10 @@ import (
 
 const (
 	// maxAnswer bounds an answer that is no watch, in bytes once it is
-	// decompressed. What comes of it in memory is a multiple of that.
+	// decompressed. What it takes in memory is bounded by maxDecoded.
 	maxAnswer = 4 << 20
+	// maxRefusal bounds an answer that is an error, in bytes.
+	maxRefusal = 64 << 10
 	// maxOther bounds an event of a watch that has no slice, in bytes.
 	maxOther = 16 << 10
 	// frameHeader is the length of what begins each event of a watch: its
@@ -27,12 +29,14 @@ const (
 	frameHeader = 4
 )
 
-// errTooLarge is of an answer that has more bytes than are read of one.
+// errTooLarge is of an answer that has more bytes than are read of one, or
+// would take more once it is decoded.
 var errTooLarge = errors.New("the answer is too large")
 
 // bounded reads no more of what a member answers than it may send at once: a
-// whole answer, or one event of a watch. It asks for protobuf, and takes no
-// watch in another form.
+// whole answer, or one event of a watch. What it hands on takes a bounded amount
+// of memory once it is decoded. It takes no object in another form than
+// protobuf, which the requests ask for.
 type bounded struct {
 	base http.RoundTripper
 	// event is how many bytes one event of a watch may have.
@@ -47,25 +51,44 @@ func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return response, err
 	}
-	if request.URL.Query().Get("watch") == "true" && response.StatusCode == http.StatusOK {
-		form := response.Header.Get("Content-Type")
-		if media, _, err := mime.ParseMediaType(form); err != nil || media != runtime.ContentTypeProtobuf {
-			response.Body.Close()
-			return nil, fmt.Errorf("the API server answers a watch in the form %.100q instead of %s", form, runtime.ContentTypeProtobuf)
-		}
+	ok := response.StatusCode == http.StatusOK
+	if form := response.Header.Get("Content-Type"); ok && !isProtobuf(form) {
+		response.Body.Close()
+		return nil, fmt.Errorf("the API server answers in the form %.100q instead of %s", form, runtime.ContentTypeProtobuf)
+	}
+	if ok && request.URL.Query().Get("watch") == "true" {
 		response.Body = &frames{ReadCloser: response.Body, limit: b.event, end: b.endOf(request, response.Body)}
 		return response, nil
 	}
-	whole, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err := takeTurn(request.Context()); err != nil {
+		response.Body.Close()
+		return nil, err
+	}
+	limit := maxAnswer
+	if !ok {
+		limit = maxRefusal
+	}
+	whole, err := io.ReadAll(io.LimitReader(response.Body, int64(limit)+1))
 	response.Body.Close()
 	if err != nil {
 		return nil, err
 	}
-	if len(whole) > maxAnswer {
-		return nil, fmt.Errorf("%w: more than %d bytes", errTooLarge, maxAnswer)
+	if len(whole) > limit {
+		return nil, fmt.Errorf("%w: more than %d bytes, status %d", errTooLarge, limit, response.StatusCode)
+	}
+	if isProtobuf(response.Header.Get("Content-Type")) {
+		if err := checkObject(whole); err != nil {
+			return nil, err
+		}
 	}
 	response.Body = io.NopCloser(bytes.NewReader(whole))
 	return response, nil
+}
+
+// isProtobuf reports whether a Content-Type is the protobuf form of Kubernetes.
+func isProtobuf(form string) bool {
+	media, _, err := mime.ParseMediaType(form)
+	return err == nil && media == runtime.ContentTypeProtobuf
 }
 
 // endOf ends a watch that its server does not end when it was asked to: what
@@ -79,14 +102,15 @@ func (b *bounded) endOf(request *http.Request, body io.Closer) *time.Timer {
 	return time.AfterFunc(time.Duration(seconds)*time.Second+b.patience, func() { body.Close() })
 }
 
-// frames is the body of a watch, of which no event is longer than the limit.
+// frames is the body of a watch. It hands on whole events, of which none is
+// longer than the limit or takes more memory than maxDecoded.
 type frames struct {
 	io.ReadCloser
 	limit int
 	end   *time.Timer // nil where there is none
 
-	header []byte // as far as it was read
-	left   int    // of the event that is being read
+	event bytes.Buffer // what is left of the event that is being read
+	err   error
 }
 
 // Close implements io.Closer.
@@ -99,23 +123,33 @@ func (f *frames) Close() error {
 
 // Read implements io.Reader.
 func (f *frames) Read(p []byte) (int, error) {
-	n, err := f.ReadCloser.Read(p)
-	for rest := p[:n]; len(rest) > 0; {
-		if f.left > 0 {
-			skip := min(f.left, len(rest))
-			f.left -= skip
-			rest = rest[skip:]
-			continue
-		}
-		f.header, rest = append(f.header, rest[0]), rest[1:]
-		if len(f.header) < frameHeader {
-			continue
-		}
-		length := binary.BigEndian.Uint32(f.header)
-		if uint64(length) > uint64(f.limit) {
-			return 0, fmt.Errorf("an event of the watch has %d bytes, and may have %d", length, f.limit)
-		}
-		f.header, f.left = f.header[:0], int(length)
+	if f.event.Len() == 0 && f.err == nil {
+		f.err = f.next()
 	}
-	return n, err
+	if f.err != nil {
+		return 0, f.err
+	}
+	return f.event.Read(p)
+}
+
+// next reads an event and its header. Memory is taken as the event arrives.
+func (f *frames) next() error {
+	if f.event.Cap() > maxOther {
+		f.event = bytes.Buffer{}
+	}
+	f.event.Reset()
+	if _, err := io.CopyN(&f.event, f.ReadCloser, frameHeader); err != nil {
+		return err
+	}
+	length := binary.BigEndian.Uint32(f.event.Bytes())
+	if uint64(length) > uint64(f.limit) {
+		return fmt.Errorf("an event of the watch has %d bytes, and may have %d", length, f.limit)
+	}
+	if _, err := io.CopyN(&f.event, f.ReadCloser, int64(length)); err != nil {
+		return err
+	}
+	if err := checkEvent(f.event.Bytes()[frameHeader:]); err != nil {
+		return fmt.Errorf("an event of the watch: %w", err)
+	}
+	return nil
 }

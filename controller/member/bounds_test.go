@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,8 +74,8 @@ func TestLimits(t *testing.T) {
 	var listed []string
 	store := newSliceStore(func(service types.NamespacedName) { told = append(told, service.Name) }, func(bool) {})
 	store.limits = export.Limits{Services: 3, Endpoints: 10, SliceBytes: 4 << 10}
-	imported := map[types.NamespacedName]struct{}{}
-	store.imported = func() map[types.NamespacedName]struct{} { return imported }
+	imported := map[types.NamespacedName]export.Weight{}
+	store.imported = func() map[types.NamespacedName]export.Weight { return imported }
 	store.listing = func(services []types.NamespacedName) {
 		listed = nil
 		for _, service := range services {
@@ -164,8 +165,8 @@ func TestLimits(t *testing.T) {
 	step("one service less", remove("c"), "c", "a/a=6 b/b=2", "", true)
 
 	// What is imported comes first, whatever comes before it by name.
-	imported[types.NamespacedName{Namespace: "demo", Name: "y"}] = struct{}{}
-	imported[types.NamespacedName{Namespace: "demo", Name: "z"}] = struct{}{}
+	imported[types.NamespacedName{Namespace: "demo", Name: "y"}] = export.WeightOf(sized("y", 2))
+	imported[types.NamespacedName{Namespace: "demo", Name: "z"}] = export.WeightOf(sized("z", 2))
 	server := &pages{most: 2, slices: []*discoveryv1.EndpointSlice{
 		sized("a", 2), sized("b", 2), sized("c", 2), sized("y", 2), sized("z/1", 2), sized("z/2", 2), sized("", 1),
 	}}
@@ -174,17 +175,23 @@ func TestLimits(t *testing.T) {
 		t.Errorf("asked for pages of %s", got)
 	}
 	// What is imported and left out is exported all the same.
-	imported[types.NamespacedName{Namespace: "demo", Name: "a"}] = struct{}{}
-	imported[types.NamespacedName{Namespace: "demo", Name: "b"}] = struct{}{}
+	imported[types.NamespacedName{Namespace: "demo", Name: "a"}] = export.WeightOf(sized("a", 2))
+	imported[types.NamespacedName{Namespace: "demo", Name: "b"}] = export.WeightOf(sized("b", 2))
 	server.most = 100
-	step("more is imported than may", list(server), "b z", "a/a=2 b/b=2 y/y=2", "services demo/z", false)
+	step("more is imported than may", list(server), "b", "a/a=2 b/b=2 y/y=2 z/1=2 z/2=2", "services demo/c", false)
+	server.slices[4] = sized("z/1", 3)
+	step("more of it than may", list(server), "z", "a/a=2 b/b=2 y/y=2", "endpoints demo/z", false)
 	if got := strings.Join(listed, " "); got != "a b y z" {
 		t.Errorf("listed %s", got)
 	}
+	if z := (types.NamespacedName{Namespace: "demo", Name: "z"}); !store.isWithheld(z) || store.isWithheld(types.NamespacedName{Namespace: "demo", Name: "b"}) {
+		t.Error("z alone is withheld")
+	}
 	// What was left out whole does not come in by half.
 	step("one goes", remove("y"), "y", "a/a=2 b/b=2", "", true)
-	step("a slice of what was left out", put("z/1", 2), "", "a/a=2 b/b=2", "", false)
-	step("all of them fit", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2)}, most: 100}), "b", "a/a=2", "", false)
+	step("a slice of what is withheld", put("z/1", 2), "", "a/a=2 b/b=2", "", true)
+	step("which goes", remove("z/1"), "", "a/a=2 b/b=2", "", true)
+	step("all of them fit", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2)}, most: 100}), "b z", "a/a=2", "", false)
 	step("there is room for new ones", put("c", 1), "c", "a/a=2 c/c=1", "", false)
 	step("and they go", remove("c"), "c", "a/a=2", "", false)
 
@@ -194,8 +201,8 @@ func TestLimits(t *testing.T) {
 	step("the other goes", remove("b"), "b", "a/a=1", "", false)
 	step("in a list", list(&pages{slices: []*discoveryv1.EndpointSlice{large("a")}, most: 100}), "a", "a/a=0!", "slice-bytes demo/a", false)
 	step("it loses its service", func() error { return store.Update(sized("/a", 1)) }, "a", "", "", false)
-	if len(store.slices)+store.weight+len(store.large) != 0 {
-		t.Errorf("counts %v, %d, %v", store.slices, store.weight, store.large)
+	if len(store.counts)+store.endpoints+store.bytes+len(store.large) != 0 {
+		t.Errorf("counts %v, %d, %v", store.counts, store.endpoints, store.large)
 	}
 }
 
@@ -230,6 +237,57 @@ func TestListTakesTheRoom(t *testing.T) {
 	case <-store.room:
 	default:
 		t.Error("room that is made after the list is not told")
+	}
+}
+
+// TestPagesGrowAgain: one large slice does not make all pages small.
+func TestPagesGrowAgain(t *testing.T) {
+	server := &pages{most: 25}
+	for i := range 1000 {
+		server.slices = append(server.slices, sized(fmt.Sprintf("s%04d", i), 1))
+	}
+	if _, err := listSelection(t.Context(), growing{server}, metav1.ListOptions{Limit: pageSize}, newSliceStore(func(types.NamespacedName) {}, func(bool) {})); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(server.asked); got != "[100 50 25 25 25 25 25 25 25 25 50 50 50 50 50 50 50 50 100 100 100 100]" {
+		t.Errorf("asked for pages of %s", got)
+	}
+}
+
+// growing is pages of which the first 100 slices are large.
+type growing struct{ *pages }
+
+func (g growing) List(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
+	if options.Continue != "" {
+		g.most = 100
+	}
+	return g.pages.List(ctx, options)
+}
+
+// TestRelistsBecomeRare: a member that stays at its limits is listed less and
+// less often, until all of it fits.
+func TestRelistsBecomeRare(t *testing.T) {
+	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
+	store.limits = export.Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}
+	list := func(names ...string) time.Duration {
+		server := &pages{most: 100}
+		for _, name := range names {
+			server.slices = append(server.slices, sized(name, 1))
+		}
+		if _, err := listSelection(t.Context(), server, metav1.ListOptions{Limit: pageSize}, store); err != nil {
+			t.Fatal(err)
+		}
+		return store.relistDelay()
+	}
+	var delays []time.Duration
+	for range 20 {
+		delays = append(delays, list("a", "b"))
+	}
+	if delays[0] != 5*time.Second || delays[1] != 10*time.Second || delays[2] != 20*time.Second || delays[19] != 10*time.Minute {
+		t.Errorf("delays of %v", delays)
+	}
+	if got := list("a"); got != 5*time.Second {
+		t.Errorf("a delay of %v after all fit", got)
 	}
 }
 

@@ -30,6 +30,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // How a member whose API server fails is tried again: each member on its own,
@@ -43,9 +45,13 @@ const (
 	lasting    = 5 * time.Second
 )
 
-// relistAfter is how long a member whose slices were left out is waited for to
-// make more room before they are read anew.
-const relistAfter = 5 * time.Second
+// How long a member whose slices were left out is waited for to make more room
+// before they are read anew. The delay doubles with each list that leaves
+// something out, so that a member that stays at its limits is seldom listed.
+const (
+	relistAfter  = 5 * time.Second
+	relistAtMost = 10 * time.Minute
+)
 
 // What is watched of a member.
 const (
@@ -116,6 +122,11 @@ func (m *Member) Secret() *corev1.Secret { return m.source.secret.Load() }
 // there are none.
 func (m *Member) CIDRs() []netip.Prefix { return *m.source.cidrs.Load() }
 
+// Rank is that of the member's exports in conflicts: see ParseRank. While the
+// annotation is not valid it is the last valid one, or LastRank if there was
+// none.
+func (m *Member) Rank() int { return int(m.source.rank.Load()) }
+
 // Synced tells whether all slices of the member were seen once since it
 // joined, or since its credential changed. It never turns false again: a
 // member that goes silent stays as last seen.
@@ -128,11 +139,22 @@ func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSli
 	return m.slices.of(service)
 }
 
+// Withheld reports whether the limits keep out all slices of a service that was
+// imported before, so that the copies of them count. To be sure, call it before
+// and after Slices.
+func (m *Member) Withheld(service types.NamespacedName) bool { return m.slices.isWithheld(service) }
+
 // Services returns every service that the member publishes a slice for.
 func (m *Member) Services() []types.NamespacedName { return m.slices.services() }
 
 // Excess returns the limits that the member exceeds, in a new map.
 func (m *Member) Excess() Excess { return m.slices.get() }
+
+// SetLimited notes that a limit that all members share refuses a service of the
+// member, or that it refuses none if service is nil.
+func (m *Member) SetLimited(limit export.Limit, service *types.NamespacedName) {
+	m.slices.set(limit, service)
+}
 
 // Published returns how many slices the member publishes.
 func (m *Member) Published() int { return m.slices.count() }
@@ -304,7 +326,7 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 		began := time.Now()
 		round, end := context.WithCancel(ctx)
 		var waiting sync.WaitGroup
-		waiting.Go(func() { endAfter(round, end, again) })
+		waiting.Go(func() { endAfter(round, end, again, m.slices.relistDelay) })
 		if err := reflector.ListAndWatchWithContext(round); err != nil {
 			logger.V(4).Info("Trying a member again", "watched", name, "err", err)
 		}
@@ -322,13 +344,13 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 
 // endAfter calls end some time after something is received, unless the context
 // ends before.
-func endAfter(ctx context.Context, end func(), received <-chan struct{}) {
+func endAfter(ctx context.Context, end func(), received <-chan struct{}, delay func() time.Duration) {
 	select {
 	case <-ctx.Done():
 		return
 	case <-received:
 	}
-	timer := time.NewTimer(relistAfter)
+	timer := time.NewTimer(delay())
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -27,6 +29,9 @@ const (
 	// CIDRsAnnotation on that Secret confines the addresses of the member's
 	// endpoints to prefixes, separated by commas.
 	CIDRsAnnotation = "clusterset-dns.github.io/cidrs"
+	// RankAnnotation on that Secret, or on the namespace of the controller for the
+	// local cluster, ranks a cluster: see ParseRank.
+	RankAnnotation = "clusterset-dns.github.io/rank"
 	// KubeconfigKey is the key of the Secret's data that holds the kubeconfig.
 	KubeconfigKey = "kubeconfig"
 )
@@ -83,9 +88,12 @@ type Config struct {
 	Secrets func() []*corev1.Secret
 	// Limits bound what a member may contribute.
 	Limits export.Limits
-	// Imported returns the services that are imported of a cluster already, in
-	// a new map.
-	Imported func(cluster string) map[types.NamespacedName]struct{}
+	// Memory is about how many bytes the slices of all members may take; 0 means
+	// no limit.
+	Memory int
+	// Imported returns the services that are imported of a cluster already, with
+	// what the copies of their slices weigh, in a new map.
+	Imported func(cluster string) map[types.NamespacedName]export.Weight
 	// Changed is told of each service of which a member's slices changed.
 	Changed func(types.NamespacedName)
 	// MemberChanged is told when everything that is known of a cluster has to
@@ -105,6 +113,8 @@ type Config struct {
 	Report func(Problem)
 	// Clock judges arrivals.
 	Clock clock.WithTicker
+	// Dial connects to members; nil means a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // A Set is the members that there are. It is safe for concurrent use; one
@@ -114,6 +124,8 @@ type Set struct {
 	members atomic.Pointer[map[string]*Member]
 	known   chan struct{}
 	refused atomic.Int64
+	memory  *memory
+	turns   chan struct{} // of lists
 
 	identifying   sync.Mutex
 	misidentified map[string]string // what was reported, by Problem.key
@@ -124,7 +136,10 @@ type Set struct {
 
 // NewSet returns a set without members. It gets them in Run.
 func NewSet(config Config) *Set {
-	s := &Set{config: config, known: make(chan struct{}), limited: map[string]string{}}
+	s := &Set{
+		config: config, known: make(chan struct{}), limited: map[string]string{},
+		memory: newMemory(config.Memory), turns: make(chan struct{}, listsAtOnce),
+	}
 	s.members.Store(&map[string]*Member{})
 	return s
 }
@@ -236,6 +251,7 @@ func (s *Set) change(ctx context.Context, group *sync.WaitGroup, lives map[strin
 		joined = append(joined, lives[cluster])
 		affected = append(affected, cluster)
 	}
+	s.memory.setMembers(slices.Collect(maps.Keys(lives)))
 	members := make(map[string]*Member, len(lives))
 	for cluster, living := range lives {
 		members[cluster] = living.member
@@ -278,7 +294,9 @@ func (s *Set) join(ctx context.Context, source *source, recovering bool) *life {
 	member.heartbeat.identified = s.identify
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Listing(cluster, services) }
 	member.slices.limits = s.config.Limits
-	member.slices.imported = func() map[types.NamespacedName]struct{} { return s.config.Imported(cluster) }
+	member.slices.imported = func() map[types.NamespacedName]export.Weight { return s.config.Imported(cluster) }
+	member.slices.turns = s.turns
+	member.slices.account = s.memory.open(cluster, member.slices.imported, member.slices.room)
 	member.slices.exceeded = func(excess Excess) { s.exceeded(cluster, source, excess) }
 	if recovering {
 		member.recovering()
@@ -286,7 +304,12 @@ func (s *Set) join(ctx context.Context, source *source, recovering bool) *life {
 	ctx, leave := context.WithCancel(ctx)
 	read := func() {
 		logger := klog.FromContext(ctx).WithValues("member", cluster)
-		if err := member.run(klog.NewContext(ctx, logger), source.credential); err != nil {
+		credential := source.credential
+		if s.config.Dial != nil {
+			credential.Config = rest.CopyConfig(credential.Config)
+			credential.Config.Dial = s.config.Dial
+		}
+		if err := member.run(klog.NewContext(ctx, logger), credential); err != nil {
 			s.config.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err, Refused: true})
 		}
 	}

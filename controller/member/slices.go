@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -33,8 +34,11 @@ type sliceStore struct {
 	synced  atomic.Bool
 
 	limits export.Limits
-	// imported returns the services that are imported of the member already.
-	imported func() map[types.NamespacedName]struct{}
+	// imported returns the services that are imported of the member already, with
+	// what the copies of their slices weigh.
+	imported func() map[types.NamespacedName]export.Weight
+	// turns bounds how many lists are read at once; nil for no bound.
+	turns chan struct{}
 	*bounds
 }
 
@@ -54,7 +58,7 @@ func newSliceStore(changed func(types.NamespacedName), listed func(first bool)) 
 		changed:  changed,
 		listed:   listed,
 		limits:   export.DefaultLimits,
-		imported: func() map[types.NamespacedName]struct{} { return nil },
+		imported: func() map[types.NamespacedName]export.Weight { return nil },
 		bounds:   newBounds(),
 	}
 }
@@ -137,6 +141,9 @@ func (s *sliceStore) put(obj any) error {
 
 func (s *sliceStore) Delete(obj any) error {
 	before, exists, err := s.indexer.Get(obj)
+	if slice, ok := obj.(*discoveryv1.EndpointSlice); ok && !exists && s.isWithheld(ServiceOf(slice)) {
+		s.makeRoom()
+	}
 	if err != nil || !exists {
 		return err
 	}
@@ -172,7 +179,9 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 		key := slice.Namespace + "/" + slice.Name
 		old := before[key]
 		delete(before, key)
-		if old != nil && old.ResourceVersion == slice.ResourceVersion && old.UID == slice.UID {
+		// Equal resourceVersions do not prove equal content: an etcd that was
+		// restored from a backup uses resourceVersions again.
+		if old != nil && old.ResourceVersion == slice.ResourceVersion && equality.Semantic.DeepEqual(old, slice) {
 			continue
 		}
 		changed[ServiceOf(slice)] = struct{}{}
@@ -185,8 +194,12 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	}
 	if s.listing != nil {
 		// What a limit keeps out is exported all the same.
-		s.listing(append(slices.Collect(maps.Keys(listed)), s.keptOut...))
+		s.listing(slices.AppendSeq(slices.Collect(maps.Keys(listed)), maps.Keys(s.next)))
 	}
+	for service := range *s.withheld.Load() {
+		changed[service] = struct{}{} // it may be gone
+	}
+	s.expect()
 	if err := s.indexer.Replace(stripped, resourceVersion); err != nil {
 		return err
 	}
@@ -209,16 +222,46 @@ func (s *sliceStore) tell(service types.NamespacedName) {
 }
 
 // strip drops what nobody here reads of a slice that was just decoded, and so
-// belongs to the caller.
+// belongs to the caller. Of the addresses of an endpoint it keeps the first:
+// Kubernetes writes one, and kube-proxy uses no other.
 func strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	slice.ManagedFields = nil
 	slice.OwnerReferences = nil
 	slice.Finalizers = nil
 	slice.GenerateName = ""
+	if cap(slice.Endpoints) > len(slice.Endpoints) {
+		slice.Endpoints = append(make([]discoveryv1.Endpoint, 0, len(slice.Endpoints)), slice.Endpoints...)
+	}
+	var zone *string
 	for i := range slice.Endpoints {
-		slice.Endpoints[i].NodeName = nil
-		slice.Endpoints[i].TargetRef = nil
-		slice.Endpoints[i].Hints = nil
+		endpoint := &slice.Endpoints[i]
+		endpoint.NodeName = nil
+		endpoint.TargetRef = nil
+		endpoint.Hints = nil
+		endpoint.DeprecatedTopology = nil
+		if len(endpoint.Addresses) > 1 {
+			endpoint.Addresses = []string{endpoint.Addresses[0]}
+		}
+		endpoint.Conditions = discoveryv1.EndpointConditions{
+			Ready: shared(endpoint.Conditions.Ready), Serving: shared(endpoint.Conditions.Serving), Terminating: shared(endpoint.Conditions.Terminating),
+		}
+		if zone != nil && endpoint.Zone != nil && *zone == *endpoint.Zone {
+			endpoint.Zone = zone
+		}
+		zone = endpoint.Zone
 	}
 	return slice
+}
+
+var yes, no = true, false
+
+// shared returns a pointer to the same value, of which there is one for all.
+func shared(value *bool) *bool {
+	switch {
+	case value == nil:
+		return nil
+	case *value:
+		return &yes
+	}
+	return &no
 }

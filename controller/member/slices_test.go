@@ -106,3 +106,24 @@ func BenchmarkSliceStoreUpdate(b *testing.B) {
 		})
 	}
 }
+
+// TestAListComparesContent: a restored etcd may give a slice the
+// resourceVersion that another state of it had.
+func TestAListComparesContent(t *testing.T) {
+	var told []string
+	store := newSliceStore(func(service types.NamespacedName) { told = append(told, service.Name) }, func(bool) {})
+	list := func(address string) {
+		t.Helper()
+		one := slice("a", "web", "100")
+		one.Endpoints[0].Addresses = []string{address}
+		if err := store.Replace([]any{one}, "100"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list("192.0.2.1")
+	list("192.0.2.1")
+	list("192.0.2.99")
+	if len(told) != 2 {
+		t.Errorf("told of %v, want the first list and the list with another address", told)
+	}
+}

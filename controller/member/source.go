@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -23,6 +24,7 @@ type source struct {
 	static     Static
 	secret     atomic.Pointer[corev1.Secret]  // the newest, for events
 	cidrs      atomic.Pointer[[]netip.Prefix] // never nil
+	rank       atomic.Int64
 	credential Credential
 	err        error
 }
@@ -51,6 +53,7 @@ func (s *source) renew(from *source) bool {
 	if from.err == nil {
 		cidrs := s.cidrs.Swap(from.cidrs.Load())
 		changed = changed || !slices.Equal(*cidrs, *s.cidrs.Load())
+		s.rank.Store(from.rank.Load())
 	}
 	return changed
 }
@@ -67,6 +70,29 @@ func ParseCIDRs(text string) ([]netip.Prefix, error) {
 		cidrs = append(cidrs, prefix.Masked())
 	}
 	return cidrs, nil
+}
+
+// Ranks of clusters. LastRank is that of a cluster whose annotation is not valid.
+const (
+	maxRank  = 1000
+	LastRank = maxRank + 1
+)
+
+// ParseRank reads the annotation RankAnnotation among those of an object. The
+// exports of a cluster with a lower rank precede those with a higher one in
+// conflicts. A cluster without the annotation has rank 0. One whose annotation
+// is not an integer from -1000 to 1000 has LastRank: a typing error must give no
+// cluster precedence.
+func ParseRank(annotations map[string]string) (int, error) {
+	text, found := annotations[RankAnnotation]
+	if !found {
+		return 0, nil
+	}
+	rank, err := strconv.Atoi(text)
+	if err != nil || rank < -maxRank || rank > maxRank {
+		return LastRank, fmt.Errorf("annotation %s: %.100q is not an integer from %d to %d", RankAnnotation, text, -maxRank, maxRank)
+	}
+	return rank, nil
 }
 
 // gather decides which members there are. A credential that is refused for its
@@ -109,7 +135,9 @@ func gather(config Config) (map[string]*source, []Problem) {
 		}
 		cidrs, err := ParseCIDRs(secret.Annotations[CIDRsAnnotation])
 		s.cidrs.Store(&cidrs)
-		s.err = cmp.Or(s.err, err)
+		rank, rankErr := ParseRank(secret.Annotations)
+		s.rank.Store(int64(rank))
+		s.err = cmp.Or(s.err, err, rankErr)
 		if problem.Err = s.err; s.err != nil {
 			problems = append(problems, problem)
 		}

@@ -77,7 +77,7 @@ func (s *swallower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // encode is an object as an API server sends it.
-func encode(t *testing.T, object runtime.Object) []byte {
+func encode(t testing.TB, object runtime.Object) []byte {
 	form := scheme.Codecs.EncoderForVersion(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme),
 		schema.GroupVersions{discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion})
 	encoded, err := runtime.Encode(form, object)

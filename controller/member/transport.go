@@ -20,6 +20,9 @@ const (
 	tlsHandshakeTimeout = 10 * time.Second
 	pingAfter           = 10 * time.Second
 	pingTimeout         = 5 * time.Second
+	// idleTimeout closes a connection that became idle after its client was
+	// closed: one that was being made, or whose requests were just canceled.
+	idleTimeout = 90 * time.Second
 )
 
 // patience is how long a member's API server has for an answer to a list, and
@@ -56,6 +59,7 @@ func newHTTPClient(config *rest.Config, patience time.Duration) (*http.Client, f
 		TLSClientConfig:       tlsConfig,
 		TLSHandshakeTimeout:   tlsHandshakeTimeout,
 		ResponseHeaderTimeout: patience,
+		IdleConnTimeout:       idleTimeout,
 		ForceAttemptHTTP2:     true,
 		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 	}

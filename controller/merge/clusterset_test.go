@@ -22,10 +22,13 @@ import (
 // web, and what the merge needs to know of it.
 type member struct {
 	observed Observed
-	// own is its view of its own export, nil where it has none; sees is how
-	// the others see it, read from the slices that it publishes.
+	// own is its view of its own export, nil where it has none, absent where it
+	// has no Service; sees is how the others see it, read from the slices that it
+	// publishes.
 	own, sees *export.View
 	demote    bool
+	// rank is the same in all clusters.
+	rank int
 }
 
 // randomClusterset has up to five clusters. Few values make many conflicts.
@@ -39,6 +42,7 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 				Nodes: locality.Nodes{Zones: pick(r, nil, []string{"zone-a"}, []string{"zone-a", "zone-b"}), SomeWithoutZone: r.IntN(4) == 0},
 			},
 			demote: r.IntN(4) == 0,
+			rank:   pick(r, 0, 0, 0, -1, 2),
 		}
 		if r.IntN(5) > 0 {
 			m.observed.ServiceExport = randomExport(r)
@@ -85,7 +89,7 @@ func contributionsIn(r *rand.Rand, cluster string, members []*member) []Contribu
 			view = m.own
 		}
 		if view != nil {
-			all = append(all, Contribution{View: view, Demote: m.demote})
+			all = append(all, Contribution{View: view, Demote: m.demote, Rank: m.rank})
 		}
 	}
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -112,7 +116,7 @@ func randomExport(r *rand.Rand) *v1beta1.ServiceExport {
 }
 
 func randomService(r *rand.Rand) *corev1.Service {
-	if r.IntN(8) == 0 {
+	if r.IntN(5) == 0 {
 		return nil
 	}
 	service := &corev1.Service{Spec: corev1.ServiceSpec{
@@ -128,6 +132,12 @@ func randomService(r *rand.Rand) *corev1.Service {
 	count := r.IntN(4)
 	if service.Spec.ClusterIP != "None" {
 		count = max(count, 1)
+	}
+	if r.IntN(20) == 0 {
+		for i, first := 0, pick[int32](r, 1000, 1050, 1200, 1300); i < 100; i++ {
+			service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Name: fmt.Sprintf("p%d", first+int32(i)), Port: first + int32(i), Protocol: corev1.ProtocolTCP})
+		}
+		return service
 	}
 	numbers := make(map[string]bool)
 	for i := range count {
@@ -154,7 +164,7 @@ func randomSlices(r *rand.Rand, cluster int) []*discoveryv1.EndpointSlice {
 			AddressType: pick(r, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6, discoveryv1.AddressTypeFQDN),
 		}
 		if r.IntN(2) == 0 {
-			slice.Annotations = map[string]string{export.AnnotationTriggerTime: "2026-03-01T12:00:00.5Z"}
+			slice.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-03-01T12:00:00.5Z"}
 		}
 		for _, name := range []string{"", "http", "tcp-80", "dns", "http-a", "dns-b"} {
 			if r.IntN(3) > 0 {
@@ -190,6 +200,10 @@ func copyOf(view *export.View) *export.View {
 		return nil
 	}
 	result := *view
+	result.Slices = copyOfSlices(view.Slices)
+	if view.Absent() {
+		return &result
+	}
 	spec := *view.Spec
 	spec.Ports = append([]export.Port(nil), spec.Ports...)
 	spec.IPFamilies = append([]corev1.IPFamily(nil), spec.IPFamilies...)
@@ -198,19 +212,23 @@ func copyOf(view *export.View) *export.View {
 	metadata = *metadata.DeepCopy()
 	spec.Labels, spec.Annotations = metadata.ExportedLabels, metadata.ExportedAnnotations
 	result.Spec = &spec
-	result.Slices = append([]export.Slice(nil), view.Slices...)
-	for i := range result.Slices {
-		slice := &result.Slices[i]
+	return &result
+}
+
+func copyOfSlices(all []export.Slice) []export.Slice {
+	all = append([]export.Slice(nil), all...)
+	for i := range all {
+		slice := &all[i]
 		slice.Targets = append([]export.Target(nil), slice.Targets...)
 		slice.Endpoints = (&discoveryv1.EndpointSlice{Endpoints: slice.Endpoints}).DeepCopy().Endpoints
 	}
-	return &result
+	return all
 }
 
 func copyOfAll(contributions []Contribution) []Contribution {
 	var all []Contribution
 	for _, c := range contributions {
-		all = append(all, Contribution{View: copyOf(c.View), Demote: c.Demote})
+		all = append(all, Contribution{View: copyOf(c.View), Demote: c.Demote, Rank: c.Rank})
 	}
 	return all
 }

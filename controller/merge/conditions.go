@@ -10,15 +10,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// exportConditions are those of this cluster's ServiceExport, none where there
-// is none. Conditions that others set are kept.
+// exportConditions are those of this cluster's ServiceExport. There are none if
+// there is no ServiceExport, and none if the import belongs to another
+// implementation, which writes the same types: both would overwrite each other
+// without end. Conditions of other types are kept.
 func exportConditions(observed Observed, contributions []Contribution, agreed decision) []metav1.Condition {
 	serviceExport := observed.ServiceExport
-	if serviceExport == nil {
+	if serviceExport == nil || foreign(observed.ServiceImport) && !adopts(observed, contributions) && !servesHandMade(observed, contributions) {
 		return nil
 	}
 	contributes := slices.ContainsFunc(contributions, func(c Contribution) bool { return c.View.Cluster == observed.Cluster })
@@ -31,7 +31,7 @@ func exportConditions(observed Observed, contributions []Contribution, agreed de
 	switch {
 	case contributes:
 		set(v1beta1.ServiceExportConditionValid, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonValid), validMessage(observed))
-		set(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonReady), readyMessage(observed))
+		set(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonReady), "The service is exported.")
 		status, reason, message := conflictCondition(agreed.conflicts)
 		set(v1beta1.ServiceExportConditionConflict, status, reason, message)
 	case observed.Invalid != nil:
@@ -56,14 +56,6 @@ func validMessage(observed Observed) string {
 		message += " " + problem.String() + "."
 	}
 	return message
-}
-
-func readyMessage(observed Observed) string {
-	if foreign(observed.ServiceImport) {
-		return fmt.Sprintf("The service is exported. In this cluster it is not imported, because ServiceImport %s was not made by %s. Delete it to have it imported.",
-			observed.Service, export.Manager)
-	}
-	return "The service is exported."
 }
 
 // conflictCondition tells all conflicts at once.

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -97,4 +99,50 @@ func TestTransitionTimes(t *testing.T) {
 		{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "The service is exported.", ObservedGeneration: 3},
 		{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Valid", Message: "The Service can be exported.", ObservedGeneration: 3, LastTransitionTime: before},
 	})
+}
+
+// TestConditionsOfAnotherImplementation: while the import is Cilium's, so are
+// the conditions of the export, which Cilium sets on each change of the export.
+// Once the import is taken over they are this controller's.
+func TestConditionsOfAnotherImplementation(t *testing.T) {
+	theirs := func(conditions []metav1.Condition) bool {
+		changed := false
+		for _, condition := range []metav1.Condition{
+			v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionValid, metav1.ConditionTrue, v1beta1.ServiceExportReasonValid, "ServiceExport is valid"),
+			v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, v1beta1.ServiceExportReasonReady, "ServiceExport is ready"),
+			v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse, v1beta1.ServiceExportReasonNoConflicts, "ServiceExport has no conflicts"),
+		} {
+			changed = meta.SetStatusCondition(&conditions, condition) || changed
+		}
+		return changed
+	}
+	for name, invalid := range map[string]*export.Invalid{
+		"exported":            nil,
+		"namespace is denied": {Reason: "NamespaceDenied", Message: "denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			observed := newObserved("east")
+			observed.ServiceImport = &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}}
+			observed.Invalid, observed.Denied = invalid, invalid != nil
+			var contributions []Contribution
+			if invalid == nil {
+				contributions = contribute(newView("east", 1, "http:80/TCP", "10.1.0.1"))
+			}
+			ours := 0
+			for range 100 {
+				if result := Merge(observed, contributions); result.ExportConditions != nil {
+					ours++
+					observed.ServiceExport.Status.Conditions = result.ExportConditions
+				}
+				theirs(observed.ServiceExport.Status.Conditions)
+			}
+			if ours > 0 {
+				t.Errorf("the conditions were written %d times in 100 rounds", ours)
+			}
+			observed.ServiceImport.Annotations = map[string]string{export.AnnotationAdopt: "true"}
+			if adopted := Merge(observed, contributions); (len(adopted.ExportConditions) == 3) != (invalid == nil) {
+				t.Errorf("once adopted: conditions %v", adopted.ExportConditions)
+			}
+		})
+	}
 }

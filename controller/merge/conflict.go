@@ -21,7 +21,7 @@ type conflict struct {
 	message string
 }
 
-// A property is a part of an export in which the oldest wins whole.
+// A property is a part of an export in which the first in precedence wins whole.
 type property struct {
 	field  string
 	reason v1beta1.ServiceExportConditionReason
@@ -63,9 +63,13 @@ func ofMap(field string, reason v1beta1.ServiceExportConditionReason, value func
 }
 
 // conflicts are all that views in their precedence disagree on, sorted by
-// reason. They depend on the specs alone.
-func conflicts(views []*export.View, merged union, families []corev1.IPFamily) []conflict {
-	oldest := views[0]
+// reason. They depend on the specs and the precedence alone. ranked tells that
+// the first is not the oldest.
+func conflicts(views []*export.View, ranked bool, merged union, families []corev1.IPFamily) []conflict {
+	first, why := views[0], "oldest"
+	if ranked {
+		why = "first-ranked"
+	}
 	var found []conflict
 	add := func(field string, reason v1beta1.ServiceExportConditionReason, used string, disagrees func(*export.Spec) bool, details func() string) {
 		count := 0
@@ -77,70 +81,36 @@ func conflicts(views []*export.View, merged union, families []corev1.IPFamily) [
 		if count == 0 {
 			return
 		}
-		message := fmt.Sprintf("Conflicting %s. Using %q from oldest service export in %q. %d/%d clusters disagree.",
-			field, shorten(used), oldest.Cluster, count, len(views))
+		message := fmt.Sprintf("Conflicting %s. Using %q from %s service export in %q. %d/%d clusters disagree.",
+			field, shorten(used), why, first.Cluster, count, len(views))
 		found = append(found, conflict{reason, message + details()})
 	}
 	none := func() string { return "" }
 
 	for _, p := range properties {
-		add(p.field, p.reason, p.text(oldest.Spec), func(s *export.Spec) bool { return !p.equal(s, oldest.Spec) }, none)
+		add(p.field, p.reason, p.text(first.Spec), func(s *export.Spec) bool { return !p.equal(s, first.Spec) }, none)
 	}
-	add("ports", v1beta1.ServiceExportReasonPortConflict, portsText(oldest.Spec.Ports),
-		func(s *export.Spec) bool { return !samePorts(s.Ports, oldest.Spec.Ports) },
-		func() string { return portDetails(views, merged) })
+	ports := setOf(first.Spec.Ports)
+	add("ports", v1beta1.ServiceExportReasonPortConflict, portsText(first.Spec.Ports),
+		func(s *export.Spec) bool { return !ports.equal(s.Ports) },
+		func() string { return portDetails(views, ports, merged) })
 	add("ipFamilies", v1beta1.ServiceExportReasonIPFamilyConflict, familiesText(families),
-		func(s *export.Spec) bool { return lacksAny(s.IPFamilies, families) }, none)
+		func(s *export.Spec) bool { return outOfReach(first.Spec.Type, s.IPFamilies, families) }, none)
 
 	slices.SortFunc(found, func(a, b conflict) int { return cmp.Compare(a.reason, b.reason) })
 	return found
 }
 
-// samePorts reports whether two exports have the same set of ports, in any
-// order. Names and numbers are unique in each.
-func samePorts(a, b []export.Port) bool {
-	return len(a) == len(b) && (slices.Equal(a, b) || !slices.ContainsFunc(a, func(port export.Port) bool { return !slices.Contains(b, port) }))
-}
-
-// lacksAny reports whether backends with these families would be out of reach
-// for one of those used.
-func lacksAny(has, used []corev1.IPFamily) bool {
-	return slices.ContainsFunc(used, func(family corev1.IPFamily) bool { return !slices.Contains(has, family) })
-}
-
-// maxDetails bounds the differences of ports that a message lists.
-const maxDetails = 10
-
-// portDetails says what became of every port that is not as the oldest export
-// has it, one sentence each.
-func portDetails(views []*export.View, merged union) string {
-	oldest := views[0].Spec.Ports
-	var sentences []string
-	for _, view := range views[1:] {
-		for _, port := range view.Spec.Ports {
-			if slices.Contains(oldest, port) {
-				continue
-			}
-			i, served := merged.index[keyOf(port)]
-			switch {
-			case !served:
-				sentences = append(sentences, fmt.Sprintf("%q of %q is not served, because its name is taken.", portText(port), view.Cluster))
-			case merged.defined[i] == port:
-				sentences = append(sentences, fmt.Sprintf("%q of %q is added.", portText(port), view.Cluster))
-			default:
-				sentences = append(sentences, fmt.Sprintf("%q of %q is served as %q.", portText(port), view.Cluster, portText(merged.defined[i])))
-			}
-		}
-		for _, port := range oldest {
-			if !slices.ContainsFunc(view.Spec.Ports, func(other export.Port) bool { return keyOf(other) == keyOf(port) }) {
-				sentences = append(sentences, fmt.Sprintf("%q is missing in %q.", portText(port), view.Cluster))
-			}
-		}
+// outOfReach reports whether some clients of an import of this type and with the
+// families used would not reach backends that have these families (KEP-1645,
+// "IP Families", which asks for a conflict then). A VIP reaches all backends
+// that have every family used. A headless name has one record for each address
+// of a backend, so that a family of some backends alone is one as well.
+func outOfReach(kind v1beta1.ServiceImportType, has, used []corev1.IPFamily) bool {
+	lacks := func(a, b []corev1.IPFamily) bool {
+		return slices.ContainsFunc(b, func(family corev1.IPFamily) bool { return !slices.Contains(a, family) })
 	}
-	if more := len(sentences) - maxDetails; more > 0 {
-		sentences = append(sentences[:maxDetails], fmt.Sprintf("%d more differences.", more))
-	}
-	return " " + strings.Join(sentences, " ")
+	return lacks(has, used) || (kind == v1beta1.Headless && lacks(used, has))
 }
 
 func portsText(ports []export.Port) string {

@@ -179,6 +179,25 @@ func TestConflict(t *testing.T) {
 			"IPFamilyConflict", `Conflicting ipFamilies. Using "IPv6,IPv4" from oldest service export in "cluster-1". 2/3 clusters disagree.`,
 		},
 
+		"a family of some endpoints of a headless service alone": {
+			exports{v("cluster-1", 1, "80/TCP", "", headless, families("IPv4", "IPv6")), v("cluster-2", 2, "80/TCP", "", headless, families("IPv4")), v("cluster-3", 3, "80/TCP", "", headless, families("IPv4"))},
+			"IPFamilyConflict", `Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/3 clusters disagree.`,
+		},
+		"all endpoints of a headless service have both families": {
+			exports{v("cluster-1", 1, "80/TCP", "", headless, families("IPv4", "IPv6")), v("cluster-2", 2, "80/TCP", "", headless, families("IPv6", "IPv4"))}, "NoConflicts", agree,
+		},
+		"the oldest of a headless service has one family": {
+			exports{v("cluster-1", 1, "80/TCP", "", headless), v("cluster-2", 2, "80/TCP", "", headless, families("IPv6", "IPv4"))},
+			"IPFamilyConflict", `Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
+		},
+
+		"ports without names": {
+			exports{v("cluster-1", 1, "80/TCP", ""), v("cluster-2", 2, "443/TCP", "")},
+			"PortConflict",
+			`Conflicting ports. Using "80/TCP" from oldest service export in "cluster-1". 1/2 clusters disagree. "80/TCP" is named "tcp-80", because only a single port can have no name. ` +
+				`"443/TCP" is named "tcp-443", because only a single port can have no name. "443/TCP" of "cluster-2" is added. "80/TCP" is missing in "cluster-2".`,
+		},
+
 		"all at once": {
 			exports{
 				v("cluster-1", 1, "http:80/TCP", "", labels("a=1"), annotations("b=1"), distribution("PreferClose")),

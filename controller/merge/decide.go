@@ -3,10 +3,10 @@
 package merge
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -15,13 +15,13 @@ import (
 // views alone, so that it is the same in every cluster. It shares immutable
 // parts with the views.
 type decision struct {
-	// spec is the oldest export's: its type, affinity, policies and exported
+	// spec is the first export's: its type, affinity, policies and exported
 	// metadata win. nil where there is no export.
 	spec *export.Spec
-	// ports are the union, with the names that they have on the import.
-	ports []v1beta1.ServicePort
-	// families are the exports' intersection, or the oldest's where that is
-	// empty, in the oldest's order.
+	// union has the ports, with the names that they have on the import.
+	union
+	// families are the exports' intersection, or the first's where that is
+	// empty, in the first's order.
 	families []corev1.IPFamily
 	// clusters are sorted.
 	clusters []string
@@ -46,25 +46,37 @@ func decide(contributions []Contribution) decision {
 	families := commonFamilies(views)
 	return decision{
 		spec:      views[0].Spec,
-		ports:     union.ports,
+		union:     union,
 		families:  families,
 		clusters:  clusters,
-		conflicts: conflicts(views, union, families),
+		conflicts: conflicts(views, byRank(contributions), union, families),
 	}
 }
 
+// byRank reports whether the first contribution is not that of the oldest
+// export, so that its rank decides the conflicts.
+func byRank(contributions []Contribution) bool {
+	first := contributions[0].View
+	return slices.ContainsFunc(contributions, func(c Contribution) bool { return older(c.View, first) < 0 })
+}
+
+// older compares exports by age, equally old ones by cluster.
+func older(a, b *export.View) int {
+	return cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))
+}
+
 // commonFamilies is the intersection of the exports' families, in the order of
-// the oldest, or the oldest's where that is empty.
+// the first, or the first's where that is empty.
 func commonFamilies(views []*export.View) []corev1.IPFamily {
-	oldest := views[0].Spec.IPFamilies
+	first := views[0].Spec.IPFamilies
 	var common []corev1.IPFamily
-	for _, family := range oldest {
+	for _, family := range first {
 		if !slices.ContainsFunc(views, func(view *export.View) bool { return !slices.Contains(view.Spec.IPFamilies, family) }) {
 			common = append(common, family)
 		}
 	}
 	if len(common) == 0 {
-		return slices.Clone(oldest)
+		return slices.Clone(first)
 	}
 	return common
 }

@@ -50,13 +50,13 @@ func coverage(contributions []Contribution) covers {
 // all reports whether the slice can be demoted: there is a ready endpoint
 // elsewhere for everything that its endpoints serve. kube-proxy knows the
 // conditions of an endpoint for all its ports, and each family apart.
-func (c covers) all(agreed decision, slice *export.Slice, ports []discoveryv1.EndpointPort) bool {
+func (c covers) all(agreed decision, slice *export.Slice) bool {
 	if agreed.spec.Type == v1beta1.Headless && !c[served{addressType: slice.AddressType}] {
 		return false
 	}
-	return !slices.ContainsFunc(ports, func(port discoveryv1.EndpointPort) bool {
-		i := slices.IndexFunc(agreed.ports, func(p v1beta1.ServicePort) bool { return p.Name == *port.Name })
-		return !c[served{slice.AddressType, agreed.ports[i].Protocol, agreed.ports[i].Port}]
+	return !slices.ContainsFunc(slice.Targets, func(target export.Target) bool {
+		_, imported := agreed.index[portKey{target.Protocol, target.Number}]
+		return imported && !c[served{slice.AddressType, target.Protocol, target.Number}]
 	})
 }
 

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -110,65 +108,4 @@ func TestDemotedIsRemembered(t *testing.T) {
 	}
 	diff(t, "view", read, silent)
 	diff(t, "the view that was merged", silent.Slices[0].Endpoints, before)
-}
-
-// TestKeepsImport: an import outlives the Service of its own cluster's export,
-// and no import comes of an export without one.
-func TestKeepsImport(t *testing.T) {
-	observed, last := settled(t, newObserved("east"), contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", labels("team=red"))))
-	noService := &export.Invalid{Reason: "NoService", Message: "Service demo/web does not exist."}
-
-	observed.Invalid = noService
-	gone, result := settled(t, observed, nil)
-	want := last.ServiceImport.DeepCopy()
-	want.Status = result.ServiceImport.Status
-	diff(t, "import", result.ServiceImport, want)
-	diff(t, "derived Service", result.DerivedService, last.DerivedService)
-	if len(result.EndpointSlices) > 0 || len(result.ServiceImport.Status.Clusters) > 0 {
-		t.Errorf("slices %v, clusters %v", result.EndpointSlices, result.ServiceImport.Status.Clusters)
-	}
-	diff(t, "endpointSliceObjects", string(result.ServiceImport.Status.EndpointSliceObjects), "Absent")
-	diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
-		Type: "Ready", Status: metav1.ConditionFalse, Reason: "Pending",
-		Message: "No cluster exports the service. The import stays for ServiceExport demo/web, whose Service does not exist.",
-	})
-
-	t.Run("the derived Service comes back with its IP", func(t *testing.T) {
-		observed := gone
-		observed.DerivedService = nil
-		diff(t, "IPs", Merge(observed, nil).DerivedService.Spec.ClusterIPs, []string{"10.96.0.7"})
-	})
-	t.Run("an API without families", func(t *testing.T) {
-		observed := gone
-		observed.ServiceImport = gone.ServiceImport.DeepCopy()
-		observed.ServiceImport.Spec.IPFamilies = nil
-		diff(t, "families", Merge(observed, nil).DerivedService.Spec.IPFamilies, []corev1.IPFamily{"IPv4"})
-	})
-	t.Run("the Service comes back", func(t *testing.T) {
-		observed := gone
-		observed.Invalid = nil
-		_, result := settled(t, observed, contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", labels("team=red"))))
-		diff(t, "result", result, last)
-	})
-	t.Run("another cluster exports it", func(t *testing.T) {
-		_, result := settled(t, gone, contribute(newView("west", 1, "http:80/TCP", "10.2.0.1")))
-		diff(t, "IPs", result.ServiceImport.Spec.IPs, []string{"10.96.0.7"})
-		diff(t, "clusters", len(result.ServiceImport.Status.Clusters), 1)
-	})
-	for name, change := range map[string]func(*Observed){
-		"the export goes":        func(o *Observed) { o.ServiceExport, o.Invalid = nil, nil },
-		"the export is going":    func(o *Observed) { o.ServiceExport.DeletionTimestamp = &metav1.Time{Time: day(9)} },
-		"the Service is invalid": func(o *Observed) { o.Invalid = &export.Invalid{Reason: "InvalidServiceType"} },
-		"there was no import":    func(o *Observed) { o.ServiceImport, o.DerivedService = nil, nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			observed := gone
-			observed.ServiceExport = gone.ServiceExport.DeepCopy()
-			change(&observed)
-			result := Merge(observed, nil)
-			if result.ServiceImport != nil || result.DerivedService != nil || len(result.EndpointSlices) > 0 {
-				t.Errorf("result %v", result)
-			}
-		})
-	}
 }

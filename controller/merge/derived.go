@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -17,12 +17,12 @@ import (
 )
 
 // derivedService is the Service behind an import: without a selector, with
-// the import's ports and policies, and with its IPs where it has some. It is
-// nil where the import has or can have none.
+// the import's ports and policies, and with its IPs if it has some. It is nil if
+// the import needs none or can have none.
 func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.Service {
 	existing := observed.DerivedService
 	families := importFamilies(observed, imported)
-	if imported.Spec.Type != v1beta1.ClusterSetIP || len(families) == 0 || foreignService(observed) {
+	if imported.Spec.Type != v1beta1.ClusterSetIP || len(families) == 0 || nameTaken(observed) || observed.NoIP != "" {
 		return nil
 	}
 	service := &corev1.Service{}
@@ -35,7 +35,7 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 	}
 	service.Labels[export.LabelManagedBy] = export.Manager
 	service.Labels[export.LabelService] = observed.Service.Name
-	service.OwnerReferences = []metav1.OwnerReference{importOwner(observed)}
+	service.OwnerReferences = withOwner(service.OwnerReferences, importOwner(observed))
 
 	spec := imported.Spec
 	service.Spec = corev1.ServiceSpec{
@@ -76,7 +76,55 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 // an import stays another's, also while it is served as a person's.
 func foreignService(observed Observed) bool {
 	derived, imported := observed.DerivedService, observed.ServiceImport
-	return derived != nil && !export.IsManaged(derived) && (foreign(imported) || !Adopted(imported))
+	if derived == nil || export.IsManaged(derived) {
+		return false
+	}
+	other := export.DerivedFor(derived)
+	return foreign(imported) || !Adopted(imported) || other != "" && other != observed.Service.Name
+}
+
+// nameTaken reports whether the derived Service's name belongs to a Service
+// that is not, or will not be, this service's.
+func nameTaken(observed Observed) bool { return foreignService(observed) || rival(observed) != "" }
+
+// rival is the name of the other service of the namespace to which the name of
+// the derived Service belongs, empty if there is none. A Service of this
+// controller belongs to the service that it is labelled with. While there is no
+// Service the name belongs to an import that states it; if several do, because
+// the controller created them at the same time, to the oldest.
+func rival(observed Observed) string {
+	own := observed.Service.Name
+	if derived := observed.DerivedService; derived != nil {
+		if other := export.DerivedFor(derived); other != own && export.IsManaged(derived) {
+			return other
+		}
+		return ""
+	}
+	var first *v1beta1.ServiceImport
+	if states(observed.ServiceImport) {
+		first = observed.ServiceImport
+	}
+	for _, namesake := range observed.Namesakes {
+		if states(namesake) && (first == nil || olderImport(namesake, first)) {
+			first = namesake
+		}
+	}
+	if first == nil || first.Name == own {
+		return ""
+	}
+	return first.Name
+}
+
+// states reports whether an import states the name of its derived Service, as
+// those do that have or may create one.
+func states(imported *v1beta1.ServiceImport) bool {
+	return imported != nil && imported.DeletionTimestamp == nil &&
+		imported.Annotations[export.AnnotationDerivedService] == export.DerivedServiceName(types.NamespacedName{Namespace: imported.Namespace, Name: imported.Name})
+}
+
+// olderImport orders imports by age, those of the same second by name.
+func olderImport(a, b *v1beta1.ServiceImport) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
 // importFamilies are the families of an import, in a new list. One that has
@@ -149,8 +197,12 @@ func firstFamily(observed Observed) corev1.IPFamily {
 	return ""
 }
 
-// knownIPs are those of the derived Service, then those of the import.
+// knownIPs are those of the derived Service, then those of the import. There are
+// none if the Service is another service's: two names never share an IP.
 func knownIPs(observed Observed) []string {
+	if rival(observed) != "" {
+		return nil
+	}
 	var ips []string
 	if derived := observed.DerivedService; derived != nil && !foreignService(observed) {
 		ips = append(ips, derived.Spec.ClusterIPs...)

@@ -13,6 +13,9 @@ import (
 type Account struct {
 	// Precedence are the exporting clusters, the one whose word wins first.
 	Precedence []string
+	// Ranked tells that the first of them is first by its rank: another export
+	// is older.
+	Ranked bool
 	// Properties are all that exports can disagree on, in the order of the API.
 	Properties []Property
 	// Conflict is the message of the condition Conflict, empty where the exports
@@ -43,12 +46,12 @@ type Dissent struct {
 // Explain accounts for what Merge decides of the same contributions. The
 // Account is empty where there is none.
 func Explain(contributions []Contribution) Account {
-	contributions = byPrecedence(contributions)
+	contributions, _ = divide(contributions)
 	agreed := decide(contributions)
 	if agreed.spec == nil {
 		return Account{}
 	}
-	var account Account
+	account := Account{Ranked: byRank(contributions)}
 	if len(agreed.conflicts) > 0 {
 		_, _, account.Conflict = conflictCondition(agreed.conflicts)
 	}
@@ -67,12 +70,13 @@ func Explain(contributions []Contribution) Account {
 	for _, p := range properties {
 		add(p.field, p.text(agreed.spec), p.reason, p.text, func(s *export.Spec) bool { return !p.equal(s, agreed.spec) })
 	}
+	first := setOf(agreed.spec.Ports)
 	add("ports", importPortsText(agreed.ports), v1beta1.ServiceExportReasonPortConflict,
 		func(s *export.Spec) string { return portsText(s.Ports) },
-		func(s *export.Spec) bool { return !samePorts(s.Ports, agreed.spec.Ports) })
+		func(s *export.Spec) bool { return !first.equal(s.Ports) })
 	add("ipFamilies", familiesText(agreed.families), v1beta1.ServiceExportReasonIPFamilyConflict,
 		func(s *export.Spec) string { return familiesText(s.IPFamilies) },
-		func(s *export.Spec) bool { return lacksAny(s.IPFamilies, agreed.families) })
+		func(s *export.Spec) bool { return outOfReach(agreed.spec.Type, s.IPFamilies, agreed.families) })
 	return account
 }
 

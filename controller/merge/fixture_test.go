@@ -66,6 +66,12 @@ func newView(cluster string, created int, ports, endpoints string, change ...fun
 	return view
 }
 
+// newAbsent is an export of a cluster whose Service does not exist.
+func newAbsent(cluster string) *export.View {
+	view, _, _ := export.FromService(cluster, &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name}}, nil, nil)
+	return view
+}
+
 func newSlice(name, ports, endpoints string) export.Slice {
 	slice := export.Slice{Name: name, AddressType: discoveryv1.AddressTypeIPv4}
 	for _, port := range parsePorts(ports) {

@@ -19,7 +19,7 @@ import (
 func servesHandMade(observed Observed, contributions []Contribution) bool {
 	imported := observed.ServiceImport
 	return foreign(imported) && imported.Spec.Type == v1beta1.ClusterSetIP && len(contributions) == 0 &&
-		imported.DeletionTimestamp == nil && (observed.ServeHandMade || imported.Annotations[export.AnnotationServe] == "true")
+		imported.DeletionTimestamp == nil && !observed.Denied && (observed.ServeHandMade || imported.Annotations[export.AnnotationServe] == "true")
 }
 
 // serveHandMade gives an import that a person wrote its derived Service and
@@ -33,6 +33,9 @@ func serveHandMade(observed Observed, result *Result) {
 		imported.Annotations = make(map[string]string)
 	}
 	imported.Annotations[export.AnnotationDerivedService] = export.DerivedServiceName(observed.Service)
+	if rival(observed) != "" {
+		delete(imported.Annotations, export.AnnotationDerivedService)
+	}
 	result.ServiceImport = imported
 	result.DerivedService = derivedService(observed, imported)
 	for _, slice := range observed.HandMadeSlices {
@@ -42,7 +45,7 @@ func serveHandMade(observed Observed, result *Result) {
 	}
 	slices.SortFunc(result.HandMadeSlices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 
-	ready := importReady(observed, decision{}, imported)
+	ready := importReady(observed, decision{}, nil, imported)
 	ready.Type = string(v1beta1.ServiceImportConditionReady)
 	ready.ObservedGeneration = imported.Generation
 	imported.Status.Conditions = withObserved(imported.Status.Conditions, []metav1.Condition{ready})
@@ -65,7 +68,7 @@ func retireHandMade(observed Observed, result *Result) {
 	name := export.DerivedServiceName(observed.Service)
 	old := observed.ServiceImport
 	if old.DeletionTimestamp != nil || old.Annotations[export.AnnotationDerivedService] != name ||
-		observed.DerivedService == nil || !export.IsManaged(observed.DerivedService) {
+		observed.DerivedService == nil || !export.IsManaged(observed.DerivedService) || rival(observed) != "" {
 		return
 	}
 	imported := old.DeepCopy()
@@ -91,11 +94,11 @@ func retireHandMade(observed Observed, result *Result) {
 	slices.SortFunc(result.HandMadeSlices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// withServiceLabel is the slice with the label of the derived Service, nil
-// where it has that label, or one of another Service, or is not this service's,
-// or where the name of the derived Service is another's.
+// withServiceLabel is the slice with the label of the derived Service. It is nil
+// if the slice has that label, or one of another Service, or is not this
+// service's, or if the name of the derived Service belongs to another Service.
 func withServiceLabel(observed Observed, slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
-	if foreignService(observed) {
+	if nameTaken(observed) {
 		return nil
 	}
 	if slice.Labels[export.LabelService] != observed.Service.Name || slice.Labels[export.LabelKubernetesService] != "" || export.IsManaged(slice) {

@@ -162,3 +162,38 @@ func TestHandMadeSlices(t *testing.T) {
 	labels[export.LabelService], labels[export.LabelSliceManagedBy] = "web", export.Manager
 	diff(t, "slice of this controller", len(Merge(observed, nil).HandMadeSlices), 0)
 }
+
+// TestDeniedNamespaceServesNothing: neither the flag nor the annotation has an
+// import served in a namespace that takes no part, and what serving brought
+// before is taken back.
+func TestDeniedNamespaceServesNothing(t *testing.T) {
+	for name, served := range map[string]bool{"never served": false, "served before": true} {
+		t.Run(name, func(t *testing.T) {
+			observed := handMade()
+			observed.ServiceImport.Annotations = map[string]string{export.AnnotationServe: "true"}
+			if served {
+				first := Merge(observed, nil)
+				observed, _ = settled(t, observed, nil)
+				observed.HandMadeSlices = first.HandMadeSlices
+			}
+			observed.Denied = true
+			var slices []*discoveryv1.EndpointSlice
+			for range 4 {
+				result := Merge(observed, nil)
+				slices = append(slices, result.HandMadeSlices...)
+				if result.ServiceImport == nil {
+					result.ServiceImport = observed.ServiceImport
+				}
+				observed = settle(observed, result)
+			}
+			if observed.DerivedService != nil || len(observed.ServiceImport.Spec.IPs) > 0 {
+				t.Errorf("the import has IPs %v and Service %v", observed.ServiceImport.Spec.IPs, observed.DerivedService)
+			}
+			for _, slice := range slices {
+				if slice.Labels[export.LabelKubernetesService] != "" {
+					t.Errorf("slice %s is behind Service %s", slice.Name, slice.Labels[export.LabelKubernetesService])
+				}
+			}
+		})
+	}
+}

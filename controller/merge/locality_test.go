@@ -81,7 +81,7 @@ func TestLocality(t *testing.T) {
 			// The Service is replaced: until it is back nothing of the wish goes.
 			replaced := observed
 			replaced.Invalid = &export.Invalid{Reason: string(v1beta1.ServiceExportReasonNoService)}
-			_, kept := settled(t, replaced, nil)
+			_, kept := settled(t, replaced, contribute(newAbsent("east")))
 			diff(t, "derived Service while the Service is replaced", kept.DerivedService, result.DerivedService)
 			diff(t, "condition while the Service is replaced", preferText(kept), test.told)
 
@@ -202,7 +202,7 @@ func TestConditionIsOfTheImport(t *testing.T) {
 	diff(t, "time of the change", conditionOf(t, conditions, ConditionPreferCluster).LastTransitionTime, metav1.Time{})
 	diff(t, "the derived Service", Merge(observed, views).DerivedService.Spec.TrafficDistribution, (*string)(nil))
 	observed.Invalid = &export.Invalid{Reason: "NoService"}
-	conditions = Merge(observed, nil).ServiceImport.Status.Conditions
+	conditions = Merge(observed, contribute(newAbsent("east"))).ServiceImport.Status.Conditions
 	diff(t, "reason while the Service is replaced", conditionOf(t, conditions, ConditionPreferCluster).Reason, ReasonNoZones)
 	diff(t, "another's while the Service is replaced", conditionOf(t, conditions, theirs.Type), theirs)
 }
@@ -221,11 +221,11 @@ func TestReplacedBehindAnOlderSchema(t *testing.T) {
 	spec := &observed.ServiceImport.Spec
 	spec.InternalTrafficPolicy, spec.TrafficDistribution, spec.SessionAffinityConfig, spec.IPFamilies = nil, nil, nil, nil
 	observed.Invalid = &export.Invalid{Reason: string(v1beta1.ServiceExportReasonNoService)}
-	result := Merge(observed, nil)
+	result := Merge(observed, contribute(newAbsent("east")))
 	diff(t, "derived Service", result.DerivedService, observed.DerivedService)
 	diff(t, "condition", preferText(result), "")
 
 	// What somebody changed of its place comes back.
 	observed.DerivedService.OwnerReferences = nil
-	diff(t, "owners", len(Merge(observed, nil).DerivedService.OwnerReferences), 1)
+	diff(t, "owners", len(Merge(observed, contribute(newAbsent("east"))).DerivedService.OwnerReferences), 1)
 }

@@ -4,6 +4,7 @@ package merge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +23,11 @@ type portKey struct {
 
 func keyOf(port export.Port) portKey { return portKey{port.Protocol, port.Number} }
 
-// A union is the ports of all exports.
+// maxPorts bounds the ports of an import. The Service behind an import of 500
+// clusters that have 100 ports each would be larger than an API server stores.
+const maxPorts = 300
+
+// A union is the ports of all exports, at most maxPorts.
 type union struct {
 	// ports have unique names and unique keys. Only a single port may have no
 	// name.
@@ -31,22 +36,29 @@ type union struct {
 	index map[portKey]int
 	// defined is the port as its cluster defines it, for each of ports.
 	defined []export.Port
+	// left are the ports that maxPorts leaves out.
+	left map[portKey]bool
 }
 
 // unite merges the ports of views in their precedence, first by name and then
 // by protocol and number: a port whose name or number is taken does not
-// replace the older definition. A port without a name takes no name; in a
+// replace the earlier definition. A port without a name takes no name; in a
 // union of several it is named after its protocol and number.
 func unite(views []*export.View) union {
-	u := union{index: make(map[portKey]int)}
+	u := union{index: make(map[portKey]int), left: make(map[portKey]bool)}
 	names := make(map[string]bool)
 	for _, view := range views {
 		for _, port := range view.Spec.Ports {
-			if _, taken := u.index[keyOf(port)]; taken || (port.Name != "" && names[port.Name]) {
+			key := keyOf(port)
+			if _, taken := u.index[key]; taken || (port.Name != "" && names[port.Name]) {
+				continue
+			}
+			if len(u.defined) == maxPorts {
+				u.left[key] = true
 				continue
 			}
 			names[port.Name] = true
-			u.index[keyOf(port)] = len(u.defined)
+			u.index[key] = len(u.defined)
 			u.defined = append(u.defined, port)
 		}
 	}
@@ -63,6 +75,86 @@ func unite(views []*export.View) union {
 		u.ports = append(u.ports, merged)
 	}
 	return u
+}
+
+// A portSet is the ports of one export, which are unique.
+type portSet map[export.Port]struct{}
+
+func setOf(ports []export.Port) portSet {
+	set := make(portSet, len(ports))
+	for _, port := range ports {
+		set[port] = struct{}{}
+	}
+	return set
+}
+
+func (s portSet) has(port export.Port) bool {
+	_, has := s[port]
+	return has
+}
+
+// equal reports whether the ports of an export are the same, in any order.
+func (s portSet) equal(ports []export.Port) bool {
+	return len(s) == len(ports) && !slices.ContainsFunc(ports, func(port export.Port) bool { return !s.has(port) })
+}
+
+// maxDetails bounds the differences of ports that a message lists.
+const maxDetails = 10
+
+// portDetails says what became of every port that is not as the first export
+// has it, one sentence each.
+func portDetails(views []*export.View, first portSet, merged union) string {
+	var sentences []string
+	more := 0
+	say := func(sentence func() string) {
+		if len(sentences) < maxDetails {
+			sentences = append(sentences, sentence())
+		} else {
+			more++
+		}
+	}
+	for i, port := range merged.defined {
+		if port.Name != merged.ports[i].Name {
+			say(func() string {
+				return fmt.Sprintf("%q is named %q, because only a single port can have no name.", portText(port), merged.ports[i].Name)
+			})
+		}
+	}
+	for _, view := range views[1:] {
+		has := make(map[portKey]bool, len(view.Spec.Ports))
+		for _, port := range view.Spec.Ports {
+			has[keyOf(port)] = true
+			if !first.has(port) {
+				say(func() string { return became(port, view.Cluster, merged) })
+			}
+		}
+		for _, port := range views[0].Spec.Ports {
+			if !has[keyOf(port)] {
+				say(func() string { return fmt.Sprintf("%q is missing in %q.", portText(port), view.Cluster) })
+			}
+		}
+	}
+	if more > 0 {
+		sentences = append(sentences, fmt.Sprintf("%d more differences.", more))
+	}
+	if len(merged.left) > 0 {
+		sentences = append(sentences, fmt.Sprintf("Ports not served, because an import has at most %d: %d.", maxPorts, len(merged.left)))
+	}
+	return " " + strings.Join(sentences, " ")
+}
+
+// became says what became of a port that is not one of the first export.
+func became(port export.Port, cluster string, merged union) string {
+	i, served := merged.index[keyOf(port)]
+	switch {
+	case !served && merged.left[keyOf(port)]:
+		return fmt.Sprintf("%q of %q is not served, because the import has %d ports already.", portText(port), cluster, maxPorts)
+	case !served:
+		return fmt.Sprintf("%q of %q is not served, because its name is taken.", portText(port), cluster)
+	case merged.defined[i] == port:
+		return fmt.Sprintf("%q of %q is added.", portText(port), cluster)
+	}
+	return fmt.Sprintf("%q of %q is served as %q.", portText(port), cluster, portText(merged.defined[i]))
 }
 
 // freeName is "<protocol>-<number>", with a number added where a cluster gave

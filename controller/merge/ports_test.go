@@ -98,6 +98,56 @@ func TestPorts(t *testing.T) {
 	}
 }
 
+// TestManyPorts: an import has no more ports than a Service can hold, those of
+// the first exports, and the condition says what is left out.
+func TestManyPorts(t *testing.T) {
+	const clusters, each = 500, 100
+	views := withPorts(clusters, each)
+	result := Merge(newObserved("c000"), contribute(views...))
+	imported := result.ServiceImport
+	diff(t, "ports", importPorts(imported), importPorts(Merge(newObserved("c000"), contribute(views[:3]...)).ServiceImport))
+	diff(t, "number of ports", len(imported.Spec.Ports), maxPorts)
+	if size := result.DerivedService.Size(); size > 64<<10 {
+		t.Errorf("the Service has %d bytes", size)
+	}
+	served := 0
+	for _, slice := range result.EndpointSlices {
+		served += len(slice.Ports)
+	}
+	diff(t, "ports of all slices", served, maxPorts)
+	message := conditionOf(t, result.ExportConditions, "Conflict").Message
+	const want = ` Ports not served, because an import has at most 300: 49700.`
+	if !strings.HasSuffix(message, want) || len(message) > 4096 {
+		t.Errorf("message %s", message)
+	}
+	// What comes after the limit is not called a clash of names.
+	views = append(withPorts(3, each), newView("last", 20, "x:65000/TCP p0-0:65001/TCP p1-1:102/TCP", ""))
+	details := portDetails([]*export.View{views[0], views[3]}, setOf(views[0].Spec.Ports), unite(views))
+	for _, want := range []string{
+		`"x:65000/TCP" of "last" is not served, because the import has 300 ports already.`,
+		`"p0-0:65001/TCP" of "last" is not served, because its name is taken.`,
+		`"p1-1:102/TCP" of "last" is added.`,
+		` Ports not served, because an import has at most 300: 1.`,
+	} {
+		if !strings.Contains(details, want) {
+			t.Errorf("%s\nlacks %s", details, want)
+		}
+	}
+}
+
+// withPorts are the views of clusters with so many ports each, all different.
+func withPorts(clusters, each int) []*export.View {
+	var views []*export.View
+	for c := range clusters {
+		var ports []string
+		for p := range each {
+			ports = append(ports, fmt.Sprintf("p%d-%d:%d/TCP", c, p, 1+c*each+p))
+		}
+		views = append(views, newView(fmt.Sprintf("c%03d", c), 1+c/20, strings.Join(ports, " "), "10.1.0.1"))
+	}
+	return views
+}
+
 // TestHeadlessWithoutPorts: an empty list, not null, which the API refuses.
 func TestHeadlessWithoutPorts(t *testing.T) {
 	result := Merge(newObserved("cluster-1"), contribute(newView("cluster-1", 1, "", "10.1.0.1", headless)))

@@ -66,7 +66,9 @@ func checkClusterset(t *testing.T, seed uint64) {
 		equal(t, name+"another order", Merge(m.observed, again), result)
 
 		// What is read of the slices, published or copied, is what it was.
-		if source := pick(r, members...); source.sees != nil {
+		// Without an import nothing here owns copies of what is absent.
+		source := pick(r, members...)
+		if source.sees != nil && (result.ServiceImport != nil || source.observed.Cluster == m.observed.Cluster) {
 			equal(t, name+"view of "+source.observed.Cluster, reread(t, source.observed.Cluster, result), source.sees)
 		}
 		checkResult(t, name, m.observed, result)
@@ -80,6 +82,41 @@ func checkClusterset(t *testing.T, seed uint64) {
 		if settledResult.DerivedService != nil {
 			equal(t, name+"derived Service at rest", settledResult.DerivedService, observed.DerivedService)
 		}
+		if r.IntN(4) == 0 {
+			checkReplaced(t, name, r, observed, contributions, settledResult)
+		}
+	}
+}
+
+// checkReplaced takes the Services of all exports away. The import and what is
+// behind it stay as they are, with no endpoints, and come back with them. They
+// go once nobody exports.
+func checkReplaced(t *testing.T, name string, r *rand.Rand, observed Observed, contributions []Contribution, before Result) {
+	t.Helper()
+	var absent []Contribution
+	for _, c := range contributions {
+		absent = append(absent, Contribution{View: newAbsent(c.View.Cluster), Rank: c.Rank})
+	}
+	r.Shuffle(len(absent), func(i, j int) { absent[i], absent[j] = absent[j], absent[i] })
+	gone, result := settled(t, observed, absent)
+	for _, slice := range result.EndpointSlices {
+		if len(slice.Endpoints) > 0 || len(slice.Ports) > 0 {
+			t.Errorf("%sslice without a Service %v", name, slice)
+		}
+	}
+	if before.ServiceImport == nil {
+		equal(t, name+"import that comes of nothing", result.ServiceImport, before.ServiceImport)
+		return
+	}
+	want := before.ServiceImport.DeepCopy()
+	want.Status = result.ServiceImport.Status
+	equal(t, name+"import without Services", result.ServiceImport, want)
+	equal(t, name+"derived Service without Services", result.DerivedService, before.DerivedService)
+	_, back := settled(t, gone, contributions)
+	equal(t, name+"import when the Services are back", everywhereOf(back), everywhereOf(before))
+	equal(t, name+"IPs when the Services are back", back.ServiceImport.Spec.IPs, before.ServiceImport.Spec.IPs)
+	if last := Merge(gone, nil); last.ServiceImport != nil || last.DerivedService != nil || len(last.EndpointSlices) > 0 {
+		t.Errorf("%swhat is left without exports: %v", name, last)
 	}
 }
 
@@ -121,7 +158,7 @@ func checkResult(t *testing.T, name string, observed Observed, result Result) {
 			}
 			names[port.Name], numbers[key] = true, true
 		}
-		if imported.Spec.Ports == nil || (imported.Spec.Type == v1beta1.Headless && len(imported.Spec.IPs) > 0) {
+		if len(imported.Spec.Ports) > maxPorts || imported.Spec.Ports == nil || (imported.Spec.Type == v1beta1.Headless && len(imported.Spec.IPs) > 0) {
 			t.Errorf("%simport %v", name, imported.Spec)
 		}
 		if (result.DerivedService != nil) != (imported.Spec.Type == v1beta1.ClusterSetIP && len(imported.Spec.IPFamilies) > 0) {

@@ -5,6 +5,8 @@ package merge
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,10 +23,15 @@ func serviceImport(observed Observed, agreed decision) *v1beta1.ServiceImport {
 		imported = observed.ServiceImport.DeepCopy()
 	}
 	imported.Namespace, imported.Name = observed.Service.Namespace, observed.Service.Name
-	imported.Labels = importMetadata(imported.Labels, agreed.spec.Labels)
+	before := parseExportedKeys(imported.Annotations[export.AnnotationExported])
+	imported.Labels = importMetadata(imported.Labels, agreed.spec.Labels, before.Labels)
 	imported.Labels[export.LabelManagedBy] = export.Manager
-	imported.Annotations = importMetadata(imported.Annotations, agreed.spec.Annotations)
+	imported.Annotations = importMetadata(imported.Annotations, agreed.spec.Annotations, before.Annotations)
 	delete(imported.Annotations, export.AnnotationDerivedService)
+	delete(imported.Annotations, export.AnnotationExported)
+	if exported := formatExportedKeys(agreed.spec); exported != "" {
+		imported.Annotations[export.AnnotationExported] = exported
+	}
 
 	families := localFamilies(observed, agreed)
 	imported.Spec = v1beta1.ServiceImportSpec{
@@ -39,25 +46,12 @@ func serviceImport(observed Observed, agreed decision) *v1beta1.ServiceImport {
 		imported.Spec.TrafficDistribution = ptr.To(agreed.spec.TrafficDistribution)
 	}
 	if agreed.spec.Type == v1beta1.ClusterSetIP {
-		imported.Annotations[export.AnnotationDerivedService] = export.DerivedServiceName(observed.Service)
 		imported.Spec.IPs = clusterIPs(observed, families)
-	}
-	return imported
-}
-
-// importMetadata is the exported labels or annotations and those observed whose
-// keys no export can have: they are somebody else's. The map is new.
-func importMetadata(observed, exported map[string]string) map[string]string {
-	merged := make(map[string]string, len(observed)+len(exported)+1)
-	for key, value := range observed {
-		if export.IsReservedKey(key) && key != export.AnnotationPrefer {
-			merged[key] = value
+		if rival(observed) == "" {
+			imported.Annotations[export.AnnotationDerivedService] = export.DerivedServiceName(observed.Service)
 		}
 	}
-	for key, value := range exported {
-		merged[key] = value
-	}
-	return merged
+	return imported
 }
 
 // localFamilies is what this cluster has in common with the exports. The order
@@ -80,16 +74,16 @@ func localFamilies(observed Observed, agreed decision) []corev1.IPFamily {
 }
 
 // setStatus sets the status of the import of the result.
-func setStatus(observed Observed, agreed decision, result *Result) {
+func setStatus(observed Observed, agreed decision, absent []Contribution, result *Result) {
 	imported := result.ServiceImport
 	status := v1beta1.ServiceImportStatus{EndpointSliceObjects: v1beta1.EndpointSliceObjectsAbsent}
-	if len(result.EndpointSlices) > 0 {
+	if agreed.spec != nil {
 		status.EndpointSliceObjects = v1beta1.EndpointSliceObjectsPresent
 	}
 	for _, cluster := range agreed.clusters {
 		status.Clusters = append(status.Clusters, v1beta1.ClusterStatus{Cluster: cluster})
 	}
-	ready := importReady(observed, agreed, imported)
+	ready := importReady(observed, agreed, absent, imported)
 	ready.Type = string(v1beta1.ServiceImportConditionReady)
 	ready.ObservedGeneration = imported.Generation
 	conditions := []metav1.Condition{ready}
@@ -103,11 +97,35 @@ func setStatus(observed Observed, agreed decision, result *Result) {
 	imported.Status = status
 }
 
-// ReasonForeignService is the reason of the import's condition Ready where a
-// Service that this controller did not make has the derived Service's name.
-const ReasonForeignService = "ForeignService"
+// Reasons of the import's condition Ready, besides those of the API.
+const (
+	// ReasonForeignService: a Service that this controller did not make has the
+	// derived Service's name.
+	ReasonForeignService = "ForeignService"
+	// ReasonNameCollision: another import of the namespace needs a derived
+	// Service of the same name, and has it.
+	ReasonNameCollision = "NameCollision"
+)
 
-func importReady(observed Observed, agreed decision, imported *v1beta1.ServiceImport) metav1.Condition {
+// ReasonClusterIPLimit is the reason of the import's condition Ready if a limit
+// keeps the import from getting a cluster IP.
+const ReasonClusterIPLimit = "ClusterIPLimit"
+
+// maxClusters bounds the clusters that a message names.
+const maxClusters = 10
+
+func clustersText(contributions []Contribution) string {
+	var names []string
+	for _, contribution := range contributions[:min(len(contributions), maxClusters)] {
+		names = append(names, strconv.Quote(contribution.View.Cluster))
+	}
+	if more := len(contributions) - maxClusters; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func importReady(observed Observed, agreed decision, absent []Contribution, imported *v1beta1.ServiceImport) metav1.Condition {
 	not := func(reason, format string, args ...any) metav1.Condition {
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
@@ -116,13 +134,19 @@ func importReady(observed Observed, agreed decision, imported *v1beta1.ServiceIm
 	switch {
 	case agreed.spec == nil && export.IsManaged(imported):
 		return not(string(v1beta1.ServiceImportReasonPending),
-			"No cluster exports the service. The import stays for ServiceExport %s, whose Service does not exist.", observed.Service)
+			"No cluster exports the service. The import stays for the ServiceExport of %s, whose Service does not exist.", clustersText(absent))
 	case len(families) == 0:
 		return not(string(v1beta1.ServiceImportReasonIPFamilyNotSupported),
 			"The service is exported with %s, this cluster has %s.", familiesText(agreed.families), familiesText(observed.IPFamilies))
 	case imported.Spec.Type == v1beta1.ClusterSetIP && foreignService(observed):
 		return not(ReasonForeignService,
 			"Service %s/%s was not made by %s. Delete it to have the service imported.", derived.Namespace, derived.Name, export.Manager)
+	case imported.Spec.Type == v1beta1.ClusterSetIP && rival(observed) != "":
+		return not(ReasonNameCollision,
+			"The derived Service needs the name %s, which ServiceImport %s/%s already uses. Rename one of the two Services, and its exports in all clusters.",
+			export.DerivedServiceName(observed.Service), observed.Service.Namespace, rival(observed))
+	case imported.Spec.Type == v1beta1.ClusterSetIP && observed.NoIP != "":
+		return not(ReasonClusterIPLimit, "%s", observed.NoIP)
 	case imported.Spec.Type == v1beta1.ClusterSetIP && !hasAll(derived, families):
 		return not(string(v1beta1.ServiceImportReasonPending),
 			"Service %s/%s has no IP yet.", observed.Service.Namespace, export.DerivedServiceName(observed.Service))

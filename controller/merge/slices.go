@@ -4,6 +4,7 @@ package merge
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -35,40 +36,75 @@ func endpointSlices(observed Observed, agreed decision, contributions []Contribu
 			ports := slicePorts(agreed, slice)
 			endpoints := slice.Endpoints
 			var demoted []int
-			if contribution.Demote && covered.all(agreed, slice, ports) {
+			if contribution.Demote && covered.all(agreed, slice) {
 				endpoints, demoted = demote(endpoints)
 			}
 			endpoints = hints.Of(view.Cluster == observed.Cluster, slice, endpoints)
-			result = append(result, &discoveryv1.EndpointSlice{
-				ObjectMeta: metav1.ObjectMeta{
-					Namespace:       observed.Service.Namespace,
-					Name:            sliceName(observed, view, slice),
-					Labels:          sliceLabels(observed, agreed, view),
-					Annotations:     encoder.Annotations(slice, demoted),
-					OwnerReferences: sliceOwner(observed, view),
-				},
-				AddressType: slice.AddressType,
-				Endpoints:   endpoints,
-				Ports:       ports,
-			})
+			object := endpointSlice(observed, view, slice)
+			labelBehind(observed, agreed, object.Labels)
+			object.Annotations = encoder.Annotations(slice, demoted)
+			object.Endpoints, object.Ports = endpoints, ports
+			result = append(result, object)
 		}
 	}
-	slices.SortFunc(result, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(result, byName)
 	return result
 }
 
-// slicePorts are the import's ports that the endpoints of a slice serve.
-func slicePorts(agreed decision, slice *export.Slice) []discoveryv1.EndpointPort {
-	ports := make([]discoveryv1.EndpointPort, 0, len(slice.Targets))
-	for _, port := range agreed.ports {
-		i := slices.IndexFunc(slice.Targets, func(t export.Target) bool { return t.Protocol == port.Protocol && t.Number == port.Port })
-		if i < 0 {
-			continue
+// absentSlices are the slices of absent contributions, sorted by name. They
+// have no endpoints, so that nothing but their snapshot matters.
+func absentSlices(observed Observed, absent []Contribution) []*discoveryv1.EndpointSlice {
+	var result []*discoveryv1.EndpointSlice
+	for _, contribution := range absent {
+		view := contribution.View
+		encoder := export.NewEncoder(view)
+		for i := range view.Slices {
+			object := endpointSlice(observed, view, &view.Slices[i])
+			object.Annotations = encoder.Annotations(&view.Slices[i], nil)
+			object.Ports = []discoveryv1.EndpointPort{}
+			result = append(result, object)
 		}
+	}
+	slices.SortFunc(result, byName)
+	return result
+}
+
+func byName(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) }
+
+// endpointSlice is the object of a slice here, without annotations, endpoints
+// and ports, and not behind a Service.
+func endpointSlice(observed Observed, view *export.View, slice *export.Slice) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: observed.Service.Namespace,
+			Name:      sliceName(observed, view, slice),
+			Labels: map[string]string{
+				export.LabelService:        observed.Service.Name,
+				export.LabelSourceCluster:  view.Cluster,
+				export.LabelSliceManagedBy: export.Manager,
+			},
+			OwnerReferences: sliceOwner(observed, view),
+		},
+		AddressType: slice.AddressType,
+	}
+}
+
+// slicePorts are the import's ports that the endpoints of a slice serve, in the
+// order of the import. The slice has no two targets for one port.
+func slicePorts(agreed decision, slice *export.Slice) []discoveryv1.EndpointPort {
+	targets := make(map[int]int32, len(slice.Targets)) // by index in the union
+	for _, target := range slice.Targets {
+		if i, served := agreed.index[portKey{target.Protocol, target.Number}]; served {
+			targets[i] = target.Port
+		}
+	}
+	ports := make([]discoveryv1.EndpointPort, 0, len(targets))
+	for _, i := range slices.Sorted(maps.Keys(targets)) {
+		port := agreed.ports[i]
 		ports = append(ports, discoveryv1.EndpointPort{
 			Name:        ptr.To(port.Name),
 			Protocol:    ptr.To(port.Protocol),
-			Port:        ptr.To(slice.Targets[i].Port),
+			Port:        ptr.To(targets[i]),
 			AppProtocol: port.AppProtocol,
 		})
 	}
@@ -84,22 +120,16 @@ func sliceName(observed Observed, view *export.View, slice *export.Slice) string
 	return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)
 }
 
-// sliceLabels are those of a slice. Where the name of the derived Service is
-// another's, no slice says that it belongs to it: endpoints of ours would be
-// served by a Service that is not.
-func sliceLabels(observed Observed, agreed decision, view *export.View) map[string]string {
-	labels := map[string]string{
-		export.LabelService:        observed.Service.Name,
-		export.LabelSourceCluster:  view.Cluster,
-		export.LabelSliceManagedBy: export.Manager,
-	}
+// labelBehind adds the label by which kube-proxy finds or passes over a slice.
+// If the name of the derived Service is that of a foreign Service, no slice
+// belongs to it: the foreign Service would serve endpoints of this one.
+func labelBehind(observed Observed, agreed decision, labels map[string]string) {
 	switch {
 	case agreed.spec.Type == v1beta1.Headless:
 		labels[export.LabelHeadless] = ""
-	case !foreignService(observed):
+	case !nameTaken(observed):
 		labels[export.LabelKubernetesService] = export.DerivedServiceName(observed.Service)
 	}
-	return labels
 }
 
 func sliceOwner(observed Observed, view *export.View) []metav1.OwnerReference {
@@ -127,23 +157,5 @@ func owner(observed Observed, kind string, uid types.UID) metav1.OwnerReference 
 		Name:       observed.Service.Name,
 		UID:        uid,
 		Controller: ptr.To(true),
-	}
-}
-
-// SetImportUID sets the UID of a ServiceImport that was just created in the
-// owner references of all objects of the result that it owns.
-func (r *Result) SetImportUID(uid types.UID) {
-	set := func(references []metav1.OwnerReference) {
-		for i := range references {
-			if references[i].Kind == v1beta1.ServiceImportKindName {
-				references[i].UID = uid
-			}
-		}
-	}
-	if r.DerivedService != nil {
-		set(r.DerivedService.OwnerReferences)
-	}
-	for _, slice := range r.EndpointSlices {
-		set(slice.OwnerReferences)
 	}
 }

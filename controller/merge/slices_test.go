@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -54,15 +53,6 @@ func TestEndpointSlices(t *testing.T) {
 			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: west.Slices[0].Endpoints, Ports: ports,
 		},
 	})
-
-	result.SetImportUID("uid-of-import")
-	for _, slice := range result.EndpointSlices {
-		want := map[string]string{"web-east": "uid-of-export", copyName: "uid-of-import"}[slice.Name]
-		if got := slice.OwnerReferences[0].UID; string(got) != want {
-			t.Errorf("owner of %s: %s", slice.Name, got)
-		}
-	}
-	diff(t, "owner of the derived Service", result.DerivedService.OwnerReferences[0].UID, types.UID("uid-of-import"))
 }
 
 // TestNoEndpoints: an export without endpoints has its slice in every cluster.

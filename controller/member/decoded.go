@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxDecoded bounds what one answer, or one event of a watch, takes in memory
+// once it is decoded, in bytes, without the texts in it and without what the
+// lists in it take while they grow, which is about as much again. A page of 100
+// slices of 100 ordinary endpoints takes two thirds of it at most. Two bytes can be an
+// empty element of a list, which takes hundreds, so that a bound of what is read
+// is none of what it takes.
+const maxDecoded = 4 << 20
+
+// protobufPrefix begins each object that an API server encodes.
+var protobufPrefix = []byte("k8s\x00")
+
+// The fields of the messages around an object: see runtime.Unknown and
+// metav1.WatchEvent in k8s.io/apimachinery.
+const (
+	unknownType, unknownRaw = 1, 2
+	typeVersion, typeKind   = 1, 2
+	eventObject             = 2
+	extensionRaw            = 1
+)
+
+// kinds are what a member may answer with. Anything else would be decoded as
+// what it says it is.
+var kinds = map[string]*message{
+	"discovery.k8s.io/v1 EndpointSliceList": messageOf[discoveryv1.EndpointSliceList](),
+	"discovery.k8s.io/v1 EndpointSlice":     messageOf[discoveryv1.EndpointSlice](),
+	"coordination.k8s.io/v1 LeaseList":      messageOf[coordinationv1.LeaseList](),
+	"coordination.k8s.io/v1 Lease":          messageOf[coordinationv1.Lease](),
+	"v1 Status":                             messageOf[metav1.Status](),
+}
+
+var errMalformed = errors.New("the answer is no object in the protobuf form of Kubernetes")
+
+// A message is what the fields of a type take in memory for each time they
+// occur.
+type message struct{ fields map[protowire.Number]field }
+
+type field struct {
+	size int
+	of   *message // nil for a field that has no fields
+}
+
+// mapEntry is about what an entry of a map of strings takes, without the
+// strings' texts.
+const mapEntry = 100
+
+func messageOf[T any]() *message { return describe(reflect.TypeFor[T]()) }
+
+// describe reads the numbers of the fields from the tags of a type's generated
+// code. The types have no cycles.
+func describe(of reflect.Type) *message {
+	m := &message{map[protowire.Number]field{}}
+	for i := range of.NumField() {
+		tag := strings.Split(of.Field(i).Tag.Get("protobuf"), ",")
+		if len(tag) < 2 {
+			continue
+		}
+		number, err := strconv.Atoi(tag[1])
+		if err != nil {
+			panic(fmt.Sprintf("%s.%s has the tag %q", of, of.Field(i).Name, tag))
+		}
+		is, f := of.Field(i).Type, field{}
+		switch is.Kind() {
+		case reflect.Map:
+			f.size = mapEntry
+		case reflect.Slice, reflect.Pointer:
+			is = is.Elem()
+			f.size = int(is.Size())
+		}
+		if is.Kind() == reflect.Struct {
+			f.of = describe(is)
+		}
+		m.fields[protowire.Number(number)] = f
+	}
+	return m
+}
+
+// checkObject returns an error if an object in protobuf is of a kind that a
+// member is not asked for, or takes more than maxDecoded. The latter is
+// errTooLarge.
+func checkObject(data []byte) error {
+	data, ok := bytes.CutPrefix(data, protobufPrefix)
+	if !ok {
+		return errMalformed
+	}
+	var version, kind string
+	var raw [][]byte
+	err := each(data, func(number protowire.Number, value []byte) error {
+		switch number {
+		case unknownType:
+			return each(value, func(number protowire.Number, value []byte) error {
+				switch number {
+				case typeVersion:
+					version = string(value)
+				case typeKind:
+					kind = string(value)
+				}
+				return nil
+			})
+		case unknownRaw:
+			raw = append(raw, value)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	of, ok := kinds[version+" "+kind]
+	if !ok {
+		return fmt.Errorf("the API server answers with an object of the kind %.100q in %.100q, which it was not asked for", kind, version)
+	}
+	room := maxDecoded
+	for _, one := range raw {
+		if err := of.take(one, &room); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkEvent is checkObject of the object in an event of a watch.
+func checkEvent(data []byte) error {
+	return each(data, func(number protowire.Number, value []byte) error {
+		if number != eventObject {
+			return nil
+		}
+		return each(value, func(number protowire.Number, value []byte) error {
+			if number != extensionRaw {
+				return nil
+			}
+			return checkObject(value)
+		})
+	})
+}
+
+// take takes what a message takes in memory from the room that there is.
+func (m *message) take(data []byte, room *int) error {
+	return each(data, func(number protowire.Number, value []byte) error {
+		f := m.fields[number]
+		if *room -= f.size; *room < 0 {
+			return fmt.Errorf("%w: it takes more than %d bytes once it is decoded", errTooLarge, maxDecoded)
+		}
+		if f.of == nil {
+			return nil
+		}
+		return f.of.take(value, room)
+	})
+}
+
+// each calls do with the fields of a message, and with the content of those
+// that have a length.
+func each(data []byte, do func(protowire.Number, []byte) error) error {
+	for len(data) > 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return errMalformed
+		}
+		data = data[n:]
+		length := protowire.ConsumeFieldValue(number, kind, data)
+		if length < 0 {
+			return errMalformed
+		}
+		var value []byte
+		if kind == protowire.BytesType {
+			value, _ = protowire.ConsumeBytes(data)
+		}
+		if err := do(number, value); err != nil {
+			return err
+		}
+		data = data[length:]
+	}
+	return nil
+}

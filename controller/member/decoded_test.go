@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+)
+
+// empties is a page with a slice of so many empty endpoints.
+func empties(count int) *discoveryv1.EndpointSliceList {
+	return &discoveryv1.EndpointSliceList{Items: []discoveryv1.EndpointSlice{{Endpoints: make([]discoveryv1.Endpoint, count)}}}
+}
+
+// padded is an encoded object with a field more, that nobody knows, and so many
+// bytes.
+func padded(object string, length int) string {
+	const number = 1000
+	for fill := max(0, length-len(object)-8); ; fill++ {
+		field := protowire.AppendString(protowire.AppendTag(nil, number, protowire.BytesType), strings.Repeat("x", fill))
+		if len(object)+len(field) >= length || length == 0 {
+			return (object + string(field))[:length]
+		}
+	}
+}
+
+// ordinary is a page of 100 slices of 100 endpoints, as pods have them.
+func ordinary() *discoveryv1.EndpointSliceList {
+	list := &discoveryv1.EndpointSliceList{}
+	for range 100 {
+		slice := discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "web-east-1", Namespace: "shop", Labels: map[string]string{"a": "b", "c": "d"}, Annotations: map[string]string{"e": "f"},
+				OwnerReferences: []metav1.OwnerReference{{Kind: "ServiceExport", Name: "web"}}, ManagedFields: make([]metav1.ManagedFieldsEntry, 2),
+			},
+			Ports: []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To[int32](80)}},
+		}
+		for range 100 {
+			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+				Addresses: []string{"10.64.10.10"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(false)},
+				NodeName: ptr.To("node-1"), Zone: ptr.To("zone-1"),
+			})
+		}
+		list.Items = append(list.Items, slice)
+	}
+	return list
+}
+
+// TestWhatAnAnswerUnfolds: an answer of few bytes that takes much memory once it
+// is decoded is refused before, and so is one that claims to be something else.
+func TestWhatAnAnswerUnfolds(t *testing.T) {
+	const many = 1 << 18
+	one := func(slice discoveryv1.EndpointSlice) *discoveryv1.EndpointSliceList {
+		return &discoveryv1.EndpointSliceList{Items: []discoveryv1.EndpointSlice{slice}}
+	}
+	about := func(about metav1.ObjectMeta) *discoveryv1.EndpointSliceList {
+		return one(discoveryv1.EndpointSlice{ObjectMeta: about})
+	}
+	for name, test := range map[string]struct {
+		object   apiruntime.Object
+		tooLarge bool
+	}{
+		"nothing":            {object: &discoveryv1.EndpointSliceList{}},
+		"an ordinary page":   {object: ordinary()},
+		"a heartbeat":        {object: &coordinationv1.LeaseList{Items: []coordinationv1.Lease{{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("east")}}}}},
+		"empty slices":       {object: &discoveryv1.EndpointSliceList{Items: make([]discoveryv1.EndpointSlice, many/2)}, tooLarge: true},
+		"empty Leases":       {object: &coordinationv1.LeaseList{Items: make([]coordinationv1.Lease, many/2)}, tooLarge: true},
+		"empty endpoints":    {object: empties(many), tooLarge: true},
+		"empty ports":        {object: one(discoveryv1.EndpointSlice{Ports: make([]discoveryv1.EndpointPort, many)}), tooLarge: true},
+		"empty addresses":    {object: one(discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{{Addresses: make([]string, 4*many)}}}), tooLarge: true},
+		"empty owners":       {object: about(metav1.ObjectMeta{OwnerReferences: make([]metav1.OwnerReference, many)}), tooLarge: true},
+		"empty field owners": {object: about(metav1.ObjectMeta{ManagedFields: make([]metav1.ManagedFieldsEntry, many)}), tooLarge: true},
+		"empty finalizers":   {object: about(metav1.ObjectMeta{Finalizers: make([]string, 4*many)}), tooLarge: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			encoded := encode(t, test.object)
+			if len(encoded) > maxAnswer {
+				t.Fatalf("it has %d bytes", len(encoded))
+			}
+			err := checkObject(encoded)
+			if errors.Is(err, errTooLarge) != test.tooLarge || !test.tooLarge && err != nil {
+				t.Errorf("%d bytes: %v", len(encoded), err)
+			}
+		})
+	}
+	list := protowire.AppendTag(nil, unknownRaw, protowire.BytesType)
+	pods := append([]byte("k8s\x00\x0a\x0d\x0a\x02v1\x12\x07PodList"), protowire.AppendBytes(list, []byte(strings.Repeat("\x12\x00", many)))...)
+	if err := checkObject(pods); err == nil || !strings.Contains(err.Error(), `"PodList" in "v1"`) {
+		t.Errorf("a list of pods: %v", err)
+	}
+	for _, event := range [][]byte{pods, encode(t, &empties(many).Items[0])} {
+		extension := protowire.AppendBytes(protowire.AppendTag(nil, extensionRaw, protowire.BytesType), event)
+		if err := checkEvent(protowire.AppendBytes(protowire.AppendTag(nil, eventObject, protowire.BytesType), extension)); err == nil {
+			t.Error("an event with that is handed on")
+		}
+	}
+}
+
+// TestTheLargestAnswersThatAreDecoded: what passes the check takes about what it
+// counts, so that a bound of that is one of the memory.
+func TestTheLargestAnswersThatAreDecoded(t *testing.T) {
+	for name, list := range map[string]*discoveryv1.EndpointSliceList{
+		"endpoints": empties(maxDecoded/160 - 1000),
+		"slices":    {Items: make([]discoveryv1.EndpointSlice, maxDecoded/700)},
+		"addresses": {Items: []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{Addresses: make([]string, maxDecoded/16-1000)}}}}},
+	} {
+		encoded := encode(t, list)
+		if err := checkObject(encoded); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		decoded, err := apiruntime.Decode(scheme.Codecs.UniversalDeserializer(), encoded)
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 6*maxDecoded {
+			t.Errorf("%s: %d bytes take %d as they are decoded", name, len(encoded), took)
+		}
+		runtime.KeepAlive(decoded)
+	}
+}
+
+// FuzzCheckObject: what the decoder takes for an object of a known kind is no
+// malformed one.
+func FuzzCheckObject(f *testing.F) {
+	f.Add(encode(f, empties(2)))
+	f.Add(encode(f, &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("east")}}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		err := checkObject(data)
+		_ = checkEvent(data) // it does not panic
+		object, decodeErr := apiruntime.Decode(scheme.Codecs.UniversalDeserializer(), data)
+		if _, isSlice := object.(*discoveryv1.EndpointSlice); decodeErr == nil && isSlice && errors.Is(err, errMalformed) {
+			t.Errorf("%q is decoded, and refused: %v", data, err)
+		}
+	})
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// exportedKeys is the value of export.AnnotationExported: the keys that an
+// import has from the exports, sorted.
+type exportedKeys struct {
+	Labels      []string `json:"labels,omitempty"`
+	Annotations []string `json:"annotations,omitempty"`
+}
+
+// parseExportedKeys returns no keys if the text does not parse: nothing is known
+// to be this controller's then.
+func parseExportedKeys(text string) exportedKeys {
+	var keys exportedKeys
+	if json.Unmarshal([]byte(text), &keys) != nil {
+		return exportedKeys{}
+	}
+	return keys
+}
+
+// formatExportedKeys returns the value of the annotation, empty if nothing is
+// exported.
+func formatExportedKeys(spec *export.Spec) string {
+	keys := exportedKeys{Labels: slices.Sorted(maps.Keys(spec.Labels)), Annotations: slices.Sorted(maps.Keys(spec.Annotations))}
+	if len(keys.Labels) == 0 && len(keys.Annotations) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(keys)
+	if err != nil {
+		return "" // strings always marshal
+	}
+	return string(text)
+}
+
+// importMetadata is the exported labels or annotations and those observed that
+// somebody else set: all but those that were exported before. The preference is
+// the exports' alone. The map is new.
+func importMetadata(observed, exported map[string]string, before []string) map[string]string {
+	merged := make(map[string]string, len(observed)+len(exported)+1)
+	maps.Copy(merged, observed)
+	for _, key := range before {
+		if !export.IsReservedKey(key) {
+			delete(merged, key)
+		}
+	}
+	delete(merged, export.AnnotationPrefer)
+	maps.Copy(merged, exported)
+	return merged
+}
+
+// withOwner returns the owner references of a derived Service with that of its
+// import, in the place that it had, in a new list. Other owners stay, apart from
+// other controllers: Kubernetes allows one.
+func withOwner(existing []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
+	result := make([]metav1.OwnerReference, 0, len(existing)+1)
+	placed := false
+	for _, reference := range existing {
+		if !ptr.Deref(reference.Controller, false) {
+			result = append(result, reference)
+		} else if !placed {
+			result = append(result, owner)
+			placed = true
+		}
+	}
+	if !placed {
+		result = append(result, owner)
+	}
+	return result
+}
