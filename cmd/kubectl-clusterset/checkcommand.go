@@ -15,17 +15,17 @@ func newCheck(o *options) *cobra.Command {
 	list := false
 	command := &cobra.Command{
 		Use:   "check",
-		Short: "Look for whatever is wrong, and say what mends it",
-		Long: `Look for whatever is wrong in the clusters and between them, and say of each what
-is wrong and the command that mends it. The exit status is 3 where something is.`,
+		Short: "Diagnose problems and suggest fixes",
+		Long: `Diagnose problems in and between the clusters. Each finding comes with a command
+or an instruction that fixes it. The exit status is 3 if a check failed.`,
 		Example: `  kubectl clusterset check --contexts east,west,north`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if list {
-				return check.List(o.Out)
-			}
 			if err := output.Validate(o.output); err != nil {
 				return usageError{err}
+			}
+			if list {
+				return output.Print(o.Out, o.output, "CheckList", map[string]any{"checks": check.Checks}, check.List)
 			}
 			clusters, err := o.clusters()
 			if err != nil {
@@ -33,7 +33,7 @@ is wrong and the command that mends it. The exit status is 3 where something is.
 			}
 			all, failed := gather(command.Context(), clusters, "")
 			findings := check.Run(check.Gather(command.Context(), clusters, all, failed, o.zone, o.server))
-			err = output.Print(o.Out, o.output, map[string]any{"findings": findings}, func(out io.Writer, wide bool) error {
+			err = output.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings}, func(out io.Writer, wide bool) error {
 				return check.Text(out, wide, findings)
 			})
 			if err == nil && check.Count(findings, check.Failed) > 0 {
@@ -42,7 +42,7 @@ is wrong and the command that mends it. The exit status is 3 where something is.
 			return err
 		},
 	}
-	command.Flags().BoolVar(&list, "list", false, "list the checks, and ask nothing")
+	command.Flags().BoolVar(&list, "list", false, "list the checks without running them")
 	o.addContexts(command)
 	o.addOutput(command)
 	o.addZone(command.Flags())

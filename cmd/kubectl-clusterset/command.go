@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -16,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
@@ -25,30 +25,29 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// options are what the flags that several commands have say.
+// options are the values of flags that several commands have.
 type options struct {
 	genericiooptions.IOStreams
 	config          *genericclioptions.ConfigFlags
+	single          *pflag.FlagSet // flags that apply to one cluster
 	contexts        []string
 	systemNamespace string
 	timeout         time.Duration
-	dryRun          bool
+	dryRun          dryRun
+	partial         bool
 	output          string
 	zone            string
 	dns             []string
 }
 
 func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	o := &options{IOStreams: streams, config: genericclioptions.NewConfigFlags(true)}
-	// What says how to reach one cluster makes no sense for several.
-	o.config.APIServer, o.config.ClusterName, o.config.AuthInfoName, o.config.BearerToken = nil, nil, nil, nil
-	o.config.CertFile, o.config.KeyFile, o.config.CAFile, o.config.Insecure, o.config.TLSServerName = nil, nil, nil, nil, nil
+	o := &options{IOStreams: streams, config: genericclioptions.NewConfigFlags(false)}
 	o.config.CacheDir, o.config.DisableCompression = nil, nil
 	root := &cobra.Command{
 		Use:   "kubectl-clusterset",
-		Short: "Join clusters, look at the set, and ask why a name answers what it answers",
-		Long: `kubectl clusterset joins clusters into a set, looks at it, and says why a name
-answers what it answers. It uses the contexts of your kubeconfig and your rights.`,
+		Short: "Join clusters, diagnose the set, and explain what a name resolves to",
+		Long: `kubectl clusterset joins clusters into a set, diagnoses it, and explains what a
+name resolves to. It uses the contexts and the permissions of your kubeconfig.`,
 		Version:       versionOf(version, debug.ReadBuildInfo),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -63,13 +62,13 @@ answers what it answers. It uses the contexts of your kubeconfig and your rights
 		return usageError{fmt.Errorf("%w: see %s --help", err, command.CommandPath())}
 	})
 	set := root.PersistentFlags()
-	o.config.AddFlags(set)
+	o.addConfig(set)
 	set.StringVar(&o.systemNamespace, "system-namespace", member.DefaultNamespace, "`namespace` of the controller")
 	// Completion needs no cluster and offers contexts where it can.
 	_ = root.RegisterFlagCompletionFunc("context", o.completeContexts)
 	root.AddCommand(
 		newJoin(o), newLeave(o), newDrain(o, true), newDrain(o, false), newExport(o, true), newExport(o, false),
-		newStatus(o), newExplain(o), newCheck(o), newCoreDNS(o), newManifest(o),
+		newStatus(o), newExplain(o), newCheck(o), newCoreDNS(o), newManifest(o), newVersion(o),
 	)
 	wrapArgs(root)
 	return root
@@ -90,8 +89,29 @@ func wrapArgs(command *cobra.Command) {
 	}
 }
 
+// addConfig adds kubectl's flags that say how to reach a cluster. -n is for those
+// commands that have a use for it.
+func (o *options) addConfig(set *pflag.FlagSet) {
+	namespace := o.config.Namespace
+	o.config.Namespace = nil
+	o.config.AddFlags(set)
+	o.config.Namespace = namespace
+	o.single = pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, name := range []string{"server", "cluster", "user", "token", "client-certificate", "client-key", "certificate-authority", "tls-server-name", "insecure-skip-tls-verify"} {
+		flag := set.Lookup(name)
+		flag.Usage += " (if one cluster is selected)"
+		o.single.AddFlag(flag)
+	}
+}
+
+const serviceNamespace = "`namespace` of a SERVICE that is given without one; empty means that of the context"
+
+func (o *options) addNamespace(command *cobra.Command, usage string) {
+	command.Flags().StringVarP(o.config.Namespace, "namespace", "n", "", usage)
+}
+
 func (o *options) addContexts(command *cobra.Command) {
-	command.Flags().StringSliceVar(&o.contexts, "contexts", nil, "`contexts` of the clusters that are asked or changed; empty means the one of --context")
+	command.Flags().StringSliceVar(&o.contexts, "contexts", nil, "`contexts` of the clusters to read or change, separated by commas; empty means the one of --context")
 	_ = command.RegisterFlagCompletionFunc("contexts", o.completeContexts)
 }
 
@@ -99,8 +119,8 @@ func (o *options) addWait(set *pflag.FlagSet) {
 	set.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to wait")
 }
 
-func (o *options) addDryRun(set *pflag.FlagSet) {
-	set.BoolVar(&o.dryRun, "dry-run", false, "have the API servers check every write, and write nothing")
+func (o *options) addPartial(set *pflag.FlagSet) {
+	set.BoolVar(&o.partial, "partial", false, "change the selected clusters although the set has others")
 }
 
 func (o *options) addOutput(command *cobra.Command) {
@@ -122,7 +142,7 @@ func (o *options) teller() progress.Teller {
 
 // join is the part of the options that is about writing.
 func (o *options) join(clusters []*cluster.Cluster) join.Options {
-	return join.Options{Clusters: clusters, DryRun: o.dryRun, Teller: o.teller()}
+	return join.Options{Clusters: clusters, Partial: o.partial, DryRun: o.dryRun != dryRunNone, Teller: o.teller()}
 }
 
 // names are the contexts that the flags name.
@@ -145,23 +165,30 @@ func (o *options) names() ([]string, error) {
 		return nil, err
 	}
 	if raw.CurrentContext == "" {
-		return nil, usageError{fmt.Errorf("no cluster is named: use --contexts, or set a current context")}
+		return nil, usageError{errors.New("no cluster selected: use --contexts, or set a current context")}
 	}
 	return []string{raw.CurrentContext}, nil
 }
 
 // open prepares the use of contexts.
 func (o *options) open(names []string) ([]*cluster.Cluster, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = *o.config.KubeConfig
-	overrides := &clientcmd.ConfigOverrides{ClusterDefaults: clientcmd.ClusterDefaults, Timeout: *o.config.Timeout}
-	overrides.AuthInfo.Impersonate = *o.config.Impersonate
-	overrides.AuthInfo.ImpersonateGroups = *o.config.ImpersonateGroup
-	overrides.AuthInfo.ImpersonateUID = *o.config.ImpersonateUID
+	var refused error
+	o.single.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed && len(names) > 1 && refused == nil {
+			refused = usageError{fmt.Errorf("--%s applies to one cluster, and %d are selected: set it for each context in the kubeconfig", flag.Name, len(names))}
+		}
+	})
+	if refused != nil {
+		return nil, refused
+	}
 	clusters := make([]*cluster.Cluster, len(names))
 	for i, name := range names {
-		var err error
-		if clusters[i], err = cluster.Open(rules, overrides, name, o.systemNamespace); err != nil {
+		*o.config.Context = name
+		config, err := o.config.ToRESTConfig()
+		if err != nil {
+			return nil, fmt.Errorf("context %s: %w", name, err)
+		}
+		if clusters[i], err = cluster.FromConfig(config, name, o.systemNamespace); err != nil {
 			return nil, err
 		}
 	}

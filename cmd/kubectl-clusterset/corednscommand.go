@@ -18,18 +18,18 @@ var coreDNSImage string
 func newCoreDNS(o *options) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "coredns",
-		Short: "Put the plugin multicluster into CoreDNS as kubeadm installs it, or take it out",
+		Short: "Add the plugin multicluster to CoreDNS as kubeadm installs it, or remove it",
 		Args:  cobra.NoArgs,
 		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	var image string
 	enable := &cobra.Command{
 		Use:   "enable",
-		Short: "Put multicluster into the Corefile, our image into the Deployment, and its rights into RBAC",
+		Short: "Run the CoreDNS image of clusterset-dns, add multicluster to the Corefile, and grant its permissions",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if image == "" {
-				return usageError{errors.New("this build knows no image of CoreDNS with multicluster: name one with --image")}
+				return usageError{errors.New("this build has no default image of CoreDNS with multicluster: set --image")}
 			}
 			return o.coreDNS(command.Context(), coredns.Enable, image)
 		},
@@ -37,7 +37,7 @@ func newCoreDNS(o *options) *cobra.Command {
 	enable.Flags().StringVar(&image, "image", coreDNSImage, "`image` of CoreDNS with multicluster")
 	disable := &cobra.Command{
 		Use:   "disable",
-		Short: "Take back what enable did",
+		Short: "Remove what enable added for --zone",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return o.coreDNS(command.Context(), coredns.Disable, "")
@@ -46,7 +46,7 @@ func newCoreDNS(o *options) *cobra.Command {
 	for _, sub := range []*cobra.Command{enable, disable} {
 		o.addContexts(sub)
 		o.addWait(sub.Flags())
-		o.addDryRun(sub.Flags())
+		o.addDryRun(sub, false)
 		o.addZone(sub.Flags())
 		command.AddCommand(sub)
 	}
@@ -59,7 +59,7 @@ func (o *options) coreDNS(ctx context.Context, do func(context.Context, coredns.
 		return err
 	}
 	for _, c := range clusters {
-		if err := do(ctx, coredns.Options{Cluster: c, Image: image, Zone: o.zone, DryRun: o.dryRun, Teller: o.teller()}); err != nil {
+		if err := do(ctx, coredns.Options{Cluster: c, Image: image, Zone: o.zone, DryRun: o.dryRun != dryRunNone, Teller: o.teller()}); err != nil {
 			return fmt.Errorf("context %s: %w", c.Context, err)
 		}
 	}

@@ -44,7 +44,7 @@ func gather(ctx context.Context, clusters []*cluster.Cluster, namespace string) 
 func newStatus(o *options) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "status",
-		Short: "Show the members of the set, what is imported, and conflicts",
+		Short: "Show members, imports and conflicts",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := output.Validate(o.output); err != nil {
@@ -59,13 +59,13 @@ func newStatus(o *options) *cobra.Command {
 			unreached := 0
 			for i, f := range all {
 				if failed[i] != nil {
-					statuses[i] = status.Status{Context: clusters[i].Context, Unreachable: failed[i].Error()}
+					statuses[i] = status.Unreached(clusters[i].Context, failed[i])
 					unreached++
 					continue
 				}
-				statuses[i] = status.Of(f)
+				statuses[i] = status.Of(f, *o.config.Namespace)
 			}
-			err = output.Print(o.Out, o.output, map[string]any{"clusters": statuses}, func(out io.Writer, wide bool) error {
+			err = output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses}, func(out io.Writer, wide bool) error {
 				for i, each := range statuses {
 					if i > 0 {
 						fmt.Fprintln(out)
@@ -84,15 +84,16 @@ func newStatus(o *options) *cobra.Command {
 	}
 	o.addContexts(command)
 	o.addOutput(command)
+	o.addNamespace(command, "show the imports and exports of this `namespace` alone")
 	return command
 }
 
 func newExplain(o *options) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "explain [NAMESPACE/]SERVICE",
-		Short: "Say why a service answers what it answers",
-		Long: `Say why a service answers what it answers in a cluster, the first of --contexts:
-who exports it, who wins where the exports disagree, which endpoints are used,
+		Short: "Explain what a service resolves to",
+		Long: `Explain what a service resolves to in a cluster, the first of --contexts: which
+clusters export it, which export wins if they disagree, which endpoints are used,
 demoted or refused and why, and what DNS answers now.`,
 		Example:           `  kubectl clusterset explain shop/db --contexts east,west`,
 		Args:              cobra.ExactArgs(1),
@@ -120,13 +121,14 @@ demoted or refused and why, and what DNS answers now.`,
 				}
 			}
 			o.ask(command.Context(), clusters[0], explanation)
-			return output.Print(o.Out, o.output, explanation, explanation.Text)
+			return output.Print(o.Out, o.output, "Explanation", explanation, explanation.Text)
 		},
 	}
 	o.addContexts(command)
 	o.addOutput(command)
 	o.addZone(command.Flags())
 	o.addDNS(command.Flags())
+	o.addNamespace(command, serviceNamespace)
 	return command
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -15,14 +16,16 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 func newExport(o *options, share bool) *cobra.Command {
 	command := &cobra.Command{
-		Use:               "export [NAMESPACE/]SERVICE",
-		Short:             "Share a Service with the other clusters of the set",
-		Example:           `  kubectl clusterset export shop/db`,
+		Use:   "export [NAMESPACE/]SERVICE",
+		Short: "Export a Service to the other clusters of the set",
+		Example: `  kubectl clusterset export shop/db
+  kubectl clusterset export shop/db --dry-run=client -o yaml > serviceexport.yaml`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.completeServices,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -30,46 +33,78 @@ func newExport(o *options, share bool) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if o.output != "" {
+				return o.printExport(service)
+			}
 			clusters, err := o.clusters()
 			if err != nil {
 				return err
 			}
-			do := o.export
-			if !share {
-				do = o.unexport
+			do := o.unexport
+			if share {
+				do = o.export
+				err = o.exportable(command.Context(), clusters, service)
 			}
 			for _, c := range clusters {
-				if err := do(command.Context(), c, service); err != nil {
-					return fmt.Errorf("context %s: %w", c.Context, err)
+				if err != nil {
+					break
+				}
+				if err = do(command.Context(), c, service); err != nil {
+					err = fmt.Errorf("context %s: %w", c.Context, err)
 				}
 			}
-			return nil
+			return err
 		},
 	}
-	if !share {
-		command.Use, command.Short = "unexport [NAMESPACE/]SERVICE", "Share a Service no more"
+	if share {
+		command.Flags().StringVarP(&o.output, "output", "o", "", "print the ServiceExport as `json` or yaml; needs --dry-run=client")
+		_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	} else {
+		command.Use, command.Short = "unexport [NAMESPACE/]SERVICE", "Stop exporting a Service"
 		command.Example = `  kubectl clusterset unexport shop/db --contexts east,west`
 	}
 	o.addContexts(command)
+	o.addNamespace(command, serviceNamespace)
 	o.addWait(command.Flags())
-	o.addDryRun(command.Flags())
+	o.addDryRun(command, true)
 	return command
 }
 
-func (o *options) dryRunAll() []string {
-	if o.dryRun {
-		return []string{metav1.DryRunAll}
+// printExport prints a ServiceExport, and asks no cluster.
+func (o *options) printExport(service types.NamespacedName) error {
+	switch {
+	case o.output != output.JSON && o.output != output.YAML:
+		return usageError{fmt.Errorf("--output %q: use json or yaml", o.output)}
+	case o.dryRun != dryRunClient:
+		return usageError{errors.New("--output prints a manifest and writes nothing: use it with --dry-run=client")}
+	}
+	object := cluster.NewServiceExport(v1beta1.GroupVersion.Version, service.Namespace, service.Name)
+	return output.PrintObject(o.Out, o.output, object)
+}
+
+// exportable returns an error if a cluster lacks the Service, so that nothing is
+// written. Who may not read Services learns it from the controller.
+func (o *options) exportable(ctx context.Context, clusters []*cluster.Cluster, service types.NamespacedName) error {
+	for _, c := range clusters {
+		_, err := c.Kube.CoreV1().Services(service.Namespace).Get(ctx, service.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return fmt.Errorf("context %s: Service %s does not exist, nothing was exported: create it, or select other clusters with --contexts", c.Context, service)
+		case err != nil && !apierrors.IsForbidden(err):
+			return fmt.Errorf("context %s: Service %s: %w", c.Context, service, err)
+		}
 	}
 	return nil
 }
 
-// export writes the ServiceExport and waits for what the controller says.
+// export writes the ServiceExport and waits for the controller's verdict.
 func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.NamespacedName) error {
-	err := c.CreateServiceExport(ctx, service.Namespace, service.Name, o.dryRunAll())
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("export %s: %w", service, err)
+	if o.dryRun != dryRunClient {
+		if err := c.CreateServiceExport(ctx, service.Namespace, service.Name, o.dryRun.all()); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("export %s: %w", service, err)
+		}
 	}
-	if o.dryRun {
+	if o.dryRun != dryRunNone {
 		o.teller().Did("%s would export %s (dry run)", c.Context, service)
 		return nil
 	}
@@ -79,7 +114,7 @@ func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.
 			return "", err
 		}
 		if found == nil {
-			return "", fmt.Errorf("somebody deleted ServiceExport %s", service)
+			return "", fmt.Errorf("ServiceExport %s was deleted meanwhile", service)
 		}
 		valid := meta.FindStatusCondition(found.Status.Conditions, string(v1beta1.ServiceExportConditionValid))
 		switch {
@@ -104,37 +139,45 @@ func (o *options) exists(ctx context.Context, c *cluster.Cluster, service types.
 	return err == nil
 }
 
-// unexport deletes the ServiceExport and waits until nothing is published.
+// unexport deletes the ServiceExport. It waits until nothing is published if the
+// user may look at that.
 func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service types.NamespacedName) error {
-	found, err := c.ServiceExport(ctx, service.Namespace, service.Name)
-	if err != nil {
-		return err
-	}
-	if found == nil {
-		o.teller().Did("%s does not export %s", c.Context, service)
+	if o.dryRun == dryRunClient {
+		o.teller().Did("%s would not export %s any more (dry run)", c.Context, service)
 		return nil
 	}
-	if err := c.DeleteServiceExport(ctx, service.Namespace, service.Name, o.dryRunAll()); err != nil && !apierrors.IsNotFound(err) {
+	err := c.DeleteServiceExport(ctx, service.Namespace, service.Name, o.dryRun.all())
+	switch {
+	case apierrors.IsNotFound(err):
+		o.teller().Did("%s does not export %s", c.Context, service)
+		return nil
+	case err != nil:
 		return fmt.Errorf("unexport %s: %w", service, err)
-	}
-	if o.dryRun {
+	case o.dryRun == dryRunServer:
 		o.teller().Did("%s would not export %s any more (dry run)", c.Context, service)
 		return nil
 	}
 	identity, err := c.Identify(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = o.awaitWithdrawal(ctx, c, service, identity.ID)
 	}
-	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", export.LabelService, service.Name, export.LabelSourceCluster, identity.ID, discoveryv1.LabelManagedBy, export.Manager)
+	if apierrors.IsForbidden(err) || errors.Is(err, cluster.ErrNeverRan) {
+		o.teller().Say("ServiceExport %s is deleted. Not waiting for clusterset-controller to withdraw the export: %v", service, err)
+		err = nil
+	}
+	if err == nil {
+		o.teller().Did("%s does not export %s any more", c.Context, service)
+	}
+	return err
+}
+
+func (o *options) awaitWithdrawal(ctx context.Context, c *cluster.Cluster, service types.NamespacedName, id string) error {
+	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", export.LabelService, service.Name, export.LabelSourceCluster, id, discoveryv1.LabelManagedBy, export.Manager)
 	return o.teller().Wait(ctx, func(ctx context.Context) (string, error) {
 		slices, err := c.Kube.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-		if err != nil {
+		if err != nil || len(slices.Items) == 0 {
 			return "", err
 		}
-		if len(slices.Items) > 0 {
-			return "clusterset-controller has to take back what it published of " + service.String(), nil
-		}
-		o.teller().Did("%s does not export %s any more", c.Context, service)
-		return "", nil
+		return "clusterset-controller has to withdraw what it published of " + service.String(), nil
 	})
 }

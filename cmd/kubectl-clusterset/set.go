@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 )
 
 func newJoin(o *options) *cobra.Command {
-	var servers []string
+	var servers, authorities []string
 	var duration time.Duration
 	var longLived bool
 	command := &cobra.Command{
@@ -38,6 +39,9 @@ API servers stay as they are in the Secrets, unless --server names others.`,
 			if options.Servers, err = parseServers(servers); err != nil {
 				return err
 			}
+			if options.Authorities, err = readAuthorities(authorities); err != nil {
+				return err
+			}
 			if options.Duration = duration; longLived {
 				options.Duration = 0
 			} else if duration < 10*time.Minute {
@@ -47,12 +51,30 @@ API servers stay as they are in the Secrets, unless --server names others.`,
 		},
 	}
 	command.Flags().StringArrayVar(&servers, "server", nil, "address of the API server of a context as the others reach it, as `CONTEXT=URL`; may be repeated")
+	command.Flags().StringArrayVar(&authorities, "certificate-authority", nil, "file with the certificate authority of the API server of a context as the others reach it, as `CONTEXT=FILE`; may be repeated")
 	command.Flags().DurationVar(&duration, "duration", 365*24*time.Hour, "how long a credential lives, as far as the API server lets it")
 	command.Flags().BoolVar(&longLived, "long-lived", false, "make credentials that do not end by themselves")
 	command.MarkFlagsMutuallyExclusive("duration", "long-lived")
 	o.addWait(command.Flags())
-	o.addDryRun(command.Flags())
+	o.addDryRun(command, false)
 	return command
+}
+
+// readAuthorities reads the files of CONTEXT=FILE.
+func readAuthorities(texts []string) (map[string][]byte, error) {
+	authorities := map[string][]byte{}
+	for _, text := range texts {
+		at := strings.LastIndex(text, "=")
+		if at < 1 {
+			return nil, usageError{fmt.Errorf("--certificate-authority %q: use CONTEXT=FILE", text)}
+		}
+		read, err := os.ReadFile(text[at+1:])
+		if err != nil {
+			return nil, fmt.Errorf("--certificate-authority %s: %w", text, err)
+		}
+		authorities[text[:at]] = read
+	}
+	return authorities, nil
 }
 
 // parseServers reads CONTEXT=URL. The name of a context may have an equals sign.
@@ -75,8 +97,8 @@ func parseServers(texts []string) (map[string]string, error) {
 func newLeave(o *options) *cobra.Command {
 	command := &cobra.Command{
 		Use:               "leave CLUSTER",
-		Short:             "Take a cluster out of the set",
-		Long:              "Take a cluster out of the set, and revoke its credentials. Name all clusters of the set with --contexts.",
+		Short:             "Remove a cluster from the set",
+		Long:              "Remove a cluster from the set, and revoke its credentials. Select all clusters of the set with --contexts.",
 		Example:           `  kubectl clusterset leave west --contexts east,west,north`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.completeContexts,
@@ -89,15 +111,16 @@ func newLeave(o *options) *cobra.Command {
 		},
 	}
 	o.addContexts(command)
+	o.addPartial(command.Flags())
 	o.addWait(command.Flags())
-	o.addDryRun(command.Flags())
+	o.addDryRun(command, false)
 	return command
 }
 
 func newDrain(o *options, drain bool) *cobra.Command {
 	command := &cobra.Command{
 		Use:               "drain CLUSTER",
-		Short:             "Take traffic from a cluster, as far as others have the services",
+		Short:             "Move traffic away from a cluster",
 		Example:           `  kubectl clusterset drain west --contexts east,west,north`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.completeContexts,
@@ -110,20 +133,21 @@ func newDrain(o *options, drain bool) *cobra.Command {
 		},
 	}
 	if !drain {
-		command.Use, command.Short = "undrain CLUSTER", "Give a drained cluster its traffic back"
+		command.Use, command.Short = "undrain CLUSTER", "Return traffic to a drained cluster"
 		command.Example = strings.ReplaceAll(command.Example, "drain", "undrain")
 	}
 	o.addContexts(command)
-	o.addDryRun(command.Flags())
+	o.addPartial(command.Flags())
+	o.addDryRun(command, false)
 	return command
 }
 
 func newManifest(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "manifest " + strings.Join(manifest.Names, "|"),
-		Short: "Print what has to be in a cluster before",
-		Long: `Print what has to be in a cluster before: the CRDs of the Multi-Cluster Services
-API, the rights of clusterset-controller and of members, the rights of CoreDNS.`,
+		Short: "Print prerequisite manifests (CRDs, RBAC)",
+		Long: `Print prerequisite manifests: the CRDs of the Multi-Cluster Services API, the RBAC
+of clusterset-controller and of members, the RBAC of CoreDNS.`,
 		Example:   `  kubectl clusterset manifest crds | kubectl --context east apply -f -`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: manifest.Names,

@@ -27,7 +27,7 @@ var oldestProxy = version.MustParseGeneric("1.26.0")
 const maxSkew = 30 * time.Second
 
 var apiChecks = []Check{
-	{Name: "api-reachable", About: "the API server answers", applies: func(*Cluster) bool { return true }, run: func(_ *Set, c *Cluster) []problem {
+	{Name: "api-reachable", About: "the API server answers", unreached: true, run: func(_ *Set, c *Cluster) []problem {
 		if c.Unreachable == nil {
 			return nil
 		}
@@ -69,7 +69,7 @@ var apiChecks = []Check{
 			case definition == nil:
 				found = append(found, wrong("Apply them: `"+c.apply(manifest.CRDs)+"` (and install the chart with --set crds.install=false).", "CustomResourceDefinition %s is missing.", name))
 			case !established(definition):
-				found = append(found, wrong("Mend what its conditions name: `"+c.kubectl("describe crd %s", name)+"`.", "CustomResourceDefinition %s is not established.", name))
+				found = append(found, wrong("Fix what its conditions name: `"+c.kubectl("describe crd %s", name)+"`.", "CustomResourceDefinition %s is not established.", name))
 			}
 		}
 		if len(found) == 0 && c.MCSVersion == "" {

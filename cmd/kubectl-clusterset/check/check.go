@@ -2,7 +2,7 @@
 
 // Package check looks for whatever is wrong in the clusters of a set and
 // between them. Each check is a pure function over facts; it says what is wrong
-// and what mends it.
+// and what fixes it.
 package check
 
 import (
@@ -30,38 +30,43 @@ type Finding struct {
 	Result  string `json:"result"`
 	// What is wrong, empty where nothing is.
 	What string `json:"what,omitempty"`
-	// Mend is the command that mends it, which begins with kubectl or helm and may
+	// Fix is the command that fixes it, which begins with kubectl or helm and may
 	// have placeholders in angle brackets; or a sentence, in which commands stand
-	// between backquotes.
-	Mend string `json:"mend,omitempty"`
+	// between backquotes. Lines after the first are text to copy into a file.
+	Fix string `json:"fix,omitempty"`
+	// Why says why the check was skipped, and what to do instead if anything.
+	Why string `json:"why,omitempty"`
 }
 
 // A problem is what a check found.
 type problem struct {
-	warning    bool
-	what, mend string
+	warning   bool
+	what, fix string
 }
 
 // wrong is a problem because of which names do not work, or will not.
-func wrong(mend, format string, args ...any) problem {
-	return problem{what: fmt.Sprintf(format, args...), mend: mend}
+func wrong(fix, format string, args ...any) problem {
+	return problem{what: fmt.Sprintf(format, args...), fix: fix}
 }
 
 // odd is a problem that a person should know of.
-func odd(mend, format string, args ...any) problem {
-	return problem{warning: true, what: fmt.Sprintf(format, args...), mend: mend}
+func odd(fix, format string, args ...any) problem {
+	return problem{warning: true, what: fmt.Sprintf(format, args...), fix: fix}
 }
 
 // A Check is one thing that may be wrong.
 type Check struct {
-	Name string
+	Name string `json:"name"`
 	// About says what it looks at.
-	About string
+	About string `json:"about"`
 	// run finds problems of a cluster. It changes nothing.
 	run func(*Set, *Cluster) []problem
-	// applies tells whether there is anything to look at; nil means that the
-	// cluster was reached.
-	applies func(*Cluster) bool
+	// unreached has the check run also for a cluster whose API server was not
+	// reached; others are skipped there.
+	unreached bool
+	// skip returns why there is nothing to look at in a cluster that was reached,
+	// or an empty string if there is; nil means that there always is.
+	skip func(*Set, *Cluster) string
 }
 
 // Checks are all of them, what others rest on first.
@@ -69,15 +74,11 @@ var Checks = slices.Concat(apiChecks, rightsChecks, memberChecks, networkChecks,
 
 // Run makes all checks in all clusters.
 func Run(set *Set) []Finding {
-	var findings []Finding
+	findings := []Finding{}
 	for _, check := range Checks {
 		for _, c := range set.Clusters {
 			finding := Finding{Check: check.Name, Context: c.Context, Result: OK}
-			applies := check.applies
-			if applies == nil {
-				applies = reached
-			}
-			if !applies(c) {
+			if finding.Why = check.skips(set, c); finding.Why != "" {
 				finding.Result = Skipped
 				findings = append(findings, finding)
 				continue
@@ -87,7 +88,7 @@ func Run(set *Set) []Finding {
 				findings = append(findings, finding)
 			}
 			for _, p := range problems {
-				finding.Result, finding.What, finding.Mend = Failed, p.what, p.mend
+				finding.Result, finding.What, finding.Fix = Failed, p.what, p.fix
 				if p.warning {
 					finding.Result = Warning
 				}
@@ -96,6 +97,16 @@ func Run(set *Set) []Finding {
 		}
 	}
 	return findings
+}
+
+func (check *Check) skips(set *Set, c *Cluster) string {
+	switch {
+	case !reached(c) && !check.unreached:
+		return "Its API server was not reached."
+	case check.skip != nil:
+		return check.skip(set, c)
+	}
+	return ""
 }
 
 func reached(c *Cluster) bool { return c.Unreachable == nil }
@@ -116,10 +127,10 @@ func Text(out io.Writer, wide bool, findings []Finding) error {
 	var rows [][]any
 	for _, finding := range findings {
 		if wide {
-			rows = append(rows, []any{finding.Result, finding.Check, finding.Context})
+			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, output.Dash(finding.Why)})
 		}
 	}
-	if err := output.Table(out, wide, "RESULT CHECK CONTEXT", rows); err != nil {
+	if err := output.Table(out, wide, "RESULT CHECK CONTEXT WHY", rows); err != nil {
 		return err
 	}
 	if wide {
@@ -130,24 +141,29 @@ func Text(out io.Writer, wide bool, findings []Finding) error {
 			continue
 		}
 		fmt.Fprintf(out, "%s  %s (%s): %s\n", mark[finding.Result], finding.Context, finding.Check, finding.What)
-		if finding.Mend != "" {
-			fmt.Fprintf(out, "   > %s\n", finding.Mend)
+		if finding.Fix != "" {
+			fmt.Fprintf(out, "   > %s\n", strings.ReplaceAll(finding.Fix, "\n", "\n     "))
 		}
 	}
-	_, err := fmt.Fprintf(out, "%d ok, %d warnings, %d failed, %d skipped\n",
-		Count(findings, OK), Count(findings, Warning), Count(findings, Failed), Count(findings, Skipped))
+	skipped := Count(findings, Skipped)
+	hint := ""
+	if skipped > 0 && !wide {
+		hint = " (-o wide says why)"
+	}
+	_, err := fmt.Fprintf(out, "%d ok, %d warnings, %d failed, %d skipped%s\n",
+		Count(findings, OK), Count(findings, Warning), Count(findings, Failed), skipped, hint)
 	return err
 }
 
 var mark = map[string]string{Failed: "✗", Warning: "!"}
 
 // List writes what there is to check.
-func List(out io.Writer) error {
+func List(out io.Writer, wide bool) error {
 	var rows [][]any
 	for _, check := range Checks {
 		rows = append(rows, []any{check.Name, check.About})
 	}
-	return output.Table(out, false, "CHECK ABOUT", rows)
+	return output.Table(out, wide, "CHECK ABOUT", rows)
 }
 
 // cluster is the one with an id, nil where it was not reached or is none of

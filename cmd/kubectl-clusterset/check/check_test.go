@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -67,7 +66,7 @@ func TestChecks(t *testing.T) {
 	stale := map[string]string{controller.MemberStateAnnotation: "stale"}
 	for name, test := range map[string]struct {
 		change func(east, west *Cluster)
-		want   string // check of a context, what, and what mends it
+		want   string // check of a context, what, and what fixes it
 	}{
 		"unreachable": {
 			func(_, west *Cluster) { west.Facts, west.Unreachable = nil, errors.New("no route to host") },
@@ -126,7 +125,7 @@ func TestChecks(t *testing.T) {
 			},
 			"warning credential-lasts east: The credential of west ends in 1h0m0s. > kubectl clusterset join east west",
 		},
-		"a silent member that no context leads to": {
+		"a silent member without a context": {
 			func(east, west *Cluster) {
 				heard := metav1.NewMicroTime(now.Add(-time.Hour))
 				east.Members[0].ID = "south"
@@ -208,6 +207,43 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) { east.Exports = []v1beta1.ServiceExport{invalid("InvalidServiceType")} },
 			"failed exports-valid east: shop/db is not exported: No. > kubectl clusterset unexport shop/db --contexts east",
 		},
+		"exports and imports of a namespace that is being deleted": {
+			func(east, _ *Cluster) {
+				now := metav1.Now()
+				east.Namespaces["shop"] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}
+				unseen, conflicting := invalid("NoService"), invalid("NoService")
+				unseen.Status.Conditions = nil
+				conflicting.Status.Conditions = []metav1.Condition{{Type: "Valid", Status: "True"}, {Type: "Conflict", Status: "True"}}
+				east.Exports = []v1beta1.ServiceExport{invalid("NoService"), unseen, conflicting}
+				east.Imports = []v1beta1.ServiceImport{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Labels: map[string]string{export.LabelManagedBy: export.Manager}}}}
+			},
+			"",
+		},
+		"an export without conditions": {
+			func(east, _ *Cluster) {
+				unseen := invalid("NoService")
+				unseen.Status.Conditions = nil
+				east.Exports = []v1beta1.ServiceExport{unseen}
+			},
+			"failed exports-seen east: The controller has not looked at ServiceExport shop/db. > Have the controller look at it. Its log says what keeps it from that: `kubectl --context east -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`.",
+		},
+		"an export whose import belongs to another implementation": {
+			func(east, _ *Cluster) {
+				unseen := invalid("NoService")
+				unseen.Status.Conditions = nil
+				east.Exports = []v1beta1.ServiceExport{unseen}
+				east.Imports = []v1beta1.ServiceImport{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}}
+			},
+			"",
+		},
+		"an export that is being deleted": {
+			func(east, _ *Cluster) {
+				now, leaving := metav1.Now(), invalid("NoService")
+				leaving.DeletionTimestamp = &now
+				east.Exports = []v1beta1.ServiceExport{leaving}
+			},
+			"",
+		},
 		"a binding in a namespace": {
 			func(east, _ *Cluster) {
 				east.Bindings = []Binding{{Kind: "rolebinding", Namespace: "shop", Name: "more"}}
@@ -224,7 +260,7 @@ func TestChecks(t *testing.T) {
 		},
 		"no DNS": {
 			func(_, west *Cluster) { west.DNSError = errors.New("no pod is ready") },
-			"warning coredns west: There is no Deployment kube-system/coredns: the Corefile and the image of its DNS were not looked at. > " + byHand + "\n" +
+			"warning coredns west: There is no Deployment kube-system/coredns, and the cluster's DNS could not be asked for the zone. > " + byHand + "\n" +
 				"warning dns-asked west: Its DNS could not be asked: no pod is ready. > kubectl clusterset check --contexts west --dns west=<address>",
 		},
 		"what was left behind": {
@@ -240,7 +276,7 @@ func TestChecks(t *testing.T) {
 			var got []string
 			for _, finding := range Run(newSet(test.change)) {
 				if finding.What != "" && !known(finding) {
-					got = append(got, finding.Result+" "+finding.Check+" "+finding.Context+": "+finding.What+" > "+finding.Mend)
+					got = append(got, finding.Result+" "+finding.Check+" "+finding.Context+": "+finding.What+" > "+finding.Fix)
 				}
 			}
 			if text := strings.Join(got, "\n"); text != test.want {
@@ -258,23 +294,15 @@ func invalid(reason string) v1beta1.ServiceExport {
 	}
 }
 
-const byHand = "Put our image into the cluster's DNS, and the line `multicluster clusterset.local` into its Corefile, by hand; name its address with --dns."
+const byHand = "Have the cluster's DNS answer for clusterset.local by hand: forward the zone to the chart's CoreDNS (--set coredns.enabled=true), or use a CoreDNS with the plugin multicluster. Name its address with --dns."
 
 // known are findings of the sets of these tests, whose clusters have no
 // definitions.
 func known(finding Finding) bool { return finding.Check == "crds" }
 
 func TestCoreDNSChecks(t *testing.T) {
-	deployment := func(image string) *appsv1.Deployment {
-		return &appsv1.Deployment{
-			Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				Containers: []corev1.Container{{Name: "coredns", Image: image}},
-			}}},
-			Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
-		}
-	}
 	set := newSet(func(east, west *Cluster) {
-		east.Deployment, west.Deployment = deployment("example.org/clusterset-coredns:v1"), deployment("example.org/clusterset-coredns:v2")
+		east.Deployment, west.Deployment = installed("example.org/clusterset-coredns:v1"), installed("example.org/clusterset-coredns:v2")
 		east.Corefile, west.Corefile = ". {\n multicluster clusterset.local\n}", ". {\n errors"
 	})
 	var got []string
@@ -296,7 +324,7 @@ func TestDefinitions(t *testing.T) {
 		exports, version string
 		want             string
 	}{
-		"names that are taken": {"False", "v1beta1", "CustomResourceDefinition serviceexports.multicluster.x-k8s.io is not established. > Mend what its conditions name: `kubectl --context east describe crd serviceexports.multicluster.x-k8s.io`."},
+		"names that are taken": {"False", "v1beta1", "CustomResourceDefinition serviceexports.multicluster.x-k8s.io is not established. > Fix what its conditions name: `kubectl --context east describe crd serviceexports.multicluster.x-k8s.io`."},
 		"nothing is served":    {"True", "", "The CRDs of the MCS API serve neither v1beta1 nor v1alpha1. > kubectl clusterset manifest crds | kubectl --context east apply --server-side --force-conflicts -f -"},
 	} {
 		set := newSet(func(east, _ *Cluster) {
@@ -306,8 +334,8 @@ func TestDefinitions(t *testing.T) {
 			}
 		})
 		for _, finding := range Run(set) {
-			if finding.Check == "crds" && finding.Context == "east" && finding.What+" > "+finding.Mend != test.want {
-				t.Errorf("%s: got %s > %s", name, finding.What, finding.Mend)
+			if finding.Check == "crds" && finding.Context == "east" && finding.What+" > "+finding.Fix != test.want {
+				t.Errorf("%s: got %s > %s", name, finding.What, finding.Fix)
 			}
 		}
 	}

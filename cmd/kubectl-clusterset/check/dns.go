@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -21,37 +23,37 @@ import (
 
 var dnsChecks = []Check{
 	{Name: "coredns", About: "CoreDNS is where kubeadm installs it, or the cluster's DNS has the zone all the same", run: func(s *Set, c *Cluster) []problem {
-		const mend = "Put our image into the cluster's DNS, and the line `multicluster %s` into its Corefile, by hand; name its address with --dns."
+		const fix = "Have the cluster's DNS answer for %s by hand: forward the zone to the chart's CoreDNS (--set coredns.enabled=true), or use a CoreDNS with the plugin multicluster. Name its address with --dns."
 		switch {
 		case c.Deployment != nil:
 		case !asked(c):
-			return []problem{odd(fmt.Sprintf(mend, s.Zone), "There is no Deployment %s/%s: the Corefile and the image of its DNS were not looked at.", coredns.Namespace, coredns.Name)}
+			return []problem{odd(fmt.Sprintf(fix, s.Zone), "There is no Deployment %s/%s, and the cluster's DNS could not be asked for the zone.", coredns.Namespace, coredns.Name)}
 		case !c.hasZone():
-			return []problem{wrong(fmt.Sprintf(mend, s.Zone), "There is no Deployment %s/%s, and the cluster's DNS answers %s for the zone %s.", coredns.Namespace, coredns.Name, c.Apex.Text(), s.Zone)}
+			return []problem{wrong(fmt.Sprintf(fix, s.Zone), "There is no Deployment %s/%s, and the cluster's DNS answers %s for the zone %s.", coredns.Namespace, coredns.Name, c.Apex.Text(), s.Zone)}
 		}
 		return nil
 	}},
-	{Name: "coredns-available", About: "all pods of CoreDNS are available and new", applies: hasCoreDNS, run: func(_ *Set, c *Cluster) []problem {
+	{Name: "coredns-available", About: "all pods of CoreDNS are available and new", skip: noCoreDNS, run: func(_ *Set, c *Cluster) []problem {
 		pending := coredns.Pending(c.Deployment)
 		if pending == "" {
 			return nil
 		}
-		mend := c.kubectl("-n %s rollout status deployment %s", coredns.Namespace, coredns.Name) // which waits
+		fix := c.kubectl("-n %s rollout status deployment %s", coredns.Namespace, coredns.Name) // which waits
 		if slices.ContainsFunc(c.Deployment.Status.Conditions, func(condition appsv1.DeploymentCondition) bool {
 			return condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse
 		}) {
-			mend = c.kubectl("-n %s rollout undo deployment %s", coredns.Namespace, coredns.Name)
+			fix = c.kubectl("-n %s rollout undo deployment %s", coredns.Namespace, coredns.Name)
 			pending += ", and Kubernetes has given up waiting"
 		}
-		return []problem{wrong(mend, "CoreDNS is not as it is to be: %s.", pending)}
+		return []problem{wrong(fix, "CoreDNS is not as it is to be: %s.", pending)}
 	}},
-	{Name: "coredns-image", About: "CoreDNS has the plugin multicluster", applies: hasCoreDNS, run: func(s *Set, c *Cluster) []problem {
+	{Name: "coredns-image", About: "CoreDNS has the plugin multicluster", skip: noPlugin, run: func(s *Set, c *Cluster) []problem {
 		if image := c.image(); !ours(c, image) {
 			return []problem{odd(s.enable(c), "CoreDNS runs %s, which is not known to have the plugin multicluster.", image)}
 		}
 		return nil
 	}},
-	{Name: "coredns-version", About: "all clusters run the same CoreDNS", applies: hasCoreDNS, run: func(s *Set, c *Cluster) []problem {
+	{Name: "coredns-version", About: "all clusters run the same CoreDNS", skip: noCoreDNS, run: func(s *Set, c *Cluster) []problem {
 		for _, other := range s.others(c) {
 			if other.Deployment == nil || !ours(c, c.image()) || !ours(other, other.image()) || !older(tag(c.image()), tag(other.image())) {
 				continue
@@ -60,19 +62,19 @@ var dnsChecks = []Check{
 		}
 		return nil
 	}},
-	{Name: "corefile", About: "the Corefile parses", applies: hasCoreDNS, run: func(_ *Set, c *Cluster) []problem {
+	{Name: "corefile", About: "the Corefile parses", skip: noCoreDNS, run: func(_ *Set, c *Cluster) []problem {
 		if _, err := coredns.ParseCorefile(c.Corefile); err != nil {
 			return []problem{wrong(c.kubectl("-n %s edit configmap %s", coredns.Namespace, coredns.Name), "The Corefile cannot be read: %v.", err)}
 		}
 		return nil
 	}},
-	{Name: "corefile-multicluster", About: "the Corefile has the plugin for the zone", applies: hasCoreDNS, run: func(s *Set, c *Cluster) []problem {
+	{Name: "corefile-multicluster", About: "the Corefile has the plugin for the zone", skip: noPlugin, run: func(s *Set, c *Cluster) []problem {
 		if corefile, err := coredns.ParseCorefile(c.Corefile); err == nil && !corefile.Serves(s.Zone) {
 			return []problem{wrong(s.enable(c), "The Corefile has no line `multicluster %s` in the server block that answers for %s.", s.Zone, s.Zone)}
 		}
 		return nil
 	}},
-	{Name: "corefile-cluster", About: "the Corefile knows which cluster it is in", applies: hasCoreDNS, run: func(s *Set, c *Cluster) []problem {
+	{Name: "corefile-cluster", About: "the Corefile knows which cluster it is in", skip: noCoreDNS, run: func(s *Set, c *Cluster) []problem {
 		corefile := c.parsed()
 		if corefile == nil || !corefile.Serves(s.Zone) || c.ID == "" {
 			return nil
@@ -88,11 +90,20 @@ var dnsChecks = []Check{
 		}
 		return nil
 	}},
-	{Name: "coredns-rights", About: "CoreDNS may read what the plugin serves", applies: hasCoreDNS, run: func(s *Set, c *Cluster) []problem {
+	{Name: "coredns-rights", About: "CoreDNS may read what the plugin serves", skip: func(s *Set, c *Cluster) string {
+		if c.by(s) == coredns.ByKubernetes {
+			return noCoreDNS(s, c) // it reads the same
+		}
+		return noPlugin(s, c)
+	}, run: func(s *Set, c *Cluster) []problem {
 		if len(c.CoreDNSLacks) == 0 {
 			return nil
 		}
-		return []problem{wrong(s.enable(c), "Service account %s/%s, which CoreDNS runs as, may not %s.", coredns.Namespace, coredns.AccountOf(c.Deployment), rightsText(c.CoreDNSLacks))}
+		fix := s.enable(c)
+		if c.by(s) == coredns.ByKubernetes {
+			fix = c.grant()
+		}
+		return []problem{wrong(fix, "Service account %s/%s, which CoreDNS runs as, may not %s.", coredns.Namespace, coredns.AccountOf(c.Deployment), rightsText(c.CoreDNSLacks))}
 	}},
 	{Name: "dns-asked", About: "the cluster's DNS answers", run: func(s *Set, c *Cluster) []problem {
 		if c.DNSError != nil {
@@ -100,17 +111,37 @@ var dnsChecks = []Check{
 		}
 		return nil
 	}},
-	{Name: "dns-zone", About: "the cluster's DNS has the zone", applies: func(c *Cluster) bool { return asked(c) && hasCoreDNS(c) }, run: func(s *Set, c *Cluster) []problem {
+	{Name: "dns-zone", About: "the cluster's DNS has the zone", skip: func(s *Set, c *Cluster) string { return cmp.Or(noCoreDNS(s, c), unasked(c)) }, run: func(s *Set, c *Cluster) []problem {
 		if c.hasZone() {
 			return nil
 		}
-		mend := s.enable(c)
-		if corefile := c.parsed(); corefile != nil && corefile.Serves(s.Zone) && ours(c, c.image()) {
-			mend = c.restart() // it runs with what was there before
+		fix := s.enable(c)
+		switch by := c.by(s); {
+		case by == coredns.ByForward:
+			fix = fmt.Sprintf("Have the server answer to which the Corefile forwards %s: `%s` names it.", s.Zone, c.kubectl("-n %s get configmap %s -o yaml", coredns.Namespace, coredns.Name))
+		case by == coredns.ByKubernetes, by == coredns.ByMulticluster && ours(c, c.image()):
+			fix = c.restart() // it runs with what was there before
 		}
-		return []problem{wrong(mend, "Its DNS answers %s for the zone %s.", c.Apex.Text(), s.Zone)}
+		return []problem{wrong(fix, "Its DNS answers %s for the zone %s.", c.Apex.Text(), s.Zone)}
 	}},
-	{Name: "dns-names", About: "the cluster's DNS answers for imports as it should", applies: func(c *Cluster) bool { return asked(c) && c.hasZone() }, run: func(_ *Set, c *Cluster) (found []problem) {
+	{Name: "node-local-dns", About: "NodeLocal DNSCache passes the zone on to the cluster's DNS", run: func(s *Set, c *Cluster) (found []problem) {
+		for _, cache := range c.NodeCaches {
+			corefile, err := coredns.ParseCorefile(cache.Corefile)
+			if err != nil || corefile.Passes(s.Zone) {
+				continue
+			}
+			found = append(found, wrong("Add this server block with `"+c.kubectl("-n %s edit configmap %s", coredns.Namespace, cache.ConfigMap)+"`.\n"+corefile.Passing(s.Zone),
+				"Pods cannot resolve names in %s: DaemonSet %s/%s answers them on each node, and its Corefile in ConfigMap %s has no server block for the zone.",
+				s.Zone, coredns.Namespace, cache.Name, cache.ConfigMap))
+		}
+		return found
+	}},
+	{Name: "dns-names", About: "the cluster's DNS answers for imports as it should", skip: func(_ *Set, c *Cluster) string {
+		if why := unasked(c); why != "" || c.hasZone() {
+			return why
+		}
+		return "Its DNS does not have the zone."
+	}, run: func(_ *Set, c *Cluster) (found []problem) {
 		for _, lookup := range c.Lookups {
 			for _, answer := range lookup.Answers {
 				if answer.Wrong {
@@ -122,9 +153,57 @@ var dnsChecks = []Check{
 	}},
 }
 
-func hasCoreDNS(c *Cluster) bool { return reached(c) && c.Deployment != nil }
+func noCoreDNS(_ *Set, c *Cluster) string {
+	if c.Deployment == nil {
+		return fmt.Sprintf("There is no Deployment %s/%s.", coredns.Namespace, coredns.Name)
+	}
+	return ""
+}
 
-func asked(c *Cluster) bool { return reached(c) && c.DNSError == nil }
+// noPlugin returns why CoreDNS needs no plugin multicluster, besides noCoreDNS:
+// the zone is answered in another way.
+func noPlugin(s *Set, c *Cluster) string {
+	if why := noCoreDNS(s, c); why != "" {
+		return why
+	}
+	switch c.by(s) {
+	case coredns.ByMulticluster:
+		return ""
+	case coredns.ByKubernetes:
+		return "The Corefile answers for " + s.Zone + " with the option multicluster of the stock plugin kubernetes."
+	case coredns.ByForward:
+		return "The Corefile forwards " + s.Zone + " to another server."
+	}
+	if unreadable := c.Corefile != "" && c.parsed() == nil; asked(c) && c.hasZone() && !unreadable {
+		return "The cluster's DNS answers for " + s.Zone + " in a way that the Corefile does not show."
+	}
+	return ""
+}
+
+func asked(c *Cluster) bool { return c.DNSError == nil }
+
+func unasked(c *Cluster) string {
+	if !asked(c) {
+		return "Its DNS could not be asked."
+	}
+	return ""
+}
+
+// by is the plugin by which the Corefile answers for the zone of the set, empty
+// if it shows none or cannot be read.
+func (c *Cluster) by(s *Set) string {
+	corefile := c.parsed()
+	if corefile == nil {
+		return ""
+	}
+	return corefile.By(s.Zone)
+}
+
+// grant has the commands that let a stock CoreDNS read ServiceImports.
+func (c *Cluster) grant() string {
+	return fmt.Sprintf("Give it the role: `%s && %s`.", c.apply(manifest.CoreDNS),
+		c.kubectl("create clusterrolebinding clusterset-stock-coredns --clusterrole=clusterset-coredns --serviceaccount=%s:%s", coredns.Namespace, coredns.AccountOf(c.Deployment)))
+}
 
 // image is that of CoreDNS.
 func (c *Cluster) image() string {

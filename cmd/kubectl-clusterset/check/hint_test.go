@@ -16,11 +16,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// hint is what mends what a check found in east, empty where it found nothing.
+// hint is what fixes what a check found in east, empty where it found nothing.
 func hint(set *Set, check string) string {
 	for _, finding := range Run(set) {
 		if finding.Check == check && finding.Context == "east" {
-			return finding.Mend
+			return finding.Fix
 		}
 	}
 	return ""

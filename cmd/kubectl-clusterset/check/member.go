@@ -42,15 +42,15 @@ var memberChecks = []Check{
 		case m.Refused == nil:
 			return nil
 		case member.ValidateID(m.ID) != nil:
-			return []problem{{what: what, mend: c.label(m, "<id of the cluster that it leads to>")}}
+			return []problem{{what: what, fix: c.label(m, "<id of the cluster whose API server it names>")}}
 		}
 		if _, err := member.ParseKubeconfig(m.Secret.Data[member.KubeconfigKey]); err != nil {
-			return []problem{{what: what, mend: s.join(c, m.ID)}}
+			return []problem{{what: what, fix: s.join(c, m.ID)}}
 		}
-		return []problem{{what: what, mend: c.confine(m, "<ranges of its pods>")}}
+		return []problem{{what: what, fix: c.confine(m, "<ranges of its pods>")}}
 	}),
 	ofMembers("credential-lasts", "no credential ends soon", func(s *Set, c *Cluster, m *facts.Member) []problem {
-		mend, soon := s.join(c, m.ID), expiresSoon
+		fix, soon := s.join(c, m.ID), expiresSoon
 		if !m.Issued.IsZero() {
 			soon = min(soon, m.Expires.Sub(m.Issued)/4) // of one whose life is short on purpose
 		}
@@ -58,9 +58,9 @@ var memberChecks = []Check{
 		case m.Expires.IsZero():
 			return nil
 		case left <= 0:
-			return []problem{wrong(mend, "The credential of %s ended %s ago: nothing new is learned of it.", m.ID, (-left).Round(time.Minute))}
+			return []problem{wrong(fix, "The credential of %s ended %s ago: nothing new is learned of it.", m.ID, (-left).Round(time.Minute))}
 		case left < soon:
-			return []problem{odd(mend, "The credential of %s ends in %s.", m.ID, left.Round(time.Minute))}
+			return []problem{odd(fix, "The credential of %s ends in %s.", m.ID, left.Round(time.Minute))}
 		}
 		return nil
 	}),
@@ -75,12 +75,12 @@ var memberChecks = []Check{
 		if warning == nil || m.Refused != nil || m.ID == c.ID {
 			return nil // what is refused is told above
 		}
-		mend := s.join(c, m.ID)
+		fix := s.join(c, m.ID)
 		if other := s.cluster(m.ID); other != nil && m.Credential.Config != nil && m.Credential.Config.Host == other.Server && !strings.Contains(warning.Message, "nauthorized") {
 			// Joined again, it would use the same address.
-			mend += " --server " + other.Context + "=<address of the API server of " + m.ID + " as " + c.ID + " reaches it>"
+			fix += " --server " + other.Context + "=<address of the API server of " + m.ID + " as " + c.ID + " reaches it>"
 		}
-		return []problem{wrong(mend, "The controller cannot read %s: %s.", m.ID, strings.TrimSuffix(warning.Message, "."))}
+		return []problem{wrong(fix, "The controller cannot read %s: %s.", m.ID, strings.TrimSuffix(warning.Message, "."))}
 	}),
 	ofMembers("member-identity", "members are who their credentials say", func(s *Set, c *Cluster, m *facts.Member) []problem {
 		switch is := m.Holder(); {
@@ -112,26 +112,26 @@ var memberChecks = []Check{
 		case m.State() == liveness.Fresh, m.Warning(controller.EventMemberHeld) != nil:
 			return nil
 		}
-		mend := fmt.Sprintf("Have the API server and the controller of %s run, and be reachable from %s. What is wrong in it is said by `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID)+s.flag()+c.system())
+		fix := fmt.Sprintf("Have the API server and the controller of %s run, and be reachable from %s. What is wrong in it is said by `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID)+s.flag()+c.system())
 		if m.Warning(controller.EventMemberStale) != nil && strings.Contains(m.Warning(controller.EventMemberStale).Message, "over and over") {
-			mend = "Wait: it is believed again once it was heard for a while."
+			fix = "Wait: it is believed again once it was heard for a while."
 		}
 		if m.Heard().IsZero() {
-			return []problem{wrong(mend, "%s is %s: it was never heard.", m.ID, m.State())}
+			return []problem{wrong(fix, "%s is %s: it was never heard.", m.ID, m.State())}
 		}
-		return []problem{wrong(mend, "%s is %s: it was last heard %s ago.", m.ID, m.State(), c.Now.Sub(m.Heard()).Round(time.Second))}
+		return []problem{wrong(fix, "%s is %s: it was last heard %s ago.", m.ID, m.State(), c.Now.Sub(m.Heard()).Round(time.Second))}
 	}),
 	ofMembers("drained", "no member is drained", func(_ *Set, c *Cluster, m *facts.Member) []problem {
 		if !m.Drained() {
 			return nil
 		}
-		return []problem{odd("kubectl clusterset undrain "+m.ID+" --contexts "+c.Context+c.system(), "%s is drained: its endpoints are used only where no other cluster has a ready one.", m.ID)}
+		return []problem{odd("kubectl clusterset undrain "+m.ID+" --contexts "+c.Context+" --partial"+c.system(), "%s is drained: its endpoints are used only where no other cluster has a ready one.", m.ID)}
 	}),
 	{Name: "drained-itself", About: "the cluster does not drain itself", run: func(_ *Set, c *Cluster) []problem {
 		if !c.Drained() {
 			return nil
 		}
-		return []problem{odd("kubectl clusterset undrain "+c.ID+" --contexts "+c.Context+c.system(), "It is drained: its own endpoints are used only where no other cluster has a ready one.")}
+		return []problem{odd("kubectl clusterset undrain "+c.ID+" --contexts "+c.Context+" --partial"+c.system(), "It is drained: its own endpoints are used only where no other cluster has a ready one.")}
 	}},
 }
 
@@ -155,13 +155,13 @@ func (c *Cluster) confine(m *facts.Member, ranges string) string {
 	return c.kubectl("-n %s annotate secret %s %s=%s --overwrite", c.System, m.Secret.Name, member.CIDRsAnnotation, ranges)
 }
 
-// mistaken is what mends a credential that leads to a cluster with another id.
+// mistaken is what fixes a credential for the API server of a cluster with another id.
 func (s *Set) mistaken(c *Cluster, m *facts.Member, is string) string {
 	uid := m.Heartbeat.Annotations[member.HeartbeatUIDAnnotation]
 	of := s.cluster(is)
 	switch {
 	case of != nil && uid != "" && of.UID != uid:
-		to := &Cluster{Context: "<context of the cluster that it leads to>", Facts: &facts.Facts{System: c.System}}
+		to := &Cluster{Context: "<context of the cluster whose API server it names>", Facts: &facts.Facts{System: c.System}}
 		for _, other := range s.Clusters {
 			if reached(other) && other.UID == uid {
 				to = other

@@ -22,7 +22,9 @@ import (
 )
 
 var networkChecks = []Check{
-	{Name: "pod-ranges", About: "no two clusters have overlapping ranges of pods", run: func(s *Set, c *Cluster) (found []problem) {
+	{Name: "pod-ranges", About: "no two clusters have overlapping ranges of pods", skip: func(s *Set, c *Cluster) string {
+		return s.uncompared(c, "ranges of pods", (*Cluster).podCIDRs)
+	}, run: func(s *Set, c *Cluster) (found []problem) {
 		for _, other := range s.others(c) {
 			if one, two, ok := overlap(c.podCIDRs(), other.podCIDRs()); ok {
 				found = append(found, wrong("Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.", "Its range of pods %s overlaps %s of %s, by its nodes' spec.podCIDRs: pods of the two cannot reach each other. Ignore this if your CNI assigns other ranges.", one, two, other.Context))
@@ -30,7 +32,9 @@ var networkChecks = []Check{
 		}
 		return found
 	}},
-	{Name: "service-ranges", About: "no cluster has pods where another has Services", run: func(s *Set, c *Cluster) (found []problem) {
+	{Name: "service-ranges", About: "no cluster has pods where another has Services", skip: func(s *Set, c *Cluster) string {
+		return s.uncompared(c, "ranges of Services", func(other *Cluster) []netip.Prefix { return other.ServiceCIDRs })
+	}, run: func(s *Set, c *Cluster) (found []problem) {
 		for _, other := range s.others(c) {
 			if one, two, ok := overlap(c.podCIDRs(), other.ServiceCIDRs); ok {
 				found = append(found, wrong("Give one of the two another range: that of Services is in its ServiceCIDRs.", "Its range of pods %s, by its nodes' spec.podCIDRs, overlaps the range of Services %s of %s: these pods cannot be reached from there. Ignore this if your CNI assigns other ranges.", one, two, other.Context))
@@ -98,6 +102,21 @@ func (s *Set) others(c *Cluster) []*Cluster {
 	return slices.DeleteFunc(slices.Clone(s.Clusters), func(other *Cluster) bool {
 		return other == c || !reached(other) || other.UID == c.UID
 	})
+}
+
+// uncompared returns why the ranges of a cluster's pods cannot be compared with
+// ranges of any other cluster, or an empty string if they can.
+func (s *Set) uncompared(c *Cluster, what string, ranges func(*Cluster) []netip.Prefix) string {
+	others := s.others(c)
+	switch {
+	case len(others) == 0:
+		return "There is no other cluster to compare with: name all clusters of the set with --contexts."
+	case len(c.podCIDRs()) == 0:
+		return "Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with the " + what + " of the other clusters."
+	case !slices.ContainsFunc(others, func(other *Cluster) bool { return len(ranges(other)) > 0 }):
+		return "The " + what + " of the other clusters are unknown: compare them with " + strings.Join(texts(c.podCIDRs()), ", ") + "."
+	}
+	return ""
 }
 
 // wantsZones says who wants to know the zones of this cluster's nodes, nothing

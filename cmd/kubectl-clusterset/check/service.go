@@ -22,26 +22,36 @@ import (
 var serviceChecks = []Check{
 	{Name: "exports-valid", About: "all ServiceExports count", run: func(_ *Set, c *Cluster) (found []problem) {
 		for i := range c.Exports {
+			if c.leaving(&c.Exports[i]) {
+				continue
+			}
 			if valid := conditionOf(c.Exports[i].Status.Conditions, v1beta1.ServiceExportConditionValid); valid != nil && valid.Status == metav1.ConditionFalse {
-				mend := "kubectl clusterset unexport " + nameOf(&c.Exports[i]) + " --contexts " + c.Context + c.system()
+				fix := "kubectl clusterset unexport " + nameOf(&c.Exports[i]) + " --contexts " + c.Context + c.system()
 				if valid.Reason == string(v1beta1.ServiceExportReasonNoService) {
-					mend = "Create the Service, or: `" + mend + "`."
+					fix = "Create the Service, or: `" + fix + "`."
 				}
-				found = append(found, wrong(mend, "%s is not exported: %s", nameOf(&c.Exports[i]), valid.Message))
+				found = append(found, wrong(fix, "%s is not exported: %s", nameOf(&c.Exports[i]), valid.Message))
 			}
 		}
 		return found
 	}},
 	{Name: "exports-seen", About: "the controller has looked at all ServiceExports", run: func(_ *Set, c *Cluster) (found []problem) {
 		for i := range c.Exports {
-			if conditionOf(c.Exports[i].Status.Conditions, v1beta1.ServiceExportConditionValid) == nil {
-				found = append(found, wrong("Have the controller look at it. "+c.log(), "The controller has not looked at ServiceExport %s.", nameOf(&c.Exports[i])))
+			each := &c.Exports[i]
+			// The implementation that has the import writes the conditions of the export.
+			serviceImport := c.Import(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
+			if !c.leaving(each) && (serviceImport == nil || export.IsManaged(serviceImport)) &&
+				conditionOf(each.Status.Conditions, v1beta1.ServiceExportConditionValid) == nil {
+				found = append(found, wrong("Have the controller look at it. "+c.log(), "The controller has not looked at ServiceExport %s.", nameOf(each)))
 			}
 		}
 		return found
 	}},
 	{Name: "exports-agree", About: "the exports of all clusters agree", run: func(s *Set, c *Cluster) (found []problem) {
 		for i := range c.Exports {
+			if c.leaving(&c.Exports[i]) {
+				continue
+			}
 			if conflict := conditionOf(c.Exports[i].Status.Conditions, v1beta1.ServiceExportConditionConflict); conflict != nil && conflict.Status == metav1.ConditionTrue {
 				found = append(found, odd("Make them agree: `kubectl clusterset explain "+nameOf(&c.Exports[i])+" --contexts "+strings.Join(s.contexts(c), ",")+s.flag()+c.system()+"` says what to change where.", "%s: %s", nameOf(&c.Exports[i]), conflict.Message))
 			}
@@ -52,23 +62,25 @@ var serviceChecks = []Check{
 		for i := range c.Imports {
 			each := &c.Imports[i]
 			ready := conditionOf(each.Status.Conditions, v1beta1.ServiceImportConditionReady)
-			if !export.IsManaged(each) || ready != nil && ready.Status == metav1.ConditionTrue {
+			if c.leaving(each) || !export.IsManaged(each) || ready != nil && ready.Status == metav1.ConditionTrue {
 				continue
 			}
-			what, mend := "the controller has not said anything of it", "Have the controller look at it. "+c.log()
+			what, fix := "the controller has not said anything of it", "Have the controller look at it. "+c.log()
 			if ready != nil {
 				what = strings.TrimSuffix(ready.Message, ".")
 				switch ready.Reason {
 				case merge.ReasonForeignService:
-					mend = c.kubectl("-n %s delete service %s", each.Namespace, each.Annotations[export.AnnotationDerivedService])
+					fix = c.kubectl("-n %s delete service %s", each.Namespace, each.Annotations[export.AnnotationDerivedService])
+				case merge.ReasonNameCollision:
+					fix = "Export one of the two Services under another name, in all clusters that export it."
 				case string(v1beta1.ServiceImportReasonIPFamilyNotSupported):
-					mend = "Give the Service an IP family that this cluster has, in the clusters that export it."
+					fix = "Give the Service an IP family that this cluster has, in the clusters that export it."
 				case string(v1beta1.ServiceImportReasonPending):
 				default: // what the API server says
-					mend = "Do what the API server asks for, or change the Service in the clusters that export it."
+					fix = "Do what the API server asks for, or change the Service in the clusters that export it."
 				}
 			}
-			found = append(found, wrong(mend, "Import %s is not ready: %s.", nameOf(each), what))
+			found = append(found, wrong(fix, "Import %s is not ready: %s.", nameOf(each), what))
 		}
 		return found
 	}},
@@ -84,7 +96,7 @@ var serviceChecks = []Check{
 	{Name: "namespaces", About: "each exported service has its namespace", run: func(_ *Set, c *Cluster) (found []problem) {
 		lacking := map[string]int{}
 		for service := range c.Sources {
-			if c.Namespaces[service.Namespace] == nil {
+			if c.Namespaces[service.Namespace] == nil && !c.Denied(service.Namespace) {
 				lacking[service.Namespace]++
 			}
 		}
@@ -95,17 +107,17 @@ var serviceChecks = []Check{
 	}},
 	ofSources("endpoints-refused", "nothing that members publish is refused", func(_ *Set, c *Cluster, service types.NamespacedName, source *facts.Source) (found []problem) {
 		for _, each := range source.Problems {
-			mend := "Correct it in " + source.Cluster + "."
+			fix := "Correct it in " + source.Cluster + "."
 			if each.Reason == export.ReasonForeignAddress && source.Member.Secret != nil {
-				mend = c.confine(source.Member, strings.Join(texts(source.Member.CIDRs), ",")+",<range of that address>")
+				fix = c.confine(source.Member, strings.Join(texts(source.Member.CIDRs), ",")+",<range of that address>")
 			}
-			found = append(found, wrong(mend, "Something of %s in %s is left out: %s.", service, source.Cluster, each))
+			found = append(found, wrong(fix, "Something of %s in %s is left out: %s.", service, source.Cluster, each))
 		}
 		return found
 	}),
 	ofSources("in-step", "what members publish is here", func(_ *Set, c *Cluster, service types.NamespacedName, source *facts.Source) []problem {
 		serviceImport := c.Import(service)
-		if !source.Behind() || c.Namespaces[service.Namespace] == nil || strings.HasPrefix(service.Namespace, "kube-") ||
+		if !source.Behind() || !c.Takes(service.Namespace) ||
 			serviceImport != nil && !export.IsManaged(serviceImport) {
 			return nil
 		}
@@ -151,6 +163,13 @@ func (s *Set) contexts(first *Cluster) []string {
 		}
 	}
 	return names
+}
+
+// leaving tells whether an object is being deleted, alone or with its namespace.
+// The controller withdraws what it stands for.
+func (c *Cluster) leaving(object metav1.Object) bool {
+	namespace := c.Namespaces[object.GetNamespace()]
+	return object.GetDeletionTimestamp() != nil || namespace != nil && namespace.DeletionTimestamp != nil
 }
 
 func nameOf(object metav1.Object) string { return object.GetNamespace() + "/" + object.GetName() }

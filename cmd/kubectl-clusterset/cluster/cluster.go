@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -40,20 +39,6 @@ type Cluster struct {
 	Dynamic dynamic.Interface
 
 	clock *serverClock
-}
-
-// Open prepares the use of a context. It asks the API server nothing.
-func Open(kubeconfig clientcmd.ClientConfigLoader, overrides *clientcmd.ConfigOverrides, contextName, systemNamespace string) (*Cluster, error) {
-	chosen := clientcmd.ConfigOverrides{}
-	if overrides != nil {
-		chosen = *overrides
-	}
-	chosen.CurrentContext = contextName
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(kubeconfig, &chosen).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("context %s: %w", contextName, err)
-	}
-	return FromConfig(config, contextName, systemNamespace)
 }
 
 // FromConfig prepares the use of a cluster that is reached by a configuration,

@@ -100,17 +100,23 @@ func (c *Cluster) ServiceExport(ctx context.Context, namespace, name string) (*v
 	return found, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found)
 }
 
+// NewServiceExport is one as CreateServiceExport writes it, in a version of the
+// MCS API.
+func NewServiceExport(version, namespace, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Group: v1beta1.GroupName, Version: version, Kind: v1beta1.ServiceExportKindName})
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	return object
+}
+
 // CreateServiceExport makes one. dryRun is that of metav1.CreateOptions.
 func (c *Cluster) CreateServiceExport(ctx context.Context, namespace, name string, dryRun []string) error {
 	client, version, err := c.mcs(ctx, v1beta1.ServiceExportPluralName, namespace)
 	if err != nil {
 		return err
 	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(schema.GroupVersionKind{Group: v1beta1.GroupName, Version: version, Kind: v1beta1.ServiceExportKindName})
-	object.SetNamespace(namespace)
-	object.SetName(name)
-	_, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: FieldManager, DryRun: dryRun})
+	_, err = client.Create(ctx, NewServiceExport(version, namespace, name), metav1.CreateOptions{FieldManager: FieldManager, DryRun: dryRun})
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -44,6 +45,9 @@ const (
 	// AnnotationCorefile on the pods is a digest of the Corefile that they were
 	// started for.
 	AnnotationCorefile = export.Domain + "/corefile"
+	// AnnotationZones on the ConfigMap are the zones for which Enable added the
+	// plugin to the Corefile, separated by commas.
+	AnnotationZones = export.Domain + "/coredns-zones"
 )
 
 // Options say what to do where.
@@ -92,20 +96,32 @@ func Enable(ctx context.Context, o Options) error {
 		if err := c.setImage(ctx, o.Image); err != nil {
 			return err
 		}
-		return c.setCorefile(ctx, text)
+		return c.setCorefile(ctx, text, append(c.zones(), name(o.Zone)))
 	})
 }
 
-// Disable takes the plugin out of CoreDNS, and puts the image back that Enable
-// found. What fails is taken back. The revisions that both made of the
-// Deployment go, too.
+// Disable takes out of CoreDNS what Enable put there for a zone. If the Corefile
+// has the plugin no more, it also puts the image back that Enable found, and
+// removes the rights and the revisions that both made of the Deployment. What
+// fails is taken back.
 func Disable(ctx context.Context, o Options) error {
 	c, err := o.look(ctx)
 	if err != nil {
 		return err
 	}
+	zones, text := c.zones(), c.corefile.String()
+	switch at := slices.Index(zones, name(o.Zone)); {
+	case at >= 0:
+		zones, text = slices.Delete(zones, at, at+1), c.corefile.Disable(o.Zone)
+	case c.corefile.Serves(o.Zone):
+		o.Teller.Say("The directive %s for %s in ConfigMap %s/%s was not added by `coredns enable`: it stays", plugin, name(o.Zone), Namespace, Name)
+	}
+	after, err := ParseCorefile(text)
+	if err != nil {
+		return err
+	}
 	err = c.orUndo(ctx, func() error {
-		if err := c.setCorefile(ctx, c.corefile.Disable()); err != nil {
+		if err := c.setCorefile(ctx, text, zones); err != nil || after.Uses() {
 			return err
 		}
 		if err := c.restoreImage(ctx); err != nil {
@@ -116,8 +132,20 @@ func Disable(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if after.Uses() {
+		o.Teller.Say("The Corefile still has the plugin %s, so that the image and the rights of CoreDNS stay: remove the plugin from ConfigMap %s/%s, and run this again", plugin, Namespace, Name)
+		return nil
+	}
 	return c.forget(ctx)
 }
+
+// zones are those for which Enable added the plugin.
+func (c *change) zones() []string {
+	return strings.FieldsFunc(c.configMap.Annotations[AnnotationZones], func(r rune) bool { return r == ',' })
+}
+
+// name is a zone as annotations and messages have it.
+func name(zone string) string { return strings.TrimSuffix(normal(zone), ".") }
 
 // look reads what is there.
 func (o Options) look(ctx context.Context) (*change, error) {
@@ -246,14 +274,14 @@ func (c *change) restoreImage(ctx context.Context) error {
 	return nil
 }
 
-// setCorefile writes the Corefile, unless it is so already, and has the pods
-// started anew with it.
-func (c *change) setCorefile(ctx context.Context, text string) error {
-	before := c.configMap.Data[Key]
+// setCorefile writes the Corefile and the zones that Enable added to it, unless
+// it is so already, and has the pods started anew with it.
+func (c *change) setCorefile(ctx context.Context, text string, zones []string) error {
+	before, zonesBefore := c.configMap.Data[Key], c.zones()
 	if text == before {
 		return nil
 	}
-	if err := c.writeCorefile(ctx, text); err != nil {
+	if err := c.writeCorefile(ctx, text, zones); err != nil {
 		return err
 	}
 	digest, had := c.deployment.Spec.Template.Annotations[AnnotationCorefile]
@@ -262,7 +290,7 @@ func (c *change) setCorefile(ctx context.Context, text string) error {
 		old[AnnotationCorefile] = digest
 	}
 	c.undo = append(c.undo, func(ctx context.Context) error {
-		return errors.Join(c.writeCorefile(ctx, before), c.patch(ctx, nil, "", old))
+		return errors.Join(c.writeCorefile(ctx, before, zonesBefore), c.patch(ctx, nil, "", old))
 	})
 	sum := sha256.Sum256([]byte(text))
 	if err := c.patch(ctx, nil, "", map[string]any{AnnotationCorefile: hex.EncodeToString(sum[:8])}); err != nil {
@@ -276,9 +304,13 @@ func (c *change) setCorefile(ctx context.Context, text string) error {
 }
 
 // writeCorefile fails where somebody changed the ConfigMap meanwhile.
-func (c *change) writeCorefile(ctx context.Context, text string) error {
+func (c *change) writeCorefile(ctx context.Context, text string, zones []string) error {
 	changed := c.configMap.DeepCopy()
 	changed.Data[Key] = text
+	delete(changed.Annotations, AnnotationZones)
+	if len(zones) > 0 {
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, AnnotationZones, strings.Join(zones, ","))
+	}
 	updated, err := c.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Update(ctx, changed, metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()})
 	if err != nil {
 		return fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err)

@@ -60,8 +60,10 @@ func (c *Corefile) Serves(zone string) bool { return c.directive(zone) != nil }
 
 // Option is what the plugin's block for a zone says of an option, nil where it
 // does not say it. One without arguments is an empty list.
-func (c *Corefile) Option(zone, name string) []string {
-	directive := c.directive(zone)
+func (c *Corefile) Option(zone, name string) []string { return option(c.directive(zone), name) }
+
+// option is the same for the block of a directive.
+func option(directive []caddyfile.Token, name string) []string {
 	for i := 1; i < len(directive); i++ {
 		if directive[i].Text != name || directive[i].Line == directive[i-1].Line {
 			continue
@@ -81,11 +83,11 @@ func (c *Corefile) Option(zone, name string) []string {
 // directive is the plugin for a zone in the server block that answers for it,
 // nil where that has none.
 func (c *Corefile) directive(zone string) []caddyfile.Token {
-	block := c.blockOf(zone)
+	block, _ := c.blockOf(zone)
 	if block == nil {
 		return nil
 	}
-	for _, directive := range directives(block.Tokens[plugin]) {
+	for _, directive := range directives(block, plugin) {
 		zones := arguments(directive)
 		if len(zones) == 0 {
 			zones = keysOf(*block)
@@ -97,14 +99,56 @@ func (c *Corefile) directive(zone string) []caddyfile.Token {
 	return nil
 }
 
+// Plugins by which a Corefile answers for the zone of a set.
+const (
+	// ByMulticluster is the plugin of this project.
+	ByMulticluster = plugin
+	// ByKubernetes is the stock plugin with its option multicluster.
+	ByKubernetes = "kubernetes"
+	// ByForward is another server.
+	ByForward = "forward"
+)
+
+// By returns the plugin by which the Corefile answers for a zone: one of the
+// constants above, or an empty string if it shows none. A forward of the root
+// zone in the server block of the root zone does not count: it is for names
+// outside of the cluster.
+func (c *Corefile) By(zone string) string {
+	block, own := c.blockOf(zone)
+	switch {
+	case block == nil:
+		return ""
+	case c.Serves(zone):
+		return ByMulticluster
+	}
+	for _, directive := range directives(block, ByKubernetes) {
+		if slices.ContainsFunc(option(directive, "multicluster"), func(z string) bool { return normal(z) == normal(zone) }) {
+			return ByKubernetes
+		}
+	}
+	for _, directive := range directives(block, ByForward) {
+		from := "."
+		if words := arguments(directive); len(words) > 0 {
+			from = normal(words[0])
+		}
+		if below(zone, from) && (from != "." || own != ".") {
+			return ByForward
+		}
+	}
+	return ""
+}
+
 // Enable is the text with a line for the plugin in the server block that
 // answers for a zone, before the plugin kubernetes where the block has that.
 // Nothing else changes, and nothing at all where the block has it already.
 func (c *Corefile) Enable(zone string) (string, error) {
-	if c.Serves(zone) {
+	switch by := c.By(zone); by {
+	case ByMulticluster:
 		return c.String(), nil
+	case ByKubernetes, ByForward:
+		return "", fmt.Errorf("the Corefile already answers for %s with the plugin %s, which %s would replace: remove that from the Corefile first if this is what you want", strings.TrimSuffix(zone, "."), by, plugin)
 	}
-	block := c.blockOf(zone)
+	block, _ := c.blockOf(zone)
 	if block == nil {
 		return "", fmt.Errorf("no server block of the Corefile answers for %s: add one, or one for the root zone", zone)
 	}
@@ -130,14 +174,14 @@ func (c *Corefile) Enable(zone string) (string, error) {
 	return strings.Join(slices.Insert(slices.Clone(c.lines), at-1, indent+plugin+" "+strings.TrimSuffix(zone, ".")+end), "\n"), nil
 }
 
-// Disable is the text without the plugin, in whichever server block it stands.
-func (c *Corefile) Disable() string {
+// Disable is the text without the directive that Enable adds for a zone,
+// whatever options it has been given since. Directives for other zones, for
+// several zones and for those of their server block stay.
+func (c *Corefile) Disable(zone string) string {
 	drop := map[int]bool{}
-	for i := range c.blocks {
-		for _, directive := range directives(c.blocks[i].Tokens[plugin]) {
-			for line := directive[0].Line; line <= directive[len(directive)-1].Line; line++ {
-				drop[line] = true
-			}
+	if directive := c.directive(zone); directive != nil && len(arguments(directive)) == 1 {
+		for line := directive[0].Line; line <= directive[len(directive)-1].Line; line++ {
+			drop[line] = true
 		}
 	}
 	var kept []string
@@ -149,13 +193,19 @@ func (c *Corefile) Disable() string {
 	return strings.Join(kept, "\n")
 }
 
-// directives cuts the tokens of one plugin in a block, which may have it more
-// than once.
-func directives(tokens []caddyfile.Token) [][]caddyfile.Token {
+// Uses tells whether any server block has the plugin, for whichever zone.
+func (c *Corefile) Uses() bool {
+	return slices.ContainsFunc(c.blocks, func(block caddyfile.ServerBlock) bool { return len(block.Tokens[plugin]) > 0 })
+}
+
+// directives cuts the tokens of a plugin in a block, which may have it more than
+// once.
+func directives(block *caddyfile.ServerBlock, name string) [][]caddyfile.Token {
+	tokens := block.Tokens[name]
 	var cut [][]caddyfile.Token
 	depth := 0
 	for i, token := range tokens {
-		if depth == 0 && token.Text == plugin && (i == 0 || tokens[i-1].Line < token.Line) {
+		if depth == 0 && token.Text == name && (i == 0 || tokens[i-1].Line < token.Line) {
 			cut = append(cut, nil)
 		}
 		switch token.Text {
@@ -184,19 +234,22 @@ func arguments(directive []caddyfile.Token) []string {
 }
 
 // blockOf is the server block that answers for a zone: the one with the longest
-// zone of its own that the zone is below. nil where there is none.
-func (c *Corefile) blockOf(zone string) *caddyfile.ServerBlock {
-	var best *caddyfile.ServerBlock
-	length := -1
+// zone of its own that the zone is in. It is returned with that zone, and nil if
+// there is none.
+func (c *Corefile) blockOf(zone string) (best *caddyfile.ServerBlock, of string) {
 	for i := range c.blocks {
 		for _, key := range keysOf(c.blocks[i]) {
-			own := normal(key)
-			if (own == "." || normal(zone) == own || strings.HasSuffix(normal(zone), "."+own)) && len(own) > length {
-				best, length = &c.blocks[i], len(own)
+			if own := normal(key); below(zone, own) && len(own) > len(of) {
+				best, of = &c.blocks[i], own
 			}
 		}
 	}
-	return best
+	return best, of
+}
+
+// below tells whether a zone is another one, in normal form, or in it.
+func below(zone, other string) bool {
+	return other == "." || normal(zone) == other || strings.HasSuffix(normal(zone), "."+other)
 }
 
 // keysOf are the zones of a server block.

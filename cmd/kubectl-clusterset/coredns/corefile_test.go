@@ -76,7 +76,7 @@ func TestEnableAndDisable(t *testing.T) {
 			if again, err := after.Enable("clusterset.local"); err != nil || again != got {
 				t.Errorf("a second time changes it: %v\n%s", err, again)
 			}
-			if back := after.Disable(); back != test.before {
+			if back := after.Disable("clusterset.local"); back != test.before {
 				t.Errorf("got back\n%s\nwant\n%s", back, test.before)
 			}
 		})
@@ -116,18 +116,50 @@ func TestOption(t *testing.T) {
 	}
 }
 
-func TestDisableTakesOutAllOfIt(t *testing.T) {
-	text := ". {\n  errors\n  multicluster clusterset.local {\n    # a comment\n    fallthrough\n  }\n  multicluster example.org\n  ready\n}\nexample.net {\n  multicluster example.net\n}\n"
-	want := ". {\n  errors\n  ready\n}\nexample.net {\n}\n"
-	if got := parse(t, text).Disable(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+func TestDisableTakesOutItsOwnDirectiveAlone(t *testing.T) {
+	for name, test := range map[string]struct{ before, after string }{
+		"with options that were added": {
+			". {\n  errors\n  multicluster clusterset.local {\n    # a comment\n    cluster east\n  }\n  ready\n}\n",
+			". {\n  errors\n  ready\n}\n",
+		},
+		"beside other zones": {
+			". {\n  multicluster clusterset.local\n  multicluster example.org {\n    ttl 5\n  }\n}\nexample.net {\n  multicluster\n}\n",
+			". {\n  multicluster example.org {\n    ttl 5\n  }\n}\nexample.net {\n  multicluster\n}\n",
+		},
+		"several zones":                 {". {\n  multicluster clusterset.local example.org\n}\n", ". {\n  multicluster clusterset.local example.org\n}\n"},
+		"the zones of its server block": {"clusterset.local {\n  multicluster\n}\n", "clusterset.local {\n  multicluster\n}\n"},
+		"another zone":                  {". {\n  multicluster example.org\n}\n", ". {\n  multicluster example.org\n}\n"},
+	} {
+		if got := parse(t, test.before).Disable("clusterset.local"); got != test.after {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.after)
+		}
+	}
+}
+
+func TestBy(t *testing.T) {
+	for text, want := range map[string]string{
+		". {\n multicluster clusterset.local\n forward . 192.0.2.1\n}":                                                 ByMulticluster,
+		". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}":                     ByKubernetes,
+		"clusterset.local:53 {\n kubernetes clusterset.local {\n pods disabled\n multicluster clusterset.local.\n}\n}": ByKubernetes,
+		". {\n kubernetes cluster.local example.org {\n multicluster example.org\n }\n}":                               "",
+		". {\n kubernetes cluster.local {\n pods multicluster\n }\n}":                                                  "",
+		"clusterset.local:53 {\n forward . 10.96.0.99\n}\n. {\n errors\n}":                                             ByForward,
+		". {\n forward clusterset.local 10.96.0.99\n forward . /etc/resolv.conf\n}":                                    ByForward,
+		". {\n forward . /etc/resolv.conf\n}":                                                                          "",
+		"example.org {\n forward . 192.0.2.1\n}":                                                                       "",
+	} {
+		if got := parse(t, text).By("clusterset.local"); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
 	}
 }
 
 func TestEnableSaysWhyNot(t *testing.T) {
 	for text, want := range map[string]string{
-		"example.org {\n errors\n}": "no server block of the Corefile answers for clusterset.local: add one, or one for the root zone",
-		". {\n}":                    "the server block . of the Corefile is empty: add the line multicluster clusterset.local to it",
+		"example.org {\n errors\n}":                                                  "no server block of the Corefile answers for clusterset.local: add one, or one for the root zone",
+		"clusterset.local {\n forward . 10.96.0.99\n}":                               "the Corefile already answers for clusterset.local with the plugin forward, which multicluster would replace: remove that from the Corefile first if this is what you want",
+		". {\n kubernetes clusterset.local {\n multicluster clusterset.local\n }\n}": "the Corefile already answers for clusterset.local with the plugin kubernetes, which multicluster would replace: remove that from the Corefile first if this is what you want",
+		". {\n}": "the server block . of the Corefile is empty: add the line multicluster clusterset.local to it",
 	} {
 		if _, err := parse(t, text).Enable("clusterset.local"); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", text, err, want)
@@ -146,7 +178,7 @@ func FuzzEnable(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_ = corefile.Disable()
+		_ = corefile.Disable("clusterset.local")
 		enabled, err := corefile.Enable("clusterset.local")
 		if err != nil {
 			return

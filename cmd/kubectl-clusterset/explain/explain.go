@@ -40,8 +40,11 @@ type Explanation struct {
 	// Summary says in one or two sentences what comes of it.
 	Summary string `json:"summary"`
 	// Import is nil where the service is not imported.
-	Import     *Import    `json:"import,omitempty"`
-	Exports    []Export   `json:"exports"`
+	Import  *Import  `json:"import,omitempty"`
+	Exports []Export `json:"exports"`
+	// Ranked tells that the first export decides conflicts by the rank of its
+	// cluster, and not as the oldest.
+	Ranked     bool       `json:"ranked,omitempty"`
 	Properties []Property `json:"properties"`
 	// Preference is nil where the service is not imported.
 	Preference *Preference `json:"preference,omitempty"`
@@ -134,8 +137,8 @@ type Answer struct {
 // A Problem is what is not as a person would want it.
 type Problem struct {
 	What string `json:"what"`
-	// Mend is a command or a sentence that says what to do.
-	Mend string `json:"mend,omitempty"`
+	// Fix is a command or a sentence that says what to do.
+	Fix string `json:"fix,omitempty"`
 }
 
 // Of explains a service in a cluster whose members have been asked.
@@ -172,15 +175,15 @@ func Of(f *facts.Facts, service types.NamespacedName, zone string) *Explanation 
 	return e
 }
 
-func (e *Explanation) problem(mend, format string, args ...any) {
-	e.Problems = append(e.Problems, Problem{What: fmt.Sprintf(format, args...), Mend: mend})
+func (e *Explanation) problem(fix, format string, args ...any) {
+	e.Problems = append(e.Problems, Problem{What: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 func (e *Explanation) imported(serviceImport *v1beta1.ServiceImport) {
 	if serviceImport == nil {
 		return
 	}
-	e.Import = &Import{Type: string(serviceImport.Spec.Type), IPs: slices.Clone(serviceImport.Spec.IPs), Reason: "Unknown"}
+	e.Import = &Import{Type: string(serviceImport.Spec.Type), IPs: append([]string{}, serviceImport.Spec.IPs...), Ports: []string{}, Reason: "Unknown"}
 	for _, port := range serviceImport.Spec.Ports {
 		e.Import.Ports = append(e.Import.Ports, status.PortText(port))
 	}
@@ -193,6 +196,7 @@ func (e *Explanation) imported(serviceImport *v1beta1.ServiceImport) {
 }
 
 func (e *Explanation) properties(account merge.Account) {
+	e.Ranked = account.Ranked
 	for _, property := range account.Properties {
 		out := Property{Field: property.Field, Value: property.Value, From: account.Precedence[0]}
 		for _, dissent := range property.Dissent {
@@ -244,7 +248,7 @@ func (e *Explanation) export(f *facts.Facts, service types.NamespacedName, sourc
 	if view == nil {
 		view = source.Published
 	}
-	if view != nil {
+	if view != nil && !view.Absent() {
 		out.Since = &metav1.Time{Time: view.Spec.Created}
 	}
 	for _, endpoint := range e.endpoints(f, service, source, view, serviceImport) {

@@ -109,7 +109,7 @@ func (e *Explanation) nobody(f *facts.Facts, service types.NamespacedName) {
 func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, source *facts.Source) {
 	switch {
 	case source.Invalid != nil:
-		e.problem(e.invalidHint(f, service, source.Invalid.Reason), "%s does not export it: %s", source.Cluster, source.Invalid.Message)
+		e.problem(e.invalidHint(f, service, source), "%s does not export it: %s", source.Cluster, source.Invalid.Message)
 	case source.State == liveness.Stale && source.Member.Warning(controller.EventMemberHeld) != nil:
 		e.problem(e.check(both(f, source.Cluster)), "%s is not believed: %s. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",
 			source.Cluster, source.Member.Warning(controller.EventMemberHeld).Message)
@@ -119,11 +119,11 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 			f.ID, had, source.Cluster, since, source.Cluster, f.ID)
 	case source.State == liveness.Gone:
 		e.problem(e.check(both(f, source.Cluster)), "%s is gone: %s heard it last %s, too long ago for it to count.", source.Cluster, f.ID, e.heard(source))
-	case source.Behind() && f.Namespaces[service.Namespace] != nil:
+	case source.Behind() && f.Takes(service.Namespace):
 		e.problem(e.check(both(f, source.Cluster)), "%s publishes something else than what is here: the controller of %s has not read or written it (yet).", source.Cluster, f.ID)
 	}
 	if source.Drained {
-		e.problem("kubectl clusterset undrain "+source.Cluster+" --contexts "+both(f, source.Cluster)+e.system, "%s is drained on purpose. To give it traffic again:", source.Cluster)
+		e.problem("kubectl clusterset undrain "+source.Cluster+" --contexts "+everywhere(f)+e.system, "%s is drained on purpose. To give it traffic again:", source.Cluster)
 	}
 	for _, problem := range source.Problems {
 		switch problem.Reason {
@@ -145,6 +145,15 @@ func both(f *facts.Facts, cluster string) string {
 		return f.Context
 	}
 	return f.Context + "," + f.ContextOf(cluster)
+}
+
+// everywhere are the contexts of all clusters of the set.
+func everywhere(f *facts.Facts) string {
+	contexts := []string{f.Context}
+	for i := range f.Members {
+		contexts = append(contexts, f.ContextOf(f.Members[i].ID))
+	}
+	return strings.Join(contexts, ",")
 }
 
 // silence says that nothing is heard of a member, which is stale, and since when.
@@ -204,9 +213,9 @@ func (e *Explanation) agree(f *facts.Facts, service types.NamespacedName, accoun
 	return strings.ToUpper(text[:1]) + text[1:] + fmt.Sprintf(", or stop exporting it there: `kubectl clusterset unexport %s --contexts %s%s`.", service, strings.Join(contexts, ","), e.system)
 }
 
-func (e *Explanation) invalidHint(f *facts.Facts, service types.NamespacedName, reason string) string {
-	unexport := fmt.Sprintf("kubectl clusterset unexport %s --contexts %s%s", service, f.Context, e.system)
-	switch reason {
+func (e *Explanation) invalidHint(f *facts.Facts, service types.NamespacedName, source *facts.Source) string {
+	unexport := fmt.Sprintf("kubectl clusterset unexport %s --contexts %s%s", service, f.ContextOf(source.Cluster), e.system)
+	switch source.Invalid.Reason {
 	case string(v1beta1.ServiceExportReasonNoService):
 		return "Create the Service, or: `" + unexport + "`."
 	case string(v1beta1.ServiceExportReasonInvalidServiceType), export.InvalidName, controller.InvalidDenied:
@@ -281,7 +290,7 @@ func (e *Explanation) Answered(server string, answer dns.Answer) {
 	slices.SortFunc(got, compareAddresses)
 	slices.SortFunc(expected, compareAddresses)
 	answer.Records = got
-	out := Answer{Answer: answer, Expected: expected, Wrong: !slices.Equal(got, expected)}
+	out := Answer{Answer: answer, Expected: append([]string{}, expected...), Wrong: !slices.Equal(got, expected)}
 	if out.Wrong && e.part && len(got) > 0 && !slices.ContainsFunc(got, func(address string) bool { return !slices.Contains(expected, address) }) {
 		out.Wrong, out.Part = false, true
 	}

@@ -42,7 +42,7 @@ func newFacts(endpoints ...string) *facts.Facts {
 	return &facts.Facts{
 		ID: "east", Context: "east", System: "clusterset-dns", Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
 		Namespaces: map[string]*corev1.Namespace{"shop": {}},
-		Exports:    []v1beta1.ServiceExport{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}},
+		Exports:    []v1beta1.ServiceExport{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", CreationTimestamp: metav1.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}}},
 		Services:   []corev1.Service{{ObjectMeta: of, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: corev1.ClusterIPNone}}},
 		Imports: []v1beta1.ServiceImport{{
 			ObjectMeta: object, Spec: v1beta1.ServiceImportSpec{Type: v1beta1.Headless},
@@ -159,7 +159,7 @@ func TestProblems(t *testing.T) {
 		}
 		var got []string
 		for _, problem := range Of(f, service, zone).Problems {
-			got = append(got, problem.What+" > "+problem.Mend)
+			got = append(got, problem.What+" > "+problem.Fix)
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(test.want, "\n"))

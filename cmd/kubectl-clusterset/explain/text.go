@@ -18,6 +18,10 @@ var always = map[string]bool{"type": true, "ports": true}
 func (e *Explanation) Text(out io.Writer, wide bool) error {
 	fmt.Fprintf(out, "%s in cluster %s\n\n%s\n", e.Service, e.Cluster, e.Summary)
 
+	first := "oldest"
+	if e.Ranked {
+		first = "first-ranked"
+	}
 	var rows [][]any
 	for i, each := range e.Exports {
 		since := "-"
@@ -25,7 +29,7 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 			since = each.Since.UTC().Format(time.RFC3339)
 		}
 		if i == 0 && each.Since != nil && len(e.Exports) > 1 {
-			since += " (oldest)"
+			since += " (" + first + ")"
 		}
 		rows = append(rows, []any{each.Cluster, since, each.State, each.Used, each.Demoted, each.Other})
 	}
@@ -48,7 +52,7 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 			case len(property.Dissent) > 0 && property.Field == "ports":
 				from = "all clusters, " + property.From + " before others"
 			case len(property.Dissent) > 0:
-				from += ", the oldest"
+				from += ", the " + first
 			}
 			rows = append(rows, []any{property.Field, output.Dash(property.Value), from, output.Dash(strings.Join(property.Dissent, "; "))})
 		}
@@ -100,8 +104,8 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 	fmt.Fprintln(out, "\nWhat to look at")
 	for _, problem := range e.Problems {
 		fmt.Fprintf(out, "- %s\n", problem.What)
-		if problem.Mend != "" {
-			fmt.Fprintf(out, "  > %s\n", problem.Mend)
+		if problem.Fix != "" {
+			fmt.Fprintf(out, "  > %s\n", problem.Fix)
 		}
 	}
 	return nil

@@ -7,9 +7,13 @@ package facts
 import (
 	"cmp"
 	"context"
+	"errors"
+	"path"
 	"slices"
 	"time"
 
+	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -44,6 +48,10 @@ type Facts struct {
 	Version string
 	// MCSVersion is the served version of the MCS API, empty where there is none.
 	MCSVersion string
+	// DeniedNamespaces are the patterns of namespaces that its controller neither
+	// exports nor imports: those of its Deployment, or the default if the
+	// Deployment cannot be read.
+	DeniedNamespaces []string
 	// Heartbeat and Leader are the Leases of its controller, nil where they do
 	// not exist.
 	Heartbeat, Leader *coordinationv1.Lease
@@ -56,13 +64,13 @@ type Facts struct {
 	// Exports, Imports, Services and Slices are those of the namespace that was
 	// asked for, or of all. Slices are all with a source cluster, and those of
 	// Services of the namespace that was asked for.
-	// Corefile is the one of CoreDNS where kubeadm has it, empty where it is not
-	// there or may not be read.
-	Corefile string
 	Exports  []v1beta1.ServiceExport
 	Imports  []v1beta1.ServiceImport
 	Services []corev1.Service
 	Slices   []*discoveryv1.EndpointSlice
+	// Corefile is the one of CoreDNS where kubeadm has it, empty where it is not
+	// there or may not be read.
+	Corefile string
 }
 
 // Drained tells whether a person asked for the cluster's own endpoints to be
@@ -113,6 +121,9 @@ func (f *Facts) Copies(service types.NamespacedName, source string) []*discovery
 func Gather(ctx context.Context, c *cluster.Cluster, namespace string) (*Facts, error) {
 	f := &Facts{Context: c.Context, System: c.Namespace, Namespaces: map[string]*corev1.Namespace{}}
 	version, err := c.Kube.Discovery().ServerVersion()
+	if apierrors.IsForbidden(err) {
+		return nil, errors.New("its API server refuses GET /version to this user (403 Forbidden): use another user, or bind it to ClusterRole system:public-info-viewer")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +131,7 @@ func Gather(ctx context.Context, c *cluster.Cluster, namespace string) (*Facts, 
 	if f.MCSVersion, err = c.MCSVersion(ctx); err != nil {
 		return nil, err
 	}
-	for _, gather := range []func(context.Context, *cluster.Cluster, string) error{f.namespaces, f.leases, f.members, f.services, f.slices, f.mcs, f.coreDNS} {
+	for _, gather := range []func(context.Context, *cluster.Cluster, string) error{f.namespaces, f.leases, f.members, f.services, f.slices, f.mcs, f.coreDNS, f.controller} {
 		if err := gather(ctx, c, namespace); err != nil {
 			return nil, err
 		}
@@ -192,6 +203,8 @@ func (f *Facts) members(ctx context.Context, c *cluster.Cluster, _ string) error
 		m.Issued, m.Expires = join.Life(secret.Data[member.KubeconfigKey])
 		cidrs, err := member.ParseCIDRs(secret.Annotations[member.CIDRsAnnotation])
 		m.CIDRs, m.Refused = cidrs, cmp.Or(m.Refused, err)
+		m.Rank, err = member.ParseRank(secret.Annotations)
+		m.Refused = cmp.Or(m.Refused, err)
 		m.Refused = cmp.Or(m.Refused, member.ValidateID(id))
 		if m.Events, err = c.Events(ctx, secret); err != nil && !apierrors.IsForbidden(err) {
 			return err
@@ -248,6 +261,47 @@ func (f *Facts) coreDNS(ctx context.Context, c *cluster.Cluster, _ string) error
 		f.Corefile = configMap.Data[coredns.Key]
 	}
 	return err
+}
+
+// Denied tells whether the controller neither exports nor imports services of a
+// namespace.
+func (f *Facts) Denied(namespace string) bool {
+	return slices.ContainsFunc(f.DeniedNamespaces, func(pattern string) bool {
+		matched, err := path.Match(pattern, namespace)
+		return err == nil && matched
+	})
+}
+
+// Takes tells whether what members publish for a namespace is imported: the
+// namespace exists and is not denied.
+func (f *Facts) Takes(namespace string) bool {
+	return f.Namespaces[namespace] != nil && !f.Denied(namespace)
+}
+
+func (f *Facts) controller(ctx context.Context, c *cluster.Cluster, _ string) error {
+	f.DeniedNamespaces = controller.DefaultDeniedNamespaces
+	deployment, err := c.Kube.AppsV1().Deployments(c.Namespace).Get(ctx, join.ControllerName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err == nil {
+		f.DeniedNamespaces = deniedOf(deployment)
+	}
+	return err
+}
+
+// deniedOf reads --denied-namespaces as the controller does.
+func deniedOf(deployment *appsv1.Deployment) []string {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.Usage = func() {}
+	denied := flags.StringSlice("denied-namespaces", controller.DefaultDeniedNamespaces, "")
+	for i := range deployment.Spec.Template.Spec.Containers {
+		container := &deployment.Spec.Template.Spec.Containers[i]
+		// The controller itself refuses flags that do not parse.
+		_ = flags.Parse(slices.Concat(container.Command, container.Args))
+	}
+	return *denied
 }
 
 func pointers[T any](list []T) []*T {

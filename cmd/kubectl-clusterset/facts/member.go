@@ -40,6 +40,8 @@ type Member struct {
 	Issued, Expires time.Time
 	// CIDRs confine its addresses; none means that they are not.
 	CIDRs []netip.Prefix
+	// Rank is that of its exports in conflicts.
+	Rank int
 	// Events are those on the Secret, the newest first.
 	Events []corev1.Event
 	// Lease shows its state, nil where the controller wrote none.

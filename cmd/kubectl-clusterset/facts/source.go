@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -32,6 +33,8 @@ type Source struct {
 	State  liveness.State
 	// Drained tells that a person asked for its endpoints to be demoted.
 	Drained bool
+	// Rank is that of its export in conflicts: see member.ParseRank.
+	Rank int
 	// View is what counts of it here, nil where it exports nothing. Its
 	// endpoints have the conditions that their own cluster gave them.
 	View *export.View
@@ -39,7 +42,9 @@ type Source struct {
 	// not read; Problems are what is left out of it.
 	Published *export.View
 	Problems  []export.Problem
-	// Invalid says why the export of the own cluster counts for nothing.
+	// Invalid says why its export counts for nothing: of the own cluster whatever
+	// is wrong, of a member that its Service does not exist. View and Published
+	// are nil then.
 	Invalid *export.Invalid
 }
 
@@ -72,18 +77,21 @@ func (s *Source) Since() time.Time {
 func (f *Facts) Sources(service types.NamespacedName) []Source {
 	var sources []Source
 	if serviceExport := f.Export(service); serviceExport != nil {
-		source := Source{Cluster: f.ID, Own: true, Drained: f.Drained()}
+		source := Source{Cluster: f.ID, Own: true, Drained: f.Drained(), Rank: f.rank()}
 		source.View, source.Problems, source.Invalid = export.FromService(f.ID, serviceExport, f.service(service), f.slicesOf(service))
 		// What the controller has against it besides is on the ServiceExport.
 		if valid := condition(serviceExport, v1beta1.ServiceExportConditionValid); source.Invalid == nil && valid != nil && valid.Status == "False" && valid.Reason == controller.InvalidDenied {
 			source.View, source.Invalid = nil, &export.Invalid{Reason: valid.Reason, Message: valid.Message}
+		}
+		if source.Invalid != nil {
+			source.View = nil
 		}
 		source.Published = source.View
 		sources = append(sources, source)
 	}
 	for i := range f.Members {
 		m := &f.Members[i]
-		source := Source{Cluster: m.ID, Member: m, State: m.State(), Drained: m.Drained()}
+		source := Source{Cluster: m.ID, Member: m, State: m.State(), Drained: m.Drained(), Rank: m.Rank}
 		copies := f.Copies(service, m.ID)
 		from := export.Source{Cluster: m.ID, CIDRs: m.CIDRs}
 		source.View, _ = export.FromSlices(from, service, copies, nil)
@@ -92,11 +100,34 @@ func (f *Facts) Sources(service types.NamespacedName) []Source {
 				return member.ServiceOf(slice) != service
 			}), source.View)
 		}
-		if source.View != nil || source.Published != nil || len(source.Problems) > 0 {
+		says := source.Published
+		if m.Unread != nil {
+			says = source.View
+		}
+		if says != nil && says.Absent() {
+			source.Invalid = &export.Invalid{
+				Reason:  string(v1beta1.ServiceExportReasonNoService),
+				Message: fmt.Sprintf("Service %s does not exist in %s. Create it, or delete the ServiceExport.", service, m.ID),
+			}
+			source.View, source.Published = nil, nil
+		} else if source.View != nil && source.View.Absent() {
+			source.View = nil
+		}
+		if source.View != nil || source.Published != nil || source.Invalid != nil || len(source.Problems) > 0 {
 			sources = append(sources, source)
 		}
 	}
 	return sources
+}
+
+// rank is that of the cluster's own exports in conflicts.
+func (f *Facts) rank() int {
+	namespace := f.Namespaces[f.System]
+	if namespace == nil {
+		return 0
+	}
+	rank, _ := member.ParseRank(namespace.Annotations)
+	return rank
 }
 
 // Contributions are what the sources add to a merge here. What was published
@@ -110,7 +141,7 @@ func Contributions(sources []Source) []merge.Contribution {
 			view = source.Published
 		}
 		if view != nil && source.State != liveness.Gone {
-			contributions = append(contributions, merge.Contribution{View: view, Demote: source.Demoted()})
+			contributions = append(contributions, merge.Contribution{View: view, Demote: source.Demoted(), Rank: source.Rank})
 		}
 	}
 	return contributions

@@ -14,8 +14,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
-// controllerName is that of the controller's Deployment.
-const controllerName = "clusterset-controller"
+// ControllerName is the name of the controller's Deployment.
+const ControllerName = "clusterset-controller"
 
 // awaitControllers waits for those controllers that are installed and have not
 // said yet who they are, since joining is what comes right after installing.
@@ -42,12 +42,12 @@ func beginning(ctx context.Context, c *cluster.Cluster) (string, error) {
 	if _, err := c.Identify(ctx); !errors.Is(err, cluster.ErrNeverRan) {
 		return "", nil
 	}
-	deployment, err := c.Kube.AppsV1().Deployments(c.Namespace).Get(ctx, controllerName, metav1.GetOptions{})
+	deployment, err := c.Kube.AppsV1().Deployments(c.Namespace).Get(ctx, ControllerName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	return fmt.Sprintf("%s of context %s has to begin, %d of %d pods are available", controllerName, c.Context, deployment.Status.AvailableReplicas, deployment.Status.Replicas), nil
+	return fmt.Sprintf("%s of context %s has to begin, %d of %d pods are available", ControllerName, c.Context, deployment.Status.AvailableReplicas, deployment.Status.Replicas), nil
 }

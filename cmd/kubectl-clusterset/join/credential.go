@@ -43,6 +43,9 @@ type Issuer struct {
 	ID string
 	// Address is where the reader reaches its API server.
 	Address Address
+	// Authority has the certificates, in PEM, by which the reader knows its API
+	// server; empty means those of the user.
+	Authority []byte
 	// Duration is how long a token lives, as far as the API server lets it. 0
 	// means without an end.
 	Duration time.Duration
@@ -93,8 +96,8 @@ func (i Issuer) Issue(ctx context.Context, reader string) (Credential, error) {
 		return made, fmt.Errorf("context %s: make a credential for %s: %w", i.Of.Context, reader, err)
 	}
 	if i.DryRun == nil {
-		if err := i.try(ctx, token); err != nil {
-			return made, fmt.Errorf("context %s: the credential that was made for %s does not work: %w", i.Of.Context, reader, err)
+		if err := i.tried(ctx, token, reader); err != nil {
+			return made, err
 		}
 	}
 	made.Kubeconfig, err = i.kubeconfig(ctx, token)
@@ -132,6 +135,23 @@ func (i Issuer) awaitToken(ctx context.Context, name string) (token string, err 
 	return token, err
 }
 
+// tried returns an error if the API server does not accept a token at the address
+// that the reader is to use. At another address, such as that of a proxy that
+// refuses tokens of service accounts, that proves nothing: the reader's
+// controller is waited for in any case.
+func (i Issuer) tried(ctx context.Context, token, reader string) error {
+	err := i.try(ctx, token)
+	switch {
+	case err == nil:
+		return nil
+	case i.Address.Server == i.Of.Config.Host || ctx.Err() != nil:
+		return fmt.Errorf("context %s: %s does not accept the credential that was made for %s: %w: if this is a proxy that refuses tokens of service accounts, name the API server itself with --server %s=https://…",
+			i.Of.Context, i.Of.Config.Host, reader, err, i.Of.Context)
+	}
+	i.Teller.Say("%s: %s does not accept the credential that was made for %s (%v); going on, because %s is to use %s", i.ID, i.Of.Config.Host, reader, err, reader, i.Address.Server)
+	return nil
+}
+
 // tryTimeout bounds how long an API server may take to know of rights and
 // tokens that it has just been told of.
 const tryTimeout = 15 * time.Second
@@ -146,7 +166,7 @@ func (i Issuer) try(ctx context.Context, token string) error {
 		return err
 	}
 	patient := i.Teller
-	patient.Timeout = tryTimeout
+	patient.Timeout = min(patient.Timeout, tryTimeout)
 	return patient.Wait(ctx, func(ctx context.Context) (string, error) {
 		_, err := by.Kube.CoordinationV1().Leases(i.Of.Namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
@@ -162,6 +182,9 @@ func (i Issuer) kubeconfig(ctx context.Context, token string) ([]byte, error) {
 		return nil, err
 	}
 	authority := config.CAData
+	if len(i.Authority) > 0 {
+		authority = i.Authority
+	}
 	if len(authority) == 0 && config.Insecure {
 		root, err := i.Of.Kube.CoreV1().ConfigMaps(i.Of.Namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		if err != nil {

@@ -13,6 +13,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,10 +43,16 @@ type Options struct {
 	// them. Where none is given, the one in a Secret stays; where there is no
 	// Secret, it is that of the kubeconfig.
 	Servers map[string]string
+	// Authorities are the certificates, in PEM, by which the others know an API
+	// server, by context; those of the kubeconfig where none are given.
+	Authorities map[string][]byte
 	// Duration is how long a token lives; 0 means without an end.
 	Duration time.Duration
-	DryRun   bool
-	Teller   progress.Teller
+	// Partial has Leave and Drain change these clusters although they have members
+	// that are not among them.
+	Partial bool
+	DryRun  bool
+	Teller  progress.Teller
 }
 
 func (o Options) dryRun() []string {
@@ -52,6 +60,14 @@ func (o Options) dryRun() []string {
 		return []string{metav1.DryRunAll}
 	}
 	return nil
+}
+
+// did tells what was done, or what would be.
+func (o Options) did(format string, args ...any) {
+	if o.DryRun {
+		format += " (dry run)"
+	}
+	o.Teller.Did(format, args...)
 }
 
 // A link is one cluster that reads another.
@@ -84,9 +100,11 @@ func Join(ctx context.Context, o Options) error {
 	if err := cluster.Distinct(o.Clusters, identities); err != nil {
 		return err
 	}
-	for context := range o.Servers {
-		if !hasContext(o.Clusters, context) {
-			return fmt.Errorf("--server names context %s, which is not one of those to join", context)
+	for flag, contexts := range map[string][]string{"server": slices.Collect(maps.Keys(o.Servers)), "certificate-authority": slices.Collect(maps.Keys(o.Authorities))} {
+		for _, context := range contexts {
+			if !hasContext(o.Clusters, context) {
+				return fmt.Errorf("--%s names context %s, which is not one of those to join", flag, context)
+			}
 		}
 	}
 	for i, c := range o.Clusters {
@@ -97,7 +115,7 @@ func Join(ctx context.Context, o Options) error {
 	var links []*link
 	for i, source := range o.Clusters {
 		issuer := Issuer{
-			Of: source, ID: identities[i].ID, Duration: o.Duration,
+			Of: source, ID: identities[i].ID, Duration: o.Duration, Authority: o.Authorities[source.Context],
 			DryRun: o.dryRun(), Teller: o.Teller,
 		}
 		if o.Servers[source.Context] == "" && loopback(source.Config.Host) {

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +38,43 @@ func target(name string, clusters []*cluster.Cluster, identities []cluster.Ident
 	return name
 }
 
+// complete returns an error if a cluster, given by its id, has members or is one
+// whose contexts are not among those of the options: they would go on as before.
+// A cluster that is no member is left to the caller.
+func (o Options) complete(ctx context.Context, id string, identities []cluster.Identity) error {
+	if o.Partial {
+		return nil
+	}
+	named, members := map[string]bool{}, map[string]bool{}
+	for _, identity := range identities {
+		named[identity.ID] = true
+	}
+	for i, c := range o.Clusters {
+		secrets, err := c.Credentials(ctx, "")
+		if err != nil {
+			return err
+		}
+		for j := range secrets {
+			members[secrets[j].Labels[member.ClusterLabel]] = true
+		}
+		members[identities[i].ID] = true
+	}
+	if !members[id] {
+		return nil
+	}
+	var missing []string
+	for _, other := range slices.Sorted(maps.Keys(members)) {
+		if !named[other] {
+			missing = append(missing, other)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("nothing was changed: the set also has %s, not reached by any of the selected contexts: select the contexts of all clusters of the set with --contexts, or change only the selected clusters with --partial",
+		strings.Join(missing, ", "))
+}
+
 // Leave takes a cluster, named by id or context, out of the set as the clusters
 // of the options have it, and returns once nothing that came of it is left in
 // them. A cluster of the options that is the one that leaves loses all members.
@@ -48,6 +87,9 @@ func Leave(ctx context.Context, o Options, name string) error {
 		return err
 	}
 	id := target(name, o.Clusters, identities)
+	if err := o.complete(ctx, id, identities); err != nil {
+		return err
+	}
 	found := false
 	for i, c := range o.Clusters {
 		member, reader := id, id
@@ -64,7 +106,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 			return err
 		}
 		if revoked > 0 {
-			o.Teller.Did("%s: revoked %d credentials by which it was read", identities[i].ID, revoked)
+			o.did("%s: revoked %d credentials by which it was read", identities[i].ID, revoked)
 		}
 		found = found || revoked > 0
 	}
@@ -99,19 +141,19 @@ func (o Options) forget(ctx context.Context, c *cluster.Cluster, own, id string)
 		if err := c.Kube.CoreV1().Secrets(c.Namespace).Delete(ctx, secrets[i].Name, metav1.DeleteOptions{DryRun: o.dryRun()}); err != nil {
 			return i, fmt.Errorf("context %s: %w", c.Context, err)
 		}
-		o.Teller.Did("%s: %s is no member any more", own, secrets[i].Labels[member.ClusterLabel])
+		o.did("%s: %s is no member any more", own, secrets[i].Labels[member.ClusterLabel])
 	}
 	return len(secrets), nil
 }
 
 // remains says what is left in a cluster of what came of the one that left.
 func remains(ctx context.Context, c *cluster.Cluster, own, id string) (string, error) {
-	leases, slices := member.ClusterLabel+"="+id, export.LabelSourceCluster+"="+id
+	leases, published := member.ClusterLabel+"="+id, export.LabelSourceCluster+"="+id
 	if own == id {
-		leases, slices = member.ClusterLabel, export.LabelSourceCluster+"!="+id+","+export.LabelSourceCluster
+		leases, published = member.ClusterLabel, export.LabelSourceCluster+"!="+id+","+export.LabelSourceCluster
 	}
-	slices += "," + export.LabelSliceManagedBy + "=" + export.Manager
-	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: slices})
+	published += "," + export.LabelSliceManagedBy + "=" + export.Manager
+	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: published})
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}
@@ -134,6 +176,9 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		return err
 	}
 	id := target(name, o.Clusters, identities)
+	if err := o.complete(ctx, id, identities); err != nil {
+		return err
+	}
 	value := any("true")
 	done := "drained"
 	if !drain {
@@ -151,7 +196,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 			if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch, options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Did("%s: its own endpoints are %s", own, done)
+			o.did("%s: its own endpoints are %s", own, done)
 			found = true
 			continue
 		}
@@ -163,7 +208,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 			if _, err := c.Kube.CoreV1().Secrets(c.Namespace).Patch(ctx, secrets[j].Name, types.MergePatchType, patch, options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Did("%s: the endpoints of %s are %s", own, id, done)
+			o.did("%s: the endpoints of %s are %s", own, id, done)
 			found = true
 		}
 	}

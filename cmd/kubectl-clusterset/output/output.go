@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package output prints what was found, for people and for programs.
+// Package output prints results as text, JSON or YAML.
 package output
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // Formats besides text, which is the empty string.
@@ -32,22 +35,50 @@ func Validate(format string) error {
 	return fmt.Errorf("--output %q: use wide, json or yaml", format)
 }
 
-// Print writes a value as JSON or YAML, or calls text for the others.
-func Print(out io.Writer, format string, value any, text func(out io.Writer, wide bool) error) error {
-	switch format {
-	case JSON:
-		encoder := json.NewEncoder(out)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "    ")
-		return encoder.Encode(value)
-	case YAML:
-		encoded, err := yaml.Marshal(value)
-		if err == nil {
-			_, err = out.Write(encoded)
-		}
+// APIVersion is that of all that is written as JSON or YAML, besides objects of
+// Kubernetes. Within it fields are added, and not removed or changed.
+const APIVersion = "cli." + export.Domain + "/v1beta1"
+
+// Print writes a value as JSON or YAML, with the apiVersion and a kind before
+// its fields, or calls text for the other formats. The value must encode as an
+// object.
+func Print(out io.Writer, format, kind string, value any, text func(out io.Writer, wide bool) error) error {
+	if format != JSON && format != YAML {
+		return text(out, format == Wide)
+	}
+	var fields bytes.Buffer
+	encoder := json.NewEncoder(&fields)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	return text(out, format == Wide)
+	head, rest := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, APIVersion, kind), bytes.TrimPrefix(fields.Bytes(), []byte("{"))
+	return encode(out, format, append([]byte(head), rest...))
+}
+
+// PrintObject writes an object of Kubernetes as JSON or YAML.
+func PrintObject(out io.Writer, format string, object any) error {
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return encode(out, format, encoded)
+}
+
+func encode(out io.Writer, format string, text []byte) error {
+	var encoded bytes.Buffer
+	if err := json.Indent(&encoded, text, "", "    "); err != nil {
+		return err
+	}
+	written := append(bytes.TrimSpace(encoded.Bytes()), '\n')
+	if format == YAML {
+		var err error
+		if written, err = yaml.JSONToYAML(text); err != nil {
+			return err
+		}
+	}
+	_, err := out.Write(written)
+	return err
 }
 
 // Table writes rows below headings. A heading that begins with a plus is of a

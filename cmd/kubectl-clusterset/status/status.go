@@ -7,7 +7,6 @@ package status
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -90,12 +89,23 @@ type Trouble struct {
 	Message   string `json:"message"`
 }
 
-// Of is the status of a cluster. Its members must have been asked.
-func Of(f *facts.Facts) Status {
+// Unreached is the status of a cluster that was not reached, and why.
+func Unreached(context string, why error) Status {
+	return Status{
+		Context: context, Unreachable: why.Error(),
+		Members: []Member{}, Imports: []Import{}, Conflicts: []Trouble{}, Invalid: []Trouble{},
+	}
+}
+
+// Of is the status of a cluster. Its members must have been asked. Imports and
+// exports are those of a namespace, of all if it is empty; what is said of
+// members is always of all.
+func Of(f *facts.Facts, namespace string) Status {
 	s := Status{
 		Context: f.Context, Cluster: f.ID, Version: f.Version, MCSVersion: f.MCSVersion, Drained: f.Drained(), now: f.Now,
 		Members: []Member{}, Imports: []Import{}, Conflicts: []Trouble{}, Invalid: []Trouble{},
 	}
+	shown := func(object metav1.Object) bool { return namespace == "" || object.GetNamespace() == namespace }
 	if f.Heartbeat != nil && f.Heartbeat.Spec.RenewTime != nil {
 		s.Heartbeat = timeOf(f.Heartbeat.Spec.RenewTime.Time)
 	}
@@ -106,13 +116,18 @@ func Of(f *facts.Facts) Status {
 		s.Members = append(s.Members, memberOf(f, &f.Members[i]))
 	}
 	for i := range f.Imports {
-		s.Imports = append(s.Imports, importOf(f, &f.Imports[i]))
+		if shown(&f.Imports[i]) {
+			s.Imports = append(s.Imports, importOf(f, &f.Imports[i]))
+		}
 	}
 	slices.SortFunc(s.Imports, func(a, b Import) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for i := range f.Exports {
 		serviceExport := &f.Exports[i]
+		if !shown(serviceExport) {
+			continue
+		}
 		trouble := func(kind v1beta1.ServiceExportConditionType, status metav1.ConditionStatus) []Trouble {
 			condition := meta.FindStatusCondition(serviceExport.Status.Conditions, string(kind))
 			if condition == nil || condition.Status != status {
@@ -155,8 +170,7 @@ func memberOf(f *facts.Facts, m *facts.Member) Member {
 		return out
 	}
 	for _, slice := range m.Published {
-		// What has no namespace here is not to be here.
-		if f.Namespaces[slice.Namespace] != nil && !strings.HasPrefix(slice.Namespace, "kube-") {
+		if f.Takes(slice.Namespace) {
 			services[member.ServiceOf(slice)] = true
 		}
 	}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
+)
+
+// installed is a CoreDNS as kubeadm installs it.
+func installed(image string) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "coredns", Image: image}},
+		}}},
+		Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
+	}
+}
+
+// TestWaysToAnswerTheZone has a stock CoreDNS in east. Whichever way answers for
+// the zone, nothing is wrong, and no finding recommends to replace the image.
+func TestWaysToAnswerTheZone(t *testing.T) {
+	const enable = "coredns enable"
+	lacks := []manifest.Right{{Verb: "list", Group: "multicluster.x-k8s.io", Resource: "serviceimports"}}
+	for name, test := range map[string]struct {
+		corefile string
+		change   func(*Cluster)
+		says     []string // checks
+		why      string   // of coredns-image
+		fix      string   // part of that of the first
+	}{
+		"forwarding": {
+			". {\n kubernetes cluster.local\n}\nclusterset.local:53 {\n forward . 10.96.0.99\n}", func(c *Cluster) { c.CoreDNSLacks = lacks }, nil,
+			"The Corefile forwards clusterset.local to another server.", "",
+		},
+		"forwarding, and no answer": {
+			"clusterset.local:53 {\n forward . 10.96.0.99\n}", func(c *Cluster) { c.Apex = dns.Answer{Rcode: "SERVFAIL"} },
+			[]string{"dns-zone"},
+			"The Corefile forwards clusterset.local to another server.", "Have the server answer to which the Corefile forwards clusterset.local",
+		},
+		"the stock plugin": {
+			". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}", nil, nil,
+			"The Corefile answers for clusterset.local with the option multicluster of the stock plugin kubernetes.", "",
+		},
+		"the stock plugin without rights": {
+			". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}", func(c *Cluster) { c.CoreDNSLacks = lacks },
+			[]string{"coredns-rights"},
+			"The Corefile answers for clusterset.local with the option multicluster of the stock plugin kubernetes.", "create clusterrolebinding clusterset-stock-coredns --clusterrole=clusterset-coredns --serviceaccount=kube-system:default`.",
+		},
+		"a file that the Corefile imports": {
+			"import custom/*.server\n. {\n kubernetes cluster.local\n}", func(c *Cluster) { c.CoreDNSLacks = lacks }, nil,
+			"The cluster's DNS answers for clusterset.local in a way that the Corefile does not show.", "",
+		},
+		"a Corefile that may not be read": {"", nil, nil, "The cluster's DNS answers for clusterset.local in a way that the Corefile does not show.", ""},
+		"the plugin, and the stock image": {
+			". {\n multicluster clusterset.local\n}", nil, []string{"coredns-image"}, "", enable,
+		},
+		"no way at all": {
+			". {\n kubernetes cluster.local\n}", func(c *Cluster) { c.Apex = dns.Answer{Rcode: "NXDOMAIN"} }, []string{"coredns-image", "corefile-multicluster", "dns-zone"}, "", enable,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := newSet(func(east, _ *Cluster) {
+				east.Deployment, east.Corefile = installed("registry.k8s.io/coredns/coredns:v1.12.2"), test.corefile
+				if test.change != nil {
+					test.change(east)
+				}
+			})
+			var says []string
+			fix, why := "", ""
+			for _, finding := range Run(set) {
+				if finding.What != "" && !known(finding) {
+					says = append(says, finding.Check)
+					if fix == "" {
+						fix = finding.Fix
+					}
+				}
+				if finding.Check == "coredns-image" && finding.Context == "east" {
+					why = finding.Why
+				}
+			}
+			if !slices.Equal(says, test.says) || why != test.why || !strings.Contains(fix, test.fix) || test.fix != enable && strings.Contains(fix, enable) {
+				t.Errorf("got %v, %q, %q", says, why, fix)
+			}
+		})
+	}
+}
+
+// TestNodeLocalCacheThatHidesTheZone reads the DaemonSet and its Corefile as
+// they are in a cluster.
+func TestNodeLocalCacheThatHidesTheZone(t *testing.T) {
+	const hides = "cluster.local:53 {\n    bind 169.254.20.10\n    forward . 10.96.0.2\n}\n.:53 {\n    forward . /etc/resolv.conf\n}\n"
+	const fix = "Add this server block with `kubectl --context east -n kube-system edit configmap node-local-dns`.\n" +
+		"clusterset.local:53 {\n    errors\n    cache {\n        success 9984 5\n        denial 9984 1\n    }\n    reload\n    bind 169.254.20.10\n    forward . 10.96.0.2 {\n        force_tcp\n    }\n}"
+	named := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: coredns.Namespace, Name: name, Labels: map[string]string{"k8s-app": name}}
+	}
+	volume := func(name string) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
+	}
+	for corefile, want := range map[string]string{hides: fix, hides + "clusterset.local {\n forward . 10.96.0.2\n}\n": ""} {
+		client := fake.NewClientset(
+			&appsv1.DaemonSet{ObjectMeta: named("node-local-dns"), Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				Volumes: []corev1.Volume{volume("kube-dns"), volume("node-local-dns")},
+			}}}},
+			&appsv1.DaemonSet{ObjectMeta: named("another")},
+			&corev1.ConfigMap{ObjectMeta: named("node-local-dns"), Data: map[string]string{"Corefile": corefile}},
+		)
+		set := newSet(func(east, _ *Cluster) {
+			east.nodeCaches(t.Context(), &cluster.Cluster{Kube: client})
+		})
+		if got := hint(set, "node-local-dns"); got != want {
+			t.Errorf("%s: got %q, want %q", corefile, got, want)
+		}
+	}
+}

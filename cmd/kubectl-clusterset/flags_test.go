@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// An api is an API server that answers as it is told, with 404 if it is not.
+type api struct {
+	*httptest.Server
+	// answers are bodies by method and path, statuses without a body by the same.
+	answers  map[string]string
+	statuses map[string]int
+
+	mu       sync.Mutex
+	requests []*http.Request
+}
+
+func newAPI(t *testing.T, answers map[string]string, statuses map[string]int) *api {
+	t.Helper()
+	a := &api{answers: answers, statuses: statuses}
+	a.Server = httptest.NewTLSServer(a) // clients send no tokens otherwise
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.requests = append(a.requests, request)
+	w.Header().Set("Content-Type", "application/json")
+	key := request.Method + " " + request.URL.Path
+	if body, ok := a.answers[key]; ok {
+		fmt.Fprint(w, body)
+		return
+	}
+	status := a.statuses[key]
+	if status == 0 {
+		status = http.StatusNotFound
+	}
+	reason := map[int]string{http.StatusNotFound: "NotFound", http.StatusForbidden: "Forbidden"}[status]
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"no","code":%d}`, reason, status)
+}
+
+// seen are the methods and paths of all requests.
+func (a *api) seen() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var seen []string
+	for _, request := range a.requests {
+		seen = append(seen, request.Method+" "+request.URL.Path)
+	}
+	return seen
+}
+
+// invoke runs a command line with a kubeconfig that has the contexts east and west,
+// which lead to a server.
+func invoke(t *testing.T, server string, args ...string) (out, progress string, err error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: east,
+clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: of-the-kubeconfig}}],
+contexts: [{name: east, context: {cluster: c, user: u, namespace: shop}}, {name: west, context: {cluster: c, user: u}}]}`, server)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	command := newCommand(genericiooptions.IOStreams{Out: &stdout, ErrOut: &stderr})
+	command.SetArgs(append(args, "--kubeconfig", path))
+	err = command.ExecuteContext(t.Context())
+	return stdout.String(), stderr.String(), err
+}
+
+// answersOfAll are those that every command needs that looks at the set.
+func answersOfAll(more map[string]string) map[string]string {
+	answers := map[string]string{
+		"GET /version": `{"gitVersion":"v1.36.1"}`,
+		"GET /apis":    `{"kind":"APIGroupList","groups":[{"name":"multicluster.x-k8s.io","versions":[{"groupVersion":"multicluster.x-k8s.io/v1beta1","version":"v1beta1"}]}]}`,
+		"GET /apis/multicluster.x-k8s.io/v1beta1/serviceimports": `{"kind":"ServiceImportList","apiVersion":"multicluster.x-k8s.io/v1beta1","items":[` +
+			`{"metadata":{"namespace":"shop","name":"db"},"spec":{"type":"ClusterSetIP"}},{"metadata":{"namespace":"other","name":"web"},"spec":{"type":"ClusterSetIP"}}]}`,
+		"GET /apis/multicluster.x-k8s.io/v1beta1/serviceexports": `{"kind":"ServiceExportList","apiVersion":"multicluster.x-k8s.io/v1beta1","items":[]}`,
+	}
+	for _, list := range []string{"/api/v1/namespaces", "/apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases", "/api/v1/namespaces/clusterset-dns/secrets", "/apis/discovery.k8s.io/v1/endpointslices"} {
+		answers["GET "+list] = `{"items":[]}`
+	}
+	for key, body := range more {
+		answers[key] = body
+	}
+	return answers
+}
+
+// TestFlagsOfKubectlAreHonored looks at what arrives at the API server.
+func TestFlagsOfKubectlAreHonored(t *testing.T) {
+	for flags, want := range map[string]map[string]string{
+		"":                                  {"Authorization": "Bearer of-the-kubeconfig", "Impersonate-User": ""},
+		"--token other":                     {"Authorization": "Bearer other"},
+		"--as jane --as-group dev":          {"Impersonate-User": "jane", "Impersonate-Group": "dev"},
+		"--as jane --as-user-extra scope=a": {"Impersonate-Extra-Scope": "a"},
+		"--as jane --as-uid 7":              {"Impersonate-Uid": "7"},
+		"--context west --user u":           {"Authorization": "Bearer of-the-kubeconfig"},
+		"--contexts west --cluster c":       {"Authorization": "Bearer of-the-kubeconfig"},
+	} {
+		server := newAPI(t, answersOfAll(nil), nil)
+		if _, _, err := invoke(t, server.URL, append([]string{"version"}, strings.Fields(flags)...)...); err != nil {
+			t.Errorf("%s: %v", flags, err)
+			continue
+		}
+		for header, value := range want {
+			if got := server.requests[0].Header.Get(header); got != value {
+				t.Errorf("%s: %s is %q", flags, header, got)
+			}
+		}
+	}
+	proxy := httptest.NewServer(newAPI(t, answersOfAll(nil), nil))
+	defer proxy.Close()
+	if out, _, err := invoke(t, "http://cluster.invalid", "version", "--proxy-url", proxy.URL); err != nil || !strings.Contains(out, "v1.36.1") {
+		t.Errorf("--proxy-url: %v: %s", err, out)
+	}
+	server := newAPI(t, answersOfAll(nil), nil)
+	if out, _, err := invoke(t, "http://cluster.invalid", "version", "--server", server.URL); err != nil || !strings.Contains(out, "v1.36.1") {
+		t.Errorf("--server: %v: %s", err, out)
+	}
+}
+
+// TestFlagsOfOneClusterAreRefusedForSeveral also holds that nobody is asked.
+func TestFlagsOfOneClusterAreRefusedForSeveral(t *testing.T) {
+	server := newAPI(t, nil, nil)
+	for _, flag := range []string{"server", "cluster", "user", "token", "client-certificate", "client-key", "certificate-authority", "tls-server-name", "insecure-skip-tls-verify"} {
+		_, _, err := invoke(t, server.URL, "status", "--contexts", "east,west", "--"+flag+"=true")
+		if exitStatus(err) != exitUsage || !strings.Contains(err.Error(), "--"+flag+" applies to one cluster, and 2 are selected") {
+			t.Errorf("--%s: got %v", flag, err)
+		}
+	}
+	if _, _, err := invoke(t, server.URL, "join", "east", "west", "--token=x"); exitStatus(err) != exitUsage {
+		t.Errorf("join: got %v", err)
+	}
+	if seen := server.seen(); len(seen) > 0 {
+		t.Errorf("it asked %v", seen)
+	}
+}
+
+// TestNamespaceIsHonoredOrRefused has -n where it has a meaning.
+func TestNamespaceIsHonoredOrRefused(t *testing.T) {
+	server := newAPI(t, answersOfAll(nil), nil)
+	for line, want := range map[string][]bool{"status": {true, true}, "status -n shop": {true, false}, "status -n other": {false, true}} {
+		out, _, err := invoke(t, server.URL, strings.Fields(line)...)
+		if got := []bool{strings.Contains(out, "shop/db"), strings.Contains(out, "other/web")}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v:\n%s", line, err, out)
+		}
+	}
+	for line, want := range map[string]string{"export db": "namespace: shop", "export db -n other": "namespace: other", "export a/db -n other": "namespace: a"} {
+		if out, _, err := invoke(t, server.URL, append(strings.Fields(line), "--dry-run=client", "-o", "yaml")...); err != nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v:\n%s", line, err, out)
+		}
+	}
+	for _, line := range []string{"join east west", "leave west", "drain west", "undrain west", "check", "coredns enable --image x", "coredns disable", "manifest crds", "version"} {
+		if _, _, err := invoke(t, server.URL, append(strings.Fields(line), "-n", "shop")...); exitStatus(err) != exitUsage {
+			t.Errorf("%s: got %v", line, err)
+		}
+	}
+}
+
+// TestDryRunTakesKubectlsValues refuses those that a command cannot honor, and
+// one without a value.
+func TestDryRunTakesKubectlsValues(t *testing.T) {
+	for line, want := range map[string]string{
+		"export db --dry-run":                        "use --dry-run=client or --dry-run=server",
+		"export db --dry-run=true":                   "use none, client or server",
+		"leave west --dry-run=client":                "leave needs the answers of the API servers: use --dry-run=server",
+		"join east west --dry-run=client":            "join needs the answers",
+		"drain west --dry-run=client":                "drain needs the answers",
+		"coredns enable --image x --dry-run=client":  "enable needs the answers",
+		"export db -o yaml":                          "use it with --dry-run=client",
+		"export db -o yaml --dry-run=server":         "use it with --dry-run=client",
+		"export db -o wide --dry-run=client":         "use json or yaml",
+		"unexport db -o yaml --dry-run=client":       "unknown shorthand flag",
+		"coredns disable --dry-run=all --contexts a": "use none, client or server",
+	} {
+		if _, _, err := invoke(t, "http://127.0.0.1:1", strings.Fields(line)...); exitStatus(err) != exitUsage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", line, err)
+		}
+	}
+	out, _, err := invoke(t, "http://127.0.0.1:1", "export", "shop/db", "--dry-run=client", "-o", "yaml")
+	const manifest = "apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceExport\nmetadata:\n  name: db\n  namespace: shop\n"
+	if err != nil || out != manifest {
+		t.Errorf("got %v:\n%s", err, out)
+	}
+}
+
+// TestOutputForProgramsSaysWhatItIs has apiVersion and kind everywhere, and
+// lists that are empty instead of null.
+func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
+	server := newAPI(t, answersOfAll(map[string]string{
+		"GET /apis/multicluster.x-k8s.io/v1beta1/namespaces/shop/serviceimports": `{"kind":"ServiceImportList","items":[{"metadata":{"namespace":"shop","name":"db"},"spec":{"type":"ClusterSetIP"}}]}`,
+		"GET /apis/multicluster.x-k8s.io/v1beta1/namespaces/shop/serviceexports": `{"kind":"ServiceExportList","items":[]}`,
+		"GET /apis/discovery.k8s.io/v1/namespaces/shop/endpointslices":           `{"items":[]}`,
+		"GET /api/v1/namespaces/shop/services":                                   `{"items":[]}`,
+	}), nil)
+	for line, want := range map[string]struct{ kind, server string }{
+		"status":           {"Status", server.URL},
+		"status -o x":      {"", server.URL},
+		"explain shop/db":  {"Explanation", server.URL},
+		"check":            {"CheckReport", server.URL},
+		"check --list":     {"CheckList", "http://127.0.0.1:1"},
+		"version":          {"Version", server.URL},
+		"version --client": {"Version", "http://127.0.0.1:1"},
+		// Not reached.
+		"status --context west":  {"Status", "http://127.0.0.1:1"},
+		"check --context west":   {"CheckReport", "http://127.0.0.1:1"},
+		"version --context west": {"Version", "http://127.0.0.1:1"},
+	} {
+		for _, format := range []string{"json", "yaml"} {
+			out, _, err := invoke(t, want.server, append(strings.Fields(line), "-o", format)...)
+			if want.kind == "" {
+				continue
+			}
+			if format == "yaml" {
+				if !strings.Contains(out, "apiVersion: cli.clusterset-dns.github.io/v1beta1\n") || !strings.Contains(out, "kind: "+want.kind+"\n") {
+					t.Errorf("%s: %v:\n%s", line, err, out)
+				}
+				continue
+			}
+			var fields map[string]any
+			if failed := json.Unmarshal([]byte(out), &fields); failed != nil || fields["apiVersion"] != "cli.clusterset-dns.github.io/v1beta1" || fields["kind"] != want.kind {
+				t.Errorf("%s: %v, %v:\n%s", line, failed, err, out)
+			}
+			if strings.Contains(out, ": null") {
+				t.Errorf("%s has null:\n%s", line, out)
+			}
+		}
+	}
+}
+
+// TestVersionNamesImages shows what runs in each cluster, as far as it may be
+// read.
+func TestVersionNamesImages(t *testing.T) {
+	deployment := func(image string) string {
+		return `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"` + image + `"}]}}}}`
+	}
+	const ofController = "GET /apis/apps/v1/namespaces/clusterset-dns/deployments/clusterset-controller"
+	const ofCoreDNS = "GET /apis/apps/v1/namespaces/kube-system/deployments/coredns"
+	server := newAPI(t, answersOfAll(map[string]string{ofController: deployment("example.org/clusterset-controller:0.1.0")}), map[string]int{ofCoreDNS: http.StatusForbidden})
+	out, _, err := invoke(t, server.URL, "version")
+	if err != nil || !strings.HasPrefix(out, "Client: ") || !strings.Contains(out, "east      v1.36.1      example.org/clusterset-controller:0.1.0   -\n") {
+		t.Errorf("got %v:\n%s", err, out)
+	}
+	if _, _, err := invoke(t, "http://127.0.0.1:1", "version", "--client"); err != nil {
+		t.Error(err)
+	}
+	if out, _, err := invoke(t, "http://127.0.0.1:1", "version"); exitStatus(err) != exitFailed || !strings.Contains(out, "Context east: not reached") {
+		t.Errorf("got %v:\n%s", err, out)
+	}
+}

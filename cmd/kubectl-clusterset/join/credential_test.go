@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package join
+
+import (
+	"bytes"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// TestProxyThatRefusesTokens reaches the source through a proxy that lets the
+// user in, and no service account.
+func TestProxyThatRefusesTokens(t *testing.T) {
+	proxy := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case request.Header.Get("Authorization") != "Bearer of-the-user":
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","message":"Unauthorized","code":401}`)
+		case strings.HasSuffix(request.URL.Path, "/token"):
+			fmt.Fprint(w, `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":{"token":"of-the-reader"}}`)
+		default:
+			fmt.Fprint(w, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"clusterset-reader-west-1"}}`)
+		}
+	}))
+	defer proxy.Close()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})
+	source, err := cluster.FromConfig(&rest.Config{Host: proxy.URL, BearerToken: "of-the-user", TLSClientConfig: rest.TLSClientConfig{CAData: authority}}, "admin@east", system)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	issuer := Issuer{
+		Of: source, ID: "east", Duration: time.Hour, Address: Address{Server: proxy.URL},
+		Teller: progress.Teller{Out: &said, Results: io.Discard, Timeout: time.Millisecond},
+	}
+	if _, err := issuer.Issue(t.Context(), "west"); err == nil || !strings.Contains(err.Error(), "if this is a proxy that refuses tokens of service accounts, name the API server itself with --server admin@east=https://") {
+		t.Errorf("the readers are to use the proxy: got %v", err)
+	}
+	issuer.Address.Server = "https://10.0.0.1:6443"
+	for name, other := range map[string][]byte{"of the user": nil, "another": bytes.Clone(authority[:len(authority)-1])} {
+		issuer.Authority = other
+		said.Reset()
+		made, err := issuer.Issue(t.Context(), "west")
+		if err != nil || !strings.Contains(said.String(), "going on, because west is to use https://10.0.0.1:6443") {
+			t.Errorf("the readers are to use another address: got %v: %s", err, said.String())
+			continue
+		}
+		want := authority
+		if other != nil {
+			want = other
+		}
+		if credential, err := member.ParseKubeconfig(made.Kubeconfig); err != nil || !bytes.Equal(credential.Config.CAData, want) {
+			t.Errorf("the authority is not %s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// published is a slice of west for the service db of a namespace.
+func published(namespace string) *discoveryv1.EndpointSlice {
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "db-west",
+			Labels: map[string]string{export.LabelManagedBy: export.Manager, export.LabelSliceManagedBy: export.Manager, export.LabelService: "db", export.LabelSourceCluster: "west"},
+			Annotations: map[string]string{export.AnnotationSnapshotPrefix + "v1": `{"cluster":"west","service":{"created":"2026-03-01T12:00:00Z","type":"Headless","ipFamilies":["IPv4"]},` +
+				`"slice":{"name":"db-1"}}`},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	}
+}
+
+// TestLagLeavesOutWhatIsNotImported counts what a member publishes and this
+// cluster lacks, but for namespaces that do not exist here or that the
+// controller is told to leave alone.
+func TestLagLeavesOutWhatIsNotImported(t *testing.T) {
+	for name, test := range map[string]struct {
+		denied []string
+		want   int
+	}{
+		"by default":                  {[]string{"kube-*"}, 2},
+		"all but one, as for a pilot": {[]string{"kube-*", "team-*"}, 1},
+		"kube-public, too, is shared": {nil, 3},
+	} {
+		f := &facts.Facts{
+			ID: "east", DeniedNamespaces: test.denied,
+			Namespaces: map[string]*corev1.Namespace{"shop": {}, "team-a": {}, "kube-public": {}},
+			Members: []facts.Member{{ID: "west", Published: []*discoveryv1.EndpointSlice{
+				published("shop"), published("team-a"), published("kube-public"), published("nowhere"),
+			}}},
+		}
+		if behind := Of(f, "").Members[0].Behind; behind == nil || *behind != test.want {
+			t.Errorf("%s: got %v, want %d", name, behind, test.want)
+		}
+	}
+}
