@@ -13,20 +13,16 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- printf "%s%s%s%s" (ternary (printf "%s/" $registry) "" (ne $registry "")) (index . 1) (ternary "@" ":" (hasPrefix "sha256:" $tag)) $tag -}}
 {{- end }}
 
-{{/* What a pod here may do to its node: nothing. */}}
-{{- define "clusterset-dns.podSecurityContext" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-seccompProfile:
-  type: RuntimeDefault
-{{- end }}
-
+{{/* The security context of a container; (list . "CAPABILITY" ...): that of the values, and the capabilities added. */}}
 {{- define "clusterset-dns.securityContext" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop: [ALL]
+{{- $root := first . -}}
+{{- $context := deepCopy (default dict $root.Values.securityContext) -}}
+{{- with rest . -}}
+{{- $capabilities := default dict $context.capabilities -}}
+{{- $_ := set $capabilities "add" (concat (default list $capabilities.add) . | uniq) -}}
+{{- $_ := set $context "capabilities" $capabilities -}}
+{{- end -}}
+{{- toYaml $context -}}
 {{- end }}
 
 {{/* Where pods run; (list . values component): apart from each other, where that is possible. */}}
