@@ -60,12 +60,6 @@ func newCluster(ctx context.Context, plane *controlplane.Cluster, bin string, ju
 	if err != nil {
 		return nil, err
 	}
-	// Nothing here has pods, and two cores have enough to do.
-	for _, idle := range []*controlplane.Component{plane.Scheduler(), plane.Kwok()} {
-		if err := idle.Stop(ctx); err != nil {
-			return nil, err
-		}
-	}
 	controllerCredential, dnsCredential, err := clusterset.WriteCredentials(ctx, plane)
 	if err != nil {
 		return nil, err

@@ -122,14 +122,18 @@ func eventually(ctx context.Context, what string, patience time.Duration, check 
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
+	var last error // what was wrong before the time was over
 	for {
 		err := check(ctx)
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: not within %s: %w", what, patience, err)
+			return fmt.Errorf("%s: not within %s: %w", what, patience, last)
 		case <-ticker.C:
 		}
 	}

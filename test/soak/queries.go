@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/outcome"
 )
 
 const (
@@ -111,5 +112,5 @@ func (c *cluster) lookAtImport(ctx context.Context, name string) {
 		return // the doubt stays
 	}
 	c.journal.count("look at an import because of an answer")
-	c.judge.HadIPs(c.Name(), name, parsed(seen.Spec.IPs), time.Now())
+	c.judge.HadIPs(c.Name(), name, outcome.Addresses(seen.Spec.IPs), time.Now())
 }

@@ -48,7 +48,7 @@ func TestSoak(t *testing.T) {
 	// What was judged is enough to say something.
 	for figure, least := range map[string]int{
 		`(\d+)  query: A`: 5000, `(\d+) of them for services that were healthy`: 1000,
-		`(\d+) of them withdrawn just before`: 10, `(\d+)  operation: readiness`: 20, `(\d+)  operation: un-export`: 2,
+		`(\d+) of them withdrawn just before`: 10, `(\d+)  operation: readiness`: 20, `(\d+)  operation: withdraw`: 2,
 	} {
 		found := regexp.MustCompile(figure).FindSubmatch(text)
 		if found == nil {

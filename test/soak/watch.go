@@ -14,6 +14,8 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/soak/outcome"
 )
 
 // watch tells the judge what the cluster's own API server shows of imports and
@@ -32,7 +34,7 @@ func (c *cluster) watch(ctx context.Context) {
 		func(slice *discoveryv1.EndpointSlice, _ bool) {
 			var addresses []netip.Addr
 			for i := range slice.Endpoints {
-				addresses = append(addresses, parsed(slice.Endpoints[i].Addresses)...)
+				addresses = append(addresses, outcome.Addresses(slice.Endpoints[i].Addresses)...)
 			}
 			c.judge.SeesCopy(c.Name(), slice.Labels[v1beta1.LabelSourceCluster], slice.Labels[v1beta1.LabelServiceName], addresses, time.Now())
 		})
@@ -45,7 +47,7 @@ func (c *cluster) watch(ctx context.Context) {
 			return imports.Watch(ctx, options)
 		},
 		func(serviceImport *v1beta1.ServiceImport, gone bool) {
-			ips := parsed(serviceImport.Spec.IPs)
+			ips := outcome.Addresses(serviceImport.Spec.IPs)
 			if gone {
 				ips = nil
 			}
@@ -106,15 +108,4 @@ func (s *seen[T]) Replace(objects []any, version string) error {
 		s.saw(object.(T), false)
 	}
 	return nil
-}
-
-// parsed are the addresses among texts.
-func parsed(texts []string) []netip.Addr {
-	var addresses []netip.Addr
-	for _, text := range texts {
-		if address, err := netip.ParseAddr(text); err == nil {
-			addresses = append(addresses, address)
-		}
-	}
-	return addresses
 }

@@ -88,6 +88,11 @@ type address struct {
 	cluster string
 	period  int       // of the export, when it was first published
 	until   time.Time // how long it may have been published
+	// ready tells that the endpoint is ready, and will be until it is told
+	// otherwise; since is when that had begun for certain, zero before. broken
+	// tells that it was ready before and then was not: a copy may be of then.
+	ready, broken bool
+	since         time.Time
 }
 
 type proof struct {
@@ -100,8 +105,13 @@ type reader struct {
 	// copies are periods that objects in the reader show; known those that
 	// answers show.
 	copies, known map[key]proof
-	ips           map[string]map[netip.Addr]ip
-	doubts        []doubt
+	// held are the addresses, by service, that the reader must keep: it held a
+	// copy while the endpoint was ready. dark is since when it has no ready
+	// endpoint of a service although it holds one that is ready at its source.
+	held   map[string]map[netip.Addr]bool
+	dark   map[string]time.Time
+	ips    map[string]map[netip.Addr]ip
+	doubts []doubt
 	// started is when the DNS server was started last, serving when it answered
 	// first since, zero before.
 	started, serving time.Time
@@ -143,7 +153,8 @@ func New(now time.Time, bound time.Duration, clusters ...string) *Judge {
 		ways: map[Way]*way{}, readers: map[string]*reader{},
 	}
 	for _, from := range clusters {
-		j.readers[from] = &reader{copies: map[key]proof{}, known: map[key]proof{}, ips: map[string]map[netip.Addr]ip{}, started: now}
+		j.readers[from] = &reader{ips: map[string]map[netip.Addr]ip{}, started: now}
+		j.forget(from)
 		for _, to := range clusters {
 			j.ways[Way{from, to}] = &way{clear: now}
 		}
@@ -183,6 +194,7 @@ func (j *Judge) Change(cluster, name string, next State, now time.Time) (written
 		}
 		known.until = forever
 	}
+	j.readiness(cluster, name, next)
 	return func(now time.Time) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -195,6 +207,9 @@ func (j *Judge) Change(cluster, name string, next State, now time.Time) (written
 		for each, known := range j.addresses[name] {
 			if known.cluster == cluster && known.until.Equal(forever) && !slices.Contains(published, each) {
 				known.until = now
+			}
+			if known.cluster == cluster && known.ready && known.since.IsZero() {
+				known.since = now
 			}
 		}
 	}
@@ -220,7 +235,13 @@ func (j *Judge) Clear(now time.Time, ways ...Way) {
 	}
 }
 
-// clearSince tells whether a way is clear, and was at that time.
+// ClearSince tells whether a way is clear, and was at that time.
+func (j *Judge) ClearSince(from, to string, at time.Time) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.clearSince(from, to, at)
+}
+
 func (j *Judge) clearSince(from, to string, at time.Time) bool {
 	w := j.ways[Way{from, to}]
 	return w.blocked == 0 && !w.clear.After(at)

@@ -40,7 +40,10 @@ type Export struct {
 	Created time.Time
 	// Headless is the type.
 	Headless bool
-	Ports    []Port
+	// DualStack tells that the Service has both IP families; the others have one,
+	// the same everywhere. A headless Service without a selector has both.
+	DualStack bool
+	Ports     []Port
 	// Affinity is the session affinity, None or ClientIP; the timeout is always
 	// the API server's default.
 	Affinity            string
@@ -80,6 +83,8 @@ func Merge(exports []Export) (Import, bool) {
 	for _, export := range ordered {
 		merged.Clusters = append(merged.Clusters, export.Cluster)
 		reasons["TypeConflict"] = reasons["TypeConflict"] || export.Headless != oldest.Headless
+		// A headless name needs an address of each family of every backend.
+		reasons["IPFamilyConflict"] = reasons["IPFamilyConflict"] || oldest.Headless && export.DualStack != oldest.DualStack
 		// The timeout is there with the affinity alone.
 		for _, reason := range []string{"SessionAffinityConflict", "SessionAffinityConfigConflict"} {
 			reasons[reason] = reasons[reason] || export.Affinity != oldest.Affinity

@@ -135,3 +135,14 @@ func TestMergeAndUsable(t *testing.T) {
 		})
 	}
 }
+
+// TestFamilies: backends of a headless name that have fewer families than others
+// are a conflict; those of an IP are not.
+func TestFamilies(t *testing.T) {
+	for _, headless := range []bool{true, false} {
+		merged, _ := Merge([]Export{{Cluster: "east", Headless: headless, DualStack: true}, {Cluster: "west", Headless: headless}})
+		if got := slices.Contains(merged.Conflicts, "IPFamilyConflict"); got != headless {
+			t.Errorf("headless %v: conflicts %v", headless, merged.Conflicts)
+		}
+	}
+}

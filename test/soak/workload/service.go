@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workload changes the services of a cluster at random: what application
+// teams do while a soak, or a random schedule, breaks things.
+//
+// It is pure but for the random numbers that it is given: it says which state a
+// service gets and which objects to write, and writes none.
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/truth"
+)
+
+// A Service is what one cluster has under one name.
+type Service struct {
+	Name                string
+	Present, Exported   bool
+	Headless            bool
+	Ports               []truth.Port
+	Affinity            string
+	Labels, Annotations map[string]string
+	Endpoints           []truth.Endpoint
+}
+
+// Clone shares nothing with the service.
+func (s Service) Clone() Service {
+	s.Ports, s.Endpoints = slices.Clone(s.Ports), slices.Clone(s.Endpoints)
+	s.Labels, s.Annotations = maps.Clone(s.Labels), maps.Clone(s.Annotations)
+	return s
+}
+
+// State is what the judge is told.
+func (s Service) State() judge.State {
+	return judge.State{Exported: s.Exported, Present: s.Present, Endpoints: slices.Clone(s.Endpoints)}
+}
+
+// Shared tells whether the service is exported and there.
+func (s Service) Shared() bool { return s.Present && s.Exported }
+
+// Equal tells whether two services are the same.
+func (s Service) Equal(other Service) bool { return reflect.DeepEqual(s, other) }
+
+// Path returns the states by which a cluster comes from one state to another,
+// the last one included. A change of the type takes a new Service, because its
+// IP is immutable.
+func Path(from, to Service) []Service {
+	if from.Present && to.Present && from.Headless != to.Headless {
+		gone := to.Clone()
+		gone.Present = false
+		return []Service{gone, to}
+	}
+	return []Service{to}
+}
+
+// A Write is one request: Object is to be there as it is, or to be deleted.
+type Write struct {
+	Resource string // services, endpointslices or serviceexports
+	Object   metav1.Object
+	Delete   bool
+}
+
+// Writes returns the requests, in order, that bring a namespace from a state to
+// the next one of a Path. manager is part of the names of EndpointSlices.
+func Writes(from, to Service, namespace, manager string) (writes []Write) {
+	if to.Present && (!from.Present || from.Affinity != to.Affinity || !slices.Equal(from.Ports, to.Ports)) {
+		writes = append(writes, Write{Resource: "services", Object: to.service(namespace)})
+	}
+	if from.Present && !to.Present {
+		writes = append(writes, Write{Resource: "services", Object: to.service(namespace), Delete: true})
+	}
+	if !slices.Equal(from.Endpoints, to.Endpoints) || !slices.Equal(from.Ports, to.Ports) {
+		writes = append(writes, Write{Resource: "endpointslices", Object: to.slice(namespace, manager)})
+	}
+	exportChanged := !maps.Equal(from.Labels, to.Labels) || !maps.Equal(from.Annotations, to.Annotations)
+	switch {
+	case to.Exported && (!from.Exported || exportChanged):
+		writes = append(writes, Write{Resource: "serviceexports", Object: to.export(namespace)})
+	case from.Exported && !to.Exported:
+		writes = append(writes, Write{Resource: "serviceexports", Object: to.export(namespace), Delete: true})
+	}
+	return writes
+}
+
+func (s Service) service(namespace string) *corev1.Service {
+	object := &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: namespace},
+		Spec:       corev1.ServiceSpec{SessionAffinity: corev1.ServiceAffinity(s.Affinity)},
+	}
+	if s.Headless {
+		object.Spec.ClusterIP = corev1.ClusterIPNone
+	}
+	for _, port := range s.Ports {
+		object.Spec.Ports = append(object.Spec.Ports, corev1.ServicePort{
+			Name: port.Name, Protocol: corev1.Protocol(port.Protocol), Port: port.Number, TargetPort: intstr.FromInt32(port.Number),
+		})
+	}
+	return object
+}
+
+func (s Service) slice(namespace, manager string) *discoveryv1.EndpointSlice {
+	object := &discoveryv1.EndpointSlice{
+		TypeMeta: metav1.TypeMeta{APIVersion: discoveryv1.SchemeGroupVersion.String(), Kind: "EndpointSlice"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("%s-%s", s.Name, manager), Namespace: namespace,
+			Labels: map[string]string{discoveryv1.LabelServiceName: s.Name},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{},
+	}
+	for _, port := range s.Ports {
+		object.Ports = append(object.Ports, discoveryv1.EndpointPort{
+			Name: ptr.To(port.Name), Protocol: ptr.To(corev1.Protocol(port.Protocol)), Port: ptr.To(port.Number),
+		})
+	}
+	for _, endpoint := range s.Endpoints {
+		object.Endpoints = append(object.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{endpoint.Address.String()}, Hostname: ptr.To(endpoint.Host),
+			Conditions: discoveryv1.EndpointConditions{
+				Ready: ptr.To(endpoint.Ready), Serving: ptr.To(endpoint.Serving), Terminating: ptr.To(endpoint.Terminating),
+			},
+		})
+	}
+	return object
+}
+
+func (s Service) export(namespace string) *v1beta1.ServiceExport {
+	return &v1beta1.ServiceExport{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: v1beta1.ServiceExportKindName},
+		ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: namespace},
+		Spec:       v1beta1.ServiceExportSpec{ExportedLabels: s.Labels, ExportedAnnotations: s.Annotations},
+	}
+}
