@@ -113,7 +113,7 @@ func startPlane(ctx context.Context, name string) (_ *plane, err error) {
 		}
 	}()
 	// Nothing else is to write, or to use processor time.
-	for _, component := range []*controlplane.Component{cluster.ControllerManager(), cluster.Scheduler(), cluster.Kwok()} {
+	for _, component := range []*controlplane.Component{cluster.Controllers(), cluster.Scheduler(), cluster.Kwok()} {
 		if err := component.Stop(ctx); err != nil {
 			return nil, err
 		}

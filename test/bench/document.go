@@ -107,7 +107,7 @@ func requirement(ctx context.Context, path string) (string, error) {
 func document(about string, tables []figure.Table) string {
 	count := figure.Count(tables)
 	var b strings.Builder
-	b.WriteString("# Benchmarks\n\n`make bench` writes this file. A figure that misses its goal stands here as missed.\n\n")
+	b.WriteString("# Benchmarks\n\n`make bench` writes this file. Results that miss their goal are marked **missed**.\n\n")
 	b.WriteString(about)
 	fmt.Fprintf(&b, "- Goals: %d met, %d missed, %d not measured.\n\n", count[figure.Met], count[figure.Missed], count[figure.NotMeasured])
 	b.WriteString(`To repeat it: ` + "`make bench`" + `, with Go, taskset (util-linux) and dnsperf (package dnsperf) installed; or a part of it, as in

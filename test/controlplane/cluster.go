@@ -2,7 +2,7 @@
 
 // Package controlplane starts real Kubernetes control planes on loopback, for tests and demos.
 //
-// A cluster is an etcd, a kube-apiserver (RBAC on), a kube-controller-manager, a kube-scheduler, and kwok, which
+// A cluster is an etcd, a kube-apiserver (RBAC on), the controllers of Kubernetes, a kube-scheduler, and kwok, which
 // plays the nodes: pods that are scheduled become ready and get addresses, and no container runs. All of them are
 // processes of this machine, run as the current user, and die with the process that started them, whatever it
 // dies of. What they write is in one temporary directory for each cluster.
@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -79,7 +80,12 @@ func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error)
 	if len(clusters) == 0 {
 		return nil, nil
 	}
-	programs, err := assets.Ensure(ctx, clusters[0].options.Progress, components...)
+	var needed []assets.Program
+	for _, cluster := range clusters {
+		needed = append(needed, cluster.programs()...)
+	}
+	slices.Sort(needed)
+	programs, err := assets.Ensure(ctx, clusters[0].options.Progress, slices.Compact(needed)...)
 	if err != nil {
 		return nil, fmt.Errorf("provide the control plane's programs: %w", err)
 	}
@@ -138,7 +144,7 @@ func newCluster(options Options) (_ *Cluster, err error) {
 
 // start runs the components: those that the API server needs before it, those that need it after it.
 func (c *Cluster) start(ctx context.Context) error {
-	for _, program := range []assets.Program{assets.Etcd, assets.APIServer} {
+	for _, program := range c.programs()[:2] {
 		if err := c.components[program].run(); err != nil {
 			return err
 		}
@@ -150,7 +156,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.installCRDs(ctx, c.options.CRDs); err != nil {
 		return err
 	}
-	for _, program := range []assets.Program{assets.ControllerManager, assets.Scheduler, assets.Kwok} {
+	for _, program := range c.programs()[2:] {
 		if err := c.components[program].run(); err != nil {
 			return err
 		}

@@ -18,9 +18,8 @@ func (c *Cluster) Etcd() *Component { return c.components[assets.Etcd] }
 // APIServer is the cluster's API server. It keeps its port while it is stopped, so connections are refused then.
 func (c *Cluster) APIServer() *Component { return c.components[assets.APIServer] }
 
-// ControllerManager is what makes EndpointSlices, pods of Deployments, and deletes what is in a deleted namespace. It
-// ends by itself where the API server does not answer within ten seconds of its start.
-func (c *Cluster) ControllerManager() *Component { return c.components[assets.ControllerManager] }
+// Controllers is what makes EndpointSlices, pods of Deployments, and deletes what is in a deleted namespace.
+func (c *Cluster) Controllers() *Component { return c.components[assets.Controllers] }
 
 // Scheduler is what gives pods their node.
 func (c *Cluster) Scheduler() *Component { return c.components[assets.Scheduler] }

@@ -13,28 +13,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// components are the programs that a cluster runs.
-var components = []assets.Program{assets.Etcd, assets.APIServer, assets.ControllerManager, assets.Scheduler, assets.Kwok}
-
-// controllers are those that make Services, pods and namespaces live. What is left out needs a cloud, volumes or
-// real nodes.
-var controllers = []string{
-	"clusterrole-aggregation-controller",
-	"daemonset-controller",
-	"deployment-controller",
-	"endpoints-controller",
-	"endpointslice-controller",
-	"endpointslice-mirroring-controller",
-	"garbage-collector-controller",
-	"job-controller",
-	"namespace-controller",
-	"pod-garbage-collector-controller",
-	"replicaset-controller",
-	"root-ca-certificate-publisher-controller",
-	"service-cidr-controller",
-	"serviceaccount-controller",
-	"serviceaccount-token-controller",
-	"statefulset-controller",
+// programs are those that the cluster starts with, in this order. Without nodes there is nothing to schedule or to play.
+func (c *Cluster) programs() []assets.Program {
+	if len(c.options.Zones) > 0 {
+		return assets.Cluster()
+	}
+	return assets.Cluster()[:3]
 }
 
 // Files in the cluster's directory, which is the working directory of all components. Relative names keep the
@@ -44,7 +28,7 @@ const (
 	servingFile    = "apiserver.crt"
 	servingKeyFile = "apiserver.key"
 	signingKeyFile = "serviceaccount.key"
-	systemFile     = "system.kubeconfig"    // of kube-controller-manager and kwok
+	systemFile     = "system.kubeconfig"    // of the controllers and kwok
 	schedulerFile  = "scheduler.kubeconfig" // of kube-scheduler
 	adminFile      = "admin.kubeconfig"
 	stagesFile     = "stages.yaml"
@@ -90,16 +74,10 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			// Nodes are played, so nothing would take the taint away that this plugin gives to new ones.
 			"--disable-admission-plugins=TaintNodesByCondition",
 		}, c.options.APIServerArgs...),
-		assets.ControllerManager: {
+		assets.Controllers: {
 			"--kubeconfig=" + systemFile,
-			"--controllers=" + strings.Join(controllers, ","),
-			"--leader-elect=false",
-			"--secure-port=0",
 			"--root-ca-file=" + caFile,
 			"--service-account-private-key-file=" + signingKeyFile,
-			"--service-cluster-ip-range=" + join(c.options.ServiceCIDRs),
-			"--kube-api-qps=1000",
-			"--kube-api-burst=2000",
 		},
 		assets.Scheduler: {
 			"--kubeconfig=" + schedulerFile,

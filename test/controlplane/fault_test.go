@@ -108,14 +108,14 @@ func TestFaults(t *testing.T) {
 		answers(t, cluster.Client())
 	})
 	t.Run("controllers", func(t *testing.T) {
-		if err := cluster.ControllerManager().Kill(); err != nil {
+		if err := cluster.Controllers().Kill(); err != nil {
 			t.Fatal(err)
 		}
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "without"}}
 		if _, err := cluster.Client().CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		start(cluster.ControllerManager())
+		start(cluster.Controllers())
 		eventually(t, "the service account of a namespace", func(ctx context.Context) error {
 			_, err := cluster.Client().CoreV1().ServiceAccounts("without").Get(ctx, "default", metav1.GetOptions{})
 			return err

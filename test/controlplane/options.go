@@ -29,7 +29,7 @@ type Options struct {
 	ServiceCIDRs []netip.Prefix
 	// Zones gives each node its zone (label topology.kubernetes.io/zone): there are as many nodes as
 	// zones, and an empty string is a node without the label. Default (nil): <name>-a and <name>-b. Where it is empty but
-	// not nil there is no node, and no pod becomes ready.
+	// not nil there is no node, kube-scheduler and kwok do not run, and no pod becomes ready.
 	Zones []string
 	// CRDs says what of the Multi-Cluster Services API is installed. Default: all of it.
 	CRDs CRDs

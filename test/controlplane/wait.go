@@ -105,7 +105,7 @@ func (c *Cluster) waitWorking(ctx context.Context) error {
 	err := c.poll(ctx, "the service account of namespace default", func(ctx context.Context) error {
 		_, err := c.clientset.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
-	}, assets.ControllerManager)
+	}, assets.Controllers)
 	if err != nil || len(c.options.Zones) == 0 {
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *Cluster) waitCanary(ctx context.Context) error {
 			return nil
 		}
 		return err
-	}, assets.ControllerManager)
+	}, assets.Controllers)
 	if err != nil {
 		return err
 	}

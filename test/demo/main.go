@@ -20,11 +20,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	own "github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 func main() {
 	hold := flag.Bool("hold", false, "keep everything running after the story, until Ctrl-C")
-	bin := flag.String("bin", "bin", "folder of coredns and clusterset-controller")
+	bin := flag.String("bin", "", "folder of coredns and clusterset-controller; they are built where it is empty")
 	flag.Parse()
 	if err := process.TieToParent(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -41,13 +42,20 @@ func main() {
 
 // run tells the story and leaves nothing behind.
 func run(ctx context.Context, bin string, hold bool) (err error) {
-	began := time.Now()
-	n := narrator{os.Stdout}
-	n.chapter("two clusters: etcd, kube-apiserver, kube-controller-manager, kube-scheduler; kwok plays the nodes")
-	programs, err := assets.Ensure(ctx, os.Stderr, assets.Kubectl)
+	// All programs are built before the clock starts.
+	programs, err := assets.Ensure(ctx, os.Stderr, append(assets.Cluster(), assets.Kubectl)...)
 	if err != nil {
 		return err
 	}
+	if bin == "" {
+		fmt.Fprintln(os.Stderr, "building coredns and clusterset-controller, unless they are up to date")
+		if bin, err = own.Build(ctx, "cmd/coredns", "cmd/clusterset-controller"); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	n := narrator{os.Stdout}
+	n.chapter("two clusters: etcd, kube-apiserver, Kubernetes' controllers, kube-scheduler; kwok plays the nodes")
 	planes, err := controlplane.StartAll(ctx, controlplane.Options{Name: "east"}, controlplane.Options{Name: "west"})
 	if err != nil {
 		return err

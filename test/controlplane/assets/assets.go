@@ -21,29 +21,34 @@ type Program string
 
 // The programs that there are.
 const (
-	Etcd              Program = "etcd"
-	APIServer         Program = "kube-apiserver"
-	ControllerManager Program = "kube-controller-manager"
-	Scheduler         Program = "kube-scheduler"
-	KubeProxy         Program = "kube-proxy"
-	Kubectl           Program = "kubectl"
-	Kwok              Program = "kwok"
+	Etcd        Program = "etcd"
+	APIServer   Program = "kube-apiserver"
+	Controllers Program = "controllers"
+	Scheduler   Program = "kube-scheduler"
+	KubeProxy   Program = "kube-proxy"
+	Kubectl     Program = "kubectl"
+	Kwok        Program = "kwok"
 )
 
-// packages says which package of the nested module's requirements is which program.
+// packages says which package of the nested module or of its requirements is which program.
 var packages = map[Program]string{
-	Etcd:              "go.etcd.io/etcd/server/v3",
-	APIServer:         "k8s.io/kubernetes/cmd/kube-apiserver",
-	ControllerManager: "k8s.io/kubernetes/cmd/kube-controller-manager",
-	Scheduler:         "k8s.io/kubernetes/cmd/kube-scheduler",
-	KubeProxy:         "k8s.io/kubernetes/cmd/kube-proxy",
-	Kubectl:           "k8s.io/kubernetes/cmd/kubectl",
-	Kwok:              "sigs.k8s.io/kwok/cmd/kwok",
+	Etcd:        "go.etcd.io/etcd/server/v3",
+	APIServer:   "k8s.io/kubernetes/cmd/kube-apiserver",
+	Controllers: "github.com/clusterset-dns/clusterset-dns/" + nestedModule + "/controllers",
+	Scheduler:   "k8s.io/kubernetes/cmd/kube-scheduler",
+	KubeProxy:   "k8s.io/kubernetes/cmd/kube-proxy",
+	Kubectl:     "k8s.io/kubernetes/cmd/kubectl",
+	Kwok:        "sigs.k8s.io/kwok/cmd/kwok",
+}
+
+// Cluster are the programs that a cluster with nodes runs, in the order of their start; the last two are for its nodes.
+func Cluster() []Program {
+	return []Program{Etcd, APIServer, Controllers, Scheduler, Kwok}
 }
 
 // All is every program, in alphabetical order.
 func All() []Program {
-	return []Program{Etcd, APIServer, ControllerManager, KubeProxy, Scheduler, Kubectl, Kwok}
+	return []Program{Controllers, Etcd, APIServer, KubeProxy, Scheduler, Kubectl, Kwok}
 }
 
 // The environment variables that say where programs are.

@@ -39,7 +39,7 @@ func (r *recipe) build(ctx context.Context, progress io.Writer, work string, pro
 	// The compilers and linkers are children of the go command. A small wrapper ties each of them
 	// to it, as the go command itself is tied to this process.
 	tie := filepath.Join(work, "tie")
-	if err := runGo(ctx, ticker, r.tie, temporary, "build", "-o", tie, "."); err != nil {
+	if err := runGo(ctx, ticker, r.tie, temporary, "build", "-trimpath", "-buildvcs=false", "-o", tie, "."); err != nil {
 		return nil, fmt.Errorf("build the wrapper of the Go toolchain's tools: %w", err)
 	}
 	args := slices.Concat([]string{"build", "-v", "-toolexec=" + tie}, r.flags, []string{"-o", output + string(filepath.Separator)})

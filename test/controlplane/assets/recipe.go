@@ -90,8 +90,8 @@ func kubernetesVersion(source string) (string, error) {
 	return "", fmt.Errorf("%s does not require k8s.io/kubernetes", file)
 }
 
-// key names what a build gives: it is the hash of the module's requirements and their sums, of the toolchain and
-// its target, and of the flags.
+// key names what a build gives: it is the hash of the module's requirements and their sums, of its own source, of the
+// toolchain and its target, and of the flags.
 func (r *recipe) key(ctx context.Context) (string, error) {
 	command := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64")
 	command.Dir = r.source
@@ -102,7 +102,7 @@ func (r *recipe) key(ctx context.Context) (string, error) {
 	}
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s\n%q\n%q\n", toolchain, buildSettings, r.flags)
-	for _, name := range []string{"go.mod", "go.sum"} {
+	for _, name := range []string{"go.mod", "go.sum", "controllers/main.go"} {
 		content, err := os.ReadFile(filepath.Join(r.source, name))
 		if err != nil {
 			return "", fmt.Errorf("read the nested module: %w", err)

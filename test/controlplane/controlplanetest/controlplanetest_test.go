@@ -44,26 +44,26 @@ func TestUnexpectedEndFailsTheTest(t *testing.T) {
 	t.Parallel()
 	test := &recorder{TB: t, artifacts: t.TempDir()}
 	cluster := controlplanetest.Start(test, controlplane.Options{Name: "east", Zones: []string{}})[0]
-	scheduler := cluster.Scheduler()
-	if err := syscall.Kill(scheduler.PID(), syscall.SIGKILL); err != nil {
+	controllers := cluster.Controllers()
+	if err := syscall.Kill(controllers.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.After(20 * time.Second); scheduler.Err() == nil; {
+	for deadline := time.After(20 * time.Second); controllers.Err() == nil; {
 		select {
 		case <-deadline:
-			t.Fatal("the scheduler does not end")
+			t.Fatal("it does not end")
 		case <-time.After(time.Millisecond):
 		}
 	}
 	test.end()
-	if len(test.errors) != 1 || !strings.Contains(test.errors[0], "east's kube-scheduler") || !strings.Contains(test.errors[0], "signal: killed") {
+	if len(test.errors) != 1 || !strings.Contains(test.errors[0], "east's controllers") || !strings.Contains(test.errors[0], "signal: killed") {
 		t.Errorf("the test fails with %q", test.errors)
 	}
-	if len(test.logs) != 5 {
+	if len(test.logs) != 3 {
 		t.Errorf("the failed test shows %d logs, want one of each component: %q", len(test.logs), test.logs)
 	}
 	kept, err := filepath.Glob(filepath.Join(test.artifacts, "east-*.log"))
-	if err != nil || len(kept) != 5 {
+	if err != nil || len(kept) != 3 {
 		t.Errorf("the failed test keeps %q, %v", kept, err)
 	}
 	if _, err := os.Stat(cluster.Directory()); err == nil {
@@ -75,7 +75,7 @@ func TestGoodTestIsSilent(t *testing.T) {
 	t.Parallel()
 	test := &recorder{TB: t}
 	cluster := controlplanetest.Start(test, controlplane.Options{Name: "west", Zones: []string{}})[0]
-	if err := cluster.Scheduler().Kill(); err != nil {
+	if err := cluster.Controllers().Kill(); err != nil {
 		t.Fatal(err)
 	}
 	test.end()
@@ -85,7 +85,7 @@ func TestGoodTestIsSilent(t *testing.T) {
 	if _, err := cluster.Remote("east"); err == nil {
 		t.Error("the cluster works after the end of the test")
 	}
-	if err := cluster.Scheduler().Start(t.Context()); err == nil {
+	if err := cluster.Controllers().Start(t.Context()); err == nil {
 		t.Error("a component starts after the end of the test")
 	}
 }

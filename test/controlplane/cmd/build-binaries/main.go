@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command build-binaries builds the programs of the test bed's control planes, where the cache
-// lacks them. With -paths it prints where each is.
+// Command build-binaries builds the programs that its arguments name, such as kubectl, where the cache lacks them; without
+// arguments those that each control plane of the test bed runs. With -paths it prints where each is.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
@@ -31,12 +32,22 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	paths, err := assets.Ensure(ctx, os.Stderr, assets.All()...)
+	wanted := assets.Cluster()
+	if flag.NArg() > 0 {
+		wanted = nil
+	}
+	for _, name := range flag.Args() {
+		if !slices.Contains(assets.All(), assets.Program(name)) {
+			return fmt.Errorf("%s is none of the programs %v", name, assets.All())
+		}
+		wanted = append(wanted, assets.Program(name))
+	}
+	paths, err := assets.Ensure(ctx, os.Stderr, wanted...)
 	if err != nil {
 		return err
 	}
 	if *printPaths {
-		for _, program := range assets.All() {
+		for _, program := range wanted {
 			fmt.Println(paths[program])
 		}
 	}
