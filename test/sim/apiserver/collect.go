@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// foreground is the finalizer that keeps an owner until its dependents that
+// block it are gone.
+const foreground = metav1.FinalizerDeleteDependents
+
+// terminate begins the deletion of an object, and ends it if nothing holds the
+// object. It returns the object as it was last.
+func (s *Server) terminate(resource schema.GroupResource, old runtime.Object, options metav1.DeleteOptions) runtime.Object {
+	object := old.DeepCopyObject()
+	m := access(object)
+	if options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationForeground && !slices.Contains(m.GetFinalizers(), foreground) {
+		m.SetFinalizers(append(m.GetFinalizers(), foreground))
+	}
+	if options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationOrphan {
+		s.orphan(m.GetUID())
+	}
+	namespace, isNamespace := object.(*corev1.Namespace)
+	if len(m.GetFinalizers()) == 0 && !isNamespace {
+		return s.remove(resource, object)
+	}
+	if m.GetDeletionTimestamp() == nil {
+		deleted, immediately := now(), int64(0)
+		m.SetDeletionTimestamp(&deleted)
+		m.SetDeletionGracePeriodSeconds(&immediately)
+		if isNamespace {
+			namespace.Status.Phase = corev1.NamespaceTerminating
+		}
+		object = s.store.write(watch.Modified, resource, object)
+	}
+	if isNamespace {
+		s.later(func() { s.emptyNamespace(m.GetName()) })
+	} else if slices.Contains(m.GetFinalizers(), foreground) {
+		s.later(func() { s.collect(m.GetUID()) })
+	}
+	return object
+}
+
+// remove ends an object that nothing holds, and has its dependents collected.
+func (s *Server) remove(resource schema.GroupResource, object runtime.Object) runtime.Object {
+	object = s.store.write(watch.Deleted, resource, object.DeepCopyObject())
+	m := access(object)
+	s.later(func() { s.collect(m.GetUID()) })
+	if resource == definitions.GroupResource() {
+		s.later(func() { s.dropCustom(object) })
+	}
+	if namespace := m.GetNamespace(); namespace != "" {
+		s.later(func() {
+			if n, ok := s.store.get(namespaces, namespace).(*corev1.Namespace); ok && n.DeletionTimestamp != nil {
+				s.emptyNamespace(namespace)
+			}
+		})
+	}
+	return object
+}
+
+var namespaces = schema.GroupResource{Resource: "namespaces"}
+
+// orphan takes an owner from its dependents.
+func (s *Server) orphan(owner types.UID) {
+	is := func(r metav1.OwnerReference) bool { return r.UID == owner }
+	for resource, objects := range s.store.objects {
+		for _, each := range objects {
+			if slices.ContainsFunc(access(each).GetOwnerReferences(), is) {
+				kept := each.DeepCopyObject()
+				access(kept).SetOwnerReferences(slices.DeleteFunc(access(kept).GetOwnerReferences(), is))
+				s.store.write(watch.Modified, resource, kept)
+			}
+		}
+	}
+}
+
+// collect is the garbage collector: dependents whose last owner is gone go, and
+// owners that wait for dependents go once none is left.
+func (s *Server) collect(owner types.UID) {
+	var waiting runtime.Object
+	var waitingResource schema.GroupResource
+	left := false
+	for resource, objects := range s.store.objects {
+		for _, each := range objects {
+			m := access(each)
+			if m.GetUID() == owner {
+				if m.GetDeletionTimestamp() != nil && slices.Contains(m.GetFinalizers(), foreground) {
+					waiting, waitingResource = each, resource
+					continue
+				}
+				return // it is there after all
+			}
+		}
+	}
+	for resource, objects := range s.store.objects {
+		for _, each := range objects {
+			references := access(each).GetOwnerReferences()
+			if !slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID == owner }) {
+				continue
+			}
+			if slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID != owner && s.uidExists(r.UID) }) {
+				kept := each.DeepCopyObject()
+				access(kept).SetOwnerReferences(slices.DeleteFunc(references, func(r metav1.OwnerReference) bool { return r.UID == owner }))
+				s.store.write(watch.Modified, resource, kept)
+				continue
+			}
+			s.terminate(resource, each, metav1.DeleteOptions{})
+			left = left || s.store.get(resource, keyOf(each)) != nil
+		}
+	}
+	switch {
+	case waiting == nil:
+	case left:
+		s.later(func() { s.collect(owner) })
+	default:
+		object := waiting.DeepCopyObject()
+		m := access(object)
+		m.SetFinalizers(slices.DeleteFunc(m.GetFinalizers(), func(f string) bool { return f == foreground }))
+		if len(m.GetFinalizers()) == 0 {
+			s.remove(waitingResource, object)
+		} else {
+			s.store.write(watch.Modified, waitingResource, object)
+		}
+	}
+}
+
+func (s *Server) uidExists(uid types.UID) bool {
+	for _, objects := range s.store.objects {
+		for _, each := range objects {
+			if access(each).GetUID() == uid {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// emptyNamespace is the namespace controller: it deletes what is in a namespace
+// that is being deleted, and then the namespace.
+func (s *Server) emptyNamespace(name string) {
+	empty := true
+	for resource, objects := range s.store.objects {
+		for _, each := range objects {
+			if m := access(each); m.GetNamespace() == name {
+				if m.GetDeletionTimestamp() == nil {
+					s.terminate(resource, each, metav1.DeleteOptions{})
+				}
+				empty = empty && s.store.get(resource, keyOf(each)) == nil
+			}
+		}
+	}
+	namespace, ok := s.store.get(namespaces, name).(*corev1.Namespace)
+	if ok && empty && namespace.DeletionTimestamp != nil && len(namespace.Finalizers) == 0 {
+		s.remove(namespaces, namespace)
+	}
+}
+
+// dropCustom deletes the objects of a definition that is gone, and ends their
+// watches.
+func (s *Server) dropCustom(definition runtime.Object) {
+	if s.store.get(definitions.GroupResource(), access(definition).GetName()) != nil {
+		return
+	}
+	resource := schema.ParseGroupResource(access(definition).GetName())
+	for _, each := range s.store.objects[resource] {
+		s.remove(resource, each)
+	}
+	s.store.end(resource)
+}

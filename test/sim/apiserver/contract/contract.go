@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package contract lists what clients may expect of an API server: operations,
+// each with its result. The model of package apiserver and a real
+// kube-apiserver are both held to it.
+package contract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// An Operation is a few requests and the text that they result in.
+type Operation struct {
+	Name string
+	Run  func(ctx context.Context, c *Client) (string, error)
+	Want string
+}
+
+// A Client reaches the API server that an operation runs against. Each
+// operation has a namespace of its own.
+type Client struct {
+	kubernetes.Interface
+	Dynamic   dynamic.Interface
+	Metadata  metadata.Interface
+	Namespace string
+}
+
+var (
+	mcs     = schema.GroupVersion{Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version}
+	exports = mcs.WithResource("serviceexports")
+	imports = mcs.WithResource("serviceimports")
+)
+
+// Operations are all of them: of objects, of lists and watches, of deletions.
+func Operations() []Operation {
+	var all []Operation
+	for _, each := range [][]Operation{objects, custom, lists, watches, deletions} {
+		all = append(all, each...)
+	}
+	return all
+}
+
+// Test runs every operation against the API server that config reaches. The
+// server has the CustomResourceDefinitions of the MCS API, a garbage collector
+// and a namespace controller.
+func Test(t *testing.T, config *rest.Config) {
+	ctx := t.Context()
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	typed, err1 := kubernetes.NewForConfig(config)
+	untyped, err2 := dynamic.NewForConfig(config)
+	partial, err3 := metadata.NewForConfig(config)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	for i, each := range Operations() {
+		c := &Client{typed, untyped, partial, fmt.Sprintf("contract-%d", i)}
+		if _, err := typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := each.Run(ctx, c)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", each.Name, err)
+		case got != each.Want:
+			t.Errorf("%s:\ngot  %s\nwant %s", each.Name, got, each.Want)
+		}
+	}
+}
+
+// result says how a request ended: "ok", or the reason and the code of its
+// refusal.
+func result(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	status, ok := err.(apierrors.APIStatus)
+	if !ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s %d", status.Status().Reason, status.Status().Code)
+}
+
+// results joins how several requests ended.
+func results(errs ...error) string {
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = result(err)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// words joins values with spaces.
+func words(values ...any) string { return strings.TrimSuffix(fmt.Sprintln(values...), "\n") }
+
+// patience is how long an operation waits for something to happen.
+const patience = 20 * time.Second
+
+// until waits for a state that controllers bring about.
+func until(ctx context.Context, state func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for !state() {
+		select {
+		case <-ctx.Done():
+			return errors.New("the awaited state did not come")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// events reads the next events of a watch, without bookmarks that only keep it
+// young.
+func events(ctx context.Context, w watch.Interface, count int) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var texts []string
+	for len(texts) < count {
+		select {
+		case event, open := <-w.ResultChan():
+			if !open {
+				return strings.Join(append(texts, "end"), ", "), nil
+			}
+			m, ok := event.Object.(metav1.Object)
+			switch {
+			case !ok:
+				texts = append(texts, fmt.Sprintf("%s %s", event.Type, result(apierrors.FromObject(event.Object))))
+			case event.Type == watch.Bookmark && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "":
+			case event.Type == watch.Bookmark:
+				texts = append(texts, "BOOKMARK initial")
+			default:
+				texts = append(texts, fmt.Sprintf("%s %s", event.Type, m.GetName()))
+			}
+		case <-ctx.Done():
+			return "", fmt.Errorf("after %q: no further event", texts)
+		}
+	}
+	return strings.Join(texts, ", "), nil
+}
+
+// export returns a ServiceExport.
+func export(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": mcs.String(), "kind": "ServiceExport", "metadata": map[string]any{"name": name},
+	}}
+}
+
+// service returns a Service with one port.
+func service(name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}
+}
+
+// configMap returns a ConfigMap with a label.
+func configMap(name, color string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"color": color}}}
+}

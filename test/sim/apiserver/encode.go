@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+const (
+	jsonType     = "application/json"
+	protobufType = "application/vnd.kubernetes.protobuf"
+)
+
+var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+
+// A format is how a client wants objects of a kind.
+type format struct {
+	kind     *kind
+	protobuf bool
+	// partial asks for metadata alone.
+	partial bool
+}
+
+// formatOf picks the first format of an Accept header that the server has.
+func formatOf(req *http.Request, k *kind) format {
+	for _, each := range strings.Split(req.Header.Get("Accept"), ",") {
+		partial := strings.Contains(each, "as=PartialObjectMetadata")
+		if strings.HasPrefix(strings.TrimSpace(each), protobufType) && !k.custom() && k.Group != definitions.Group {
+			return format{k, true, partial}
+		}
+		if strings.HasPrefix(strings.TrimSpace(each), jsonType) {
+			return format{k, false, partial}
+		}
+	}
+	return format{kind: k}
+}
+
+func (f format) contentType() string {
+	if f.protobuf {
+		return protobufType
+	}
+	return jsonType
+}
+
+// present returns a copy of an object as a client sees it.
+func (f format) present(object runtime.Object) runtime.Object {
+	if f.partial {
+		m := access(object)
+		return &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(), ResourceVersion: m.GetResourceVersion(), Generation: m.GetGeneration(),
+				CreationTimestamp: m.GetCreationTimestamp(), DeletionTimestamp: m.GetDeletionTimestamp(), Labels: m.GetLabels(),
+				Annotations: m.GetAnnotations(), OwnerReferences: m.GetOwnerReferences(), Finalizers: m.GetFinalizers(),
+			},
+		}
+	}
+	object = object.DeepCopyObject()
+	object.GetObjectKind().SetGroupVersionKind(f.kind.GroupVersionKind)
+	if custom, ok := object.(*unstructured.Unstructured); ok && f.kind.custom() {
+		f.kind.prune(custom.Object)
+	}
+	return object
+}
+
+func (f format) encode(object runtime.Object) []byte {
+	var text []byte
+	var err error
+	if f.protobuf {
+		text, err = runtime.Encode(protobufSerializer, object)
+	} else {
+		text, err = json.Marshal(object)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", f.kind.Kind, err)) // it was decoded before
+	}
+	return text
+}
+
+// list encodes a list of objects in a revision.
+func (f format) list(objects []runtime.Object, revision int64, next string, remaining *int64) []byte {
+	listMeta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(revision, 10), Continue: next, RemainingItemCount: remaining}
+	items := make([]runtime.Object, len(objects))
+	for i, each := range objects {
+		items[i] = f.present(each)
+	}
+	switch {
+	case f.partial:
+		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: listMeta}
+		for _, each := range items {
+			list.Items = append(list.Items, *each.(*metav1.PartialObjectMetadata))
+		}
+		return f.encode(list)
+	case f.kind.custom(), f.kind.Group == definitions.Group:
+		text, err := json.Marshal(map[string]any{
+			"apiVersion": f.kind.GroupVersion().String(), "kind": f.kind.Kind + "List", "metadata": listMeta, "items": items,
+		})
+		if err != nil {
+			panic(err)
+		}
+		return text
+	}
+	list, err := scheme.Scheme.New(f.kind.GroupVersion().WithKind(f.kind.Kind + "List"))
+	if err != nil {
+		panic(err)
+	}
+	if err := meta.SetList(list, items); err != nil {
+		panic(err)
+	}
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		panic(err)
+	}
+	accessor.SetResourceVersion(listMeta.ResourceVersion)
+	accessor.SetContinue(next)
+	accessor.SetRemainingItemCount(remaining)
+	list.GetObjectKind().SetGroupVersionKind(f.kind.GroupVersion().WithKind(f.kind.Kind + "List"))
+	return f.encode(list)
+}
+
+// frame encodes an event of a watch.
+func (f format) frame(eventType string, object runtime.Object) []byte {
+	raw := f.encode(object)
+	if !f.protobuf {
+		return fmt.Appendf(nil, "{\"type\":%q,\"object\":%s}\n", eventType, raw)
+	}
+	text, err := (&metav1.WatchEvent{Type: eventType, Object: runtime.RawExtension{Raw: raw}}).Marshal()
+	if err != nil {
+		panic(err)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+}
+
+// decode reads the object of a request.
+func decode(k *kind, body []byte) (runtime.Object, *apierrors.StatusError) {
+	var object runtime.Object
+	var err error
+	if k.custom() || k.Group == definitions.Group {
+		custom := &unstructured.Unstructured{}
+		err = custom.UnmarshalJSON(body)
+		if err == nil && k.custom() {
+			k.prune(custom.Object)
+		}
+		object = custom
+	} else {
+		object, _, err = codecs.UniversalDeserializer().Decode(body, &k.GroupVersionKind, nil)
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	object.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
+	access(object).SetManagedFields(nil)
+	return object, nil
+}
+
+func respond(req *http.Request, code int, contentType string, body []byte) *http.Response {
+	return &http.Response{
+		StatusCode: code, Status: strconv.Itoa(code) + " " + http.StatusText(code), Proto: "HTTP/2.0", ProtoMajor: 2, Request: req,
+		Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
+}
+
+// refuse answers with an error as an API server says it.
+func refuse(req *http.Request, err *apierrors.StatusError) *http.Response {
+	status := err.Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	text, encodeErr := json.Marshal(&status)
+	if encodeErr != nil {
+		panic(encodeErr)
+	}
+	response := respond(req, int(status.Code), jsonType, text)
+	if details := status.Details; details != nil && details.RetryAfterSeconds > 0 {
+		response.Header.Set("Retry-After", strconv.Itoa(int(details.RetryAfterSeconds)))
+	}
+	return response
+}

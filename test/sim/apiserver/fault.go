@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing/iotest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Administrator is the Host of clients that no outage and no fault concerns.
+const Administrator = "administrator"
+
+// Serve answers a request. The error is that of the connection.
+type Serve func(*http.Request) (*http.Response, error)
+
+// A Fault answers a request in place of a server, or changes what the server is
+// asked or answers.
+type Fault func(req *http.Request, serve Serve) (*http.Response, error)
+
+// SetFault has a fault answer the requests of a client, which is the Host of
+// its requests; empty means all that have no fault of their own. The watches of
+// that client end. nil ends the fault.
+func (s *Server) SetFault(client string, fault Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults[client] = fault
+	s.store.endIf(func(w *stream) bool { return client == "" || w.target.Host == client }, io.ErrUnexpectedEOF)
+}
+
+// Stop has the server refuse connections, as one that was killed. Watches break
+// off.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	s.store.endIf(func(*stream) bool { return true }, io.ErrUnexpectedEOF)
+}
+
+// Start undoes Stop. What the server stored is there.
+func (s *Server) Start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = false
+}
+
+// Freeze has the server answer nothing until Thaw, as one whose etcd hangs or
+// that is stopped itself. Requests wait, and watches send nothing.
+func (s *Server) Freeze() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frozen == nil {
+		s.frozen = make(chan struct{})
+	}
+}
+
+// Thaw undoes Freeze. Requests that nobody waits for any more are not served.
+func (s *Server) Thaw() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frozen != nil {
+		close(s.frozen)
+		s.frozen = nil
+	}
+}
+
+// thawed waits while the server is frozen.
+func (s *Server) thawed(ctx context.Context, client string) error {
+	for client != Administrator {
+		s.mu.Lock()
+		frozen := s.frozen
+		s.mu.Unlock()
+		if frozen == nil {
+			break
+		}
+		select {
+		case <-frozen:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// faulty returns what serves a request: a fault, or the server itself.
+func (s *Server) faulty(req *http.Request) (*http.Response, error) {
+	client := req.URL.Host
+	if err := s.thawed(req.Context(), client); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	stopped, fault := s.stopped, s.faults[client]
+	if fault == nil {
+		fault = s.faults[""]
+	}
+	s.mu.Unlock()
+	switch {
+	case client == Administrator:
+	case stopped:
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	case fault != nil:
+		return fault(req, s.answer)
+	}
+	return s.answer(req)
+}
+
+// Answers are faults by which a server, or what is in the way to it, answers
+// requests and is no use.
+var Answers = []struct {
+	Name  string
+	Fault Fault
+}{
+	{"an internal error (500)", Refusal(apierrors.NewInternalError(io.ErrUnexpectedEOF))},
+	{"unavailable (503)", Refusal(apierrors.NewServiceUnavailable("try again"))},
+	{"too many requests (429)", Refusal(apierrors.NewTooManyRequests("try again", 1))},
+	{"unauthorized (401)", Refusal(apierrors.NewUnauthorized("the token has expired"))},
+	{"forbidden (403)", Refusal(apierrors.NewForbidden(schema.GroupResource{}, "", nil))},
+	{"not found (404)", Refusal(apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "404 page not found", 0, true))},
+	{"a server of another kind (502)", page(http.StatusBadGateway)},
+	{"a redirect", Redirect},
+	{"a page", page(http.StatusOK)},
+	{"nothing", func(req *http.Request, _ Serve) (*http.Response, error) {
+		return respond(req, http.StatusOK, jsonType, nil), nil
+	}},
+	{"half a list", Half(io.EOF)},
+	{"a list that breaks off", Half(io.ErrUnexpectedEOF)},
+	{"no answer", Hang},
+	{"a closed connection", func(*http.Request, Serve) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }},
+	{EmptyList, Empty},
+}
+
+// EmptyList is the name of an answer that a reader could take for the truth.
+const EmptyList = "an empty list"
+
+// Refusal answers with an error.
+func Refusal(failure *apierrors.StatusError) Fault {
+	return func(req *http.Request, _ Serve) (*http.Response, error) {
+		return refuse(req, failure), nil
+	}
+}
+
+// page answers with HTML.
+func page(code int) Fault {
+	return func(req *http.Request, _ Serve) (*http.Response, error) {
+		return respond(req, code, "text/html", []byte("<html><body>Sign in to the network</body></html>")), nil
+	}
+}
+
+// Redirect sends clients to a host that does not exist.
+func Redirect(req *http.Request, _ Serve) (*http.Response, error) {
+	response := respond(req, http.StatusFound, "text/html", nil)
+	response.Header.Set("Location", "https://elsewhere"+req.URL.Path)
+	return response, nil
+}
+
+// Hang answers when the client gives up, and not at all.
+func Hang(req *http.Request, _ Serve) (*http.Response, error) {
+	<-req.Context().Done()
+	return nil, req.Context().Err()
+}
+
+// Half ends each answer in its middle with an error of the connection, io.EOF
+// for none.
+func Half(end error) Fault {
+	return func(req *http.Request, serve Serve) (*http.Response, error) {
+		body := []byte(`{"type":"ADDED","object":{"apiVersion":`)
+		response := respond(req, http.StatusOK, jsonType, nil)
+		if req.URL.Query().Get("watch") == "" {
+			var err error
+			if response, err = serve(req); err != nil {
+				return nil, err
+			}
+			if body, err = readAll(response.Body); err != nil {
+				return nil, err
+			}
+		}
+		half := bytes.NewReader(body[:len(body)/2])
+		response.Body, response.ContentLength = io.NopCloser(io.MultiReader(half, iotest.ErrReader(end))), -1
+		return response, nil
+	}
+}
+
+// Empty answers that there is no object of any resource.
+func Empty(req *http.Request, serve Serve) (*http.Response, error) {
+	return EmptyOf("")(req, serve)
+}
+
+// EmptyOf answers that there is no object of a resource, by its plural name;
+// empty means any.
+func EmptyOf(resource string) Fault {
+	return func(req *http.Request, serve Serve) (*http.Response, error) {
+		if !strings.HasSuffix(req.URL.Path, "/"+resource) && resource != "" {
+			return serve(req)
+		}
+		empty := req.Clone(req.Context())
+		query := empty.URL.Query()
+		query.Set("labelSelector", "there=is,there=no")
+		empty.URL.RawQuery = query.Encode()
+		return serve(empty)
+	}
+}
+
+// Slow answers each request later by a time.
+func Slow(by time.Duration) Fault {
+	return func(req *http.Request, serve Serve) (*http.Response, error) {
+		select {
+		case <-time.After(by):
+			return serve(req)
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+	}
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// A kind is a resource that the server has.
+type kind struct {
+	schema.GroupVersionKind
+	// resource is the plural name; it and the group identify the kind.
+	resource string
+	// namespaced tells that objects are in namespaces.
+	namespaced bool
+	// status tells that there is the subresource status.
+	status bool
+	// generations tells that the generation counts changes of what is desired.
+	generations bool
+	// prune drops what the schema of a version does not have. It is nil for
+	// built-in resources, whose types do that.
+	prune func(object map[string]any)
+}
+
+func (k *kind) groupResource() schema.GroupResource {
+	return schema.GroupResource{Group: k.Group, Resource: k.resource}
+}
+
+// custom tells that a CustomResourceDefinition defines the kind.
+func (k *kind) custom() bool { return k.prune != nil }
+
+// builtIn are the built-in resources, and CustomResourceDefinitions.
+var builtIn = func() map[schema.GroupVersionResource]*kind {
+	kinds := map[schema.GroupVersionResource]*kind{}
+	for _, each := range []kind{
+		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), resource: "namespaces", status: true},
+		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Node"), resource: "nodes", status: true},
+		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Service"), resource: "services", namespaced: true, status: true},
+		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), resource: "secrets", namespaced: true},
+		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), resource: "configmaps", namespaced: true},
+		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Event"), resource: "events", namespaced: true},
+		{GroupVersionKind: discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), resource: "endpointslices", namespaced: true, generations: true},
+		{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), resource: "leases", namespaced: true},
+		{GroupVersionKind: networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR"), resource: "servicecidrs", status: true},
+		{GroupVersionKind: definitions.GroupVersion().WithKind("CustomResourceDefinition"), resource: definitions.Resource, status: true, generations: true},
+	} {
+		kinds[each.GroupVersion().WithResource(each.resource)] = &each
+	}
+	return kinds
+}()
+
+// definitions are the CustomResourceDefinitions.
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+var codecs = serializer.NewCodecFactory(scheme.Scheme)
+
+// kindOf returns the kind of a resource in a version, nil if it is not served.
+// The lock is held.
+func (s *Server) kindOf(resource schema.GroupVersionResource) *kind {
+	if found := builtIn[resource]; found != nil {
+		return found
+	}
+	definition, _ := s.store.get(definitions.GroupResource(), resource.GroupResource().String()).(*unstructured.Unstructured)
+	if definition == nil {
+		return nil
+	}
+	cached := s.kinds[resource]
+	if cached.definition != definition {
+		cached = customKind{definition, kindIn(definition, resource)}
+		s.kinds[resource] = cached
+	}
+	return cached.kind
+}
+
+// customKind is what was found in a definition.
+type customKind struct {
+	definition *unstructured.Unstructured
+	kind       *kind
+}
+
+// kindIn returns the kind that a CustomResourceDefinition defines in a version,
+// nil if it does not serve it.
+func kindIn(definition *unstructured.Unstructured, resource schema.GroupVersionResource) *kind {
+	text := func(path ...string) string {
+		value, _, _ := unstructured.NestedString(definition.Object, path...)
+		return value
+	}
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, each := range versions {
+		version, _ := each.(map[string]any)
+		if version["name"] != resource.Version || version["served"] != true {
+			continue
+		}
+		openAPI, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+		_, status, _ := unstructured.NestedFieldNoCopy(version, "subresources", "status")
+		return &kind{
+			GroupVersionKind: resource.GroupVersion().WithKind(text("spec", "names", "kind")),
+			resource:         resource.Resource,
+			namespaced:       text("spec", "scope") == "Namespaced",
+			status:           status,
+			generations:      true,
+			prune:            func(object map[string]any) { pruneObject(openAPI, object) },
+		}
+	}
+	return nil
+}
+
+// pruneObject drops the fields that a schema does not have, as a structural
+// schema without preserveUnknownFields does. What every object has stays.
+func pruneObject(openAPI, object map[string]any) {
+	properties, _, _ := unstructured.NestedMap(openAPI, "properties")
+	for key, value := range object {
+		switch key {
+		case "apiVersion", "kind", "metadata":
+			continue
+		}
+		property, known := properties[key].(map[string]any)
+		if !known {
+			delete(object, key)
+			continue
+		}
+		pruneValue(property, value)
+	}
+}
+
+func pruneValue(openAPI map[string]any, value any) {
+	if openAPI["x-kubernetes-preserve-unknown-fields"] == true {
+		return
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		properties, _ := openAPI["properties"].(map[string]any)
+		additional, _ := openAPI["additionalProperties"].(map[string]any)
+		for key, each := range value {
+			property, known := properties[key].(map[string]any)
+			switch {
+			case known:
+				pruneValue(property, each)
+			case additional != nil:
+				pruneValue(additional, each)
+			default:
+				delete(value, key)
+			}
+		}
+	case []any:
+		items, _ := openAPI["items"].(map[string]any)
+		for _, each := range value {
+			pruneValue(items, each)
+		}
+	}
+}
+
+// access returns the metadata of an object of the server.
+func access(object runtime.Object) metav1.Object {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		panic(err) // every kind has metadata
+	}
+	return accessor
+}
+
+func keyOf(object runtime.Object) string {
+	m := access(object)
+	return key(m.GetNamespace(), m.GetName())
+}
+
+func key(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}

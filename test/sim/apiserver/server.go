@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Options are what a Server is made from.
+type Options struct {
+	// Name is part of the UIDs that the server gives.
+	Name string
+	// ServiceCIDRs are the ranges of cluster IPs, the first family first. None
+	// means 10.96.0.0/16.
+	ServiceCIDRs []netip.Prefix
+	// WithoutWatchList refuses streamed lists, as Kubernetes before 1.32 does.
+	WithoutWatchList bool
+}
+
+// A Server is an API server with its store, admission and garbage collector. It
+// implements http.RoundTripper. Its methods are safe for concurrent use.
+type Server struct {
+	options Options
+
+	mu      sync.Mutex
+	refuse  func(Request) *apierrors.StatusError
+	faults  map[string]Fault
+	stopped bool
+	frozen  chan struct{} // until it is closed; nil if the server is not
+	store   store
+	names   int
+	// kinds are those of custom resources that were asked for.
+	kinds    map[schema.GroupVersionResource]customKind
+	requests map[Request]int
+
+	sending sync.Mutex
+	sent    map[Request]int
+}
+
+// A Request is what a client asks, without what identifies a single object.
+type Request struct {
+	// Verb is the one of Kubernetes: get, list, watch, create, update, patch,
+	// delete; Subresource is "status" or empty.
+	Verb, Subresource string
+	Resource          schema.GroupResource
+	Namespace         string
+	// Host is that of the URL that was asked, which tells clients apart.
+	Host string
+}
+
+// New returns a server that has the namespaces default and kube-system, and
+// its ServiceCIDR.
+func New(options Options) *Server {
+	if len(options.ServiceCIDRs) == 0 {
+		options.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
+	}
+	s := &Server{options: options, store: newStore(), kinds: map[schema.GroupVersionResource]customKind{}, requests: map[Request]int{}, sent: map[Request]int{}, faults: map[string]Fault{}}
+	s.begin()
+	return s
+}
+
+// RoundTrip serves a request. What is wrong with it is in the response: the
+// error is that of an outage or a fault.
+func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) { return s.faulty(req) }
+
+// answer answers as a server that works.
+func (s *Server) answer(req *http.Request) (*http.Response, error) {
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	body, err := readBody(req)
+	if err != nil {
+		return nil, fmt.Errorf("body of %s %s: %w", req.Method, req.URL.Path, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.serve(req, body), nil //nolint:contextcheck // a watch lasts as long as the context of its request
+}
+
+// SetRefuse makes the server ask refuse about each request first: admission,
+// quota, authorization or overload. refuse runs under the server's lock and must
+// not call the server. nil ends that.
+func (s *Server) SetRefuse(refuse func(Request) *apierrors.StatusError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = refuse
+}
+
+// Revision is the last one that the server gave out.
+func (s *Server) Revision() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store.revision
+}
+
+// Compact forgets all revisions but the present one. Watches that are open see
+// what they did not see yet, as those of a watch cache do; a watch that begins
+// at an older revision gets 410.
+func (s *Server) Compact() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store.compact(s.store.revision)
+}
+
+// Restart ends all watches, as a server that restarts does.
+func (s *Server) Restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store.endAll()
+}
+
+// Backup returns what the server holds. Backups share nothing that changes.
+func (s *Server) Backup() *Backup {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store.backup()
+}
+
+// Restore restarts the server with the content and the revision of a backup.
+func (s *Server) Restore(backup *Backup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store.restore(backup)
+	s.store.endAll()
+}
+
+// Requests returns how often each Request was served or refused.
+func (s *Server) Requests() map[Request]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.requests)
+}
+
+// Sent returns how many objects lists and watches sent for each Request.
+func (s *Server) Sent() map[Request]int {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	return maps.Clone(s.sent)
+}
+
+func (s *Server) send(request Request, objects int) {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	s.sent[request] += objects
+}
+
+// List returns the objects of a resource that exist, in no order. They are the
+// store's and must not be changed. Custom resources are unstructured.
+func List[T runtime.Object](s *Server, resource schema.GroupResource) []T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	objects := make([]T, 0, len(s.store.objects[resource]))
+	for _, each := range s.store.objects[resource] {
+		if typed, ok := each.(T); ok {
+			objects = append(objects, typed)
+		}
+	}
+	return objects
+}
+
+// later runs a part of the control plane that is not the API server after a
+// moment, under the lock.
+func (s *Server) later(run func()) {
+	time.AfterFunc(controllerDelay, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		run()
+	})
+}
+
+// controllerDelay is how long the garbage collector and the namespace
+// controller take.
+const controllerDelay = 50 * time.Millisecond

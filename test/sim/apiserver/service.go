@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func validateService(service *corev1.Service) (problems field.ErrorList) {
+	path := field.NewPath("spec", "ports")
+	headless := service.Spec.ClusterIP == corev1.ClusterIPNone
+	if len(service.Spec.Ports) == 0 && !headless && service.Spec.Type != corev1.ServiceTypeExternalName {
+		problems = append(problems, field.Required(path, ""))
+	}
+	names, numbers := map[string]bool{}, map[string]bool{}
+	for i, port := range service.Spec.Ports {
+		number := fmt.Sprintf("%s %d", port.Protocol, port.Port)
+		switch {
+		case port.Name == "" && len(service.Spec.Ports) > 1:
+			problems = append(problems, field.Required(path.Index(i).Child("name"), ""))
+		case port.Name != "" && names[port.Name]:
+			problems = append(problems, field.Duplicate(path.Index(i).Child("name"), port.Name))
+		case numbers[number]:
+			problems = append(problems, field.Duplicate(path.Index(i), number))
+		}
+		if port.Port < 1 || port.Port > 65535 {
+			problems = append(problems, field.Invalid(path.Index(i).Child("port"), port.Port, "must be between 1 and 65535, inclusive"))
+		}
+		names[port.Name], numbers[number] = true, true
+	}
+	return problems
+}
+
+// admitService fills in a Service's defaults and allocates its cluster IPs.
+func (s *Server) admitService(service, old *corev1.Service) *apierrors.StatusError {
+	spec := &service.Spec
+	if spec.Type == "" {
+		spec.Type = corev1.ServiceTypeClusterIP
+	}
+	if spec.SessionAffinity == "" {
+		spec.SessionAffinity = corev1.ServiceAffinityNone
+	}
+	if spec.SessionAffinity == corev1.ServiceAffinityClientIP && spec.SessionAffinityConfig == nil {
+		seconds := int32(10800)
+		spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
+	}
+	for i := range spec.Ports {
+		port := &spec.Ports[i]
+		if port.Protocol == "" {
+			port.Protocol = corev1.ProtocolTCP
+		}
+		if port.TargetPort.IntVal == 0 && port.TargetPort.StrVal == "" {
+			port.TargetPort.IntVal = port.Port
+		}
+	}
+	if spec.Type == corev1.ServiceTypeExternalName {
+		spec.ClusterIP, spec.ClusterIPs, spec.IPFamilies, spec.IPFamilyPolicy = "", nil, nil, nil
+		return nil
+	}
+	if spec.InternalTrafficPolicy == nil {
+		policy := corev1.ServiceInternalTrafficPolicyCluster
+		spec.InternalTrafficPolicy = &policy
+	}
+	return s.allocate(service, old)
+}
+
+// allocate gives a Service its families and cluster IPs.
+func (s *Server) allocate(service, old *corev1.Service) *apierrors.StatusError {
+	spec := &service.Spec
+	invalid := func(path *field.Path, value any, detail string) *apierrors.StatusError {
+		return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), service.Name, field.ErrorList{field.Invalid(path, value, detail)})
+	}
+	ips := field.NewPath("spec", "clusterIPs").Index(0)
+	if old != nil && old.Spec.ClusterIP != "" {
+		if spec.ClusterIP == "" && len(spec.ClusterIPs) == 0 {
+			spec.ClusterIP, spec.ClusterIPs = old.Spec.ClusterIP, slices.Clone(old.Spec.ClusterIPs)
+		}
+		if spec.ClusterIP != old.Spec.ClusterIP {
+			return invalid(ips, spec.ClusterIPs, "may not change once set")
+		}
+		if len(spec.IPFamilies) == 0 {
+			spec.IPFamilies = slices.Clone(old.Spec.IPFamilies)
+		}
+		if spec.IPFamilyPolicy == nil {
+			spec.IPFamilyPolicy = old.Spec.IPFamilyPolicy
+		}
+	}
+	if len(spec.ClusterIPs) == 0 && spec.ClusterIP != "" {
+		spec.ClusterIPs = []string{spec.ClusterIP}
+	}
+	if spec.IPFamilyPolicy == nil {
+		policy := corev1.IPFamilyPolicySingleStack
+		if len(spec.IPFamilies) > 1 || len(spec.ClusterIPs) > 1 {
+			return invalid(field.NewPath("spec", "ipFamilyPolicy"), nil, "must be set to 'RequireDualStack' or 'PreferDualStack' when multiple families or IPs are specified")
+		}
+		spec.IPFamilyPolicy = &policy
+	}
+	served := s.families()
+	if len(spec.IPFamilies) == 0 {
+		spec.IPFamilies = served[:1:1]
+		if len(spec.ClusterIPs) > 0 {
+			if address, err := netip.ParseAddr(spec.ClusterIPs[0]); err == nil {
+				spec.IPFamilies = []corev1.IPFamily{familyOf(address)}
+			}
+		}
+	}
+	if *spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack && len(spec.IPFamilies) == 1 && len(served) > 1 {
+		for _, each := range served {
+			if each != spec.IPFamilies[0] {
+				spec.IPFamilies = append(spec.IPFamilies, each)
+			}
+		}
+	}
+	if *spec.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack && len(spec.IPFamilies) > 1 {
+		spec.IPFamilies = spec.IPFamilies[:1]
+	}
+	for i, family := range spec.IPFamilies {
+		if !slices.Contains(served, family) {
+			return invalid(field.NewPath("spec", "ipFamilies").Index(i), family, "not configured on this cluster")
+		}
+	}
+	if spec.ClusterIP == corev1.ClusterIPNone {
+		return nil
+	}
+	if len(spec.ClusterIPs) > len(spec.IPFamilies) {
+		spec.ClusterIPs = spec.ClusterIPs[:len(spec.IPFamilies)]
+	}
+	taken := s.taken(service)
+	for i, family := range spec.IPFamilies {
+		if i < len(spec.ClusterIPs) {
+			address, err := netip.ParseAddr(spec.ClusterIPs[i])
+			cidr := s.rangeOf(family)
+			switch {
+			case err != nil || !cidr.Contains(address):
+				return invalid(ips, spec.ClusterIPs, fmt.Sprintf("failed to allocate IP %s: the provided network does not match the current range", spec.ClusterIPs[i]))
+			case taken[address]:
+				return invalid(ips, spec.ClusterIPs, fmt.Sprintf("failed to allocate IP %s: provided IP is already allocated", address))
+			}
+			continue
+		}
+		address, found := s.free(family, taken)
+		if !found {
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: range is full"))
+		}
+		spec.ClusterIPs = append(spec.ClusterIPs, address.String())
+	}
+	spec.ClusterIP = spec.ClusterIPs[0]
+	return nil
+}
+
+func familyOf(address netip.Addr) corev1.IPFamily {
+	if address.Is4() {
+		return corev1.IPv4Protocol
+	}
+	return corev1.IPv6Protocol
+}
+
+func (s *Server) families() (families []corev1.IPFamily) {
+	for _, each := range s.options.ServiceCIDRs {
+		families = append(families, familyOf(each.Addr()))
+	}
+	return families
+}
+
+func (s *Server) rangeOf(family corev1.IPFamily) netip.Prefix {
+	for _, each := range s.options.ServiceCIDRs {
+		if familyOf(each.Addr()) == family {
+			return each
+		}
+	}
+	return netip.Prefix{}
+}
+
+// taken are the cluster IPs of all Services but one.
+func (s *Server) taken(but *corev1.Service) map[netip.Addr]bool {
+	taken := map[netip.Addr]bool{}
+	for _, each := range s.store.objects[corev1.Resource("services")] {
+		service, ok := each.(*corev1.Service)
+		if !ok || service.Namespace == but.Namespace && service.Name == but.Name {
+			continue
+		}
+		for _, ip := range service.Spec.ClusterIPs {
+			if address, err := netip.ParseAddr(ip); err == nil {
+				taken[address] = true
+			}
+		}
+	}
+	return taken
+}
+
+// free returns the lowest address of a family that is not taken. The address of
+// the network, and the last of an IPv4 range, are not given out.
+func (s *Server) free(family corev1.IPFamily, taken map[netip.Addr]bool) (netip.Addr, bool) {
+	cidr := s.rangeOf(family)
+	for address := cidr.Addr().Next(); cidr.Contains(address); address = address.Next() {
+		if !taken[address] && (cidr.Contains(address.Next()) || !address.Is4()) {
+			return address, true
+		}
+	}
+	return netip.Addr{}, false
+}

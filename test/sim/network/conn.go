@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package network
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A pipe is one direction of a connection. What is written arrives after the
+// delay, in order, unless the direction is cut: then it waits, as what TCP
+// sends again and again does; or unless it is lost: then it never arrives, and
+// neither does the end of the connection.
+type pipe struct {
+	mu       sync.Mutex
+	changed  *sync.Cond
+	segments []segment
+	way      *way
+	from     int // which end writes: index into way.cut
+	closed   error
+	lost     bool // nothing arrives any more
+	deadline time.Time
+	timer    *time.Timer
+}
+
+type segment struct {
+	data []byte
+	at   time.Time
+}
+
+func newPipe(w *way, from int) *pipe {
+	p := &pipe{way: w, from: from}
+	p.changed = sync.NewCond(&p.mu)
+	return p
+}
+
+func (p *pipe) write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed != nil {
+		if errors.Is(p.closed, io.EOF) {
+			return 0, net.ErrClosed
+		}
+		return 0, p.closed
+	}
+	if p.lost {
+		return len(data), nil
+	}
+	delay := p.way.delayOf()
+	p.segments = append(p.segments, segment{append([]byte(nil), data...), time.Now().Add(delay)})
+	if delay > 0 {
+		time.AfterFunc(delay, p.wake)
+	} else {
+		p.changed.Broadcast()
+	}
+	return len(data), nil
+}
+
+func (p *pipe) read(buffer []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		switch {
+		case p.closed != nil && !errors.Is(p.closed, io.EOF):
+			return 0, p.closed
+		case len(p.segments) > 0 && !p.way.holds(p.from) && !time.Now().Before(p.segments[0].at):
+			first := &p.segments[0]
+			n := copy(buffer, first.data)
+			if first.data = first.data[n:]; len(first.data) == 0 {
+				p.segments = p.segments[1:]
+			}
+			return n, nil
+		case !p.deadline.IsZero() && !time.Now().Before(p.deadline):
+			return 0, os.ErrDeadlineExceeded
+		case errors.Is(p.closed, io.EOF) && len(p.segments) == 0 && !p.way.holds(p.from):
+			return 0, io.EOF
+		}
+		p.changed.Wait()
+	}
+}
+
+// wake has a reader look again. It takes the lock so that no reader is between
+// its look and its wait.
+func (p *pipe) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.changed.Broadcast()
+}
+
+// close ends the pipe: io.EOF for an end that arrives after what was written,
+// anything else at once.
+func (p *pipe) close(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost && errors.Is(err, io.EOF) {
+		return
+	}
+	if p.closed == nil || !errors.Is(err, io.EOF) {
+		p.closed = err
+	}
+	p.changed.Broadcast()
+}
+
+// lose has nothing arrive from now on.
+func (p *pipe) lose() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost, p.segments = true, nil
+}
+
+func (p *pipe) setDeadline(at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deadline = at
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	if !at.IsZero() {
+		p.timer = time.AfterFunc(time.Until(at), p.wake)
+	}
+	p.changed.Broadcast()
+}
+
+// A conn is one end of a connection. It implements net.Conn.
+type conn struct {
+	in, out       *pipe
+	local, remote address
+	ended         func()
+}
+
+type address string
+
+func (a address) Network() string { return "tcp" }
+func (a address) String() string  { return string(a) }
+
+func (c *conn) Read(buffer []byte) (int, error) { return c.in.read(buffer) }
+func (c *conn) Write(data []byte) (int, error)  { return c.out.write(data) }
+func (c *conn) LocalAddr() net.Addr             { return c.local }
+func (c *conn) RemoteAddr() net.Addr            { return c.remote }
+func (c *conn) SetReadDeadline(at time.Time) error {
+	c.in.setDeadline(at)
+	return nil
+}
+func (c *conn) SetWriteDeadline(time.Time) error { return nil } // a write never waits
+func (c *conn) SetDeadline(at time.Time) error   { return c.SetReadDeadline(at) }
+
+func (c *conn) Close() error {
+	c.out.close(io.EOF)
+	c.in.close(net.ErrClosed)
+	c.ended()
+	return nil
+}
+
+// reset ends both directions at once, for both ends.
+func (c *conn) reset() {
+	c.in.close(syscall.ECONNRESET)
+	c.out.close(syscall.ECONNRESET)
+}
