@@ -64,16 +64,6 @@ func bed(t testing.TB) (east, west *cluster) {
 	return newCluster(t, first), newCluster(t, second)
 }
 
-// more returns another bed under other names, for a set of more than two. A
-// test that wants it does not run beside others: two that have a pair each
-// would wait for each other.
-func more(t testing.TB, first, second string) (one, other *cluster) {
-	t.Helper()
-	one, other = bed(t)
-	one.options.Cluster, other.options.Cluster = first, second
-	return one, other
-}
-
 // Name is the id of the cluster in the set.
 func (c *cluster) Name() string { return cmp.Or(c.options.Cluster, c.Cluster.Name()) }
 
@@ -94,7 +84,7 @@ func newCluster(t testing.TB, plane *controlplane.Cluster) *cluster {
 	if !known {
 		rbac, err := os.ReadFile("../../deploy/rbac.yaml")
 		must(t, err)
-		c.create(t, "", string(rbac))
+		c.create(t, "", string(rbac)+c.nodes())
 	}
 	c.options = controller.Options{
 		Config:   c.configOf(t, system, controllerName),
@@ -113,6 +103,15 @@ func newCluster(t testing.TB, plane *controlplane.Cluster) *cluster {
 		}
 	})
 	return c
+}
+
+// nodes are two nodes in two zones. Nobody plays them: no test here has pods.
+func (c *cluster) nodes() string {
+	text := ""
+	for i, zone := range "ab" {
+		text += fmt.Sprintf("\n---\napiVersion: v1\nkind: Node\nmetadata: {name: %[1]s-%[2]d, labels: {topology.kubernetes.io/zone: %[1]s-%[3]c}}", c.Cluster.Name(), i, zone)
+	}
+	return text
 }
 
 // configOf is a client configuration with the rights of a service account.

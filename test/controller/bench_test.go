@@ -3,6 +3,8 @@
 package controller
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -250,4 +254,51 @@ func processCPU(t testing.TB) time.Duration {
 	var usage syscall.Rusage
 	must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// requests counts the writes that an API server was asked for by anybody, by
+// verb and resource, from its own metrics. Leases and Events are left out, and
+// what only Kubernetes writes.
+func (c *cluster) requests(ctx context.Context) (map[string]float64, error) {
+	stream, err := c.CoreV1().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept-Encoding", "identity").Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	const name = "apiserver_request_total"
+	// All metrics of an API server are megabytes.
+	var ofRequests bytes.Buffer
+	for lines := bufio.NewScanner(stream); ; {
+		if !lines.Scan() {
+			if err := lines.Err(); err != nil {
+				return nil, err
+			}
+			break
+		}
+		if line := lines.Bytes(); bytes.HasPrefix(line, []byte(name+"{")) || bytes.HasPrefix(line, []byte("# TYPE "+name+" ")) {
+			ofRequests.Write(append(line, '\n'))
+		}
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(&ofRequests)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]float64{}
+	for _, metric := range families[name].GetMetric() {
+		labels := map[string]string{}
+		for _, pair := range metric.GetLabel() {
+			labels[pair.GetName()] = pair.GetValue()
+		}
+		if !slices.Contains(countedResources, labels["resource"]) ||
+			!slices.Contains([]string{"POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"}, labels["verb"]) || labels["dry_run"] != "" {
+			continue
+		}
+		name := labels["verb"] + " " + labels["resource"]
+		if labels["subresource"] != "" {
+			name += "/" + labels["subresource"]
+		}
+		counts[name] += metric.GetCounter().GetValue()
+	}
+	return counts, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
@@ -20,9 +21,9 @@ var pairs = make(chan func(testing.TB) []*controlplane.Cluster, 2)
 func init() {
 	for range cap(pairs) {
 		pairs <- controlplanetest.Shared(
-			controlplane.Options{Name: "east"},
+			controlplane.Options{Name: "east", Zones: []string{}, APIServerArgs: audit.Args()},
 			// Services have one family there, too, unless they ask for both.
-			controlplane.Options{Name: "west", IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}},
+			controlplane.Options{Name: "west", Zones: []string{}, APIServerArgs: audit.Args(), IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}},
 		)
 	}
 }

@@ -3,9 +3,7 @@
 package controller
 
 import (
-	"context"
 	"fmt"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,65 +14,68 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-)
-
-const (
-	zoneFirst = "{ports: [{name: http, port: 80}], trafficDistribution: PreferSameZone}"
-	nodeFirst = "{ports: [{name: http, port: 80}], trafficDistribution: PreferSameNode}"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
 // TestOlderAPIServer imports from a newer cluster what the API server does not
 // know, as those before 1.34 do not: it refuses values of trafficDistribution and
-// drops hints for nodes.
+// drops hints for nodes. What is known is not asked for again.
 func TestOlderAPIServer(t *testing.T) {
-	t.Parallel()
-	east, _ := bed(t)
-	old := newCluster(t, controlplanetest.Start(t, controlplane.Options{Name: "old", APIServerArgs: []string{"--emulated-version=1.34", "--feature-gates=PreferSameTrafficDistribution=false"}})[0])
-	old.join(t, east)
-	east.start(t)
-	stop := old.start(t)
-	demo := namespace(t, east, old)
-	onNode := strings.NewReplacer("zone:", "nodeName: east-0, zone:")
-	for _, name := range []string{"node-1", "node-2"} {
-		east.create(t, demo, onNode.Replace(inZone(nodeFirst, name, "10.64.0.10", "east-a"))+serviceExport(name))
-	}
-	for _, name := range []string{"zone-1", "zone-2"} {
-		east.create(t, demo, inZone(zoneFirst, name, "10.64.0.11", "east-a")+serviceExport(name))
-	}
-	east.create(t, demo, onNode.Replace(inZone(nodeFirst, "both", "10.64.0.12", "east-a"))+preferring("both", locality.PreferCluster))
-	expectHints(t, east, key(demo, "node-1"), "east=east-a PreferSameNode")
-	look := func() {
-		t.Helper()
-		for name, want := range map[string]string{
+	plane := controlplanetest.Start(t, controlplane.Options{
+		Name: "old", Zones: []string{},
+		APIServerArgs: []string{"--emulated-version=1.34", "--feature-gates=PreferSameTrafficDistribution=false"},
+	})[0]
+	scenario.Scenario{Clusters: []string{"east", "old"}, Run: func(s *scenario.Set) {
+		east, old := s.Cluster("east"), s.Cluster("old")
+		want := map[string]string{
 			"node-1": "east=east-a -", "node-2": "east=east-a -",
 			"zone-1": "east=east-a PreferClose", "zone-2": "east=east-a PreferClose",
 			"both": "east=elsewhere PreferClose True Hinted",
-		} {
-			expectHints(t, old, key(demo, name), want)
-			expect(t, key(demo, name), "ClusterSetIP of east Ready [east/"+map[string]string{"node": "10.64.0.10", "zone": "10.64.0.11", "both": "10.64.0.12"}[name[:4]]+"]", old)
 		}
-		quiet(t, old)
-	}
-	look()
-	eventually(t, "what is told", func(ctx context.Context) error {
-		events, err := old.CoreV1().Events(demo).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + apply.EventUnsupported})
-		if err == nil && len(events.Items) != 3 {
-			err = fmt.Errorf("%d events: %v", len(events.Items), events.Items)
+		for service := range want {
+			distribution, fields := "PreferSameNode", "nodeName: east-0, zone: east-a, "
+			if service[:4] == "zone" {
+				distribution, fields = "PreferSameZone", "zone: east-a, "
+			}
+			east.PutService(service, "{ports: [{name: http, port: 80}], trafficDistribution: "+distribution+"}")
+			east.PutEndpoints(service, fields, "10.64.0.10")
+			east.PutExport(service, "{}")
 		}
-		return err
-	})
+		east.Prefer("both", locality.PreferCluster)
+		east.ExpectHints("node-1", "east=east-a PreferSameNode")
+		look := func() {
+			t.Helper()
+			for service, hints := range want {
+				old.ExpectHints(service, hints)
+				s.Expect(scenario.View{service: "east/10.64.0.10 -> VIP"}, old)
+			}
+			s.Quiet(old)
+		}
+		look()
+		s.Eventually("Events", func() error {
+			events, err := old.Kube.CoreV1().Events(s.Namespace()).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + apply.EventUnsupported})
+			if err == nil && len(events.Items) != 3 {
+				err = fmt.Errorf("%d events: %v", len(events.Items), events.Items)
+			}
+			return err
+		})
+		asksNoMore(s, old, look)
+	}}.On(t, &realBed{last: newCluster(t, plane)})
+}
 
-	// What is known is not asked for again, however often a service is looked at.
-	before := old.written.to("services", "endpointslices")
+// asksNoMore asserts that looking at everything again writes no Service and no
+// slice, and that a restart ends in the same.
+func asksNoMore(s *scenario.Set, c *scenario.Cluster, look func()) {
+	s.Helper()
+	before := c.Written("services", "endpointslices")
 	for i := range 2 {
-		old.putNode(t, "old-new", fmt.Sprintf("zone-%d", i))
+		c.PutNode("new", fmt.Sprintf("zone-%d", i)) // everything is looked at
 		look()
 	}
-	if after := old.written.to("services", "endpointslices"); after != before {
-		t.Errorf("looking again wrote:\nbefore %s\nafter  %s", before, after)
+	if after := c.Written("services", "endpointslices"); after != before {
+		s.Errorf("looking again wrote:\nbefore %s\nafter  %s", before, after)
 	}
-	stop()
-	old.start(t)
+	c.Restart()
 	look()
 }
 
@@ -103,47 +104,35 @@ spec: {policyName: %[1]s}
 `
 
 // TestDroppedTrafficDistribution: an API server that drops the field is not
-// asked again in each pass.
+// asked again in each pass. The policy is of a namespace that is used once.
 func TestDroppedTrafficDistribution(t *testing.T) {
-	t.Parallel()
-	east, _ := bed(t)
-	stop := east.start(t)
-	demo := namespace(t, east)
-	t.Cleanup(func() {
-		policies := east.AdmissionregistrationV1()
-		must(t, policies.MutatingAdmissionPolicyBindings().Delete(context.Background(), demo, metav1.DeleteOptions{}))
-		must(t, policies.MutatingAdmissionPolicies().Delete(context.Background(), demo, metav1.DeleteOptions{}))
-	})
-	east.create(t, demo, fmt.Sprintf(dropping, demo))
-	eventually(t, "the field is dropped", func(ctx context.Context) error {
-		probe := &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Name: "derived-probe"},
-			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, TrafficDistribution: ptr.To(corev1.ServiceTrafficDistributionPreferClose)},
+	scenario.Scenario{Clusters: []string{"east"}, Run: func(s *scenario.Set) {
+		east := s.Cluster("east")
+		east.Put(fmt.Sprintf(dropping, s.Namespace()))
+		s.Eventually("the field is dropped", func() error {
+			probe := &corev1.Service{
+				ObjectMeta: metav1.ObjectMeta{Name: "derived-probe"},
+				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, TrafficDistribution: ptr.To(corev1.ServiceTrafficDistributionPreferClose)},
+			}
+			made, err := east.Kube.CoreV1().Services(s.Namespace()).Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if err == nil && made.Spec.TrafficDistribution != nil {
+				err = fmt.Errorf("it is %s", *made.Spec.TrafficDistribution)
+			}
+			return err
+		})
+		for _, service := range []string{"one", "two"} {
+			east.PutService(service, "{ports: [{name: http, port: 80}], trafficDistribution: PreferSameZone}")
+			east.PutEndpoints(service, "zone: east-a, ", "10.64.0.10")
+			east.PutExport(service, "{}")
 		}
-		made, err := east.CoreV1().Services(demo).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil && made.Spec.TrafficDistribution != nil {
-			err = fmt.Errorf("it is %s", *made.Spec.TrafficDistribution)
+		look := func() {
+			t.Helper()
+			for _, service := range []string{"one", "two"} {
+				east.ExpectHints(service, "east=east-a -")
+			}
+			s.Quiet(east)
 		}
-		return err
-	})
-	for _, name := range []string{"one", "two"} {
-		east.create(t, demo, inZone(zoneFirst, name, "10.64.0.10", "east-a")+serviceExport(name))
-	}
-	look := func() {
-		t.Helper()
-		for _, name := range []string{"one", "two"} {
-			expectHints(t, east, key(demo, name), "east=east-a -")
-		}
-		quiet(t, east)
-	}
-	look()
-	before := east.written.to("services", "endpointslices")
-	east.putNode(t, "east-new", "east-c") // everything is looked at
-	look()
-	if after := east.written.to("services", "endpointslices"); after != before {
-		t.Errorf("looking again wrote:\nbefore %s\nafter  %s", before, after)
-	}
-	stop()
-	east.start(t)
-	look()
+		look()
+		asksNoMore(s, east, look)
+	}}.On(t, &realBed{})
 }

@@ -5,7 +5,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,13 +20,13 @@ var countedResources = []string{"services", "endpointslices", "serviceimports", 
 // by method and resource. They are counted on the way there, so that nobody
 // else's are among them. Dry runs are left out.
 type writes struct {
-	mu               sync.Mutex
-	asked, conflicts map[string]int
-	last             time.Time
+	mu    sync.Mutex
+	asked map[string]int
+	last  time.Time
 }
 
 func newWrites() *writes {
-	return &writes{asked: map[string]int{}, conflicts: map[string]int{}}
+	return &writes{asked: map[string]int{}}
 }
 
 // wrap counts what passes.
@@ -37,26 +36,26 @@ func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
 		if name == "" {
 			return next.RoundTrip(request)
 		}
-		w.count(w.asked, name)
+		w.count(name)
 		response, err := next.RoundTrip(request)
-		switch {
-		case err == nil && response.StatusCode == http.StatusConflict:
-			w.count(w.conflicts, name)
-		default:
-			w.count(nil, name)
-		}
+		w.note()
 		return response, err
 	})
 }
 
-// count adds one to the counts, of which nil are none, and notes the time.
-func (w *writes) count(counts map[string]int, name string) {
+// count adds one to the writes of a name, and notes the time.
+func (w *writes) count(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = time.Now()
-	if counts != nil {
-		counts[name]++
-	}
+	w.asked[name]++
+}
+
+// note notes the time.
+func (w *writes) note() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = time.Now()
 }
 
 // nameOfWrite is how a write is counted, empty for what is none. Paths are
@@ -78,33 +77,11 @@ func nameOfWrite(request *http.Request) string {
 	return name
 }
 
-// of is how many writes of that name were asked for.
-func (w *writes) of(name string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.asked[name]
-}
-
-// stale is how many were refused because the object had changed meanwhile, or
-// was there.
-func (w *writes) stale() map[string]int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return maps.Clone(w.conflicts)
-}
-
 // String is all of them in one comparable text.
-func (w *writes) String() string { return w.to(countedResources...) }
-
-// to is those of some resources, in one comparable text.
-func (w *writes) to(resources ...string) string {
+func (w *writes) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	chosen := maps.Clone(w.asked)
-	maps.DeleteFunc(chosen, func(name string, _ int) bool {
-		return !slices.ContainsFunc(resources, func(resource string) bool { return strings.Contains(name, " "+resource) })
-	})
-	return fmt.Sprint(chosen)
+	return fmt.Sprint(w.asked)
 }
 
 // after is when the last of them was asked for or answered, or the given time
@@ -118,20 +95,11 @@ func (w *writes) after(begin time.Time) time.Time {
 	return begin
 }
 
-// longest is more than the longest interval after which a controller looks at a
-// service again by itself.
-const longest = 12 * time.Second
-
 // quiet waits until the controllers of the clusters ask for no write for a
 // while. It fails where they never come to rest.
 func quiet(t testing.TB, clusters ...*cluster) {
 	t.Helper()
-	quietFor(t, 2*time.Second, clusters...)
-}
-
-// quietFor is quiet for a while of the given length.
-func quietFor(t testing.TB, rest time.Duration, clusters ...*cluster) {
-	t.Helper()
+	const rest = 2 * time.Second
 	begin := time.Now()
 	eventually(t, "rest", func(context.Context) error {
 		for _, c := range clusters {

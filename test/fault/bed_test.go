@@ -63,8 +63,6 @@ type bed struct {
 	testing.TB
 	t                 *testing.T
 	east, west, north *cluster
-	// others are clusters of one test.
-	others []*cluster
 	// ways are those by which one cluster reads another. They can be cut.
 	ways map[pair]*controlplane.Remote
 	// namespace holds the services.
@@ -212,12 +210,6 @@ func (b *bed) join(p pair) {
 	b.must(err)
 }
 
-// leave makes the writer no member of the reader any more.
-func (b *bed) leave(p pair) {
-	b.Helper()
-	b.must(p.reader.CoreV1().Secrets(system).Delete(b.Context(), p.secret(), metav1.DeleteOptions{}))
-}
-
 // edit changes the Secret by which a reader has its member.
 func (b *bed) edit(p pair, change func(*corev1.Secret)) {
 	b.Helper()
@@ -278,13 +270,6 @@ func (b *bed) start(c *cluster) {
 			c.stop()
 		}
 	})
-}
-
-// restart is stop and start.
-func (b *bed) restart(c *cluster) {
-	b.Helper()
-	c.stop()
-	b.start(c)
 }
 
 // serve answers queries in a cluster.

@@ -13,17 +13,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -133,99 +130,6 @@ func (b *bed) signingKey(c *cluster) *ecdsa.PrivateKey {
 	return key
 }
 
-// TestSecret: what a person does wrong with a member's Secret removes nothing
-// but what it says.
-func TestSecret(t *testing.T) {
-	b := newBed(t)
-	for _, garbage := range []struct {
-		name   string
-		change func(*corev1.Secret)
-	}{
-		{"it is no kubeconfig", func(secret *corev1.Secret) { secret.Data[member.KubeconfigKey] = []byte("{") }},
-		{"it is empty", func(secret *corev1.Secret) { secret.Data = nil }},
-		{"it would read a file", func(secret *corev1.Secret) {
-			secret.Data[member.KubeconfigKey] = []byte(strings.ReplaceAll(string(secret.Data[member.KubeconfigKey]), "token:", "tokenFile:"))
-		}},
-		{"its ranges are none", func(secret *corev1.Secret) {
-			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, member.CIDRsAnnotation, "10.65.0.0/99")
-		}},
-	} {
-		b.fault(garbage.name, func(b *bed) {
-			// The credential that is in use goes on to be, unless it has to do
-			// without after a restart.
-			p := pair{b.east, b.west}
-			b.edit(p, garbage.change)
-			b.event(p, controller.EventMemberRefused)
-			b.endpoints(b.west, "solo", "10.65.0.9")
-			seen := healthy.with("solo", "west/10.65.0.9 -> IP")
-			b.expect(seen)
-			b.restart(b.east)
-			live := b.pairs(p)
-			b.pass(24*time.Second, live...)
-			b.expect(seen)
-			b.falls(12*time.Second, live...)
-			b.judged(p, "Silent")
-			demoted := westDemoted.with("solo", "west/10.65.0.9 -> IP")
-			b.everywhere(seen, map[*cluster]view{b.east: demoted})
-			b.endpoints(b.west, "lone", "10.65.0.8")
-			seen = seen.with("lone", "west/10.65.0.8 -> 10.65.0.8")
-			b.everywhere(seen, map[*cluster]view{b.east: demoted})
-			b.mayGo([]string{"solo", "lone"}, b.east)
-			b.leave(p)
-			b.join(p)
-			b.beat(b.pairs()...)
-			b.expect(seen)
-			b.calm()
-		})
-	}
-	b.fault("it is labelled with the id of its own cluster", func(b *bed) { testRelabelled(b, "east") })
-	b.fault("it is labelled with no id at all", func(b *bed) { testRelabelled(b, "No.Such.Id") })
-	b.fault("it leads to another member", testLeadsElsewhere)
-	b.fault("it is deleted and made again", func(b *bed) {
-		p := pair{b.east, b.west}
-		b.mayGo([]string{"solo", "lone"}, b.east)
-		b.leave(p)
-		b.everywhere(healthy, map[*cluster]view{b.east: westGone})
-		b.noLease(p)
-		b.join(p)
-		b.beat(b.pairs()...)
-		b.expect(healthy)
-		b.calm()
-	})
-}
-
-// testRelabelled: the member that it named has left.
-func testRelabelled(b *bed, id string) {
-	p := pair{b.east, b.west}
-	b.mayGo([]string{"solo", "lone"}, b.east)
-	b.edit(p, func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = id })
-	b.event(p, controller.EventMemberRefused)
-	b.everywhere(healthy, map[*cluster]view{b.east: westGone})
-	b.edit(p, func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = "west" })
-	b.beat(b.pairs()...)
-	b.expect(healthy)
-	b.calm()
-}
-
-// testLeadsElsewhere: what north has of west is not taken for west's word.
-func testLeadsElsewhere(b *bed) {
-	p := pair{b.east, b.west}
-	b.replace(p, b.credential(pair{b.east, b.north}))
-	b.event(p, controller.EventMemberMistaken)
-	b.judged(p, "AnotherCluster")
-	b.endpoints(b.west, "solo", "10.65.0.9")
-	seen := healthy.with("solo", "west/10.65.0.9 -> IP")
-	b.everywhere(seen, map[*cluster]view{b.east: westDemoted})
-	b.pass(6*time.Minute, b.pairs(p)...) // longer than another cluster is held that has the right id
-	b.judged(p, "AnotherCluster")
-	b.everywhere(seen, map[*cluster]view{b.east: westDemoted})
-	rotate(b)
-	b.beat(b.pairs()...)
-	b.event(p, controller.EventMemberRecognized)
-	b.expect(seen)
-	b.calm()
-}
-
 // event waits for an Event on the Secret by which a reader has its member, that
 // says all those words.
 func (b *bed) event(p pair, reason string, words ...string) {
@@ -247,17 +151,5 @@ func (b *bed) event(p pair, reason string, words ...string) {
 			}
 		}
 		return fmt.Errorf("there is none among %d", len(events.Items))
-	})
-}
-
-// noLease waits until there is no Lease of a member.
-func (b *bed) noLease(p pair) {
-	b.Helper()
-	b.eventually("no Lease", func(ctx context.Context) error {
-		_, err := p.reader.CoordinationV1().Leases(system).Get(ctx, controller.MemberLeasePrefix+p.writer.Name(), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("it is there, or: %w", err)
 	})
 }

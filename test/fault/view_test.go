@@ -43,12 +43,6 @@ var (
 	// westDemoted: there is another for web and db, and none for the rest.
 	westDemoted = healthy.with("web", "north/10.66.0.1 west/10.65.0.1~ -> IP").
 			with("db", "north/10.66.0.3 west/10.65.0.3~ -> 10.66.0.3")
-	westGone = view{
-		"web":  "north/10.66.0.1 -> IP",
-		"solo": gone,
-		"db":   "north/10.66.0.3 -> 10.66.0.3",
-		"lone": gone,
-	}
 )
 
 // with is the view with another text for a service.
@@ -204,16 +198,6 @@ func (b *bed) lookFor(ctx context.Context, c *cluster, want view, began time.Tim
 				return nil, fmt.Errorf("%s is answered with %s, want %s", name, got, answer)
 			}
 		}
-	}
-	return b.behind(ctx, c, seen)
-}
-
-// look is what is to be seen in a cluster, as a view has it. It is an error
-// while the controller still has to do with something.
-func (b *bed) look(ctx context.Context, c *cluster, names []string) (view, error) {
-	seen, err := b.answers(ctx, c, names)
-	if err != nil {
-		return nil, err
 	}
 	return b.behind(ctx, c, seen)
 }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver/contract"
+)
+
+// TestContract holds a real kube-apiserver to what the model of test/sim is
+// held to.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	east, _ := bed(t)
+	contract.Test(t, east.Config())
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
+)
+
+// TestScenarios runs all scenarios on real control planes.
+func TestScenarios(t *testing.T) {
+	for _, each := range scenario.All {
+		t.Run(each.Name, func(t *testing.T) {
+			if len(each.Clusters) == 2 {
+				t.Parallel() // those of more run before, one by one: they take all pairs
+			}
+			each.On(t, &realBed{})
+		})
+	}
+}
+
+// rate is how much faster than the real time the controllers' clocks are.
+const rate = 6
+
+// A realBed is control planes for a scenario.
+type realBed struct {
+	planes map[string]*cluster
+	last   *cluster // for the last name, unless it is nil
+}
+
+func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.Platform) {
+	t.Helper()
+	east, west := bed(t) // west has two families
+	free := []*cluster{east, west}
+	if len(names) > 2 {
+		third, fourth := bed(t)
+		free = []*cluster{east, west, third, fourth}
+	}
+	b.planes = map[string]*cluster{}
+	namespace := fmt.Sprintf("scenario-%x", time.Now().UnixNano())
+	for i, name := range names {
+		plane := free[i]
+		if i == len(names)-1 && b.last != nil {
+			plane = b.last
+		}
+		b.planes[name] = plane
+		platforms = append(platforms, scenario.Platform{
+			Admin: plane.Config(), Controller: plane.configOf(t, system, controllerName), Namespace: namespace,
+			Credential: func(reader string) []byte {
+				remote, err := plane.Remote(reader)
+				must(t, err)
+				kubeconfig, err := remote.ServiceAccountKubeconfig(t.Context(), system, memberName)
+				must(t, err)
+				return kubeconfig
+			},
+		})
+	}
+	return platforms
+}
+
+func (*realBed) Pass(d time.Duration) { <-time.After(d / rate) }
+
+func (*realBed) Rate() int { return rate }
+
+func (b *realBed) remote(reader, source string) *controlplane.Remote {
+	remote, err := b.planes[source].Remote(reader)
+	if err != nil {
+		panic(err) // the control plane has stopped
+	}
+	return remote
+}
+
+func (b *realBed) Cut(reader, source string, direction scenario.Direction) {
+	b.remote(reader, source).CutOff(link.Direction(direction))
+}
+
+func (b *realBed) Restore(reader, source string) { b.remote(reader, source).Reconnect() }
+
+func (b *realBed) Reset(reader, source string) { b.remote(reader, source).Reset() }

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// theirs is a Service with an IP, and the import that has the IP, as another
+// implementation writes them.
+func (c *Cluster) theirs(service, derived string, annotations ...string) *corev1.Service {
+	c.set.Helper()
+	c.Put("{apiVersion: v1, kind: Service, metadata: {name: " + derived + "}, spec: {ports: [{name: http, port: 80}]}}")
+	made, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), derived, metav1.GetOptions{})
+	c.set.must(err)
+	c.Put(`{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceImport, metadata: {name: ` + service +
+		`}, spec: {type: ClusterSetIP, ips: ["` + made.Spec.ClusterIP + `"], ports: [{name: http, port: 80, protocol: TCP}]}}`)
+	c.annotateImport(service, annotations...)
+	return made
+}
+
+// annotateImport adds annotations to an import: names and values.
+func (c *Cluster) annotateImport(service string, annotations ...string) {
+	c.set.Helper()
+	for i := 0; i < len(annotations); i += 2 {
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotations[i], annotations[i+1])
+		_, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Patch(c.set.Context(), service, types.MergePatchType, patch, metav1.PatchOptions{})
+		c.set.must(err)
+	}
+}
+
+// waitsForIPs waits until an import is adopted with its IPs, and the API server
+// refused these to the derived Service because another has them.
+func (c *Cluster) waitsForIPs(service string, ips []string) {
+	c.set.Helper()
+	c.set.Eventually("the refusal", func() error {
+		imported := c.Import(service)
+		if !slices.Equal(imported.Spec.IPs, ips) {
+			c.set.Fatalf("the IPs are %v, want %v", imported.Spec.IPs, ips)
+		}
+		if !export.IsManaged(imported) {
+			return fmt.Errorf("it is not adopted: %v", imported)
+		}
+		return c.readyDiffers(service, "Invalid")
+	})
+}
+
+// adoption: an import of another implementation is left alone until an
+// administrator has it adopted, and keeps its IP then.
+func adoption(s *Set, east, west *Cluster) {
+	derived := east.derived("same")
+	before := east.theirs("same", derived, export.AnnotationDerivedService, derived)
+	imported := east.Import("same")
+	west.Export("same:10.65.0.10")
+	east.ExpectEvent(imported, apply.EventForeignObject)
+	if after := east.Import("same"); after.ResourceVersion != imported.ResourceVersion {
+		s.Fatalf("the import was changed before anybody asked: %v", after)
+	}
+	east.annotateImport("same", export.AnnotationAdopt, "true")
+	s.Expect(View{"same": "west/10.65.0.10 -> VIP"})
+	east.IPs("same", before.Spec.ClusterIPs...)
+	after, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), derived, metav1.GetOptions{})
+	s.must(err)
+	if after.UID != before.UID || !export.IsManaged(after) {
+		s.Errorf("the Service was not adopted but made anew: %v", after.ObjectMeta)
+	}
+
+	// The Service behind it has another name: the IP is free once it goes.
+	other := east.theirs("other", "antrea-mc-other", export.AnnotationAdopt, "true")
+	unexported := east.theirs("alone", "antrea-mc-alone", export.AnnotationAdopt, "true")
+	alone := east.Import("alone")
+	west.Export("other:10.65.0.11")
+	east.waitsForIPs("other", other.Spec.ClusterIPs)
+	s.must(east.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), other.Name, metav1.DeleteOptions{}))
+	east.IPs("other", other.Spec.ClusterIPs...)
+	s.Expect(View{"other": "west/10.65.0.11 -> VIP"})
+	s.Quiet()
+	if now := east.Import("alone"); now.ResourceVersion != alone.ResourceVersion {
+		s.Errorf("an import without an export was changed; its Service is %s", unexported.Name)
+	}
+}
+
+// ofKarmada is what Karmada has in an importing cluster for a service of west:
+// see ../interop/karmada.
+const ofKarmada = `
+apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ServiceImport
+metadata: {name: %[1]s}
+spec: {type: ClusterSetIP, ports: [{name: http, port: 80, protocol: TCP}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: derived-%[1]s}
+spec: {ports: [{name: http, port: 80, protocol: TCP}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: imported-west-%[1]s-a1a1a
+  labels:
+    kubernetes.io/service-name: derived-%[1]s
+    endpointslice.kubernetes.io/managed-by: endpointslice-controller.karmada.io
+addressType: IPv4
+ports: [{name: http, port: 8080, protocol: TCP}]
+endpoints: [{addresses: [%[2]s], conditions: {ready: true}}]
+`
+
+// karmada: the IP is that of Karmada's own Service and not of the import. It
+// stays if it was written into the import before. Karmada's objects stay.
+func karmada(s *Set, east, west *Cluster) {
+	prepare := func(service, address string) *corev1.Service {
+		east.Put(fmt.Sprintf(ofKarmada, service, address))
+		theirs, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), "derived-"+service, metav1.GetOptions{})
+		s.must(err)
+		west.Export(service + ":" + address)
+		east.ExpectEvent(east.Import(service), apply.EventForeignObject)
+		return theirs
+	}
+	kept := func(service string, theirs *corev1.Service) {
+		s.Helper()
+		now, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), theirs.Name, metav1.GetOptions{})
+		s.must(err)
+		slice, err := east.Kube.DiscoveryV1().EndpointSlices(s.namespace).Get(s.Context(), "imported-west-"+service+"-a1a1a", metav1.GetOptions{})
+		s.must(err)
+		if now.ResourceVersion != theirs.ResourceVersion || slice.Generation != 1 {
+			s.Errorf("Karmada's objects became %v, %v", now, slice)
+		}
+	}
+	without := prepare("without", "10.65.0.20")
+	east.annotateImport("without", export.AnnotationAdopt, "true")
+	s.Expect(View{"without": "west/10.65.0.20 -> VIP"})
+	if ips := east.IPs("without"); slices.Equal(ips, without.Spec.ClusterIPs) {
+		s.Errorf("two Services have the IPs %v", ips)
+	}
+	kept("without", without)
+
+	with := prepare("with", "10.65.0.21")
+	patch := fmt.Appendf(nil, `{"spec":{"ips":[%q]},"metadata":{"annotations":{%q:"true"}}}`, with.Spec.ClusterIP, export.AnnotationAdopt)
+	_, err := east.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Patch(s.Context(), "with", types.MergePatchType, patch, metav1.PatchOptions{})
+	s.must(err)
+	east.waitsForIPs("with", with.Spec.ClusterIPs)
+	kept("with", with)
+	s.must(east.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), with.Name, metav1.DeleteOptions{}))
+	east.IPs("with", with.Spec.ClusterIPs...)
+	s.Expect(View{"with": "west/10.65.0.21 -> VIP"})
+}
+
+// byHand is what the demo of the MCS API has users write: an import, and a
+// slice that only names it.
+const byHand = `
+apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceImport
+metadata: {name: %[1]s, annotations: {%[2]s}}
+spec: {type: ClusterSetIP, ports: [{name: http, port: 80, protocol: TCP}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: %[1]s-by-hand
+  labels: {multicluster.kubernetes.io/service-name: %[1]s}
+addressType: IPv4
+ports: [{name: http, port: 8080, protocol: TCP}]
+endpoints: [{addresses: [10.70.0.1]}]
+`
+
+// handMade: an import that a user wrote is served if it or the operator asks
+// for that. One that no longer asks gives back what it got.
+func handMade(s *Set, east, _ *Cluster) {
+	label := func(service, want string) {
+		s.Helper()
+		s.Eventually("label of the slice of "+service, func() error {
+			slice, err := east.Kube.DiscoveryV1().EndpointSlices(s.namespace).Get(s.Context(), service+"-by-hand", metav1.GetOptions{})
+			if err == nil && slice.Labels[export.LabelKubernetesService] != want {
+				err = fmt.Errorf("labels %v", slice.Labels)
+			}
+			return err
+		})
+	}
+	noDerived := func(service string) {
+		s.Helper()
+		s.Eventually("no derived Service of "+service, func() error {
+			_, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), east.derived(service), metav1.GetOptions{})
+			if err == nil {
+				return fmt.Errorf("it is there")
+			}
+			return ignoreNotFound(err)
+		})
+	}
+	east.Put(fmt.Sprintf(byHand, "plain", ""))
+	east.Put(fmt.Sprintf(byHand, "asked", export.AnnotationServe+`: "true"`))
+	ips := east.IPs("asked")
+	label("asked", east.derived("asked"))
+	s.Quiet(east)
+	if plain := east.Import("plain"); len(plain.Spec.IPs) > 0 || plain.Generation != 1 || len(plain.Status.Conditions) > 0 {
+		s.Errorf("the import that did not ask is %v", plain)
+	}
+	s.must(east.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), east.derived("asked"), metav1.DeleteOptions{}))
+	east.IPs("asked", ips...)
+
+	east.Options.HandMadeImports = true
+	east.Restart()
+	east.IPs("plain")
+	east.Options.HandMadeImports = false
+	east.Restart()
+	s.Eventually("not served any more", func() error { return east.readyDiffers("plain", "NotServed") })
+	label("plain", "")
+	noDerived("plain")
+	s.Quiet(east)
+	if plain := east.Import("plain"); len(plain.Spec.IPs) > 0 || len(plain.Annotations) > 0 {
+		s.Errorf("the import that no longer asks is %v", plain)
+	}
+	// The person deletes it; what was made for it goes, and what was not stays.
+	east.DeleteImport("asked", metav1.DeleteOptions{})
+	noDerived("asked")
+	label("asked", east.derived("asked"))
+}

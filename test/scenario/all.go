@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// All are the scenarios.
+var All = []Scenario{
+	{"a member is drained", three, fault(drains)},
+	{"a drained member is silent", three, fault(drainedAndSilent)},
+	{"a member is silent", three, fault(silent)},
+	{"nothing gets to a member", three, fault(oneWay)},
+	{"a member changes while it is silent", three, fault(changesMeanwhile)},
+	{"nobody is heard", three, fault(nobodyHeard)},
+	{"a member flaps", three, fault(flaps)},
+	{"a silent member is gone after a time", three, fault(goneAfter)},
+	{"a silent member leaves", three, fault(leavesWhileSilent)},
+	{"clocks are wrong", three, fault(wrongClocks)},
+	{"a controller stops", three, fault(stoppedController)},
+
+	{"most exports are lost", three, fault(exportsLost)},
+	{"another cluster has the id of a member", three, fault(anotherCluster)},
+	{"a cluster is rebuilt", []string{"east", "west", "north", "south"}, rebuilt},
+	{"Leases are edited and deleted", three, fault(leases)},
+	{"the Lease of the leader is taken", two, of(leaderLease)},
+	{"CRDs are deleted", three, fault(removal)},
+	{"Services are deleted", three, fault(servicesDeleted)},
+	{"a namespace is deleted under load", three, fault(namespaceUnderLoad)},
+
+	{"the life of a service", two, of(life)},
+	{"the life of a service in a set", []string{"east", "north", "south", "west"}, lifeInASet},
+	{"imports prefer their cluster", two, of(preferCluster)},
+	{"imports prefer their cluster by a flag", two, of(preferByFlag)},
+	{"a preference outlives a Service", two, of(preferenceStays)},
+	{"a member is over its limits", two, of(overItsLimits)},
+	{"a member is full of slices", two, of(hostile)},
+	{"nothing is written at rest", two, of(quiet)},
+	{"members come and go", two, of(membership)},
+	{"an export has no Service", two, of(noService)},
+	{"types conflict", two, of(conflict)},
+	{"a Service changes its type", two, of(changeOfType)},
+	{"namespaces come and go", two, of(namespaces)},
+	{"a namespace is denied", two, of(deniedNamespace)},
+	{"a Service has two families", []string{"east", "dual"}, dualStack},
+	{"a derived Service is refused", two, of(refused)},
+
+	{"a derived Service keeps its IP", two, of(sameIP)},
+	{"imports are deleted by force", two, of(deletions)},
+	{"an import is collected while a member is silent", two, of(collectedWhileSilent)},
+	{"all that is made is deleted", three, fault(madeIsDeleted)},
+	{"objects of others are left alone", two, of(othersObjects)},
+	{"names of derived Services collide", two, of(collision)},
+	{"a time does not decode", two, of(unreadable)},
+	{"imports of others are adopted", two, of(adoption)},
+	{"imports of Karmada are adopted", two, of(karmada)},
+	{"imports are made by hand", two, of(handMade)},
+
+	{"a Secret has no kubeconfig", three, badSecret(func(secret *corev1.Secret) { secret.Data[member.KubeconfigKey] = []byte("{") })},
+	{"a Secret is empty", three, badSecret(func(secret *corev1.Secret) { secret.Data = nil })},
+	{"a Secret would read a file", three, badSecret(readsFile)},
+	{"a Secret has bad ranges", three, badSecret(badRanges)},
+	{"a Secret has another label", three, fault(relabelled)},
+	{"a Secret is for another server", three, fault(wrongServer)},
+	{"a credential is rotated", two, of(rotation)},
+	{"a member hangs", two, of(hangs)},
+	{"a member is given by a flag", two, of(static)},
+}

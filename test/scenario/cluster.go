@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+)
+
+// A Cluster is an API server, its controller and its DNS. Its methods end the
+// scenario if the API server does not do what they ask for.
+type Cluster struct {
+	Name string
+	// Kube, Dynamic and MCS have all rights.
+	Kube    kubernetes.Interface
+	Dynamic dynamic.Interface
+	MCS     mcs.Interface
+	// Options are those of the next controller that Start starts.
+	Options controller.Options
+
+	set        *Set
+	platform   Platform
+	written    *writes
+	namespaces []string // that the scenario created
+	nodes      []string
+	stop       func() // nil if no controller runs
+	index      *index.Index
+	stopIndex  func()
+}
+
+func (s *Set) newCluster(name string, platform Platform) *Cluster {
+	s.Helper()
+	c := &Cluster{Name: name, set: s, platform: platform, Options: platform.Options, written: newWrites()}
+	var err error
+	c.Kube, err = kubernetes.NewForConfig(platform.Admin)
+	s.must(err)
+	c.Dynamic, err = dynamic.NewForConfig(platform.Admin)
+	s.must(err)
+	c.MCS, err = mcs.NewForConfig(platform.Admin)
+	s.must(err)
+	c.Options.Cluster = name
+	c.Options.Config = rest.CopyConfig(platform.Controller)
+	c.Options.Config.Wrap(c.written.wrap)
+	c.SetClock(0)
+	return c
+}
+
+// Start starts the controller.
+func (c *Cluster) Start() {
+	c.Options.Registry = prometheus.NewRegistry()
+	c.stop = c.run(c.Options, func(err error) {
+		if err != nil {
+			c.set.Errorf("the controller of %s ended with: %v", c.Name, err)
+		}
+	})
+}
+
+// run runs a controller until the returned function is called, and reports how
+// it ended.
+func (c *Cluster) run(options controller.Options, ended func(error)) (stop func()) {
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ended(controller.Run(ctx, options))
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// Stop stops it as a signal does. It does nothing if none runs.
+func (c *Cluster) Stop() {
+	if c.stop != nil {
+		c.stop()
+		c.stop = nil
+	}
+}
+
+// Restart is Stop and Start.
+func (c *Cluster) Restart() {
+	c.Stop()
+	c.Start()
+}
+
+// SetClock gives the next controller a clock that is wrong by a time.
+func (c *Cluster) SetClock(wrong time.Duration) { c.Options.Clock = newClock(c.set.Rate(), wrong) }
+
+// Metric returns the value of a gauge of the controller, and whether it has it.
+// Labels are a list of names and values.
+func (c *Cluster) Metric(name string, labels ...string) (float64, bool) {
+	want := map[string]string{}
+	for i := 0; i < len(labels); i += 2 {
+		want[labels[i]] = labels[i+1]
+	}
+	for _, metric := range c.metrics(name) {
+		if maps.Equal(metric.labels, want) {
+			return metric.value, true
+		}
+	}
+	return 0, false
+}
+
+type metric struct {
+	labels map[string]string
+	value  float64
+}
+
+func (c *Cluster) metrics(name string) (metrics []metric) {
+	c.set.Helper()
+	families, err := c.Options.Registry.Gather()
+	c.set.must(err)
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, each := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, pair := range each.GetLabel() {
+				labels[pair.GetName()] = pair.GetValue()
+			}
+			metrics = append(metrics, metric{labels, each.GetGauge().GetValue()})
+		}
+	}
+	return metrics
+}
+
+// ExpectMetric waits until a gauge has a value.
+func (c *Cluster) ExpectMetric(want float64, name string, labels ...string) {
+	c.set.Helper()
+	c.set.Eventually(name+" of "+c.Name, func() error {
+		if got, ok := c.Metric(name, labels...); !ok || got != want {
+			return fmt.Errorf("%v: got %v (%v), want %v", labels, got, ok, want)
+		}
+		return nil
+	})
+}
+
+// Judged waits until the reader judges the source so.
+func (s *Set) Judged(p Pair, reason string) {
+	s.Helper()
+	s.Eventually(p.Reader.Name+" judges "+p.Source.Name+" "+reason, func() error {
+		if got := p.judgement(); got != reason {
+			return fmt.Errorf("it is %q", got)
+		}
+		return nil
+	})
+}
+
+// judgement is the reason for the state of the source in the eyes of the reader.
+func (p Pair) judgement() string {
+	for _, each := range p.Reader.metrics("clusterset_controller_member_state") {
+		if each.labels["cluster"] == p.Source.Name {
+			return each.labels["reason"]
+		}
+	}
+	return ""
+}
+
+// LeaseSays waits until the Lease of a member has a state, or none is there if
+// it is empty.
+func (s *Set) LeaseSays(p Pair, state string) {
+	s.Helper()
+	s.Eventually("Lease of "+p.Source.Name+" in "+p.Reader.Name, func() error {
+		lease, err := p.Reader.Kube.CoordinationV1().Leases(system).Get(s.Context(), controller.MemberLeasePrefix+p.Source.Name, metav1.GetOptions{})
+		if ignoreNotFound(err) != nil {
+			return err
+		}
+		if got := lease.Annotations[controller.MemberStateAnnotation]; got != state || (err == nil) != (state != "") {
+			return fmt.Errorf("it says %q, not %q: %w", got, state, err)
+		}
+		return nil
+	})
+}
+
+// ExpectEvent waits for an Event on an object that says all words.
+func (c *Cluster) ExpectEvent(object metav1.Object, reason string, words ...string) (message string) {
+	c.set.Helper()
+	c.set.Eventually("Event "+reason+" on "+object.GetName(), func() (err error) {
+		message, err = c.event(object, reason, words)
+		return err
+	})
+	return message
+}

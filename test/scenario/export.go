@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+var two = []string{"east", "west"}
+
+// What is often to be seen of the service web.
+const (
+	ofEast = "east/10.64.0.10 -> VIP"
+	ofWest = "west/10.65.0.10 -> VIP"
+	ofBoth = "east/10.64.0.10 west/10.65.0.10 -> VIP"
+)
+
+// of runs a scenario of two clusters.
+func of(run func(s *Set, east, west *Cluster)) func(*Set) {
+	return func(s *Set) { run(s, s.clusters[0], s.clusters[1]) }
+}
+
+func web(text string) View { return View{"web": text} }
+
+// life is that of a service.
+func life(s *Set, east, west *Cluster) {
+	east.Export("web:10.64.0.10,10.64.0.11")
+	s.Expect(web("east/10.64.0.10 east/10.64.0.11 -> VIP"))
+	west.Export("web:10.65.0.10")
+	s.Expect(web("east/10.64.0.10 east/10.64.0.11 west/10.65.0.10 -> VIP"))
+	east.SetEndpoints("web", "10.64.0.12")
+	s.Expect(web("east/10.64.0.12 west/10.65.0.10 -> VIP"))
+	east.SetEndpoints("web")
+	s.Expect(web(ofWest))
+	east.Withdraw("web")
+	s.Expect(web(ofWest))
+	west.Withdraw("web")
+	s.Expect(web(gone))
+
+	// kube-proxy must not see the slices of a headless one.
+	west.Export("db!10.65.0.20")
+	s.Expect(View{"db": "west/10.65.0.20 -> 10.65.0.20"})
+	for _, slice := range east.Slices("db") {
+		if _, ok := slice.Labels[export.LabelHeadless]; !ok || slice.Labels[export.LabelKubernetesService] != "" {
+			s.Errorf("slice %s has labels %v", slice.Name, slice.Labels)
+		}
+	}
+}
+
+// membership: only who has joined reads.
+func membership(s *Set, east, west *Cluster) {
+	east.Export("web:10.64.0.10")
+	west.Export("web:10.65.0.10")
+	s.Expect(web(ofBoth))
+	s.Leave(Pair{east, west})
+	s.Expect(web(ofEast), east)
+	s.Expect(web(ofBoth), west)
+	s.Join(Pair{east, west})
+	s.Expect(web(ofBoth))
+}
+
+// noService: an export without a Service keeps its import and its IP. One of an
+// ExternalName has nothing to contribute.
+func noService(s *Set, east, west *Cluster) {
+	const invalid = " [Conflict=NoConflicts Ready=Failed Valid=NoService]"
+	east.PutExport("web", "{}")
+	s.Expect(web(gone+invalid), east)
+	s.Expect(web(gone), west)
+	east.Serve("web:10.64.0.10")
+	s.Expect(web(ofEast))
+	ips := east.IPs("web")
+	east.DeleteService("web")
+	s.Expect(web("-> VIP (Pending)"+invalid), east)
+	s.Expect(web("-> VIP (Pending)"), west)
+	east.Serve("web:10.64.0.11")
+	s.Expect(web("east/10.64.0.11 -> VIP"))
+	east.IPs("web", ips...)
+	east.DeleteService("web")
+	east.PutService("web", "{type: ExternalName, externalName: example.com}")
+	s.Expect(web(gone+" [Conflict=NoConflicts Ready=Failed Valid=InvalidServiceType]"), east)
+	s.Expect(web(gone), west)
+}
+
+// conflict: exporters are told of it in both clusters. The older export decides,
+// and the other one when that is withdrawn. No client is left without an answer.
+func conflict(s *Set, east, west *Cluster) {
+	east.Export("web!10.64.0.10")
+	s.Expect(web("east/10.64.0.10 -> 10.64.0.10"))
+	west.Export("web:10.65.0.10")
+	const headless, conflict = "east/10.64.0.10 west/10.65.0.10 -> 10.64.0.10 10.65.0.10", " [Conflict=TypeConflict Ready=Ready Valid=Valid]"
+	s.Expect(web(headless + conflict))
+	watches := map[*Cluster]watch.Interface{}
+	for _, c := range s.clusters {
+		exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(s.namespace).Get(s.Context(), "web", metav1.GetOptions{})
+		s.must(err)
+		c.ExpectEvent(exported, "TypeConflict")
+		watches[c], err = c.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Watch(s.Context(), metav1.ListOptions{ResourceVersion: c.Import("web").ResourceVersion})
+		s.must(err)
+		s.Cleanup(watches[c].Stop)
+	}
+	east.Withdraw("web")
+	s.Expect(web(ofWest))
+	for c, watched := range watches {
+		for ready := false; !ready; {
+			event := <-watched.ResultChan()
+			imported, ok := event.Object.(*v1beta1.ServiceImport)
+			if !ok || event.Type != watch.Modified {
+				s.Fatalf("%s: the import is %s: %v", c.Name, event.Type, event.Object)
+			}
+			ready = imported.Spec.Type == v1beta1.ClusterSetIP
+			if ready && len(imported.Spec.IPs) == 0 {
+				s.Errorf("%s: the import has type ClusterSetIP and no IP", c.Name)
+			}
+		}
+	}
+}
+
+// changeOfType turns a service headless and back.
+func changeOfType(s *Set, _, west *Cluster) {
+	for _, each := range [][2]string{{":", ofWest}, {"!", "west/10.65.0.10 -> 10.65.0.10"}, {":", ofWest}} {
+		west.Export("web" + each[0] + "10.65.0.10")
+		s.Expect(web(each[1]))
+		west.DeleteService("web")
+	}
+}
+
+// namespaces: a service is imported when its namespace is there.
+func namespaces(s *Set, east, west *Cluster) {
+	west.Export("web:10.65.0.10")
+	s.Expect(web(ofWest))
+	for range 2 {
+		east.DeleteNamespace()
+		s.Expect(web(gone), east)
+		east.CreateNamespace()
+		s.Expect(web(ofWest))
+	}
+	// The exporting namespace goes, and so does the export.
+	west.DeleteNamespace()
+	s.Expect(web(gone))
+}
+
+// deniedNamespace takes no part.
+func deniedNamespace(s *Set, east, west *Cluster) {
+	east.Options.DeniedNamespaces = []string{"scen*"}
+	east.Restart()
+	east.Export("web:10.64.0.10")
+	s.Expect(web(gone+" [Conflict=NoConflicts Ready=Failed Valid=NamespaceDenied]"), east)
+	west.Export("web:10.65.0.10")
+	s.Expect(web(ofWest), west)
+	s.Expect(web(gone+" [Conflict=NoConflicts Ready=Failed Valid=NamespaceDenied]"), east)
+}
+
+// dualStack exports a Service of two families to a cluster that has one.
+func dualStack(s *Set) {
+	east, dual := s.clusters[0], s.clusters[1]
+	dual.PutService("web", "{ipFamilyPolicy: RequireDualStack, ports: [{name: http, port: 80}]}")
+	dual.SetEndpoints("web", "10.65.0.10")
+	dual.SetEndpoints("web", "fd00::10")
+	dual.PutExport("web", "{}")
+	s.Eventually("two families", func() error { return dual.familiesDiffer("web", corev1.IPv4Protocol, corev1.IPv6Protocol) })
+	dual.IPs("web")
+	s.Expect(web("dual/10.65.0.10 dual/fd00::10 -> VIP"), dual)
+	s.Eventually("one family", func() error { return east.familiesDiffer("web", corev1.IPv4Protocol) })
+	// The derived Service follows the Service to one family.
+	dual.PutService("web", "{ipFamilyPolicy: SingleStack, ports: [{name: http, port: 80}]}")
+	s.Eventually("one family", func() error { return dual.familiesDiffer("web", corev1.IPv4Protocol) })
+	dual.IPs("web")
+}
+
+func (c *Cluster) familiesDiffer(service string, want ...corev1.IPFamily) error {
+	imported, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	if err == nil && (!slices.Equal(imported.Spec.IPFamilies, want) || len(imported.Spec.IPs) != len(want)) {
+		err = fmt.Errorf("it has %v", imported.Spec.IPs)
+	}
+	return err
+}
+
+// refused: what the API server refuses is said on the import, and tried again.
+func refused(s *Set, east, west *Cluster) {
+	east.written.refuse("POST services")
+	west.Export("web:10.65.0.10")
+	s.Expect(web("west/10.65.0.10 -> NODATA (Forbidden)"), east)
+	east.ExpectEvent(east.Import("web"), "Forbidden")
+	east.written.refuse("")
+	s.Expect(web(ofWest))
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// imports waits until exactly these services are imported.
+func (c *Cluster) imports(want string) {
+	c.set.Helper()
+	c.set.Eventually("imports in "+c.Name, func() error {
+		list, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).List(c.set.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, each := range list.Items {
+			names = append(names, each.Name)
+		}
+		slices.Sort(names)
+		if got := strings.Join(names, " "); got != want {
+			return fmt.Errorf("got %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+// overLimit waits until the metric says so of west; 1 is over.
+func (c *Cluster) overLimit(limit export.Limit, over float64) {
+	c.set.Helper()
+	c.ExpectMetric(over, "clusterset_controller_member_over_limit", "cluster", "west", "limit", string(limit))
+}
+
+// endpointsUpTo is a service with so many.
+func endpointsUpTo(service string, count int) string {
+	var addresses []string
+	for i := range count {
+		addresses = append(addresses, fmt.Sprintf("10.65.9.%d", i+1))
+	}
+	return service + ":" + strings.Join(addresses, ",")
+}
+
+// overItsLimits: what is imported stays and follows its changes, what is beyond
+// a limit is left out and reported, and takes its place once there is room.
+func overItsLimits(s *Set, east, west *Cluster) {
+	east.Options.MemberLimits = export.Limits{Services: 3, Endpoints: 20, SliceBytes: 16 << 10}
+	east.Restart()
+	west.Export("c:10.65.9.1", "d:10.65.9.1", "e:10.65.9.1")
+	east.imports("c d e")
+	west.Export("a:10.65.9.1")
+	east.overLimit(export.LimitServices, 1)
+	west.SetEndpoints("c", "10.65.8.1", "10.65.8.2")
+	s.Expect(View{"c": "west/10.65.8.1 west/10.65.8.2 -> VIP"})
+
+	// A restart imports the same ones, though others come first by name.
+	east.Restart()
+	east.overLimit(export.LimitServices, 1)
+	east.imports("c d e")
+	west.Withdraw("d")
+	east.imports("a c e")
+	east.overLimit(export.LimitServices, 0)
+
+	// Too many endpoints: what is new waits, what is known changes.
+	count := func(want int) {
+		s.Helper()
+		s.Eventually("endpoints of e", func() error {
+			texts, _, _ := east.endpoints("e")
+			if len(texts) != want {
+				return fmt.Errorf("%d, want %d", len(texts), want)
+			}
+			return nil
+		})
+	}
+	west.Export(endpointsUpTo("e", 17))
+	count(17)
+	west.Export(endpointsUpTo("e", 18))
+	east.overLimit(export.LimitEndpoints, 1)
+	west.SetEndpoints("c", "10.65.8.3", "10.65.8.4")
+	s.Expect(View{"c": "west/10.65.8.3 west/10.65.8.4 -> VIP"})
+	west.SetEndpoints("c", "10.65.8.3")
+	s.Expect(View{"c": "west/10.65.8.3 -> VIP"})
+	count(18)
+	east.overLimit(export.LimitEndpoints, 0)
+
+	// Too large a slice: what was known of it stays.
+	west.PutExport("c", "{exportedAnnotations: {note: "+strings.Repeat("x", 20<<10)+"}}")
+	east.overLimit(export.LimitSliceBytes, 1)
+	west.SetEndpoints("c", "10.65.8.5")
+	s.Expect(View{"c": "west/10.65.8.5 -> VIP"}, west)
+	s.Expect(View{"c": "west/10.65.8.3 -> VIP"}, east)
+	west.PutExport("c", "{exportedAnnotations: {note: short}}")
+	s.Expect(View{"c": "west/10.65.8.5 -> VIP"})
+	east.overLimit(export.LimitSliceBytes, 0)
+}
+
+// hostile: a member that is full of slices of its id costs no more than the
+// limits allow, and holds up nobody else's changes.
+func hostile(s *Set, east, west *Cluster) {
+	const each, limit = 200, 1000 // endpoints
+	slices := west.Kube.DiscoveryV1().EndpointSlices(s.namespace)
+	put := func(i int) {
+		_, err := slices.Create(s.Context(), &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:        fmt.Sprintf("hostile-%d", i),
+				Labels:      map[string]string{export.LabelService: fmt.Sprintf("s%d", i), export.LabelSourceCluster: "west"},
+				Annotations: map[string]string{export.AnnotationSnapshotPrefix + "v1": strings.Repeat("[", 100<<10)},
+			},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Endpoints:   repeat(discoveryv1.Endpoint{Addresses: []string{"10.65.0.1"}}, each),
+		}, metav1.CreateOptions{})
+		s.must(err)
+	}
+	east.Stop()
+	for i := range 20 {
+		put(i)
+	}
+	east.Options.MemberLimits = export.Limits{Services: 25, Endpoints: limit}
+	east.Start()
+	east.overLimit(export.LimitEndpoints, 1)
+	for i := range 5 {
+		put(20 + i)
+		east.Export(fmt.Sprintf("own:10.64.0.%d", i+1))
+		s.Expect(View{"own": fmt.Sprintf("east/10.64.0.%d -> VIP", i+1)}, east)
+	}
+	if held, _ := east.Metric("clusterset_controller_member_endpointslices", "cluster", "west"); held == 0 || held > limit/each {
+		s.Errorf("%v slices of %d endpoints are held", held, each)
+	}
+	s.must(slices.DeleteCollection(s.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
+	west.Export("web:10.65.0.10")
+	s.Expect(web(ofWest))
+	east.overLimit(export.LimitEndpoints, 0)
+}
+
+func repeat[T any](value T, count int) []T {
+	return slices.Repeat([]T{value}, count)
+}
+
+// quiet: a second look, and a restart, write nothing but Leases. What many new
+// services need is created once, though caches lag behind.
+func quiet(s *Set, east, west *Cluster) {
+	const count = 40
+	for _, c := range s.clusters {
+		c.Stop()
+	}
+	for i := range count {
+		east.Export(fmt.Sprintf("web-%d%s10.64.1.%d", i, []string{":", "!", "!"}[i%3], i+1))
+	}
+	for _, c := range s.clusters {
+		c.written.reset()
+		c.Start()
+	}
+	for _, i := range []int{0, 1, count - 1} {
+		answer := fmt.Sprintf("10.64.1.%d", i+1)
+		if i%3 == 0 {
+			answer = "VIP"
+		}
+		s.Expect(View{fmt.Sprintf("web-%d", i): fmt.Sprintf("east/10.64.1.%d -> %s", i+1, answer)})
+	}
+	s.Quiet()
+	for _, c := range s.clusters {
+		if created, conflicts := c.written.counts("POST endpointslices"); created != count || conflicts != "map[]" {
+			s.Errorf("%s: %d creations were asked for, for %d slices; conflicts: %s", c.Name, created, count, conflicts)
+		}
+	}
+	west.Export("web-0:10.65.1.1", "web-2:10.65.1.2")
+	s.Expect(View{"web-0": "east/10.64.1.1 west/10.65.1.1 -> VIP"})
+	s.Quiet()
+	east.restartsQuietly(west)
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/locality"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+)
+
+// Prefer creates or changes a ServiceExport that exports the annotation.
+func (c *Cluster) Prefer(service, value string) {
+	c.set.Helper()
+	c.PutExport(service, fmt.Sprintf("{exportedAnnotations: {%q: %q}}", export.AnnotationPrefer, value))
+}
+
+// Hints returns the hints of an import as text: the zones of each endpoint, the
+// trafficDistribution of the derived Service, and the condition PreferCluster.
+func (c *Cluster) Hints(service string) (string, error) {
+	var texts []string
+	for _, slice := range c.Slices(service) {
+		for _, endpoint := range slice.Endpoints {
+			zones := []string{"-"}
+			if endpoint.Hints != nil {
+				zones = nil
+				for _, zone := range endpoint.Hints.ForZones {
+					zones = append(zones, strings.TrimSuffix(zone.Name, "."+export.Domain))
+				}
+			}
+			texts = append(texts, slice.Labels[export.LabelSourceCluster]+"="+strings.Join(zones, ","))
+		}
+	}
+	slices.Sort(texts)
+	derived, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), c.derived(service), metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	texts = append(texts, ptr.Deref(derived.Spec.TrafficDistribution, "-"))
+	imported, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	if condition := meta.FindStatusCondition(imported.Status.Conditions, merge.ConditionPreferCluster); condition != nil {
+		texts = append(texts, string(condition.Status)+" "+condition.Reason)
+	}
+	return strings.Join(texts, " "), nil
+}
+
+// ExpectHints waits until the hints are these.
+func (c *Cluster) ExpectHints(service, want string) {
+	c.set.Helper()
+	c.set.Eventually("hints of "+service+" in "+c.Name, func() error {
+		got, err := c.Hints(service)
+		if err == nil && got != want {
+			err = fmt.Errorf("got  %s\nwant %s", got, want)
+		}
+		return err
+	})
+}
+
+// PutNode creates a node in a zone, "null" for none, or moves it there.
+func (c *Cluster) PutNode(name, zone string) {
+	c.set.Helper()
+	c.Put(fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {%s: %s}}}", name, corev1.LabelTopologyZone, zone))
+	if !slices.Contains(c.nodes, name) {
+		c.nodes = append(c.nodes, name)
+	}
+}
+
+// RemoveNode deletes one of PutNode.
+func (c *Cluster) RemoveNode(name string) {
+	c.set.Helper()
+	c.set.must(c.Kube.CoreV1().Nodes().Delete(c.set.Context(), name, metav1.DeleteOptions{}))
+	c.nodes = slices.DeleteFunc(c.nodes, func(each string) bool { return each == name })
+}
+
+// preferCluster: the hints follow nodes and zones that come and go. A restart
+// writes nothing, and a change meanwhile is not missed.
+func preferCluster(s *Set, east, west *Cluster) {
+	for _, c := range []*Cluster{east, west} {
+		c.Serve(map[*Cluster]string{east: "web:10.64.0.10", west: "web:10.65.0.10"}[c])
+		c.Prefer("web", locality.PreferCluster)
+	}
+	const home = "east=east-a,east-b west=elsewhere PreferClose True Hinted"
+	east.ExpectHints("web", home)
+	west.ExpectHints("web", "east=elsewhere west=west-a,west-b PreferClose True Hinted")
+	for _, each := range [][2]string{
+		{"east-c", "east=east-a,east-b,east-c west=elsewhere PreferClose True Hinted"},
+		{"east-d", "east=east-a,east-b,east-d west=elsewhere PreferClose True Hinted"},
+		{"null", "east=east-a,east-b west=elsewhere PreferClose True NodesWithoutZone"},
+	} {
+		east.PutNode("new", each[0])
+		east.ExpectHints("web", each[1])
+	}
+	east.ExpectMetric(1, "clusterset_controller_nodes_without_zone")
+	east.RemoveNode("new")
+	east.ExpectHints("web", home)
+	for i := range locality.MaxZones - 1 {
+		east.PutNode(fmt.Sprintf("new-%d", i), fmt.Sprintf("zone-%d", i))
+	}
+	east.ExpectHints("web", "east=- west=- - False TooManyZones")
+	for i := range locality.MaxZones - 1 {
+		east.RemoveNode(fmt.Sprintf("new-%d", i))
+	}
+	east.ExpectHints("web", home)
+	west.SetEndpoints("web", "10.65.0.10", "10.65.0.11")
+	east.ExpectHints("web", "east=east-a,east-b west=elsewhere west=elsewhere PreferClose True Hinted")
+
+	s.Quiet()
+	east.restartsQuietly(west)
+	east.Stop()
+	east.PutNode("new", "east-c")
+	east.Start()
+	east.ExpectHints("web", "east=east-a,east-b,east-c west=elsewhere west=elsewhere PreferClose True Hinted")
+	for _, c := range s.clusters {
+		c.Prefer("web", "moon")
+	}
+	east.ExpectHints("web", "east=- west=- west=- - False UnknownPreference")
+	for _, c := range s.clusters {
+		c.PutExport("web", "{exportedAnnotations: null}")
+	}
+	east.ExpectHints("web", "east=- west=- west=- -")
+}
+
+// preferByFlag: the operator's preference is for imports that have none.
+func preferByFlag(s *Set, east, west *Cluster) {
+	east.Options.Prefer = locality.PreferCluster
+	east.Restart()
+	for c, at := range map[*Cluster][2]string{east: {"10.64.0.10", "east-a"}, west: {"10.65.0.10", "west-b"}} {
+		for service, prefer := range map[string]string{"plain": "", "refuses": locality.PreferNone, "zone": "", "both": locality.PreferCluster} {
+			distribution := ""
+			if service == "zone" || service == "both" {
+				distribution = ", trafficDistribution: PreferSameZone"
+			}
+			c.PutService(service, "{ports: [{name: http, port: 80}]"+distribution+"}")
+			c.PutEndpoints(service, "zone: "+at[1]+", ", at[0])
+			c.PutExport(service, "{}")
+			if prefer != "" {
+				c.Prefer(service, prefer)
+			}
+		}
+	}
+	east.ExpectHints("plain", "east=east-a,east-b west=elsewhere PreferClose True Hinted")
+	west.ExpectHints("plain", "east=- west=- -")
+	east.ExpectHints("refuses", "east=- west=- -")
+	for _, c := range s.clusters {
+		c.ExpectHints("zone", "east=east-a west=west-b PreferSameZone")
+	}
+	east.ExpectHints("both", "east=east-a,east-b west=elsewhere PreferSameZone True Hinted")
+	west.ExpectHints("both", "east=elsewhere west=west-a,west-b PreferSameZone True Hinted")
+}
+
+// preferenceStays: while a Service is replaced, the preferences of its import
+// stay as they were, and the derived Service is not written.
+func preferenceStays(s *Set, east, _ *Cluster) {
+	east.Serve("web:10.64.0.10")
+	east.Prefer("web", locality.PreferCluster)
+	const home = "east=east-a,east-b PreferClose True Hinted"
+	east.ExpectHints("web", home)
+	s.Quiet(east)
+	derived := func() string {
+		service, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), east.derived("web"), metav1.GetOptions{})
+		s.must(err)
+		return service.ResourceVersion
+	}
+	before := derived()
+	since := meta.FindStatusCondition(east.Import("web").Status.Conditions, merge.ConditionPreferCluster).LastTransitionTime
+	watched, err := east.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Watch(s.Context(), metav1.ListOptions{ResourceVersion: east.Import("web").ResourceVersion})
+	s.must(err)
+	s.Cleanup(watched.Stop)
+	east.DeleteService("web")
+	s.Expect(web("-> VIP (Pending) [Conflict=NoConflicts Ready=Failed Valid=NoService]"), east)
+	s.Pass(longest)
+	east.Serve("web:10.64.0.10")
+	east.ExpectHints("web", home)
+	s.Quiet(east)
+	if now := derived(); now != before {
+		s.Errorf("the derived Service was written: version %s, before %s", now, before)
+	}
+	for pending, done := false, false; !done; {
+		event := <-watched.ResultChan()
+		imported, ok := event.Object.(*v1beta1.ServiceImport)
+		if !ok || event.Type != watch.Modified {
+			s.Fatalf("the import is %s: %v", event.Type, event.Object)
+		}
+		condition := meta.FindStatusCondition(imported.Status.Conditions, merge.ConditionPreferCluster)
+		if condition == nil || !condition.LastTransitionTime.Equal(&since) {
+			s.Errorf("version %s of the import has the conditions %v", imported.ResourceVersion, imported.Status.Conditions)
+		}
+		ready := meta.IsStatusConditionTrue(imported.Status.Conditions, "Ready")
+		pending = pending || !ready
+		done = pending && ready
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+func (s *Set) secretOf(p Pair) *corev1.Secret {
+	s.Helper()
+	secret, err := p.Reader.Kube.CoreV1().Secrets(system).Get(s.Context(), p.secret(), metav1.GetOptions{})
+	s.must(err)
+	return secret
+}
+
+// kubeconfig gives the reader another one.
+func (s *Set) kubeconfig(p Pair, text []byte) {
+	s.Helper()
+	s.Edit(p, func(secret *corev1.Secret) { secret.Data = map[string][]byte{member.KubeconfigKey: text} })
+}
+
+// badSecret is a Secret of a member that cannot be used: it is refused in an
+// Event, and the credential in use stays in use. After a restart the member is
+// silent. What it contributed stays until it leaves.
+func badSecret(change func(*corev1.Secret)) func(*Set) {
+	return fault(func(s *Set, east, west, north *Cluster) {
+		p := Pair{east, west}
+		s.Edit(p, change)
+		east.ExpectEvent(s.secretOf(p), controller.EventMemberRefused)
+		west.SetEndpoints("solo", "10.65.0.9")
+		seen := healthy.With("solo", "west/10.65.0.9 -> VIP")
+		demoted := westDemoted.With("solo", "west/10.65.0.9 -> VIP")
+		s.Expect(seen)
+		east.Restart()
+		s.Judged(Pair{east, north}, "Heard")
+		s.Holds(15*time.Second, seen, east)
+		s.Judged(p, "Silent")
+		s.Expect(demoted, east)
+		west.SetEndpoints("lone", "10.65.0.8")
+		s.Except(east, demoted, seen.With("lone", "west/10.65.0.8 -> 10.65.0.8"))
+		s.Leave(p)
+		s.Except(east, westGone, seen.With("lone", "west/10.65.0.8 -> 10.65.0.8"))
+		s.LeaseSays(p, "")
+		s.Join(p)
+		s.Expect(seen.With("lone", "west/10.65.0.8 -> 10.65.0.8"))
+	})
+}
+
+func readsFile(secret *corev1.Secret) {
+	secret.Data[member.KubeconfigKey] = []byte(strings.ReplaceAll(string(secret.Data[member.KubeconfigKey]), "token:", "tokenFile:"))
+}
+
+func badRanges(secret *corev1.Secret) {
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, member.CIDRsAnnotation, "10.65.0.0/99")
+}
+
+// relabelled: if the label of a Secret is another or none at all, the member that
+// it named has left.
+func relabelled(s *Set, east, west, _ *Cluster) {
+	p := Pair{east, west}
+	for _, id := range []string{"east", "No.Such.Id"} {
+		s.Edit(p, func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = id })
+		east.ExpectEvent(s.secretOf(p), controller.EventMemberRefused)
+		s.Except(east, westGone, healthy)
+		s.Edit(p, func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = "west" })
+		s.Judged(p, "Heard")
+		s.Expect(healthy)
+	}
+}
+
+// wrongServer: the kubeconfig of a member reaches another one, or the local
+// cluster. What that has of the member is not taken for the member's word.
+func wrongServer(s *Set, east, west, north *Cluster) {
+	p := Pair{east, west}
+	for _, wrong := range []*Cluster{north, east} {
+		s.kubeconfig(p, wrong.platform.Credential("east"))
+		s.Judged(p, "AnotherCluster")
+		east.ExpectMetric(1, "clusterset_controller_member_mistaken", "cluster", "west")
+		west.SetEndpoints("solo", "10.65.0.9")
+		s.Except(east, westDemoted, healthy.With("solo", "west/10.65.0.9 -> VIP"))
+		if wrong == north {
+			s.Pass(6 * time.Minute) // longer than another cluster with the right id is held
+		}
+		s.Judged(p, "AnotherCluster")
+		s.Expect(westDemoted, east)
+		s.kubeconfig(p, west.platform.Credential("east"))
+		east.ExpectMetric(0, "clusterset_controller_member_mistaken", "cluster", "west")
+		s.Expect(healthy.With("solo", "west/10.65.0.9 -> VIP"))
+		west.SetEndpoints("solo", "10.65.0.2")
+		s.Expect(healthy)
+	}
+}
+
+// rotation: a member gets another credential, and a second Secret. Of two the
+// older one is used until it goes.
+func rotation(s *Set, east, west *Cluster) {
+	p := Pair{east, west}
+	west.Export("web:10.65.0.10")
+	s.Expect(web(ofWest))
+	before := east.Import("web").UID
+	s.kubeconfig(p, west.platform.Credential("east"))
+	west.SetEndpoints("web", "10.65.0.11")
+	s.Expect(web("west/10.65.0.11 -> VIP"))
+	if after := east.Import("web").UID; after != before {
+		s.Error("the import was made anew")
+	}
+	s.Pass(2 * time.Second)
+	second := east.PutSecret("second", "west", west.platform.Credential("east"))
+	east.ExpectEvent(second, controller.EventMemberRefused)
+	s.Leave(p)
+	west.SetEndpoints("web", "10.65.0.12")
+	s.Expect(web("west/10.65.0.12 -> VIP"))
+}
+
+// hangs: a link that swallows everything fails no request. The silence is said
+// on the Secret and ends there.
+func hangs(s *Set, east, west *Cluster) {
+	secret := s.secretOf(Pair{east, west})
+	connected := func(want float64) {
+		east.ExpectMetric(want, "clusterset_controller_member_connected", "cluster", "west")
+	}
+	connected(1)
+	s.Cut("east", "west", FromServer)
+	east.ExpectEvent(secret, controller.EventMemberUnreachable)
+	connected(0)
+	s.Restore("east", "west")
+	east.ExpectEvent(secret, controller.EventMemberReachable)
+	connected(1)
+}
+
+// static: a flag makes a member, and a start without it is leaving. A credential
+// that cannot be used is not.
+func static(s *Set, east, west *Cluster) {
+	west.Export("web:10.65.0.10")
+	s.Leave(Pair{east, west})
+	s.Expect(web(gone), east)
+	path := filepath.Join(s.TempDir(), "west.kubeconfig")
+	s.must(os.WriteFile(path, west.platform.Credential("east"), 0o600))
+	east.Options.Members = []member.Static{{Cluster: "west", Kubeconfig: path}, {Cluster: "north", Kubeconfig: path + ".none"}}
+	east.Restart()
+	s.Expect(web(ofWest))
+	east.ExpectMetric(1, "clusterset_controller_member_credentials_refused")
+	s.must(os.WriteFile(path, []byte("{"), 0o600))
+	east.Restart()
+	east.Export("web:10.64.0.10")
+	s.Expect(web(ofBoth), east)
+	east.Options.Members = nil
+	east.Restart()
+	s.Expect(web(ofEast), east)
+}

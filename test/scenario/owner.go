@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+)
+
+// sameIP: the derived Service is deleted, while the controller runs, while it
+// does not, and while another Service takes its IP. It comes back with its IP.
+func sameIP(s *Set, east, west *Cluster) {
+	west.Export("web:10.65.0.10")
+	s.Expect(web(ofWest))
+	ips := east.IPs("web")
+	services := east.Kube.CoreV1().Services(s.namespace)
+	remove := func() { s.must(services.Delete(s.Context(), east.derived("web"), metav1.DeleteOptions{})) }
+	remove()
+	east.IPs("web", ips...)
+	east.Stop()
+	remove()
+	east.Start()
+	east.IPs("web", ips...)
+	east.Stop()
+	remove()
+	east.PutService("thief", "{clusterIP: "+ips[0]+", ports: [{port: 1}]}")
+	east.Start()
+	s.Expect(web("west/10.65.0.10 -> "+ips[0]+" (Invalid)"), east)
+	s.must(services.Delete(s.Context(), "thief", metav1.DeleteOptions{}))
+	east.IPs("web", ips...)
+	s.Expect(web(ofWest))
+}
+
+// deletions: whatever is deleted of an import is made again, and belongs to the
+// import that there is. What happened while no controller ran is no exception.
+func deletions(s *Set, east, west *Cluster) {
+	west.Export("web:10.65.0.10")
+	s.Expect(web(ofWest))
+	for _, options := range []metav1.DeleteOptions{
+		{GracePeriodSeconds: ptr.To(int64(0))},
+		{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)},
+		{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)},
+	} {
+		before := east.Import("web").UID
+		east.DeleteImport("web", options)
+		s.Eventually("another import", func() error {
+			after, err := east.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Get(s.Context(), "web", metav1.GetOptions{})
+			if err == nil && after.UID == before {
+				err = fmt.Errorf("it is still the old one")
+			}
+			return err
+		})
+		s.Expect(web(ofWest))
+		s.Eventually("owners", func() error { return east.ownersDiffer("web") })
+	}
+	east.Stop()
+	east.DeleteImport("web", metav1.DeleteOptions{})
+	s.Expect(web(gone), east)
+	// The slices of the exporting cluster belong to the export.
+	west.DeleteImport("web", metav1.DeleteOptions{})
+	s.Expect(web(ofWest), west)
+	east.Start()
+	s.Expect(web(ofWest))
+}
+
+// ownersDiffer says what does not belong to the import.
+func (c *Cluster) ownersDiffer(service string) error {
+	owner := c.Import(service)
+	derived, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), c.derived(service), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	owned := []metav1.Object{derived}
+	for _, slice := range c.Slices(service) {
+		owned = append(owned, &slice)
+	}
+	for _, object := range owned {
+		if references := object.GetOwnerReferences(); len(references) != 1 || references[0].UID != owner.UID {
+			return fmt.Errorf("%s is owned by %v, want %s", object.GetName(), references, owner.UID)
+		}
+	}
+	return nil
+}
+
+// collectedWhileSilent deletes an import, with all that Kubernetes collects of
+// it, while a member is not heard: what the member contributed stays.
+func collectedWhileSilent(s *Set, east, west *Cluster) {
+	p := Pair{east, west}
+	west.Export("web:10.65.0.10")
+	east.Export("web:10.64.0.10")
+	s.Expect(web(ofBoth))
+	east.Stop()
+	s.cut(p)
+	east.Start()
+	unseen := func() { east.ExpectMetric(0, "clusterset_controller_member_synced", "cluster", "west") }
+	unseen()
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationBackground} {
+		before := east.Import("web").UID
+		east.DeleteImport("web", metav1.DeleteOptions{PropagationPolicy: &policy})
+		if policy == metav1.DeletePropagationBackground { // as the garbage collector if it is the quicker one
+			s.must(east.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(), metav1.DeleteOptions{},
+				metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
+		}
+		s.Eventually("another import", func() error {
+			after, err := east.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Get(s.Context(), "web", metav1.GetOptions{})
+			if err == nil && after.UID == before {
+				err = fmt.Errorf("it is still the old one")
+			}
+			return err
+		})
+		s.Expect(web(ofBoth), east)
+	}
+	unseen()
+	// What the member says counts as soon as it is heard.
+	west.Withdraw("web")
+	s.Expect(web(ofEast), west)
+	s.restore(p)
+	s.Expect(web(ofEast))
+	// What was collected when it may be is not remembered.
+	east.DeleteImport("web", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)})
+	east.Withdraw("web")
+	s.Quiet()
+	s.Expect(web(gone))
+}
+
+// madeIsDeleted deletes all that the controllers made, over and over.
+func madeIsDeleted(s *Set, _, _, _ *Cluster) {
+	for range 5 {
+		for _, c := range s.clusters {
+			for service := range healthy {
+				s.must(ignoreNotFound(c.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), c.derived(service), metav1.DeleteOptions{})))
+				c.DeleteImport(service, metav1.DeleteOptions{})
+			}
+			s.must(c.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: export.LabelSourceCluster}))
+		}
+	}
+	s.Expect(healthy)
+}
+
+// othersObjects: what another made under the names that the controller needs is
+// left alone, said in an Event, and used when it goes.
+func othersObjects(s *Set, east, west *Cluster) {
+	east.Put(`{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceImport, metadata: {name: web}, spec: {type: ClusterSetIP, ips: [192.0.2.1], ports: [{port: 1}]}}`)
+	imported := east.Import("web")
+	west.Export("web:10.65.0.10")
+	east.ExpectEvent(imported, apply.EventForeignObject)
+	east.Export("web:10.64.0.10") // which is published all the same
+	s.Expect(web(ofBoth), west)
+	if after := east.Import("web"); after.ResourceVersion != imported.ResourceVersion {
+		s.Errorf("the other's ServiceImport was changed: %v", after)
+	}
+	east.DeleteImport("web", metav1.DeleteOptions{})
+	s.Expect(web(ofBoth))
+
+	services := east.Kube.CoreV1().Services(s.namespace)
+	other, err := services.Create(s.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: east.derived("api")}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	west.Export("api:10.65.0.11")
+	east.ExpectEvent(other, apply.EventForeignObject)
+	s.Eventually("import without IP", func() error {
+		if ips := east.Import("api").Spec.IPs; len(ips) > 0 {
+			return fmt.Errorf("it has %v", ips)
+		}
+		return nil
+	})
+	after, err := services.Get(s.Context(), other.Name, metav1.GetOptions{})
+	s.must(err)
+	if after.ResourceVersion != other.ResourceVersion {
+		s.Errorf("the other's Service was changed: %v", after)
+	}
+	s.must(services.Delete(s.Context(), other.Name, metav1.DeleteOptions{}))
+	s.Expect(View{"api": "west/10.65.0.11 -> VIP"})
+
+	// A slice of ours becomes another's, and Kubernetes alone may delete it.
+	slice := east.Slices("api")[0]
+	slice.Labels[export.LabelSliceManagedBy] = "another"
+	slices := east.Kube.DiscoveryV1().EndpointSlices(s.namespace)
+	updated, err := slices.Update(s.Context(), &slice, metav1.UpdateOptions{})
+	s.must(err)
+	east.ExpectEvent(updated, apply.EventForeignObject)
+	west.Withdraw("api")
+	s.Expect(View{"api": gone}, east)
+	if after, err := slices.Get(s.Context(), slice.Name, metav1.GetOptions{}); err == nil && after.ResourceVersion != updated.ResourceVersion {
+		s.Errorf("the other's EndpointSlice was changed: %v", after)
+	}
+}
+
+// collision: of two services whose derived Services need one name, the first
+// keeps it. The other gets it as soon as the first is withdrawn.
+func collision(s *Set, east, _ *Cluster) {
+	// Found by search for namespaces of the name demo.
+	first, second := types.NamespacedName{Namespace: "demo", Name: "s-k1qtda5r7c"}, types.NamespacedName{Namespace: "demo", Name: "s-g9sgelsm7d"}
+	if export.DerivedServiceName(first) != export.DerivedServiceName(second) {
+		s.Fatal("the names do not collide")
+	}
+	s.namespace = "demo"
+	east.CreateNamespace()
+	east.Export(first.Name + ":10.64.0.1")
+	ips := east.IPs(first.Name)
+	east.Export(second.Name + ":10.64.0.2")
+	s.Eventually("the second to be refused the name", func() error {
+		return east.readyDiffers(second.Name, merge.ReasonNameCollision)
+	})
+	s.Pass(longest)
+	east.IPs(first.Name, ips...)
+	east.Withdraw(first.Name)
+	east.IPs(second.Name)
+}
+
+// readyDiffers says that the condition Ready of an import is not false for the
+// reason.
+func (c *Cluster) readyDiffers(service, reason string) error {
+	imported, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, each := range imported.Status.Conditions {
+		if each.Type == "Ready" && each.Status == metav1.ConditionFalse && each.Reason == reason {
+			return nil
+		}
+	}
+	return fmt.Errorf("the conditions are %v", imported.Status.Conditions)
+}
+
+// unreadable: the schema accepts "t" in a time, and Go does not. Neither a
+// controller that runs nor one that starts is stopped by that.
+func unreadable(s *Set, east, _ *Cluster) {
+	spoil := func() {
+		patch := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"","lastTransitionTime":"2026-01-01t00:00:00Z"}]}}`)
+		for _, resource := range []string{"serviceexports", "serviceimports"} {
+			_, err := east.Dynamic.Resource(mcsResource(resource)).Namespace(s.namespace).Patch(s.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+			s.must(err)
+		}
+	}
+	east.Export("web:10.64.0.10", "db:10.64.0.11")
+	seen := View{"web": ofEast, "db": "east/10.64.0.11 -> VIP"}
+	s.Expect(seen)
+	spoil()
+	s.Pass(5 * time.Second)
+	east.SetEndpoints("db", "10.64.0.12")
+	seen = seen.With("db", "east/10.64.0.12 -> VIP")
+	s.Expect(seen)
+	east.Stop()
+	spoil()
+	east.Start()
+	s.Pass(5 * time.Second)
+	s.Expect(seen)
+}

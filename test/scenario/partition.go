@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"time"
+)
+
+// silent: an endpoint of a silent member is demoted after 30 s and not before,
+// if another cluster has a ready one, and nowhere else, for as long as it lasts.
+// What the others say applies at once, and what the member says arrives in the
+// end. Its reader restarts meanwhile.
+func silent(s *Set, east, west, north *Cluster) {
+	p := Pair{east, west}
+	s.cut(p)
+	s.Holds(22*time.Second, healthy, s.clusters...)
+	s.Except(east, westDemoted, healthy)
+	s.Judged(p, "Silent")
+	s.LeaseSays(p, "stale")
+	s.Holds(20*time.Second, westDemoted, east)
+
+	north.SetEndpoints("db", "10.66.0.9")
+	west.SetEndpoints("solo", "10.65.0.9")
+	seen := healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo", "west/10.65.0.9 -> VIP")
+	demoted := westDemoted.With("db", "north/10.66.0.9 west/10.65.0.3~ -> 10.66.0.9")
+	s.Except(east, demoted, seen)
+	east.Stop()
+	s.Except(east, demoted, seen)
+	east.Start()
+	s.Judged(p, "Silent")
+	s.Judged(Pair{east, north}, "Heard")
+	north.SetEndpoints("web", "10.66.0.8")
+	s.Except(east, demoted.With("web", "north/10.66.0.8 west/10.65.0.1~ -> VIP"), seen.With("web", "north/10.66.0.8 west/10.65.0.1 -> VIP"))
+	s.Judged(p, "Silent")
+
+	s.restore(p)
+	s.Judged(p, "Heard")
+	s.Expect(seen.With("web", "north/10.66.0.8 west/10.65.0.1 -> VIP"))
+	s.LeaseSays(p, "fresh")
+}
+
+// oneWay: what comes from a member arrives, though nothing gets to it.
+func oneWay(s *Set, east, west, _ *Cluster) {
+	s.Cut("east", "west", ToServer)
+	s.Pass(10 * time.Second)
+	west.SetEndpoints("lone", "10.65.0.9")
+	s.Expect(healthy.With("lone", "west/10.65.0.9 -> 10.65.0.9"))
+	s.restore(Pair{east, west})
+	s.Judged(Pair{east, west}, "Heard")
+}
+
+// changesMeanwhile: what a member withdraws, exports and moves while its reader
+// cannot hear it arrives when the link is restored, and not before.
+func changesMeanwhile(s *Set, east, west, _ *Cluster) {
+	p := Pair{east, west}
+	s.Cut("east", "west", FromServer)
+	west.Withdraw("lone")
+	west.SetEndpoints("solo", "10.65.0.8")
+	west.SetEndpoints("db", "10.65.0.9")
+	west.Export("late!10.65.0.7")
+	seen := healthy.With("lone", gone, "solo", "west/10.65.0.8 -> VIP", "late", "west/10.65.0.7 -> 10.65.0.7",
+		"db", "north/10.66.0.3 west/10.65.0.9 -> 10.65.0.9 10.66.0.3")
+	s.Except(east, healthy.With("late", gone), seen)
+	s.Reset("east", "west")
+	s.restore(p)
+	s.Expect(seen)
+	west.Withdraw("late")
+	s.Expect(seen.With("late", gone))
+}
+
+// nobodyHeard: if all members are silent at once, the fault is more likely here:
+// nothing is demoted, across restarts, until one is heard again.
+func nobodyHeard(s *Set, east, west, north *Cluster) {
+	p, other := Pair{east, west}, Pair{east, north}
+	s.cut(p, other)
+	s.Holds(2*time.Minute, healthy, east)
+	s.Judged(p, "NobodyHeard")
+	s.Judged(other, "NobodyHeard")
+	east.ExpectMetric(1, "clusterset_controller_nobody_heard")
+	east.Restart()
+	s.Holds(time.Minute, healthy, east)
+	s.Judged(p, "NobodyHeard")
+
+	s.restore(other)
+	s.Judged(other, "Heard")
+	s.Judged(p, "Silent")
+	s.Except(east, westDemoted, healthy)
+	s.restore(p)
+	s.Judged(p, "Heard")
+	s.Expect(healthy)
+}
+
+// flaps: a member that failed is believed at once twice, and the third time only
+// after a minute. A restart begins to count anew.
+func flaps(s *Set, east, west, north *Cluster) {
+	p := Pair{east, west}
+	// One that is first heard late counts as one that failed.
+	east.Restart()
+	s.Judged(p, "Heard")
+	s.Judged(Pair{east, north}, "Heard")
+	fail := func(reasons ...string) {
+		for _, reason := range reasons {
+			s.cut(p)
+			s.Judged(p, "Silent")
+			s.Except(east, westDemoted, healthy)
+			s.restore(p)
+			s.Judged(p, reason)
+		}
+	}
+	fail("Heard", "Heard", "Flapping")
+	s.Holds(40*time.Second, westDemoted, east)
+	s.Judged(p, "Heard")
+	s.Expect(healthy)
+	fail("Flapping")
+	s.LeaseSays(p, "stale")
+	east.Restart()
+	s.Judged(p, "Heard")
+	s.Expect(healthy)
+}
+
+// goneAfter: a silent member is removed only if the operator asks for it.
+func goneAfter(s *Set, east, west, north *Cluster) {
+	p := Pair{east, west}
+	east.Options.GoneAfter = 2 * time.Minute
+	east.Restart()
+	s.Judged(p, "Heard")
+	s.Judged(Pair{east, north}, "Heard")
+	s.cut(p)
+	s.Except(east, westDemoted, healthy)
+	s.Holds(time.Minute, westDemoted, east)
+	s.Except(east, westGone, healthy)
+	s.LeaseSays(p, "gone")
+	s.restore(p)
+	s.Expect(healthy)
+}
+
+// leavesWhileSilent: leaving removes what a member contributed. If it joins
+// again while it is silent, nothing is known of it.
+func leavesWhileSilent(s *Set, east, west, _ *Cluster) {
+	p := Pair{east, west}
+	s.cut(p)
+	s.Except(east, westDemoted, healthy)
+	s.Leave(p)
+	s.Except(east, westGone, healthy)
+	s.LeaseSays(p, "")
+	s.Join(p)
+	s.Holds(30*time.Second, westGone, east)
+	s.restore(p)
+	s.Judged(p, "Heard")
+	s.Expect(healthy)
+}
+
+// wrongClocks: clocks differ and jump while controllers are stopped. Silence is
+// noticed all the same, and survives another restart.
+func wrongClocks(s *Set, east, west, north *Cluster) {
+	p := Pair{east, west}
+	for _, jump := range []time.Duration{-10 * time.Minute, 20 * time.Minute} {
+		for _, c := range s.clusters {
+			c.Stop()
+			c.SetClock(jump)
+			c.Start()
+			jump = -jump
+		}
+		for _, each := range s.Pairs() {
+			s.Judged(each, "Heard")
+		}
+		s.Expect(healthy)
+		s.cut(p)
+		s.Holds(20*time.Second, healthy, east)
+		s.Except(east, westDemoted, healthy)
+		east.Restart()
+		s.Judged(Pair{east, north}, "Heard")
+		s.Judged(p, "Silent")
+		s.Except(east, westDemoted, healthy)
+		s.restore(p)
+		s.Judged(p, "Heard")
+		s.Expect(healthy)
+	}
+}
+
+// stoppedController: a controller that stops withdraws nothing.
+func stoppedController(s *Set, east, west, north *Cluster) {
+	west.Stop()
+	s.Expect(westDemoted, east, north)
+	s.Holds(20*time.Second, westDemoted, east, north)
+	west.Start()
+	s.Expect(healthy)
+}

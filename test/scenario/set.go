@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scenario has what is asserted of whole cluster sets, written once for
+// two beds: simulated clusters on virtual time (test/sim), and real control
+// planes (test/controller), where time runs faster than it is.
+//
+// A scenario changes objects, breaks links and stops controllers through Set and
+// Cluster, and states what clients of each cluster see of each service: a View.
+package scenario
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// system is the namespace of the controllers.
+const system = member.DefaultNamespace
+
+// A Direction is one of the packets on a link, as seen by the reader. Both are
+// joined with |.
+type Direction int
+
+// The directions.
+const (
+	ToServer Direction = 1 << iota
+	FromServer
+	Both = ToServer | FromServer
+)
+
+// A Bed is what the clusters of a scenario run on.
+type Bed interface {
+	// Platforms returns clusters of these names, or ends the test. They have the
+	// CRDs, the namespace of the controllers and nothing of other scenarios.
+	Platforms(t *testing.T, names []string) []Platform
+	// Pass lets time pass for the controllers.
+	Pass(time.Duration)
+	// Rate is how much faster than the real time this time is.
+	Rate() int
+	// Cut lets nothing through from now on between the reader and the API server
+	// of the source. What is sent over an open connection waits.
+	Cut(reader, source string, direction Direction)
+	// Restore undoes Cut; what waited arrives.
+	Restore(reader, source string)
+	// Reset ends the connections; what waited is lost.
+	Reset(reader, source string)
+}
+
+// A Platform is what a bed has of a cluster.
+type Platform struct {
+	// Admin has all rights, Controller those of the controller.
+	Admin, Controller *rest.Config
+	// Options are further ones of the controller.
+	Options controller.Options
+	// Credential returns a new kubeconfig with which a reader may read the
+	// cluster over the link between them.
+	Credential func(reader string) []byte
+	// Namespace is for the services of the scenario.
+	Namespace string
+}
+
+// A Scenario is a function of clusters that are joined and whose controllers
+// and DNS run.
+type Scenario struct {
+	Name string
+	// Clusters are the names. "dual" has IPv4 and IPv6, all others IPv4.
+	Clusters []string
+	Run      func(*Set)
+}
+
+// A Set is the clusters of a running scenario.
+type Set struct {
+	*testing.T
+	Bed
+	clusters  []*Cluster
+	namespace string
+}
+
+// On runs the scenario on a bed. What runs for it has ended when it returns.
+func (s Scenario) On(t *testing.T, bed Bed) {
+	t.Helper()
+	set := &Set{T: t, Bed: bed}
+	for i, platform := range bed.Platforms(t, s.Clusters) {
+		set.namespace = platform.Namespace
+		set.clusters = append(set.clusters, set.newCluster(s.Clusters[i], platform))
+	}
+	defer set.end()
+	for _, p := range set.Pairs() {
+		set.Join(p)
+	}
+	for _, c := range set.clusters {
+		c.CreateNamespace()
+		c.Start()
+		c.startDNS()
+	}
+	s.Run(set)
+}
+
+func (s *Set) end() {
+	for _, p := range s.Pairs() {
+		s.Restore(p.Reader.Name, p.Source.Name)
+	}
+	for _, c := range s.clusters {
+		c.Stop()
+		c.stopDNS()
+	}
+	for _, c := range s.clusters {
+		if err := s.clean(c); err != nil {
+			s.Error(err)
+		}
+	}
+}
+
+// clean removes what may be left of a scenario.
+func (s *Set) clean(c *Cluster) error {
+	ctx, all := context.Background(), metav1.DeleteOptions{}
+	var problems []error
+	for _, namespace := range c.namespaces {
+		problems = append(problems, ignoreNotFound(c.Kube.CoreV1().Namespaces().Delete(ctx, namespace, all)))
+	}
+	for _, node := range c.nodes {
+		problems = append(problems, ignoreNotFound(c.Kube.CoreV1().Nodes().Delete(ctx, node, all)))
+	}
+	return errors.Join(append(problems,
+		c.Kube.CoreV1().Secrets(system).DeleteCollection(ctx, all, metav1.ListOptions{LabelSelector: member.ClusterLabel}),
+		c.Kube.CoordinationV1().Leases(system).DeleteCollection(ctx, all, metav1.ListOptions{}),
+	)...)
+}
+
+// Clusters are all, in the order of the scenario.
+func (s *Set) Clusters() []*Cluster { return s.clusters }
+
+// Cluster returns the cluster of a name.
+func (s *Set) Cluster(name string) *Cluster {
+	for _, c := range s.clusters {
+		if c.Name == name {
+			return c
+		}
+	}
+	panic("no cluster " + name)
+}
+
+// Namespace is that of the services.
+func (s *Set) Namespace() string { return s.namespace }
+
+// A Pair is a controller and a member that it reads.
+type Pair struct{ Reader, Source *Cluster }
+
+// Pairs are all.
+func (s *Set) Pairs() (pairs []Pair) {
+	for _, reader := range s.clusters {
+		for _, source := range s.clusters {
+			if reader != source {
+				pairs = append(pairs, Pair{reader, source})
+			}
+		}
+	}
+	return pairs
+}
+
+// Pair returns that of two names.
+func (s *Set) Pair(reader, source string) Pair { return Pair{s.Cluster(reader), s.Cluster(source)} }
+
+func (p Pair) secret() string { return "member-" + p.Source.Name }
+
+// Join makes the source a member of the reader.
+func (s *Set) Join(p Pair) *corev1.Secret {
+	s.Helper()
+	return p.Reader.PutSecret(p.secret(), p.Source.Name, p.Source.platform.Credential(p.Reader.Name))
+}
+
+// Leave ends that.
+func (s *Set) Leave(p Pair) {
+	s.Helper()
+	s.must(p.Reader.Kube.CoreV1().Secrets(system).Delete(s.Context(), p.secret(), metav1.DeleteOptions{}))
+}
+
+// PutSecret creates or replaces the Secret of a member.
+func (c *Cluster) PutSecret(name, id string, kubeconfig []byte) *corev1.Secret {
+	c.set.Helper()
+	secrets := c.Kube.CoreV1().Secrets(system)
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{member.ClusterLabel: id}},
+		Data:       map[string][]byte{member.KubeconfigKey: kubeconfig},
+	}
+	written, err := secrets.Create(c.set.Context(), secret, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		written, err = secrets.Update(c.set.Context(), secret, metav1.UpdateOptions{})
+	}
+	c.set.must(err)
+	return written
+}
+
+// Edit changes the Secret with which a reader reads its member.
+func (s *Set) Edit(p Pair, change func(*corev1.Secret)) {
+	s.Helper()
+	s.Eventually("edit the Secret", func() error {
+		secret, err := p.Reader.Kube.CoreV1().Secrets(system).Get(s.Context(), p.secret(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(secret)
+		_, err = p.Reader.Kube.CoreV1().Secrets(system).Update(s.Context(), secret, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// Annotate sets an annotation on that Secret, and removes it if the value is
+// empty.
+func (s *Set) Annotate(p Pair, key, value string) {
+	s.Helper()
+	s.Edit(p, func(secret *corev1.Secret) {
+		delete(secret.Annotations, key)
+		if value != "" {
+			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, key, value)
+		}
+	})
+}
+
+// patience is how much time of the bed a state may take.
+const patience = 10 * time.Minute
+
+// Eventually waits until check is nil.
+func (s *Set) Eventually(what string, check func() error) {
+	s.Helper()
+	pause := 200 * time.Millisecond
+	for left := patience; ; left -= pause {
+		err := check()
+		if err == nil {
+			return
+		}
+		if left < 0 {
+			s.Fatalf("%s: not within %s: %v", what, patience, err)
+		}
+		s.Pass(pause)
+		pause = min(pause*3/2, 2*time.Second)
+	}
+}
+
+func (s *Set) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// exportsLost: if most exports of a member are gone in one list, they are kept
+// until they are back or an administrator confirms it.
+func exportsLost(s *Set, east, west, north *Cluster) {
+	p := Pair{east, west}
+	left := healthy.With("solo", gone, "db", "north/10.66.0.3 -> 10.66.0.3", "lone", gone)
+	lose := func() {
+		east.Stop()
+		west.Withdraw("solo", "db", "lone")
+		s.Expect(left, west, north)
+		east.Start()
+		s.Judged(p, "ExportsLost")
+		s.Except(east, westDemoted, left)
+	}
+	lose()
+	exportAll(west)
+	s.Expect(healthy)
+
+	lose()
+	s.Holds(time.Minute, westDemoted, east)
+	s.Annotate(p, controller.AnnotationConfirm, s.token(p))
+	s.Judged(p, "Heard")
+	s.Expect(left)
+}
+
+// token is what an Event of a hold says to confirm.
+func (s *Set) token(p Pair) string {
+	s.Helper()
+	// It is a time, and the last of the message: the newest is the greatest.
+	_, token, _ := strings.Cut(p.Reader.ExpectEvent(s.secretOf(p), controller.EventMemberHeld), " of this Secret is ")
+	return token
+}
+
+// anotherCluster: the UID that the heartbeat of a member carries changes. What
+// was known is kept until it stayed a while, or an administrator confirms it.
+func anotherCluster(s *Set, east, west, north *Cluster) {
+	const uid = "3f0c8dd6-5f1e-4b7a-9d43-0d7a3c3f9d11"
+	p, other := Pair{east, west}, Pair{north, west}
+	west.Stop() // it would write its own UID again
+	beat := func() {
+		s.Helper()
+		s.editLease(west, member.HeartbeatLease, func(lease *coordinationv1.Lease) {
+			metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatUIDAnnotation, uid)
+			now := metav1.NowMicro()
+			lease.Spec.RenewTime = &now
+		})
+	}
+	beats := func(d time.Duration) {
+		s.Helper()
+		for range int(d / (4 * time.Second)) {
+			beat()
+			s.Pass(4 * time.Second)
+		}
+	}
+	beat()
+	s.Judged(p, "AnotherCluster")
+	s.Judged(other, "AnotherCluster")
+	s.Expect(westDemoted, east, north)
+	// What it says is not believed.
+	west.Withdraw("solo")
+	s.must(west.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(), metav1.DeleteOptions{}, metav1.ListOptions{
+		LabelSelector: export.LabelSourceCluster + "=west," + export.LabelService + "=solo",
+	}))
+	beats(12 * time.Second)
+	s.Expect(westDemoted, east, north)
+	s.Annotate(p, controller.AnnotationConfirm, "something else")
+	beats(8 * time.Second)
+	s.Expect(westDemoted, east)
+	s.Annotate(p, controller.AnnotationConfirm, uid)
+	s.Judged(p, "Heard")
+	s.Expect(healthy.With("solo", gone), east)
+	s.Expect(westDemoted, north) // it was not asked
+	beats(4 * time.Minute)
+	s.Expect(westDemoted, north)
+	beats(70 * time.Second)
+	s.Judged(other, "Heard")
+	s.Expect(healthy.With("solo", gone), east, north)
+	west.Start()
+	s.Judged(p, "AnotherCluster") // again
+	s.Annotate(p, controller.AnnotationConfirm, s.uid(west))
+	s.Annotate(other, controller.AnnotationConfirm, s.uid(west))
+	s.Judged(p, "Heard")
+	s.Judged(other, "Heard")
+}
+
+// uid is that of a cluster's namespace kube-system.
+func (s *Set) uid(c *Cluster) string {
+	s.Helper()
+	namespace, err := c.Kube.CoreV1().Namespaces().Get(s.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
+	s.must(err)
+	return string(namespace.UID)
+}
+
+// rebuilt: west is lost, and an empty API server gets its id. East gets the new
+// credential, and keeps what it knows until an administrator confirms it. Then
+// the old one is back.
+func rebuilt(s *Set) {
+	east, west, north, again := s.clusters[0], s.clusters[1], s.clusters[2], s.clusters[3]
+	for _, c := range s.clusters {
+		c.Stop()
+	}
+	again.Options.Cluster = "west"
+	for _, each := range s.Pairs() {
+		if each.Reader == again || each.Source == again {
+			s.Leave(each)
+		}
+	}
+	for _, c := range []*Cluster{east, west, north} {
+		exportAll(c)
+		c.Start()
+	}
+	s.Expect(healthy, east, west, north)
+	p := Pair{east, west}
+	s.cut(p)
+	s.Expect(westDemoted, east)
+	again.Start()
+	s.kubeconfig(p, again.platform.Credential("east"))
+	s.Judged(p, "AnotherCluster")
+	again.Export("solo:10.65.9.2")
+	s.Expect(View{"solo": "west/10.65.9.2 -> VIP"}, again)
+	s.Holds(15*time.Second, westDemoted, east)
+	s.Annotate(p, controller.AnnotationConfirm, s.uid(again))
+	s.Judged(p, "Heard")
+	after := westGone.With("solo", "west/10.65.9.2 -> VIP")
+	s.Expect(after, east)
+
+	s.restore(p)
+	s.kubeconfig(p, west.platform.Credential("east"))
+	s.Judged(p, "AnotherCluster")
+	s.Holds(15*time.Second, after.With("solo", "west/10.65.9.2 -> VIP"), east)
+	s.Annotate(p, controller.AnnotationConfirm, s.uid(west))
+	s.Judged(p, "Heard")
+	s.Expect(healthy, east, west, north)
+}
+
+// editLease changes a Lease of a cluster.
+func (s *Set) editLease(c *Cluster, name string, change func(*coordinationv1.Lease)) {
+	s.Helper()
+	s.Eventually("edit Lease "+name, func() error {
+		leases := c.Kube.CoordinationV1().Leases(system)
+		lease, err := leases.Get(s.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(lease)
+		_, err = leases.Update(s.Context(), lease, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+func (s *Set) deleteLease(c *Cluster, name string) {
+	s.Helper()
+	s.must(ignoreNotFound(c.Kube.CoordinationV1().Leases(system).Delete(s.Context(), name, metav1.DeleteOptions{})))
+}
+
+// leases: those of a member and of the heartbeat are edited and deleted by hand.
+// That decides nothing for long.
+func leases(s *Set, east, west, _ *Cluster) {
+	p := Pair{east, west}
+	name := controller.MemberLeasePrefix + "west"
+	s.LeaseSays(p, "fresh")
+	s.editLease(east, name, func(lease *coordinationv1.Lease) {
+		lease.Annotations = map[string]string{controller.MemberStateAnnotation: "gone"}
+		lease.Spec.RenewTime = nil
+	})
+	s.LeaseSays(p, "fresh")
+	s.deleteLease(east, name)
+	s.LeaseSays(p, "fresh")
+	s.Expect(healthy)
+	// A successor believes it until it hears the member.
+	east.Stop()
+	s.editLease(east, name, func(lease *coordinationv1.Lease) {
+		lease.Annotations[controller.MemberStateAnnotation] = "stale"
+	})
+	east.Start()
+	s.LeaseSays(p, "fresh")
+	s.Expect(healthy)
+
+	thief := "thief"
+	s.editLease(west, member.HeartbeatLease, func(lease *coordinationv1.Lease) {
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &thief, &metav1.MicroTime{Time: time.Unix(0, 0)}
+	})
+	east.ExpectMetric(1, "clusterset_controller_member_mistaken", "cluster", "west")
+	east.ExpectMetric(0, "clusterset_controller_member_mistaken", "cluster", "west")
+	s.Expect(healthy)
+	s.deleteLease(west, member.HeartbeatLease)
+	s.Holds(24*time.Second, healthy, s.clusters...)
+	s.Judged(p, "Heard")
+}
+
+// leaderLease: the Lease of a leader gets another holder. The leader stops, and
+// leads again when the Lease is free.
+func leaderLease(s *Set, east, west *Cluster) {
+	west.Export("web:10.65.0.10")
+	west.Options.LeaderElection, west.Options.Identity = true, "first"
+	west.Restart()
+	leads := func(want float64) { west.ExpectMetric(want, "clusterset_controller_leading") }
+	leads(1)
+	s.Expect(web(ofWest))
+	thief, seconds := "thief", int32(3600)
+	s.editLease(west, controller.LeaderLease, func(lease *coordinationv1.Lease) {
+		now := metav1.NowMicro()
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &thief, &seconds, &now
+	})
+	leads(0)
+	west.SetEndpoints("web", "10.65.0.11")
+	s.Holds(10*time.Second, web(ofWest), east, west)
+	s.deleteLease(west, controller.LeaderLease)
+	leads(1)
+	s.Expect(web("west/10.65.0.11 -> VIP"))
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// A View is what is to be seen in a cluster, by service, as See has it.
+type View map[string]string
+
+// With is the view with other texts: a service and its text, and so on.
+func (v View) With(changes ...string) View {
+	changed := maps.Clone(v)
+	for i := 0; i < len(changes); i += 2 {
+		changed[changes[i]] = changes[i+1]
+	}
+	return changed
+}
+
+// gone is a service of which nothing is imported.
+const gone = "none -> NXDOMAIN"
+
+// See returns what clients of a cluster see of a service, as text:
+//
+//	east/10.64.0.1 west/10.65.0.1~ -> VIP (Forbidden) [Valid=NoService], but …
+//
+// First the endpoints of the imported slices, sorted; ~ is not ready but serving
+// and terminating. "none" means that there is no ServiceImport. Then what DNS
+// answers for A records; VIP is the IP of the import. Then the reason of the
+// import's condition Ready unless it is true, and conditions of the
+// ServiceExport, if there is one, that are not as they should be. At last, what
+// does not fit among the objects: IPs, derived Service, clusters.
+func (c *Cluster) See(service string) string {
+	s := c.set
+	s.Helper()
+	var wrong []string
+	texts, sources, empty := c.endpoints(service)
+	imported, err := c.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Get(s.Context(), service, metav1.GetOptions{})
+	found := err == nil
+	s.must(ignoreNotFound(err))
+	derived, err := c.Kube.CoreV1().Services(s.namespace).Get(s.Context(), c.derived(service), metav1.GetOptions{})
+	behind := err == nil
+	s.must(ignoreNotFound(err))
+	if !found {
+		texts = append(texts, "none")
+	}
+	answer, notReady := c.answer(service), ""
+	switch {
+	case !found && behind:
+		wrong = append(wrong, "there is a derived Service without import")
+	case !found:
+	case imported.Spec.Type == v1beta1.Headless:
+		if behind || len(imported.Spec.IPs) > 0 || imported.Annotations[export.AnnotationDerivedService] != "" {
+			wrong = append(wrong, "the import is headless and has an IP")
+		}
+	case !behind || !slices.Equal(derived.Spec.ClusterIPs, imported.Spec.IPs) || imported.Annotations[export.AnnotationDerivedService] != derived.Name:
+		wrong = append(wrong, fmt.Sprintf("the import has the IPs %v, the derived Service %v", imported.Spec.IPs, derived.Spec.ClusterIPs))
+	case slices.Contains(imported.Spec.IPs, answer):
+		answer = "VIP"
+	}
+	if found {
+		if ready := meta.FindStatusCondition(imported.Status.Conditions, "Ready"); ready == nil {
+			notReady = " (without condition)"
+		} else if ready.Status != metav1.ConditionTrue {
+			notReady = " (" + ready.Reason + ")"
+		}
+		var clusters []string
+		for _, each := range imported.Status.Clusters {
+			clusters = append(clusters, each.Cluster)
+		}
+		clusters = slices.DeleteFunc(clusters, func(name string) bool { return slices.Contains(empty, name) })
+		if !slices.Equal(clusters, sources) {
+			wrong = append(wrong, fmt.Sprintf("the import is of %v and has slices of %v", clusters, sources))
+		}
+	}
+	text := strings.Join(texts, " ") + " -> " + answer + notReady
+	if conditions := c.conditions(service); conditions != "" && conditions != "Conflict=NoConflicts Ready=Ready Valid=Valid" {
+		text += " [" + conditions + "]"
+	}
+	if len(wrong) > 0 && notReady == "" {
+		text += ", but " + strings.Join(wrong, "; ")
+	}
+	return strings.TrimPrefix(text, " ")
+}
+
+// endpoints returns those of the imported slices of a service, and the clusters
+// that have slices with and without endpoints.
+func (c *Cluster) endpoints(service string) (texts, sources, empty []string) {
+	for _, slice := range c.Slices(service) {
+		source := slice.Labels[export.LabelSourceCluster]
+		if len(slice.Endpoints) == 0 {
+			empty = append(empty, source)
+			continue
+		}
+		sources = append(sources, source)
+		for _, each := range slice.Endpoints {
+			texts = append(texts, source+"/"+each.Addresses[0]+mark(each.Conditions))
+		}
+	}
+	slices.Sort(texts)
+	slices.Sort(sources)
+	return texts, slices.Compact(sources), empty
+}
+
+// Slices returns the slices of a service that the controller wrote.
+func (c *Cluster) Slices(service string) []discoveryv1.EndpointSlice {
+	c.set.Helper()
+	list, err := c.Kube.DiscoveryV1().EndpointSlices(c.set.namespace).List(c.set.Context(), metav1.ListOptions{
+		LabelSelector: export.LabelService + "=" + service + "," + export.LabelSliceManagedBy + "=" + export.Manager,
+	})
+	c.set.must(err)
+	return list.Items
+}
+
+func mark(conditions discoveryv1.EndpointConditions) string {
+	is := func(value *bool) bool { return value != nil && *value }
+	ready, serving, terminating := is(conditions.Ready), is(conditions.Serving), is(conditions.Terminating)
+	switch {
+	case ready && serving && !terminating:
+		return ""
+	case !ready && serving && terminating:
+		return "~"
+	}
+	return fmt.Sprintf("(ready %v serving %v terminating %v)", ready, serving, terminating)
+}
+
+// conditions are those of a ServiceExport, as Type=Reason; empty if there is none.
+func (c *Cluster) conditions(service string) string {
+	exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	if err != nil {
+		c.set.must(ignoreNotFound(err))
+		return ""
+	}
+	texts := []string{}
+	for _, each := range exported.Status.Conditions {
+		if each.ObservedGeneration != exported.Generation {
+			return "of an older generation"
+		}
+		texts = append(texts, each.Type+"="+each.Reason)
+	}
+	if len(texts) == 0 {
+		return "without conditions"
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, " ")
+}
+
+// differs says what is not as the view has it.
+func (c *Cluster) differs(want View) error {
+	var wrong []error
+	for _, service := range slices.Sorted(maps.Keys(want)) {
+		if got := c.See(service); got != want[service] {
+			wrong = append(wrong, fmt.Errorf("%s in %s:\ngot  %s\nwant %s", service, c.Name, got, want[service]))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// Expect waits until the clusters, all if none is named, are as the view has it.
+func (s *Set) Expect(want View, in ...*Cluster) {
+	s.Helper()
+	if len(in) == 0 {
+		in = s.clusters
+	}
+	for _, c := range in {
+		s.Eventually("view of "+c.Name, func() error { return c.differs(want) })
+	}
+}
+
+// Except is Expect with another view for one cluster.
+func (s *Set) Except(c *Cluster, but, want View) {
+	s.Helper()
+	s.Expect(but, c)
+	for _, other := range s.clusters {
+		if other != c {
+			s.Expect(want, other)
+		}
+	}
+}
+
+// Holds asserts that a view stays as it is for a time.
+func (s *Set) Holds(d time.Duration, want View, in ...*Cluster) {
+	s.Helper()
+	for end := time.Now().Add(d / time.Duration(s.Rate())); time.Now().Before(end); {
+		for _, c := range in {
+			s.must(c.differs(want))
+		}
+		s.Pass(3 * time.Second)
+	}
+}
+
+// IPs waits until an import and its derived Service have the same IPs, these if
+// some are given, and returns them.
+func (c *Cluster) IPs(service string, want ...string) (ips []string) {
+	c.set.Helper()
+	c.set.Eventually("IPs of "+service+" in "+c.Name, func() error {
+		imported, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		derived, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), c.derived(service), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		ips = imported.Spec.IPs
+		if len(ips) == 0 || !slices.Equal(ips, derived.Spec.ClusterIPs) || len(want) > 0 && !slices.Equal(ips, want) {
+			return fmt.Errorf("the import has %v, the derived Service %v, want %v", ips, derived.Spec.ClusterIPs, want)
+		}
+		return nil
+	})
+	return ips
+}
+
+// derived is the name of the derived Service.
+func (c *Cluster) derived(service string) string {
+	return export.DerivedServiceName(c.set.key(service))
+}
+
+// event returns the message of an Event on an object.
+func (c *Cluster) event(object metav1.Object, reason string, words []string) (string, error) {
+	events, err := c.Kube.CoreV1().Events("").List(c.set.Context(), metav1.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	last, others := "", ""
+	for _, event := range events.Items {
+		says := func(word string) bool { return strings.Contains(event.Message, word) }
+		if event.InvolvedObject.UID == object.GetUID() && event.Reason == reason && !slices.ContainsFunc(words, func(word string) bool { return !says(word) }) {
+			last = max(last, event.Message)
+		}
+		others += "\n" + event.InvolvedObject.Name + " " + event.Reason + ": " + event.Message
+	}
+	if last == "" {
+		return "", fmt.Errorf("there is none among%s", others)
+	}
+	return last, nil
+}

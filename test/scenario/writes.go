@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// writes are those that the controllers of a cluster ask its API server for, by
+// method and resource, without Leases, Events and dry runs. They are counted on
+// the way there, so that nobody else's are among them.
+type writes struct {
+	mu               sync.Mutex
+	asked, conflicts map[string]int
+	refused          string // the name of a write that is forbidden
+}
+
+func newWrites() *writes { return &writes{asked: map[string]int{}, conflicts: map[string]int{}} }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		name := nameOfWrite(request)
+		if name == "" {
+			return next.RoundTrip(request)
+		}
+		w.count(w.asked, name)
+		if w.refuses(name) {
+			return forbidden(request), nil
+		}
+		response, err := next.RoundTrip(request)
+		if err == nil && response.StatusCode == http.StatusConflict {
+			w.count(w.conflicts, name)
+		}
+		return response, err
+	})
+}
+
+func (w *writes) count(counts map[string]int, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	counts[name]++
+}
+
+// refuse has an admission controller forbid a write; an empty name ends that.
+func (w *writes) refuse(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refused = name
+}
+
+func (w *writes) refuses(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return name == w.refused
+}
+
+func forbidden(request *http.Request) *http.Response {
+	const text = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"exceeded quota","reason":"Forbidden","code":403}`
+	return &http.Response{
+		StatusCode: http.StatusForbidden, Proto: "HTTP/2.0", ProtoMajor: 2, Request: request,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(text)),
+	}
+}
+
+// nameOfWrite is how a write is counted, empty for what is none.
+func nameOfWrite(request *http.Request) string {
+	if request.Method == http.MethodGet || request.URL.Query().Get("dryRun") != "" {
+		return ""
+	}
+	for part := range strings.SplitSeq(request.URL.Path, "/") {
+		switch part {
+		case "services", "endpointslices", "serviceimports", "serviceexports":
+			return request.Method + " " + part
+		}
+	}
+	return ""
+}
+
+// to is those of some resources, in one comparable text.
+func (w *writes) to(resources ...string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	chosen := maps.Clone(w.asked)
+	maps.DeleteFunc(chosen, func(name string, _ int) bool {
+		return !slices.ContainsFunc(resources, func(resource string) bool { return strings.HasSuffix(name, " "+resource) })
+	})
+	return fmt.Sprint(chosen)
+}
+
+// counts are those of a write, and all that were refused as stale.
+func (w *writes) counts(name string) (asked int, conflicts string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.asked[name], fmt.Sprint(w.conflicts)
+}
+
+func (w *writes) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.asked)
+	clear(w.conflicts)
+}
+
+func (w *writes) String() string {
+	return w.to("services", "endpointslices", "serviceimports", "serviceexports")
+}
+
+// Written returns what the controllers asked to be written of resources, as a
+// text that can be compared.
+func (c *Cluster) Written(resources ...string) string { return c.written.to(resources...) }
+
+// longest is more than the longest interval after which a controller looks at a
+// service again by itself.
+const longest = 12 * time.Second
+
+// Quiet waits until the controllers of the clusters, all if none is named, ask
+// for no write for some time.
+func (s *Set) Quiet(clusters ...*Cluster) {
+	s.Helper()
+	if len(clusters) == 0 {
+		clusters = s.clusters
+	}
+	before := ""
+	s.Eventually("rest", func() error {
+		s.Pass(longest)
+		now := ""
+		for _, c := range clusters {
+			now += c.Name + ": " + c.written.String() + "\n"
+		}
+		last := before
+		before = now
+		if now != last {
+			return fmt.Errorf("writes go on:\n%s%s", last, now)
+		}
+		return nil
+	})
+}
+
+// restartsQuietly restarts the controller, which must write nothing once it has
+// heard another cluster.
+func (c *Cluster) restartsQuietly(other *Cluster) {
+	c.set.Helper()
+	before := c.written.String()
+	c.Restart()
+	c.set.Judged(Pair{c, other}, "Heard")
+	c.set.Quiet()
+	if after := c.written.String(); after != before {
+		c.set.Errorf("a restart wrote:\nbefore %s\nafter  %s", before, after)
+	}
+}

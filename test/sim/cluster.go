@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"crypto/tls"
+	"io"
+	"log"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/mcs-api/config/crd"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
+)
+
+// Namespace is the one that services of scenarios are in.
+const Namespace = "demo"
+
+// A Cluster is an API server, the controller and the DNS of a cluster. Its
+// methods are for the goroutine of the scenario.
+type Cluster struct {
+	Name string
+	// API is the API server.
+	API *apiserver.Server
+	// Kube and Dynamic reach it with all rights, and through any outage.
+	Kube    kubernetes.Interface
+	Dynamic dynamic.Interface
+	// Controller is the one that was started last by StartController, and
+	// Registry has its metrics.
+	Controller *Controller
+	Registry   *prometheus.Registry
+	// Err is what the controller that was stopped last returned.
+	Err error
+
+	t       *testing.T
+	network *network.Network
+	config  *rest.Config
+	number  int // of the cluster in the set
+
+	stopServing func()
+	stopped     bool        // the API server
+	impostor    atomic.Bool // the certificate is one that nobody knows
+	controllers []*Controller
+	stopDNS     func()
+	index       *index.Index
+}
+
+// config of DNS as tests look at it.
+var dnsConfig = &index.Config{Zones: []string{"clusterset.local."}, TTL: 5}
+
+func newCluster(t *testing.T, n *network.Network, name string, number int) *Cluster {
+	t.Helper()
+	c := &Cluster{Name: name, t: t, network: n, number: number}
+	ranges := []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(100 + number), 0, 0}), 16)}
+	if name == "dual" {
+		ranges = append(ranges, netip.MustParsePrefix("fd00:100::/108"))
+	}
+	c.API = apiserver.New(apiserver.Options{Name: name, ServiceCIDRs: ranges})
+	c.config = &rest.Config{Host: "https://" + name, Transport: c.API, QPS: -1}
+	administrator := rest.CopyConfig(c.config)
+	administrator.Host = "https://" + apiserver.Administrator
+	var err error
+	if c.Kube, err = kubernetes.NewForConfig(administrator); err != nil {
+		t.Fatal(err)
+	}
+	if c.Dynamic, err = dynamic.NewForConfig(administrator); err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{member.DefaultNamespace, Namespace} {
+		if _, err := c.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Define(crd.ServiceExportCRD, crd.ServiceImportCRD)
+	c.serve()
+	return c
+}
+
+// serve lets other clusters reach the API server over the network.
+func (c *Cluster) serve() {
+	listener, err := c.network.Listen(c.Name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	config := pki().server.Clone()
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		if c.impostor.Load() {
+			return pki().impostor, nil
+		}
+		return nil, nil //nolint:nilnil // the config itself
+	}
+	server := &http.Server{Handler: c.API, TLSConfig: config, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.ServeTLS(listener, "", "") // it ends when it is closed
+	}()
+	c.stopServing = func() {
+		_ = server.Close()
+		<-done
+	}
+}
+
+// StartDNS starts the watch and the index of the plugin.
+func (c *Cluster) StartDNS() {
+	source, stop, err := watch.New(c.config, watch.Options{}, unobserved{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.index = source.View(dnsConfig)
+	c.stopDNS = func() {
+		source.Release(c.index)
+		stop()
+	}
+}
+
+// StopDNS stops it. It does nothing if it does not run.
+func (c *Cluster) StopDNS() {
+	if c.stopDNS != nil {
+		c.stopDNS()
+		c.stopDNS = nil
+	}
+}
+
+// unobserved counts nothing.
+type unobserved struct{}
+
+func (unobserved) Objects(watch.Resource, int)         {}
+func (unobserved) Totals(_, _ index.Totals)            {}
+func (unobserved) Asked(watch.Resource, string, error) {}
+func (unobserved) Programmed(bool, time.Duration)      {}
+
+func (unobserved) Undecodable(watch.Resource, string, error) {}

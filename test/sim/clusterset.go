@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sim is a simulated cluster set: whole controllers and the plugin's
+// real watch and index, on model API servers, a simulated network and virtual
+// time.
+//
+// A scenario runs in Run, where time passes only while everything waits: an hour
+// costs as much as what happens in it. It changes objects and breaks things
+// through Cluster and Network, lets time pass with Wait, and looks at Cluster.See.
+package sim
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
+)
+
+// A ClusterSet is the clusters of a scenario, each a member of all others.
+type ClusterSet struct {
+	// Network is what the controllers reach other clusters over. Its hosts are
+	// the names of the clusters.
+	Network  *network.Network
+	clusters []*Cluster
+}
+
+// Begin is when a scenario begins.
+var Begin = time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
+
+// Run runs a scenario on clusters that are joined and whose controllers and DNS
+// run. What runs in them has ended when it returns.
+func Run(t *testing.T, names []string, scenario func(t *testing.T, set *ClusterSet)) {
+	t.Helper()
+	RunIdle(t, names, func(t *testing.T, set *ClusterSet) {
+		for _, reader := range set.clusters {
+			for _, source := range set.clusters {
+				if reader != source {
+					reader.join(t, source)
+				}
+			}
+		}
+		for _, cluster := range set.clusters {
+			cluster.StartController()
+			cluster.StartDNS()
+		}
+		scenario(t, set)
+	})
+}
+
+// RunIdle is Run with clusters that are not joined and in which nothing runs
+// yet.
+func RunIdle(t *testing.T, names []string, scenario func(t *testing.T, set *ClusterSet)) {
+	t.Helper()
+	pki() // outside of the bubble, once
+	withoutErrorHandlers()
+	synctest.Test(t, func(t *testing.T) {
+		Wait(time.Until(Begin))
+		set := &ClusterSet{Network: network.New(1)}
+		for i, name := range names {
+			set.clusters = append(set.clusters, newCluster(t, set.Network, name, i))
+		}
+		defer func() {
+			for _, cluster := range set.clusters {
+				cluster.StopController()
+				for _, each := range cluster.controllers {
+					each.Kill() // one that the scenario left
+				}
+				cluster.StopDNS()
+				cluster.StartAPI() // or it does not end
+				cluster.stopServing()
+			}
+			synctest.Wait()
+		}()
+		scenario(t, set)
+	})
+}
+
+// withoutErrorHandlers keeps client-go from its rate limit of errors: it sleeps
+// until a millisecond after the last error of the process, whose time is the
+// real one or that of another scenario, and so for hours.
+var withoutErrorHandlers = sync.OnceFunc(func() { utilruntime.ErrorHandlers = nil })
+
+// Wait lets virtual time pass.
+func Wait(duration time.Duration) {
+	time.Sleep(duration) //nolint:forbidigo // in a synctest bubble a sleep is how virtual time passes
+}
+
+// Clusters are all, in the order that Run was given.
+func (s *ClusterSet) Clusters() []*Cluster { return s.clusters }
+
+// Cluster returns the cluster of a name.
+func (s *ClusterSet) Cluster(name string) *Cluster {
+	for _, cluster := range s.clusters {
+		if cluster.Name == name {
+			return cluster
+		}
+	}
+	panic("no cluster " + name)
+}
+
+// join gives c the credential to read source.
+func (c *Cluster) join(t *testing.T, source *Cluster) {
+	t.Helper()
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "member-" + source.Name, Labels: map[string]string{member.ClusterLabel: source.Name}},
+		Data:       map[string][]byte{"kubeconfig": source.Kubeconfig(c.Name)},
+	}
+	if _, err := c.Kube.CoreV1().Secrets(member.DefaultNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Kubeconfig returns one with which a reader reaches the cluster over the
+// network.
+func (c *Cluster) Kubeconfig(reader string) []byte {
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.CurrentContext = "member"
+	kubeconfig.Contexts["member"] = &clientcmdapi.Context{Cluster: "member", AuthInfo: "member", Namespace: member.DefaultNamespace}
+	kubeconfig.Clusters["member"] = &clientcmdapi.Cluster{Server: "https://" + c.Name, CertificateAuthorityData: pki().authority}
+	kubeconfig.AuthInfos["member"] = &clientcmdapi.AuthInfo{Token: "token-of-" + reader}
+	text, err := clientcmd.Write(*kubeconfig)
+	if err != nil {
+		panic(err) // it has no reason to fail
+	}
+	return text
+}
+
+// Config reaches the API server with all rights, not over the network.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+)
+
+// TestKilledAtEachWrite kills the controller of east once at each of its writes
+// of a scenario that exports, imports, changes and withdraws. Another process
+// takes its place a second later. All that exists in the end, and in between, is
+// what exists without it.
+func TestKilledAtEachWrite(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		for i, each := range set.Clusters() {
+			each.Serve("web", false, fmt.Sprintf("10.6%d.0.1", i))
+			each.Serve("db", true, fmt.Sprintf("10.6%d.0.2", i))
+		}
+		west.Export("web") // as long as it exports one service, its lists are believed
+		// advance lets time pass, and starts a controller in place of one that
+		// was killed.
+		killed := false
+		advance := func(duration time.Duration) {
+			for end := time.Now().Add(duration); time.Now().Before(end); sim.Wait(time.Second) {
+				if !east.Controller.Running() {
+					killed = true
+					east.StartController()
+				}
+			}
+		}
+		story := func() (states []string) {
+			settled := func() { advance(8 * time.Second); states = append(states, east.State()) }
+			east.Export("web")
+			west.Export("db")
+			west.SetEndpoints("web", "10.61.0.1", "10.61.0.3")
+			settled()
+			west.SetEndpoints("web", "10.61.0.1")
+			west.Withdraw("db")
+			east.Withdraw("web")
+			settled()
+			return states
+		}
+		advance(10 * time.Second)
+		want := story()
+		if imports := `/v1beta1","kind":"ServiceImport"`; strings.Count(want[0], imports) != 2 || strings.Count(want[1], imports) != 1 {
+			t.Fatalf("the scenario without a kill ends with\n%s", want[1])
+		}
+		for number := 1; ; number++ {
+			killed = false
+			east.Controller.KillAt(number)
+			for i, state := range story() {
+				if state != want[i] {
+					t.Errorf("killed at write %d: part %d ends otherwise:\n%s", number, i, difference(want[i], state))
+				}
+			}
+			if !killed {
+				t.Logf("%d writes", number-1)
+				break
+			}
+		}
+	})
+}
+
+// difference returns the lines that one of two texts has.
+func difference(want, got string) string {
+	lines := map[string]int{}
+	for _, each := range strings.Split(want, "\n") {
+		lines[each]--
+	}
+	for _, each := range strings.Split(got, "\n") {
+		lines[each]++
+	}
+	var text strings.Builder
+	for line, count := range lines {
+		if count != 0 {
+			fmt.Fprintf(&text, "%+d %s\n", count, line)
+		}
+	}
+	return text.String()
+}
+
+// replica has a process take part in the election of the leader.
+func replica(identity string) func(*controller.Options) {
+	return func(options *controller.Options) { options.LeaderElection, options.Identity = true, identity }
+}
+
+// TestLeader ends the leader of two replicas, or holds up all that it sends. The
+// other one leads, and from then on the old leader changes nothing.
+func TestLeader(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		end  func(leader *sim.Controller)
+		// within is how long the cluster has no leader.
+		within time.Duration
+	}{
+		{"is stopped", (*sim.Controller).Stop, 3 * time.Second},
+		{"is killed", (*sim.Controller).Kill, 18 * time.Second},
+		{"is held up", (*sim.Controller).Freeze, 18 * time.Second},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+				east, west := set.Cluster("east"), set.Cluster("west")
+				east.StopController()
+				first := east.StartReplica(replica("first"))
+				sim.Wait(5 * time.Second)
+				second := east.StartReplica(replica("second"))
+				west.Serve("web", false, "10.65.0.1")
+				west.Export("web")
+				sim.Wait(20 * time.Second)
+				expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
+				if writes := second.Writes(); len(writes) > 0 {
+					t.Fatalf("the replica that does not lead wrote %v", writes)
+				}
+
+				row.end(first)
+				west.SetEndpoints("web", "10.65.0.2")
+				sim.Wait(row.within)
+				expect(t, east, map[string]string{"web": "west/10.65.0.2 -> VIP"})
+				before := len(first.Writes())
+				first.Thaw()
+				west.SetEndpoints("web", "10.65.0.3")
+				east.Serve("own", false, "10.64.0.1")
+				east.Export("own")
+				sim.Wait(30 * time.Second)
+				expect(t, east, map[string]string{"web": "west/10.65.0.3 -> VIP", "own": "east/10.64.0.1 -> VIP"})
+				if writes := first.Writes()[before:]; len(writes) > 0 {
+					t.Errorf("the former leader wrote %v", writes)
+				}
+			})
+		})
+	}
+}

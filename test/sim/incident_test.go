@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
+)
+
+// Incidents of other implementations of multi-cluster services, as scenarios.
+
+// serveSome exports so many headless services of west: s0, s1 and so on. It
+// returns what clients see of them, and that they are gone.
+func serveSome(west *sim.Cluster, count int) (here, gone map[string]string) {
+	here, gone = map[string]string{}, map[string]string{}
+	for i := range count {
+		service := fmt.Sprintf("s%d", i)
+		west.Serve(service, true, fmt.Sprintf("10.65.0.%d", i))
+		west.Export(service)
+		here[service] = fmt.Sprintf("west/10.65.0.%d -> 10.65.0.%d", i, i)
+		gone[service] = "-> NXDOMAIN"
+	}
+	sim.Wait(10 * time.Second)
+	return here, gone
+}
+
+// TestEmptyList (cilium/cilium#47793): a cluster publishes an empty set of
+// exports that looks complete, while its heartbeat goes on. A list that is empty
+// is not believed, however many exports there were, for the five minutes in which
+// it can turn out to be wrong.
+func TestEmptyList(t *testing.T) {
+	for _, count := range []int{1, 2, 5} {
+		t.Run(fmt.Sprintf("%d exports", count), func(t *testing.T) {
+			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+				east, west := set.Cluster("east"), set.Cluster("west")
+				here, gone := serveSome(west, count)
+				west.API.SetFault("east", apiserver.EmptyOf("endpointslices"))
+				for range 4 {
+					sim.Wait(time.Minute)
+					expect(t, east, here)
+				}
+				west.API.SetFault("east", nil)
+				sim.Wait(10 * time.Second)
+				expect(t, east, here)
+
+				// One that stays so is true in the end.
+				west.API.SetFault("east", apiserver.EmptyOf("endpointslices"))
+				sim.Wait(6 * time.Minute)
+				expect(t, east, gone)
+			})
+		})
+	}
+}
+
+// TestWithdrawn (cilium/cilium#37231): readers miss that exports are withdrawn,
+// because they do not run or are cut off. Each withdrawal that a watch sends is
+// believed at once, that of the last export too; a list that lacks some is
+// believed with the next heartbeat, and one that is empty after five minutes.
+func TestWithdrawn(t *testing.T) {
+	seen := func(_ *sim.ClusterSet, withdraw func()) { withdraw() }
+	down := func(set *sim.ClusterSet, withdraw func()) {
+		set.Cluster("east").StopController()
+		withdraw()
+		sim.Wait(time.Minute)
+		set.Cluster("east").StartController()
+	}
+	cutOff := func(set *sim.ClusterSet, withdraw func()) {
+		set.Network.Cut("east", "west", network.Both)
+		set.Network.Reset("east", "west")
+		withdraw()
+		sim.Wait(time.Minute)
+		set.Network.Restore("east", "west")
+	}
+	for _, row := range []struct {
+		name            string
+		miss            func(set *sim.ClusterSet, withdraw func())
+		count, withdraw int
+		within          time.Duration
+	}{
+		{"one of two while the reader watches", seen, 2, 1, 0},
+		{"the last while the reader watches", seen, 1, 1, 0},
+		{"all while the reader watches", seen, 5, 5, 0},
+		{"one of two while the reader does not run", down, 2, 1, 15 * time.Second},
+		{"one of two while the reader is cut off", cutOff, 2, 1, 30 * time.Second},
+		{"the last while the reader does not run", down, 1, 1, 6 * time.Minute},
+		{"the last while the reader is cut off", cutOff, 1, 1, 6 * time.Minute},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+				want, gone := serveSome(set.Cluster("west"), row.count)
+				row.miss(set, func() {
+					for i := range row.withdraw {
+						service := fmt.Sprintf("s%d", i)
+						set.Cluster("west").Withdraw(service)
+						want[service] = gone[service]
+					}
+				})
+				sim.Wait(row.within)
+				expect(t, set.Cluster("east"), want)
+			})
+		})
+	}
+}
+
+// TestEndpointsAfterARestart (cilium/cilium#19813): endpoints change while their
+// reader does not run, and after it runs again.
+func TestEndpointsAfterARestart(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		serveSome(west, 1)
+		for i := range 3 {
+			east.KillController()
+			west.SetEndpoints("s0", fmt.Sprintf("10.65.1.%d", i))
+			sim.Wait(10 * time.Second)
+			east.StartController()
+			sim.Wait(5 * time.Second)
+			expect(t, east, map[string]string{"s0": fmt.Sprintf("west/10.65.1.%d -> 10.65.1.%d", i, i)})
+			west.SetEndpoints("s0", fmt.Sprintf("10.65.2.%d", i))
+			expect(t, east, map[string]string{"s0": fmt.Sprintf("west/10.65.2.%d -> 10.65.2.%d", i, i)})
+		}
+	})
+}
+
+// TestStartWithoutAMember (istio/istio#33564, #30838): a controller starts while
+// the API server of a member is no use. It serves the others within seconds, and
+// what the member had before.
+func TestStartWithoutAMember(t *testing.T) {
+	for _, row := range []fault{
+		inWest("its API server is stopped", (*sim.Cluster).StopAPI, nil),
+		inWest("its API server is frozen", (*sim.Cluster).FreezeAPI, nil),
+		inWest("its API server has a wrong certificate", func(west *sim.Cluster) { west.SetImpostor(true) }, nil),
+		onWay("the way to it is cut", cut(network.Both, true)),
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
+				east, north := set.Cluster("east"), set.Cluster("north")
+				here, _ := serveSome(set.Cluster("west"), 1)
+				east.StopController()
+				row.begin(set, "east")
+				sim.Wait(time.Minute)
+				north.Serve("web", true, "10.66.0.1")
+				north.Export("web")
+				east.Serve("own", true, "10.64.0.1")
+				east.Export("own")
+				east.StartController()
+				here["web"], here["own"] = "north/10.66.0.1 -> 10.66.0.1", "east/10.64.0.1 -> 10.64.0.1"
+				sim.Wait(7 * time.Second)
+				expect(t, east, here)
+				sim.Wait(time.Minute)
+				north.SetEndpoints("web", "10.66.0.2")
+				here["web"] = "north/10.66.0.2 -> 10.66.0.2"
+				expect(t, east, here)
+			})
+		})
+	}
+}
+
+// rotations is how often a credential is rotated.
+const rotations = 300
+
+// TestRotatedCredentials (istio/istio#57269, #60612): a member's Secret is
+// rotated over and over. Each credential is used without a restart, nothing
+// remains of the former ones, and no answer changes.
+func TestRotatedCredentials(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		here, _ := serveSome(west, 1)
+		count := func() (goroutines, connections int) {
+			sim.Wait(2 * time.Minute)
+			return runtime.NumGoroutine(), set.Network.Connections("east", "west")
+		}
+		goroutines, connections := count()
+		most := connections
+		for i := range rotations {
+			rotate(t, east, west, i)
+			sim.Wait(time.Duration(i%10) * 100 * time.Millisecond) // also while it connects
+			most = max(most, set.Network.Connections("east", "west"))
+		}
+		t.Logf("at most %d connections at once", most)
+		expect(t, east, here)
+		now, open := count()
+		if now > goroutines+5 || open != connections {
+			t.Errorf("after %d rotations: %d goroutines and %d connections, before %d and %d", rotations, now, open, goroutines, connections)
+		}
+		west.SetEndpoints("s0", "10.65.9.9")
+		expect(t, east, map[string]string{"s0": "west/10.65.9.9 -> 10.65.9.9"})
+	})
+}
+
+// rotate gives a reader another credential for a member.
+func rotate(t *testing.T, reader, source *sim.Cluster, number int) {
+	t.Helper()
+	secrets := reader.Kube.CoreV1().Secrets(member.DefaultNamespace)
+	secret, err := secrets.Get(t.Context(), "member-"+source.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret.Data["kubeconfig"] = source.Kubeconfig(fmt.Sprintf("%s-%d", reader.Name, number))
+	if _, err := secrets.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTwoWriters (AWS, us-east-1, 2025): two that write DNS each remove the
+// addresses that the other wrote. Here another writer empties the copied slices
+// and deletes them, and the former leader of two controllers is back late: what
+// is seen in the end is what is exported.
+func TestTwoWriters(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		here, _ := serveSome(west, 2)
+		east.StopController()
+		first := east.StartReplica(replica("first"))
+		sim.Wait(10 * time.Second)
+		east.StartReplica(replica("second"))
+		for range 2 {
+			for _, remove := range []bool{false, true} {
+				empty(t, east, remove)
+				sim.Wait(10 * time.Second)
+				expect(t, east, here)
+			}
+			first.Freeze()
+			sim.Wait(20 * time.Second)
+			west.SetEndpoints("s0", "10.65.7.7")
+			here["s0"] = "west/10.65.7.7 -> 10.65.7.7"
+			expect(t, east, here)
+			first.Thaw()
+			sim.Wait(20 * time.Second)
+			expect(t, east, here)
+		}
+	})
+}
+
+// empty removes the endpoints from the EndpointSlices of imports of a cluster, or
+// deletes them.
+func empty(t *testing.T, c *sim.Cluster, remove bool) {
+	t.Helper()
+	copies := c.Kube.DiscoveryV1().EndpointSlices(sim.Namespace)
+	list, err := copies.List(t.Context(), metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster})
+	if err != nil || len(list.Items) == 0 {
+		t.Fatalf("%d slices: %v", len(list.Items), err)
+	}
+	for _, slice := range list.Items {
+		if slice.Endpoints = nil; remove {
+			err = copies.Delete(t.Context(), slice.Name, metav1.DeleteOptions{})
+		} else {
+			_, err = copies.Update(t.Context(), &slice, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+)
+
+// StopAPI kills the API server: nobody can connect to it, and its connections
+// are reset.
+func (c *Cluster) StopAPI() {
+	c.API.Stop()
+	c.stopServing()
+	c.network.ResetAll(c.Name)
+	c.stopServing = func() {}
+	c.stopped = true
+}
+
+// FreezeAPI has the API server stand still, as a process that is stopped:
+// connections to it are made, and nothing is answered.
+func (c *Cluster) FreezeAPI() {
+	c.network.Freeze(c.Name)
+	c.API.Freeze()
+}
+
+// StartAPI undoes StopAPI and FreezeAPI. It does nothing if the API server
+// works.
+func (c *Cluster) StartAPI() {
+	c.API.Thaw()
+	c.network.Thaw(c.Name)
+	if c.stopped {
+		c.stopped = false
+		c.serve()
+		c.API.Start()
+	}
+}
+
+// SetImpostor has what listens at the address of the API server prove that it is
+// the API server of the cluster, or not, to those who connect from now on.
+func (c *Cluster) SetImpostor(impostor bool) {
+	c.impostor.Store(impostor)
+	c.network.ResetAll(c.Name)
+}
+
+// Define installs CustomResourceDefinitions (YAML documents), in place of others
+// of the same names.
+func (c *Cluster) Define(texts ...[]byte) {
+	c.t.Helper()
+	for _, text := range bytes.Split(bytes.Join(texts, separator), separator) {
+		definition := &unstructured.Unstructured{}
+		c.must(yaml.Unmarshal(text, &definition.Object))
+		client := c.Dynamic.Resource(definitions)
+		old, err := client.Get(context.Background(), definition.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			_, err = client.Create(context.Background(), definition, metav1.CreateOptions{})
+		} else if err == nil {
+			definition.SetResourceVersion(old.GetResourceVersion())
+			_, err = client.Update(context.Background(), definition, metav1.UpdateOptions{})
+		}
+		c.must(err)
+	}
+}
+
+var separator = []byte("\n---\n")
+
+// Undefine deletes the CustomResourceDefinitions of the MCS API, and so all its
+// objects.
+func (c *Cluster) Undefine() {
+	c.t.Helper()
+	for _, name := range []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName} {
+		c.must(c.Dynamic.Resource(definitions).Delete(context.Background(), name, metav1.DeleteOptions{}))
+	}
+}
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// WithClock gives a process of the controller a clock that is wrong by a time.
+// The election of the leader does not use it.
+func WithClock(wrong time.Duration) func(*controller.Options) {
+	return func(options *controller.Options) { options.Clock = wrongClock{by: wrong} }
+}
+
+type wrongClock struct {
+	clock.RealClock
+	by time.Duration
+}
+
+func (c wrongClock) Now() time.Time                  { return c.RealClock.Now().Add(c.by) }
+func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
+)
+
+// TestScenarios runs all scenarios on simulated clusters. test/controller runs
+// them on real control planes.
+func TestScenarios(t *testing.T) {
+	for _, each := range scenario.All {
+		t.Run(each.Name, func(t *testing.T) {
+			sim.RunIdle(t, each.Clusters, func(t *testing.T, set *sim.ClusterSet) {
+				each.On(t, bed{set})
+			})
+		})
+	}
+}
+
+// A bed is a simulated cluster set for a scenario.
+type bed struct{ set *sim.ClusterSet }
+
+func (b bed) Platforms(t *testing.T, _ []string) (platforms []scenario.Platform) {
+	for _, c := range b.set.Clusters() {
+		for _, zone := range []string{"-a", "-b"} {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name + zone, Labels: map[string]string{corev1.LabelTopologyZone: c.Name + zone}}}
+			if _, err := c.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		platforms = append(platforms, scenario.Platform{
+			Admin: c.Config(), Controller: c.Config(), Credential: c.Kubeconfig, Namespace: "scenario",
+			Options: controller.Options{DialMember: b.set.Network.Dialer(c.Name)},
+		})
+	}
+	return platforms
+}
+
+func (bed) Pass(d time.Duration) { sim.Wait(d) }
+
+func (bed) Rate() int { return 1 }
+
+func (b bed) Cut(reader, source string, direction scenario.Direction) {
+	b.set.Network.Cut(reader, source, network.Direction(direction))
+}
+
+func (b bed) Restore(reader, source string) { b.set.Network.Restore(reader, source) }
+
+func (b bed) Reset(reader, source string) { b.set.Network.Reset(reader, source) }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"encoding/json"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+)
+
+// See returns what clients of a cluster see of a service, as text: the
+// endpoints in its EndpointSlices, sorted, each as cluster/address, with ~ if it
+// is not ready, and what DNS answers to a question for A records, in which VIP
+// is the cluster IP of the ServiceImport:
+//
+//	east/10.64.0.1 west/10.65.0.1~ -> VIP
+func (c *Cluster) See(service string) string {
+	return strings.TrimPrefix(c.Endpoints(service)+" -> "+c.answer(service), " ")
+}
+
+// Endpoints returns the part of See before the answer of DNS.
+func (c *Cluster) Endpoints(service string) string {
+	var endpoints []string
+	for _, slice := range apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")) {
+		if slice.Labels[v1beta1.LabelServiceName] != service {
+			continue
+		}
+		for _, each := range slice.Endpoints {
+			mark := ""
+			if each.Conditions.Ready != nil && !*each.Conditions.Ready {
+				mark = "~"
+			}
+			endpoints = append(endpoints, slice.Labels[v1beta1.LabelSourceCluster]+"/"+each.Addresses[0]+mark)
+		}
+	}
+	slices.Sort(endpoints)
+	return strings.Join(endpoints, " ")
+}
+
+// answer is what DNS answers.
+func (c *Cluster) answer(service string) string {
+	result, found := c.Ask(service)
+	switch result {
+	case dns.RcodeServerFailure:
+		return "SERVFAIL"
+	case dns.RcodeNameError:
+		return "NXDOMAIN"
+	}
+	vips := c.vips(service)
+	var addresses []string
+	for _, each := range found {
+		address := each.String()
+		if slices.Contains(vips, address) {
+			address = "VIP"
+		}
+		addresses = append(addresses, address)
+	}
+	slices.Sort(addresses)
+	return strings.Join(addresses, " ")
+}
+
+// Ask returns the response code of DNS to a question for the A records of a
+// service, and the addresses of the answer.
+func (c *Cluster) Ask(service string) (rcode int, addresses []netip.Addr) {
+	snapshot := c.index.Snapshot()
+	if snapshot == nil {
+		return dns.RcodeServerFailure, nil
+	}
+	question := index.Question{
+		Name: service + "." + Namespace + ".svc.clusterset.local.", Type: dns.TypeA,
+		Client: index.Client{Size: dns.MaxMsgSize}, Request: name.Parse(service + "." + Namespace + ".svc"),
+	}
+	answer := snapshot.Lookup(&question)
+	if answer.Result == index.NotExist {
+		return dns.RcodeNameError, nil
+	}
+	for _, record := range answer.Answer {
+		if address, ok := netip.AddrFromSlice(record.(*dns.A).A.To4()); ok {
+			addresses = append(addresses, address)
+		}
+	}
+	return dns.RcodeSuccess, addresses
+}
+
+func (c *Cluster) vips(service string) []string {
+	for _, each := range apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource("serviceimports")) {
+		if each.GetName() == service {
+			ips, _, _ := unstructured.NestedStringSlice(each.Object, "spec", "ips")
+			return ips
+		}
+	}
+	return nil
+}
+
+// State returns the exports, imports, Services and EndpointSlices of the
+// namespace of scenarios as JSON, one in a line, sorted. Times, UIDs, revisions
+// and cluster IPs are left out: a cluster that came there by another way has the
+// same.
+func (c *Cluster) State() string {
+	var lines []string
+	add := func(object runtime.Object) {
+		value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		c.must(err)
+		each := &unstructured.Unstructured{Object: value}
+		if each.GetNamespace() != Namespace {
+			return
+		}
+		each = each.DeepCopy()
+		each.SetResourceVersion("")
+		each.SetGeneration(0)
+		text, err := json.Marshal(each)
+		c.must(err)
+		for pattern, name := range changing {
+			text = pattern.ReplaceAll(text, []byte(name))
+		}
+		lines = append(lines, string(text))
+	}
+	for _, resource := range []string{"serviceexports", "serviceimports"} {
+		for _, each := range apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource(resource)) {
+			add(each)
+		}
+	}
+	for _, each := range apiserver.List[*corev1.Service](c.API, corev1.Resource("services")) {
+		add(each)
+	}
+	for _, each := range apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")) {
+		add(each)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// changing is what State leaves out.
+var changing = map[*regexp.Regexp]string{
+	regexp.MustCompile(`20\d\d-\d\d-\d\dT[\d:.]+Z`):             "(time)",
+	regexp.MustCompile(`\b10\.1\d\d\.\d+\.\d+\b`):               "(cluster IP)",
+	regexp.MustCompile(`("(?:uid|observedGeneration)":)[^,}]+`): "${1}0",
+}

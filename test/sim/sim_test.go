@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
+)
+
+// expect waits for a moment and compares what clients see.
+func expect(t *testing.T, c *sim.Cluster, want map[string]string) {
+	t.Helper()
+	sim.Wait(3 * time.Second)
+	for service, text := range want {
+		if got := c.See(service); got != text {
+			t.Errorf("%s at %s: %s\ngot  %s\nwant %s", c.Name, time.Now().Format(time.TimeOnly), service, got, text)
+		}
+	}
+}
+
+// TestPartition is a cluster that is silent for its reader: demoted if another
+// cluster has the service, and kept if none has; its reader restarts meanwhile.
+func TestPartition(t *testing.T) {
+	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, north := set.Cluster("east"), set.Cluster("north")
+		serveAll(set)
+		healthy := map[string]string{
+			"web":  "north/10.66.0.1 west/10.65.0.1 -> VIP",
+			"solo": "west/10.65.0.2 -> VIP",
+			"db":   "north/10.66.0.3 west/10.65.0.3 -> 10.65.0.3 10.66.0.3",
+		}
+		for _, each := range set.Clusters() {
+			expect(t, each, healthy)
+		}
+
+		set.Network.Cut("east", "west", network.Both)
+		sim.Wait(36 * time.Second)
+		expect(t, north, healthy)
+		demoted := map[string]string{
+			"web":  "north/10.66.0.1 west/10.65.0.1~ -> VIP",
+			"solo": "west/10.65.0.2 -> VIP",
+			"db":   "north/10.66.0.3 west/10.65.0.3~ -> 10.66.0.3",
+		}
+		expect(t, east, demoted)
+
+		east.StopController()
+		east.StartController()
+		north.SetEndpoints("db", "10.66.0.9")
+		sim.Wait(20 * time.Second)
+		demoted["db"] = "north/10.66.0.9 west/10.65.0.3~ -> 10.66.0.9"
+		expect(t, east, demoted)
+
+		set.Network.Restore("east", "west")
+		sim.Wait(30 * time.Second)
+		healthy["db"] = "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9"
+		expect(t, east, healthy)
+	})
+}
+
+// TestOnlyWhatIsExportedIsSent asserts what a cluster sends to a member: the
+// slices of its exports, however many others it has.
+func TestOnlyWhatIsExportedIsSent(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		for i := range 20 {
+			west.Serve(fmt.Sprintf("private-%d", i), false, "10.65.3.1")
+		}
+		west.Export("web")
+		sim.Wait(3 * time.Second)
+		if sent := sentTo(west, east); sent != 0 {
+			t.Errorf("west sent %d EndpointSlices to east for an export without a Service, want none", sent)
+		}
+		west.Withdraw("web")
+		sim.Wait(3 * time.Second)
+		west.Serve("web", false, "10.65.0.1")
+		sim.Wait(3 * time.Second)
+		west.Export("web")
+		expect(t, east, map[string]string{"web": "west/10.65.0.1 -> VIP"})
+		if sent := sentTo(west, east); sent != 1 {
+			t.Errorf("west sent %d EndpointSlices to east, want 1", sent)
+		}
+	})
+}
+
+// sentTo counts the EndpointSlices that a cluster sent to another.
+func sentTo(from, to *sim.Cluster) (count int) {
+	for request, objects := range from.API.Sent() {
+		if request.Host == to.Name && request.Resource.Resource == "endpointslices" {
+			count += objects
+		}
+	}
+	return count
+}
+
+// TestQuiet asserts that nothing but Leases is written while nothing happens.
+func TestQuiet(t *testing.T) {
+	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
+		for i, each := range set.Clusters() {
+			each.Serve("web", false, fmt.Sprintf("10.6%d.0.1", i))
+			each.Export("web")
+		}
+		sim.Wait(time.Minute)
+		before := writes(set)
+		sim.Wait(time.Hour)
+		if after := writes(set); after != before {
+			t.Errorf("%d writes in an hour of quiet, want none", after-before)
+		}
+	})
+}
+
+// writes counts all writes but those of Leases.
+func writes(set *sim.ClusterSet) (count int) {
+	for _, each := range set.Clusters() {
+		for request, times := range each.API.Requests() {
+			switch request.Verb {
+			case "create", "update", "patch", "delete":
+				if request.Resource.Resource != "leases" {
+					count += times
+				}
+			}
+		}
+	}
+	return count
+}
