@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/outcome"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/workload"
+)
+
+// A cluster is one of a run.
+type cluster struct {
+	*sim.Cluster
+	r    *run
+	t    *testing.T
+	load workload.Cluster
+	// revision is the one up to which events were looked at, and had what there
+	// was before the events that changed it.
+	revision int64
+	changed  bool
+	had      outcome.Objects
+	// away tells that the namespace is deleted, and left which members are.
+	away bool
+	left map[string]*unstructured.Unstructured // their Secrets
+	// since is when each other cluster left or joined last.
+	since map[string]time.Time
+	down  bool // DNS
+	kept  *backup
+}
+
+// A backup is one of the API server, and of what is known of it.
+type backup struct {
+	server   *apiserver.Backup
+	services map[string]workload.Service
+}
+
+func newCluster(t *testing.T, r *run, c *sim.Cluster, number int) *cluster {
+	return &cluster{
+		Cluster: c, r: r, t: t, left: map[string]*unstructured.Unstructured{}, since: map[string]time.Time{},
+		load: workload.Cluster{Number: number, LeastExported: 3}, revision: c.API.Revision(), changed: true,
+	}
+}
+
+var versions = map[string]schema.GroupVersion{
+	"namespaces":     {Version: "v1"},
+	"secrets":        {Version: "v1"},
+	"services":       {Version: "v1"},
+	"endpointslices": {Group: "discovery.k8s.io", Version: "v1"},
+	"serviceexports": {Group: "multicluster.x-k8s.io", Version: "v1beta1"},
+	"serviceimports": {Group: "multicluster.x-k8s.io", Version: "v1beta1"},
+}
+
+func (c *cluster) in(resource, namespace string) dynamic.ResourceInterface {
+	client := c.Dynamic.Resource(versions[resource].WithResource(resource))
+	if namespace == "" {
+		return client
+	}
+	return client.Namespace(namespace)
+}
+
+// must ends the run if an administrator cannot do something.
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatalf("%s: %v", c.Name, err)
+	}
+}
+
+// write brings the cluster from one state of a service to the next.
+func (c *cluster) write(from, to workload.Service) {
+	c.t.Helper()
+	for _, next := range workload.Path(from, to) {
+		written := c.r.judge.Change(c.Name, next.Name, next.State(), time.Now())
+		for _, each := range workload.Writes(from, next, sim.Namespace, "team") {
+			c.put(each)
+		}
+		written(time.Now())
+		c.load.Services[next.Name], from = next, next
+	}
+}
+
+func (c *cluster) put(each workload.Write) {
+	c.t.Helper()
+	client := c.in(each.Resource, sim.Namespace)
+	if each.Delete {
+		if err := client.Delete(context.Background(), each.Object.GetName(), metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+			c.must(err)
+		}
+		return
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(each.Object)
+	c.must(err)
+	object := &unstructured.Unstructured{Object: content}
+	delete(object.Object, "status")
+	_, err = client.Create(context.Background(), object, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		for { // the controller writes conditions of exports
+			var was *unstructured.Unstructured
+			was, err = client.Get(context.Background(), object.GetName(), metav1.GetOptions{})
+			c.must(err)
+			object.SetResourceVersion(was.GetResourceVersion())
+			if _, err = client.Update(context.Background(), object, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+				break
+			}
+		}
+	}
+	c.must(err)
+}
+
+// describe is a service as text.
+func describe(s workload.Service) string {
+	var endpoints, ports []string
+	for _, each := range s.Endpoints {
+		mark := ""
+		if !each.Ready {
+			mark = "~"
+		}
+		if each.Terminating {
+			mark += "!"
+		}
+		endpoints = append(endpoints, each.Address.String()+mark)
+	}
+	for _, each := range s.Ports {
+		ports = append(ports, fmt.Sprintf("%s:%d/%s", each.Name, each.Number, each.Protocol))
+	}
+	kind := "ClusterSetIP"
+	if s.Headless {
+		kind = "Headless"
+	}
+	return fmt.Sprintf("%s present %v exported %v %s %s %v %v %s", s.Name, s.Present, s.Exported, kind, strings.Join(ports, ","), s.Affinity, endpoints, s.Labels["tier"])
+}
+
+// ways are all that begin or end in the cluster; into those that end there.
+func (c *cluster) ways() []judge.Way { return append(c.into(), c.out()...) }
+
+func (c *cluster) into() (ways []judge.Way) {
+	for _, each := range c.r.clusters {
+		ways = append(ways, judge.Way{From: each.Name, To: c.Name})
+	}
+	return ways
+}
+
+func (c *cluster) out() (ways []judge.Way) {
+	for _, each := range c.r.clusters {
+		if each != c {
+			ways = append(ways, judge.Way{From: c.Name, To: each.Name})
+		}
+	}
+	return ways
+}
+
+// leave ends the membership of another cluster.
+func (c *cluster) leave(other string) {
+	secrets := c.in("secrets", member.DefaultNamespace)
+	secret, err := secrets.Get(context.Background(), "member-"+other, metav1.GetOptions{})
+	c.must(err)
+	secret.SetResourceVersion("")
+	secret.SetUID("")
+	c.must(secrets.Delete(context.Background(), secret.GetName(), metav1.DeleteOptions{}))
+	c.left[other], c.since[other] = secret, time.Now()
+}
+
+// join undoes leave.
+func (c *cluster) join(other string) {
+	if _, err := c.in("secrets", member.DefaultNamespace).Create(context.Background(), c.left[other], metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		c.must(err)
+	}
+	delete(c.left, other)
+	c.since[other] = time.Now()
+}
+
+// backup keeps what the API server holds.
+func (c *cluster) backup() {
+	c.kept = &backup{c.API.Backup(), maps.Clone(c.load.Services)}
+}
+
+// restore goes back to the backup. What administrators decided since is decided
+// again.
+func (c *cluster) restore() {
+	c.r.drain()
+	var written []func(time.Time)
+	for _, name := range slices.Sorted(maps.Keys(c.load.Services)) {
+		was := c.kept.services[name]
+		written = append(written, c.r.judge.Change(c.Name, name, was.State(), time.Now()))
+		c.load.Services[name] = was
+	}
+	c.API.Restore(c.kept.server)
+	for other := range c.left {
+		c.must(c.in("secrets", member.DefaultNamespace).Delete(context.Background(), "member-"+other, metav1.DeleteOptions{}))
+	}
+	for _, each := range written {
+		each(time.Now())
+	}
+	c.r.judge.Forget(c.Name)
+	c.revision = c.API.Revision()
+	c.seeAll()
+}

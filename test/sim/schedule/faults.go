@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/workload"
+)
+
+// A fault is what can break.
+type fault struct {
+	kind   string
+	weight int
+	// pair tells that it is between the cluster, as the reader, and the other.
+	pair bool
+	// silences tells that nothing is heard over the ways while it lasts.
+	silences bool
+	// targets are what only one fault may concern at a time.
+	targets func(*happening) []string
+	// ways are those that it affects: no answer is required, and none is too old,
+	// because of what has to take them. nil means that it must not matter.
+	ways func(*happening) []judge.Way
+	// begin breaks something, and returns how to heal it, nil if nothing is to be
+	// healed.
+	begin func(*happening) (heal func())
+}
+
+// A happening is one fault of a run.
+type happening struct {
+	Event
+	run      *run
+	c, other *cluster
+	random   *rand.Rand
+	told     string // for the log
+}
+
+func theWay(h *happening) []string { return []string{"way " + h.c.Name + " " + h.other.Name} }
+
+func theCluster(what string) func(*happening) []string {
+	return func(h *happening) []string { return []string{what + " " + h.c.Name} }
+}
+
+// allWays are those to and from the cluster, as targets.
+func allWays(h *happening) (targets []string) {
+	for _, each := range h.run.clusters {
+		targets = append(targets, "way "+h.c.Name+" "+each.Name, "way "+each.Name+" "+h.c.Name)
+	}
+	return targets
+}
+
+func fromOther(h *happening) []judge.Way { return []judge.Way{{From: h.other.Name, To: h.c.Name}} }
+func all(h *happening) []judge.Way       { return h.c.ways() }
+func into(h *happening) []judge.Way      { return h.c.into() }
+
+// betweenAll are the ways between the cluster and the others.
+func betweenAll(h *happening) []judge.Way {
+	return slices.DeleteFunc(h.c.ways(), func(w judge.Way) bool { return w.From == w.To })
+}
+
+// onWay changes the way to the other cluster until it is restored.
+func onWay(change func(n *network.Network, from, to string, random *rand.Rand)) func(*happening) func() {
+	return func(h *happening) func() {
+		change(h.run.network, h.c.Name, h.other.Name, h.random)
+		return func() { h.run.network.Restore(h.c.Name, h.other.Name) }
+	}
+}
+
+// faults are all. A new one is a row.
+var faults = []fault{
+	{kind: "cut both ways to", weight: 12, pair: true, silences: true, targets: theWay, ways: fromOther, begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.Both) })},
+	{kind: "cut what comes from", weight: 6, pair: true, silences: true, targets: theWay, ways: fromOther, begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.FromServer) })},
+	{kind: "cut what goes to", weight: 4, pair: true, targets: theWay, ways: fromOther, begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.ToServer) })},
+	{kind: "refuse connections to", weight: 6, pair: true, silences: true, targets: theWay, ways: fromOther, begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Refuse(from, to) })},
+	{kind: "delay what goes to and comes from", weight: 5, pair: true, targets: theWay, ways: fromOther, begin: onWay(func(n *network.Network, from, to string, random *rand.Rand) {
+		delay := time.Duration(random.Int64N(int64(2 * time.Second)))
+		n.Delay(from, to, delay, delay)
+	})},
+	{kind: "lose packets to and from", weight: 4, pair: true, targets: theWay, ways: fromOther, begin: onWay(func(n *network.Network, from, to string, random *rand.Rand) { n.Lose(from, to, random.Float64()/2) })},
+	{kind: "half-open connections to", weight: 5, pair: true, targets: theWay, ways: fromOther, begin: func(h *happening) func() {
+		h.run.network.Forget(h.c.Name, h.other.Name, network.Direction(1+h.random.IntN(3)))
+		// What still arrives may hide for minutes that nothing gets there.
+		return func() { h.run.network.Reset(h.c.Name, h.other.Name) }
+	}},
+	{kind: "reset connections to", weight: 5, pair: true, targets: theWay, ways: fromOther, begin: func(h *happening) func() {
+		h.run.network.Reset(h.c.Name, h.other.Name)
+		return nil
+	}},
+	{kind: "cut off from all", weight: 5, silences: true, targets: allWays, ways: betweenAll, begin: func(h *happening) func() {
+		var heal []func()
+		for _, each := range h.run.clusters {
+			if each != h.c {
+				for _, way := range [][2]string{{h.c.Name, each.Name}, {each.Name, h.c.Name}} {
+					h.run.network.Cut(way[0], way[1], network.Both)
+					heal = append(heal, func() { h.run.network.Restore(way[0], way[1]) })
+				}
+			}
+		}
+		return func() {
+			for _, each := range heal {
+				each()
+			}
+		}
+	}},
+	{kind: "the controller is down", weight: 12, silences: true, targets: theCluster("controller"), ways: all, begin: func(h *happening) func() {
+		h.c.StopController()
+		return func() { h.c.StartController() }
+	}},
+	{kind: "the controller is killed", weight: 6, silences: true, targets: theCluster("controller"), ways: all, begin: func(h *happening) func() {
+		h.c.KillController()
+		return func() { h.c.StartController() }
+	}},
+	{kind: "the controller is killed at a write", weight: 6, targets: theCluster("controller"), ways: all, begin: func(h *happening) func() {
+		h.c.Controller.KillAt(1 + h.random.IntN(4))
+		return func() {
+			h.c.KillController()
+			h.c.StartController()
+		}
+	}},
+	{kind: "the controller stands still", weight: 4, targets: theCluster("controller"), ways: all, begin: func(h *happening) func() {
+		h.c.Controller.Freeze()
+		return h.c.Controller.Thaw
+	}},
+	{kind: "DNS is down", weight: 5, targets: theCluster("DNS"), ways: into, begin: func(h *happening) func() {
+		h.run.judge.Ends(h.c.Name)
+		h.c.StopDNS()
+		h.c.down = true
+		return func() {
+			h.run.judge.Starts(h.c.Name, time.Now())
+			h.c.StartDNS()
+			h.c.down = false
+		}
+	}},
+	{kind: "the API server refuses all requests", weight: 4, silences: true, targets: theCluster("API"), ways: all, begin: refuse(func(apiserver.Request) bool { return true })},
+	{kind: "the API server refuses writes", weight: 4, silences: true, targets: theCluster("API"), ways: all, begin: refuse(func(r apiserver.Request) bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) })},
+	{kind: "the API server refuses lists and watches", weight: 4, targets: theCluster("API"), ways: all, begin: refuse(func(r apiserver.Request) bool { return r.Verb == "list" || r.Verb == "watch" })},
+	{kind: "the API server refuses some writes of objects", weight: 4, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
+		random := rand.New(rand.NewPCG(h.Random, 4))
+		return refuse(func(r apiserver.Request) bool {
+			return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) && r.Resource.Resource != "leases" && random.IntN(3) > 0
+		})(h)
+	}},
+	{kind: "the API server is killed", weight: 5, silences: true, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
+		h.c.StopAPI()
+		return h.c.StartAPI
+	}},
+	{kind: "the API server is frozen", weight: 5, silences: true, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
+		h.c.FreezeAPI()
+		return h.c.StartAPI
+	}},
+	{kind: "the API server restarts", weight: 6, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
+		h.c.API.Restart()
+		return nil
+	}},
+	{kind: "the API server compacts", weight: 6, targets: theCluster("API"), begin: func(h *happening) func() {
+		h.run.drain()
+		h.c.API.Compact()
+		return nil
+	}},
+	{kind: "back up the API server", weight: 6, targets: theCluster("API"), begin: func(h *happening) func() {
+		if h.c.away || !h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
+			h.told = "nothing: it is not at rest"
+			return nil
+		}
+		sim.Wait(2 * time.Second) // what was changed last is published
+		h.c.backup()
+		return nil
+	}},
+	{kind: "restore the API server", weight: 6, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
+		if h.c.away || h.c.kept == nil {
+			h.told = "nothing: there is no backup"
+			return nil
+		}
+		h.c.restore()
+		return nil
+	}},
+	{kind: "leave", weight: 4, pair: true, targets: func(h *happening) []string { return []string{"member " + h.c.Name + " " + h.other.Name} }, ways: fromOther, begin: func(h *happening) func() {
+		h.run.judge.Forget(h.c.Name)
+		h.c.leave(h.other.Name)
+		return func() { h.c.join(h.other.Name) }
+	}},
+	{kind: "somebody deletes an object of the controller", weight: 8, targets: theCluster("API"), ways: all, begin: deleteDerived},
+	{kind: "the namespace is deleted", weight: 2, targets: theCluster("API"), ways: all, begin: deleteNamespace},
+}
+
+// refuse has the API server refuse some requests of controllers and DNS.
+func refuse(which func(apiserver.Request) bool) func(*happening) func() {
+	return func(h *happening) func() {
+		failure := []*apierrors.StatusError{
+			apierrors.NewInternalError(errors.New("simulated")), apierrors.NewServiceUnavailable("simulated"),
+			apierrors.NewTooManyRequests("simulated", 1), apierrors.NewTimeoutError("simulated", 1),
+			apierrors.NewForbidden(corev1.Resource("simulated"), "", errors.New("simulated")),
+		}[h.random.IntN(5)]
+		h.told = string(failure.ErrStatus.Reason)
+		h.c.API.SetRefuse(func(r apiserver.Request) *apierrors.StatusError {
+			if r.Host == apiserver.Administrator || !which(r) {
+				return nil
+			}
+			return failure
+		})
+		return func() { h.c.API.SetRefuse(nil) }
+	}
+}
+
+const managedBy = "app.kubernetes.io/managed-by"
+
+// deleteDerived deletes an object that the controller made. Slices that it
+// publishes are spared while somebody may not see that they come back at once.
+func deleteDerived(h *happening) func() {
+	type object struct{ resource, name string }
+	var found []object
+	for _, each := range apiserver.List[*discoveryv1.EndpointSlice](h.c.API, discoveryv1.Resource("endpointslices")) {
+		if from := each.Labels[v1beta1.LabelSourceCluster]; from != "" && from != h.c.Name {
+			found = append(found, object{"endpointslices", each.Name})
+		}
+	}
+	for _, each := range apiserver.List[*corev1.Service](h.c.API, corev1.Resource("services")) {
+		if each.Labels[managedBy] != "" {
+			found = append(found, object{"services", each.Name})
+		}
+	}
+	for _, each := range apiserver.List[*unstructured.Unstructured](h.c.API, v1beta1.Resource("serviceimports")) {
+		found = append(found, object{"serviceimports", each.GetName()})
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.SortFunc(found, func(a, b object) int { return strings.Compare(a.resource+a.name, b.resource+b.name) })
+	one := found[h.random.IntN(len(found))]
+	h.told = one.resource + " " + one.name
+	h.run.judge.Forget(h.c.Name)
+	if err := h.c.in(one.resource, sim.Namespace).Delete(context.Background(), one.name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		h.c.must(err)
+	}
+	sim.Wait(200 * time.Millisecond) // what Kubernetes collects with it
+	h.run.judge.Forget(h.c.Name)
+	return nil
+}
+
+// deleteNamespace deletes the namespace, and creates it and the Services again.
+func deleteNamespace(h *happening) func() {
+	var before []workload.Service
+	for _, name := range slices.Sorted(maps.Keys(h.c.load.Services)) {
+		before = append(before, h.c.load.Services[name])
+	}
+	var written []func(time.Time)
+	for _, service := range before {
+		gone := workload.Service{Name: service.Name}
+		written = append(written, h.run.judge.Change(h.c.Name, gone.Name, gone.State(), time.Now()))
+		h.c.load.Services[gone.Name] = gone
+	}
+	h.c.away = true
+	namespaces := h.c.in("namespaces", "")
+	h.c.must(namespaces.Delete(context.Background(), sim.Namespace, metav1.DeleteOptions{}))
+	sim.Wait(2 * time.Second)
+	for _, each := range written {
+		each(time.Now())
+	}
+	return func() {
+		namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": sim.Namespace}}}
+		_, err := namespaces.Create(context.Background(), namespace, metav1.CreateOptions{})
+		h.c.must(err)
+		h.c.away = false
+		for _, service := range before {
+			for i := range service.Endpoints {
+				service.Endpoints = slices.Clone(service.Endpoints)
+				service.Endpoints[i] = h.c.load.Fresh()
+			}
+			h.c.write(workload.Service{Name: service.Name}, service)
+		}
+		// A member whose list lacked most of its exports is held for minutes.
+		h.run.held = append(h.run.held, h.c.out()...)
+		h.run.judge.Block(h.c.out()...)
+	}
+}

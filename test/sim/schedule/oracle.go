@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/outcome"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/truth"
+)
+
+// look judges what clients see now.
+func (r *run) look() {
+	r.looked = time.Now()
+	r.drain()
+	for _, c := range r.clusters {
+		if len(c.left) > 0 || c.away {
+			r.judge.Forget(c.Name)
+		}
+		for _, name := range r.services {
+			if c.down {
+				break
+			}
+			for _, wrong := range r.judge.Reply(c.ask(name)) {
+				r.find("%s", wrong)
+			}
+		}
+		if len(c.left) > 0 || c.away {
+			r.judge.Forget(c.Name)
+			continue
+		}
+		o := c.objects()
+		for _, name := range r.services {
+			for _, wrong := range r.judge.Copies(c.Name, name, o.Held[name], time.Now()) {
+				r.find("%s", wrong)
+			}
+			r.demoted(c, name, o.Held[name])
+		}
+	}
+}
+
+// demoted asserts that endpoints of a cluster that is silent for long are not
+// ready if those of another cluster in reach, which has the same ports, are.
+func (r *run) demoted(c *cluster, name string, held map[string][]truth.Endpoint) {
+	ready := func(cluster string) bool {
+		return slices.ContainsFunc(held[cluster], func(e truth.Endpoint) bool { return e.Ready })
+	}
+	long := time.Now().Add(-bound)
+	for _, source := range r.clusters {
+		since := r.silent[judge.Way{From: source.Name, To: c.Name}]
+		if joined := c.since[source.Name]; !since.IsZero() && joined.After(since) {
+			since = joined // a member that joins is not taken for silent at once
+		}
+		if since.IsZero() || since.After(long) || !ready(source.Name) || !r.judge.ClearSince(c.Name, c.Name, long) {
+			continue
+		}
+		for _, other := range r.clusters {
+			heard := other != c || len(r.clusters) == 2
+			if other != source && heard && ready(other.Name) && r.judge.ClearSince(other.Name, c.Name, long.Add(-bound)) &&
+				slices.Equal(other.load.Services[name].Ports, source.load.Services[name].Ports) {
+				r.find("%s, copies of %s in %s: nothing was heard of %s since %s, %s has ready endpoints, and those of %s are not demoted: %v", time.Now().Format(time.TimeOnly), name, c.Name, source.Name, since.Format(time.TimeOnly), other.Name, source.Name, held)
+			}
+		}
+	}
+}
+
+// ask asks the DNS of the cluster.
+func (c *cluster) ask(name string) judge.Reply {
+	reply := judge.Reply{Reader: c.Name, Name: name, Sent: time.Now(), Received: time.Now(), Outcome: judge.Failed}
+	rcode, addresses := c.Ask(name)
+	switch rcode {
+	case dns.RcodeSuccess:
+		reply.Outcome, reply.Addresses = judge.Answered, addresses
+	case dns.RcodeNameError:
+		reply.Outcome = judge.NoName
+	}
+	return reply
+}
+
+// drain counts the controllers' writes, and tells the judge what they wrote.
+func (r *run) drain() {
+	for _, c := range r.clusters {
+		var events []apiserver.Event
+		events, c.revision = c.API.After(c.revision)
+		for _, each := range events {
+			c.see(each)
+		}
+	}
+}
+
+// see counts an event, and tells the judge of it.
+func (c *cluster) see(e apiserver.Event) {
+	if e.Resource.Resource == "leases" {
+		return
+	}
+	if c.changed = true; c.r.calm {
+		c.r.touched = append(c.r.touched, fmt.Sprintf("%s: %s %s %s", c.Name, e.Type, e.Resource.Resource, e.Object.(metav1.Object).GetName()))
+	}
+	derived := false
+	switch object := e.Object.(type) {
+	case *discoveryv1.EndpointSlice:
+		from := object.Labels[v1beta1.LabelSourceCluster]
+		if derived = from != ""; derived && e.Type != watch.Deleted {
+			var addresses []netip.Addr
+			for _, endpoint := range object.Endpoints {
+				addresses = append(addresses, outcome.Addresses(endpoint.Addresses)...)
+			}
+			c.r.judge.SeesCopy(c.Name, from, object.Labels[v1beta1.LabelServiceName], addresses, e.At)
+		}
+	case *unstructured.Unstructured:
+		if derived = e.Resource.Resource == "serviceimports"; derived {
+			c.seeImport(object, e.Type == watch.Deleted, e.At)
+		}
+	case *corev1.Service:
+		derived = object.Labels[managedBy] != ""
+	}
+	if derived {
+		c.r.Writes++
+	}
+}
+
+func (c *cluster) seeImport(object *unstructured.Unstructured, gone bool, at time.Time) {
+	ips, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "ips")
+	if gone {
+		ips = nil
+	}
+	c.r.judge.SeesIPs(c.Name, object.GetName(), outcome.Addresses(ips), at)
+}
+
+// seeAll tells the judge of all imports after a restore.
+func (c *cluster) seeAll() {
+	c.changed = true
+	seen := map[string]bool{}
+	for _, each := range apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource("serviceimports")) {
+		c.seeImport(each, false, time.Now())
+		seen[each.GetName()] = true
+	}
+	for _, name := range c.r.services {
+		if !seen[name] {
+			c.r.judge.SeesIPs(c.Name, name, nil, time.Now())
+		}
+	}
+}
+
+// objects are what the cluster has. drain was called.
+func (c *cluster) objects() outcome.Objects {
+	if !c.changed {
+		return c.had
+	}
+	o, err := outcome.Read(c.Name, typed[v1beta1.ServiceExport](c, "serviceexports"), typed[v1beta1.ServiceImport](c, "serviceimports"),
+		apiserver.List[*corev1.Service](c.API, corev1.Resource("services")), apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")))
+	c.must(err)
+	c.had, c.changed = o, false
+	return o
+}
+
+func typed[T any](c *cluster, resource string) (all []*T) {
+	for _, each := range apiserver.List[*unstructured.Unstructured](c.API, v1beta1.Resource(resource)) {
+		object := new(T)
+		c.must(runtime.DefaultUnstructuredConverter.FromUnstructured(each.Object, object))
+		all = append(all, object)
+	}
+	return all
+}
+
+// converge waits until all clusters have what their exports come to.
+func (r *run) converge(when string, patience time.Duration) bool {
+	end := time.Now().Add(patience)
+	for {
+		r.until(time.Now().Add(5 * time.Second))
+		r.drain()
+		seen, byName := map[string]outcome.Objects{}, map[string]*cluster{}
+		for _, c := range r.clusters {
+			seen[c.Name], byName[c.Name] = c.objects(), c
+		}
+		err := outcome.Check(r.services, seen, func(cluster, name string) judge.Reply { return byName[cluster].ask(name) })
+		if err == nil {
+			r.note("all clusters have and answer the same %s", when)
+			return true
+		}
+		if time.Now().After(end) {
+			r.find("not within %s %s: %v", patience, when, err)
+			return false
+		}
+	}
+}

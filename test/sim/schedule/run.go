@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/workload"
+)
+
+const (
+	// bound is how long a change may take over a way on which nothing is broken:
+	// a watch that failed over and over is tried again within 23 s, and a member
+	// that was silent for 30 s is demoted.
+	bound = 45 * time.Second
+	// lookEvery is how often all that clients see is judged.
+	lookEvery = time.Second
+	// patience is how long it may take until all clusters have the same once all
+	// is whole: a member that lost most of its exports is held for 5 minutes.
+	patience = 8 * time.Minute
+	// calm is how long nothing is written then.
+	calm = 90 * time.Second
+)
+
+// A Result is the outcome of a schedule.
+type Result struct {
+	// Log is what happened, with the virtual times, oldest first.
+	Log []string
+	// Findings are what must not be.
+	Findings []string
+	// Figures say how much was judged.
+	judge.Figures
+	// Writes are those of the controllers without Leases, and Changes what they
+	// were for.
+	Writes, Changes int
+	// Most is the share of what could be written that was.
+	Most float64
+}
+
+// A run carries out a schedule. All of it happens in one goroutine.
+type run struct {
+	Result
+	network  *network.Network
+	clusters []*cluster
+	judge    *judge.Judge
+	services []string // all names that any cluster may have
+	pending  []heal   // in the order of their times
+	busy     map[string]bool
+	looked   time.Time
+	// silent is since when a cluster surely hears nothing of another.
+	silent map[judge.Way]time.Time
+	// held are ways that are blocked until all clusters have the same.
+	held []judge.Way
+	// touched are all objects but Leases that were written while a calm lasts.
+	calm    bool
+	touched []string
+}
+
+// A heal ends a fault.
+type heal struct {
+	at   time.Time
+	what string
+	run  func()
+}
+
+// Run carries out a schedule on a simulated cluster set. t fails only if that
+// is not possible: the findings are in the result.
+func Run(t *testing.T, s Schedule) (result Result) {
+	t.Helper()
+	sim.Run(t, s.names(), func(t *testing.T, set *sim.ClusterSet) {
+		t.Helper()
+		r := &run{network: set.Network, busy: map[string]bool{}, silent: map[judge.Way]time.Time{}}
+		defer func() { result = r.Result }()
+		r.judge = judge.New(time.Now(), bound, s.names()...)
+		random := rand.New(rand.NewPCG(s.Seed, 2))
+		shared := []string{"a", "b", "c", "d"}
+		r.services = append(r.services, shared...)
+		for i, each := range set.Clusters() {
+			own := "own-" + each.Name
+			r.services = append(r.services, own)
+			r.clusters = append(r.clusters, newCluster(t, r, each, i))
+			for _, service := range r.clusters[i].load.Begin(random, append([]string{own}, shared...)) {
+				r.clusters[i].write(workload.Service{Name: service.Name}, service)
+			}
+		}
+		if !r.converge("at the beginning", time.Minute) {
+			return
+		}
+		r.note("the schedule begins")
+		began := time.Now()
+		for _, e := range s.Events {
+			r.until(began.Add(e.At))
+			r.happen(e)
+		}
+		for len(r.pending) > 0 {
+			r.until(r.pending[0].at)
+		}
+		r.until(time.Now().Add(bound)) // what is owed by now is judged
+		r.settle()
+	})
+	return result
+}
+
+func (r *run) note(format string, args ...any) {
+	r.Log = append(r.Log, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// find notes what must not be. Only the first of many is of use.
+func (r *run) find(format string, args ...any) {
+	const most = 12
+	if len(r.Findings) < most {
+		r.note("FINDING "+format, args...)
+		r.Findings = append(r.Findings, fmt.Sprintf(format, args...))
+	}
+}
+
+// until lets time pass, ends the faults that end meanwhile and looks.
+func (r *run) until(end time.Time) {
+	for {
+		next := r.looked.Add(lookEvery)
+		if len(r.pending) > 0 && r.pending[0].at.Before(next) {
+			next = r.pending[0].at
+		}
+		if next.After(end) {
+			sim.Wait(time.Until(end))
+			return
+		}
+		sim.Wait(time.Until(next))
+		synctest.Wait()
+		for len(r.pending) > 0 && !r.pending[0].at.After(next) {
+			first := r.pending[0]
+			r.pending = r.pending[1:]
+			r.note("%s", first.what)
+			first.run()
+		}
+		if !next.Before(r.looked.Add(lookEvery)) {
+			r.look()
+		}
+	}
+}
+
+// happen carries out an event.
+func (r *run) happen(e Event) {
+	c, random := r.clusters[e.Cluster], rand.New(rand.NewPCG(e.Random, 3))
+	if e.Kind == operation {
+		if c.away {
+			return
+		}
+		if next, kind, changed := c.load.Operate(random); changed {
+			r.note("%s: %s: %s", c.Name, kind, describe(next))
+			r.Changes++
+			c.write(c.load.Services[next.Name], next)
+		}
+		return
+	}
+	for _, each := range faults {
+		if each.kind == e.Kind {
+			r.fault(each, &happening{run: r, Event: e, c: c, other: r.clusters[e.Other], random: random})
+		}
+	}
+}
+
+// fault begins a fault unless something else is wrong with its targets.
+func (r *run) fault(f fault, h *happening) {
+	targets := f.targets(h)
+	if slices.ContainsFunc(targets, func(target string) bool { return r.busy[target] }) {
+		return
+	}
+	what := fmt.Sprintf("%s: %s", h.c.Name, f.kind)
+	if f.pair {
+		what += " " + h.other.Name
+	}
+	var ways []judge.Way
+	if f.ways != nil {
+		ways = f.ways(h)
+	}
+	r.judge.Block(ways...)
+	r.note("%s begins", what)
+	end := f.begin(h)
+	switch {
+	case end == nil:
+		r.judge.Clear(time.Now(), ways...)
+		r.note("%s: done %s", what, h.told)
+		r.Changes++
+		return
+	case h.told != "":
+		r.note("%s: %s", what, h.told)
+	}
+	r.Changes++
+	for _, target := range targets {
+		r.busy[target] = true
+	}
+	if f.silences {
+		for _, way := range ways {
+			if way.From != way.To && r.silent[way].IsZero() {
+				r.silent[way] = time.Now()
+			}
+		}
+	}
+	healed := heal{at: time.Now().Add(h.Lasts), what: what + " ends", run: func() {
+		end()
+		for _, target := range targets {
+			delete(r.busy, target)
+		}
+		if f.silences {
+			for _, way := range ways {
+				delete(r.silent, way)
+			}
+		}
+		r.judge.Clear(time.Now(), ways...)
+	}}
+	at, _ := slices.BinarySearchFunc(r.pending, healed.at, func(h heal, at time.Time) int { return h.at.Compare(at) })
+	r.pending = slices.Insert(r.pending, at, healed)
+}
+
+// settle asserts what holds once all is whole.
+func (r *run) settle() {
+	r.note("all is whole")
+	for _, c := range r.clusters {
+		for _, service := range c.load.Missing() {
+			c.write(c.load.Services[service.Name], service)
+		}
+	}
+	if !r.converge("after all was whole", patience) {
+		return
+	}
+	r.judge.Clear(time.Now(), r.held...)
+	r.until(time.Now().Add(70 * time.Second)) // members that failed often are taken for fresh
+	r.drain()
+	r.calm = true
+	r.until(time.Now().Add(calm))
+	r.drain()
+	if len(r.touched) > 0 {
+		r.find("%d writes while nothing happened for %s, want none but Leases: %v", len(r.touched), calm, r.touched[:min(10, len(r.touched))])
+	}
+	for _, wrong := range r.judge.Unproven() {
+		r.find("%s", wrong)
+	}
+	r.Figures = r.judge.Figures()
+	r.proportion()
+}
+
+// proportion asserts that what was written is in proportion to what changed.
+func (r *run) proportion() {
+	most := writesPerChange * len(r.clusters) * (r.Changes + len(r.clusters)*len(r.services))
+	if r.Most = float64(r.Writes) / float64(most); r.Most > 1 {
+		r.find("%d writes for %d changes in %d clusters, want at most %d", r.Writes, r.Changes, len(r.clusters), most)
+	}
+}
+
+// writesPerChange is how many objects a controller writes at most for a change.
+const writesPerChange = 6

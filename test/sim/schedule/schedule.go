@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package schedule runs random schedules of operations and faults on simulated
+// cluster sets, and holds what clients see against what was exported.
+//
+// A schedule is made from a seed alone (New). Run carries it out, and asserts
+// while it does and afterwards:
+//
+//   - no answer, and no copy, that was never right, or not for long (package judge);
+//   - no healthy endpoint is lost: those of a cluster in reach arrive, those of a
+//     silent cluster stay, and get no traffic if another cluster has the service;
+//   - all clusters have what the exports come to once all is whole (package outcome);
+//   - nothing but Leases is written then;
+//   - what was written is in proportion to what happened.
+//
+// Operations, faults and their times follow from the seed. What happens in the
+// same instant of virtual time is in the order of the Go scheduler, and jitter
+// of client-go and of the product is not seeded: a finding may need several runs
+// of its seed to come back.
+//
+// Faults are rows of a table (faults.go), and operations those of package
+// workload.
+package schedule
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A Schedule is what happens to some clusters.
+type Schedule struct {
+	Seed     uint64
+	Clusters int
+	// Events are in the order of their times.
+	Events []Event
+}
+
+// An Event is an operation or a fault. It makes sense whatever happened before,
+// or else does nothing: any subset of a schedule is one.
+type Event struct {
+	// At is the time since the schedule began.
+	At time.Duration
+	// Kind is operation, or that of a fault.
+	Kind string
+	// Cluster is the number of the cluster where it happens, and Other that of a
+	// member which is concerned.
+	Cluster, Other int
+	// Lasts is how long a fault lasts.
+	Lasts time.Duration
+	// Random is the seed of what else is drawn.
+	Random uint64
+}
+
+// operation is the kind of an Event that changes a service.
+const operation = "operation"
+
+const (
+	// longest is how long a fault lasts at most. It is much longer than a member
+	// may be silent before it is demoted.
+	longest = 80 * time.Second
+	// storm is when the last event happens at the latest.
+	storm = 80 * time.Second
+)
+
+// New returns the schedule of a seed: 5 to 28 events within 80 s, on 2 to
+// 8 clusters, mostly 2 or 3.
+func New(seed uint64) Schedule {
+	random := rand.New(rand.NewPCG(seed, 1))
+	s := Schedule{Seed: seed, Clusters: []int{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5 + random.IntN(4)}[random.IntN(20)]}
+	total := 0
+	for _, each := range faults {
+		total += each.weight
+	}
+	for range 5 + random.IntN(24) {
+		e := Event{At: time.Duration(random.Int64N(int64(storm))).Round(time.Millisecond), Kind: operation, Random: random.Uint64()}
+		e.Cluster = random.IntN(s.Clusters)
+		e.Other = (e.Cluster + 1 + random.IntN(s.Clusters-1)) % s.Clusters
+		if random.IntN(5) < 2 {
+			at := random.IntN(total)
+			for _, each := range faults {
+				if at -= each.weight; at < 0 {
+					e.Kind = each.kind
+					break
+				}
+			}
+			e.Lasts = duration(random)
+		}
+		s.Events = append(s.Events, e)
+	}
+	slices.SortStableFunc(s.Events, func(a, b Event) int { return int(a.At - b.At) })
+	return s
+}
+
+// duration is short for half of all faults, and long for some.
+func duration(random *rand.Rand) time.Duration {
+	most := []time.Duration{3 * time.Second, 3 * time.Second, 15 * time.Second, longest}[random.IntN(4)]
+	return time.Duration(random.Int64N(int64(most))).Round(time.Millisecond)
+}
+
+// names are those of the clusters, which certificates are for.
+func (s Schedule) names() (names []string) {
+	for i := range s.Clusters {
+		names = append(names, fmt.Sprintf("c%d", i+1))
+	}
+	return names
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule_test
+
+import (
+	"flag"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/test/sim/schedule"
+)
+
+var (
+	seeds = flag.Int("seeds", 200, "how many random schedules to run")
+	seed  = flag.Uint64("seed", 1, "the seed of the first one")
+)
+
+// TestMain has the garbage collector run less often: each schedule is short.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	m.Run()
+}
+
+// TestSchedules runs random schedules. It prints how to run one that fails
+// again, and what is left of it when all that does not matter is left out.
+func TestSchedules(t *testing.T) {
+	var mu sync.Mutex
+	var total schedule.Result
+	began := time.Now()
+	t.Run("seeds", func(t *testing.T) {
+		for i := range *seeds {
+			s := schedule.New(*seed + uint64(i))
+			t.Run(fmt.Sprint(s.Seed), func(t *testing.T) {
+				t.Parallel()
+				result := schedule.Run(t, s)
+				if len(result.Findings) > 0 {
+					explain(t, s, result)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				total.Queries += result.Queries
+				total.Owed += result.Owed
+				total.Addresses += result.Addresses
+				total.Bounded += result.Bounded
+				total.Changes += result.Changes
+				total.Writes += result.Writes
+				total.Most = max(total.Most, result.Most)
+			})
+		}
+	})
+	t.Logf("%d seeds from %d, %.1f a second: %d operations and faults, %d objects written (%.1f of what is allowed at most), %d answers, %d of them owed, %d of their addresses withdrawn just before",
+		*seeds, *seed, float64(*seeds)/time.Since(began).Seconds(), total.Changes, total.Writes, total.Most, total.Queries, total.Owed, total.Bounded)
+}
+
+// explain reports a schedule that failed.
+func explain(t *testing.T, s schedule.Schedule, first schedule.Result) {
+	t.Helper()
+	last := first
+	short := schedule.Shorten(s, 120, func(s schedule.Schedule) bool {
+		result := schedule.Run(t, s)
+		if len(result.Findings) > 0 {
+			last = result
+		}
+		return len(result.Findings) > 0
+	})
+	t.Errorf("seed %d: run it again with\n\tgo test -trimpath -run TestSchedules ./test/sim/schedule -seeds=1 -seed=%d\n%s\n\nshortened from %d events to %d, in clusters c1 to c%d:\n%s\n\n%s",
+		s.Seed, s.Seed, strings.Join(first.Findings, "\n"), len(s.Events), len(short.Events), s.Clusters, strings.Join(last.Log, "\n"), strings.Join(last.Findings, "\n"))
+}
