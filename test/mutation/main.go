@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command mutation proves that tests notice mistakes where they would cost
+// most: in what stays when contact is lost, who is believed, what clusters agree
+// on, and what is written. It makes each mistake of a list in a copy of the
+// checkout, and runs the unit tests of the package and the simulation there. A
+// mutant that they let live is printed, and fails the run; so does one whose
+// place in the code is no longer found.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// simulation is the package that every mutant has to do with.
+const simulation = "./test/sim"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	only := flag.String("run", "", "a regular expression: only mutants whose file, text or harm it matches")
+	flag.Parse()
+	err := run(ctx, *only)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutation:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string) error {
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	root, err := checkout(ctx)
+	if err != nil {
+		return err
+	}
+	queue := make(chan mutant)
+	var failed []error
+	var lock sync.Mutex // of failed, and of the output
+	var workers sync.WaitGroup
+	begin, count := time.Now(), 0
+	for range runtime.NumCPU() {
+		workers.Go(func() {
+			directory, err := duplicate(ctx, root)
+			defer os.RemoveAll(directory)
+			for m := range queue {
+				began := time.Now()
+				var by string
+				if err == nil {
+					by, err = m.test(ctx, directory)
+				}
+				lock.Lock()
+				if err != nil {
+					failed = append(failed, fmt.Errorf("%s: %w", m, err))
+				}
+				if by == "" {
+					by = "LIVES"
+				}
+				fmt.Printf("%5.1fs  %-40s %s\n", time.Since(began).Seconds(), by, m)
+				lock.Unlock()
+				err = nil
+			}
+		})
+	}
+	for _, m := range mutants {
+		if pattern.MatchString(m.file + "\n" + m.text + "\n" + m.harm) {
+			count++
+			queue <- m
+		}
+	}
+	close(queue)
+	workers.Wait()
+	fmt.Printf("%d mutants in %.0f s, %d not killed\n", count, time.Since(begin).Seconds(), len(failed))
+	return errors.Join(failed...)
+}
+
+// checkout is the folder of the checkout that the working directory is in.
+func checkout(ctx context.Context) (string, error) {
+	output, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
+	return strings.TrimSpace(string(output)), err
+}
+
+// duplicate copies what is under version control, as it is in the checkout, to a
+// new folder that the caller removes.
+func duplicate(ctx context.Context, root string) (directory string, err error) {
+	if directory, err = os.MkdirTemp("", "mutation-"); err != nil {
+		return "", err
+	}
+	// What was deleted and is still in the index cannot be copied, and need not be.
+	command := exec.CommandContext(ctx, "sh", "-c", `git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$0" 2>/dev/null || [ -e "$0/go.mod" ]`, directory)
+	command.Dir = root
+	if err := command.Run(); err != nil {
+		return directory, fmt.Errorf("copy the checkout to %s: %w", directory, err)
+	}
+	return directory, nil
+}
+
+// errLives tells that no test noticed.
+var errLives = errors.New("no test notices it")
+
+// test makes the mistake in a copy of the checkout, runs the tests, and takes it
+// back. It returns the first test that failed.
+func (m mutant) test(ctx context.Context, directory string) (by string, err error) {
+	path := filepath.Join(directory, m.file)
+	before, after, err := m.apply(directory)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(path, after, 0o600); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.WriteFile(path, before, 0o600)) }()
+	unit := "./" + filepath.Dir(m.file)
+	rounds := [][]string{{unit}, {simulation}}
+	if m.first != "" {
+		rounds = append([][]string{strings.Fields(m.first)}, rounds...)
+	}
+	for _, round := range rounds {
+		by, err := failure(ctx, directory, round)
+		if by != "" || err != nil {
+			return by, err
+		}
+	}
+	return "", errLives
+}
+
+// apply returns the file without and with the mistake.
+func (m mutant) apply(root string) (before, after []byte, err error) {
+	if before, err = os.ReadFile(filepath.Join(root, m.file)); err != nil {
+		return nil, nil, err
+	}
+	if count := bytes.Count(before, []byte(m.text)); count != 1 {
+		return nil, nil, fmt.Errorf("its text is %d times in the file: bring the list in test/mutation up to date", count)
+	}
+	return before, bytes.Replace(before, []byte(m.text), []byte(m.replacement), 1), nil
+}
+
+var (
+	failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+	panicked   = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*)$`)
+)
+
+// failure runs tests and returns the first that fails. What does not compile is
+// an error.
+func failure(ctx context.Context, directory string, arguments []string) (string, error) {
+	// The flags of make test-unit but for the race detector, so that only what the mutant touches is compiled.
+	command := exec.CommandContext(ctx, "go", append([]string{"test", "-trimpath", "-vet=off", "-ldflags=-s -w", "-failfast", "-timeout=3m"}, arguments...)...)
+	command.Dir, command.Env = directory, append(os.Environ(), "CGO_ENABLED=0")
+	output, err := command.CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	switch found := failedTest.FindSubmatch(output); {
+	case bytes.Contains(output, []byte("[build failed]")) || bytes.Contains(output, []byte("[setup failed]")):
+		return "", fmt.Errorf("it does not compile:\n%s", output)
+	case found != nil:
+		return string(found[1]), nil
+	}
+	if found := panicked.Find(output); found != nil {
+		return string(found), nil
+	}
+	return "", fmt.Errorf("%w:\n%s", err, output)
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// A mutant is a mistake that somebody could make.
+type mutant struct {
+	file, text, replacement string
+	// harm is what users would have of it.
+	harm string
+	// first are the arguments of go test for what most probably notices; empty
+	// for the unit tests of the package.
+	first string
+}
+
+// String names the mutant by what it does.
+func (m mutant) String() string { return m.file + ": " + m.harm }
+
+// mutants are all of them.
+var mutants = append(append(append(append([]mutant{}, reading...), judging...), merging...), writing...)
+
+// reading are mistakes in what is asked of members, and what speaks for them.
+var reading = []mutant{
+	{
+		file: "controller/member/member.go",
+		text: `options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()`, replacement: `_ = labels.Set{v1beta1.LabelSourceCluster: m.cluster}`,
+		harm: "a member sends all its EndpointSlices, not those that it exports",
+	},
+	{
+		file: "controller/member/member.go",
+		text: `options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()`, replacement: `_ = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease)`,
+		harm: "all Leases of a member are read, for which the credential has no right",
+	},
+	{
+		file: "controller/reconcile.go",
+		text: `if verdict.Keep || !synced || withheld`, replacement: `if verdict.Keep || !synced && withheld || withheld`,
+		harm:  "a controller that restarts while a member is away removes what the member exports: its copies do not speak for it",
+		first: simulation,
+	},
+	{
+		file: "controller/reconcile.go",
+		text: `if verdict.Keep || !synced || withheld`, replacement: `if !synced || withheld`,
+		harm:  "a member that was restored from an old backup, or is another cluster, takes its exports away at once",
+		first: simulation,
+	},
+	{
+		file: "controller/reconcile.go",
+		text: `if verdict.Keep || !synced || withheld || m.Withheld(service) {`, replacement: `if withheld = false; verdict.Keep || !synced || withheld {`,
+		harm: "a service that exceeds a limit disappears instead of staying as it was",
+	},
+	{
+		file: "controller/reconcile.go",
+		text: `if verdict.State == liveness.Gone {`, replacement: `if verdict.State != liveness.Fresh {`,
+		harm:  "losing contact with a cluster removes its endpoints",
+		first: simulation,
+	},
+	{
+		file: "controller/reconcile.go",
+		text: `Demote: verdict.Demote, Rank`, replacement: `Rank`,
+		harm:  "traffic stays with a cluster that fell silent",
+		first: simulation,
+	},
+	{
+		file: "controller/reconcile.go",
+		text: `Demote: drained(home), Rank`, replacement: `Rank`,
+		harm:  "a cluster that is drained keeps its traffic",
+		first: simulation,
+	},
+	{
+		file: "controller/reconcile.go",
+		text: `view, problems = export.FromSlices(source, service, published, previous)`, replacement: `_ = previous`,
+		harm: "a slice that cannot be understood takes the last endpoints away",
+	},
+	{
+		file: "controller/reconcile.go",
+		text: `view != nil && (!view.Absent() || keepsImport(r.cluster, existing))`, replacement: `view != nil && !view.Absent()`,
+		harm:  "the import goes while a Service is replaced",
+		first: simulation,
+	},
+	{
+		file: "controller/remember.go",
+		text: `if !r.removed[service][slice.UID] {`, replacement: `if slice.UID != "" {`,
+		harm: "an export that was withdrawn comes back",
+	},
+	{
+		file: "controller/remember.go",
+		text: `copies := r.copies[service][cluster]`, replacement: `var copies map[string]*discoveryv1.EndpointSlice`,
+		harm: "who deletes copies while their cluster is away takes its endpoints away for good",
+	},
+	{
+		file: "controller/member/slices.go",
+		text: `if old != nil && old.ResourceVersion == slice.ResourceVersion && equality.Semantic.DeepEqual(old, slice) {`, replacement: `if old != nil && (old.ResourceVersion == slice.ResourceVersion || equality.Semantic.DeepEqual(old, slice)) {`,
+		harm: "what a restored etcd says again under an old resourceVersion is not seen",
+	},
+	{
+		file: "controller/member/slices.go",
+		text: `s.listing(slices.AppendSeq(`, replacement: `_ = (slices.AppendSeq(`,
+		harm: "nobody asks whether a list that lacks most exports is to be believed",
+	},
+	{
+		file: "controller/member/heartbeat.go",
+		text: `h.read(uid, cluster, now, changed && !first)`, replacement: `h.read(uid, cluster, now, changed || !first || first)`,
+		harm: "a Lease that nobody renews any more counts as a heartbeat with each list",
+	},
+}
+
+// judging are mistakes in who is believed.
+var judging = []mutant{
+	{
+		file: "controller/sentinel.go",
+		text: `		Before:   left.state,
+`, replacement: ``,
+		harm: "a restart believes a member again that was silent before",
+	},
+	{
+		file: "controller/sentinel.go",
+		text: `		KnownUID: left.uid,
+`, replacement: ``,
+		harm: "a restart believes another cluster under a known id at once",
+	},
+	{
+		file: "controller/sentinel.go",
+		text: `if w.KnownUID == "" && !mistaken {`, replacement: `if !mistaken {`,
+		harm: "another cluster under a known id is believed at once",
+	},
+	{
+		file: "controller/sentinel.go",
+		text: `			w.Shrunk = s.clock.Now()
+`, replacement: ``,
+		harm: "a list that lacks exports is believed before it is known whose it is",
+	},
+	{
+		file: "controller/sentinel.go",
+		text: `		case w.Lost.IsZero():
+`, replacement: `		case w.Lost.IsZero() && before < 0:
+`,
+		harm: "a member that lost most exports in one list is believed at once",
+	},
+	{
+		file: "controller/sentinel.go",
+		text: `			s.changed(is.Cluster)
+`, replacement: ``,
+		harm: "what is judged of a member changes nothing until something else does",
+	},
+	{
+		file: "controller/liveness/judge.go",
+		text: `silence >= limits.StaleAfter:
+		verdict.State`, replacement: `silence >= 3*limits.StaleAfter:
+		verdict.State`,
+		harm: "failover takes three times as long as documented",
+	},
+	{
+		file: "controller/liveness/judge.go",
+		text: `verdict.Demote = verdict.State != Fresh || member.Drained`, replacement: `verdict.Demote = member.Drained`,
+		harm: "traffic stays with a cluster that fell silent",
+	},
+	{
+		file: "controller/liveness/judge.go",
+		text: `return after == 0 && before > 0 || before >= 3 && 2*after < before`, replacement: `return after == 0 && before > 0`,
+		harm: "a list that lost nine exports of ten is believed at once",
+	},
+	{
+		file: "controller/liveness/judge.go",
+		text: `return failed >= flaps && `, replacement: `return failed > 1000 && `,
+		harm: "traffic follows a member that comes and goes",
+	},
+	{
+		file: "controller/liveness/judge.go",
+		text: `		v.Keep, v.Token = true, arrivals.UID
+`, replacement: `		v.Token = arrivals.UID
+`,
+		harm: "what another cluster exports under a known id replaces the endpoints",
+	},
+	{
+		file: "controller/liveness/judge.go",
+		text: `v.Keep = !arrivals.Looked.After(member.Shrunk) && !member.Shrunk.IsZero()`, replacement: `v.Keep = false`,
+		harm: "a list that lacks exports is believed before it is known whose it is",
+	},
+	{
+		file: "controller/liveness/deaf.go",
+		text: `return fell >= 2`, replacement: `return fell >= 200`,
+		harm: "a cluster that hears nobody demotes everybody",
+	},
+	{
+		file: "controller/liveness/deaf.go",
+		text: `		length -= each.Until.Sub(each.From)
+`, replacement: `		_ = each
+`,
+		harm: "a cluster that heard nobody for a while demotes everybody once it hears the first",
+	},
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// merging are mistakes in what clusters agree on.
+var merging = []mutant{
+	{
+		file: "controller/merge/demote.go",
+		text: `if !slices.ContainsFunc(slice.Endpoints, isReady) {`, replacement: `if len(slice.Endpoints) == 0 {`,
+		harm: "the last resort is demoted in favor of a cluster without a ready endpoint",
+	},
+	{
+		file: "controller/merge/demote.go",
+		text: `return imported && !c[served{slice.AddressType, target.Protocol, target.Number}]`, replacement: `return imported && len(c) == 0`,
+		harm: "endpoints are demoted on a port that no other cluster serves",
+	},
+	{
+		file: "controller/merge/demote.go",
+		text: `export.Conditions(false, true, true)`, replacement: `export.Conditions(false, false, true)`,
+		harm: "demoted endpoints get no traffic even as the last resort",
+	},
+	{
+		file: "controller/merge/decide.go",
+		text: `cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))`, replacement: `cmp.Or(b.Spec.Created.Compare(a.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))`,
+		harm: "a new export changes the type and the ports of all others",
+	},
+	{
+		file: "controller/merge/decide.go",
+		text: `	slices.Sort(clusters)
+`, replacement: ``,
+		harm: "clusters with the same views write different imports",
+	},
+	{
+		file: "controller/merge/slices.go",
+		text: `return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)`, replacement: `return slice.Name`,
+		harm: "a member chooses which slice of this cluster it overwrites",
+	},
+	{
+		file: "controller/merge/slices.go",
+		text: `case !nameTaken(observed):`, replacement: `default:`,
+		harm: "a foreign Service gets the endpoints of this one",
+	},
+}
+
+// writing are mistakes in what is written, and by whom.
+var writing = []mutant{
+	{
+		file: "controller/apply/slices.go",
+		text: `if foreign = !export.IsManaged(existing); foreign {`, replacement: `if foreign = !export.IsManaged(existing); foreign && existing.Name == "" {`,
+		harm: "a slice that somebody else made is overwritten",
+	},
+	{
+		file: "controller/apply/slices.go",
+		text: `waits := !haveImport && cluster`, replacement: `waits := !haveImport && known == nil && cluster`,
+		harm: "copies are written without an owner, and stay forever",
+	},
+	{
+		file: "controller/leader.go",
+		text: `	elector.Run(election)
+	ended()
+`, replacement: `	elector.Run(election)
+`,
+		harm: "a replica that lost the Lease goes on writing while another leads",
+	},
+	{
+		file: "controller/leader.go",
+		text: `if record.HolderIdentity != lock.Identity() {`, replacement: `if record.HolderIdentity == "" {`,
+		harm: "a replica that stops takes the Lease from the one that leads",
+	},
+	{
+		file: "controller/leader.go",
+		text: `	if elector.IsLeader() {
+`, replacement: `	if elector.IsLeader() && ctx.Err() == nil {
+`,
+		harm: "after a rolling update nobody leads until the Lease runs out",
+	},
+	{
+		file: "controller/leader.go",
+		text: `		ended()
+		resign()
+`, replacement: `		resign()
+`,
+		harm: "a replica that stops gives the Lease up before its work has ended",
+	},
+	{
+		file: "controller/memberlease.go",
+		text: `if lease.Name != MemberLeasePrefix+cluster || lease.Labels[export.LabelManagedBy] != export.Manager {`, replacement: `if lease.Name == "" {`,
+		harm: "somebody else's Lease says who a member is",
+	},
+}
