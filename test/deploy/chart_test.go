@@ -3,6 +3,8 @@
 package deploy
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,6 +40,9 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"coredns.corefile=":                               "corefile",
 		"coredns.existingServiceAccounts[0].name=coredns": "namespace",
 		"policies.serviceImport=true":                     "policies",
+		"enabled=perhaps":                                 "enabled",
+		"podSecurityContext=none":                         "podSecurityContext",
+		"securityContexts.privileged=true":                "securityContexts",
 	} {
 		output, err := try(t.Context(), t, "", helm(t), "template", "x", chart, "--set", set)
 		if err == nil {
@@ -73,7 +78,13 @@ func TestWhatValuesDo(t *testing.T) {
 		{"controller.extraArgs={--context=a b}", `- "--context=a b"`, ""},
 		{"controller.prefer=cluster", "- --prefer=cluster\n", ""},
 		{"controller.podDisruptionBudget.enabled=false", "", "kind: PodDisruptionBudget"},
-		{"controller.priorityClassName=system-cluster-critical", "priorityClassName: system-cluster-critical", ""},
+		{"controller.priorityClassName=", "", "priorityClassName"},
+		{"clusterId=east", "priorityClassName: system-cluster-critical", ""},
+		{"coredns.enabled=true", "securityContext:\n        runAsNonRoot: true\n        seccompProfile:", "runAsUser"}, // OpenShift assigns it
+		{"podSecurityContext.runAsUser=1000650000", "runAsNonRoot: true\n        runAsUser: 1000650000\n", ""},
+		{"securityContext.readOnlyRootFilesystem=false", "readOnlyRootFilesystem: false\n", "readOnlyRootFilesystem: true"},
+		{"coredns.enabled=true,securityContext.capabilities=null", "capabilities:\n              add:\n              - NET_BIND_SERVICE\n", "drop:"},
+		{"enabled=true,global.team=a", "kind: Deployment", ""},
 		{"metrics.port=9090", "--bind-address=:9090", "8080"},
 		{"metrics.service=false", "", "kind: Service\n"},
 		{"coredns.enabled=false", "", "clusterset-coredns"},
@@ -96,6 +107,28 @@ func TestWhatValuesDo(t *testing.T) {
 	}
 }
 
+// TestParentChartTurnsItOnAndOff renders a parent chart whose condition is the value enabled.
+func TestParentChartTurnsItOnAndOff(t *testing.T) {
+	parent := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(parent, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("Chart.yaml", `{apiVersion: v2, name: platform, version: 1.0.0, dependencies: [{name: clusterset-dns, version: "*", condition: clusterset-dns.enabled}]}`)
+	write("values.yaml", `{global: {team: a}, clusterset-dns: {enabled: true, clusterId: east}}`)
+	if err := os.CopyFS(filepath.Join(parent, "charts", "clusterset-dns"), os.DirFS(chart)); err != nil {
+		t.Fatal(err)
+	}
+	on := run(t, "", helm(t), "template", "platform", parent, "--namespace", system)
+	if !strings.Contains(on, "--cluster-id=east\n") {
+		t.Errorf("turned on, it renders\n%s", on)
+	}
+	if off := run(t, "", helm(t), "template", "platform", parent, "--namespace", system, "--set", "clusterset-dns.enabled=false"); strings.Contains(off, "kind:") {
+		t.Errorf("turned off, it renders\n%s", off)
+	}
+}
+
 // TestPodsAreConfined looks at every container of the chart.
 func TestPodsAreConfined(t *testing.T) {
 	deployments := 0
@@ -112,7 +145,8 @@ func TestPodsAreConfined(t *testing.T) {
 		if *deployment.Spec.Replicas != 2 {
 			t.Errorf("%s has %d replicas", name, *deployment.Spec.Replicas)
 		}
-		if c := pod.SecurityContext; !*c.RunAsNonRoot || *c.RunAsUser == 0 || c.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		// The images have a user that is not root, as another test sees.
+		if c := pod.SecurityContext; !*c.RunAsNonRoot || c.RunAsUser != nil || c.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 			t.Errorf("%s: pod security context %v", name, c)
 		}
 		// CoreDNS listens on port 53.

@@ -94,23 +94,6 @@ func TestMonitoringUsesMetricsThatExist(t *testing.T) {
 	}
 }
 
-// TestEveryAlertIsTested looks that each alert is expected to fire, and expected not to.
-func TestEveryAlertIsTested(t *testing.T) {
-	tests := read(t, monitoring+"alerts_test.yaml")
-	alerts := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(read(t, monitoring+"alerts.yaml"), -1)
-	if len(alerts) < 5 {
-		t.Fatalf("only %d alerts", len(alerts))
-	}
-	for _, alert := range alerts {
-		if !regexp.MustCompile(`(?m)- alertname: ` + alert[1] + `\n +eval_time: \w+\n +exp_alerts:`).MatchString(tests) {
-			t.Errorf("no test has alert %s fire", alert[1])
-		}
-		if !strings.Contains(tests, "{alertname: "+alert[1]+", eval_time: ") {
-			t.Errorf("no test has alert %s stay silent", alert[1])
-		}
-	}
-}
-
 type dashboard struct {
 	UID, Title string
 	Templating struct {

@@ -102,10 +102,12 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 		s.reload(reloadable(port, config, "ttl 30\nprefer cluster\ncluster "+known.cluster))
 		s.expect("pair.demo.svc.clusterset.local.", dns.TypeA, known.nearest)
 	}
-	// Another watch knows nothing: what is known goes on.
-	for _, other := range []struct{ options, pair string }{{"labels a!=b", "10.1.0.1 10.2.0.1"}, {"prefer zone\ncluster west", "10.2.0.1"}} {
-		s.reload(reloadable(port, config, "ttl 30\nstartup_timeout 1s\n"+other.options))
-		s.expect("pair.demo.svc.clusterset.local.", dns.TypeA, other.pair)
+	// Another watch knows nothing, and another selection has other answers: the reload fails.
+	for _, other := range []string{"labels a!=b", "namespaces other", "prefer zone\ncluster west"} {
+		if _, err := s.instance.Restart(input(reloadable(port, config, "ttl 60\n"+other))); err == nil {
+			t.Errorf("a reload with %q did not fail without the API server", other)
+		}
+		s.expect("pair.demo.svc.clusterset.local.", dns.TypeA, "10.2.0.1")
 	}
 	cancel()
 	running.Wait()
@@ -149,7 +151,9 @@ func (silent) Objects(watch.Resource, int) {}
 
 func (silent) Totals(_, _ index.Totals) {}
 
-func (silent) Asked(watch.Resource, error) {}
+func (silent) Asked(watch.Resource, string, error) {}
+
+func (silent) Undecodable(watch.Resource, string, error) {}
 
 func (silent) Programmed(bool, time.Duration) {}
 

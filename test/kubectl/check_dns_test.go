@@ -110,6 +110,36 @@ var dnsFaults = []fault{
 		played: func(t *testing.T, b *bed) { b.play(t, b.north) },
 	},
 	{
+		name: "a cache on nodes that lacks the zone", round: "CoreDNS, one", says: []string{"node-local-dns north"},
+		do: func(t *testing.T, b *bed) {
+			b.apply(t, b.north, `apiVersion: apps/v1
+kind: DaemonSet
+metadata: {namespace: kube-system, name: node-local-dns, labels: {k8s-app: node-local-dns}}
+spec:
+  selector: {matchLabels: {k8s-app: node-local-dns}}
+  template:
+    metadata: {labels: {k8s-app: node-local-dns}}
+    spec:
+      containers: [{name: node-cache, image: example.org/node-cache}]
+      volumes: [{name: config-volume, configMap: {name: node-local-dns}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: kube-system, name: node-local-dns}
+data:
+  Corefile: |
+    cluster.local:53 {
+        forward . 10.96.0.2
+    }
+    .:53 {
+        forward . /etc/resolv.conf
+    }
+`)
+		},
+		edit:  `sed -i 's/^    \.:53 {$/    clusterset.local:53 {\n        forward . 10.96.0.2\n    }\n&/'`,
+		after: "kubectl --context north -n kube-system delete daemonset/node-local-dns configmap/node-local-dns",
+	},
+	{
 		name: "DNS that does not hear what is new", round: "CoreDNS, two", says: []string{"dns-names west"},
 		do: func(t *testing.T, b *bed) {
 			way, err := b.west.Remote("dns")

@@ -54,7 +54,7 @@ var memberFaults = []fault{
 	{
 		name: "an id that is none", round: "Secrets", says: []string{"credential-usable north"}, also: []string{"joined north"},
 		shell: "kubectl --context north -n clusterset-dns label secret member-east clusterset-dns.github.io/cluster=No_Id --overwrite",
-		fill:  map[string]string{"<id of the cluster that it leads to>": "east"},
+		fill:  map[string]string{"<id of the cluster whose API server it names>": "east"},
 	},
 	{
 		name: "a credential of the cluster itself", round: "Secrets", says: []string{"credential-usable west"},
@@ -114,11 +114,11 @@ var memberFaults = []fault{
 	},
 	{
 		name: "a drained member", round: "Secrets", says: []string{"drained east"},
-		shell: "kubectl clusterset drain north --contexts east",
+		shell: "kubectl clusterset drain north --contexts east --partial",
 	},
 	{
 		name: "a cluster that drains itself", round: "Secrets", says: []string{"drained-itself west"},
-		shell: "kubectl clusterset drain west --contexts west",
+		shell: "kubectl clusterset drain west --contexts west --partial",
 	},
 	{
 		name: "ranges that lack those of the pods", round: "Secrets", says: []string{"member-ranges west"},

@@ -18,7 +18,7 @@ import (
 type fault struct {
 	name string
 	// round names the faults that are there at once, because they touch nothing
-	// common and their hints do not mend each other. Without one a fault is alone.
+	// common and their hints do not fix each other. Without one a fault is alone.
 	round string
 	// says is what check has to say of it, each as the check and the context. What
 	// these hints say is done, one after the other, until nothing is wrong.
@@ -66,7 +66,7 @@ func rounds() [][]fault {
 }
 
 // testCheck breaks what is checked, one round after the other: check says so,
-// and what it says mends it.
+// and what it says fixes it.
 func testCheck(t *testing.T, b *bed) {
 	b.namespace(t, "checked", b.all()...)
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "held"} {
@@ -142,20 +142,20 @@ func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
 		}
 		return nil
 	})
-	for hints := 0; len(told) > 0 && hints < 2*len(says); hints++ { // one that mends nothing may come back in other words
+	for hints := 0; len(told) > 0 && hints < 2*len(says); hints++ { // one that fixes nothing may come back in other words
 		var followed []finding
 		eventually(t, "a hint to follow, or nothing to be wrong", func() error {
 			if followed = b.followRound(t, round, told); len(followed) > 0 || len(told) == 0 {
 				return nil
 			}
-			before := told // what was done before is about to mend that
+			before := told // what was done before is about to fix that
 			told = b.check(t)
 			return fmt.Errorf("it said %+v", before)
 		})
-		eventually(t, fmt.Sprintf("hints to mend %+v", followed), func() error {
+		eventually(t, fmt.Sprintf("hints to fix %+v", followed), func() error {
 			told = b.check(t)
 			for _, now := range told {
-				if slices.ContainsFunc(followed, func(then finding) bool { return now.text() == then.text() && now.Mend == then.Mend }) {
+				if slices.ContainsFunc(followed, func(then finding) bool { return now.text() == then.text() && now.Fix == then.Fix }) {
 					return fmt.Errorf("it still says %+v", told)
 				}
 			}
@@ -173,7 +173,7 @@ func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
 }
 
 // followRound follows one hint for each fault that is still there, the first of what the fault says, and returns what
-// it is to mend.
+// it is to fix.
 func (b *bed) followRound(t *testing.T, round []fault, told []finding) []finding {
 	t.Helper()
 	var followed []finding
@@ -184,14 +184,14 @@ func (b *bed) followRound(t *testing.T, round []fault, told []finding) []finding
 				continue
 			}
 			each := told[at]
-			if slices.ContainsFunc(followed, func(other finding) bool { return other.Mend == each.Mend }) {
-				t.Fatalf("%s: %q mends another fault, too: let it have a round of its own", f.name, each.Mend)
+			if slices.ContainsFunc(followed, func(other finding) bool { return other.Fix == each.Fix }) {
+				t.Fatalf("%s: %q fixes another fault, too: let it have a round of its own", f.name, each.Fix)
 			}
-			t.Logf("%s: %s: %s\n> %s", f.name, said, each.What, each.Mend)
+			t.Logf("%s: %s: %s\n> %s", f.name, said, each.What, each.Fix)
 			if f.before != nil {
 				f.before(t, b)
 			}
-			b.follow(t, f, each.Context, each.Mend)
+			b.follow(t, f, each.Context, each.Fix)
 			if f.played != nil {
 				f.played(t, b)
 			}
@@ -204,7 +204,7 @@ func (b *bed) followRound(t *testing.T, round []fault, told []finding) []finding
 
 var (
 	placeholder = regexp.MustCompile(`<[^<>]+>`)
-	sentence    = regexp.MustCompile(`^[A-Z].*\.$`)
+	sentence    = regexp.MustCompile(`^[A-Z].*\.($|\n)`)
 	quoted      = regexp.MustCompile("`(kubectl [^`]*)`")
 )
 
@@ -256,7 +256,7 @@ func (b *bed) unbroken(t *testing.T) {
 	})
 }
 
-type finding struct{ Check, Context, Result, What, Mend string }
+type finding struct{ Check, Context, Result, What, Fix string }
 
 func (f finding) text() string { return f.Check + " " + f.Context }
 
@@ -283,7 +283,7 @@ func (b *bed) check(t *testing.T) []finding {
 		t.Fatalf("exit status %d: %+v", got.status, got)
 	}
 	return slices.DeleteFunc(list.Findings, func(f finding) bool {
-		if wrong := f.Result == check.Failed || f.Result == check.Warning; wrong != (f.What != "") || wrong && f.Mend == "" {
+		if wrong := f.Result == check.Failed || f.Result == check.Warning; wrong != (f.What != "") || wrong && f.Fix == "" {
 			t.Errorf("%+v", f)
 		}
 		return f.What == ""

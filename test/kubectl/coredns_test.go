@@ -51,7 +51,7 @@ func testCoreDNS(t *testing.T, b *bed) {
 	if got := b.run(t, "coredns", "enable", "--contexts", "east"); got.status != 2 {
 		t.Errorf("no image: %+v", got)
 	}
-	b.do(t, append(enable, "--dry-run")...)
+	b.do(t, append(enable, "--dry-run=server")...)
 	if b.corefile(t, b.east) != stock || b.image(t, b.east) != stockImage {
 		t.Error("a dry run changed something")
 	}
@@ -120,7 +120,7 @@ func testRevisionChangesMeanwhile(t *testing.T, b *bed) {
 	east, err := clusters.FromConfig(config, "east", system)
 	must(t, err)
 	teller := progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute}
-	if err := coredns.Disable(t.Context(), coredns.Options{Cluster: east, DryRun: true, Teller: teller}); err != nil {
+	if err := coredns.Disable(t.Context(), coredns.Options{Cluster: east, Zone: zone, DryRun: true, Teller: teller}); err != nil {
 		t.Errorf("disable: %v", err)
 	}
 	if want := []int{http.StatusConflict, http.StatusOK}; len(between.statuses) < 2 || between.statuses[0] != want[0] || between.statuses[1] != want[1] {

@@ -32,6 +32,18 @@ func (b *bed) explains(t *testing.T, name string, args ...string) {
 	})
 }
 
+// TestReadmeShowsAnExplanation holds what README.md shows against the explanation of a service whose cluster is stale, but for its names.
+func TestReadmeShowsAnExplanation(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	must(t, err)
+	_, shown, found := strings.Cut(string(readme), "$ kubectl clusterset explain shop/web --contexts east,west\n")
+	shown, _, closed := strings.Cut(shown, "```")
+	if !found || !closed {
+		t.Fatal("README.md shows no explanation of shop/web")
+	}
+	golden(t, "stale", strings.NewReplacer("shop/web", "stale/web", "web.shop.svc", "web.stale.svc").Replace(shown))
+}
+
 // settled is what a command says once it has said the same for a while.
 func (b *bed) settled(t *testing.T, args []string) string {
 	t.Helper()
@@ -174,7 +186,7 @@ func testExplain(t *testing.T, b *bed) {
 	t.Run("programs", func(t *testing.T) {
 		var explanation struct {
 			Service, Summary string
-			Problems         []struct{ What, Mend string }
+			Problems         []struct{ What, Fix string }
 		}
 		must(t, json.Unmarshal([]byte(b.do(t, "explain", "unexported/web", "--contexts", "west", "-o", "json")), &explanation))
 		if explanation.Service != "unexported/web" || len(explanation.Problems) == 0 {
@@ -219,7 +231,7 @@ func testDrain(t *testing.T, b *bed) {
 	b.service(t, b.east, "drained", "web", false, 80, "10.64.0.10")
 	b.service(t, b.west, "drained", "web", false, 80, "10.65.0.10")
 	b.export(t, "drained/web", b.east, b.west)
-	b.do(t, "drain", "west", "--contexts", "east,west,north", "--dry-run")
+	b.do(t, "drain", "west", "--contexts", "east,west,north", "--dry-run=server")
 	b.explains(t, "before-drain", "drained/web", "--contexts", "east")
 	b.do(t, "drain", "west", "--contexts", "east,west,north")
 	b.explains(t, "drained", "drained/web", "--contexts", "east")
@@ -231,7 +243,7 @@ func testDrain(t *testing.T, b *bed) {
 	b.explains(t, "before-drain", "drained/web", "--contexts", "east")
 }
 
-// testStale cuts a cluster off: explain says what that does, and check what mends
+// testStale cuts a cluster off: explain says what that does, and check what fixes
 // it.
 func testStale(t *testing.T, b *bed) {
 	b.namespace(t, "stale", b.all()...)

@@ -45,7 +45,7 @@ func testDryRun(t *testing.T, b *bed) {
 		}
 		return nil
 	})
-	golden(t, "join-dry-run", b.do(t, b.joinArgs("--dry-run")...))
+	golden(t, "join-dry-run", b.do(t, b.joinArgs("--dry-run=server")...))
 	for _, c := range b.all() {
 		if secrets := b.secrets(t, c); len(secrets) > 0 {
 			t.Errorf("%s: %v", c.Name(), secrets)
@@ -254,7 +254,7 @@ func testLeave(t *testing.T, b *bed) {
 	if got := b.run(t, "leave", "nobody", "--contexts", "east,west"); got.status != 1 || !strings.Contains(got.err, "nobody") {
 		t.Errorf("leave of a cluster that nobody knows: %+v", got)
 	}
-	b.do(t, "leave", "west", "--contexts", "east,west,north", "--dry-run")
+	b.do(t, "leave", "west", "--contexts", "east,west,north", "--dry-run=server")
 	must(t, func() error {
 		_, err := old.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
 		return err

@@ -15,8 +15,8 @@ import (
 
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
-	_ "github.com/coredns/coredns/core/plugin" // CoreDNS's own plugins.
 
+	_ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins" // CoreDNS's own plugins.
 	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // The plugin that answers.
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )

@@ -66,8 +66,10 @@ func checkChoices(t *testing.T, seed uint64) {
 		corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode)
 	east.Spec.Annotations = pick(r, nil, map[string]string{export.AnnotationPrefer: pick(r, "cluster", "cluster", "none")})
 	operator := pick(r, "", locality.PreferCluster)
-	nodes := locality.Nodes{Zones: pick(r, nil, []string{"a"}, []string{"a", "b"}, []string{"a", "b", "e"}, strings.Split("abcdefgh", ""), strings.Split("abcdefghi", "")),
-		SomeWithoutZone: r.IntN(3) == 0}
+	nodes := locality.Nodes{
+		Zones:           pick(r, nil, []string{"a"}, []string{"a", "b"}, []string{"a", "b", "e"}, strings.Split("abcdefgh", ""), strings.Split("abcdefghi", "")),
+		SomeWithoutZone: r.IntN(3) == 0,
+	}
 	result := merged(t, nodes, operator, contributions)
 	wish, err := locality.WishOf(east.Spec.TrafficDistribution, east.Spec.Annotations[export.AnnotationPrefer], operator)
 	if err != nil {

@@ -59,7 +59,7 @@ func outside() (code int, err error) {
 			return 0, err
 		}
 	}
-	paths, err := assets.Ensure(context.Background(), os.Stderr, assets.All()...)
+	paths, err := assets.Ensure(context.Background(), os.Stderr, append(assets.Cluster(), assets.Kubectl)...)
 	if err != nil {
 		return 0, err
 	}
