@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,39 +96,26 @@ func TestMetricsInDocumentsExist(t *testing.T) {
 	}
 }
 
-// TestNamesInFailureModesExist holds the tests, events and reasons that the
-// table names against the code.
+// TestNamesInFailureModesExist holds the tests, their cases, the Events and the reasons that the document names against the code.
 func TestNamesInFailureModesExist(t *testing.T) {
 	const path = "docs/failure-modes.md"
-	text := documents(t, "docs")[path]
-	var tests, code strings.Builder
-	for _, f := range goFiles(t) {
-		switch {
-		case f.folder() == "test/conventions":
-		case f.test():
-			tests.WriteString(f.text)
-		default:
-			code.WriteString(f.text)
-		}
-	}
+	files := goFiles(t)
+	tests, reasons := testCases(files), namesInCode(files)
 	count := 0
-	for _, quoted := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(text, -1) {
+	for _, quoted := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(documents(t, "docs")[path], -1) {
 		word := quoted[1]
 		name, sub, _ := strings.Cut(word, "/")
 		switch {
 		case regexp.MustCompile(`^Test[A-Z]\w+$`).MatchString(name):
 			count++
-			if !strings.Contains(tests.String(), "func "+name+"(") {
+			if len(tests[name]) == 0 {
 				t.Errorf("%s: there is no test %s", path, name)
-			}
-			for part := range strings.SplitSeq(sub, "/") {
-				if !strings.Contains(tests.String(), part) {
-					t.Errorf("%s: no test has the case %q of %s", path, part, name)
-				}
+			} else if !slices.ContainsFunc(tests[name], func(cases map[string]bool) bool { return hasCase(cases, sub) }) {
+				t.Errorf("%s: test %s has no case %q", path, name, sub)
 			}
 		case regexp.MustCompile(`^[A-Z][a-z]+([A-Z]+[a-z]*)+$`).MatchString(word):
 			count++
-			if !strings.Contains(code.String(), word) {
+			if !reasons[word] {
 				t.Errorf("%s: names %s, which is not in the code", path, word)
 			}
 		}
@@ -135,4 +123,107 @@ func TestNamesInFailureModesExist(t *testing.T) {
 	if count < 40 {
 		t.Errorf("%s: only %d names found", path, count)
 	}
+}
+
+// hasCase reports whether each part of a case's name, or all of it, is among the texts of a test.
+func hasCase(texts map[string]bool, name string) bool {
+	if name == "" || texts[name] {
+		return true
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if !texts[part] {
+			return false
+		}
+	}
+	return true
+}
+
+// scenarios is the folder of those that several packages run.
+const scenarios = "test/scenario"
+
+// testCases are the texts that each test function, and what it refers to in its package, has as literals. Tests of several packages
+// may have one name.
+func testCases(files []file) map[string][]map[string]bool {
+	packages := map[string]map[string][]ast.Node{} // by folder, then by name
+	for _, f := range files {
+		if !f.test() && f.folder() != scenarios {
+			continue
+		}
+		if packages[f.folder()] == nil {
+			packages[f.folder()] = map[string][]ast.Node{}
+		}
+		declared := packages[f.folder()]
+		for _, decl := range f.pkg.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				declared[d.Name.Name] = append(declared[d.Name.Name], d)
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if values, ok := spec.(*ast.ValueSpec); ok {
+						for _, name := range values.Names {
+							declared[name.Name] = append(declared[name.Name], values)
+						}
+					}
+				}
+			}
+		}
+	}
+	cases := map[string][]map[string]bool{}
+	for _, declared := range packages {
+		declared["All"] = packages[scenarios]["All"] // the list that tests of other packages run
+		for name := range declared {
+			if strings.HasPrefix(name, "Test") {
+				texts := map[string]bool{}
+				gatherTexts(declared, name, map[string]bool{}, texts)
+				cases[name] = append(cases[name], texts)
+			}
+		}
+	}
+	return cases
+}
+
+// gatherTexts adds the literals of a declaration and of those that it refers to.
+func gatherTexts(declared map[string][]ast.Node, name string, seen, texts map[string]bool) {
+	if seen[name] {
+		return
+	}
+	seen[name] = true
+	for _, declaration := range declared[name] {
+		ast.Inspect(declaration, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.BasicLit:
+				if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil {
+					texts[text] = true
+				}
+			case *ast.Ident:
+				gatherTexts(declared, n.Name, seen, texts)
+			}
+			return true
+		})
+	}
+}
+
+// namesInCode are the literals of the code without its tests, and the constants of Kubernetes and the MCS API that it uses.
+func namesInCode(files []file) map[string]bool {
+	standard := regexp.MustCompile(`^(?:Service(?:Export|Import)(?:Reason|Condition)|ServiceTrafficDistribution)(\w+)$`)
+	names := map[string]bool{}
+	for _, f := range files {
+		if f.test() || strings.HasPrefix(f.folder(), "test/") {
+			continue
+		}
+		ast.Inspect(f.pkg, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.BasicLit:
+				if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil {
+					names[text] = true
+				}
+			case *ast.SelectorExpr:
+				if found := standard.FindStringSubmatch(n.Sel.Name); found != nil {
+					names[found[1]] = true
+				}
+			}
+			return true
+		})
+	}
+	return names
 }
