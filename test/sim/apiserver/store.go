@@ -83,8 +83,10 @@ func (s *store) write(eventType watch.EventType, resource schema.GroupResource, 
 		s.compact(s.log[first].revision - 1)
 	}
 	for w := range s.streams[resource] {
-		w.pending = append(w.pending, each)
-		w.wake()
+		if each.revision > w.from {
+			w.pending = append(w.pending, each)
+			w.wake()
+		}
 	}
 	return object
 }

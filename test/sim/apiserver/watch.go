@@ -30,8 +30,9 @@ type stream struct {
 	server  *Server
 	target  *target
 	matches func(runtime.Object) bool
-	// at is the revision up to which events were sent.
-	at int64
+	// from is the revision after which events are sent, which may be one to
+	// come; at is the one up to which they were.
+	from, at int64
 	// pending are the events to send, and ended tells that the server closes
 	// the watch; all under the server's lock. woken says that they changed.
 	pending []event
@@ -85,6 +86,7 @@ func (s *Server) watch(req *http.Request, t *target) *http.Response {
 	default:
 		expired = w.at < s.store.compacted
 	}
+	w.from = w.at
 	timeout := watchTimeout
 	if seconds, err := strconv.Atoi(t.query.Get("timeoutSeconds")); err == nil && seconds > 0 {
 		timeout = time.Duration(seconds) * time.Second
@@ -166,7 +168,7 @@ func (w *stream) send(ctx context.Context, timeout time.Duration, expired bool) 
 		if ended {
 			return broken
 		}
-		if w.at = current; young {
+		if w.at = max(current, w.from); young && current >= w.from {
 			if err := w.bookmark(nil); err != nil {
 				return err
 			}

@@ -178,6 +178,22 @@ var watches = []Operation{
 		defer w.Stop()
 		return events(ctx, w, 1)
 	}, "end"},
+	{"a watch from a version to come sends nothing before", func(ctx context.Context, c *Client) (string, error) {
+		version, err := fill(ctx, c, "red", "a")
+		if err != nil {
+			return "", err
+		}
+		one := int64(1)
+		w, err := c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version + "000", LabelSelector: ours, TimeoutSeconds: &one})
+		if err != nil {
+			return "", err
+		}
+		defer w.Stop()
+		if _, err := fill(ctx, c, "red", "b"); err != nil {
+			return "", err
+		}
+		return events(ctx, w, 1)
+	}, "end"},
 	{"custom resources are watched", func(ctx context.Context, c *Client) (string, error) {
 		client := c.Dynamic.Resource(imports).Namespace(c.Namespace)
 		list, err := client.List(ctx, metav1.ListOptions{})
