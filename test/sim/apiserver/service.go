@@ -94,14 +94,23 @@ func (s *Server) allocate(service, old *corev1.Service) *apierrors.StatusError {
 	if len(spec.ClusterIPs) == 0 && spec.ClusterIP != "" {
 		spec.ClusterIPs = []string{spec.ClusterIP}
 	}
+	// An administrator writes its endpoints, of whatever family.
+	selectorless := spec.ClusterIP == corev1.ClusterIPNone && len(spec.Selector) == 0
+	served := s.families()
+	policyPath := field.NewPath("spec", "ipFamilyPolicy")
 	if spec.IPFamilyPolicy == nil {
 		policy := corev1.IPFamilyPolicySingleStack
-		if len(spec.IPFamilies) > 1 || len(spec.ClusterIPs) > 1 {
-			return invalid(field.NewPath("spec", "ipFamilyPolicy"), nil, "must be set to 'RequireDualStack' or 'PreferDualStack' when multiple families or IPs are specified")
+		switch {
+		case selectorless:
+			policy = corev1.IPFamilyPolicyRequireDualStack
+		case len(spec.IPFamilies) > 1 || len(spec.ClusterIPs) > 1:
+			return invalid(policyPath, nil, "must be set to 'RequireDualStack' or 'PreferDualStack' when multiple families or IPs are specified")
 		}
 		spec.IPFamilyPolicy = &policy
 	}
-	served := s.families()
+	if *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack && len(served) < 2 && !selectorless {
+		return invalid(policyPath, *spec.IPFamilyPolicy, "this cluster is not configured for dual-stack services")
+	}
 	if len(spec.IPFamilies) == 0 {
 		spec.IPFamilies = served[:1:1]
 		if len(spec.ClusterIPs) > 0 {
@@ -110,18 +119,18 @@ func (s *Server) allocate(service, old *corev1.Service) *apierrors.StatusError {
 			}
 		}
 	}
-	if *spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack && len(spec.IPFamilies) == 1 && len(served) > 1 {
-		for _, each := range served {
-			if each != spec.IPFamilies[0] {
-				spec.IPFamilies = append(spec.IPFamilies, each)
-			}
+	if *spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack && len(spec.IPFamilies) == 1 && (len(served) > 1 || selectorless) {
+		other := corev1.IPv6Protocol
+		if spec.IPFamilies[0] == other {
+			other = corev1.IPv4Protocol
 		}
+		spec.IPFamilies = append(spec.IPFamilies, other)
 	}
 	if *spec.IPFamilyPolicy == corev1.IPFamilyPolicySingleStack && len(spec.IPFamilies) > 1 {
 		spec.IPFamilies = spec.IPFamilies[:1]
 	}
 	for i, family := range spec.IPFamilies {
-		if !slices.Contains(served, family) {
+		if !slices.Contains(served, family) && !selectorless {
 			return invalid(field.NewPath("spec", "ipFamilies").Index(i), family, "not configured on this cluster")
 		}
 	}

@@ -4,6 +4,7 @@ package contract
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -144,6 +145,22 @@ var objects = []Operation{
 		s := created.Spec
 		return words(s.Type, s.SessionAffinity, s.IPFamilies, *s.IPFamilyPolicy, *s.InternalTrafficPolicy, s.Ports[0].Protocol, s.Ports[0].TargetPort.IntVal, headless.Spec.ClusterIPs), nil
 	}, "ClusterIP None [IPv4] SingleStack Cluster TCP 80 [None]"},
+	{"the families of headless Services", func(ctx context.Context, c *Client) (string, error) {
+		var texts []string
+		for _, selector := range []map[string]string{{"app": "one"}, nil} {
+			headless := service(fmt.Sprintf("s-%d", len(selector)))
+			headless.Spec.ClusterIP, headless.Spec.Selector = corev1.ClusterIPNone, selector
+			created, err := c.CoreV1().Services(c.Namespace).Create(ctx, headless, metav1.CreateOptions{})
+			if err != nil {
+				return "", err
+			}
+			texts = append(texts, words(created.Spec.IPFamilies, *created.Spec.IPFamilyPolicy))
+		}
+		dual, policy := service("dual"), corev1.IPFamilyPolicyRequireDualStack
+		dual.Spec.IPFamilyPolicy = &policy
+		_, err := c.CoreV1().Services(c.Namespace).Create(ctx, dual, metav1.CreateOptions{})
+		return strings.Join(append(texts, result(err)), ", "), nil
+	}, "[IPv4] SingleStack, [IPv4 IPv6] RequireDualStack, Invalid 422"},
 	{"the ports of a Service are validated", func(ctx context.Context, c *Client) (string, error) {
 		client := c.CoreV1().Services(c.Namespace)
 		none, twice, unnamed := service("one"), service("one"), service("one")
