@@ -118,7 +118,7 @@ func kindIn(definition *unstructured.Unstructured, resource schema.GroupVersionR
 // pruneObject drops the fields that a schema does not have, as a structural
 // schema without preserveUnknownFields does. What every object has stays.
 func pruneObject(openAPI, object map[string]any) {
-	properties, _, _ := unstructured.NestedMap(openAPI, "properties")
+	properties, _ := openAPI["properties"].(map[string]any)
 	for key, value := range object {
 		switch key {
 		case "apiVersion", "kind", "metadata":
