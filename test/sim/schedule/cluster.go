@@ -43,7 +43,6 @@ type cluster struct {
 	// since is when each other cluster left or joined last.
 	since map[string]time.Time
 	down  bool // DNS
-	kept  *backup
 }
 
 // A backup is one of the API server, and of what is known of it.
@@ -188,21 +187,28 @@ func (c *cluster) join(other string) {
 }
 
 // backup keeps what the API server holds.
-func (c *cluster) backup() {
-	c.kept = &backup{c.API.Backup(), maps.Clone(c.load.Services)}
-}
+func (c *cluster) backup() backup { return backup{c.API.Backup(), maps.Clone(c.load.Services)} }
 
-// restore goes back to the backup. What administrators decided since is decided
-// again.
-func (c *cluster) restore() {
+// restore goes back to a backup, and ends connections in order or resets them.
+// What administrators decided since is decided again.
+func (c *cluster) restore(kept backup, reset bool) {
+	ways := c.ways()
+	c.r.judge.Block(ways...)
+	defer func() { c.r.judge.Clear(time.Now(), ways...) }()
 	c.r.drain()
 	var written []func(time.Time)
 	for _, name := range slices.Sorted(maps.Keys(c.load.Services)) {
-		was := c.kept.services[name]
+		was := kept.services[name]
 		written = append(written, c.r.judge.Change(c.Name, name, was.State(), time.Now()))
 		c.load.Services[name] = was
 	}
-	c.API.Restore(c.kept.server)
+	if reset {
+		c.StopAPI()
+	}
+	c.API.Restore(kept.server)
+	if reset {
+		c.StartAPI()
+	}
 	for other := range c.left {
 		c.must(c.in("secrets", member.DefaultNamespace).Delete(context.Background(), "member-"+other, metav1.DeleteOptions{}))
 	}

@@ -58,6 +58,9 @@ func theCluster(what string) func(*happening) []string {
 	return func(h *happening) []string { return []string{what + " " + h.c.Name} }
 }
 
+// nothing is what another fault does not prevent.
+func nothing(*happening) []string { return nil }
+
 // allWays are those to and from the cluster, as targets.
 func allWays(h *happening) (targets []string) {
 	for _, each := range h.run.clusters {
@@ -99,7 +102,7 @@ var faults = []fault{
 		// What still arrives may hide for minutes that nothing gets there.
 		return func() { h.run.network.Reset(h.c.Name, h.other.Name) }
 	}},
-	{kind: "reset connections to", weight: 5, pair: true, targets: theWay, ways: fromOther, begin: func(h *happening) func() {
+	{kind: "reset connections to", weight: 8, pair: true, targets: theWay, ways: fromOther, begin: func(h *happening) func() {
 		h.run.network.Reset(h.c.Name, h.other.Name)
 		return nil
 	}},
@@ -161,35 +164,27 @@ var faults = []fault{
 		h.c.StopAPI()
 		return h.c.StartAPI
 	}},
-	{kind: "the API server is frozen", weight: 5, silences: true, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
+	{kind: "the API server is frozen", weight: 8, silences: true, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
 		h.c.FreezeAPI()
 		return h.c.StartAPI
 	}},
-	{kind: "the API server restarts", weight: 6, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
+	{kind: "the API server restarts", weight: 8, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
 		h.c.API.Restart()
 		return nil
 	}},
-	{kind: "the API server compacts", weight: 6, targets: theCluster("API"), begin: func(h *happening) func() {
+	{kind: compaction, weight: 6, targets: nothing, begin: func(h *happening) func() {
 		h.run.drain()
 		h.c.API.Compact()
 		return nil
 	}},
-	{kind: "back up the API server", weight: 6, targets: theCluster("API"), begin: func(h *happening) func() {
-		if h.c.away || !h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
+	{kind: "restore the API server from a backup, made at", weight: 16, targets: theCluster("API"), begin: func(h *happening) func() {
+		if h.c.away || len(h.c.left) > 0 || !h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
 			h.told = "nothing: it is not at rest"
 			return nil
 		}
 		sim.Wait(2 * time.Second) // what was changed last is published
-		h.c.backup()
-		return nil
-	}},
-	{kind: "restore the API server", weight: 6, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
-		if h.c.away || h.c.kept == nil {
-			h.told = "nothing: there is no backup"
-			return nil
-		}
-		h.c.restore()
-		return nil
+		backup := h.c.backup()
+		return func() { h.c.restore(backup, h.random.IntN(2) == 0) }
 	}},
 	{kind: "leave", weight: 4, pair: true, targets: func(h *happening) []string { return []string{"member " + h.c.Name + " " + h.other.Name} }, ways: fromOther, begin: func(h *happening) func() {
 		h.run.judge.Forget(h.c.Name)

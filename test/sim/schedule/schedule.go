@@ -53,8 +53,12 @@ type Event struct {
 	Random uint64
 }
 
-// operation is the kind of an Event that changes a service.
-const operation = "operation"
+// The kind of an Event that changes a service, and of the fault that forgets old
+// revisions.
+const (
+	operation  = "operation"
+	compaction = "the API server compacts"
+)
 
 const (
 	// longest is how long a fault lasts at most. It is much longer than a member
@@ -64,8 +68,8 @@ const (
 	storm = 80 * time.Second
 )
 
-// New returns the schedule of a seed: 5 to 28 events within 80 s, on 2 to
-// 8 clusters, mostly 2 or 3.
+// New returns the schedule of a seed: 5 to 24 operations and faults within 80 s,
+// and what changes during the faults, on 2 to 8 clusters, mostly 2 or 3.
 func New(seed uint64) Schedule {
 	random := rand.New(rand.NewPCG(seed, 1))
 	s := Schedule{Seed: seed, Clusters: []int{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5 + random.IntN(4)}[random.IntN(20)]}
@@ -73,7 +77,7 @@ func New(seed uint64) Schedule {
 	for _, each := range faults {
 		total += each.weight
 	}
-	for range 5 + random.IntN(24) {
+	for range 5 + random.IntN(20) {
 		e := Event{At: time.Duration(random.Int64N(int64(storm))).Round(time.Millisecond), Kind: operation, Random: random.Uint64()}
 		e.Cluster = random.IntN(s.Clusters)
 		e.Other = (e.Cluster + 1 + random.IntN(s.Clusters-1)) % s.Clusters
@@ -82,15 +86,35 @@ func New(seed uint64) Schedule {
 			for _, each := range faults {
 				if at -= each.weight; at < 0 {
 					e.Kind = each.kind
+					e.Lasts = duration(random)
+					s.Events = append(s.Events, meanwhile(random, each, e)...)
 					break
 				}
 			}
-			e.Lasts = duration(random)
 		}
 		s.Events = append(s.Events, e)
 	}
 	slices.SortStableFunc(s.Events, func(a, b Event) int { return int(a.At - b.At) })
 	return s
+}
+
+// meanwhile returns what changes where nobody may notice because of a fault, and
+// is to be noticed afterwards: up to three operations, and at times a compaction
+// that leaves no trace of them.
+func meanwhile(random *rand.Rand, f fault, of Event) (events []Event) {
+	changes := Event{Kind: operation, Cluster: of.Cluster, Other: of.Other}
+	if f.pair {
+		changes.Cluster, changes.Other = of.Other, of.Cluster
+	}
+	for range random.IntN(4) {
+		changes.At, changes.Random = of.At+time.Duration(random.Int64N(int64(of.Lasts)+1)).Round(time.Millisecond), random.Uint64()
+		events = append(events, changes)
+	}
+	if random.IntN(4) == 0 {
+		changes.At, changes.Kind = of.At+of.Lasts, compaction
+		events = append(events, changes)
+	}
+	return events
 }
 
 // duration is short for half of all faults, and long for some.
