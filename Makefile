@@ -92,7 +92,7 @@ test-contract: ## Run the contract tests, on real API servers.
 # The packages of tests that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those
 # that work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to
 # collect, and memory is not short.
-LONGEST  := $(addprefix ./test/,fault kubectl datapath dns controller deploy quickstart demo bench controlplane)
+LONGEST  := $(addprefix ./test/,controller kubectl datapath dns deploy quickstart demo bench controlplane)
 
 .PHONY: test-bed
 test-bed: bed tools ## Run the tests on real control planes.

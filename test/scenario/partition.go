@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"sync"
 	"time"
 )
 
@@ -37,6 +38,36 @@ func silent(s *Set, east, west, north *Cluster) {
 	s.Judged(p, "Heard")
 	s.Expect(seen.With("web", "north/10.66.0.8 west/10.65.0.1 -> VIP"))
 	s.LeaseSays(p, "fresh")
+}
+
+// notHeard: nobody hears a member, which goes on at home. It hears the others, or
+// nobody either: then it takes the fault for its own and demotes nothing.
+func notHeard(deaf bool) func(s *Set, east, west, north *Cluster) {
+	return func(s *Set, east, west, north *Cluster) {
+		ways := []Pair{{east, west}, {north, west}}
+		if deaf {
+			ways = append(ways, Pair{west, east}, Pair{west, north})
+		}
+		s.cut(ways...)
+		s.Holds(20*time.Second, healthy, s.clusters...)
+		s.Except(west, healthy, westDemoted)
+		if deaf {
+			s.Judged(Pair{west, east}, "NobodyHeard")
+		}
+		north.SetEndpoints("db", "10.66.0.9")
+		west.SetEndpoints("solo", "10.65.0.9")
+		seen := healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo", "west/10.65.0.9 -> VIP")
+		atHome := seen
+		if deaf {
+			atHome = seen.With("db", healthy["db"])
+		}
+		s.Except(west, atHome, westDemoted.With("db", "north/10.66.0.9 west/10.65.0.3~ -> 10.66.0.9"))
+		s.restore(ways...)
+		s.Expect(seen)
+		for _, p := range s.Pairs() {
+			s.LeaseSays(p, "fresh")
+		}
+	}
 }
 
 // oneWay: what comes from a member arrives, though nothing gets to it.
@@ -185,4 +216,24 @@ func stoppedController(s *Set, east, west, north *Cluster) {
 	s.Holds(20*time.Second, westDemoted, east, north)
 	west.Start()
 	s.Expect(healthy)
+}
+
+// Silence is a scenario in which a fault makes west silent for east. Nothing is
+// asked of west meanwhile.
+func Silence(name string, begin, heal func(*Set)) Scenario {
+	return Scenario{name, three, steady(func(s *Set, east, west, north *Cluster) {
+		p := Pair{east, west}
+		heal := sync.OnceFunc(func() { heal(s) })
+		defer heal() // the clusters may be shared
+		begin(s)
+		s.Holds(18*time.Second, healthy, east)
+		s.Judged(p, "Silent")
+		s.Expect(westDemoted, east)
+		north.SetEndpoints("db", "10.66.0.9")
+		s.Expect(westDemoted.With("db", "north/10.66.0.9 west/10.65.0.3~ -> 10.66.0.9"), east)
+		heal()
+		s.Judged(p, "Heard")
+		west.SetEndpoints("solo", "10.65.0.9")
+		s.Expect(healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo", "west/10.65.0.9 -> VIP"))
+	})}
 }

@@ -53,6 +53,9 @@ type Bed interface {
 	Restore(reader, source string)
 	// Reset ends the connections; what waited is lost.
 	Reset(reader, source string)
+	// Through returns a kubeconfig with which the reader reads the source through
+	// the gateway, until the test ends.
+	Through(t *testing.T, reader, source string, gateway *Gateway) []byte
 }
 
 // A Platform is what a bed has of a cluster.

@@ -3,6 +3,7 @@
 package sim_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
@@ -57,3 +59,17 @@ func (b bed) Cut(reader, source string, direction scenario.Direction) {
 func (b bed) Restore(reader, source string) { b.set.Network.Restore(reader, source) }
 
 func (b bed) Reset(reader, source string) { b.set.Network.Reset(reader, source) }
+
+func (b bed) Through(_ *testing.T, reader, source string, gateway *scenario.Gateway) []byte {
+	from := b.set.Cluster(source)
+	from.API.SetFault(reader, func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
+		asked := req.Clone(req.Context())
+		gateway.Ask(asked.Header)
+		response, err := serve(asked)
+		if err == nil {
+			err = gateway.Answer(response)
+		}
+		return response, err
+	})
+	return from.Kubeconfig(reader)
+}

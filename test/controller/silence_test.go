@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
+)
+
+// TestSilenceOfARealServer: a member falls silent because its processes are
+// stopped or killed, or because it refuses a credential. TestSilence of test/sim
+// has what else makes it silent.
+func TestSilenceOfARealServer(t *testing.T) {
+	for name, of := range map[string]func(*realBed) *controlplane.Component{
+		"its API server": func(b *realBed) *controlplane.Component { return b.planes["west"].APIServer() },
+		"its etcd":       func(b *realBed) *controlplane.Component { return b.planes["west"].Etcd() },
+	} {
+		silent(t, name+" is frozen",
+			func(b *realBed, s *scenario.Set) { must(s.T, of(b).Freeze()) },
+			func(b *realBed, s *scenario.Set) { must(s.T, of(b).Thaw()) })
+		silent(t, name+" is killed and restarted",
+			func(b *realBed, s *scenario.Set) { must(s.T, of(b).Kill()) },
+			func(b *realBed, s *scenario.Set) { must(s.T, of(b).Start(s.Context())) })
+	}
+	withToken := func(change func(string) string) func(*realBed, *scenario.Set) {
+		return func(b *realBed, s *scenario.Set) {
+			s.Cluster("east").PutSecret("member-west", "west", b.credential(s.T, "east", "west", func(kubeconfig *clientcmdapi.Config) {
+				for _, user := range kubeconfig.AuthInfos {
+					user.Token = change(user.Token)
+				}
+			}))
+		}
+	}
+	silent(t, "its credential is wrong",
+		withToken(func(string) string { return "wrong" }),
+		withToken(func(token string) string { return token }))
+	silent(t, "its credential loses its rights",
+		func(b *realBed, s *scenario.Set) {
+			setSubjects(s, "null")
+			s.Eventually("refusal", func() error {
+				review, err := s.Cluster("west").Kube.AuthorizationV1().SubjectAccessReviews().Create(s.Context(), &authorizationv1.SubjectAccessReview{
+					Spec: authorizationv1.SubjectAccessReviewSpec{
+						User:               "system:serviceaccount:" + system + ":" + memberName,
+						ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: discoveryv1.GroupName, Resource: "endpointslices"},
+					},
+				}, metav1.CreateOptions{})
+				if err == nil && review.Status.Allowed {
+					err = errors.New("it is allowed")
+				}
+				return err
+			})
+			b.Reset("east", "west") // an open watch goes on
+		},
+		func(_ *realBed, s *scenario.Set) {
+			setSubjects(s, `[{"kind":"ServiceAccount","name":"`+memberName+`","namespace":"`+system+`"}]`)
+		})
+}
+
+// silent runs the scenario of a fault that makes west silent.
+func silent(t *testing.T, name string, begin, heal func(*realBed, *scenario.Set)) {
+	t.Run(name, func(t *testing.T) {
+		b := &realBed{}
+		scenario.Silence(name, func(s *scenario.Set) { begin(b, s) }, func(s *scenario.Set) { heal(b, s) }).On(t, b)
+	})
+}
+
+// setSubjects gives the rights of a member to read west to some.
+func setSubjects(s *scenario.Set, subjects string) {
+	s.Helper()
+	patch, rights := []byte(`{"subjects":`+subjects+`}`), s.Cluster("west").Kube.RbacV1()
+	_, err := rights.ClusterRoleBindings().Patch(s.Context(), memberName, types.MergePatchType, patch, metav1.PatchOptions{})
+	must(s.T, err)
+	_, err = rights.RoleBindings(system).Patch(s.Context(), memberName, types.MergePatchType, patch, metav1.PatchOptions{})
+	must(s.T, err)
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// A lie is what a member says that it must not, or cannot mean.
+type lie struct {
+	name string
+	// says changes an event of a slice of solo or lone.
+	says func(event string) string
+	// reason is that of the problem that is counted; empty for none.
+	reason export.Reason
+	// solo and lone are what east sees of them.
+	solo, lone string
+	// unread tells that nothing of the member can be read any more.
+	unread bool
+}
+
+// What becomes of a service that a member lies about: it is kept as it was, or
+// imported as the others see it.
+const (
+	soloKept, soloLetIn = "west/10.65.0.2 -> VIP", "west/10.65.0.9 -> VIP"
+	loneKept, loneLetIn = "west/10.65.0.4 -> 10.65.0.4", "west/10.65.0.4 west/10.65.66.6 -> 10.65.0.4 10.65.66.6"
+	// magic is the address in place of which the member says another one.
+	magic = "10.65.66.6"
+)
+
+const (
+	snapshotKey = `"` + export.AnnotationSnapshotPrefix + `v1"`
+	soloLabel   = `"` + export.LabelService + `":"solo"`
+	sourceWest  = `"` + export.LabelSourceCluster + `":"west"`
+)
+
+// instead says another text.
+func instead(from, to string) func(string) string {
+	return func(event string) string { return strings.ReplaceAll(event, from, to) }
+}
+
+// ofSolo does so in slices of solo.
+func ofSolo(says func(string) string) func(string) string {
+	return func(event string) string {
+		if !strings.Contains(event, soloLabel) {
+			return event
+		}
+		return says(event)
+	}
+}
+
+// aboutAddress says another address.
+func aboutAddress(name, address string) lie {
+	return lie{name: name, says: instead(`"`+magic+`"`, `"`+address+`"`), reason: export.ReasonBadAddress, solo: soloLetIn, lone: loneKept}
+}
+
+// aboutSolo says another text of solo. A snapshot is a text in an event, so that
+// its quotes are escaped.
+func aboutSolo(name, from, to string, reason export.Reason, solo string) lie {
+	return lie{name: name, says: ofSolo(instead(from, to)), reason: reason, solo: solo, lone: loneLetIn}
+}
+
+// withPort has another port first.
+func withPort(name, port string) lie {
+	return aboutSolo(name, `\"ports\":[`, `\"ports\":[{`+strings.ReplaceAll(port, `"`, `\"`)+`},`, export.ReasonBadSnapshot, soloLetIn)
+}
+
+var badAddresses = []lie{
+	aboutAddress("an unspecified address", "0.0.0.0"),
+	aboutAddress("an address of this network", "0.1.2.3"),
+	aboutAddress("a loopback address", "127.0.0.1"),
+	aboutAddress("a link-local address", "169.254.1.1"),
+	aboutAddress("the address of a metadata service", "169.254.169.254"),
+	aboutAddress("the address of a cloud's platform", "168.63.129.16"),
+	aboutAddress("a multicast address", "224.0.0.251"),
+	aboutAddress("the broadcast address", "255.255.255.255"),
+	aboutAddress("an address of another family", "2001:db8::1"),
+	aboutAddress("an address in disguise", "::ffff:10.65.66.6"),
+	aboutAddress("an address that is not canonical", "10.65.066.6"),
+	aboutAddress("a name for an address", "metadata.internal"),
+}
+
+// What is left out while the rest is imported.
+var badParts = []lie{
+	{
+		name: "a host name that is none", says: instead(`"addresses":["`+magic+`"]`, `"addresses":["`+magic+`"],"hostname":"../evil\u0000.example"`),
+		reason: export.ReasonBadEndpoint, solo: soloLetIn, lone: loneLetIn,
+	},
+	{
+		name: "more endpoints than a slice can have",
+		says: instead(`"addresses":["`+magic+`"]`, strings.Repeat(`"addresses":["10.65.0.4"]},{`, 2000)+`"addresses":["10.65.0.4"]`),
+		// All are the same: what counts is that they end.
+		reason: export.ReasonTooLarge, solo: soloLetIn, lone: strings.Repeat("west/10.65.0.4 ", 1000) + "-> 10.65.0.4",
+	},
+	withPort("the same port twice", `"name":"http","protocol":"TCP","port":80`),
+	withPort("a port that is none", `"name":"evil","protocol":"TCP","port":70000`),
+	withPort("a protocol that is none", `"name":"evil","protocol":"EVIL","port":81`),
+	aboutSolo("a target that is none", `\"targets\":[`, `\"targets\":[{\"protocol\":\"TCP\",\"port\":80,\"target\":-1},`, export.ReasonBadSnapshot, soloLetIn),
+	aboutSolo("endpoints that are demoted and not there", `\"slice\":{`, `\"slice\":{\"demoted\":[{\"endpoints\":[-1,7,2000000000]}],`, "", soloLetIn),
+	aboutSolo("a label of Kubernetes' own", `\"service\":{`, `\"service\":{\"labels\":{\"kubernetes.io/evil\":\"yes\"},`, export.ReasonReservedKey, soloLetIn),
+	aboutSolo("an affinity that is none", `\"sessionAffinity\":\"None\"`, `\"sessionAffinity\":\"Evil\"`, export.ReasonBadSnapshot, soloLetIn),
+}
+
+// The service stays as it was.
+var badSnapshots = []lie{
+	aboutSolo("a snapshot of an unknown version", snapshotKey, `"`+export.AnnotationSnapshotPrefix+`v99"`, export.ReasonUnknownVersion, soloKept),
+	aboutSolo("no snapshot", snapshotKey, `"example.org/none"`, export.ReasonNoSnapshot, soloKept),
+	aboutSolo("a snapshot that does not parse", `{\"cluster\"`, `{\"cluster`, export.ReasonBadSnapshot, soloKept),
+	aboutSolo("a huge snapshot", `{\"cluster\"`, `{\"filler\":\"`+strings.Repeat("x", 300<<10)+`\",\"cluster\"`, export.ReasonTooLarge, soloKept),
+	aboutSolo("a type that there is not", `\"type\":\"ClusterSetIP\"`, `\"type\":\"Loopback\"`, export.ReasonBadSnapshot, soloKept),
+	aboutSolo("a creation before time", `\"created\":\"2`, `\"created\":\"-2`, export.ReasonBadSnapshot, soloKept),
+	aboutSolo("an address type that there is not", `"addressType":"IPv4"`, `"addressType":"FQDN"`, export.ReasonBadAddressType, soloKept),
+	aboutSolo("a slice whose name is none", `\"slice\":{\"name\":\"`, `\"slice\":{\"name\":\"../../`, export.ReasonBadSnapshot, soloKept),
+	aboutSolo("too many ports", `\"ports\":[`, `\"ports\":[`+strings.Repeat(`{\"protocol\":\"TCP\",\"port\":1},`, 101), export.ReasonBadSnapshot, soloKept),
+}
+
+// What is not the member's to say counts for nobody.
+var badIdentities = []lie{
+	aboutSolo("a snapshot of another cluster", `\"cluster\":\"west\"`, `\"cluster\":\"north\"`, export.ReasonWrongCluster, soloKept),
+	aboutSolo("a slice of another cluster", sourceWest, strings.Replace(sourceWest, "west", "north", 1), export.ReasonNotOurs, soloKept),
+	aboutSolo("a slice of the reader's own", sourceWest, strings.Replace(sourceWest, "west", "east", 1), export.ReasonNotOurs, soloKept),
+	{
+		name: "a service in a namespace of the system", says: ofSolo(func(event string) string {
+			_, rest, _ := strings.Cut(event, `"namespace":"`)
+			namespace, _, _ := strings.Cut(rest, `"`)
+			return strings.ReplaceAll(event, `"namespace":"`+namespace+`"`, `"namespace":"kube-system"`)
+		}),
+		solo: soloKept, lone: loneLetIn, // for east, that is another slice
+	},
+	aboutSolo("a service whose name is none", soloLabel, strings.Replace(soloLabel, "solo", "so_lo", 1), export.ReasonInvalidName, gone),
+	aboutSolo("a slice that nobody made", `"`+export.LabelSliceManagedBy+`"`, `"example.org/none"`, "", gone),
+}
+
+// The watch ends there, and so does each list: what comes later has to wait, and
+// that is reported.
+var tooLarge = []lie{{
+	name: "a slice without measure", says: ofSolo(func(event string) string {
+		return strings.Replace(event, `"annotations":{`, `"annotations":{"`+filler+`":"much",`, 1)
+	}),
+	solo: soloKept, lone: loneKept, unread: true,
+}}
+
+// lies: what a member says harms nothing but its own exports, and is reported.
+// Its API server and its controller are what they should be; what is between
+// them and east is not.
+func lies(rows []lie) func(*Set) {
+	return fault(func(s *Set, east, west, _ *Cluster) {
+		g := s.gateway(Pair{east, west})
+		for _, each := range rows {
+			s.Log("west says", each.name)
+			each.run(s, g, east, west)
+		}
+	})
+}
+
+func (l lie) run(s *Set, g *Gateway, east, west *Cluster) {
+	s.Helper()
+	if l.solo != gone {
+		defer s.answersStay()()
+	}
+	before := g.changed.Load()
+	g.says.Store(&l.says)
+	west.SetEndpoints("solo", "10.65.0.9")
+	west.SetEndpoints("lone", "10.65.0.4", magic)
+	s.Except(east, healthy.With("solo", l.solo, "lone", l.lone), healthy.With("solo", soloLetIn, "lone", loneLetIn))
+	east.problems("west", l.reason, 1)
+	if l.unread {
+		east.ExpectMetric(0, "clusterset_controller_member_connected", "cluster", "west")
+		east.ExpectEvent(s.secretOf(Pair{east, west}), controller.EventMemberUnreachable, "one EndpointSlice is larger")
+	}
+	if g.changed.Load() == before {
+		s.Error("nothing was said that is not true")
+	}
+	list, err := east.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(s.Context(), metav1.ListOptions{LabelSelector: export.LabelService})
+	s.must(err)
+	if len(list.Items) > 0 {
+		s.Errorf("east has slice %s in the namespace of the system", list.Items[0].Name)
+	}
+	// The truth is believed, and nothing is left of the lie.
+	g.says.Store(nil)
+	west.SetEndpoints("solo", "10.65.0.2")
+	west.SetEndpoints("lone", "10.65.0.4")
+	s.Expect(healthy)
+	east.problems("west", l.reason, 0)
+}
+
+// problems waits until the cluster counts problems of another's exports.
+func (c *Cluster) problems(of string, reason export.Reason, want float64) {
+	c.set.Helper()
+	if reason == "" {
+		return
+	}
+	c.set.Eventually("problems of the reason "+string(reason), func() error {
+		if got, _ := c.Metric("clusterset_controller_export_problems", "cluster", of, "reason", string(reason)); got != want {
+			return fmt.Errorf("got %v, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+// brokenEvents: a watch that ends over and over harms neither what is known nor
+// the other members.
+func brokenEvents(s *Set, east, west, north *Cluster) {
+	g := s.gateway(Pair{east, west})
+	failure := func(reason string, code int) func(string) string {
+		return func(string) string {
+			return fmt.Sprintf(`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}}`+"\n", reason, code)
+		}
+	}
+	for i, says := range []func(string) string{
+		func(event string) string { return "{" + event[:len(event)/2] + "\n" },
+		instead(`"type":"MODIFIED"`, `"type":"EXPLODED"`),
+		failure("InternalError", 500),
+		failure("Expired", 410),
+		instead(`"kind":"EndpointSlice"`, `"kind":"Secret"`),
+		instead(`"resourceVersion":"`, `"resourceVersion":"x`),
+	} {
+		broken := ofSolo(func(line string) string {
+			if !strings.HasPrefix(line, `{"type":"MODIFIED"`) {
+				return line
+			}
+			return says(line)
+		})
+		before := g.changed.Load()
+		g.says.Store(&broken)
+		north.SetEndpoints("db", "10.66.0.9")
+		others := healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9")
+		// What changes before the watch is there again is no event, but listed.
+		for n := 1; g.changed.Load() == before && n < 250; n++ {
+			address := fmt.Sprintf("10.65.2%d.%d", i, n)
+			west.SetEndpoints("solo", address)
+			s.Expect(others.With("solo", "west/"+address+" -> VIP"), west, north)
+		}
+		if g.changed.Load() == before {
+			s.Error("no event is broken")
+		}
+		delete(others, "solo") // it may be what it was, or be listed anew
+		s.Expect(others, east)
+		g.says.Store(nil)
+		west.SetEndpoints("solo", "10.65.0.2")
+		north.SetEndpoints("db", "10.66.0.3")
+		s.Expect(healthy)
+	}
+}
+
+// slow: a member that is slow delays no other, and what it says in the end is
+// what counts.
+func slow(s *Set, east, west, north *Cluster) {
+	s.Cut("east", "west", FromServer)
+	for i := range 20 {
+		west.SetEndpoints("solo", fmt.Sprintf("10.65.1.%d", i+1))
+		north.SetEndpoints("db", fmt.Sprintf("10.66.1.%d", i+1))
+	}
+	others := healthy.With("db", "north/10.66.1.20 west/10.65.0.3 -> 10.65.0.3 10.66.1.20")
+	seen := others.With("solo", "west/10.65.1.20 -> VIP")
+	s.Except(east, others, seen)
+	s.Restore("east", "west")
+	s.Expect(seen)
+}
+
+// confined: addresses outside of the ranges that the Secret of a member allows
+// are left out, and nothing else is. Ranges that are none open nothing.
+func confined(s *Set, east, west, _ *Cluster) {
+	p := Pair{east, west}
+	s.Annotate(p, member.CIDRsAnnotation, "10.65.0.0/30, 2001:db8::/32")
+	left := healthy.With("lone", "-> NXDOMAIN")
+	s.Except(east, left, healthy)
+	east.problems("west", export.ReasonForeignAddress, 1)
+	s.Annotate(p, member.CIDRsAnnotation, "10.65.0.0")
+	east.ExpectEvent(s.secretOf(p), controller.EventMemberRefused)
+	west.SetEndpoints("solo", "10.65.0.1")
+	seen := healthy.With("solo", "west/10.65.0.1 -> VIP")
+	s.Except(east, left.With("solo", seen["solo"]), seen)
+	s.Annotate(p, member.CIDRsAnnotation, "10.65.0.0/16")
+	s.Expect(seen)
+}

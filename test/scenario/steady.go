@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenario
+
+import (
+	"regexp"
+	"time"
+)
+
+// steady is a fault through which DNS answers for all services.
+func steady(run func(s *Set, east, west, north *Cluster)) func(*Set) {
+	return fault(func(s *Set, east, west, north *Cluster) {
+		defer s.answersStay()()
+		run(s, east, west, north)
+	})
+}
+
+// podAddresses is an answer with addresses that west and north export.
+var podAddresses = regexp.MustCompile(`^(10\.6[56]\.[\d.]+ ?)+$`)
+
+// answersStay asserts, until the returned function is called, that DNS answers in
+// all clusters for the services of healthy: with the same VIP as now, or with
+// addresses that are exported.
+func (s *Set) answersStay() (stop func()) {
+	before, wrong := map[string]string{}, map[string]bool{}
+	look := func(check func(question, answer string)) {
+		for _, c := range s.clusters {
+			for service := range healthy {
+				check(service+" in "+c.Name, c.answer(service))
+			}
+		}
+	}
+	look(func(question, answer string) { before[question] = answer })
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(50 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+			}
+			look(func(question, answer string) {
+				if answer != before[question] && (!podAddresses.MatchString(answer) || !podAddresses.MatchString(before[question])) {
+					wrong[question+" is answered with "+answer] = true
+				}
+			})
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+		for each := range wrong {
+			s.Error(each)
+		}
+	}
+}
