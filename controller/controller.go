@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
@@ -234,6 +233,7 @@ func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 			}
 		})
 	})
+	group.Go(func() { r.catchUp(ctx, c.options.Clock) })
 	for range c.options.Workers {
 		group.Go(func() { r.work(ctx) })
 	}
@@ -241,13 +241,6 @@ func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 	<-ctx.Done()
 	r.queue.ShutDown()
 	return nil
-}
-
-// newQueue returns a queue that holds each key once, and knows no delay but
-// the back-off of keys that fail.
-func newQueue() workqueue.TypedRateLimitingInterface[types.NamespacedName] {
-	return workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](backoffBase, backoffCap))
 }
 
 // newReconciler wires the caches, the members and the writer to a queue.
@@ -259,7 +252,6 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 		namespace: c.options.Namespace,
 		metrics:   c.metrics,
 		clock:     c.options.Clock,
-		queue:     newQueue(),
 
 		serveHandMade: c.options.HandMadeImports,
 		prefer:        c.options.Prefer,
@@ -295,6 +287,7 @@ func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconc
 	r.applier = newApplier(c.client, recorder, c.options.Clock, c.metrics, cluster)
 	r.applier.Removing = func(slice *discoveryv1.EndpointSlice) { r.remembered.removing(member.ServiceOf(slice), slice.UID) }
 	r.applier.Keeping = func(slice *discoveryv1.EndpointSlice) { r.remembered.keeping(member.ServiceOf(slice), slice.UID) }
+	r.queue = newQueue(r.applier.Echo)
 	r.credentialsChanged = r.handle()
 	return r, nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
@@ -29,27 +30,40 @@ const derivedPrefix = "derived-"
 
 func (r *reconciler) enqueue(service types.NamespacedName) { r.queue.Add(service) }
 
+// enqueueShown enqueues a service because of an object that this controller may
+// have written.
+func (r *reconciler) enqueueShown(service types.NamespacedName, change change) {
+	if change.gone {
+		r.enqueue(service)
+		return
+	}
+	r.queue.AddShown(service, apply.VersionOf(change.Object))
+}
+
 // objectHandler enqueues the service of a ServiceExport or ServiceImport. A
 // ServiceImport that changes or goes may also free the name of its derived
 // Service for another one.
 func (r *reconciler) objectHandler() cache.ResourceEventHandler {
-	return onChange(func(object metav1.Object) {
+	return onChange(func(object change) {
 		service := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-		r.enqueue(service)
-		if _, imported := object.(*v1beta1.ServiceImport); imported {
-			r.enqueueDerivedAs(types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)})
+		r.enqueueShown(service, object)
+		if _, imported := object.Object.(*v1beta1.ServiceImport); imported {
+			r.enqueueDerivedAs(types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)}, service.Name)
 		}
 	})
 }
 
-// enqueueDerivedAs enqueues the services whose derived Service has that name, or
-// would have it.
-func (r *reconciler) enqueueDerivedAs(derived types.NamespacedName) {
+// enqueueDerivedAs enqueues the other services whose derived Service has that name,
+// or would have it.
+func (r *reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) {
 	access, _ := r.api.Access()
 	if access == nil {
 		return // all services are enqueued once there is an access
 	}
 	for _, serviceImport := range access.ImportsDerivedAs(derived) {
+		if serviceImport.Name == but {
+			continue
+		}
 		r.enqueue(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
 	}
 }
@@ -62,19 +76,23 @@ func (r *reconciler) handle() (credentialsChanged <-chan struct{}) {
 	r.local.slices.Handle(onChange(r.sliceChanged))
 	r.local.namespaces.Handle(r.namespaceHandler())
 	r.local.nodes.Handle(r.nodeHandler())
-	r.local.secrets.Handle(onChange(func(metav1.Object) { trigger(changed) }))
+	r.local.secrets.Handle(onChange(func(change) { trigger(changed) }))
 	return changed
 }
 
 // serviceChanged enqueues the service that exports a Service, and those whose
 // derived Service it is or whose derived Service needs its name.
-func (r *reconciler) serviceChanged(object metav1.Object) {
+func (r *reconciler) serviceChanged(object change) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-	if strings.HasPrefix(key.Name, derivedPrefix) {
-		r.enqueueDerivedAs(key)
+	service := object.GetLabels()[export.LabelService]
+	if !export.IsManaged(object) {
+		service = ""
 	}
-	if service := object.GetLabels()[export.LabelService]; service != "" && export.IsManaged(object) {
-		r.enqueue(types.NamespacedName{Namespace: key.Namespace, Name: service})
+	if strings.HasPrefix(key.Name, derivedPrefix) {
+		r.enqueueDerivedAs(key, service)
+	}
+	if service != "" {
+		r.enqueueShown(types.NamespacedName{Namespace: key.Namespace, Name: service}, object)
 		return
 	}
 	access, _ := r.api.Access()
@@ -84,7 +102,7 @@ func (r *reconciler) serviceChanged(object metav1.Object) {
 	if access.ServiceExport(key) != nil {
 		r.enqueue(key)
 	}
-	r.adoptable(access, object)
+	r.adoptable(access, object.Object)
 }
 
 // adoptable names the services whose adopted imports have the IP of a Service
@@ -107,13 +125,13 @@ func (r *reconciler) adoptable(access *mcsapi.Access, object metav1.Object) {
 
 // sliceChanged names the service that a slice was made for, or is exported
 // from.
-func (r *reconciler) sliceChanged(object metav1.Object) {
-	slice, ok := object.(*discoveryv1.EndpointSlice)
+func (r *reconciler) sliceChanged(object change) {
+	slice, ok := object.Object.(*discoveryv1.EndpointSlice)
 	if !ok {
 		return
 	}
 	if service := member.ServiceOf(slice); service.Name != "" {
-		r.enqueue(service)
+		r.enqueueShown(service, object)
 	}
 	service := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}
 	if access, _ := r.api.Access(); service.Name != "" && access != nil && access.ServiceExport(service) != nil {
@@ -124,7 +142,7 @@ func (r *reconciler) sliceChanged(object metav1.Object) {
 // namespaceHandler names all services of a namespace that comes or goes. Those
 // of the namespaces that are there at the start are named by what is in them.
 func (r *reconciler) namespaceHandler() cache.ResourceEventHandler {
-	all := func(object metav1.Object) {
+	all := func(object change) {
 		for service := range r.known() {
 			if service.Namespace == object.GetName() {
 				r.enqueue(service)
@@ -151,7 +169,7 @@ func (r *reconciler) namespaceHandler() cache.ResourceEventHandler {
 				r.tellRank(current)
 			}
 			if ok && alsoOK && (old.UID != current.UID || terminating(old) != terminating(current)) {
-				all(current)
+				all(change{Object: current})
 			}
 		},
 		DeleteFunc: each.DeleteFunc,
@@ -254,25 +272,31 @@ func (r *reconciler) known() map[types.NamespacedName]struct{} {
 	return services
 }
 
+// A change is an object that the caches show, or that is gone from them.
+type change struct {
+	metav1.Object
+	gone bool
+}
+
 // onChange calls one function for whatever happens to an object.
-func onChange(changed func(metav1.Object)) cache.ResourceEventHandlerFuncs {
-	call := func(object any) {
+func onChange(changed func(change)) cache.ResourceEventHandlerFuncs {
+	call := func(object any, gone bool) {
 		if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = tombstone.Obj
 		}
 		if accessed, ok := object.(metav1.Object); ok {
-			changed(accessed)
+			changed(change{accessed, gone})
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: call,
+		AddFunc: func(object any) { call(object, false) },
 		UpdateFunc: func(before, after any) {
-			call(after)
+			call(after, false)
 			if relabelled(before, after) {
-				call(before)
+				call(before, true)
 			}
 		},
-		DeleteFunc: call,
+		DeleteFunc: func(object any) { call(object, true) },
 	}
 }
 

@@ -69,7 +69,7 @@ func (l *local) nodesWithoutZone() []string {
 // Those at the start are seen by whoever looks first.
 func (r *reconciler) nodeHandler() cache.ResourceEventHandler {
 	var last locality.Nodes
-	changed := func(metav1.Object) {
+	changed := func(change) {
 		now := r.local.zones()
 		if last.SomeWithoutZone == now.SomeWithoutZone && slices.Equal(last.Zones, now.Zones) {
 			return

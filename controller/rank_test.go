@@ -9,11 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -30,7 +28,7 @@ func TestRankOfTheLocalCluster(t *testing.T) {
 		namespace: "clusterset-dns",
 		applier:   &apply.Applier{Recorder: recorder},
 		members:   member.NewSet(member.Config{}),
-		queue:     workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]()),
+		queue:     newQueue(nil),
 	}
 	r.local = newLocal(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), &r.inputs, r.namespace)
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web-east", Labels: map[string]string{

@@ -14,7 +14,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -59,7 +58,7 @@ type reconciler struct {
 	applier *apply.Applier
 	// remembered outlives the copies of slices that somebody else deletes.
 	remembered remembered
-	queue      workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	queue      *queue
 
 	// record is how the slices of this cluster fare, for the heartbeat.
 	record   *vouch.Record
@@ -89,7 +88,12 @@ func (r *reconciler) work(ctx context.Context) {
 		} else {
 			r.record.Ends(service, unpublished(err))
 		}
-		r.metrics.reconciled(r.clock.Since(begin), err)
+		switch {
+		case apply.Changed(err):
+			r.metrics.reconciled(r.clock.Since(begin), nil)
+		default:
+			r.metrics.reconciled(r.clock.Since(begin), err)
+		}
 		switch {
 		case err == nil:
 			r.queue.Forget(service)
@@ -139,22 +143,35 @@ func (r *reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		return r.reconcile(ctx, service, r.inputs.Wait(ctx))
 	}
 	existing.Failures = r.queue.NumRequeues(service)
-	retry, err := r.applier.ApplyService(ctx, access, existing, func(observed merge.Observed) merge.Result {
-		return r.mergeWithin(observed, contributions)
-	})
-	if retry > 0 {
-		r.queue.AddAfter(service, retry)
-	}
-	if r.applier.Remembers(service) {
-		r.queue.AddAfter(service, catchUp)
+	outcome, err := r.applier.ApplyService(ctx, access, existing, r.mergeWithin(existing.Observed, contributions))
+	switch {
+	case outcome.Again && err == nil:
+		r.enqueue(service)
+	case outcome.After > 0:
+		r.queue.AddAfter(service, outcome.After)
 	}
 	return err
 }
 
-// catchUp is after how long a service is looked at again where the caches did
-// not show what was written of it. They always do, unless an object was deleted
-// while a watch was broken; and then nothing else would name the service.
-const catchUp = 10 * time.Second
+// catchUpAfter is after how long a service is reconciled again if the caches do
+// not show what was written of it.
+const catchUpAfter = 10 * time.Second
+
+// catchUp enqueues the services that the caches are behind of.
+func (r *reconciler) catchUp(ctx context.Context, clock clock.WithTicker) {
+	ticker := clock.NewTicker(catchUpAfter)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		for _, service := range r.applier.Behind(catchUpAfter) {
+			r.enqueue(service)
+		}
+	}
+}
 
 // gather looks at everything that concerns a service.
 func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName) (apply.Existing, []merge.Contribution) {
@@ -172,6 +189,7 @@ func (r *reconciler) gather(access *mcsapi.Access, service types.NamespacedName)
 			ServiceImport:  access.ServiceImport(service),
 			ServiceExport:  access.ServiceExport(service),
 			DerivedService: r.local.service(derived),
+			Unsupported:    r.applier.Unsupported(),
 			Namesakes: slices.DeleteFunc(access.ImportsDerivedAs(derived), func(serviceImport *v1beta1.ServiceImport) bool {
 				return serviceImport.Name == service.Name
 			}),

@@ -76,7 +76,7 @@ func TestAnUnreadableObjectStopsItsServiceAlone(t *testing.T) {
 
 	events := record.NewFakeRecorder(10)
 	// It has no applier: what is written would be a panic.
-	r := &reconciler{queue: newQueue(), recorder: events}
+	r := &reconciler{queue: newQueue(nil), recorder: events}
 	r.local = newLocal(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), &r.inputs, "system")
 	err := r.local.namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}})
 	if err != nil {

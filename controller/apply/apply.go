@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
@@ -70,66 +69,82 @@ type Applier struct {
 	recent      recent
 }
 
-// ApplyService makes the cluster what decide wants, given what is observed. decide is
-// called again whenever a write changes what is observed, so that a cluster IP
-// reaches the import in the pass in which it was allocated.
-//
-// The order is that of dependence: the ServiceImport, which owns the rest; the
-// derived Service, which comes first where a headless import gains an IP; the
-// import's IPs and status; the slices; what is to go; last the ServiceExport's
-// conditions, which tell of the rest. A write that fails does not keep back
-// those that do not need it: of slices it keeps back only the removals of the
-// same source cluster. All errors are returned.
-//
-// A write that another writer undoes over and over is held back for a time that
-// grows, up to five minutes. retry is after how long it may be made, zero if
-// none is held back. For a slice of the local cluster that is a PublishError.
-func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, existing Existing, decide func(merge.Observed) merge.Result) (retry time.Duration, err error) {
-	p := &pass{
-		Applier:  a,
-		access:   access,
-		existing: existing,
-		observed: existing.Observed,
-		decide:   decide,
-	}
-	p.redecide()
+// Changed reports whether a pass failed because an object was not what the caches
+// showed. What was read of it counts in the next pass.
+func Changed(err error) bool { return errors.Is(err, errChanged) }
 
-	var importErr, serviceErr error
-	ending := terminating(p.observed.ServiceImport)
-	if !ending {
-		passing := func() bool { return serviceErr != nil && existing.Failures < FailuresToTell }
-		if p.gainsIP() {
-			serviceErr = p.writeDerivedService(ctx)
-		}
-		if !passing() {
-			importErr = p.writeImport(ctx)
-		}
-		if importErr == nil && serviceErr == nil {
-			serviceErr = p.writeDerivedService(ctx)
-		}
-		if importErr == nil && p.result.ServiceImport != nil && !passing() {
-			importErr = p.finishImport(ctx, serviceErr)
-		}
-	}
-	behind := p.writeSlices(ctx)
-	err = errors.Join(importErr, serviceErr, behind.err(), p.labelHandMade(ctx), p.removeRest(ctx, behind))
-	p.tellForeign()
-	err = errors.Join(err, p.writeExportStatus(ctx, behind[p.observed.Cluster]))
-	return p.after, err
+// An Outcome says when a service is to be reconciled again.
+type Outcome struct {
+	// Again is set if what the API server made of a write decides about more: the UID
+	// of a new import, the IP of a Service, or a field that it does not know.
+	Again bool
+	// After is for how long a write is held back that another writer undoes over
+	// and over, at most five minutes; zero if none is. For a slice of the local
+	// cluster the error is a PublishError.
+	After time.Duration
 }
 
-// A pass is one ApplyService. observed and result follow what is written.
+// ApplyService writes what the result of a merge has and the cluster has not.
+//
+// The order is that of dependence: the ServiceImport, which owns the rest; the
+// derived Service, which comes first if a headless import gains an IP; the
+// import's status; the slices; what is to go; last the ServiceExport's conditions,
+// which report the rest. A write that fails does not keep back those that do not
+// need it: of slices it keeps back only the removals of the same source cluster.
+// All errors are returned.
+func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, existing Existing, result merge.Result) (Outcome, error) {
+	p := &pass{Applier: a, access: access, existing: existing, observed: existing.Observed, result: result}
+	var importErr, serviceErr error
+	if !terminating(p.observed.ServiceImport) {
+		importErr, serviceErr = p.writeImportAndService(ctx)
+	}
+	behind := p.writeSlices(ctx)
+	err := errors.Join(importErr, serviceErr, behind.err(), p.labelHandMade(ctx), p.removeRest(ctx, behind))
+	p.tellForeign()
+	err = errors.Join(err, p.writeExportStatus(ctx, behind[p.observed.Cluster]))
+	return p.outcome, err
+}
+
+// writeImportAndService writes the import, its derived Service, and the status of
+// the import, unless the next pass has more to say of it. A Service that is refused
+// is not reported before it was refused several times.
+func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr error) {
+	if p.gainsIP() {
+		serviceErr = p.writeDerivedService(ctx)
+		if serviceErr == nil || p.existing.Failures < FailuresToTell {
+			return nil, serviceErr
+		}
+	}
+	exists := p.observed.ServiceImport != nil
+	if importErr = p.writeImport(ctx); importErr != nil || p.result.ServiceImport == nil {
+		return importErr, serviceErr
+	}
+	if !exists {
+		p.outcome.Again = p.observed.ServiceImport != nil // the rest needs its UID
+		return nil, serviceErr
+	}
+	if serviceErr == nil {
+		serviceErr = p.writeDerivedService(ctx)
+	}
+	if p.unfinished || p.outcome.Again || serviceErr != nil && p.existing.Failures < FailuresToTell {
+		return nil, serviceErr
+	}
+	return p.writeImportStatus(ctx, serviceErr), serviceErr
+}
+
+// A pass is one ApplyService. The ServiceImport in observed follows what is
+// written.
 type pass struct {
 	*Applier
 	access   *mcsapi.Access
 	existing Existing
 	observed merge.Observed
-	decide   func(merge.Observed) merge.Result
 	result   merge.Result
 	// strangers are the objects that stand where ours would.
 	strangers []metav1.Object
-	// after is the shortest time for which a write is held back.
-	after time.Duration
+	// unfinished is set if the status of the import has to wait for an event.
+	unfinished bool
+	outcome    Outcome
 }
 
 func terminating(serviceImport *v1beta1.ServiceImport) bool {
@@ -141,30 +156,12 @@ func (p *pass) namespace() string { return p.observed.Service.Namespace }
 // noting is what is remembered of the service, so that more can be.
 func (p *pass) noting() *answers { return p.recent.noting(p.observed.Service, p.Clock.Now()) }
 
-// seeImport takes in what a write showed of the import.
-func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
-	if serviceImport != p.observed.ServiceImport {
-		p.noting().serviceImport = strip(serviceImport)
-		p.observed.ServiceImport = serviceImport
-		p.redecide()
-	}
-}
-
-// seeDerivedService takes in what a write showed of the derived Service.
-func (p *pass) seeDerivedService(service *corev1.Service) {
-	if service != p.observed.DerivedService {
-		p.noting().derivedService = strip(service)
-		p.observed.DerivedService = service
-		p.redecide()
-	}
-}
-
-// gainsIP tells whether an import that is headless is to have an IP. It is
-// answered as it is until the derived Service has one, because with the other
-// type and no IP it would be answered with nothing.
+// gainsIP reports whether an import that is headless is to have an IP, which its
+// derived Service does not have yet. Until then the import stays as it is, because
+// DNS has no answer for the other type without an IP.
 func (p *pass) gainsIP() bool {
-	before := p.observed.ServiceImport
-	return before != nil && before.Spec.Type == v1beta1.Headless && p.result.DerivedService != nil
+	before, after := p.observed.ServiceImport, p.result.ServiceImport
+	return before != nil && before.Spec.Type == v1beta1.Headless && p.result.DerivedService != nil && len(after.Spec.IPs) == 0
 }
 
 // writeImport writes metadata and spec of the import. The IPs may still be
@@ -173,89 +170,99 @@ func (p *pass) writeImport(ctx context.Context) error {
 	if p.result.ServiceImport == nil {
 		return nil
 	}
+	desired, err := p.access.KeepImport(p.result.ServiceImport)
+	if err != nil {
+		return fmt.Errorf("ServiceImport %s: %w", p.observed.Service, err)
+	}
 	client := p.access.ServiceImports(p.namespace())
 	guard := guarding(p, v1beta1.ServiceImportKindName, p.observed.Service.Name, func(existing, desired *v1beta1.ServiceImport) any {
 		return changesOf(cmp.Or(existing, &v1beta1.ServiceImport{}), desired, desired.Spec)
 	})
-	written, err := write(ctx, guard, client, p.observed.Service.Name, p.observed.ServiceImport,
-		func(existing *v1beta1.ServiceImport) (*v1beta1.ServiceImport, error) {
-			p.seeImport(existing)
-			if p.result.ServiceImport == nil {
-				return nil, nil
-			}
-			return p.access.KeepImport(p.result.ServiceImport)
-		}, equalImport)
+	written, err := write(ctx, guard, client, p.observed.Service.Name, p.observed.ServiceImport, desired, equalImport)
+	p.seeImport(written)
 	if err != nil {
 		return fmt.Errorf("ServiceImport %s: %w", p.observed.Service, err)
 	}
-	p.seeImport(written)
 	return nil
 }
 
-// finishImport brings what the derived Service has to the import: first the
-// IPs, then the status, in which a refusal is told.
-func (p *pass) finishImport(ctx context.Context, serviceErr error) error {
-	if err := p.writeImport(ctx); err != nil {
-		return err
+// seeImport notes what a write showed of the import.
+func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
+	if serviceImport != p.observed.ServiceImport {
+		p.noting().serviceImport = strip(serviceImport)
+		p.observed.ServiceImport = serviceImport
 	}
-	imports := p.access.ServiceImports(p.namespace())
-	client := statusClient[*v1beta1.ServiceImport]{client: imports, updateStatus: imports.UpdateStatus}
+}
+
+// writeImportStatus writes the status of the import, which reports a refusal of
+// the derived Service.
+func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	before := p.observed.ServiceImport
-	written, err := write(ctx, importStatusGuard(p, p.observed.Service.Name), client, p.observed.Service.Name, p.observed.ServiceImport,
-		func(existing *v1beta1.ServiceImport) (*v1beta1.ServiceImport, error) {
-			p.seeImport(existing)
-			if existing == nil || p.result.ServiceImport == nil {
-				return nil, nil // deleted meanwhile: the watch will tell
-			}
-			desired := p.result.ServiceImport.DeepCopy()
-			desired.Status.Conditions = withRefusal(desired.Status.Conditions, existing, serviceErr)
-			p.date(desired.Status.Conditions)
-			return p.access.KeepImport(desired)
-		}, equalImportStatus)
+	desired := before.DeepCopy()
+	desired.Status = *p.result.ServiceImport.Status.DeepCopy()
+	desired.Status.Conditions = withRefusal(ofGeneration(desired.Status.Conditions, before.Generation), before, serviceErr)
+	p.date(desired.Status.Conditions)
+	desired, err := p.access.KeepImport(desired)
 	if err != nil {
 		return fmt.Errorf("status of ServiceImport %s: %w", p.observed.Service, err)
 	}
-	if written != nil && before != nil {
-		p.tellConditions(written, before.Status.Conditions, written.Status.Conditions)
-	}
+	imports := p.access.ServiceImports(p.namespace())
+	client := statusClient[*v1beta1.ServiceImport]{client: imports, updateStatus: imports.UpdateStatus}
+	written, err := write(ctx, importStatusGuard(p, p.observed.Service.Name), client, p.observed.Service.Name, before, desired, equalImportStatus)
 	p.seeImport(written)
+	if err != nil {
+		return fmt.Errorf("status of ServiceImport %s: %w", p.observed.Service, err)
+	}
+	p.tellConditions(written, before.Status.Conditions, written.Status.Conditions)
 	return nil
 }
 
-// writeDerivedService writes the Service behind the import.
+// ofGeneration dates the conditions that a merge decided: the import has that
+// generation since its spec was written.
+func ofGeneration(conditions []metav1.Condition, generation int64) []metav1.Condition {
+	for i := range conditions {
+		if kind := conditions[i].Type; kind == string(v1beta1.ServiceImportConditionReady) || kind == merge.ConditionPreferCluster {
+			conditions[i].ObservedGeneration = generation
+		}
+	}
+	return conditions
+}
+
+// writeDerivedService writes the Service behind the import. One that cannot be
+// updated is deleted; the event of that brings the next pass.
 func (p *pass) writeDerivedService(ctx context.Context) error {
-	if p.result.DerivedService == nil {
+	existing, desired := p.observed.DerivedService, p.result.DerivedService
+	if desired == nil {
 		return nil
 	}
-	name := p.result.DerivedService.Name
-	client := p.Core.CoreV1().Services(p.namespace())
-	var asked string
-	desire := func(existing *corev1.Service) (*corev1.Service, error) {
-		p.seeDerivedService(existing)
-		desired := p.result.DerivedService
-		if asked = ""; desired != nil {
-			asked = ptr.Deref(desired.Spec.TrafficDistribution, "")
-		}
-		if existing == nil || desired == nil || !merge.NeedsRecreation(existing, desired) {
-			return desired, nil
-		}
-		if err := remove(ctx, client, existing); err != nil {
-			return nil, err
-		}
-		// The next attempt finds it gone and creates the desired one.
-		return desired, nil
+	client, failed := p.Core.CoreV1().Services(p.namespace()), func(err error) error {
+		return fmt.Errorf("derived Service %s/%s of ServiceImport %s: %w", p.namespace(), desired.Name, p.observed.Service, err)
 	}
-	guard := guarding(p, "Service", name, func(existing, desired *corev1.Service) any {
+	if existing != nil && merge.NeedsRecreation(existing, desired) {
+		if err := remove(ctx, client, existing); err != nil {
+			return failed(err)
+		}
+		p.noting().derivedService = nil
+		p.unfinished = true
+		return nil
+	}
+	guard := guarding(p, "Service", desired.Name, func(existing, desired *corev1.Service) any {
 		return changesOf(cmp.Or(existing, &corev1.Service{}), desired, desired.Spec)
 	})
-	written, err := write(ctx, guard, client, name, p.observed.DerivedService, desire, equalService)
-	for p.refusesDistribution(ctx, asked, written, err) {
-		written, err = write(ctx, guard, client, name, written, desire, equalService)
+	written, err := write(ctx, guard, client, desired.Name, existing, desired, equalService)
+	if written != existing {
+		p.noting().derivedService = strip(written)
+	}
+	if p.refusesDistribution(ctx, written, err) {
+		p.outcome.Again = true
+		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("derived Service %s/%s of ServiceImport %s: %w", p.namespace(), name, p.observed.Service, err)
+		return failed(err)
 	}
-	p.seeDerivedService(written)
+	if existing == nil && written != nil {
+		p.outcome.Again = true // the import is ready if it has an IP
+	}
 	return nil
 }
 
@@ -264,17 +271,10 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 func (p *pass) labelHandMade(ctx context.Context) error {
 	var errs []error
 	for _, labelled := range p.result.HandMadeSlices {
-		seen := true
 		guard := guarding(p, "EndpointSlice", labelled.Name, func(_, desired *discoveryv1.EndpointSlice) any { return desired.Labels })
-		_, err := write(ctx, guard, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), labelled.Name, labelled,
-			func(existing *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
-				if !seen {
-					return nil, nil // it changed meanwhile: the watch will tell
-				}
-				seen = false
-				return labelled, nil
-			}, func(_, _ *discoveryv1.EndpointSlice) bool { return false })
-		if err != nil {
+		_, err := write(ctx, guard, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), labelled.Name, labelled, labelled,
+			func(_, _ *discoveryv1.EndpointSlice) bool { return false })
+		if err != nil && !errors.Is(err, errChanged) { // the watch will tell
 			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), labelled.Name, err))
 		}
 	}
@@ -284,35 +284,29 @@ func (p *pass) labelHandMade(ctx context.Context) error {
 // writeExportStatus writes the conditions of the own ServiceExport. It is not
 // ready while the own slices cannot be written.
 func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
-	seen := p.observed.ServiceExport
-	if seen == nil {
+	before := p.observed.ServiceExport
+	if before == nil {
 		return nil
 	}
-	exports := p.access.ServiceExports(p.namespace())
-	client := statusClient[*v1beta1.ServiceExport]{client: exports, updateStatus: exports.UpdateStatus}
-	var before *v1beta1.ServiceExport
-	written, err := write(ctx, exportStatusGuard(p, seen.Name), client, seen.Name, seen,
-		func(existing *v1beta1.ServiceExport) (*v1beta1.ServiceExport, error) {
-			before = existing
-			if existing == nil || existing.UID != seen.UID {
-				return nil, nil // deleted meanwhile: the watch will tell
-			}
-			if existing != p.observed.ServiceExport {
-				p.noting().serviceExport = strip(existing)
-				p.observed.ServiceExport = existing
-				p.redecide()
-			}
-			desired := existing.DeepCopy()
-			desired.Status.Conditions = mergeConditions(existing.Status.Conditions, withFailure(p.result.ExportConditions, existing, slicesErr))
-			p.date(desired.Status.Conditions)
-			return p.access.KeepExport(desired)
-		}, equalExportStatus)
+	desired := before.DeepCopy()
+	desired.Status.Conditions = mergeConditions(before.Status.Conditions, withFailure(p.result.ExportConditions, before, slicesErr))
+	p.date(desired.Status.Conditions)
+	desired, err := p.access.KeepExport(desired)
 	if err != nil {
 		return fmt.Errorf("status of ServiceExport %s: %w", p.observed.Service, err)
 	}
-	if written != before && written != nil && before != nil {
-		p.noting().serviceExport = strip(written)
-		p.tellConditions(written, before.Status.Conditions, written.Status.Conditions)
+	exports := p.access.ServiceExports(p.namespace())
+	client := statusClient[*v1beta1.ServiceExport]{client: exports, updateStatus: exports.UpdateStatus}
+	written, err := write(ctx, exportStatusGuard(p, before.Name), client, before.Name, before, desired, equalExportStatus)
+	if errors.Is(err, errChanged) && (written == nil || written.UID != before.UID) {
+		return nil // deleted meanwhile: the watch will tell
 	}
+	if written != before {
+		p.noting().serviceExport = strip(written)
+	}
+	if err != nil {
+		return fmt.Errorf("status of ServiceExport %s: %w", p.observed.Service, err)
+	}
+	p.tellConditions(written, before.Status.Conditions, written.Status.Conditions)
 	return nil
 }

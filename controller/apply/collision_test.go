@@ -28,7 +28,7 @@ func TestDerivedServiceOfAnotherStays(t *testing.T) {
 		client := fake.NewClientset(derived)
 		applier := &Applier{Core: client, Recorder: record.NewFakeRecorder(1), Clock: &clocktesting.FakePassiveClock{}}
 		existing := Existing{Observed: merge.Observed{Cluster: "east", Service: service, DerivedService: derived}}
-		_, err := applier.ApplyService(t.Context(), nil, existing, func(merge.Observed) merge.Result { return merge.Result{} })
+		_, err := applier.ApplyService(t.Context(), nil, existing, merge.Result{})
 		if err != nil {
 			t.Fatal(err)
 		}

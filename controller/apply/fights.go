@@ -159,7 +159,7 @@ func (g *guard[P]) allows(existing, desired P) (content uint64, allowed, reports
 	}
 	if wait := known.at.Add(known.hold()).Sub(now); wait > 0 {
 		g.held = true
-		g.pass.again(wait)
+		g.pass.retry(wait)
 		return content, false, false
 	}
 	reports = !g.reported && known.repetitions == known.free()-1
@@ -167,9 +167,16 @@ func (g *guard[P]) allows(existing, desired P) (content uint64, allowed, reports
 	return content, true, reports
 }
 
-// wrote notes a write that allows allowed.
-func (g *guard[P]) wrote(content uint64, creation bool) {
-	if g != nil && g.pass.fights.wrote(g.object, content, creation, g.pass.Clock.Now()) > 0 && g.pass.Repeated != nil {
+// wrote notes a write that allows allowed, and whether the API server has what was
+// desired now.
+func (g *guard[P]) wrote(content uint64, creation, asDesired bool) {
+	if g == nil {
+		return
+	}
+	if !asDesired {
+		g.pass.outcome.Again = true
+	}
+	if g.pass.fights.wrote(g.object, content, creation, g.pass.Clock.Now()) > 0 && g.pass.Repeated != nil {
 		g.pass.Repeated(g.object.kind)
 	}
 }
@@ -208,10 +215,10 @@ func otherManager(fields []metav1.ManagedFieldsEntry, own string) string {
 	return last.Manager
 }
 
-// again asks for another pass after a while, the shortest that is asked for.
-func (p *pass) again(after time.Duration) {
-	if p.after == 0 || after < p.after {
-		p.after = after
+// retry asks for another pass after a while, the shortest that is asked for.
+func (p *pass) retry(after time.Duration) {
+	if p.outcome.After == 0 || after < p.outcome.After {
+		p.outcome.After = after
 	}
 }
 

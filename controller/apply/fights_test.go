@@ -82,15 +82,12 @@ func (r *ring) writeValue(t *testing.T, s *store[corev1.Service, *corev1.Service
 	t.Helper()
 	p := r.pass()
 	guard := guarding(p, "Service", "web", func(existing, desired *corev1.Service) any { return changesOf(existing, desired, desired.Spec) })
-	_, err := write(t.Context(), guard, s, "web", s.live, func(existing *corev1.Service) (*corev1.Service, error) {
-		desired := existing.DeepCopy()
-		desired.Annotations["value"] = value
-		return desired, nil
-	}, equalService)
-	if err != nil {
+	desired := s.live.DeepCopy()
+	desired.Annotations["value"] = value
+	if _, err := write(t.Context(), guard, s, "web", s.live, desired, equalService); err != nil {
 		t.Fatal(err)
 	}
-	return p.after
+	return p.outcome.After
 }
 
 // undo has another writer set the value, and something else that this
@@ -153,16 +150,14 @@ func TestDeletedObjectIsCreatedAgain(t *testing.T) {
 	for begin := r.clock.Now(); r.clock.Since(begin) < time.Hour; r.wait(time.Second) {
 		p, before := r.pass(), s.version
 		guard := guarding(p, "Service", "web", func(_, desired *corev1.Service) any { return desired.Spec })
-		_, err := write(t.Context(), guard, s, "web", nil, func(*corev1.Service) (*corev1.Service, error) {
-			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "demo"}}, nil
-		}, equalService)
+		_, err := write(t.Context(), guard, s, "web", nil, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "demo"}}, equalService)
 		switch {
 		case err != nil:
 			t.Fatal(err)
 		case s.version > before:
 			created++
-		case p.after <= 0 || p.after > maxHold:
-			t.Fatalf("a creation is held back and to be made after %s", p.after)
+		case p.outcome.After <= 0 || p.outcome.After > maxHold:
+			t.Fatalf("a creation is held back and to be made after %s", p.outcome.After)
 		}
 		if len(r.events.Events) == 0 {
 			free = created
@@ -286,17 +281,14 @@ func TestConditionsFight(t *testing.T) {
 			s.put(&v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "1", Generation: 3}})
 			message := "The Service can be exported."
 			reconcile := func() {
-				_, err := write(t.Context(), exportStatusGuard(r.pass(), "web"), s, "web", s.live, func(existing *v1beta1.ServiceExport) (*v1beta1.ServiceExport, error) {
-					desired := existing.DeepCopy()
-					for i, kind := range []string{"Valid", "Ready", "Conflict"} {
-						meta.SetStatusCondition(&desired.Status.Conditions, metav1.Condition{
-							Type: kind, Status: []metav1.ConditionStatus{"True", "True", "False"}[i], Reason: []string{"Valid", "Ready", "NoConflicts"}[i],
-							Message: message, ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(r.clock.Now()),
-						})
-					}
-					return desired, nil
-				}, equalExportStatus)
-				if err != nil {
+				desired := s.live.DeepCopy()
+				for i, kind := range []string{"Valid", "Ready", "Conflict"} {
+					meta.SetStatusCondition(&desired.Status.Conditions, metav1.Condition{
+						Type: kind, Status: []metav1.ConditionStatus{"True", "True", "False"}[i], Reason: []string{"Valid", "Ready", "NoConflicts"}[i],
+						Message: message, ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(r.clock.Now()),
+					})
+				}
+				if _, err := write(t.Context(), exportStatusGuard(r.pass(), "web"), s, "web", s.live, desired, equalExportStatus); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -106,14 +107,57 @@ func (a *Applier) CatchUp(existing *Existing, shown Versions) {
 		}
 		known.noteSlice(name, last)
 	}
-	if known.serviceImport == nil && known.serviceExport == nil && known.derivedService == nil && len(known.endpointSlices) == 0 {
+	if known.empty() {
 		a.recent.forget(observed.Service)
 	}
 }
 
-// Remembers tells whether the caches may not show what was written of a service
-// yet. Then it is to be looked at again a little later, in case they never do.
-func (a *Applier) Remembers(service types.NamespacedName) bool { return a.recent.of(service) != nil }
+// A Version names an object that the caches show, and its resourceVersion.
+type Version struct{ Kind, Name, ResourceVersion string }
+
+// VersionOf returns the version of an object of the kinds that an Applier writes.
+func VersionOf(object metav1.Object) Version {
+	return Version{kindOf(object), object.GetName(), object.GetResourceVersion()}
+}
+
+// Echo reports whether the caches show no more of an object than this Applier
+// wrote. What they show is remembered no longer.
+func (a *Applier) Echo(service types.NamespacedName, shown Version) bool {
+	a.recent.mu.Lock()
+	defer a.recent.mu.Unlock()
+	known := a.recent.services[service]
+	if known == nil {
+		return false
+	}
+	last := ""
+	if object := known.object(shown); object != nil {
+		last = object.GetResourceVersion()
+	}
+	switch order, err := resourceversion.CompareResourceVersion(shown.ResourceVersion, last); {
+	case err != nil || order > 0:
+		return false
+	case order == 0:
+		known.forget(shown)
+		if known.empty() {
+			delete(a.recent.services, service)
+		}
+	}
+	return true
+}
+
+// Behind returns the services of which the caches do not show what was written,
+// for at least so long. They always do, unless an object was deleted while a watch
+// was broken; and then nothing else would name the service.
+func (a *Applier) Behind(since time.Duration) (services []types.NamespacedName) {
+	a.recent.mu.Lock()
+	defer a.recent.mu.Unlock()
+	for service, known := range a.recent.services {
+		if a.Clock.Since(known.noted) >= since {
+			services = append(services, service)
+		}
+	}
+	return services
+}
 
 // Forget forgets what was written and reported of a service that is no longer
 // reconciled.
@@ -151,6 +195,38 @@ func (a *answers) noteSlice(name string, slice *discoveryv1.EndpointSlice) {
 		return
 	}
 	a.endpointSlices[name] = slice
+}
+
+func (a *answers) empty() bool {
+	return a.serviceImport == nil && a.serviceExport == nil && a.derivedService == nil && len(a.endpointSlices) == 0
+}
+
+// object is what is remembered of an object, nil for nothing.
+func (a *answers) object(named Version) metav1.Object {
+	switch {
+	case named.Kind == v1beta1.ServiceImportKindName && a.serviceImport != nil:
+		return a.serviceImport
+	case named.Kind == v1beta1.ServiceExportKindName && a.serviceExport != nil:
+		return a.serviceExport
+	case named.Kind == "Service" && a.derivedService != nil && a.derivedService.Name == named.Name:
+		return a.derivedService
+	case named.Kind == "EndpointSlice" && a.endpointSlices[named.Name] != nil:
+		return a.endpointSlices[named.Name]
+	}
+	return nil
+}
+
+func (a *answers) forget(named Version) {
+	switch named.Kind {
+	case v1beta1.ServiceImportKindName:
+		a.serviceImport = nil
+	case v1beta1.ServiceExportKindName:
+		a.serviceExport = nil
+	case "Service":
+		a.derivedService = nil
+	case "EndpointSlice":
+		delete(a.endpointSlices, named.Name)
+	}
 }
 
 // strip drops what no cache holds.

@@ -74,7 +74,7 @@ func TestCatchUp(t *testing.T) {
 			}
 			existing := Existing{Observed: merge.Observed{Service: web}, EndpointSlices: versioned(test.cached)}
 			a.CatchUp(&existing, Versions{EndpointSlices: test.shown})
-			ahead := a.Remembers(web)
+			ahead := a.recent.of(web) != nil
 			var got []string
 			for _, slice := range existing.EndpointSlices {
 				got = append(got, slice.Name+"@"+slice.ResourceVersion)
@@ -87,7 +87,7 @@ func TestCatchUp(t *testing.T) {
 			now.SetTime(now.Now().Add(recentFor + 1))
 			existing.EndpointSlices = versioned(test.cached)
 			a.CatchUp(&existing, Versions{EndpointSlices: test.shown})
-			if len(existing.EndpointSlices) != len(versioned(test.cached)) || a.Remembers(web) {
+			if len(existing.EndpointSlices) != len(versioned(test.cached)) || a.recent.of(web) != nil {
 				t.Errorf("much later there are %d slices, and %v is kept", len(existing.EndpointSlices), a.recent.services)
 			}
 		})
@@ -106,7 +106,7 @@ func TestCatchUpOfOneObject(t *testing.T) {
 	look := func(version string) (text string, ahead bool) {
 		existing := Existing{Observed: merge.Observed{Service: web, ServiceExport: cached}}
 		a.CatchUp(&existing, Versions{ServiceImports: version, ServiceExports: version, Services: version})
-		ahead = a.Remembers(web)
+		ahead = a.recent.of(web) != nil
 		observed := existing.Observed
 		if observed.ServiceImport != nil {
 			text += "import " + observed.ServiceImport.ResourceVersion + " "
@@ -132,5 +132,29 @@ func TestCatchUpOfOneObject(t *testing.T) {
 	a.recent.noting(web, now.Now())
 	if a.Forget(web); len(a.recent.services) > 0 {
 		t.Error("a service is not forgotten")
+	}
+}
+
+// TestEcho: what the caches show of an object is news, unless it is no later than
+// what was written.
+func TestEcho(t *testing.T) {
+	now := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
+	for shown, want := range map[string]bool{
+		"EndpointSlice a@8": true, "EndpointSlice a@9": true, "EndpointSlice a@10": false, "EndpointSlice a@x": false,
+		"EndpointSlice b@9": false, "Service a@9": false, "ServiceImport web@9": false,
+	} {
+		a := &Applier{Clock: now}
+		a.recent.noting(web, now.Now()).noteSlice("a", versioned("a@9")[0])
+		kind, rest, _ := strings.Cut(shown, " ")
+		name, version, _ := strings.Cut(rest, "@")
+		if got := a.Echo(web, Version{kind, name, version}); got != want {
+			t.Errorf("%s: got %t", shown, got)
+		}
+		if remembered := a.recent.of(web) != nil; remembered != (shown != "EndpointSlice a@9") {
+			t.Errorf("%s: it is remembered: %t", shown, remembered)
+		}
+		if late := a.Behind(0); (len(late) == 1) != (shown != "EndpointSlice a@9") || len(a.Behind(time.Second)) > 0 {
+			t.Errorf("%s: the caches are behind of %v", shown, late)
+		}
 	}
 }

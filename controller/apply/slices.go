@@ -39,7 +39,7 @@ func (b behind) err() error {
 // there is nothing to own the copies of other clusters' slices: their clusters
 // are behind. While the import ends, the copies that it owns follow their source.
 func (p *pass) writeSlices(ctx context.Context) behind {
-	owner := p.observed.ServiceImport
+	owner := p.existing.Observed.ServiceImport // as the merge saw it
 	haveImport := owner != nil && export.IsManaged(owner) && !terminating(owner)
 	known := make(map[string]*discoveryv1.EndpointSlice, len(p.existing.EndpointSlices))
 	for _, slice := range p.existing.EndpointSlices {
@@ -56,34 +56,29 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 				continue
 			}
 		}
-		var before *discoveryv1.EndpointSlice
-		foreign := false
+		before := known[desired.Name]
+		if before != nil && !export.IsManaged(before) {
+			p.foreign(before)
+			continue
+		}
+		update := desired
+		if before != nil {
+			update = withOthers(before, desired)
+		}
 		guard := guarding(p, "EndpointSlice", desired.Name, func(existing, desired *discoveryv1.EndpointSlice) any {
 			return changesOf(cmp.Or(existing, &discoveryv1.EndpointSlice{}), desired, []any{desired.Endpoints, desired.Ports})
 		})
-		written, err := write(ctx, guard, client, desired.Name, known[desired.Name],
-			func(existing *discoveryv1.EndpointSlice) (*discoveryv1.EndpointSlice, error) {
-				before = existing
-				if existing == nil && waits {
-					return nil, nil // collected with the import meanwhile
-				}
-				if existing == nil {
-					desired.UID, desired.ResourceVersion = "", ""
-					return desired, nil
-				}
-				if foreign = !export.IsManaged(existing); foreign {
-					return nil, nil
-				}
-				return withOthers(existing, desired), nil
-			}, equalSlice)
-		if err == nil && written != known[desired.Name] {
+		written, err := write(ctx, guard, client, desired.Name, before, update, equalSlice)
+		if written != before {
 			p.noting().noteSlice(desired.Name, strip(written))
 		}
 		switch {
+		case errors.Is(err, errChanged) && written != nil && !export.IsManaged(written):
+			p.foreign(written)
+		case errors.Is(err, errChanged) && written == nil && waits:
+			// It was collected with the import.
 		case err != nil:
 			late.add(cluster, p.publishing(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err)))
-		case foreign:
-			p.foreign(written)
 		case guard.held && cluster == p.observed.Cluster:
 			late.add(cluster, p.publishing(cluster, fmt.Errorf("EndpointSlice %s/%s: another writer keeps changing it back. Have that writer leave it alone", p.namespace(), desired.Name)))
 		case guard.held:

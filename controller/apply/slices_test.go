@@ -100,7 +100,7 @@ func slicePass(server *sliceServer, observed merge.Observed, existing, desired s
 	observed.Cluster, observed.Service = "east", types.NamespacedName{Namespace: "demo", Name: "web"}
 	return &pass{
 		Applier:  &Applier{Core: server, Clock: clock.RealClock{}, Written: func(_, _ *discoveryv1.EndpointSlice) {}, Removing: func(*discoveryv1.EndpointSlice) {}, Keeping: func(*discoveryv1.EndpointSlice) {}},
-		existing: Existing{EndpointSlices: slicesOf(existing)},
+		existing: Existing{Observed: observed, EndpointSlices: slicesOf(existing)},
 		observed: observed,
 		result:   merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},
 	}

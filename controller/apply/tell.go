@@ -83,6 +83,8 @@ func kindOf(object metav1.Object) string {
 	switch object.(type) {
 	case *v1beta1.ServiceImport:
 		return v1beta1.ServiceImportKindName
+	case *v1beta1.ServiceExport:
+		return v1beta1.ServiceExportKindName
 	case *corev1.Service:
 		return "Service"
 	default:

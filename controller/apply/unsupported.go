@@ -66,32 +66,21 @@ func (a *Applier) Retry() bool {
 	return any
 }
 
-// redecide decides anew with what is observed and known of the API server now.
-func (p *pass) redecide() {
-	p.observed.Unsupported = p.unsupported.get()
-	p.result = p.decide(p.observed)
-}
+// Unsupported returns what the API server was found not to know.
+func (a *Applier) Unsupported() merge.Unsupported { return a.unsupported.get() }
 
-// refusesDistribution looks at the outcome of a write of the derived Service
-// that asked for a trafficDistribution, empty for none. Where the API server
-// does not know the value, the result has another one then, and true is
-// returned. Where it has the same, which is that of a Service nobody exports at
-// the moment, the refusal is an error like any other.
-func (p *pass) refusesDistribution(ctx context.Context, asked string, written *corev1.Service, err error) bool {
+// refusesDistribution looks at the outcome of a write of the derived Service. It
+// returns true if the API server is found not to know the trafficDistribution that
+// was asked for: the next merge asks for another one. If that was known before, the
+// refusal is an error like any other.
+func (p *pass) refusesDistribution(ctx context.Context, written *corev1.Service, err error) bool {
+	asked := ptr.Deref(p.result.DerivedService.Spec.TrafficDistribution, "")
 	dropped := err == nil && written != nil && written.Spec.TrafficDistribution == nil
-	if asked == "" || !dropped && !isAbout(err, "spec.trafficDistribution") {
+	if asked == "" || !dropped && !isAbout(err, "spec.trafficDistribution") || !p.unsupported.noteDistribution(asked) {
 		return false
 	}
-	news := p.unsupported.noteDistribution(asked)
-	p.redecide()
-	if news {
-		instead := "none"
-		if service := p.result.DerivedService; service != nil {
-			instead = ptr.Deref(service.Spec.TrafficDistribution, instead)
-		}
-		p.tellUnsupported(ctx, "The API server does not know the trafficDistribution "+asked+", so that derived Services have "+instead+" instead")
-	}
-	return p.result.DerivedService == nil || ptr.Deref(p.result.DerivedService.Spec.TrafficDistribution, "") != asked
+	p.tellUnsupported(ctx, "The API server does not know the trafficDistribution "+asked+". Derived Services have the nearest one that it knows, or none")
+	return true
 }
 
 // dropsNodeHints looks at a slice that was written.

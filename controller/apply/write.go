@@ -4,15 +4,15 @@ package apply
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// attempts bounds how often one write is tried with fresh knowledge. After
-// that the key goes back to the queue.
-const attempts = 5
+// errChanged reports that an object is not what the caches showed. What is there
+// is remembered, and counts in the next pass.
+var errChanged = errors.New("it changed meanwhile")
 
 // object is a pointer to an API object.
 type object[T any] interface {
@@ -28,55 +28,50 @@ type client[P any] interface {
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
 }
 
-// write makes the object of that name what desire wants it to be, given what
-// exists (nil for nothing), and returns what exists then. desire returns nil if
-// the object is to be left as it is; else what it returns carries the
-// resourceVersion of what it was given. existing may be stale. The guard may
-// hold the write back, as if the object were to be left as it is.
-func write[T any, P object[T]](ctx context.Context, guard *guard[P], client client[P], name string, existing P, desire func(existing P) (P, error), equal func(a, b P) bool) (P, error) {
-	for range attempts {
-		desired, err := desire(existing)
+// write creates the desired object, or updates the existing one (nil for none) to
+// it, and returns what exists then. desired carries the resourceVersion of
+// existing; nil leaves the object as it is. If the object changed meanwhile, write
+// returns what exists, nil for nothing, and errChanged. The guard may hold the
+// write back, as if the object were to be left as it is.
+func write[T any, P object[T]](ctx context.Context, guard *guard[P], client client[P], name string, existing, desired P, equal func(a, b P) bool) (P, error) {
+	if desired == nil || existing != nil && equal(existing, desired) {
+		return existing, nil
+	}
+	content, allowed, reports := guard.allows(existing, desired)
+	if !allowed {
+		return existing, nil
+	}
+	if reports {
+		// Only the API server knows the managed fields, and only until the write.
+		if live, err := read(ctx, client, name); err == nil && live != nil {
+			guard.report(live)
+		} else {
+			guard.report(desired)
+		}
+	}
+	var written P
+	var err error
+	if existing == nil {
+		written, err = client.Create(ctx, desired, metav1.CreateOptions{})
+	} else {
+		written, err = client.Update(ctx, desired, metav1.UpdateOptions{})
+	}
+	switch {
+	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && existing != nil:
+		live, err := read(ctx, client, name)
 		if err != nil {
 			return existing, err
 		}
-		if desired == nil || existing != nil && equal(existing, desired) {
-			return existing, nil
-		}
-		content, allowed, reports := guard.allows(existing, desired)
-		if !allowed {
-			return existing, nil
-		}
-		if reports {
-			// Only the API server knows the managed fields, and only until the write.
-			if live, err := read(ctx, client, name); err == nil && live != nil {
-				guard.report(live)
-			} else {
-				guard.report(desired)
-			}
-		}
-		var written P
-		if existing == nil {
-			written, err = client.Create(ctx, desired, metav1.CreateOptions{})
-		} else {
-			written, err = client.Update(ctx, desired, metav1.UpdateOptions{})
-		}
-		if err == nil {
-			guard.wrote(content, existing == nil)
-		}
-		switch {
-		case err == nil && existing != nil && written.GetResourceVersion() == existing.GetResourceVersion():
-			return existing, nil // the API server, or a webhook in it, wants it as it is
-		case err == nil:
-			return written, nil
-		case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && existing != nil:
-			if existing, err = read(ctx, client, name); err != nil {
-				return nil, err
-			}
-		default:
-			return existing, err
-		}
+		return live, errChanged
+	case err != nil:
+		return existing, err
 	}
-	return existing, fmt.Errorf("%s changed again during each of %d writes", name, attempts)
+	if existing != nil && written.GetResourceVersion() == existing.GetResourceVersion() {
+		guard.wrote(content, false, true)
+		return existing, nil // the API server, or a webhook in it, wants it as it is
+	}
+	guard.wrote(content, existing == nil, equal(written, desired))
+	return written, nil
 }
 
 // read returns what exists now, nil for nothing.

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+)
+
+// TestEchoesCauseNoPass: a service is skipped only if nothing but echoes of own
+// writes made it due.
+func TestEchoesCauseNoPass(t *testing.T) {
+	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
+	own, other := apply.Version{Name: "own"}, apply.Version{Name: "other"}
+	for name, test := range map[string]struct {
+		add  func(*queue)
+		want bool
+	}{
+		"an echo":                     {func(q *queue) { q.AddShown(web, own) }, false},
+		"two echoes":                  {func(q *queue) { q.AddShown(web, own); q.AddShown(web, own) }, false},
+		"another object":              {func(q *queue) { q.AddShown(web, own); q.AddShown(web, other) }, true},
+		"it is due before":            {func(q *queue) { q.Add(web); q.AddShown(web, own) }, true},
+		"it is due as well":           {func(q *queue) { q.AddShown(web, own); q.Add(web) }, true},
+		"it failed, and is due later": {func(q *queue) { q.AddRateLimited(web); q.AddShown(web, own) }, true},
+		"it is held back":             {func(q *queue) { q.AddAfter(web, 1); q.AddShown(web, own) }, true},
+	} {
+		q := newQueue(func(_ types.NamespacedName, object apply.Version) bool { return object == own })
+		test.add(q)
+		q.Add(db)
+		want := db
+		if test.want {
+			want = web
+		}
+		if got, _ := q.Get(); got != want {
+			t.Errorf("%s: got %v", name, got)
+		}
+		q.ShutDown()
+	}
+}
