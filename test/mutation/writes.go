@@ -46,7 +46,7 @@ var merging = []mutant{
 var writing = []mutant{
 	{
 		file: "controller/apply/slices.go",
-		text: `if foreign = !export.IsManaged(existing); foreign {`, replacement: `if foreign = !export.IsManaged(existing); foreign && existing.Name == "" {`,
+		text: `if before != nil && !export.IsManaged(before) {`, replacement: `if before != nil && before.Name == "" {`,
 		harm: "a slice that somebody else made is overwritten",
 	},
 	{
