@@ -95,7 +95,7 @@ func New(options Options) (*Controller, error) {
 		return nil, fmt.Errorf("own cluster: %w", err)
 	}
 	c := &Controller{options: options, config: config, httpClient: httpClient, client: client, dynamic: dynamicClient, metadata: metadataClient}
-	if c.metrics, err = newMetrics(options.Registry); err != nil {
+	if c.metrics, err = newMetrics(options.Registry, options.Version); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -215,6 +215,7 @@ func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
 		namespace:     c.options.Namespace,
 		cluster:       cluster,
 		kubeSystemUID: string(kubeSystem.UID),
+		version:       c.options.Version,
 		clock:         c.options.Clock,
 		recorder:      r.recorder,
 		record:        r.record,

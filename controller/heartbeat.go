@@ -32,6 +32,7 @@ type heartbeat struct {
 	namespace     string
 	cluster       string
 	kubeSystemUID string
+	version       string // empty if it is not known
 	clock         clock.WithTicker
 	recorder      record.EventRecorder
 	// record says whether the slices are kept true.
@@ -184,6 +185,9 @@ func (h *heartbeat) renew(ctx context.Context) error {
 
 func (h *heartbeat) stamp(lease *coordinationv1.Lease) {
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatUIDAnnotation, h.kubeSystemUID)
+	if h.version != "" {
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatVersionAnnotation, h.version)
+	}
 	lease.Spec.HolderIdentity = &h.cluster
 	lease.Spec.LeaseDurationSeconds = ptr.To(int32(3 * member.HeartbeatInterval / time.Second))
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(h.clock.Now()))

@@ -334,7 +334,7 @@ func rankOf(namespace *corev1.Namespace) int {
 // tellRank records an Event if the rank of the local cluster is not valid.
 func (r *reconciler) tellRank(namespace *corev1.Namespace) {
 	if _, err := member.ParseRank(namespace.Annotations); err != nil {
-		r.applier.Recorder.Event(namespace, corev1.EventTypeWarning, EventRankRefused,
+		r.applier.Recorder.Event(namespace, corev1.EventTypeWarning, EventRankInvalid,
 			err.Error()+". Correct it: until then, exports of this cluster come last in conflicts")
 	}
 }

@@ -4,6 +4,7 @@ package controller
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,36 +36,38 @@ type metrics struct {
 	repeated    *prometheus.CounterVec
 	problems    problemCounts
 	leader      atomic.Pointer[reconciler]
+	version     string
 }
 
 var (
-	leadingDesc    = describe("leading", "1 where this replica is the leader, else 0.")
+	buildDesc      = describe("build_info", "Always 1, with the version of the program and of Go.", "version", "goversion")
+	leadingDesc    = describe("leader", "1 where this replica is the leader, else 0.")
 	servedDesc     = describe("mcs_api_served", "1 where the own cluster serves the MCS API, by version.", "version")
-	queueDesc      = describe("queue_length", "Services that wait to be looked at.")
+	queueDesc      = describe("queue_depth", "Services that wait to be looked at.")
 	exportsDesc    = describe("exports", "ServiceExports of the own cluster.")
 	importsDesc    = describe("imports", "ServiceImports of the own cluster that this controller made, by type.", "type")
 	conditionsDesc = describe("conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. One with several reasons counts for each.", "kind", "type", "status", "reason")
 	unreadableDesc = describe("unreadable_objects", "ServiceExports and ServiceImports that cannot be decoded, so that their services stay as they are, by kind.", "kind")
-	refusedDesc    = describe("member_credentials_refused", "Credentials of members that are not used because they are wrong.")
-	connectedDesc  = describe("member_connected", "1 where nothing is known to fail in reading a member and its heartbeat arrives, else 0.", "cluster")
-	mistakenDesc   = describe("member_mistaken", "1 where a member is another cluster than its credential says, else 0.", "cluster")
-	syncedDesc     = describe("member_synced", "1 where all slices of a member were seen since it joined or its credential changed, else 0.", "cluster")
-	heartbeatDesc  = describe("member_heartbeat_age_seconds", "Seconds since a member's heartbeat last arrived; absent where none ever did.", "cluster")
-	stateDesc      = describe("member_state", "1 for the state of a member that is in force, by the reason for it.", "cluster", "state", "reason")
-	demotedDesc    = describe("member_demoted", "1 where the endpoints of a member are used only where no other cluster has a ready one, else 0.", "cluster")
-	deafDesc       = describe("nobody_heard", "1 where no member is heard, so that this cluster suspects itself, else 0.")
+	refusedDesc    = describe("member_credentials_invalid", "Credentials of members that are not used because they are wrong.")
+	connectedDesc  = describe("member_connected", "1 where nothing is known to fail in reading a member and its heartbeat arrives, else 0.", "member")
+	mistakenDesc   = describe("member_identity_mismatch", "1 where a member is another cluster than its credential says, else 0.", "member")
+	syncedDesc     = describe("member_synced", "1 where all slices of a member were seen since it joined or its credential changed, else 0.", "member")
+	heartbeatDesc  = describe("member_heartbeat_age_seconds", "Seconds since a member's heartbeat last arrived; absent where none ever did.", "member")
+	stateDesc      = describe("member_state", "1 for the state of a member that is in force, by the reason for it.", "member", "state", "reason")
+	demotedDesc    = describe("member_demoted", "1 where the endpoints of a member are used only where no other cluster has a ready one, else 0.", "member")
+	deafDesc       = describe("all_members_silent", "1 where no member is heard, so that this cluster suspects itself, else 0.")
 	stoppedDesc    = describe("heartbeat_stopped", "1 where the heartbeat of this cluster is not renewed because its EndpointSlices are not kept true, by reason (inputs, workers, writes), else 0.", "reason")
-	publishedDesc  = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "cluster")
+	publishedDesc  = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "member")
 	zonelessDesc   = describe("nodes_without_zone", "Nodes of the own cluster without the label topology.kubernetes.io/zone, which hints for zones have no effect on.")
-	overLimitDesc  = describe("member_over_limit", "1 where a member exceeds a limit, so that something of it is left out, else 0.", "cluster", "limit")
-	problemsDesc   = describe("export_problems", "Services of which something was left out, by the cluster that exports them and by reason.", "cluster", "reason")
+	overLimitDesc  = describe("member_over_limit", "1 where a member exceeds a limit, so that something of it is left out, else 0.", "member", "limit")
+	problemsDesc   = describe("export_problems", "Services of which something was left out, by the cluster that exports them and by reason.", "member", "reason")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(prefix+name, help, labels, nil)
 }
 
-func newMetrics(registry *prometheus.Registry) (*metrics, error) {
+func newMetrics(registry *prometheus.Registry, version string) (*metrics, error) {
 	m := &metrics{
 		reconciles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    prefix + "reconcile_duration_seconds",
@@ -77,7 +80,7 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
 		}, []string{"origin"}),
 		repeated: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: prefix + "repeated_writes_total",
+			Name: prefix + "overwritten_objects_total",
 			Help: "Writes that another writer had undone, by kind of the object.",
 		}, []string{"kind"}),
 	}
@@ -86,6 +89,7 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
+	m.version = version
 	return m, nil
 }
 
@@ -116,7 +120,7 @@ func (m *metrics) lead(r *reconciler) func() {
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, each := range []*prometheus.Desc{
-		leadingDesc, servedDesc, queueDesc, exportsDesc, importsDesc, conditionsDesc,
+		buildDesc, leadingDesc, servedDesc, queueDesc, exportsDesc, importsDesc, conditionsDesc,
 		unreadableDesc, refusedDesc, connectedDesc, mistakenDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, deafDesc, stoppedDesc, publishedDesc, overLimitDesc, zonelessDesc, problemsDesc,
 	} {
 		descriptions <- each
@@ -128,6 +132,7 @@ func (m *metrics) Collect(samples chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		samples <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
+	gauge(buildDesc, 1, m.version, runtime.Version())
 	r := m.leader.Load()
 	gauge(leadingDesc, number(r != nil))
 	if r == nil {

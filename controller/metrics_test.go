@@ -21,7 +21,7 @@ import (
 // TestMetricsAreInTheManual holds the table of README.md against the code.
 func TestMetricsAreInTheManual(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m, err := newMetrics(registry)
+	m, err := newMetrics(registry, "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +56,11 @@ func TestMetricsAreInTheManual(t *testing.T) {
 
 func TestMetricsOfAStandby(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m, err := newMetrics(registry)
+	m, err := newMetrics(registry, "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newMetrics(registry); err == nil {
+	if _, err := newMetrics(registry, "v1"); err == nil {
 		t.Error("two controllers share a registry")
 	}
 	m.reconciled(time.Second, nil)
@@ -77,11 +77,11 @@ func TestMetricsOfAStandby(t *testing.T) {
 	var names []string
 	for _, family := range families {
 		names = append(names, family.GetName())
-		if family.GetName() == prefix+"leading" && family.GetMetric()[0].GetGauge().GetValue() != 0 {
+		if family.GetName() == prefix+"leader" && family.GetMetric()[0].GetGauge().GetValue() != 0 {
 			t.Error("a standby leads")
 		}
 	}
-	want := []string{prefix + "leading", prefix + "propagation_duration_seconds", prefix + "reconcile_duration_seconds"}
+	want := []string{prefix + "build_info", prefix + "leader", prefix + "propagation_duration_seconds", prefix + "reconcile_duration_seconds"}
 	if !slices.Equal(names, want) {
 		t.Errorf("a standby has %v, want %v", names, want)
 	}

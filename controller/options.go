@@ -49,6 +49,8 @@ type Options struct {
 	// Cluster is the id of the own cluster. Where it is empty, it is read from
 	// the ClusterProperty cluster.clusterset.k8s.io (KEP-2149).
 	Cluster string
+	// Version is that of the program, for the metric build_info and the heartbeat.
+	Version string
 	// Namespace holds the Secrets of the members, the heartbeat and the leader
 	// Lease. Empty means member.DefaultNamespace.
 	Namespace string

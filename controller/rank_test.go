@@ -64,7 +64,7 @@ func TestRankOfTheLocalCluster(t *testing.T) {
 		}
 	}
 	handler.OnAdd(ranked("clusterset-dns", "x"), true)
-	check("not valid from the start", false, `Warning RankRefused annotation clusterset-dns.github.io/rank: "x" is not an integer`)
+	check("not valid from the start", false, `Warning RankInvalid annotation clusterset-dns.github.io/rank: "x" is not an integer`)
 	handler.OnAdd(ranked("demo", "x"), true)
 	check("another namespace", false, "")
 	handler.OnUpdate(ranked("clusterset-dns", "x"), ranked("clusterset-dns", "y"))

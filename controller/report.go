@@ -30,20 +30,20 @@ const component = "clusterset-controller"
 
 // Reasons of Events on the Secrets of members.
 const (
-	EventMemberRefused      = "MemberRefused"
-	EventMemberUnreachable  = "MemberUnreachable"
-	EventMemberReachable    = "MemberReachable"
-	EventMemberMistaken     = "MemberMistaken"
-	EventMemberRecognized   = "MemberRecognized"
-	EventMemberOverLimit    = "MemberOverLimit"
-	EventMemberWithinLimits = "MemberWithinLimits"
-	EventMemberStale        = "MemberStale"
-	EventMemberGone         = "MemberGone"
-	EventMemberHeld         = "MemberHeld"
-	EventMemberFresh        = "MemberFresh"
-	EventNobodyHeard        = "NobodyHeard"
-	// EventRankRefused is one on the namespace of the controller.
-	EventRankRefused = "RankRefused"
+	EventMemberCredentialInvalid = "MemberCredentialInvalid"
+	EventMemberUnreachable       = "MemberUnreachable"
+	EventMemberReachable         = "MemberReachable"
+	EventMemberIdentityMismatch  = "MemberIdentityMismatch"
+	EventMemberIdentityRestored  = "MemberIdentityRestored"
+	EventMemberOverLimit         = "MemberOverLimit"
+	EventMemberWithinLimits      = "MemberWithinLimits"
+	EventMemberStale             = "MemberStale"
+	EventMemberGone              = "MemberGone"
+	EventMemberQuarantined       = "MemberQuarantined"
+	EventMemberRecovered         = "MemberRecovered"
+	EventAllMembersSilent        = "AllMembersSilent"
+	// EventRankInvalid is one on the namespace of the controller.
+	EventRankInvalid = "RankInvalid"
 )
 
 // eventful are the kinds that Events are about.
@@ -77,7 +77,7 @@ func (r *reporter) report(problem member.Problem) {
 	switch {
 	case problem.Err == nil && problem.Misidentified:
 		logger.Info("The member is the cluster that its credential says")
-		reason, kind = EventMemberRecognized, corev1.EventTypeNormal
+		reason, kind = EventMemberIdentityRestored, corev1.EventTypeNormal
 	case problem.Err == nil && problem.Limited:
 		logger.Info("The member is within its limits again")
 		reason, kind = EventMemberWithinLimits, corev1.EventTypeNormal
@@ -86,13 +86,13 @@ func (r *reporter) report(problem member.Problem) {
 		reason = EventMemberOverLimit
 	case problem.Misidentified:
 		logger.Error(problem.Err, "A member is another cluster than its credential says; what was seen of it stays")
-		reason = EventMemberMistaken
+		reason = EventMemberIdentityMismatch
 	case problem.Err == nil:
 		logger.Info("Reading the member")
 		reason, kind = EventMemberReachable, corev1.EventTypeNormal
 	case problem.Refused:
 		logger.Error(problem.Err, "Refused the credential of a member")
-		reason = EventMemberRefused
+		reason = EventMemberCredentialInvalid
 	default:
 		logger.Error(problem.Err, "Cannot read a member; what was seen of it stays")
 	}
@@ -142,22 +142,22 @@ func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 	case is.State == liveness.Gone:
 		return EventMemberGone, corev1.EventTypeWarning, "Cluster " + is.Cluster + " was silent for too long: what it contributed is removed"
 	case is.Reason == liveness.AnotherCluster:
-		return EventMemberHeld, corev1.EventTypeWarning, "Cluster " + is.Cluster + " is another one than before: what was known of it is kept until it stayed a while, or until the annotation " +
+		return EventMemberQuarantined, corev1.EventTypeWarning, "Cluster " + is.Cluster + " is another one than before: what was known of it is kept until it stayed a while, or until the annotation " +
 			AnnotationConfirm + " of this Secret is " + is.Token
-	case is.Reason == liveness.CalledOtherwise:
-		return EventMemberHeld, corev1.EventTypeWarning, "Cluster " + is.Cluster + " calls itself by another id: its exports are kept as they were. " +
+	case is.Reason == liveness.ClusterIDMismatch:
+		return EventMemberQuarantined, corev1.EventTypeWarning, "Cluster " + is.Cluster + " calls itself by another id: its exports are kept as they were. " +
 			"Correct --cluster-id of its controller or the id of this Secret, or delete the Secret if the cluster left the set"
 	case is.Reason == liveness.ExportsLost:
-		return EventMemberHeld, corev1.EventTypeWarning, "Cluster " + is.Cluster + " lost most or all of its exports at once: what was known of it is kept until it stayed so for a while, or until the annotation " +
+		return EventMemberQuarantined, corev1.EventTypeWarning, "Cluster " + is.Cluster + " lost most or all of its exports at once: what was known of it is kept until it stayed so for a while, or until the annotation " +
 			AnnotationConfirm + " of this Secret is " + is.Token
 	case is.Reason == liveness.Flapping:
 		return EventMemberStale, corev1.EventTypeWarning, "Cluster " + is.Cluster + " failed over and over: its endpoints stay demoted until it stayed a while"
 	case is.State == liveness.Stale:
 		return EventMemberStale, corev1.EventTypeWarning, "Cluster " + is.Cluster + " is silent: its endpoints are used only where no other cluster has a ready one"
-	case is.Reason == liveness.NobodyHeard:
-		return EventNobodyHeard, corev1.EventTypeWarning, "No member is heard, so that nothing is concluded of the silence of cluster " + is.Cluster
-	case was.State != liveness.Fresh || was.Reason == liveness.NobodyHeard:
-		return EventMemberFresh, corev1.EventTypeNormal, "Cluster " + is.Cluster + " is believed"
+	case is.Reason == liveness.AllMembersSilent:
+		return EventAllMembersSilent, corev1.EventTypeWarning, "No member is heard, so that nothing is concluded of the silence of cluster " + is.Cluster
+	case was.State != liveness.Fresh || was.Reason == liveness.AllMembersSilent:
+		return EventMemberRecovered, corev1.EventTypeNormal, "Cluster " + is.Cluster + " is believed"
 	}
 	return "", "", ""
 }

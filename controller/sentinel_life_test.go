@@ -131,7 +131,7 @@ func TestSentinelSilence(t *testing.T) {
 	l.expect(t, "north", "fresh Heard", "")
 	// Both at once.
 	l.pass(600)
-	l.expect(t, "west", "fresh NobodyHeard", "")
+	l.expect(t, "west", "fresh AllMembersSilent", "")
 	if !l.judged().Deaf {
 		t.Error("nobody is heard, and nothing is suspected here")
 	}
@@ -253,12 +253,12 @@ func TestSentinelKeepsARenamedCluster(t *testing.T) {
 		l.read("west", "uid-of-west", l.now.Now(), true, mistaken)
 	}
 	renamed(true)
-	l.expect(t, "west", "stale CalledOtherwise demoted kept", "west")
+	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "west")
 	l.listing("west", nil)
 	for range 120 {
 		renamed(true)
 	}
-	l.expect(t, "west", "stale CalledOtherwise demoted kept", "")
+	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "")
 	renamed(false)
 	l.expect(t, "west", "fresh Heard kept", "west") // the slices are on their way
 	renamed(false)

@@ -20,7 +20,7 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	if _, err := newMetrics(registry); err != nil {
+	if _, err := newMetrics(registry, "v1"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -55,7 +55,7 @@ func TestServe(t *testing.T) {
 	get("/readyz", http.StatusServiceUnavailable, "caches")
 	ready.set("")
 	get("/readyz", http.StatusOK, "ok")
-	get("/metrics", http.StatusOK, "clusterset_controller_leading 0")
+	get("/metrics", http.StatusOK, "clusterset_controller_leader 0")
 	get("/other", http.StatusNotFound, "")
 	cancel()
 	group.Wait()

@@ -114,6 +114,7 @@ func run(ctx context.Context, f *flags, version string) error {
 	if err != nil {
 		return err
 	}
+	options.Version = version
 	klog.FromContext(ctx).Info("Starting clusterset-controller", "version", version, "memoryLimit", debug.SetMemoryLimit(-1))
 	if f.bindAddress != "" {
 		var config net.ListenConfig

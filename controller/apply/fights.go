@@ -22,7 +22,7 @@ import (
 
 // EventOverwritten is the reason of the Event on an object that another writer
 // keeps changing back.
-const EventOverwritten = "OverwrittenByAnother"
+const EventOverwritten = "ObjectOverwritten"
 
 // How writes are slowed that another writer undoes. The first repetitions are
 // free: an object changed by hand is corrected at once, and one that is deleted

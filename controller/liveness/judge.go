@@ -46,9 +46,9 @@ const (
 	Heard Reason = "Heard"
 	// NotYetHeard: it joined less than StaleAfter ago.
 	NotYetHeard Reason = "NotYetHeard"
-	// NobodyHeard: no member is heard, so this cluster suspects itself and
+	// AllMembersSilent: no member is heard, so this cluster suspects itself and
 	// believes what it believed before.
-	NobodyHeard Reason = "NobodyHeard"
+	AllMembersSilent Reason = "AllMembersSilent"
 	// Silent: no heartbeat arrived for too long.
 	Silent Reason = "Silent"
 	// Flapping: it failed three times or more of late, and has not stayed long
@@ -56,9 +56,9 @@ const (
 	Flapping Reason = "Flapping"
 	// AnotherCluster: the UID of its namespace kube-system is not the known one.
 	AnotherCluster Reason = "AnotherCluster"
-	// CalledOtherwise: it calls itself by another id than the one that it is
+	// ClusterIDMismatch: it calls itself by another id than the one that it is
 	// known by.
-	CalledOtherwise Reason = "CalledOtherwise"
+	ClusterIDMismatch Reason = "ClusterIDMismatch"
 	// ExportsLost: most or all of its exports were gone in one list.
 	ExportsLost Reason = "ExportsLost"
 )
@@ -180,7 +180,7 @@ func judge(limits Limits, member Member, deaf []Silence, silence time.Duration, 
 	case flapping(limits, member.Arrivals, deaf):
 		verdict.State, verdict.Reason = Stale, Flapping
 	case nobody:
-		verdict.Reason = NobodyHeard
+		verdict.Reason = AllMembersSilent
 	case member.Arrivals.Last.IsZero():
 		verdict.Reason = NotYetHeard
 	default:
@@ -203,7 +203,7 @@ func (v *Verdict) hold(limits Limits, member Member) Reason {
 	case !another && member.Mistaken && member.KnownUID != "":
 		// No token: the id is corrected, or the member leaves the set.
 		v.Keep = true
-		return CalledOtherwise
+		return ClusterIDMismatch
 	case !another && !member.Lost.IsZero() && member.Confirmed != tokenOf(member.Lost) && !arrivals.steady(member.Lost, long):
 		v.Keep, v.Token = true, tokenOf(member.Lost)
 		return ExportsLost

@@ -119,19 +119,19 @@ func TestJudge(t *testing.T) {
 
 		{name: "one of two", now: 130, members: []string{"north 5-130", "west 5-100"}, want: "north fresh Heard; west stale Silent demote; next 140"},
 		{name: "both at once, not yet recognised", now: 110, members: []string{"north 3-98", "west 5-100"}, want: "north fresh Heard; west fresh Heard; next 110"},
-		{name: "both at once", now: 111, members: []string{"north 3-98", "west 5-100"}, want: "deaf; north fresh NobodyHeard; west fresh NobodyHeard"},
-		{name: "both at once, for long", now: 1e5, limits: gone, members: []string{"north 3-98", "west 5-100"}, want: "deaf; north fresh NobodyHeard; west fresh NobodyHeard"},
+		{name: "both at once", now: 111, members: []string{"north 3-98", "west 5-100"}, want: "deaf; north fresh AllMembersSilent; west fresh AllMembersSilent"},
+		{name: "both at once, for long", now: 1e5, limits: gone, members: []string{"north 3-98", "west 5-100"}, want: "deaf; north fresh AllMembersSilent; west fresh AllMembersSilent"},
 		{name: "both, one after the other", now: 150, members: []string{"north 5-100", "west 5-115"}, want: "north stale Silent demote; west stale Silent demote"},
 		{name: "the last of two", now: 230, members: []string{"north 5-100", "west 5-200"}, want: "north stale Silent demote; west stale Silent demote"},
-		{name: "all that were left", now: 400, members: []string{"north 5-100", "south 5-200", "west 5-200"}, want: "deaf; north stale Silent demote; south fresh NobodyHeard; west fresh NobodyHeard"},
+		{name: "all that were left", now: 400, members: []string{"north 5-100", "south 5-200", "west 5-200"}, want: "deaf; north stale Silent demote; south fresh AllMembersSilent; west fresh AllMembersSilent"},
 		{name: "after it, the other has its time", now: 1014, members: []string{"north 3-98", "west 5-100 1000"}, want: "north fresh Heard; west fresh Heard; next 1018"},
 		{name: "after it, the other stays away", now: 1018, members: []string{"north 3-98", "west 5-100 1000-1015"}, want: "north stale Silent demote; west fresh Heard; next 1025"},
 		{name: "after it, both are back", now: 1014, members: []string{"north 3-98 1010", "west 5-100 1000"}, want: "north fresh Heard; west fresh Heard; next 1020"},
-		{name: "nobody from the start", now: 1000, members: []string{"north", "west"}, want: "deaf; north fresh NobodyHeard; west fresh NobodyHeard"},
+		{name: "nobody from the start", now: 1000, members: []string{"north", "west"}, want: "deaf; north fresh AllMembersSilent; west fresh AllMembersSilent"},
 		{
 			name: "one joins meanwhile", now: 1000, members: []string{"north 3-98", "west 5-100", "south"},
 			change: func(m []Member) { m[2].Arrivals.Joined = at(500) },
-			want:   "deaf; north fresh NobodyHeard; south fresh NobodyHeard; west fresh NobodyHeard",
+			want:   "deaf; north fresh AllMembersSilent; south fresh AllMembersSilent; west fresh AllMembersSilent",
 		},
 		{name: "times of our own are no failures", now: 441, members: []string{"north 5-100 150-200 250-300 350-400 440", "west 5-100 150-200 250-300 350-400 440"}, want: "north fresh Heard; west fresh Heard; next 450"},
 
@@ -169,12 +169,12 @@ func TestJudge(t *testing.T) {
 		{
 			name: "called otherwise", now: 1001, members: []string{"west 5-1000"},
 			change: func(m []Member) { m[0].KnownUID, m[0].Mistaken = "uid-1", true },
-			want:   "west stale CalledOtherwise demote keep; next 1030",
+			want:   "west stale ClusterIDMismatch demote keep; next 1030",
 		},
 		{
 			name: "called otherwise, UID not told", now: 101, members: []string{"west 5-100"},
 			change: func(m []Member) { m[0].KnownUID, m[0].Mistaken, m[0].Arrivals.UID = "uid-1", true, "" },
-			want:   "west stale CalledOtherwise demote keep; next 130",
+			want:   "west stale ClusterIDMismatch demote keep; next 130",
 		},
 		{
 			name: "called otherwise, and never known", now: 101, members: []string{"west 5-100"},

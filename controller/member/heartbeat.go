@@ -24,6 +24,8 @@ const (
 	// HeartbeatUIDAnnotation carries the UID of the namespace kube-system:
 	// another one under the same id is another cluster.
 	HeartbeatUIDAnnotation = "clusterset-dns.github.io/kube-system-uid"
+	// HeartbeatVersionAnnotation carries the version of the controller.
+	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
 	// HeartbeatInterval is the time between two renewals.
 	HeartbeatInterval = 5 * time.Second
 	// silentAfter is how long nothing may be heard before that is a problem.

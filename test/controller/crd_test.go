@@ -32,7 +32,7 @@ func TestDefinitions(t *testing.T) {
 	web, own := key(demo, "web"), key(demo, "own")
 	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web"))
 	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", west)
-	eventually(t, "leading", east.metric(t, "clusterset_controller_leading", nil, 1))
+	eventually(t, "leading", east.metric(t, "clusterset_controller_leader", nil, 1))
 	eventually(t, "not served", func(context.Context) error {
 		if served, err := east.gather("clusterset_controller_mcs_api_served", map[string]string{"version": "v1alpha1"}); err != nil || served != nil {
 			return fmt.Errorf("served: %v %w", served, err)

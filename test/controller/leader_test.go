@@ -49,18 +49,18 @@ func TestLeaderElection(t *testing.T) {
 	}
 	first, second := replica("first"), replica("second")
 	stopFirst := first.start(t)
-	eventually(t, "first leads", first.metric(t, "clusterset_controller_leading", nil, 1))
+	eventually(t, "first leads", first.metric(t, "clusterset_controller_leader", nil, 1))
 	second.start(t)
 
 	demo := namespace(t, east, west)
 	web := key(demo, "web")
 	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web"))
 	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
-	must(t, second.metric(t, "clusterset_controller_leading", nil, 0)(t.Context()))
+	must(t, second.metric(t, "clusterset_controller_leader", nil, 0)(t.Context()))
 
 	// A graceful stop hands over: nobody here waits until the Lease runs out.
 	stopFirst()
-	eventually(t, "second leads", second.metric(t, "clusterset_controller_leading", nil, 1))
+	eventually(t, "second leads", second.metric(t, "clusterset_controller_leader", nil, 1))
 	west.create(t, demo, endpoints("web", "10.65.0.11"))
 	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.11]", east)
 }
@@ -95,7 +95,7 @@ func TestLostLease(t *testing.T) {
 	web := key(demo, "web")
 	leads := func(want float64) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("leading is %v", want), east.metric(t, "clusterset_controller_leading", nil, want))
+		eventually(t, fmt.Sprintf("leading is %v", want), east.metric(t, "clusterset_controller_leader", nil, want))
 	}
 	leads(1)
 	east.create(t, demo, service("web", "10.64.0.10")+serviceExport("web"))

@@ -76,7 +76,7 @@ func TestOnlyWhatIsExportedIsRead(t *testing.T) {
 	demo := namespace(t, east, west)
 	way := east.joinOver(t, west)
 	east.start(t)
-	eventually(t, "connected", east.metric(t, "clusterset_controller_member_connected", map[string]string{"cluster": "west"}, 1))
+	eventually(t, "connected", east.metric(t, "clusterset_controller_member_connected", map[string]string{"member": "west"}, 1))
 	before := way.Received()
 	var all string
 	for i := range 20 {

@@ -184,12 +184,12 @@ current-context: x
 		kubeconfig []byte
 		reason     string
 	}{
-		{"does-not-parse", "north", []byte("{"), controller.EventMemberRefused},
-		{"empty", "north2", nil, controller.EventMemberRefused},
-		{"runs-a-program", "north3", program, controller.EventMemberRefused},
+		{"does-not-parse", "north", []byte("{"), controller.EventMemberCredentialInvalid},
+		{"empty", "north2", nil, controller.EventMemberCredentialInvalid},
+		{"runs-a-program", "north3", program, controller.EventMemberCredentialInvalid},
 		{"points-nowhere", "north4", nowhere, controller.EventMemberUnreachable},
-		{"no-dns-name", "not_a_name", good, controller.EventMemberRefused},
-		{"own-id", "east", good, controller.EventMemberRefused},
+		{"no-dns-name", "not_a_name", good, controller.EventMemberCredentialInvalid},
+		{"own-id", "east", good, controller.EventMemberCredentialInvalid},
 	} {
 		secret := east.putSecret(t, bad.name, bad.id, bad.kubeconfig)
 		eventually(t, "event on Secret "+bad.name, east.event(secret, bad.reason))
@@ -197,10 +197,10 @@ current-context: x
 	east.join(t, west)
 	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
 	second := east.putSecret(t, "second-west", "west", good)
-	eventually(t, "event on the second Secret of west", east.event(second, controller.EventMemberRefused))
-	eventually(t, "metric", east.metric(t, "clusterset_controller_member_credentials_refused", nil, 6))
-	eventually(t, "metric", east.metric(t, "clusterset_controller_member_connected", map[string]string{"cluster": "north4"}, 0))
-	eventually(t, "metric", east.metric(t, "clusterset_controller_member_connected", map[string]string{"cluster": "west"}, 1))
+	eventually(t, "event on the second Secret of west", east.event(second, controller.EventMemberCredentialInvalid))
+	eventually(t, "metric", east.metric(t, "clusterset_controller_member_credentials_invalid", nil, 6))
+	eventually(t, "metric", east.metric(t, "clusterset_controller_member_connected", map[string]string{"member": "north4"}, 0))
+	eventually(t, "metric", east.metric(t, "clusterset_controller_member_connected", map[string]string{"member": "west"}, 1))
 	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
 }
 

@@ -165,7 +165,7 @@ func (s *Set) Judged(p Pair, reason string) {
 // judgement is the reason for the state of the source in the eyes of the reader.
 func (p Pair) judgement() string {
 	for _, each := range p.Reader.metrics("clusterset_controller_member_state") {
-		if each.labels["cluster"] == p.Source.Name {
+		if each.labels["member"] == p.Source.Name {
 			return each.labels["reason"]
 		}
 	}

@@ -41,7 +41,7 @@ func (s *Set) gateway(p Pair) *Gateway {
 		return nil
 	})
 	for _, name := range []string{"clusterset_controller_member_connected", "clusterset_controller_member_synced"} {
-		p.Reader.ExpectMetric(1, name, "cluster", p.Source.Name)
+		p.Reader.ExpectMetric(1, name, "member", p.Source.Name)
 	}
 	return g
 }

@@ -172,7 +172,7 @@ func (l lie) run(s *Set, g *Gateway, east, west *Cluster) {
 	s.Except(east, healthy.With("solo", l.solo, "lone", l.lone), healthy.With("solo", soloLetIn, "lone", loneLetIn))
 	east.problems("west", l.reason, 1)
 	if l.unread {
-		east.ExpectMetric(0, "clusterset_controller_member_connected", "cluster", "west")
+		east.ExpectMetric(0, "clusterset_controller_member_connected", "member", "west")
 		east.ExpectEvent(s.secretOf(Pair{east, west}), controller.EventMemberUnreachable, "one EndpointSlice is larger")
 	}
 	if g.changed.Load() == before {
@@ -198,7 +198,7 @@ func (c *Cluster) problems(of string, reason export.Reason, want float64) {
 		return
 	}
 	c.set.Eventually("problems of the reason "+string(reason), func() error {
-		if got, _ := c.Metric("clusterset_controller_export_problems", "cluster", of, "reason", string(reason)); got != want {
+		if got, _ := c.Metric("clusterset_controller_export_problems", "member", of, "reason", string(reason)); got != want {
 			return fmt.Errorf("got %v, want %v", got, want)
 		}
 		return nil
@@ -274,7 +274,7 @@ func confined(s *Set, east, west, _ *Cluster) {
 	s.Except(east, left, healthy)
 	east.problems("west", export.ReasonForeignAddress, 1)
 	s.Annotate(p, member.CIDRsAnnotation, "10.65.0.0")
-	east.ExpectEvent(s.secretOf(p), controller.EventMemberRefused)
+	east.ExpectEvent(s.secretOf(p), controller.EventMemberCredentialInvalid)
 	west.SetEndpoints("solo", "10.65.0.1")
 	seen := healthy.With("solo", "west/10.65.0.1 -> VIP")
 	s.Except(east, left.With("solo", seen["solo"]), seen)

@@ -36,7 +36,7 @@ func (c *Cluster) imports(want string) {
 // overLimit waits until the metric says so of west; 1 is over.
 func (c *Cluster) overLimit(limit export.Limit, over float64) {
 	c.set.Helper()
-	c.ExpectMetric(over, "clusterset_controller_member_over_limit", "cluster", "west", "limit", string(limit))
+	c.ExpectMetric(over, "clusterset_controller_member_over_limit", "member", "west", "limit", string(limit))
 }
 
 // endpointsUpTo is a service with so many.
@@ -130,7 +130,7 @@ func hostile(s *Set, east, west *Cluster) {
 		east.Export(fmt.Sprintf("own:10.64.0.%d", i+1))
 		s.Expect(View{"own": fmt.Sprintf("east/10.64.0.%d -> VIP", i+1)}, east)
 	}
-	if held, _ := east.Metric("clusterset_controller_member_endpointslices", "cluster", "west"); held == 0 || held > limit/each {
+	if held, _ := east.Metric("clusterset_controller_member_endpointslices", "member", "west"); held == 0 || held > limit/each {
 		s.Errorf("%v slices of %d endpoints are held", held, each)
 	}
 	s.must(slices.DeleteCollection(s.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))

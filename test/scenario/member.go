@@ -35,7 +35,7 @@ func badSecret(change func(*corev1.Secret)) func(*Set) {
 	return fault(func(s *Set, east, west, north *Cluster) {
 		p := Pair{east, west}
 		s.Edit(p, change)
-		east.ExpectEvent(s.secretOf(p), controller.EventMemberRefused)
+		east.ExpectEvent(s.secretOf(p), controller.EventMemberCredentialInvalid)
 		west.SetEndpoints("solo", "10.65.0.9")
 		seen := healthy.With("solo", "west/10.65.0.9 -> VIP")
 		demoted := westDemoted.With("solo", "west/10.65.0.9 -> VIP")
@@ -69,7 +69,7 @@ func relabelled(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
 	for _, id := range []string{"east", "No.Such.Id"} {
 		s.Edit(p, func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = id })
-		east.ExpectEvent(s.secretOf(p), controller.EventMemberRefused)
+		east.ExpectEvent(s.secretOf(p), controller.EventMemberCredentialInvalid)
 		s.Except(east, westGone, healthy)
 		s.Edit(p, func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = "west" })
 		s.Judged(p, "Heard")
@@ -84,7 +84,7 @@ func wrongServer(s *Set, east, west, north *Cluster) {
 	for _, wrong := range []*Cluster{north, east} {
 		s.kubeconfig(p, wrong.platform.Credential("east"))
 		s.Judged(p, "AnotherCluster")
-		east.ExpectMetric(1, "clusterset_controller_member_mistaken", "cluster", "west")
+		east.ExpectMetric(1, "clusterset_controller_member_identity_mismatch", "member", "west")
 		west.SetEndpoints("solo", "10.65.0.9")
 		s.Except(east, westDemoted, healthy.With("solo", "west/10.65.0.9 -> VIP"))
 		if wrong == north {
@@ -93,7 +93,7 @@ func wrongServer(s *Set, east, west, north *Cluster) {
 		s.Judged(p, "AnotherCluster")
 		s.Expect(westDemoted, east)
 		s.kubeconfig(p, west.platform.Credential("east"))
-		east.ExpectMetric(0, "clusterset_controller_member_mistaken", "cluster", "west")
+		east.ExpectMetric(0, "clusterset_controller_member_identity_mismatch", "member", "west")
 		s.Expect(healthy.With("solo", "west/10.65.0.9 -> VIP"))
 		west.SetEndpoints("solo", "10.65.0.2")
 		s.Expect(healthy)
@@ -115,7 +115,7 @@ func rotation(s *Set, east, west *Cluster) {
 	}
 	s.Pass(2 * time.Second)
 	second := east.PutSecret("second", "west", west.platform.Credential("east"))
-	east.ExpectEvent(second, controller.EventMemberRefused)
+	east.ExpectEvent(second, controller.EventMemberCredentialInvalid)
 	s.Leave(p)
 	west.SetEndpoints("web", "10.65.0.12")
 	s.Expect(web("west/10.65.0.12 -> VIP"))
@@ -126,7 +126,7 @@ func rotation(s *Set, east, west *Cluster) {
 func hangs(s *Set, east, west *Cluster) {
 	secret := s.secretOf(Pair{east, west})
 	connected := func(want float64) {
-		east.ExpectMetric(want, "clusterset_controller_member_connected", "cluster", "west")
+		east.ExpectMetric(want, "clusterset_controller_member_connected", "member", "west")
 	}
 	connected(1)
 	s.Cut("east", "west", FromServer)
@@ -148,7 +148,7 @@ func static(s *Set, east, west *Cluster) {
 	east.Options.Members = []member.Static{{Cluster: "west", Kubeconfig: path}, {Cluster: "north", Kubeconfig: path + ".none"}}
 	east.Restart()
 	s.Expect(web(ofWest))
-	east.ExpectMetric(1, "clusterset_controller_member_credentials_refused")
+	east.ExpectMetric(1, "clusterset_controller_member_credentials_invalid")
 	s.must(os.WriteFile(path, []byte("{"), 0o600))
 	east.Restart()
 	east.Export("web:10.64.0.10")

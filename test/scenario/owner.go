@@ -101,7 +101,7 @@ func collectedWhileSilent(s *Set, east, west *Cluster) {
 	east.Stop()
 	s.cut(p)
 	east.Start()
-	unseen := func() { east.ExpectMetric(0, "clusterset_controller_member_synced", "cluster", "west") }
+	unseen := func() { east.ExpectMetric(0, "clusterset_controller_member_synced", "member", "west") }
 	unseen()
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationBackground} {
 		before := east.Import("web").UID

@@ -52,7 +52,7 @@ func notHeard(deaf bool) func(s *Set, east, west, north *Cluster) {
 		s.Holds(20*time.Second, healthy, s.clusters...)
 		s.Except(west, healthy, westDemoted)
 		if deaf {
-			s.Judged(Pair{west, east}, "NobodyHeard")
+			s.Judged(Pair{west, east}, "AllMembersSilent")
 		}
 		north.SetEndpoints("db", "10.66.0.9")
 		west.SetEndpoints("solo", "10.65.0.9")
@@ -105,12 +105,12 @@ func nobodyHeard(s *Set, east, west, north *Cluster) {
 	p, other := Pair{east, west}, Pair{east, north}
 	s.cut(p, other)
 	s.Holds(2*time.Minute, healthy, east)
-	s.Judged(p, "NobodyHeard")
-	s.Judged(other, "NobodyHeard")
-	east.ExpectMetric(1, "clusterset_controller_nobody_heard")
+	s.Judged(p, "AllMembersSilent")
+	s.Judged(other, "AllMembersSilent")
+	east.ExpectMetric(1, "clusterset_controller_all_members_silent")
 	east.Restart()
 	s.Holds(time.Minute, healthy, east)
-	s.Judged(p, "NobodyHeard")
+	s.Judged(p, "AllMembersSilent")
 
 	s.restore(other)
 	s.Judged(other, "Heard")

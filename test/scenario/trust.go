@@ -42,7 +42,7 @@ func exportsLost(s *Set, east, west, north *Cluster) {
 func (s *Set) token(p Pair) string {
 	s.Helper()
 	// It is a time, and the last of the message: the newest is the greatest.
-	_, token, _ := strings.Cut(p.Reader.ExpectEvent(s.secretOf(p), controller.EventMemberHeld), " of this Secret is ")
+	_, token, _ := strings.Cut(p.Reader.ExpectEvent(s.secretOf(p), controller.EventMemberQuarantined), " of this Secret is ")
 	return token
 }
 
@@ -195,8 +195,8 @@ func leases(s *Set, east, west, _ *Cluster) {
 	s.editLease(west, member.HeartbeatLease, func(lease *coordinationv1.Lease) {
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &thief, &metav1.MicroTime{Time: time.Unix(0, 0)}
 	})
-	east.ExpectMetric(1, "clusterset_controller_member_mistaken", "cluster", "west")
-	east.ExpectMetric(0, "clusterset_controller_member_mistaken", "cluster", "west")
+	east.ExpectMetric(1, "clusterset_controller_member_identity_mismatch", "member", "west")
+	east.ExpectMetric(0, "clusterset_controller_member_identity_mismatch", "member", "west")
 	s.Expect(healthy)
 	s.deleteLease(west, member.HeartbeatLease)
 	s.Holds(24*time.Second, healthy, s.clusters...)
@@ -209,7 +209,7 @@ func leaderLease(s *Set, east, west *Cluster) {
 	west.Export("web:10.65.0.10")
 	west.Options.LeaderElection, west.Options.Identity = true, "first"
 	west.Restart()
-	leads := func(want float64) { west.ExpectMetric(want, "clusterset_controller_leading") }
+	leads := func(want float64) { west.ExpectMetric(want, "clusterset_controller_leader") }
 	leads(1)
 	s.Expect(web(ofWest))
 	thief, seconds := "thief", int32(3600)

@@ -22,6 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
@@ -101,6 +102,20 @@ func TestChecks(t *testing.T) {
 			func(_, west *Cluster) { west.System = "mcs" },
 			"failed namespace west: Namespace mcs does not exist: the controller is not installed, or it is in another one (--system-namespace). > helm install clusterset-dns deploy/chart --kube-context west --namespace mcs --create-namespace --set clusterId=<id> --set image.registry=<registry>",
 		},
+		"a controller two minor versions behind": {
+			func(east, west *Cluster) {
+				west.Heartbeat.Annotations = map[string]string{member.HeartbeatVersionAnnotation: "v0.3.0"}
+				east.Heartbeat.Annotations = map[string]string{member.HeartbeatVersionAnnotation: "v0.1.4"}
+			},
+			"failed version-skew east: Its controller is 2 minor versions behind that of west. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --version <that of the other cluster>",
+		},
+		"a controller one minor version behind": {
+			func(east, west *Cluster) {
+				west.Heartbeat.Annotations = map[string]string{member.HeartbeatVersionAnnotation: "v0.2.0"}
+				east.Heartbeat.Annotations = map[string]string{member.HeartbeatVersionAnnotation: "v0.1.4"}
+			},
+			"",
+		},
 		"not joined": {
 			func(east, _ *Cluster) { east.Members = nil },
 			"failed joined east: It has no credential of west, so that it imports nothing of it. > kubectl clusterset join east west",
@@ -144,7 +159,7 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) {
 				east.Members[0].Lease.Annotations = stale
 				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
-				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: controller.EventMemberHeld, Message: "Cluster west is another one than before: until the annotation is 0123-4567"}}
+				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: controller.EventMemberQuarantined, Message: "Cluster west is another one than before: until the annotation is 0123-4567"}}
 			},
 			"failed member-held east: Cluster west is another one than before: until the annotation is 0123-4567. > Look whether it exports what it should: `kubectl --context west get serviceexports -A`. If so: `kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/confirm=0123-4567 --overwrite`.",
 		},

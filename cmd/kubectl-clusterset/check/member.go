@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -17,6 +19,18 @@ import (
 // most: a quarter of its life will do.
 const expiresSoon = 14 * 24 * time.Hour
 
+// minorOf is the minor version of the controller of a cluster, if it is a release.
+func minorOf(c *Cluster) (minor uint, known bool) {
+	if !reached(c) || c.Heartbeat == nil {
+		return 0, false
+	}
+	parsed, err := version.ParseSemantic(c.Heartbeat.Annotations[member.HeartbeatVersionAnnotation])
+	if err != nil {
+		return 0, false
+	}
+	return parsed.Minor(), true
+}
+
 var memberChecks = []Check{
 	{Name: "joined", About: "each cluster has the credential of each other", run: func(s *Set, c *Cluster) (found []problem) {
 		for _, other := range s.Clusters {
@@ -25,6 +39,15 @@ var memberChecks = []Check{
 			}
 			if m := c.Member(other.ID); m == nil || m.Secret == nil {
 				found = append(found, wrong(s.join(c, other.ID), "It has no credential of %s, so that it imports nothing of it.", other.ID))
+			}
+		}
+		return found
+	}},
+	{Name: "version-skew", About: "the controllers of the set are at most one minor version apart", run: func(s *Set, c *Cluster) (found []problem) {
+		own, known := minorOf(c)
+		for _, other := range s.Clusters {
+			if minor, alsoKnown := minorOf(other); known && alsoKnown && minor > own+1 {
+				found = append(found, wrong(c.chart("upgrade", "--reset-then-reuse-values --version <that of the other cluster>"), "Its controller is %d minor versions behind that of %s.", minor-own, other.ID))
 			}
 		}
 		return found
@@ -71,7 +94,7 @@ var memberChecks = []Check{
 		return found
 	}),
 	ofMembers("member-reachable", "the controller reads its members", func(s *Set, c *Cluster, m *facts.Member) []problem {
-		warning := m.Warning(controller.EventMemberUnreachable, controller.EventMemberRefused)
+		warning := m.Warning(controller.EventMemberUnreachable, controller.EventMemberCredentialInvalid)
 		if warning == nil || m.Refused != nil || m.ID == c.ID {
 			return nil // what is refused is told above
 		}
@@ -89,14 +112,14 @@ var memberChecks = []Check{
 		case is != "" && is != m.ID && member.ValidateID(is) == nil:
 			return []problem{wrong(s.mistaken(c, m, is), "The member that Secret %s calls %s calls itself %s.", m.Secret.Name, m.ID, is)}
 		}
-		if warning := m.Warning(controller.EventMemberMistaken); warning != nil {
+		if warning := m.Warning(controller.EventMemberIdentityMismatch); warning != nil {
 			return []problem{wrong(s.join(c, m.ID), "Secret %s does not lead to %s: %s.", m.Secret.Name, m.ID, warning.Message)}
 		}
 		return nil
 	}),
 	ofMembers("member-held", "what members say is believed", func(s *Set, c *Cluster, m *facts.Member) []problem {
-		warning := m.Warning(controller.EventMemberHeld)
-		if warning == nil || m.State() == liveness.Fresh || m.Warning(controller.EventMemberMistaken) != nil {
+		warning := m.Warning(controller.EventMemberQuarantined)
+		if warning == nil || m.State() == liveness.Fresh || m.Warning(controller.EventMemberIdentityMismatch) != nil {
 			return nil // where it is another cluster by mistake, there is nothing to confirm
 		}
 		token := warning.Message[strings.LastIndex(warning.Message, " ")+1:]
@@ -109,7 +132,7 @@ var memberChecks = []Check{
 			return nil
 		case m.Lease == nil:
 			return []problem{wrong("Have the controller take it up. "+c.log(), "Its controller has not taken up the credential of %s.", m.ID)}
-		case m.State() == liveness.Fresh, m.Warning(controller.EventMemberHeld) != nil:
+		case m.State() == liveness.Fresh, m.Warning(controller.EventMemberQuarantined) != nil:
 			return nil
 		}
 		fix := fmt.Sprintf("Have the API server and the controller of %s run, and be reachable from %s. What is wrong in it is said by `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID)+s.flag()+c.system())

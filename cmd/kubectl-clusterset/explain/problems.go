@@ -110,9 +110,9 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 	switch {
 	case source.Invalid != nil:
 		e.problem(e.invalidHint(f, service, source), "%s does not export it: %s", source.Cluster, source.Invalid.Message)
-	case source.State == liveness.Stale && source.Member.Warning(controller.EventMemberHeld) != nil:
+	case source.State == liveness.Stale && source.Member.Warning(controller.EventMemberQuarantined) != nil:
 		e.problem(e.check(both(f, source.Cluster)), "%s is not believed: %s. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",
-			source.Cluster, source.Member.Warning(controller.EventMemberHeld).Message)
+			source.Cluster, source.Member.Warning(controller.EventMemberQuarantined).Message)
 	case source.State == liveness.Stale:
 		had, since := e.silence(source)
 		e.problem(e.check(both(f, source.Cluster)), "%s has %s from %s%s: %s's controller or API server is down, or %s cannot reach it. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",

@@ -68,18 +68,18 @@ func (m *Member) State() liveness.State {
 // about is what an Event of the controller on a Secret is about: of several
 // about the same, the newest alone holds.
 var about = map[string]string{
-	controller.EventMemberRefused:      "reading",
-	controller.EventMemberUnreachable:  "reading",
-	controller.EventMemberReachable:    "reading",
-	controller.EventMemberMistaken:     "identity",
-	controller.EventMemberRecognized:   "identity",
-	controller.EventMemberOverLimit:    "limits",
-	controller.EventMemberWithinLimits: "limits",
-	controller.EventMemberStale:        "life",
-	controller.EventMemberGone:         "life",
-	controller.EventMemberHeld:         "life",
-	controller.EventMemberFresh:        "life",
-	controller.EventNobodyHeard:        "life",
+	controller.EventMemberCredentialInvalid: "reading",
+	controller.EventMemberUnreachable:       "reading",
+	controller.EventMemberReachable:         "reading",
+	controller.EventMemberIdentityMismatch:  "identity",
+	controller.EventMemberIdentityRestored:  "identity",
+	controller.EventMemberOverLimit:         "limits",
+	controller.EventMemberWithinLimits:      "limits",
+	controller.EventMemberStale:             "life",
+	controller.EventMemberGone:              "life",
+	controller.EventMemberQuarantined:       "life",
+	controller.EventMemberRecovered:         "life",
+	controller.EventAllMembersSilent:        "life",
 }
 
 // Warnings are what the controller said of the member and has not taken back,
@@ -122,14 +122,14 @@ func (m *Member) Foremost() *corev1.Event {
 	if newest == nil || newest.Reason != controller.EventMemberStale && newest.Reason != controller.EventMemberGone {
 		return newest
 	}
-	return cmp.Or(m.Warning(controller.EventMemberRefused, controller.EventMemberUnreachable), newest)
+	return cmp.Or(m.Warning(controller.EventMemberCredentialInvalid, controller.EventMemberUnreachable), newest)
 }
 
 // corrected tells whether an Event blames the member for an id that it does not
 // have any more. The controller takes such a word back where the cluster
 // changes its id, and not where the label on the Secret is another.
 func (m *Member) corrected(event *corev1.Event) bool {
-	if event.Reason != controller.EventMemberMistaken || !strings.Contains(event.Message, "calls itself") {
+	if event.Reason != controller.EventMemberIdentityMismatch || !strings.Contains(event.Message, "calls itself") {
 		return false
 	}
 	return !strings.Contains(event.Message, "the Secret says "+m.ID+":") || m.Holder() == m.ID

@@ -17,14 +17,14 @@ import (
 
 func TestForemost(t *testing.T) {
 	for said, want := range map[string]string{
-		"":                               "",
-		"MemberUnreachable":              "MemberUnreachable",
-		"MemberStale":                    "MemberStale",
-		"MemberStale MemberUnreachable":  "MemberUnreachable",
-		"MemberGone MemberRefused":       "MemberRefused",
-		"MemberHeld MemberUnreachable":   "MemberHeld",
-		"MemberRefused MemberStale":      "MemberRefused",
-		"MemberOverLimit MemberMistaken": "MemberOverLimit",
+		"":                                       "",
+		"MemberUnreachable":                      "MemberUnreachable",
+		"MemberStale":                            "MemberStale",
+		"MemberStale MemberUnreachable":          "MemberUnreachable",
+		"MemberGone MemberCredentialInvalid":     "MemberCredentialInvalid",
+		"MemberQuarantined MemberUnreachable":    "MemberQuarantined",
+		"MemberCredentialInvalid MemberStale":    "MemberCredentialInvalid",
+		"MemberOverLimit MemberIdentityMismatch": "MemberOverLimit",
 	} {
 		m := &Member{ID: "west"}
 		for reason := range strings.FieldsSeq(said) {
@@ -48,10 +48,10 @@ func TestWarnings(t *testing.T) {
 		"nothing":                             {"", "", ""},
 		"what was taken back":                 {"MemberReachable MemberUnreachable", "", ""},
 		"what came after":                     {"MemberUnreachable MemberReachable", "", "MemberUnreachable"},
-		"each is about something else":        {"MemberHeld MemberUnreachable MemberFresh MemberWithinLimits MemberOverLimit", "", "MemberHeld MemberUnreachable"},
-		"an id that is wrong":                 {"MemberMistaken", "", "MemberMistaken"},
-		"an id that the cluster has now":      {"MemberMistaken", "west", ""},
-		"an id that the cluster has not":      {"MemberMistaken", "north", "MemberMistaken"},
+		"each is about something else":        {"MemberQuarantined MemberUnreachable MemberRecovered MemberWithinLimits MemberOverLimit", "", "MemberQuarantined MemberUnreachable"},
+		"an id that is wrong":                 {"MemberIdentityMismatch", "", "MemberIdentityMismatch"},
+		"an id that the cluster has now":      {"MemberIdentityMismatch", "west", ""},
+		"an id that the cluster has not":      {"MemberIdentityMismatch", "north", "MemberIdentityMismatch"},
 		"what this program does not know yet": {"Unheard Unheard", "", "Unheard Unheard"},
 	} {
 		m := &Member{ID: "west"}
@@ -61,7 +61,7 @@ func TestWarnings(t *testing.T) {
 		for reason := range strings.FieldsSeq(test.said) {
 			event := corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: "this cluster calls itself north, the Secret says west: correct it"}
 			switch reason {
-			case controller.EventMemberReachable, controller.EventMemberFresh, controller.EventMemberWithinLimits:
+			case controller.EventMemberReachable, controller.EventMemberRecovered, controller.EventMemberWithinLimits:
 				event.Type = corev1.EventTypeNormal
 			}
 			m.Events = append(m.Events, event)
@@ -77,12 +77,12 @@ func TestWarnings(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for heard, want := range map[time.Duration]int{-time.Second: 1, 900 * time.Millisecond: 1, 2 * time.Second: 0} {
 		m := &Member{Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(at.Add(heard)))}}}
-		m.Events = []corev1.Event{{Type: corev1.EventTypeWarning, Reason: controller.EventMemberRefused, LastTimestamp: metav1.NewTime(at)}}
+		m.Events = []corev1.Event{{Type: corev1.EventTypeWarning, Reason: controller.EventMemberCredentialInvalid, LastTimestamp: metav1.NewTime(at)}}
 		if got := len(m.Warnings()); got != want {
 			t.Errorf("heard %s after: got %d warnings, want %d", heard, got, want)
 		}
 	}
-	relabelled := &Member{ID: "south", Events: []corev1.Event{{Type: corev1.EventTypeWarning, Reason: controller.EventMemberMistaken, Message: "this cluster calls itself south, the Secret says west: correct it"}}}
+	relabelled := &Member{ID: "south", Events: []corev1.Event{{Type: corev1.EventTypeWarning, Reason: controller.EventMemberIdentityMismatch, Message: "this cluster calls itself south, the Secret says west: correct it"}}}
 	if warning := relabelled.Warning(); warning != nil {
 		t.Errorf("got %s", warning.Message)
 	}

@@ -86,13 +86,13 @@ func misleads(events []corev1.Event, heard time.Time) bool {
 				return true
 			}
 			reading = true
-		case controller.EventMemberReachable, controller.EventMemberRefused:
+		case controller.EventMemberReachable, controller.EventMemberCredentialInvalid:
 			reading = true
-		case controller.EventMemberMistaken:
+		case controller.EventMemberIdentityMismatch:
 			if !identity {
 				return true
 			}
-		case controller.EventMemberRecognized:
+		case controller.EventMemberIdentityRestored:
 			identity = true
 		}
 	}

@@ -91,10 +91,10 @@ func TestMisleads(t *testing.T) {
 		},
 		"a token that has ended": {[]corev1.Event{event(controller.EventMemberUnreachable, refused)}, at, false},
 		"another cluster": {
-			[]corev1.Event{event(controller.EventMemberHeld, ""), event(controller.EventMemberReachable, ""), event(controller.EventMemberMistaken, "")}, at.Add(time.Minute), true,
+			[]corev1.Event{event(controller.EventMemberQuarantined, ""), event(controller.EventMemberReachable, ""), event(controller.EventMemberIdentityMismatch, "")}, at.Add(time.Minute), true,
 		},
 		"another cluster once": {
-			[]corev1.Event{event(controller.EventMemberRecognized, ""), event(controller.EventMemberMistaken, "")}, at, false,
+			[]corev1.Event{event(controller.EventMemberIdentityRestored, ""), event(controller.EventMemberIdentityMismatch, "")}, at, false,
 		},
 	} {
 		if got := misleads(test.events, test.heard); got != test.want {

@@ -32,10 +32,12 @@ type Status struct {
 	Leader     string       `json:"leader,omitempty"`
 	Drained    bool         `json:"drained,omitempty"`
 	MCSVersion string       `json:"mcsVersion,omitempty"`
-	Version    string       `json:"version,omitempty"`
-	Members    []Member     `json:"members"`
-	Imports    []Import     `json:"imports"`
-	Conflicts  []Trouble    `json:"conflicts"`
+	// Version is that of Kubernetes, Controller that of the controller.
+	Version    string    `json:"version,omitempty"`
+	Controller string    `json:"controller,omitempty"`
+	Members    []Member  `json:"members"`
+	Imports    []Import  `json:"imports"`
+	Conflicts  []Trouble `json:"conflicts"`
 	// Invalid are exports that count for nothing.
 	Invalid []Trouble `json:"invalid"`
 	now     time.Time
@@ -108,6 +110,7 @@ func Of(f *facts.Facts, namespace string) Status {
 	shown := func(object metav1.Object) bool { return namespace == "" || object.GetNamespace() == namespace }
 	if f.Heartbeat != nil && f.Heartbeat.Spec.RenewTime != nil {
 		s.Heartbeat = timeOf(f.Heartbeat.Spec.RenewTime.Time)
+		s.Controller = f.Heartbeat.Annotations[member.HeartbeatVersionAnnotation]
 	}
 	if f.Leader != nil {
 		s.Leader = ptr.Deref(f.Leader.Spec.HolderIdentity, "")

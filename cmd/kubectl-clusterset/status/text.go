@@ -85,6 +85,9 @@ func (s Status) summary() []string {
 	} else {
 		parts = append(parts, "its controller was heard "+s.age(s.Heartbeat)+" ago")
 	}
+	if s.Controller != "" {
+		parts = append(parts, "controller "+s.Controller)
+	}
 	if s.Drained {
 		parts = append(parts, "drained")
 	}
