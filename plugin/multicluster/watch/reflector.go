@@ -5,6 +5,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"reflect"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -22,6 +23,12 @@ import (
 // retry is the backoff between two attempts to list or watch a resource. It never exceeds 3 s: the resources are read
 // again independently after an outage, and in between an answer can combine a new import with old slices.
 var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 2 * time.Second}
+
+// errClosed is what client-go does not return: a watch whose connection ends before an answer is one that ends at once.
+var errClosed = errors.New("the connection was closed before the API server answered")
+
+// emptyWatch is the type of such a watch.
+var emptyWatch = reflect.TypeOf(apiwatch.NewEmptyWatch())
 
 // lister lists and watches one resource.
 type lister struct {
@@ -126,7 +133,10 @@ func (s *Source) reflector(of scope, example runtime.Object, from lister) reflec
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 			w, err := from.watch(ctx, options)
-			if !lacksWatchList(options, err) {
+			switch {
+			case err == nil && reflect.TypeOf(w) == emptyWatch:
+				note(errClosed)
+			case !lacksWatchList(options, err):
 				note(err)
 			}
 			return w, err

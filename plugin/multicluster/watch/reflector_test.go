@@ -16,15 +16,18 @@ import (
 )
 
 // kubernetes#135583: API servers without the feature gate WatchList refuse a watch that asks for the initial events.
+// One that closes the connection instead, as a load balancer without a backend does, is not.
 func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
 	for name, test := range map[string]struct {
 		refuses func(metav1.ListOptions) bool
 		fails   []string
+		closes  bool // connections, before an answer
 	}{
-		"without WatchList":   {func(o metav1.ListOptions) bool { return o.SendInitialEvents != nil }, nil},
-		"that watches not":    {func(metav1.ListOptions) bool { return true }, []string{"serviceimports: " + invalid.Error()}},
-		"that has everything": {func(metav1.ListOptions) bool { return false }, nil},
+		"without WatchList":   {func(o metav1.ListOptions) bool { return o.SendInitialEvents != nil }, nil, false},
+		"that watches not":    {func(metav1.ListOptions) bool { return true }, []string{"serviceimports: " + invalid.Error()}, false},
+		"that has everything": {func(metav1.ListOptions) bool { return false }, nil, false},
+		"that hangs up":       {func(metav1.ListOptions) bool { return false }, slices.Repeat([]string{"serviceimports: " + errClosed.Error()}, 2), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -36,6 +39,9 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 					watch: func(_ context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
 						if test.refuses(options) {
 							return nil, invalid
+						}
+						if test.closes {
+							return apiwatch.NewEmptyWatch(), nil // as client-go does
 						}
 						return apiwatch.NewFake(), nil
 					},
