@@ -18,7 +18,7 @@ import (
 	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/test/answers"
 )
 
 // A Cluster is an API server, its controller and its DNS. Its methods end the
@@ -38,8 +38,7 @@ type Cluster struct {
 	namespaces []string // that the scenario created
 	nodes      []string
 	stop       func() // nil if no controller runs
-	index      *index.Index
-	stopIndex  func()
+	dns        *answers.DNS
 }
 
 func (s *Set) newCluster(name string, platform Platform) *Cluster {

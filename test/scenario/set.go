@@ -21,6 +21,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/answers"
 )
 
 // system is the namespace of the controllers.
@@ -103,7 +104,9 @@ func (s Scenario) On(t *testing.T, bed Bed) {
 	for _, c := range set.clusters {
 		c.CreateNamespace()
 		c.Start()
-		c.startDNS()
+		dns, err := answers.Start(c.platform.Admin, answers.Unobserved{})
+		set.must(err)
+		c.dns = dns
 	}
 	s.Run(set)
 }
@@ -114,7 +117,9 @@ func (s *Set) end() {
 	}
 	for _, c := range s.clusters {
 		c.Stop()
-		c.stopDNS()
+		if c.dns != nil {
+			c.dns.Stop()
+		}
 	}
 	for _, c := range s.clusters {
 		if err := s.clean(c); err != nil {

@@ -26,7 +26,7 @@ func (s *Set) answersStay() (stop func()) {
 	look := func(check func(question, answer string)) {
 		for _, c := range s.clusters {
 			for service := range healthy {
-				check(service+" in "+c.Name, c.answer(service))
+				check(service+" in "+c.Name, c.dns.Text(service, s.namespace))
 			}
 		}
 	}

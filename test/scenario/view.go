@@ -57,7 +57,7 @@ func (c *Cluster) See(service string) string {
 	if !found {
 		texts = append(texts, "none")
 	}
-	answer, notReady := c.answer(service), ""
+	answer, notReady := c.dns.Text(service, s.namespace), ""
 	switch {
 	case !found && behind:
 		wrong = append(wrong, "there is a derived Service without import")

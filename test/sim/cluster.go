@@ -21,8 +21,7 @@ import (
 	"sigs.k8s.io/mcs-api/config/crd"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
+	"github.com/clusterset-dns/clusterset-dns/test/answers"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
@@ -55,12 +54,9 @@ type Cluster struct {
 	stopped     bool        // the API server
 	impostor    atomic.Bool // the certificate is one that nobody knows
 	controllers []*Controller
-	stopDNS     func()
-	index       *index.Index
+	// DNS is the one that StartDNS started; nil after StopDNS.
+	DNS *answers.DNS
 }
-
-// config of DNS as tests look at it.
-var dnsConfig = &index.Config{Zones: []string{"clusterset.local."}, TTL: 5}
 
 func newCluster(t *testing.T, n *network.Network, name string, number int) *Cluster {
 	t.Helper()
@@ -117,31 +113,21 @@ func (c *Cluster) serve() {
 
 // StartDNS starts the watch and the index of the plugin.
 func (c *Cluster) StartDNS() {
-	source, stop, err := watch.New(c.config, watch.Options{}, unobserved{})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.index = source.View(dnsConfig)
-	c.stopDNS = func() {
-		source.Release(c.index)
-		stop()
-	}
+	started, err := answers.Start(c.config, answers.Unobserved{})
+	c.must(err)
+	c.DNS = started
 }
 
 // StopDNS stops it. It does nothing if it does not run.
 func (c *Cluster) StopDNS() {
-	if c.stopDNS != nil {
-		c.stopDNS()
-		c.stopDNS = nil
+	if c.DNS != nil {
+		c.DNS.Stop()
+		c.DNS = nil
 	}
 }
 
-// unobserved counts nothing.
-type unobserved struct{}
-
-func (unobserved) Objects(watch.Resource, int)         {}
-func (unobserved) Totals(_, _ index.Totals)            {}
-func (unobserved) Asked(watch.Resource, string, error) {}
-func (unobserved) Programmed(bool, time.Duration)      {}
-
-func (unobserved) Undecodable(watch.Resource, string, error) {}
+// Ask returns the response code of DNS to a question for the A records of a
+// service, and the addresses of the answer.
+func (c *Cluster) Ask(service string) (rcode int, addresses []netip.Addr) {
+	return c.DNS.Ask(service, Namespace)
+}

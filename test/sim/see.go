@@ -4,20 +4,16 @@ package sim
 
 import (
 	"encoding/json"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
@@ -52,47 +48,11 @@ func (c *Cluster) Endpoints(service string) string {
 
 // answer is what DNS answers.
 func (c *Cluster) answer(service string) string {
-	result, found := c.Ask(service)
-	switch result {
-	case dns.RcodeServerFailure:
-		return "SERVFAIL"
-	case dns.RcodeNameError:
-		return "NXDOMAIN"
+	text := c.DNS.Text(service, Namespace)
+	if slices.Contains(c.vips(service), text) {
+		return "VIP"
 	}
-	vips := c.vips(service)
-	var addresses []string
-	for _, each := range found {
-		address := each.String()
-		if slices.Contains(vips, address) {
-			address = "VIP"
-		}
-		addresses = append(addresses, address)
-	}
-	slices.Sort(addresses)
-	return strings.Join(addresses, " ")
-}
-
-// Ask returns the response code of DNS to a question for the A records of a
-// service, and the addresses of the answer.
-func (c *Cluster) Ask(service string) (rcode int, addresses []netip.Addr) {
-	snapshot := c.index.Snapshot()
-	if snapshot == nil {
-		return dns.RcodeServerFailure, nil
-	}
-	question := index.Question{
-		Name: service + "." + Namespace + ".svc.clusterset.local.", Type: dns.TypeA,
-		Client: index.Client{Size: dns.MaxMsgSize}, Request: name.Parse(service + "." + Namespace + ".svc"),
-	}
-	answer := snapshot.Lookup(&question)
-	if answer.Result == index.NotExist {
-		return dns.RcodeNameError, nil
-	}
-	for _, record := range answer.Answer {
-		if address, ok := netip.AddrFromSlice(record.(*dns.A).A.To4()); ok {
-			addresses = append(addresses, address)
-		}
-	}
-	return dns.RcodeSuccess, addresses
+	return text
 }
 
 func (c *Cluster) vips(service string) []string {
