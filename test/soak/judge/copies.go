@@ -53,7 +53,8 @@ func (j *Judge) forget(cluster string) {
 //   - an endpoint that is ready was never exported, or was withdrawn;
 //   - an endpoint is missing that is ready at its source and was held before, or
 //     on whose way nothing stood for long;
-//   - none is ready for long, although one is held that is ready at its source.
+//   - none is ready for long, although one is held that is ready at its source, and
+//     the API server of the cluster works.
 func (j *Judge) Copies(in, name string, held map[string][]truth.Endpoint, now time.Time) (wrong []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -95,8 +96,8 @@ func (j *Judge) Copies(in, name string, held map[string][]truth.Endpoint, now ti
 		fault("lost %s", strings.Join(missing, "; "))
 	}
 	switch dark, was := r.dark[name]; {
-	case ready || demoted == "":
-		delete(r.dark, name)
+	case ready || demoted == "" || !j.clearSince(in, in, long):
+		delete(r.dark, name) // or nothing can be written here
 	case !was:
 		r.dark[name] = now
 	case dark.Before(long):

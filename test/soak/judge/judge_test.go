@@ -245,3 +245,24 @@ func TestFigures(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
+
+// TestDarkness: endpoints that are ready at their source are not ready for long in
+// a cluster, which counts while its API server works.
+func TestDarkness(t *testing.T) {
+	address := endpoints("10.0.0.1")
+	for name, test := range map[string]struct {
+		cut  bool
+		want int
+	}{"the API server works": {false, 1}, "it is frozen": {true, 0}} {
+		j := New(at(0), bound, "east", "west")
+		j.Change("west", "web", State{Exported: true, Present: true, Endpoints: address}, at(0))(at(0))
+		if test.cut {
+			j.Block(Way{"east", "east"})
+		}
+		held := map[string][]truth.Endpoint{"west": {{Address: address[0].Address}}}
+		wrong := j.Copies("east", "web", held, at(20))
+		if wrong = append(wrong, j.Copies("east", "web", held, at(21).Add(bound))...); len(wrong) != test.want {
+			t.Errorf("%s: got %q", name, wrong)
+		}
+	}
+}
