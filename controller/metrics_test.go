@@ -18,7 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TestMetricsAreInTheManual holds the table of README.md against the code.
+// TestMetricsAreInTheManual holds the table of docs/reference/metrics.md against the code.
 func TestMetricsAreInTheManual(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m, err := newMetrics(registry, "v1")
@@ -39,7 +39,7 @@ func TestMetricsAreInTheManual(t *testing.T) {
 		}
 		names = append(names, match[1])
 	}
-	manual, err := os.ReadFile("README.md")
+	manual, err := os.ReadFile("../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestMetricsAreInTheManual(t *testing.T) {
 	slices.Sort(names)
 	slices.Sort(documented)
 	if !slices.Equal(names, documented) {
-		t.Errorf("the code has\n%s\nREADME.md has\n%s", strings.Join(names, "\n"), strings.Join(documented, "\n"))
+		t.Errorf("the code has\n%s\nthe manual has\n%s", strings.Join(names, "\n"), strings.Join(documented, "\n"))
 	}
 }
 

@@ -44,10 +44,10 @@ func FuzzParseMember(f *testing.F) {
 	})
 }
 
-// TestFlagsAreInTheManual holds the table of the controller's README against
+// TestFlagsAreInTheManual holds docs/reference/controller-flags.md against
 // the command line.
 func TestFlagsAreInTheManual(t *testing.T) {
-	manual, err := os.ReadFile(filepath.Join("..", "..", "controller", "README.md"))
+	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "controller-flags.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

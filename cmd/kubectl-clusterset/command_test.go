@@ -56,7 +56,7 @@ func TestWrongCommandLines(t *testing.T) {
 
 // TestFlagsAreInTheManual holds the manual against the commands.
 func TestFlagsAreInTheManual(t *testing.T) {
-	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubectl-clusterset.md"))
+	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "kubectl-clusterset.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

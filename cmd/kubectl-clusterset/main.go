@@ -3,7 +3,7 @@
 // Command kubectl-clusterset is a plugin of kubectl: it joins clusters, looks at
 // the set, and says why a name answers what it answers.
 //
-// docs/kubectl-clusterset.md is its manual.
+// docs/reference/kubectl-clusterset.md is its manual.
 package main
 
 import (

@@ -5,10 +5,7 @@ package conventions
 import (
 	"go/ast"
 	"go/token"
-	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,22 +18,19 @@ var metricPrefixes = map[string]string{
 	"plugin/multicluster": "coredns_multicluster_",
 }
 
-// documents are the texts of all Markdown files below the folders, by path.
-func documents(t *testing.T, folders ...string) map[string]string {
+// documents are the texts of all Markdown files for users and contributors, by path. Those below test are for the tests that they
+// describe, and the changelog names what there was before.
+func documents(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
-	for _, folder := range folders {
-		paths, err := filepath.Glob(filepath.Join(root, folder, "*.md"))
-		if err != nil {
-			t.Fatal(err)
+	err := markdown(func(path string, text string) error {
+		if path != "CHANGELOG.md" && !strings.HasPrefix(path, "test/") {
+			texts[path] = text
 		}
-		for _, path := range paths {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			texts[strings.TrimPrefix(filepath.ToSlash(path), root+"/")] = string(text)
-		}
+		return nil
+	})
+	if err != nil || len(texts) < 20 {
+		t.Fatalf("%d documents found: %v", len(texts), err)
 	}
 	return texts
 }
@@ -82,9 +76,18 @@ func definedMetrics(files []file) map[string]bool {
 func TestMetricsInDocumentsExist(t *testing.T) {
 	defined := definedMetrics(goFiles(t))
 	named := regexp.MustCompile(`\b(?:clusterset_controller|coredns_multicluster)_[a-z_]+`)
+	short := regexp.MustCompile("`([a-z]+(?:_[a-z]+)+)`")
 	seen := map[string]bool{}
-	for path, text := range documents(t, ".", "docs", "docs/design", "controller", "plugin/multicluster") {
-		for _, name := range named.FindAllString(text, -1) {
+	for path, text := range documents(t) {
+		names := named.FindAllString(text, -1)
+		if path == failureModes { // which leaves the prefix out
+			for _, match := range short.FindAllStringSubmatch(text, -1) {
+				if match[1] != "startup_timeout" && !strings.HasPrefix(match[1], "coredns_") {
+					names = append(names, metricPrefixes["controller"]+match[1])
+				}
+			}
+		}
+		for _, name := range names {
 			seen[name] = true
 			if !defined[name] {
 				t.Errorf("%s: names the metric %s, which the code does not define", path, name)
@@ -96,110 +99,31 @@ func TestMetricsInDocumentsExist(t *testing.T) {
 	}
 }
 
-// TestNamesInFailureModesExist holds the tests, their cases, the Events and the reasons that the document names against the code.
-func TestNamesInFailureModesExist(t *testing.T) {
-	const path = "docs/failure-modes.md"
-	files := goFiles(t)
-	tests, reasons := testCases(files), namesInCode(files)
+const failureModes = "docs/operate/failure-modes.md"
+
+// foreignNames are those of Kubernetes, and of tests, that documents name as they name reasons.
+var foreignNames = []string{
+	"CategorizeEndpoints", "ClusterProperty", "NodeTopologyConfig", "PreferSameTrafficDistribution", "ProxyTerminatingEndpoints", "ServiceTrafficDistribution",
+	"SetEndpoints", // of test/scenario
+}
+
+// TestNamesInDocumentsExist holds the reasons of Events and conditions, and what else is named like them, against the code.
+func TestNamesInDocumentsExist(t *testing.T) {
+	names := namesInCode(goFiles(t))
+	for _, name := range foreignNames {
+		names[name] = true
+	}
 	count := 0
-	for _, quoted := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(documents(t, "docs")[path], -1) {
-		word := quoted[1]
-		name, sub, _ := strings.Cut(word, "/")
-		switch {
-		case regexp.MustCompile(`^Test[A-Z]\w+$`).MatchString(name):
+	for path, text := range documents(t) {
+		for _, quoted := range regexp.MustCompile("`([A-Z][a-z]+(?:[A-Z]+[a-z]*)+)`").FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
 			count++
-			if len(tests[name]) == 0 {
-				t.Errorf("%s: there is no test %s", path, name)
-			} else if !slices.ContainsFunc(tests[name], func(cases map[string]bool) bool { return hasCase(cases, sub) }) {
-				t.Errorf("%s: test %s has no case %q", path, name, sub)
-			}
-		case regexp.MustCompile(`^[A-Z][a-z]+([A-Z]+[a-z]*)+$`).MatchString(word):
-			count++
-			if !reasons[word] {
-				t.Errorf("%s: names %s, which is not in the code", path, word)
+			if !names[quoted[1]] {
+				t.Errorf("%s: names %s, which is not in the code", path, quoted[1])
 			}
 		}
 	}
-	if count < 40 {
-		t.Errorf("%s: only %d names found", path, count)
-	}
-}
-
-// hasCase reports whether each part of a case's name, or all of it, is among the texts of a test.
-func hasCase(texts map[string]bool, name string) bool {
-	if name == "" || texts[name] {
-		return true
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if !texts[part] {
-			return false
-		}
-	}
-	return true
-}
-
-// scenarios is the folder of those that several packages run.
-const scenarios = "test/scenario"
-
-// testCases are the texts that each test function, and what it refers to in its package, has as literals. Tests of several packages
-// may have one name.
-func testCases(files []file) map[string][]map[string]bool {
-	packages := map[string]map[string][]ast.Node{} // by folder, then by name
-	for _, f := range files {
-		if !f.test() && f.folder() != scenarios {
-			continue
-		}
-		if packages[f.folder()] == nil {
-			packages[f.folder()] = map[string][]ast.Node{}
-		}
-		declared := packages[f.folder()]
-		for _, decl := range f.pkg.Decls {
-			switch d := decl.(type) {
-			case *ast.FuncDecl:
-				declared[d.Name.Name] = append(declared[d.Name.Name], d)
-			case *ast.GenDecl:
-				for _, spec := range d.Specs {
-					if values, ok := spec.(*ast.ValueSpec); ok {
-						for _, name := range values.Names {
-							declared[name.Name] = append(declared[name.Name], values)
-						}
-					}
-				}
-			}
-		}
-	}
-	cases := map[string][]map[string]bool{}
-	for _, declared := range packages {
-		declared["All"] = packages[scenarios]["All"] // the list that tests of other packages run
-		for name := range declared {
-			if strings.HasPrefix(name, "Test") {
-				texts := map[string]bool{}
-				gatherTexts(declared, name, map[string]bool{}, texts)
-				cases[name] = append(cases[name], texts)
-			}
-		}
-	}
-	return cases
-}
-
-// gatherTexts adds the literals of a declaration and of those that it refers to.
-func gatherTexts(declared map[string][]ast.Node, name string, seen, texts map[string]bool) {
-	if seen[name] {
-		return
-	}
-	seen[name] = true
-	for _, declaration := range declared[name] {
-		ast.Inspect(declaration, func(node ast.Node) bool {
-			switch n := node.(type) {
-			case *ast.BasicLit:
-				if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil {
-					texts[text] = true
-				}
-			case *ast.Ident:
-				gatherTexts(declared, n.Name, seen, texts)
-			}
-			return true
-		})
+	if count < 100 {
+		t.Errorf("only %d names found in documents", count)
 	}
 }
 

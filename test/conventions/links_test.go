@@ -58,11 +58,9 @@ func TestLinksAndAnchors(t *testing.T) {
 	}
 }
 
-// TestLinksLeadSomewhere follows each link of a document to a file of the
-// repository, and to a heading in it. The network is not asked.
-func TestLinksLeadSomewhere(t *testing.T) {
-	followed := 0
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+// markdown calls a function with the path, from the root, and the text of each Markdown file.
+func markdown(each func(path, text string) error) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -75,13 +73,22 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, target := range links(string(text)) {
+		return each(strings.TrimPrefix(filepath.ToSlash(path), root+"/"), string(text))
+	})
+}
+
+// TestLinksLeadSomewhere follows each link of a document to a file of the
+// repository, and to a heading in it. The network is not asked.
+func TestLinksLeadSomewhere(t *testing.T) {
+	followed := 0
+	err := markdown(func(path, text string) error {
+		for _, target := range links(text) {
 			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 				continue
 			}
 			followed++
-			if err := follow(path, target); err != nil {
-				t.Errorf("%s: link to %s: %v", strings.TrimPrefix(filepath.ToSlash(path), root+"/"), target, err)
+			if err := follow(filepath.Join(root, filepath.FromSlash(path)), target); err != nil {
+				t.Errorf("%s: link to %s: %v", path, target, err)
 			}
 		}
 		return nil

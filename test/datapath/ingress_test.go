@@ -116,13 +116,13 @@ func (s *site) answeredBy(clusters ...string) func(context.Context) error {
 // documented is the document on ingress, and the configuration of nginx in it.
 func documented(t *testing.T) (document, configuration string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.FromSlash("../../docs/ingress.md"))
+	text, err := os.ReadFile(filepath.FromSlash("../../docs/use/ingress.md"))
 	must(t, err)
 	document = string(text)
 	_, block, found := strings.Cut(document, "```nginx\n")
 	configuration, _, ended := strings.Cut(block, "```")
 	if !found || !ended {
-		t.Fatal("docs/ingress.md has no configuration of nginx")
+		t.Fatal("docs/use/ingress.md has no configuration of nginx")
 	}
 	return document, configuration
 }

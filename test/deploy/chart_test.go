@@ -175,7 +175,7 @@ func TestPodsAreConfined(t *testing.T) {
 // TestEveryFlagIsInTheManual compares the controller's arguments with the
 // manual, which another test holds against the program.
 func TestEveryFlagIsInTheManual(t *testing.T) {
-	manual := read(t, root+"/controller/README.md")
+	manual := read(t, root+"/docs/reference/controller-flags.md")
 	args := arguments(t, template(t, "--set", "clusterId=east"), "clusterset-controller")
 	if len(args) < 8 {
 		t.Fatalf("only %v", args)
@@ -191,7 +191,7 @@ func TestEveryFlagIsInTheManual(t *testing.T) {
 // TestDeniedNamespacesAreTheControllersOwn holds the chart's default against
 // the one that the manual states.
 func TestDeniedNamespacesAreTheControllersOwn(t *testing.T) {
-	row := regexp.MustCompile("(?m)^\\| `--denied-namespaces` .* \\| `([^`]*)` \\|$").FindStringSubmatch(read(t, root+"/controller/README.md"))
+	row := regexp.MustCompile("(?m)^\\| `--denied-namespaces` .* \\| `([^`]*)` \\|$").FindStringSubmatch(read(t, root+"/docs/reference/controller-flags.md"))
 	if row == nil {
 		t.Fatal("the manual does not say which namespaces are denied")
 	}

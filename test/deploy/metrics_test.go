@@ -48,10 +48,10 @@ func defined(t testing.TB) map[string]string {
 	return metrics
 }
 
-// TestMetricsAreDocumented holds docs/metrics.md against the code: names and labels.
+// TestMetricsAreDocumented holds docs/reference/metrics.md against the code: names and labels.
 func TestMetricsAreDocumented(t *testing.T) {
 	want := defined(t)
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z]+) \\| ([^|]*)\\|").FindAllStringSubmatch(read(t, root+"/docs/metrics.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z]+) \\| ([^|]*)\\|").FindAllStringSubmatch(read(t, root+"/docs/reference/metrics.md"), -1) {
 		name, kind, labels := row[1], row[2], strings.ReplaceAll(strings.TrimSpace(row[3]), "`", "")
 		wantLabels, ok := want[name]
 		switch {
@@ -65,7 +65,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		delete(want, name)
 	}
 	for name := range want {
-		t.Errorf("docs/metrics.md lacks %s, or has it twice", name)
+		t.Errorf("docs/reference/metrics.md lacks %s, or has it twice", name)
 	}
 }
 

@@ -36,9 +36,9 @@ type demoCluster struct {
 	serving *discoveryv1.EndpointSlice
 }
 
-// TestTheDemoOfTheAPI does what docs/mcs-api-demo.md says, with its objects.
+// TestTheDemoOfTheAPI does what docs/use/mcs-api-demo.md says, with its objects.
 func TestTheDemoOfTheAPI(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "mcs-api-demo.md"))
+	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "use", "mcs-api-demo.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
-const byHandPage = "docs/by-hand.md"
+const byHandPage = "docs/get-started/join-by-hand.md"
 
 // byHand are what is in the blocks of commands of the page.
 var byHand = []string{"apply -f deploy/chart/files/crds", "give west east", "kind: ServiceExport", "delete secret east"}

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	page = "docs/quickstart.md"
+	page = "docs/get-started/quickstart.md"
 	// uninstall is where it is told how to uninstall in one cluster.
-	uninstallPage, uninstallSection = "deploy/README.md", "## Uninstalling"
+	uninstallPage, uninstallSection = "docs/operate/install.md", "## Uninstall"
 
 	database, queue = "db.shop.svc.clusterset.local", "queue.shop.svc.clusterset.local"
 )
