@@ -5,10 +5,15 @@ package conventions
 import (
 	"go/ast"
 	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // metricPrefixes begin the names of the metrics of each program, which its
@@ -18,8 +23,8 @@ var metricPrefixes = map[string]string{
 	"plugin/multicluster": "coredns_multicluster_",
 }
 
-// documents are the texts of all Markdown files for users and contributors, by path. Those below test are for the tests that they
-// describe, and the changelog names what there was before.
+// documents are the texts of all Markdown files for users and contributors, by path. Those below test are left out, and
+// the changelog, which names what there was before.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -99,11 +104,16 @@ func TestMetricsInDocumentsExist(t *testing.T) {
 	}
 }
 
-const failureModes = "docs/operate/failure-modes.md"
+const (
+	failureModes = "docs/operate/failure-modes.md"
+	runbooks     = "docs/operate/runbooks.md"
+	annotations  = "docs/reference/annotations-and-labels.md"
+)
 
 // foreignNames are those of Kubernetes, and of tests, that documents name as they name reasons.
 var foreignNames = []string{
-	"CategorizeEndpoints", "ClusterProperty", "NodeTopologyConfig", "PreferSameTrafficDistribution", "ProxyTerminatingEndpoints", "ServiceTrafficDistribution",
+	"CategorizeEndpoints", "ClusterProperty", "NodeTopologyConfig", "PreferSameTrafficDistribution",
+	"ProxyTerminatingEndpoints", "ServiceTrafficDistribution",
 	"SetEndpoints", // of test/scenario
 }
 
@@ -113,9 +123,10 @@ func TestNamesInDocumentsExist(t *testing.T) {
 	for _, name := range foreignNames {
 		names[name] = true
 	}
+	camelCase := regexp.MustCompile("`([A-Z][a-z]+(?:[A-Z]+[a-z]*)+)`")
 	count := 0
 	for path, text := range documents(t) {
-		for _, quoted := range regexp.MustCompile("`([A-Z][a-z]+(?:[A-Z]+[a-z]*)+)`").FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		for _, quoted := range camelCase.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
 			count++
 			if !names[quoted[1]] {
 				t.Errorf("%s: names %s, which is not in the code", path, quoted[1])
@@ -124,6 +135,137 @@ func TestNamesInDocumentsExist(t *testing.T) {
 	}
 	if count < 100 {
 		t.Errorf("only %d names found in documents", count)
+	}
+}
+
+// foreignFlags are those of kubectl, helm and other programs that documents name by themselves.
+var foreignFlags = []string{
+	"as", "as-group", "as-uid", "as-user-extra", "force-conflicts", "privileged", "proxy-url", "request-timeout",
+	"reset-then-reuse-values", "service-account-max-token-expiration", "set", "token", "v", "version", "vmodule", "wait",
+}
+
+func TestFlagsInDocumentsExist(t *testing.T) {
+	known := map[string]bool{}
+	for _, name := range foreignFlags {
+		known[name] = true
+	}
+	for _, f := range goFiles(t) {
+		if f.test() || !strings.HasPrefix(f.path, "cmd/") && !strings.HasPrefix(f.path, "test/demo/") {
+			continue
+		}
+		ast.Inspect(f.pkg, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok || len(call.Args) < 2 {
+				return true
+			}
+			function, ok := call.Fun.(*ast.SelectorExpr)
+			literal, isLiteral := call.Args[1].(*ast.BasicLit)
+			if ok && isLiteral && regexp.MustCompile(`Var(P)?$`).MatchString(function.Sel.Name) {
+				if name, err := strconv.Unquote(literal.Value); err == nil {
+					known[name] = true
+				}
+			}
+			return true
+		})
+	}
+	// A flag by itself, or one of a command of ours.
+	alone, flag := regexp.MustCompile("`--([a-z][a-z-]*)"), regexp.MustCompile(`--([a-z][a-z-]*)`)
+	ours := regexp.MustCompile("(?m)(?:^\\s*|`)(?:kubectl clusterset|clusterset-controller) [^`|\n]*")
+	count := 0
+	for path, text := range documents(t) {
+		found := alone.FindAllStringSubmatch(text, -1)
+		for _, command := range ours.FindAllString(text, -1) {
+			found = append(found, flag.FindAllStringSubmatch(command, -1)...)
+		}
+		for _, match := range found {
+			count++
+			if !known[match[1]] {
+				t.Errorf("%s: names the flag --%s, which no program has", path, match[1])
+			}
+		}
+	}
+	if count < 100 {
+		t.Errorf("only %d flags found in documents", count)
+	}
+}
+
+// TestAnnotationsInDocumentsExist holds the labels and annotations of our domain against the code, in both directions: their page has all.
+func TestAnnotationsInDocumentsExist(t *testing.T) {
+	const domain = "clusterset-dns.github.io"
+	defined := map[string]bool{}
+	for _, f := range goFiles(t) {
+		if f.test() || strings.HasPrefix(f.path, "test/") {
+			continue
+		}
+		ast.Inspect(f.pkg, func(node ast.Node) bool {
+			switch n := node.(type) {
+			case *ast.BasicLit:
+				if text, err := strconv.Unquote(n.Value); err == nil && strings.HasPrefix(text, domain+"/") {
+					defined[text] = true
+				}
+			case *ast.BinaryExpr:
+				literal, ok := n.Y.(*ast.BasicLit)
+				if left := types.ExprString(n.X); ok && (left == "Domain" || left == "export.Domain") {
+					if text, err := strconv.Unquote(literal.Value); err == nil && len(text) > 1 {
+						defined[domain+text] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+	ofDomain := regexp.MustCompile(`(?:^|[^.\w-])(` + regexp.QuoteMeta(domain) + `/[A-Za-z-]+)`)
+	texts := documents(t)
+	for path, text := range texts {
+		for _, match := range ofDomain.FindAllStringSubmatch(text, -1) {
+			if !defined[match[1]] {
+				t.Errorf("%s: names %s, which the code does not have", path, match[1])
+			}
+		}
+	}
+	// Marks that are never written, and a condition.
+	for _, internal := range []string{"/too-large", "/unreadable", "/PreferCluster"} {
+		delete(defined, domain+internal)
+	}
+	for key := range defined {
+		if !strings.Contains(texts[annotations], "`"+key+"`") {
+			t.Errorf("%s lacks %s", annotations, key)
+		}
+	}
+}
+
+// TestDocumentsAreWrapped: lines of prose have at most 100 characters, apart from links and code, which cannot be broken.
+func TestDocumentsAreWrapped(t *testing.T) {
+	unbreakable := regexp.MustCompile(`\[[^][]*\]\([^()\s]+\)|` + "`[^`\n]*`")
+	for path, text := range documents(t) {
+		if path == "docs/benchmarks.md" { // written by test/bench
+			continue
+		}
+		for line := range strings.Lines(fence.ReplaceAllString(text, "")) {
+			line = strings.TrimRight(line, "\n")
+			words := strings.Fields(unbreakable.ReplaceAllString(line, "x"))
+			if utf8.RuneCountInString(line) > 100 && len(words) > 2 && words[0] != "|" && !strings.HasPrefix(words[0], "#") {
+				t.Errorf("%s: a line of %d characters: %s", path, utf8.RuneCountInString(line), line)
+			}
+		}
+	}
+}
+
+func TestEveryAlertHasARunbook(t *testing.T) {
+	alerts, err := os.ReadFile(filepath.Join(root, "deploy", "monitoring", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, match := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllSubmatch(alerts, -1) {
+		want = append(want, string(match[1]))
+	}
+	var got []string
+	for _, match := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(documents(t)[runbooks], -1) {
+		got = append(got, match[1])
+	}
+	if len(want) < 10 || !slices.Equal(got, want) {
+		t.Errorf("%s has sections for %q, want %q", runbooks, got, want)
 	}
 }
 
