@@ -42,7 +42,9 @@ type cluster struct {
 	left map[string]*unstructured.Unstructured // their Secrets
 	// since is when each other cluster left or joined last.
 	since map[string]time.Time
-	down  bool // DNS
+	// late is when its controller went on, having missed such a change.
+	late time.Time
+	down bool // DNS
 }
 
 // A backup is one of the API server, and of what is known of it.

@@ -139,7 +139,15 @@ var faults = []fault{
 	}},
 	{kind: "the controller stands still", weight: 4, targets: theCluster("controller"), ways: all, begin: func(h *happening) func() {
 		h.c.Controller.Freeze()
-		return h.c.Controller.Thaw
+		begin := time.Now()
+		return func() {
+			for _, changed := range h.c.since {
+				if changed.After(begin) {
+					h.c.late = time.Now() // it sees only now that a member left
+				}
+			}
+			h.c.Controller.Thaw()
+		}
 	}},
 	{kind: "DNS is down", weight: 5, targets: theCluster("DNS"), ways: into, begin: func(h *happening) func() {
 		h.run.judge.Ends(h.c.Name)

@@ -28,7 +28,8 @@ func (r *run) look() {
 	r.looked = time.Now()
 	r.drain()
 	for _, c := range r.clusters {
-		if len(c.left) > 0 || c.away {
+		changes := len(c.left) > 0 || c.away || time.Since(c.late) < 10*time.Second
+		if changes {
 			r.judge.Forget(c.Name)
 		}
 		for _, name := range r.services {
@@ -39,7 +40,7 @@ func (r *run) look() {
 				r.find("%s", wrong)
 			}
 		}
-		if len(c.left) > 0 || c.away {
+		if changes {
 			r.judge.Forget(c.Name)
 			continue
 		}
