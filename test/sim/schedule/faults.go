@@ -168,6 +168,10 @@ var faults = []fault{
 			return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) && r.Resource.Resource != "leases" && random.IntN(3) > 0
 		})(h)
 	}},
+	{kind: "an empty list of EndpointSlices instead of those of", weight: 8, pair: true, targets: theWay, ways: fromOther, begin: func(h *happening) func() {
+		h.other.API.SetFault(h.c.Name, apiserver.EmptyOf("endpointslices"))
+		return func() { h.other.API.SetFault(h.c.Name, nil) }
+	}},
 	{kind: "the API server is killed", weight: 5, silences: true, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
 		h.c.StopAPI()
 		return h.c.StartAPI
@@ -224,8 +228,9 @@ func refuse(which func(apiserver.Request) bool) func(*happening) func() {
 
 const managedBy = "app.kubernetes.io/managed-by"
 
-// deleteDerived deletes an object that the controller made. Slices that it
-// publishes are spared while somebody may not see that they come back at once.
+// deleteDerived deletes an object that the controller made, who makes it again:
+// what it holds of a silent member, too. Slices that it publishes are spared
+// while somebody may not see that they come back at once.
 func deleteDerived(h *happening) func() {
 	type object struct{ resource, name string }
 	var found []object
@@ -248,12 +253,17 @@ func deleteDerived(h *happening) func() {
 	slices.SortFunc(found, func(a, b object) int { return strings.Compare(a.resource+a.name, b.resource+b.name) })
 	one := found[h.random.IntN(len(found))]
 	h.told = one.resource + " " + one.name
-	h.run.judge.Forget(h.c.Name)
+	forget := func() {
+		if h.run.busy["controller "+h.c.Name] {
+			h.run.judge.Forget(h.c.Name)
+		}
+	}
+	forget()
 	if err := h.c.in(one.resource, sim.Namespace).Delete(context.Background(), one.name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
 		h.c.must(err)
 	}
 	sim.Wait(200 * time.Millisecond) // what Kubernetes collects with it
-	h.run.judge.Forget(h.c.Name)
+	forget()
 	return nil
 }
 
