@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
@@ -68,7 +69,7 @@ type Program struct {
 // the clusterset and for that of the cluster. It does not wait for it; the API
 // server need not answer.
 func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (*Program, error) {
-	address, err := freeAddress()
+	address, err := port.Free()
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (
 // those for its identity, credential and address. It does not wait for it; the
 // API server need not answer.
 func StartController(plane *controlplane.Cluster, path string, credential Credential, flags ...string) (*Program, error) {
-	address, err := freeAddress()
+	address, err := port.Free()
 	if err != nil {
 		return nil, err
 	}

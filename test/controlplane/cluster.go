@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -24,8 +26,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/pki"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/scratch"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 )
 
 // Cluster is a running control plane. Its methods may be called from any goroutine.
@@ -38,8 +40,7 @@ type Cluster struct {
 	scratch   *scratch.Directory
 	authority *pki.Authority
 	admin     pki.Pair
-	port      *port.Reservation
-	release   func()
+	address   netip.AddrPort // of the API server
 
 	config     *rest.Config
 	clientset  *kubernetes.Clientset
@@ -85,7 +86,7 @@ func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error)
 		needed = append(needed, cluster.programs()...)
 	}
 	slices.Sort(needed)
-	programs, err := assets.Ensure(ctx, clusters[0].options.Progress, slices.Compact(needed)...)
+	programs, err := assets.Ensure(ctx, os.Stderr, slices.Compact(needed)...)
 	if err != nil {
 		return nil, fmt.Errorf("provide the control plane's programs: %w", err)
 	}
@@ -109,11 +110,11 @@ func StartAll(ctx context.Context, options ...Options) (_ []*Cluster, err error)
 
 // newCluster makes all that a cluster needs before its first process.
 func newCluster(options Options) (_ *Cluster, err error) {
-	options, release, err := options.complete(&slots)
+	options, err = options.complete()
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: options, release: release, remotes: map[string]*Remote{}}
+	c := &Cluster{options: options, remotes: map[string]*Remote{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("start control plane %s: %w", options.Name, err), c.Stop())
@@ -122,10 +123,10 @@ func newCluster(options Options) (_ *Cluster, err error) {
 	if c.scratch, err = scratch.Make(options.Name); err != nil {
 		return nil, err
 	}
-	if c.port, err = port.Reserve(); err != nil {
+	if c.address, err = port.Free(); err != nil {
 		return nil, err
 	}
-	c.Access = &Access{cluster: c, url: "https://" + c.port.Addr().String()}
+	c.Access = &Access{cluster: c, url: "https://" + c.address.String()}
 	if err := c.writeCredentials(); err != nil {
 		return nil, err
 	}
@@ -186,13 +187,9 @@ func (c *Cluster) Stop() error {
 	for _, remote := range c.remotes {
 		failures = append(failures, remote.link.Close())
 	}
-	if c.port != nil {
-		failures = append(failures, c.port.Release())
-	}
 	if c.scratch != nil {
 		failures = append(failures, c.scratch.Remove())
 	}
-	c.release()
 	if err := errors.Join(failures...); err != nil {
 		return fmt.Errorf("stop control plane %s: %w", c.options.Name, err)
 	}

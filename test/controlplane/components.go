@@ -56,8 +56,7 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 		assets.APIServer: append([]string{
 			"--etcd-servers=unix://etcd:0",
 			"--bind-address=127.0.0.1",
-			fmt.Sprintf("--secure-port=%d", c.port.Addr().Port()),
-			"--permit-port-sharing", // with the reservation of the port
+			fmt.Sprintf("--secure-port=%d", c.address.Port()),
 			"--advertise-address=" + advertise(c.options.ServiceCIDRs),
 			"--endpoint-reconciler-type=none", // a loopback address is no valid endpoint
 			"--cert-dir=.",

@@ -4,10 +4,8 @@ package controlplane
 
 import (
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
-	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -33,17 +31,14 @@ type Options struct {
 	Zones []string
 	// CRDs says what of the Multi-Cluster Services API is installed. Default: all of it.
 	CRDs CRDs
-	// Progress gets a line at least every ten seconds while programs are built. Default: os.Stderr.
-	Progress io.Writer
 	// APIServerArgs are appended to the API server's command line.
 	APIServerArgs []string
 }
 
-// complete returns the options with defaults in the place of what is empty. Default ranges take a slot of the
-// pool, which the returned function gives back.
-func (o Options) complete(slots *slotPool) (_ Options, release func(), err error) {
+// complete returns the options with defaults in the place of what is empty.
+func (o Options) complete() (Options, error) {
 	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
-		return Options{}, nil, fmt.Errorf("start a control plane: name %q: %s", o.Name, problems[0])
+		return Options{}, fmt.Errorf("start a control plane: name %q: %s", o.Name, problems[0])
 	}
 	if len(o.IPFamilies) == 0 {
 		o.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
@@ -51,78 +46,29 @@ func (o Options) complete(slots *slotPool) (_ Options, release func(), err error
 	if o.Zones == nil {
 		o.Zones = []string{o.Name + "-a", o.Name + "-b"}
 	}
-	if o.Progress == nil {
-		o.Progress = os.Stderr
-	}
-	release = func() {}
-	if len(o.PodCIDRs) == 0 || len(o.ServiceCIDRs) == 0 {
-		var slot byte
-		if slot, release, err = slots.take(); err != nil {
-			return Options{}, nil, fmt.Errorf("start control plane %s: %w", o.Name, err)
+	slot := byte((started.Add(1) - 1) % slotCount)
+	pods, services := o.PodCIDRs == nil, o.ServiceCIDRs == nil
+	for _, family := range o.IPFamilies {
+		if pods {
+			o.PodCIDRs = append(o.PodCIDRs, defaultCIDR(family, 64+slot, 48))
 		}
-		pods, services := o.PodCIDRs == nil, o.ServiceCIDRs == nil
-		for _, family := range o.IPFamilies {
-			defaults, ok := defaultCIDRs(family, slot)
-			if !ok {
-				release()
-				return Options{}, nil, fmt.Errorf("start control plane %s: IP family %q is neither %q nor %q", o.Name, family, corev1.IPv4Protocol, corev1.IPv6Protocol)
-			}
-			if pods {
-				o.PodCIDRs = append(o.PodCIDRs, defaults.pods)
-			}
-			if services {
-				o.ServiceCIDRs = append(o.ServiceCIDRs, defaults.services)
-			}
+		if services {
+			o.ServiceCIDRs = append(o.ServiceCIDRs, defaultCIDR(family, 160+slot, 112))
 		}
 	}
-	return o, release, nil
+	return o, nil
 }
 
-type cidrs struct{ pods, services netip.Prefix }
-
-// defaultCIDRs are the ranges of the given slot: 10.(64+slot).0.0/16 and fd00:64+slot::/48 for
-// pods, 10.(160+slot).0.0/16 and fd00:160+slot::/112 for Services.
-func defaultCIDRs(family corev1.IPFamily, slot byte) (cidrs, bool) {
-	pods, services := 64+slot, 160+slot
-	switch family {
-	case corev1.IPv4Protocol:
-		return cidrs{
-			pods:     netip.PrefixFrom(netip.AddrFrom4([4]byte{10, pods}), 16),
-			services: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, services}), 16),
-		}, true
-	case corev1.IPv6Protocol:
-		return cidrs{
-			pods:     netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0, 0, pods}), 48),
-			services: netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0, 0, services}), 112),
-		}, true
-	default:
-		return cidrs{}, false
+// defaultCIDR is 10.<second>.0.0/16, or fd00:<second>:: with as many bits.
+func defaultCIDR(family corev1.IPFamily, second byte, bits int) netip.Prefix {
+	if family == corev1.IPv6Protocol {
+		return netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfd, 0, 0, second}), bits)
 	}
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, second}), 16)
 }
 
-// slotCount is how many clusters of one process can have default ranges at once.
+// slotCount is how many clusters that start one after the other have default ranges that differ.
 const slotCount = 96
 
-// slots gives each cluster of this process a number of its own: the lowest that is free.
-var slots slotPool
-
-type slotPool struct {
-	mu    sync.Mutex
-	taken [slotCount]bool
-}
-
-func (p *slotPool) take() (slot byte, release func(), err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.taken {
-		if !p.taken[i] {
-			p.taken[i] = true
-			return byte(i), sync.OnceFunc(func() {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				p.taken[i] = false
-			}), nil
-		}
-	}
-	return 0, nil, fmt.Errorf("%d clusters have default address ranges already; set PodCIDRs and ServiceCIDRs", slotCount)
-}
+// started counts the clusters that this process started.
+var started atomic.Int64

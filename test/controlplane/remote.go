@@ -26,7 +26,7 @@ func (c *Cluster) Remote(from string) (*Remote, error) {
 	if remote, ok := c.remotes[from]; ok {
 		return remote, nil
 	}
-	made, err := link.New(c.port.Addr())
+	made, err := link.New(c.address)
 	if err != nil {
 		return nil, fmt.Errorf("link %s to control plane %s: %w", from, c.options.Name, err)
 	}

@@ -4,13 +4,10 @@ package assets
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/flock"
 )
@@ -65,14 +62,11 @@ func (c *cache) fill(ctx context.Context, progress io.Writer, programs []Program
 	if len(programs) == 0 {
 		return nil
 	}
-	if err := c.clean(); err != nil {
+	work := c.directory + building
+	if err := os.RemoveAll(work); err != nil {
 		return fmt.Errorf("clean up after an earlier build: %w", err)
 	}
-	work := c.directory + building
 	defer os.RemoveAll(work)
-	if err := os.MkdirAll(work, 0o755); err != nil {
-		return fmt.Errorf("make the build directory: %w", err)
-	}
 	if err := os.MkdirAll(c.directory, 0o755); err != nil {
 		return fmt.Errorf("make the directory of the programs: %w", err)
 	}
@@ -94,58 +88,11 @@ const (
 	locked   = ".lock"
 )
 
-// clean removes what killed builds left, of this key, which the caller has locked, and of others.
-func (c *cache) clean() error {
-	leftovers, err := filepath.Glob(filepath.Join(filepath.Dir(c.directory), "*"+building))
-	if err != nil {
-		return err
-	}
-	for _, leftover := range leftovers {
-		key := strings.TrimSuffix(leftover, building)
-		if key != c.directory {
-			err = removeUnlocked(leftover, key+locked)
-		} else {
-			err = os.RemoveAll(leftover)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeUnlocked removes a directory unless somebody else has its lock.
-func removeUnlocked(directory, lock string) error {
-	unlock, err := flock.Try(lock)
-	if errors.Is(err, flock.ErrHeld) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return os.RemoveAll(directory)
-}
-
-// lockInterval is the pause between two looks at a lock that somebody else holds.
-const lockInterval = 200 * time.Millisecond
-
 // lock takes the lock of the cache, and says every few seconds that it waits for it.
 func (c *cache) lock(ctx context.Context, progress io.Writer) (unlock func(), err error) {
-	retry := time.NewTicker(lockInterval)
-	defer retry.Stop()
 	ticker := startTicker(progress, tickerInterval)
 	defer ticker.stop()
-	for {
-		unlock, err := flock.Try(c.directory + locked)
-		if err == nil || !errors.Is(err, flock.ErrHeld) {
-			return unlock, err
-		}
+	return flock.Wait(ctx, c.directory+locked, func() {
 		ticker.say("waiting for another process that builds the control plane's programs")
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for another process that builds the control plane's programs: %w", context.Cause(ctx))
-		case <-retry.C:
-		}
-	}
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -123,30 +122,6 @@ func receiveNothing(t *testing.T, connection net.Conn) {
 	}
 }
 
-func TestWholeLinkCarriesBothWays(t *testing.T) {
-	s := newServer(t)
-	client, server := connect(t, newLink(t, s), s)
-	long := strings.Repeat("question ", 100_000)
-	go io.WriteString(client, long) //nolint:errcheck // the receiver notices
-	receive(t, server, long)
-	send(t, server, "answer")
-	receive(t, client, "answer")
-
-	// The ends of both ways are apart, as in TCP.
-	if err := client.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	if rest, err := io.ReadAll(server); err != nil || len(rest) > 0 {
-		t.Errorf("after the client's end the server reads %q, %v", rest, err)
-	}
-	send(t, server, "more")
-	receive(t, client, "more")
-	server.Close()
-	if rest, err := io.ReadAll(client); err != nil || len(rest) > 0 {
-		t.Errorf("after the server's end the client reads %q, %v", rest, err)
-	}
-}
-
 func TestCutOff(t *testing.T) {
 	for name, test := range map[string]struct {
 		cut                  link.Direction
@@ -198,23 +173,6 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// The end of a connection is as cut off as its bytes are.
-func TestCutOffHidesTheEnd(t *testing.T) {
-	s := newServer(t)
-	l := newLink(t, s)
-	client, server := connect(t, l, s)
-	l.CutOff(link.Both)
-	server.Close()
-	receiveNothing(t, client)
-	l.Reconnect()
-	if err := client.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("the end comes as %v", err)
-	}
-}
-
 func TestReset(t *testing.T) {
 	s := newServer(t)
 	l := newLink(t, s)
@@ -233,40 +191,4 @@ func TestReset(t *testing.T) {
 	client, server = connect(t, l, s)
 	send(t, client, "again")
 	receive(t, server, "again")
-}
-
-// A server that refuses connections looks like one.
-func TestRefused(t *testing.T) {
-	s := newServer(t)
-	l := newLink(t, s)
-	s.Close()
-	client, err := net.DialTimeout("tcp", l.Addr().String(), patience)
-	if err == nil { // else the reset was faster
-		defer client.Close()
-		if err := client.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			t.Fatal(err)
-		}
-		_, err = client.Read(make([]byte, 1))
-	}
-	if !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("the connection ends with %v", err)
-	}
-}
-
-func TestCloseEndsWhatHangs(t *testing.T) {
-	s := newServer(t)
-	l := newLink(t, s)
-	client, _ := connect(t, l, s)
-	l.CutOff(link.Both)
-	send(t, client, "lost")
-	dial(t, l)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Errorf("the second time: %v", err)
-	}
-	if _, err := net.DialTimeout("tcp", l.Addr().String(), patience); err == nil {
-		t.Error("a closed link accepts connections")
-	}
 }

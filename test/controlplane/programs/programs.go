@@ -6,19 +6,14 @@ package programs
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/flock"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
-
-// patience is the time between two tries to take the lock.
-const patience = 100 * time.Millisecond
 
 // Build builds programs as they are shipped, static and without the race detector; but CoreDNS is the slim one, see cmd/coredns. Each is given by its folder in the module, such as cmd/coredns, and called like the last part of it. It returns the absolute path of their folder, bin/tests of
 // the checkout that the working directory is in. All tests have the same one, so that a program which is up to date is
@@ -32,7 +27,7 @@ func Build(ctx context.Context, folders ...string) (string, error) {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", err
 	}
-	unlock, err := lock(ctx, bin+".lock")
+	unlock, err := flock.Wait(ctx, bin+".lock", func() {})
 	if err != nil {
 		return "", err
 	}
@@ -67,21 +62,6 @@ func checkout() (string, error) {
 		}
 		if folder == filepath.Dir(folder) {
 			return "", fmt.Errorf("no go.mod in %s or above it: run this in a checkout", start)
-		}
-	}
-}
-
-// lock waits until nobody else builds.
-func lock(ctx context.Context, name string) (unlock func(), err error) {
-	for {
-		unlock, err := flock.Try(name)
-		if !errors.Is(err, flock.ErrHeld) {
-			return unlock, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the lock of the programs of tests: %w", ctx.Err())
-		case <-time.After(patience):
 		}
 	}
 }

@@ -4,15 +4,36 @@
 package flock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // ErrHeld is why a lock is not taken that somebody else holds.
 var ErrHeld = errors.New("somebody else holds the lock")
+
+// interval is the time between two tries to take a lock that somebody else holds.
+const interval = 100 * time.Millisecond
+
+// Wait takes the lock of a file once nobody else holds it. It calls waiting each time that somebody does.
+func Wait(ctx context.Context, name string, waiting func()) (unlock func(), err error) {
+	for {
+		unlock, err := Try(name)
+		if !errors.Is(err, ErrHeld) {
+			return unlock, err
+		}
+		waiting()
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		case <-time.After(interval):
+		}
+	}
+}
 
 // Try takes the lock of a file, which it makes where it is missing, or fails with ErrHeld. The lock belongs to the
 // file, not to its name: it stays where the file is renamed. Two locks in one process exclude each other, too.
