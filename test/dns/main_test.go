@@ -241,23 +241,6 @@ func (o objects) apply(text string) {
 	}
 }
 
-// delete deletes an object. It may be gone already.
-func (o objects) delete(kind, version, name string) {
-	o.t.Helper()
-	resource := resources[kind]
-	resource.Version = version
-	client := o.cluster.Dynamic().Resource(resource)
-	var err error
-	if strings.HasPrefix(kind, "Cluster") {
-		err = client.Delete(o.t.Context(), name, metav1.DeleteOptions{})
-	} else {
-		err = client.Namespace(o.namespace).Delete(o.t.Context(), name, metav1.DeleteOptions{})
-	}
-	if err != nil {
-		o.t.Fatal(err)
-	}
-}
-
 // serviceImport is the YAML of an import.
 func serviceImport(version, name, spec string) string {
 	return "apiVersion: multicluster.x-k8s.io/" + version + "\nkind: ServiceImport\nmetadata: {name: " + name +

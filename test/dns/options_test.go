@@ -63,32 +63,3 @@ func TestOptionsSelectWhatIsServed(t *testing.T) {
 	two.apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: two, labels: {clusterset: 'no'}}")
 	s.until(other+".clusterset.local.", dns.TypeA, "NXDOMAIN")
 }
-
-func TestAChangeOfReadinessReachesTheAnswer(t *testing.T) {
-	cluster := clusters(t)[0]
-	ready := namespace(t, cluster, "readiness")
-	ready.apply(serviceImport("v1beta1", "db", "{type: Headless, ports: [{name: sql, port: 5432}]}"))
-	s := serve(t, fmt.Sprintf(`clusterset.local:0 {
-		bind 127.0.0.1
-		multicluster {
-			kubeconfig %s
-		}
-	}`, admin(t, cluster)))
-	const qname = "db.readiness.svc.clusterset.local."
-	slice := func(cluster, address, conditions string) string {
-		return endpointSlice("db", cluster, "IPv4", "[{name: sql, port: 5432}]",
-			"{addresses: ["+address+"], conditions: "+conditions+"}")
-	}
-	const demoted = "{ready: false, serving: true, terminating: true}"
-	for _, step := range []struct{ change, want string }{
-		{slice("east", "10.1.0.1", "{ready: true}"), "10.1.0.1"},
-		{slice("west", "10.2.0.1", "{ready: true}"), "10.1.0.1 10.2.0.1"},
-		{slice("west", "10.2.0.1", demoted), "10.1.0.1"},
-		{slice("east", "10.1.0.1", "{ready: false}"), "10.2.0.1"},
-		{slice("west", "10.2.0.1", "{ready: false}"), "NXDOMAIN"},
-		{slice("east", "10.1.0.1", "{}"), "10.1.0.1"},
-	} {
-		ready.apply(step.change)
-		s.until(qname, dns.TypeA, step.want)
-	}
-}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
+	"github.com/clusterset-dns/clusterset-dns/test/answers"
 )
 
 // reload restarts the server with another Corefile, as the reload plugin does, and waits until the new one serves.
@@ -144,19 +145,6 @@ func freePort(t *testing.T) string {
 	return freeAddress(t)[len("127.0.0.1:"):]
 }
 
-// silent is an observer that does nothing.
-type silent struct{}
-
-func (silent) Objects(watch.Resource, int) {}
-
-func (silent) Totals(_, _ index.Totals) {}
-
-func (silent) Asked(watch.Resource, string, error) {}
-
-func (silent) Undecodable(watch.Resource, string, error) {}
-
-func (silent) Programmed(bool, time.Duration) {}
-
 // What a reload does with the plugin is done here without CoreDNS around it, which does not stand so many reloads in a
 // row: it forgets to stop servers that have not begun to serve, and waits for listeners that do not close.
 func TestReloadsLeakNothing(t *testing.T) {
@@ -168,7 +156,7 @@ func TestReloadsLeakNothing(t *testing.T) {
 		if i%10 == 0 { // a watch of its own, where the others go on with the one there is
 			options.Labels = "a=b"
 		}
-		source, leave, err := watch.Open(options, silent{})
+		source, leave, err := watch.Open(options, answers.Unobserved{})
 		if err != nil {
 			t.Fatal(err)
 		}
