@@ -82,12 +82,14 @@ vet: ## Vet the code.
 	@CGO_ENABLED=1 $(BOUND) go vet -race $(slim)
 
 # What the simulation trusts, on a real etcd and kube-apiserver: rights, versions of the CRDs, conflicts, watches, a partition, leader election.
-CONTRACT := Contract|ControllerRights|Definitions|EveryCallIsAllowed|LeaderElection|LostLease|MemberRights|OnlyWhatIsExportedIsRead|OutageOfTheOwn|Partition|PluginOnARealWatch
+CONTRACT := Contract|ControllerRights|Definitions|EveryCallIsAllowed|LeaderElection|MemberRights|OnlyWhatIsExportedIsRead|PluginOnARealWatch
+# Of the scenarios, a partition and the fencing of the leader.
+CONTRACT_SCENARIOS := a_member_changes_while_it_is_silent|the_Lease_of_the_leader_is_taken
 
 .PHONY: test-contract
 test-contract: ## Run the contract tests, on real API servers.
 	@echo '== contract tests on real API servers'
-	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^Test($(CONTRACT))' ./test/controller
+	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^Test($(CONTRACT)|Scenarios$$)/^($(CONTRACT_SCENARIOS))$$' ./test/controller
 
 # The packages of tests that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those
 # that work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to

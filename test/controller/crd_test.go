@@ -4,13 +4,11 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,47 +91,3 @@ func (c *cluster) imported2020(t testing.TB, namespace, name string, from int) {
 		return err
 	})
 }
-
-// TestOwnID reads the id of the cluster from its ClusterProperty.
-func TestOwnID(t *testing.T) {
-	t.Parallel()
-	east, _ := bed(t)
-	east.options.Cluster = ""
-	if err := runUntilError(t, east); err == nil || !strings.Contains(err.Error(), "--cluster-id") {
-		t.Errorf("without a ClusterProperty: got %v", err)
-	}
-	definition, err := os.ReadFile("testdata/about.yaml")
-	must(t, err)
-	east.create(t, "", string(definition))
-	properties := schema.GroupVersionResource{Group: "about.k8s.io", Version: "v1alpha1", Resource: "clusterproperties"}
-	eventually(t, "ClusterProperty served", func(ctx context.Context) error {
-		_, err := east.Dynamic().Resource(properties).List(ctx, metav1.ListOptions{})
-		return err
-	})
-	put := func(value string) {
-		property := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "about.k8s.io/v1alpha1", "kind": "ClusterProperty",
-			"metadata": map[string]any{"name": "cluster.clusterset.k8s.io"},
-			"spec":     map[string]any{"value": value},
-		}}
-		_, err := east.Dynamic().Resource(properties).Apply(t.Context(), property.GetName(), property, metav1.ApplyOptions{FieldManager: "test", Force: true})
-		must(t, err)
-	}
-	t.Cleanup(func() {
-		err := east.Dynamic().Resource(properties).Delete(context.Background(), "cluster.clusterset.k8s.io", metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			t.Error(err)
-		}
-	})
-	put("Not A Name")
-	if err := runUntilError(t, east); err == nil || !strings.Contains(err.Error(), "ClusterProperty") {
-		t.Errorf("with a wrong id: got %v", err)
-	}
-	put("name.registry")
-	east.start(t)
-	demo := namespace(t, east)
-	east.create(t, demo, service("web", "10.64.0.10")+serviceExport("web"))
-	expect(t, key(demo, "web"), "ClusterSetIP of name.registry Ready [name.registry/10.64.0.10]", east)
-}
-
-var errStillRuns = errors.New("the controller still runs")

@@ -29,44 +29,6 @@ func (c *cluster) joinOver(t testing.TB, other *cluster) interface {
 	return remote
 }
 
-// TestPartition: a change at a member is not seen while what the member sends
-// is held back, removes nothing, and arrives once the way is whole again.
-func TestPartition(t *testing.T) {
-	t.Parallel()
-	east, west := bed(t)
-	west.start(t)
-	way := east.joinOver(t, west)
-	east.start(t)
-	demo := namespace(t, east, west)
-	web, db := key(demo, "web"), key(demo, "db")
-	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web")+headless("db", "10.65.0.11")+serviceExport("db"))
-	before := "ClusterSetIP of west Ready [west/10.65.0.10]"
-	expect(t, web, before, east)
-	expect(t, db, "Headless of west Ready [west/10.65.0.11]", east)
-	for _, cut := range []link.Direction{link.FromServer, link.ToServer, link.Both} {
-		way.CutOff(cut)
-		after := fmt.Sprintf("ClusterSetIP of west Ready [west/10.65.1.%d]", cut)
-		west.create(t, demo, endpoints("web", fmt.Sprintf("10.65.1.%d", cut)))
-		expect(t, web, after, west)
-		// An export of east's own takes longer than a change that arrives.
-		own := fmt.Sprintf("own-%d", cut)
-		east.create(t, demo, service(own, "10.64.0.10")+serviceExport(own))
-		expect(t, key(demo, own), "ClusterSetIP of east Ready [east/10.64.0.10]", east)
-		if cut != link.ToServer { // what the server sends over an open watch arrives
-			got, err := east.imported(t.Context(), web)
-			must(t, err)
-			if got != before {
-				t.Errorf("while the way is cut (%d), east has %s, want %s", cut, got, before)
-			}
-		}
-		way.Reset() // what was on its way is lost
-		way.Reconnect()
-		expect(t, web, after, east)
-		expect(t, db, "Headless of west Ready [west/10.65.0.11]", east)
-		before = after
-	}
-}
-
 // TestOnlyWhatIsExportedIsRead: the API server of a member does not even send
 // the slices that the member does not export.
 func TestOnlyWhatIsExportedIsRead(t *testing.T) {

@@ -4,7 +4,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -147,72 +146,5 @@ func TestControllerRights(t *testing.T) {
 		if err := try(); !apierrors.IsForbidden(err) {
 			t.Errorf("%s: got %v, want it forbidden", name, err)
 		}
-	}
-}
-
-// TestSecretsOfMembers puts wrong credentials beside a right one: each is
-// reported on its Secret, and the right one works.
-func TestSecretsOfMembers(t *testing.T) {
-	t.Parallel()
-	east, west := bed(t)
-	west.start(t)
-	east.start(t)
-	demo := namespace(t, east, west)
-	web := key(demo, "web")
-	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web"))
-	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", west)
-
-	good := west.kubeconfigOf(t, system, memberName)
-	nowhere := []byte(`
-apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
-users: [{name: u, user: {token: t}}]
-contexts: [{name: x, context: {cluster: c, user: u}}]
-current-context: x
-`)
-	program := []byte(`
-apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
-users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [/tmp/never], interactiveMode: Never}}}]
-contexts: [{name: x, context: {cluster: c, user: u}}]
-current-context: x
-`)
-	for _, bad := range []struct {
-		name, id   string
-		kubeconfig []byte
-		reason     string
-	}{
-		{"does-not-parse", "north", []byte("{"), controller.EventMemberCredentialInvalid},
-		{"empty", "north2", nil, controller.EventMemberCredentialInvalid},
-		{"runs-a-program", "north3", program, controller.EventMemberCredentialInvalid},
-		{"points-nowhere", "north4", nowhere, controller.EventMemberUnreachable},
-		{"no-dns-name", "not_a_name", good, controller.EventMemberCredentialInvalid},
-		{"own-id", "east", good, controller.EventMemberCredentialInvalid},
-	} {
-		secret := east.putSecret(t, bad.name, bad.id, bad.kubeconfig)
-		eventually(t, "event on Secret "+bad.name, east.event(secret, bad.reason))
-	}
-	east.join(t, west)
-	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
-	second := east.putSecret(t, "second-west", "west", good)
-	eventually(t, "event on the second Secret of west", east.event(second, controller.EventMemberCredentialInvalid))
-	eventually(t, "metric", east.metric(t, "clusterset_controller_member_credentials_invalid", nil, 6))
-	eventually(t, "metric", east.metric(t, "clusterset_controller_member_connected", map[string]string{"member": "north4"}, 0))
-	eventually(t, "metric", east.metric(t, "clusterset_controller_member_connected", map[string]string{"member": "west"}, 1))
-	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
-}
-
-// event waits for an Event of that reason on an object.
-func (c *cluster) event(object metav1.Object, reason string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		events, err := c.CoreV1().Events(object.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: fields.Set{
-			"involvedObject.uid": string(object.GetUID()), "reason": reason,
-		}.String()})
-		if err == nil && len(events.Items) == 0 {
-			err = fmt.Errorf("no Event %s on %s", reason, object.GetName())
-		}
-		return err
 	}
 }

@@ -88,6 +88,19 @@ func (c *Cluster) KillController() {
 	}
 }
 
+// Ended returns the error that the process ended with, nil if it runs or was
+// stopped. Stop does not report it again.
+func (p *Controller) Ended() error {
+	select {
+	case <-p.done:
+		err := p.err
+		p.err = nil
+		return err
+	default:
+		return nil
+	}
+}
+
 // Stop stops the process as a signal does.
 func (p *Controller) Stop() {
 	p.cancel()

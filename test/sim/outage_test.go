@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"net/http"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+)
+
+// away is a fault: some resources cannot be read.
+func away(resources ...string) apiserver.Fault {
+	return func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
+		if req.Method == http.MethodGet && slices.Contains(resources, path.Base(req.URL.Path)) {
+			return nil, syscall.ECONNREFUSED
+		}
+		return serve(req)
+	}
+}
+
+// TestOutageOfTheOwnAPIServer: a Service that came back while the API server was
+// away is not exported with the endpoints of before, though these are read
+// again later.
+func TestOutageOfTheOwnAPIServer(t *testing.T) {
+	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
+		east := set.Cluster("east")
+		east.Serve("web", false, "10.64.0.1")
+		east.Export("web")
+		expect(t, east, map[string]string{"web": "east/10.64.0.1 -> VIP"})
+		if err := east.Kube.CoreV1().Services(sim.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		// What is not exported, and was read before what is.
+		east.SetEndpoints("web", "10.64.0.9")
+		east.Serve("other", false, "10.64.0.5")
+		east.Export("other")
+		expect(t, east, map[string]string{"other": "east/10.64.0.5 -> VIP"})
+		before := east.API.Revision()
+
+		rest := []string{"services", "namespaces", "nodes", "serviceexports", "serviceimports"}
+		east.API.SetFault("east", away(append(rest, "endpointslices")...))
+		sim.Wait(2 * time.Second)
+		east.Serve("web", false, "10.64.0.10")
+		east.API.SetFault("east", away("endpointslices"))
+		sim.Wait(5 * time.Second) // all else is read within 3 s, and nobody waits for longer than 7 s after that
+		east.API.SetFault("east", nil)
+		sim.Wait(10 * time.Second)
+		expect(t, east, map[string]string{"web": "east/10.64.0.10 -> VIP", "other": "east/10.64.0.5 -> VIP"})
+		events, _ := east.API.After(before)
+		for _, each := range events {
+			slice, ok := each.Object.(*discoveryv1.EndpointSlice)
+			if ok && slice.Labels[v1beta1.LabelSourceCluster] != "" && len(slice.Endpoints) > 0 && slice.Endpoints[0].Addresses[0] == "10.64.0.9" {
+				t.Errorf("an endpoint was exported of when there was no Service: %s", slice.Name)
+			}
+		}
+	})
+}
+
+// TestOwnID reads the id of the cluster from its ClusterProperty.
+func TestOwnID(t *testing.T) {
+	definition, err := os.ReadFile("testdata/about.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
+		east := set.Cluster("east")
+		properties := east.Dynamic.Resource(schema.GroupVersionResource{Group: "about.k8s.io", Version: "v1alpha1", Resource: "clusterproperties"})
+		put := func(value string) {
+			property := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "about.k8s.io/v1alpha1", "kind": "ClusterProperty",
+				"metadata": map[string]any{"name": "cluster.clusterset.k8s.io"}, "spec": map[string]any{"value": value},
+			}}
+			_ = properties.Delete(t.Context(), property.GetName(), metav1.DeleteOptions{}) // if it is there
+			if _, err := properties.Create(t.Context(), property, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		restart := func() error {
+			east.StopController()
+			east.StartController(func(options *controller.Options) { options.Cluster = "" })
+			sim.Wait(3 * time.Second)
+			return east.Controller.Ended()
+		}
+		if err := restart(); err == nil || !strings.Contains(err.Error(), "--cluster-id") {
+			t.Errorf("without a ClusterProperty: got %v", err)
+		}
+		east.Define(definition)
+		put("Not A Name")
+		if err := restart(); err == nil || !strings.Contains(err.Error(), "ClusterProperty") {
+			t.Errorf("with a wrong id: got %v", err)
+		}
+		put("name.registry")
+		if err := restart(); err != nil {
+			t.Fatal(err)
+		}
+		east.Serve("web", false, "10.64.0.10")
+		east.Export("web")
+		expect(t, east, map[string]string{"web": "name.registry/10.64.0.10 -> VIP"})
+	})
+}
