@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
@@ -115,13 +116,12 @@ func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr
 			return nil, serviceErr
 		}
 	}
-	exists := p.observed.ServiceImport != nil
+	before := p.observed.ServiceImport
 	if importErr = p.writeImport(ctx); importErr != nil || p.result.ServiceImport == nil {
 		return importErr, serviceErr
 	}
-	if !exists {
-		p.outcome.Again = p.observed.ServiceImport != nil // the rest needs its UID
-		return nil, serviceErr
+	if before == nil {
+		return nil, serviceErr // the rest needs its UID
 	}
 	if serviceErr == nil {
 		serviceErr = p.writeDerivedService(ctx)
@@ -186,11 +186,17 @@ func (p *pass) writeImport(ctx context.Context) error {
 	return nil
 }
 
-// seeImport notes what a write showed of the import.
+// seeImport notes what a write showed of the import. One that is new, or that
+// another writer made, is brought to its end step by step.
 func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
-	if serviceImport != p.observed.ServiceImport {
-		p.noting().serviceImport = strip(serviceImport)
-		p.observed.ServiceImport = serviceImport
+	before := p.observed.ServiceImport
+	if serviceImport == before {
+		return
+	}
+	p.noting().serviceImport = strip(serviceImport)
+	p.observed.ServiceImport = serviceImport
+	if before == nil || !export.IsManaged(before) {
+		p.outcome.Again = true
 	}
 }
 

@@ -241,11 +241,27 @@ func (r *run) settle() {
 	if len(r.touched) > 0 {
 		r.find("%d writes while nothing happened for %s, want none but Leases: %v", len(r.touched), calm, r.touched[:min(10, len(r.touched))])
 	}
+	r.restart()
 	for _, wrong := range r.judge.Unproven() {
 		r.find("%s", wrong)
 	}
 	r.Figures = r.judge.Figures()
 	r.proportion()
+}
+
+// restart asserts that controllers that look at everything anew find nothing to
+// write: what they wrote before is what they decide.
+func (r *run) restart() {
+	r.touched = nil
+	for _, c := range r.clusters {
+		c.StopController()
+		c.StartController()
+	}
+	r.until(time.Now().Add(calm))
+	r.drain()
+	if len(r.touched) > 0 {
+		r.find("%d writes after a restart of all controllers, want none but Leases: %v", len(r.touched), r.touched[:min(10, len(r.touched))])
+	}
 }
 
 // proportion asserts that what was written is in proportion to what changed.
