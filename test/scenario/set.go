@@ -109,6 +109,32 @@ func (s Scenario) On(t *testing.T, bed Bed) {
 		c.dns = dns
 	}
 	s.Run(set)
+	if bed.Rate() == 1 {
+		set.rests()
+	}
+}
+
+// rests asserts that controllers which look at everything anew write nothing: what
+// they wrote before is what they decide.
+func (s *Set) rests() {
+	before := ""
+	for _, c := range s.clusters {
+		if c.stop != nil {
+			s.Quiet(c)
+			before += c.Name + ": " + c.written.String() + "\n"
+			c.Restart()
+		}
+	}
+	s.Pass(time.Minute)
+	after := ""
+	for _, c := range s.clusters {
+		if c.stop != nil {
+			after += c.Name + ": " + c.written.String() + "\n"
+		}
+	}
+	if before != after {
+		s.Errorf("a restart wrote:\nbefore %s\nafter  %s", before, after)
+	}
 }
 
 func (s *Set) end() {
