@@ -12,7 +12,6 @@ import (
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 )
@@ -76,79 +75,6 @@ func preferred(t testing.TB, cluster *controlplane.Cluster, name string) objects
 		endpointSlice("db", "west", "IPv4", preferPorts, "{addresses: [10.2.0.1], zone: zone-a}", "{addresses: [10.2.0.2], zone: zone-b}",
 			"{addresses: [10.2.0.3], zone: zone-c}"))
 	return o
-}
-
-func TestTheNearestComeFirst(t *testing.T) {
-	cluster := clusters(t)[0]
-	addNode(t, cluster, "prefer-a", "zone-a", "region", "127.1.0.0/24")
-	addNode(t, cluster, "prefer-b", "zone-b", "region", "127.2.0.0/24")
-	o := preferred(t, cluster, "prefer")
-	config := admin(t, cluster)
-	const qname, all = "db.prefer.svc.clusterset.local.", "10.1.0.1 10.1.0.2 10.2.0.1 10.2.0.2 10.2.0.3"
-	expect := func(s *server, source, want string) {
-		t.Helper()
-		wait(t, func() error {
-			if got := s.askFrom(source, qname, dns.TypeA); got != want {
-				return fmt.Errorf("%s is answered with %s, want %s", source, got, want)
-			}
-			return nil
-		})
-	}
-
-	expect(preferring(t, config), clientInA, all)
-	none := preferring(t, config, "cluster east", "prefer none")
-	expect(none, clientInA, all)
-	home := preferring(t, config, "cluster east", "prefer cluster")
-	expect(home, clientInA, "10.1.0.1 10.1.0.2")
-	zone := preferring(t, config, "cluster east", "prefer zone")
-	expect(zone, clientInA, "10.1.0.1 10.2.0.1")
-	expect(zone, clientInB, "10.1.0.2 10.2.0.2")
-	expect(zone, stranger, "10.1.0.1 10.1.0.2")
-
-	target := func(address, cluster string) string {
-		return strings.ReplaceAll(address, ".", "-") + "." + cluster + "." + qname
-	}
-	want := strings.Join([]string{
-		"0 100 5432 " + target("10.1.0.1", "east"), "0 100 5432 " + target("10.2.0.1", "west"), "1 100 5432 " + target("10.1.0.2", "east"),
-		"2 100 5432 " + target("10.2.0.2", "west"), "3 100 5432 " + target("10.2.0.3", "west"),
-	}, " ")
-	if got := zone.askFrom(clientInA, "_sql._tcp."+qname, dns.TypeSRV); got != want {
-		t.Errorf("SRV is answered with\n%s, want\n%s", got, want)
-	}
-
-	// Endpoints become unready, one tier after the other, and come back.
-	east := func(conditions string) {
-		o.apply(endpointSlice("db", "east", "IPv4", preferPorts,
-			"{addresses: [10.1.0.1], zone: zone-a, conditions: {ready: "+conditions+"}}", "{addresses: [10.1.0.2], zone: zone-b, conditions: {ready: "+conditions+"}}"))
-	}
-	east("false")
-	expect(home, clientInA, "10.2.0.1 10.2.0.2 10.2.0.3")
-	expect(zone, clientInA, "10.2.0.1")
-	expect(zone, stranger, "10.2.0.1 10.2.0.2 10.2.0.3")
-	east("true")
-	expect(home, clientInA, "10.1.0.1 10.1.0.2")
-
-	// A node moves to another zone.
-	patch := []byte(`{"metadata":{"labels":{"` + corev1.LabelTopologyZone + `":"zone-c"}}}`)
-	if _, err := cluster.Client().CoreV1().Nodes().Patch(t.Context(), "prefer-a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	expect(zone, clientInA, "10.2.0.3")
-
-	// The import's own wish.
-	wish := func(annotation string) {
-		o.apply("apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceImport\nmetadata: {name: db, annotations: " + annotation +
-			"}\nspec: {type: Headless, ports: " + preferPorts + "}")
-	}
-	wish("{clusterset-dns.github.io/prefer: cluster}")
-	expect(none, clientInA, "10.1.0.1 10.1.0.2")
-	expect(zone, clientInA, "10.1.0.1 10.1.0.2")
-	wish("{clusterset-dns.github.io/prefer: none}")
-	expect(home, clientInA, all)
-	expect(zone, clientInB, all)
-	wish("{}")
-	expect(none, clientInA, all)
-	expect(zone, clientInB, "10.1.0.2 10.2.0.2")
 }
 
 // TestNamesDoNotWaitForNodes: without the right to see nodes clients prefer their cluster, and their zone once there is

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
@@ -47,7 +45,7 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 
 				row.begin(set, "")
 				began := time.Now()
-				move(t, west, "10.65.9.9")
+				edit(t, west, false, func(slice *discoveryv1.EndpointSlice) { slice.Endpoints[0].Addresses[0] = "10.65.9.9" })
 				changed := map[string]string{}
 				for service, seen := range here {
 					changed[service] = "west/10.65.9.9 -> " + seen[len("west/10.65.0.0 -> "):]
@@ -66,22 +64,6 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 				expectStates(t, west, true, began.Add(time.Minute))
 			})
 		})
-	}
-}
-
-// move gives all endpoints of imports an address, as somebody with all rights.
-func move(t *testing.T, c *sim.Cluster, address string) {
-	t.Helper()
-	copies := c.Kube.DiscoveryV1().EndpointSlices(sim.Namespace)
-	list, err := copies.List(t.Context(), metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster})
-	if err != nil || len(list.Items) == 0 {
-		t.Fatalf("%d slices: %v", len(list.Items), err)
-	}
-	for _, slice := range list.Items {
-		slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: slice.Endpoints[0].Conditions}}
-		if _, err := copies.Update(t.Context(), &slice, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -225,7 +226,7 @@ func TestTwoWriters(t *testing.T) {
 		east.StartReplica(replica("second"))
 		for range 2 {
 			for _, remove := range []bool{false, true} {
-				empty(t, east, remove)
+				edit(t, east, remove, func(slice *discoveryv1.EndpointSlice) { slice.Endpoints = nil })
 				sim.Wait(10 * time.Second)
 				expect(t, east, here)
 			}
@@ -241,9 +242,9 @@ func TestTwoWriters(t *testing.T) {
 	})
 }
 
-// empty removes the endpoints from the EndpointSlices of imports of a cluster, or
-// deletes them.
-func empty(t *testing.T, c *sim.Cluster, remove bool) {
+// edit changes all EndpointSlices of imports of a cluster, as somebody with all
+// rights, or deletes them.
+func edit(t *testing.T, c *sim.Cluster, remove bool, change func(*discoveryv1.EndpointSlice)) {
 	t.Helper()
 	copies := c.Kube.DiscoveryV1().EndpointSlices(sim.Namespace)
 	list, err := copies.List(t.Context(), metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster})
@@ -251,7 +252,7 @@ func empty(t *testing.T, c *sim.Cluster, remove bool) {
 		t.Fatalf("%d slices: %v", len(list.Items), err)
 	}
 	for _, slice := range list.Items {
-		if slice.Endpoints = nil; remove {
+		if change(&slice); remove {
 			err = copies.Delete(t.Context(), slice.Name, metav1.DeleteOptions{})
 		} else {
 			_, err = copies.Update(t.Context(), &slice, metav1.UpdateOptions{})

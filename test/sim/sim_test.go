@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
-	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
 // expect waits for a moment and compares what clients see.
@@ -20,45 +19,6 @@ func expect(t *testing.T, c *sim.Cluster, want map[string]string) {
 			t.Errorf("%s at %s: %s\ngot  %s\nwant %s", c.Name, time.Now().Format(time.TimeOnly), service, got, text)
 		}
 	}
-}
-
-// TestPartition is a cluster that is silent for its reader: demoted if another
-// cluster has the service, and kept if none has; its reader restarts meanwhile.
-func TestPartition(t *testing.T) {
-	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
-		east, north := set.Cluster("east"), set.Cluster("north")
-		serveAll(set)
-		healthy := map[string]string{
-			"web":  "north/10.66.0.1 west/10.65.0.1 -> VIP",
-			"solo": "west/10.65.0.2 -> VIP",
-			"db":   "north/10.66.0.3 west/10.65.0.3 -> 10.65.0.3 10.66.0.3",
-		}
-		for _, each := range set.Clusters() {
-			expect(t, each, healthy)
-		}
-
-		set.Network.Cut("east", "west", network.Both)
-		sim.Wait(36 * time.Second)
-		expect(t, north, healthy)
-		demoted := map[string]string{
-			"web":  "north/10.66.0.1 west/10.65.0.1~ -> VIP",
-			"solo": "west/10.65.0.2 -> VIP",
-			"db":   "north/10.66.0.3 west/10.65.0.3~ -> 10.66.0.3",
-		}
-		expect(t, east, demoted)
-
-		east.StopController()
-		east.StartController()
-		north.SetEndpoints("db", "10.66.0.9")
-		sim.Wait(20 * time.Second)
-		demoted["db"] = "north/10.66.0.9 west/10.65.0.3~ -> 10.66.0.9"
-		expect(t, east, demoted)
-
-		set.Network.Restore("east", "west")
-		sim.Wait(30 * time.Second)
-		healthy["db"] = "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9"
-		expect(t, east, healthy)
-	})
 }
 
 // TestOnlyWhatIsExportedIsSent asserts what a cluster sends to a member: the
