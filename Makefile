@@ -91,15 +91,17 @@ test-contract: ## Run the contract tests, on real API servers.
 	@echo '== contract tests on real API servers'
 	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^Test($(CONTRACT)|Scenarios$$)/^($(CONTRACT_SCENARIOS))$$' ./test/controller
 
-# The packages of tests that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those
-# that work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to
+# Scenarios run alone, since their clocks are fast. Of the other packages those that take longest begin first, so that none is left alone at
+# the end, and those that mostly wait run beside those that work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to
 # collect, and memory is not short.
 LONGEST  := $(addprefix ./test/,controller kubectl datapath dns deploy quickstart demo bench controlplane)
 
 .PHONY: test-bed
 test-bed: bed tools ## Run the tests on real control planes.
+	@echo '== scenarios on real control planes'
+	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^TestScenarios$$' ./test/controller
 	@echo '== tests on real control planes: what each package says comes when all before it have ended'
-	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m \
+	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^TestScenarios$$' \
 	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(soak|images|conventions)$$|/test/sim')
 
 .PHONY: test-race
