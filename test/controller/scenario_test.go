@@ -3,9 +3,12 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
@@ -49,6 +52,7 @@ func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.
 			plane = b.last
 		}
 		b.planes[name] = plane
+		eventually(t, "nothing of other scenarios in "+plane.Name(), plane.nothingEnds)
 		platforms = append(platforms, scenario.Platform{
 			Admin: plane.Config(), Controller: plane.configOf(t, system, controllerName), Namespace: namespace,
 			Credential: func(reader string) []byte {
@@ -61,6 +65,20 @@ func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.
 		})
 	}
 	return platforms
+}
+
+// nothingEnds fails while a namespace is being deleted, with what is in it.
+func (c *cluster) nothingEnds(ctx context.Context) error {
+	namespaces, err := c.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range namespaces.Items {
+		if each := &namespaces.Items[i]; each.DeletionTimestamp != nil {
+			return fmt.Errorf("namespace %s is still being deleted", each.Name)
+		}
+	}
+	return nil
 }
 
 func (*realBed) Pass(d time.Duration) { <-time.After(d / rate) }
