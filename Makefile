@@ -94,7 +94,7 @@ test-contract: ## Run the contract tests, on real API servers.
 # Scenarios run alone, since their clocks are fast. Of the other packages those that take longest begin first, so that none is left alone at
 # the end, and those that mostly wait run beside those that work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to
 # collect, and memory is not short.
-LONGEST  := $(addprefix ./test/,controller kubectl datapath dns deploy quickstart demo bench controlplane)
+LONGEST  := $(addprefix ./test/,controller kubectl datapath dns deploy quickstart demo bench)
 
 .PHONY: test-bed
 test-bed: bed tools ## Run the tests on real control planes.

@@ -60,11 +60,13 @@ const tokenLifetime = 24 * time.Hour
 // ServiceAccountKubeconfig is a kubeconfig with the rights of a service account, which must exist. Its token, from
 // the TokenRequest API, lasts 24 hours. The API server must answer, whether this way to it is cut or not.
 func (a *Access) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
-	token, err := a.cluster.ServiceAccountToken(ctx, namespace, name, tokenLifetime)
+	seconds := int64(tokenLifetime.Seconds())
+	token, err := a.cluster.clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("request a token of service account %s/%s in cluster %s: %w", namespace, name, a.cluster.options.Name, err)
 	}
-	return a.cluster.kubeconfig(a.url, clientcmdapi.AuthInfo{Token: token}).encode()
+	return a.cluster.kubeconfig(a.url, clientcmdapi.AuthInfo{Token: token.Status.Token}).encode()
 }
 
 // Client is a client with all rights.
@@ -72,18 +74,6 @@ func (c *Cluster) Client() kubernetes.Interface { return c.clientset }
 
 // Dynamic is a dynamic client with all rights.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
-
-// ServiceAccountToken asks the TokenRequest API for a token of a service account, which must exist. The API
-// server accepts no lifetime below ten minutes.
-func (c *Cluster) ServiceAccountToken(ctx context.Context, namespace, name string, lifetime time.Duration) (string, error) {
-	seconds := int64(lifetime.Seconds())
-	token, err := c.clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("request a token of service account %s/%s in cluster %s: %w", namespace, name, c.options.Name, err)
-	}
-	return token.Status.Token, nil
-}
 
 // kubeconfig is one cluster, one user and one context.
 type kubeconfig clientcmdapi.Config

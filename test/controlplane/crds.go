@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,13 +74,9 @@ func (c *Cluster) installCRD(ctx context.Context, definition *unstructured.Unstr
 		}
 		return nil
 	}
-	versions, err := crdVersions(definition)
-	if err != nil {
-		return err
-	}
 	var kept []any
-	for _, version := range versions {
-		if crds.serve(version["name"]) {
+	for name, version := range versions(definition) {
+		if crds.serve(name) {
 			version["storage"] = version["storage"] == true || crds == CRDsV1alpha1
 			kept = append(kept, version)
 		}
@@ -87,71 +84,43 @@ func (c *Cluster) installCRD(ctx context.Context, definition *unstructured.Unstr
 	if err := unstructured.SetNestedSlice(definition.Object, kept, "spec", "versions"); err != nil {
 		return err
 	}
-	_, err = client.Apply(ctx, name, definition, metav1.ApplyOptions{FieldManager: "controlplane", Force: true})
+	_, err := client.Apply(ctx, name, definition, metav1.ApplyOptions{FieldManager: "controlplane", Force: true})
 	return err
 }
 
+// versions are those of one of the module's CRDs, which remain part of it.
+func versions(definition *unstructured.Unstructured) map[string]map[string]any {
+	all := map[string]map[string]any{}
+	for _, version := range definition.Object["spec"].(map[string]any)["versions"].([]any) {
+		version := version.(map[string]any)
+		all[version["name"].(string)] = version
+	}
+	return all
+}
+
 // serve tells whether the version with the given name is to be served.
-func (c CRDs) serve(version any) bool {
+func (c CRDs) serve(version string) bool {
 	return c == CRDsAll || c == CRDsV1alpha1 && version == "v1alpha1"
 }
 
 // crdServed is nil once exactly those versions of the CRD are served, by name and in discovery, that are asked for.
 func (c *Cluster) crdServed(ctx context.Context, definition *unstructured.Unstructured, crds CRDs) error {
-	versions, err := crdVersions(definition)
-	if err != nil {
-		return err
-	}
-	plural, _, err := unstructured.NestedString(definition.Object, "spec", "names", "plural")
-	if err != nil {
-		return err
-	}
-	for _, version := range versions {
-		name, want := fmt.Sprint(version["name"]), crds.serve(version["name"])
+	plural, _, _ := strings.Cut(definition.GetName(), ".")
+	for name := range versions(definition) {
 		gvr := schema.GroupVersionResource{Group: mcsGroup, Version: name, Resource: plural}
 		_, err := c.dynamic.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
-		if served := err == nil; served != want {
-			return fmt.Errorf("version %s: served is %t", name, served)
-		}
-		listed, err := c.discovered(ctx, gvr)
-		if err != nil {
+		served := err == nil
+		resources, err := c.clientset.Discovery().ServerResourcesForGroupVersion(gvr.GroupVersion().String())
+		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
-		if listed != want {
-			return fmt.Errorf("version %s: in discovery is %t", name, listed)
+		listed := err == nil && slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == plural })
+		if want := crds.serve(name); served != want || listed != want {
+			return fmt.Errorf("version %s: served is %t, in discovery %t", name, served, listed)
 		}
 	}
 	return nil
-}
-
-// discovered tells whether discovery lists the resource.
-func (c *Cluster) discovered(ctx context.Context, gvr schema.GroupVersionResource) (bool, error) {
-	list := &metav1.APIResourceList{}
-	err := c.clientset.Discovery().RESTClient().Get().AbsPath("/apis/" + gvr.GroupVersion().String()).Do(ctx).Into(list)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return false, err
-	}
-	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }), nil
-}
-
-// crdVersions are the versions of a CRD, which remain part of it.
-func crdVersions(definition *unstructured.Unstructured) ([]map[string]any, error) {
-	versions, _, err := unstructured.NestedFieldNoCopy(definition.Object, "spec", "versions")
-	if err != nil {
-		return nil, err
-	}
-	list, ok := versions.([]any)
-	if !ok {
-		return nil, fmt.Errorf("CRD %s has no list of versions", definition.GetName())
-	}
-	maps := make([]map[string]any, len(list))
-	for i, version := range list {
-		if maps[i], ok = version.(map[string]any); !ok {
-			return nil, fmt.Errorf("CRD %s: version %d is no object", definition.GetName(), i)
-		}
-	}
-	return maps, nil
 }
