@@ -14,7 +14,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -22,13 +25,15 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // Namespace is that of the controller, its members' Secrets and its heartbeat.
-const Namespace = "clusterset-dns"
+const Namespace = member.DefaultNamespace
 
 // A Credential is a kubeconfig in a file.
 type Credential string
@@ -57,6 +62,36 @@ func WriteCredentials(ctx context.Context, plane *controlplane.Cluster) (control
 	return controller, dns, err
 }
 
+// Install applies the rights of the two programs, as deploy/ of the checkout has them.
+func Install(ctx context.Context, plane *controlplane.Cluster) error {
+	root, err := programs.Checkout()
+	if err != nil {
+		return err
+	}
+	for _, manifest := range []string{"rbac.yaml", "coredns-rbac.yaml"} {
+		text, err := os.ReadFile(filepath.Join(root, "deploy", manifest))
+		if err != nil {
+			return fmt.Errorf("read the rights: %w", err)
+		}
+		if err := Apply(ctx, plane, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SecretOf is the name of the Secret that Join makes for a member.
+func SecretOf(id string) string { return "member-" + id }
+
+// Join has a cluster read a member by a kubeconfig.
+func Join(ctx context.Context, plane *controlplane.Cluster, id string, kubeconfig []byte) error {
+	_, err := plane.Client().CoreV1().Secrets(Namespace).Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: SecretOf(id), Labels: map[string]string{member.ClusterLabel: id}},
+		Data:       map[string][]byte{member.KubeconfigKey: kubeconfig},
+	}, metav1.CreateOptions{})
+	return err
+}
+
 // A Program is a running one. Whoever starts it stops it.
 type Program struct {
 	*process.Process
@@ -69,26 +104,31 @@ type Program struct {
 // the clusterset and for that of the cluster. It does not wait for it; the API
 // server need not answer.
 func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (*Program, error) {
+	return StartCorefile(plane, path, fmt.Sprintf(`.:PORT {
+    bind 127.0.0.1
+    errors
+    multicluster clusterset.local {
+        kubeconfig %[1]s
+    }
+    kubernetes cluster.local {
+        kubeconfig %[1]s
+    }
+}
+`, credential))
+}
+
+// StartCorefile starts a CoreDNS with a Corefile, in which PORT stands for its port of 127.0.0.1. It does not wait for it.
+func StartCorefile(plane *controlplane.Cluster, path, corefile string) (*Program, error) {
 	address, err := port.Free()
 	if err != nil {
 		return nil, err
 	}
-	corefile := filepath.Join(plane.Directory(), "Corefile")
-	text := fmt.Sprintf(`.:%[1]d {
-    bind %[3]s
-    errors
-    multicluster clusterset.local {
-        kubeconfig %[2]s
-    }
-    kubernetes cluster.local {
-        kubeconfig %[2]s
-    }
-}
-`, address.Port(), credential, address.Addr())
-	if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
+	number := strconv.Itoa(int(address.Port()))
+	file := filepath.Join(plane.Directory(), "Corefile-"+number)
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(corefile, "PORT", number)), 0o600); err != nil {
 		return nil, fmt.Errorf("write the Corefile: %w", err)
 	}
-	return start(plane, address.String(), path, "-conf", corefile)
+	return start(plane, address.String(), path, "-conf", file)
 }
 
 // StartController starts a controller, of the given path, with flags besides

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
@@ -42,7 +41,7 @@ var zones = map[string][]string{"east": {"a", "b"}, "west": {"b", "c"}, "north":
 // newBed starts the clusters, and joins them. All of it stops with the test.
 func newBed(t *testing.T, mode string) *bed {
 	t.Helper()
-	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.All()...)
+	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Etcd, assets.KubeProxy)
 	must(t, err)
 	b := &bed{mode: mode, paths: paths, programs: os.Getenv(programsVariable)}
 	options := make([]controlplane.Options, 0, len(zones))
@@ -113,31 +112,6 @@ func (b *bed) namespace(t testing.TB) string {
 	return name
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually waits until check is nil, and returns how long that took.
-func eventually(t testing.TB, what string, check func(context.Context) error) time.Duration {
-	t.Helper()
-	started := time.Now()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		err := check(ctx)
-		if err == nil || ctx.Err() == nil || last == nil {
-			last = err // and not that the time is up
-		}
-		return err == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("%s: not within %s: %v", what, patience, last)
-	}
-	return time.Since(started)
-}
-
 func (c *cluster) createNamespace(t testing.TB, name string) {
 	t.Helper()
 	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -147,3 +121,9 @@ func (c *cluster) createNamespace(t testing.TB, name string) {
 		return err
 	})
 }
+
+// As all packages wait and fail.
+var (
+	eventually = controlplanetest.Eventually
+	must       = controlplanetest.Must
+)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
@@ -54,22 +53,11 @@ func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
 	mcsClient, err := mcs.NewForConfig(plane.Config())
 	must(t, err)
 	c := &cluster{Cluster: plane, Interface: plane.Client(), mcs: mcsClient, bed: b}
-	c.kubectl(t, "apply", "-f", "../../deploy/rbac.yaml", "-f", "../../deploy/coredns-rbac.yaml")
+	must(t, clusterset.Install(t.Context(), plane))
 	c.startNodes(t)
 	c.startDNS(t)
 	c.startController(t)
 	return c
-}
-
-// kubectl runs kubectl as administrator.
-func (c *cluster) kubectl(t testing.TB, args ...string) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, c.WriteKubeconfig(file))
-	command := exec.Command(c.bed.paths[assets.Kubectl], append([]string{"--kubeconfig", file}, args...)...)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("kubectl %v: %v\n%s", args, err, out)
-	}
 }
 
 // credential is a kubeconfig with the rights of a service account, for programs on nodes and in pods.
@@ -282,9 +270,5 @@ func supervise(ctx context.Context, spec process.Spec) error {
 // join makes other a member of c.
 func (c *cluster) join(t testing.TB, other *cluster) {
 	t.Helper()
-	_, err := c.CoreV1().Secrets(system).Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: other.Name(), Labels: map[string]string{member.ClusterLabel: other.Name()}},
-		Data:       map[string][]byte{member.KubeconfigKey: other.credential(t, system, "clusterset-member")},
-	}, metav1.CreateOptions{})
-	must(t, err)
+	must(t, clusterset.Join(t.Context(), c.Cluster, other.Name(), other.credential(t, system, "clusterset-member")))
 }

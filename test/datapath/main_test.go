@@ -4,14 +4,11 @@ package datapath
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"os"
 	"testing"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/sandbox"
@@ -26,43 +23,18 @@ var apiAddress = netip.MustParseAddr("192.0.2.1")
 // router is the namespace of this process, in which the API servers listen, too.
 var router *network.Namespace
 
-func TestMain(m *testing.M) {
-	if !sandbox.Inside() {
-		code, err := outside()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "the packet bed:", err)
-			code = 1
-		}
-		os.Exit(code)
-	}
-	if err := inside(); err != nil {
-		fmt.Fprintln(os.Stderr, "the packet bed:", err)
-		os.Exit(1)
-	}
-	if os.Getenv(orphanVariable) != "" {
-		runOrphan()
-	}
-	controlplanetest.Main(m)
-}
+func TestMain(m *testing.M) { sandbox.Main(m, outside, inside) }
 
-// outside builds what is missing, which may take the network, and runs the tests in a sandbox.
-func outside() (code int, err error) {
-	if err := process.TieToParent(); err != nil {
-		return 0, err
+// outside builds what is missing.
+func outside() (clean func(), err error) {
+	if _, err := assets.Ensure(context.Background(), os.Stderr, append(assets.Cluster(), assets.KubeProxy)...); err != nil {
+		return nil, err
 	}
-	if os.Getenv(programsVariable) == "" {
-		if _, err := assets.Ensure(context.Background(), os.Stderr, assets.All()...); err != nil {
-			return 0, err
-		}
-		folder, err := programs.Build(context.Background(), "cmd/coredns", "cmd/clusterset-controller", "test/datapath/pod")
-		if err != nil {
-			return 0, err
-		}
-		if err := os.Setenv(programsVariable, folder); err != nil {
-			return 0, err
-		}
+	folder, err := programs.Build(context.Background(), "cmd/coredns", "cmd/clusterset-controller", "test/datapath/pod")
+	if err != nil {
+		return nil, err
 	}
-	return sandbox.Enter()
+	return func() {}, os.Setenv(programsVariable, folder)
 }
 
 func inside() (err error) {

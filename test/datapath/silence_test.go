@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
@@ -103,7 +104,7 @@ func drain(t *testing.T, b *bed) {
 func (c *cluster) annotateMember(t testing.TB, of *cluster, key, value string) {
 	t.Helper()
 	eventually(t, "annotate the Secret of "+of.Name(), func(ctx context.Context) error {
-		secret, err := c.CoreV1().Secrets(system).Get(ctx, of.Name(), metav1.GetOptions{})
+		secret, err := c.CoreV1().Secrets(system).Get(ctx, clusterset.SecretOf(of.Name()), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

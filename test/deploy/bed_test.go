@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -27,8 +26,6 @@ const (
 	root   = "../.."
 	chart  = root + "/deploy/chart"
 	system = "clusterset-dns"
-	// patience bounds each wait for a state. Nothing waits that long on purpose.
-	patience = 60 * time.Second
 )
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
@@ -134,20 +131,8 @@ func objects(t testing.TB, text string) []*unstructured.Unstructured {
 	}
 }
 
-// eventually waits until check is nil. What takes long is looked at less often.
-func eventually(t testing.TB, what string, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for pause := 20 * time.Millisecond; ; pause = min(pause*3/2, time.Second) {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, patience, err)
-		case <-time.After(pause):
-		}
-	}
-}
+// As all packages wait and fail.
+var (
+	eventually = controlplanetest.Eventually
+	must       = controlplanetest.Must
+)

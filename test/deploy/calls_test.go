@@ -5,12 +5,11 @@ package deploy
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
@@ -35,17 +34,10 @@ func TestCoreDNSUsesEveryRight(t *testing.T) {
 // serveSet runs a CoreDNS as the service account that deploy/ makes for it.
 func serveSet(t *testing.T, cluster *controlplane.Cluster) {
 	t.Helper()
-	credential, err := cluster.ServiceAccountKubeconfig(t.Context(), "kube-system", "clusterset-coredns")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, credential, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	address := free(t)
-	start(t, coredns(t), strings.NewReplacer("PORT", address[strings.LastIndex(address, ":"):], "FILE", path, "CLUSTER", cluster.Name()).Replace(`
-.PORT {
+	credential, err := clusterset.WriteCredential(t.Context(), cluster, "kube-system", "clusterset-coredns")
+	must(t, err)
+	address := start(t, cluster, strings.NewReplacer("FILE", string(credential), "CLUSTER", cluster.Name()).Replace(`
+.:PORT {
   bind 127.0.0.1
   multicluster clusterset.local {
     kubeconfig FILE

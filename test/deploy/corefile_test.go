@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +17,10 @@ import (
 	"github.com/miekg/dns"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	resolver "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
@@ -29,7 +30,7 @@ import (
 var questions = map[string][][2]string{
 	"minimal.Corefile": {
 		{"web.shop.svc.clusterset.local. A", "WEB"},
-		{"web.shop.svc.clusterset.local. AAAA", "NODATA"},
+		{"web.shop.svc.clusterset.local. AAAA", "no records"},
 		{"nothing.shop.svc.clusterset.local. A", "NXDOMAIN"},
 		{"dns-version.clusterset.local. TXT", `"1.0.0"`},
 	},
@@ -79,16 +80,6 @@ var questions = map[string][][2]string{
 	},
 }
 
-// coredns builds the program for a test, and returns its path.
-func coredns(t testing.TB) string {
-	t.Helper()
-	bin, err := programs.Build(t.Context(), "cmd/coredns")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(bin, "coredns")
-}
-
 // TestExamples starts each example as a CoreDNS with the rights that deploy/
 // gives it, on a real API server, and asks it.
 func TestExamples(t *testing.T) {
@@ -103,7 +94,7 @@ func TestExamples(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(credential), cluster.Name(), "east")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	upstream, binary := elsewhere(t), coredns(t)
+	upstream := elsewhere(t)
 	examples, err := filepath.Glob(root + "/corefile-examples/*.Corefile")
 	if err != nil || len(examples) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -120,8 +111,7 @@ func TestExamples(t *testing.T) {
 				t.Fatal("nothing is asked: add to the questions of this test")
 			}
 			asked++
-			address := free(t)
-			start(t, binary, here(t, text, address, path, upstream))
+			server := start(t, cluster, here(t, text, path, upstream))
 			for _, question := range questions[name] {
 				want := question[1]
 				for placeholder, address := range addresses {
@@ -129,7 +119,7 @@ func TestExamples(t *testing.T) {
 				}
 				qname, qtype, _ := strings.Cut(question[0], " ")
 				eventually(t, question[0], func(ctx context.Context) error {
-					got, err := ask(ctx, address, qname, qtype)
+					got, err := ask(ctx, server, qname, qtype)
 					if err == nil && got != want {
 						err = fmt.Errorf("got %s, want %s", got, want)
 					}
@@ -221,7 +211,7 @@ var (
 )
 
 // here is an example with the addresses, the ports and the credential of this test.
-func here(t testing.TB, corefile, address, kubeconfig, upstream string) string {
+func here(t testing.TB, corefile, kubeconfig, upstream string) string {
 	t.Helper()
 	corefile = kubeconfigLine.ReplaceAllString(corefile, "")
 	corefile = pluginLine.ReplaceAllStringFunc(corefile, func(line string) string {
@@ -235,63 +225,41 @@ func here(t testing.TB, corefile, address, kubeconfig, upstream string) string {
 	corefile = sideLine.ReplaceAllString(corefile, "${1}${2} 127.0.0.1:0")
 	// It would find itself in a loop, as it asks a server of this machine.
 	corefile = strings.ReplaceAll(corefile, "    loop\n", "")
-	_, port, _ := net.SplitHostPort(address)
-	_, second, _ := net.SplitHostPort(free(t))
+	second, err := port.Free()
+	must(t, err)
 	corefile = blockLine.ReplaceAllStringFunc(corefile, func(line string) string {
 		if strings.Contains(line, ":53 ") {
-			return strings.ReplaceAll(line, ":53 ", ":"+port+" ") + "\n bind 127.0.0.1"
+			return strings.ReplaceAll(line, ":53 ", ":PORT ") + "\n bind 127.0.0.1"
 		}
 		return line
 	})
-	return strings.NewReplacer(":1053", ":"+second, "/etc/resolv.conf", upstream, "to 192.0.2.2", "to 127.0.0.1", "lameduck 5s", "lameduck 1ms").Replace(corefile)
+	return strings.NewReplacer(":1053", fmt.Sprintf(":%d", second.Port()), "/etc/resolv.conf", upstream, "to 192.0.2.2", "to 127.0.0.1", "lameduck 5s", "lameduck 1ms").Replace(corefile)
 }
 
-// free is an address that is free for UDP and TCP.
-func free(t testing.TB) string {
+// start runs a CoreDNS beside a cluster until the test ends, and returns its address. It does not wait for it.
+func start(t testing.TB, cluster *controlplane.Cluster, corefile string) string {
 	t.Helper()
-	for range 20 {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		packets, err := net.ListenPacket("udp", listener.Addr().String())
-		listener.Close()
-		if err == nil {
-			packets.Close()
-			return listener.Addr().String()
-		}
-	}
-	t.Fatal("no port is free for both UDP and TCP")
-	return ""
-}
-
-// start runs a CoreDNS until the test ends. It does not wait for it.
-func start(t testing.TB, binary, corefile string) {
-	t.Helper()
-	directory := t.TempDir()
-	path, log := filepath.Join(directory, "Corefile"), filepath.Join(directory, "log")
-	if err := os.WriteFile(path, []byte(corefile), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	server, err := process.Start(process.Spec{Name: "coredns", Path: binary, Args: []string{"-conf", path}, LogFile: log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin, err := programs.Build(t.Context(), "cmd/coredns")
+	must(t, err)
+	server, err := clusterset.StartCorefile(cluster, filepath.Join(bin, "coredns"), corefile)
+	must(t, err)
 	t.Cleanup(func() {
-		if err := errors.Join(server.Err(), server.Stop(context.Background(), patience)); err != nil {
+		if err := errors.Join(server.Err(), server.Stop(context.Background(), time.Minute)); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("CoreDNS's log is\n%s\nwith\n%s", read(t, log), corefile)
+			t.Logf("CoreDNS's log ends\n%s\nwith\n%s", server.LogTail(4096), corefile)
 		}
 	})
+	return server.Address
 }
 
 // elsewhere is a DNS server that knows the rest of the world.
 func elsewhere(t testing.TB) string {
 	t.Helper()
-	address := free(t)
-	ready := make(chan struct{})
+	free, err := port.Free()
+	must(t, err)
+	address, ready := free.String(), make(chan struct{})
 	server := &dns.Server{Addr: address, Net: "udp", NotifyStartedFunc: func() { close(ready) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
 		reply := new(dns.Msg).SetReply(r)
 		reply.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}, A: net.IPv4(192, 0, 2, 80)}}
@@ -321,29 +289,14 @@ func elsewhere(t testing.TB) string {
 // ask puts a question over UDP, or asks for the transfer of the zone of the
 // set, and looks whether the name is in it.
 func ask(ctx context.Context, address, qname, qtype string) (string, error) {
-	r := new(dns.Msg).SetQuestion(qname, dns.StringToType[qtype])
 	if qtype == "AXFR" {
 		return transfer(address, qname)
 	}
-	r.SetEdns0(4096, false)
-	client := dns.Client{Timeout: 5 * time.Second}
-	reply, _, err := client.ExchangeContext(ctx, r, address)
-	switch {
-	case err != nil:
-		return "", err
-	case reply.Rcode != dns.RcodeSuccess:
-		return dns.RcodeToString[reply.Rcode], nil
-	case len(reply.Answer) == 0:
-		return "NODATA", nil
-	case len(reply.Answer) > 3:
-		return fmt.Sprintf("%d records", len(reply.Answer)), nil
+	answer, err := resolver.At(address).Ask(ctx, qname, qtype)
+	if len(answer.Records) > 3 {
+		return fmt.Sprintf("%d records", len(answer.Records)), err
 	}
-	data := make([]string, len(reply.Answer))
-	for i, rr := range reply.Answer {
-		data[i] = strings.TrimPrefix(rr.String(), rr.Header().String())
-	}
-	slices.Sort(data)
-	return strings.Join(data, " "), nil
+	return answer.Text(), err
 }
 
 func transfer(address, qname string) (string, error) {

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coredns/caddy"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,21 +26,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-const (
-	system = member.DefaultNamespace
-	// patience bounds each wait for a state. Nothing waits that long on purpose.
-	patience = 90 * time.Second
-)
+const system = member.DefaultNamespace
 
 // A cluster is a control plane with our controller and our CoreDNS.
 type cluster struct {
 	*controlplane.Cluster
-	controller *process.Process
-	dns        *caddy.Instance
+	controller *clusterset.Program
+	dns        *clusterset.Program
 	// silent tells that the user has a wrong address of the DNS.
 	silent bool
 	// way is the one by which the others reach its API server.
@@ -64,7 +58,7 @@ type bed struct {
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset", "cmd/clusterset-controller")
+	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset", "cmd/clusterset-controller", "cmd/coredns")
 	must(t, err)
 	b := &bed{programs: bin}
 	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Kubectl)
@@ -99,7 +93,7 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 	b.startController(t, c, plane.Name())
 	t.Cleanup(func() { b.stopController(t, c) })
 	b.serve(t, c, plane.Access, "multicluster "+zone)
-	t.Cleanup(func() { c.stopDNS(t) })
+	t.Cleanup(func() { must(t, c.dns.Kill()) })
 	way, err := plane.Remote("others")
 	must(t, err)
 	c.way = way
@@ -109,15 +103,10 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 // startController runs the controller of a cluster under an id.
 func (b *bed) startController(t *testing.T, c *cluster, id string) {
 	t.Helper()
-	credential, err := c.ServiceAccountKubeconfig(t.Context(), system, "clusterset-controller")
+	credential, err := clusterset.WriteCredential(t.Context(), c.Cluster, system, "clusterset-controller")
 	must(t, err)
-	path := filepath.Join(c.Directory(), "controller.kubeconfig")
-	must(t, os.WriteFile(path, credential, 0o600))
-	c.controller, err = process.Start(process.Spec{
-		Name: "the controller of " + c.Name(), Path: filepath.Join(b.programs, "clusterset-controller"),
-		Args:    []string{"--cluster-id", id, "--kubeconfig", path, "--namespace", system, "--bind-address", "", "--stale-after", "20s", "--leader-elect=false"},
-		LogFile: filepath.Join(c.Directory(), "controller.log"),
-	})
+	c.controller, err = clusterset.StartController(c.Cluster, filepath.Join(b.programs, "clusterset-controller"), credential,
+		"--cluster-id", id, "--stale-after", "20s", "--leader-elect=false")
 	must(t, err)
 }
 
@@ -132,21 +121,18 @@ func (b *bed) stopController(t *testing.T, c *cluster) {
 	}
 }
 
-// address is that of a cluster's DNS.
-func (c *cluster) address() string { return c.dns.Servers()[0].LocalAddr().String() }
-
 // dnsFlags name the DNS of each cluster.
 func (b *bed) dnsFlags() []string {
 	var flags []string
 	for _, c := range b.all() {
-		address := c.address()
+		address := c.dns.Address
 		if c.silent {
 			address = "127.0.0.1:1"
 		}
 		flags = append(flags, "--dns", c.Name()+"="+address)
 	}
 	for _, context := range b.more {
-		flags = append(flags, "--dns", context+"="+b.east.address())
+		flags = append(flags, "--dns", context+"="+b.east.dns.Address)
 	}
 	return flags
 }
@@ -214,30 +200,11 @@ func (b *bed) command(t testing.TB, program string, args ...string) result {
 	return result{out: out.String(), err: err.String(), status: command.ProcessState.ExitCode()}
 }
 
-// eventually waits until check is nil. What takes long is looked at less often, since a look takes programs.
-func eventually(t testing.TB, what string, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for pause := 250 * time.Millisecond; ; pause = min(pause*3/2, 2*time.Second) {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, patience, err)
-		case <-time.After(pause):
-		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// As all packages wait and fail.
+var (
+	eventually = controlplanetest.Eventually
+	must       = controlplanetest.Must
+)
 
 // namespace makes one in each of the clusters, and removes it with the test.
 func (b *bed) namespace(t testing.TB, name string, clusters ...*cluster) {

@@ -3,16 +3,18 @@
 package kubectl
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/coredns/caddy"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
 )
@@ -52,7 +54,7 @@ var dnsFaults = []fault{
 		do: func(t *testing.T, b *bed) {
 			must(t, b.north.Kwok().Freeze())
 			b.shell(t, `kubectl --context north -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":1,"strategy":{"rollingUpdate":{"maxUnavailable":0}},"template":{"metadata":{"annotations":{"example.org/new":"yes"}}}}}'`)
-			eventually(t, "Kubernetes to give up", func() error {
+			eventually(t, "Kubernetes to give up", func(context.Context) error {
 				if got := b.shell(t, `kubectl --context north -n kube-system get deployment coredns -o jsonpath='{.status.conditions[?(@.type=="Progressing")].status}'`); got != "False" {
 					return fmt.Errorf("Progressing is %s", got)
 				}
@@ -175,7 +177,7 @@ func (b *bed) play(t *testing.T, c *cluster) {
 // stock has a CoreDNS without the plugin answer in a cluster.
 func (b *bed) stock(t *testing.T, c *cluster) {
 	t.Helper()
-	b.start(t, c, ".:0 {\n bind 127.0.0.1\n template IN ANY {\n rcode NXDOMAIN\n }\n}\n")
+	b.start(t, c, ".:PORT {\n bind 127.0.0.1\n template IN ANY {\n rcode NXDOMAIN\n }\n}\n")
 }
 
 // serve has a CoreDNS with the plugin answer in a cluster, which reaches the
@@ -186,26 +188,20 @@ func (b *bed) serve(t *testing.T, c *cluster, by *controlplane.Access, plugin st
 	must(t, err)
 	path := filepath.Join(c.Directory(), "coredns.kubeconfig")
 	must(t, os.WriteFile(path, credential, 0o600))
-	b.start(t, c, fmt.Sprintf(".:0 {\n bind 127.0.0.1\n %s {\n kubeconfig %s\n startup_timeout 1m\n }\n}\n", plugin, path))
+	b.start(t, c, fmt.Sprintf(".:PORT {\n bind 127.0.0.1\n %s {\n kubeconfig %s\n startup_timeout 1m\n }\n}\n", plugin, path))
 }
 
+// start has a CoreDNS answer in a cluster in the place of the one before.
 func (b *bed) start(t *testing.T, c *cluster, corefile string) {
 	t.Helper()
-	c.stopDNS(t)
-	instance, err := caddy.Start(caddy.CaddyfileInput{Filepath: "Corefile", Contents: []byte(corefile), ServerTypeName: "dns"})
+	if c.dns != nil {
+		must(t, c.dns.Kill())
+	}
+	var err error
+	c.dns, err = clusterset.StartCorefile(c.Cluster, filepath.Join(b.programs, "coredns"), corefile)
 	must(t, err)
-	c.dns = instance
-}
-
-// stopDNS ends what answers in a cluster, if anything does.
-func (c *cluster) stopDNS(t testing.TB) {
-	t.Helper()
-	if c.dns == nil {
-		return
-	}
-	for _, err := range c.dns.ShutdownCallbacks() {
-		t.Error(err)
-	}
-	must(t, c.dns.Stop())
-	c.dns = nil
+	eventually(t, "CoreDNS of "+c.Name(), func(ctx context.Context) error {
+		_, err := dns.At(c.dns.Address).Ask(ctx, zone, "SOA")
+		return err
+	})
 }

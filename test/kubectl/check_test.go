@@ -4,6 +4,7 @@ package kubectl
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -132,7 +133,7 @@ func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
 		look()
 	}
 	var told []finding
-	eventually(t, "check to say "+strings.Join(says, ", "), func() error {
+	eventually(t, "check to say "+strings.Join(says, ", "), func(context.Context) error {
 		told = b.check(t)
 		got := texts(told)
 		missing := slices.DeleteFunc(slices.Clone(says), func(said string) bool { return slices.Contains(got, said) })
@@ -144,7 +145,7 @@ func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
 	})
 	for hints := 0; len(told) > 0 && hints < 2*len(says); hints++ { // one that fixes nothing may come back in other words
 		var followed []finding
-		eventually(t, "a hint to follow, or nothing to be wrong", func() error {
+		eventually(t, "a hint to follow, or nothing to be wrong", func(context.Context) error {
 			if followed = b.followRound(t, round, told); len(followed) > 0 || len(told) == 0 {
 				return nil
 			}
@@ -152,7 +153,7 @@ func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
 			told = b.check(t)
 			return fmt.Errorf("it said %+v", before)
 		})
-		eventually(t, fmt.Sprintf("hints to fix %+v", followed), func() error {
+		eventually(t, fmt.Sprintf("hints to fix %+v", followed), func(context.Context) error {
 			told = b.check(t)
 			for _, now := range told {
 				if slices.ContainsFunc(followed, func(then finding) bool { return now.text() == then.text() && now.Fix == then.Fix }) {
@@ -248,7 +249,7 @@ func (b *bed) follow(t *testing.T, f fault, context, hint string) {
 // unbroken waits until nothing is wrong.
 func (b *bed) unbroken(t *testing.T) {
 	t.Helper()
-	eventually(t, "nothing to be wrong", func() error {
+	eventually(t, "nothing to be wrong", func(context.Context) error {
 		if told := b.check(t); len(told) > 0 {
 			return fmt.Errorf("%+v", told)
 		}

@@ -24,7 +24,7 @@ func testPortForward(t *testing.T, b *bed) {
 	_, kubelet, err := net.SplitHostPort(listener.Addr().String())
 	must(t, err)
 	must(t, listener.Close())
-	_, dns, err := net.SplitHostPort(b.east.dns.Servers()[0].Addr().String()) // over TCP
+	_, dns, err := net.SplitHostPort(b.east.dns.Address)
 	must(t, err)
 	config := filepath.Join(t.TempDir(), "kwok.yaml")
 	must(t, os.WriteFile(config, fmt.Appendf(nil, `kind: ClusterPortForward
@@ -56,7 +56,7 @@ spec: {forwards: [{ports: [53], target: {address: 127.0.0.1, port: %s}}]}
 			t.Logf("%s\n%s", last, kwok.LogTail(4096))
 		}
 	}()
-	eventually(t, "an answer through a pod", func() error {
+	eventually(t, "an answer through a pod", func(context.Context) error {
 		last = b.do(t, "explain", "forwarded/web", "--contexts", "east")
 		if !strings.Contains(last, "asked at pod kube-system/coredns-") || !strings.Contains(last, "(as it should be)") {
 			return fmt.Errorf("got\n%s", last)

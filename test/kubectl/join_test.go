@@ -3,21 +3,15 @@
 package kubectl
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -37,7 +31,7 @@ func (b *bed) joinArgs(more ...string) []string {
 
 // testDryRun says all and writes nothing.
 func testDryRun(t *testing.T, b *bed) {
-	eventually(t, "heartbeats", func() error {
+	eventually(t, "heartbeats", func(context.Context) error {
 		for _, c := range b.all() {
 			if _, err := c.Client().CoordinationV1().Leases(system).Get(t.Context(), member.HeartbeatLease, metav1.GetOptions{}); err != nil {
 				return err
@@ -124,90 +118,6 @@ func (b *bed) credential(t testing.TB, reader, of *cluster) *rest.Config {
 	return config
 }
 
-// testRights uses a credential that join made for what it is there for, and for
-// what it must not be good for.
-func testRights(t *testing.T, b *bed) {
-	config := b.credential(t, b.west, b.east)
-	client, err := kubernetes.NewForConfig(config)
-	must(t, err)
-	services, err := dynamic.NewForConfig(config)
-	must(t, err)
-	imports := services.Resource(schema.GroupVersionResource{Group: mcs.GroupName, Version: "v1beta1", Resource: "serviceimports"}).Namespace("default")
-	ctx := t.Context()
-	heartbeat := metav1.ListOptions{FieldSelector: "metadata.name=" + member.HeartbeatLease}
-	for name, try := range map[string]func() error{
-		"list EndpointSlices": func() error {
-			_, err := client.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{})
-			return err
-		},
-		"watch EndpointSlices": func() error {
-			w, err := client.DiscoveryV1().EndpointSlices("").Watch(ctx, metav1.ListOptions{})
-			if err == nil {
-				w.Stop()
-			}
-			return err
-		},
-		"get the heartbeat": func() error {
-			_, err := client.CoordinationV1().Leases(system).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
-			return err
-		},
-		"list the heartbeat": func() error { _, err := client.CoordinationV1().Leases(system).List(ctx, heartbeat); return err },
-		"watch the heartbeat": func() error {
-			w, err := client.CoordinationV1().Leases(system).Watch(ctx, heartbeat)
-			if err == nil {
-				w.Stop()
-			}
-			return err
-		},
-	} {
-		if err := try(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	create := metav1.CreateOptions{}
-	for name, try := range map[string]func() error{
-		"list Secrets": func() error { _, err := client.CoreV1().Secrets(system).List(ctx, metav1.ListOptions{}); return err },
-		"list Services": func() error {
-			_, err := client.CoreV1().Services("default").List(ctx, metav1.ListOptions{})
-			return err
-		},
-		"list Pods":  func() error { _, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{}); return err },
-		"list Nodes": func() error { _, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); return err },
-		"list Leases": func() error {
-			_, err := client.CoordinationV1().Leases(system).List(ctx, metav1.ListOptions{})
-			return err
-		},
-		"list ServiceImports": func() error { _, err := imports.List(ctx, metav1.ListOptions{}); return err },
-		"create a Secret": func() error {
-			_, err := client.CoreV1().Secrets(system).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}, create)
-			return err
-		},
-		"create an EndpointSlice": func() error {
-			_, err := client.DiscoveryV1().EndpointSlices("default").Create(ctx, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}, AddressType: discoveryv1.AddressTypeIPv4}, create)
-			return err
-		},
-		"delete EndpointSlices": func() error {
-			return client.DiscoveryV1().EndpointSlices("default").DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-		},
-		"create a Lease": func() error {
-			_, err := client.CoordinationV1().Leases(system).Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}, create)
-			return err
-		},
-		"make itself a token": func() error {
-			_, err := client.CoreV1().ServiceAccounts(system).CreateToken(ctx, "clusterset-member", &authenticationv1.TokenRequest{}, create)
-			return err
-		},
-		"bind itself a role": func() error {
-			_, err := client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, create)
-			return err
-		},
-	} {
-		if err := try(); !apierrors.IsForbidden(err) {
-			t.Errorf("%s: got %v, want it forbidden", name, err)
-		}
-	}
-}
-
 // testRotate joins again: the new credentials work, the old ones do not any
 // more; the addresses and what a person wrote on the Secret stay.
 func testRotate(t *testing.T, b *bed) {
@@ -227,7 +137,7 @@ func testRotate(t *testing.T, b *bed) {
 		}
 	}
 	for name, client := range map[string]*kubernetes.Clientset{"east": before, "north": long} {
-		eventually(t, "the old credential of "+name+" to end", func() error {
+		eventually(t, "the old credential of "+name+" to end", func(context.Context) error {
 			_, err := client.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
 			if !apierrors.IsUnauthorized(err) {
 				return fmt.Errorf("got %q", fmt.Sprint(err))
@@ -260,7 +170,7 @@ func testLeave(t *testing.T, b *bed) {
 		return err
 	}())
 	b.do(t, "leave", "west", "--contexts", "east,west,north")
-	eventually(t, "the credential to end", func() error {
+	eventually(t, "the credential to end", func(context.Context) error {
 		if _, err := old.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1}); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("got %q", fmt.Sprint(err))
 		}

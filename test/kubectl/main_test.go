@@ -8,29 +8,12 @@
 package kubectl
 
 import (
-	"fmt"
-	"os"
-	"slices"
 	"testing"
 
-	"github.com/coredns/caddy"
-	"github.com/coredns/coredns/core/dnsserver"
-
-	_ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins" // CoreDNS's own plugins.
-	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // The plugin that answers.
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
-func TestMain(m *testing.M) {
-	caddy.Quiet, dnsserver.Quiet = true, true
-	directives := slices.Clone(dnsserver.Directives)
-	at := slices.Index(directives, "kubernetes")
-	if err := dnsserver.SetDirectives(slices.Insert(directives, at, "multicluster")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	controlplanetest.Main(m)
-}
+func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
 func TestClusterset(t *testing.T) {
 	b := newBed(t)
@@ -40,7 +23,6 @@ func TestClusterset(t *testing.T) {
 	}{
 		{"dry run", testDryRun},
 		{"join", testJoin},
-		{"rights of a credential", testRights},
 		{"export", testExport},
 		{"explain", testExplain},
 		{"coredns", testCoreDNS},

@@ -25,8 +25,6 @@ import (
 )
 
 const (
-	// patience bounds each wait for a state. Nothing waits that long on purpose.
-	patience = 60 * time.Second
 	// registry is the one of the pages.
 	registry = "registry.example.org"
 	// stockImage is that of CoreDNS in testdata.
@@ -178,31 +176,8 @@ func (b *bed) run(t testing.TB, commands string) string {
 	return stdout.String()
 }
 
-// eventually waits until check is nil. What takes long is looked at less often.
-func eventually(t testing.TB, what string, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	var last error
-	for pause := 50 * time.Millisecond; ; pause = min(pause*3/2, time.Second) {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil || last == nil {
-			last = err // and not that the time is up
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, patience, last)
-		case <-time.After(pause):
-		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// As all packages wait and fail.
+var (
+	eventually = controlplanetest.Eventually
+	must       = controlplanetest.Must
+)

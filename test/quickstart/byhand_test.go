@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -100,9 +101,9 @@ func startByHand(t *testing.T, c *cluster) *clusterset.Program {
 	must(t, err)
 	running, err := clusterset.StartController(c.Cluster, filepath.Join(programs, "clusterset-controller"), controller)
 	must(t, err)
-	t.Cleanup(func() { must(t, running.Stop(context.Background(), patience)) })
+	t.Cleanup(func() { must(t, running.Stop(context.Background(), time.Minute)) })
 	server, err := clusterset.StartDNS(c.Cluster, filepath.Join(programs, "coredns"), resolver)
 	must(t, err)
-	t.Cleanup(func() { must(t, server.Stop(context.Background(), patience)) })
+	t.Cleanup(func() { must(t, server.Stop(context.Background(), time.Minute)) })
 	return server
 }

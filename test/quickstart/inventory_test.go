@@ -153,21 +153,3 @@ func compare(before, after inventory) error {
 	}
 	return nil
 }
-
-func TestCompare(t *testing.T) {
-	before := inventory{"a": "1", "b": "2"}
-	for name, after := range map[string]inventory{
-		"more":      {"a": "1", "b": "2", "c": "3"},
-		"less":      {"a": "1"},
-		"other":     {"a": "1", "b": "3"},
-		"ours":      {"a": "1", "b": "2", "clusterset": ""},
-		"says ours": {"a": "1", "b": "2 multicluster"},
-	} {
-		if compare(before, after) == nil {
-			t.Errorf("%s: no difference is seen", name)
-		}
-	}
-	if err := compare(before, inventory{"a": "1", "b": "2"}); err != nil {
-		t.Error(err)
-	}
-}

@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/sandbox"
 )
@@ -28,49 +26,37 @@ const (
 // router is the network of this process, in which the API servers listen, and which pods are attached to.
 var router *network.Namespace
 
-func TestMain(m *testing.M) {
-	if !sandbox.Inside() {
-		code, err := outside()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "the quickstart:", err)
-			code = 1
-		}
-		os.Exit(code)
-	}
-	if err := inside(); err != nil {
-		fmt.Fprintln(os.Stderr, "the quickstart:", err)
-		os.Exit(1)
-	}
-	controlplanetest.Main(m)
-}
+func TestMain(m *testing.M) { sandbox.Main(m, outside, inside) }
 
-// outside provides the programs, which may take the network, and runs the tests in a sandbox.
-func outside() (code int, err error) {
-	if err := process.TieToParent(); err != nil {
-		return 0, err
-	}
+// outside provides the programs.
+func outside() (clean func(), err error) {
 	folder, err := os.MkdirTemp("", "clusterset-dns-quickstart-")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer os.RemoveAll(folder)
+	remove := func() { _ = os.RemoveAll(folder) }
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
 	for _, part := range []string{"user", "images", "stock"} {
 		if err := os.Mkdir(filepath.Join(folder, part), 0o700); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
 	paths, err := assets.Ensure(context.Background(), os.Stderr, append(assets.Cluster(), assets.Kubectl)...)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	// The same as in the Makefile, so that nothing is built twice.
 	helm, err := goTool(filepath.Join(root, "test", "tools", "helm"), "GOFLAGS=-tags=remove_all_sd", "tool", "-n", "helm")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for name, path := range map[string]string{"helm": helm, "kubectl": paths[assets.Kubectl]} {
 		if err := os.Symlink(path, filepath.Join(folder, "user", name)); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
 	for part, packages := range map[string][]string{
@@ -80,13 +66,10 @@ func outside() (code int, err error) {
 	} {
 		build := append([]string{"build", "-trimpath", "-ldflags=-w", "-o", filepath.Join(folder, part) + "/"}, packages...)
 		if _, err := goTool(root, "CGO_ENABLED=0", build...); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	if err := os.Setenv(programsVariable, folder); err != nil {
-		return 0, err
-	}
-	return sandbox.Enter()
+	return remove, os.Setenv(programsVariable, folder)
 }
 
 // goTool runs the Go toolchain and returns what it wrote.

@@ -28,10 +28,6 @@ func commands(t testing.TB, page, heading string) []string {
 		}
 		text, _, _ = strings.Cut(after, "\n## ")
 	}
-	return blocks(text)
-}
-
-func blocks(text string) []string {
 	var all []string
 	for _, match := range fence.FindAllStringSubmatch(text, -1) {
 		var lines []string
@@ -41,12 +37,4 @@ func blocks(text string) []string {
 		all = append(all, strings.Join(lines, ""))
 	}
 	return all
-}
-
-func TestBlocks(t *testing.T) {
-	const text = "1. One:\n\n   ```sh\n   a \\\n     b\n   ```\n\n```yaml\nno: no\n```\n\n```sh\nc\n```\n"
-	got := blocks(text)
-	if len(got) != 2 || got[0] != "a \\\n  b\n" || got[1] != "c\n" {
-		t.Errorf("got %q", got)
-	}
 }

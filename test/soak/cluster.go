@@ -4,8 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -47,14 +45,8 @@ func newCluster(ctx context.Context, plane *controlplane.Cluster, bin string, ju
 	if c.mcs, err = mcsclient.NewForConfig(plane.Config()); err != nil {
 		return nil, err
 	}
-	for _, manifest := range []string{"deploy/rbac.yaml", "deploy/coredns-rbac.yaml"} {
-		text, err := os.ReadFile(manifest)
-		if err != nil {
-			return nil, fmt.Errorf("read the rights: %w", err)
-		}
-		if err := clusterset.Apply(ctx, plane, text); err != nil {
-			return nil, err
-		}
+	if err := clusterset.Install(ctx, plane); err != nil {
+		return nil, err
 	}
 	_, err = plane.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil {
@@ -124,19 +116,13 @@ func (c *cluster) join(ctx context.Context, other *cluster) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Client().CoreV1().Secrets(clusterset.Namespace).Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: secretOf(other), Labels: map[string]string{"clusterset-dns.github.io/cluster": other.Name()}},
-		Data:       map[string][]byte{"kubeconfig": credential},
-	}, metav1.CreateOptions{})
-	return err
+	return clusterset.Join(ctx, c.Cluster, other.Name(), credential)
 }
-
-func secretOf(member *cluster) string { return "member-" + member.Name() }
 
 // patchSecret changes the Secret of a member.
 func (c *cluster) patchSecret(ctx context.Context, member *cluster, patch string) error {
 	return eventually(ctx, "patch the Secret of "+member.Name()+" in "+c.Name(), patience, func(ctx context.Context) error {
-		_, err := c.Client().CoreV1().Secrets(clusterset.Namespace).Patch(ctx, secretOf(member), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		_, err := c.Client().CoreV1().Secrets(clusterset.Namespace).Patch(ctx, clusterset.SecretOf(member.Name()), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		return err
 	})
 }

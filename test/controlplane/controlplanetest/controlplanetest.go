@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
@@ -118,5 +119,39 @@ func showLogs(t testing.TB, cluster *controlplane.Cluster) {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Log(err)
 		}
+	}
+}
+
+// patience bounds each wait for a state. Nothing waits that long on purpose.
+const patience = 90 * time.Second
+
+// Eventually waits until check is nil, and returns how long that took. What takes long is looked at less often.
+func Eventually(t testing.TB, what string, check func(context.Context) error) time.Duration {
+	t.Helper()
+	started := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var last error
+	for pause := 20 * time.Millisecond; ; pause = min(pause*3/2, time.Second) {
+		err := check(ctx)
+		if err == nil {
+			return time.Since(started)
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err // and not that the time is up
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %s: %v", what, patience, last)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Must ends the test where there is an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // the checkout that the working directory is in. All tests have the same one, so that a program which is up to date is
 // not linked again, and nobody else writes into it. A build ends with the process that asked for it.
 func Build(ctx context.Context, folders ...string) (string, error) {
-	root, err := checkout()
+	root, err := Checkout()
 	if err != nil {
 		return "", err
 	}
@@ -50,8 +50,8 @@ func Build(ctx context.Context, folders ...string) (string, error) {
 	return bin, nil
 }
 
-// checkout is the folder of the go.mod that the working directory belongs to.
-func checkout() (string, error) {
+// Checkout is the folder of the go.mod that the working directory belongs to.
+func Checkout() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
 		return "", err

@@ -13,9 +13,11 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
@@ -25,6 +27,28 @@ const variable = "CLUSTERSET_DNS_SANDBOX"
 
 // Inside tells whether this process is the first one of a sandbox.
 func Inside() bool { return os.Getenv(variable) != "" && os.Getpid() == 1 }
+
+// Main runs the tests of a package in a sandbox. What may take the network is done outside, before; what that returns is called at the
+// end. It ends the process.
+func Main(m *testing.M, outside func() (clean func(), err error), inside func() error) {
+	fail := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "the sandbox:", err)
+			os.Exit(1)
+		}
+	}
+	if Inside() {
+		fail(inside())
+		controlplanetest.Main(m)
+	}
+	fail(process.TieToParent())
+	clean, err := outside()
+	fail(err)
+	code, err := Enter()
+	clean()
+	fail(err)
+	os.Exit(code)
+}
 
 // Enter runs this program once more, with the same arguments, in a network, a mount and a process namespace of its own,
 // and returns its exit code once all processes inside have ended. Where this process is not root, or is root without its

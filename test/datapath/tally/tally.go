@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tally holds what clients in pods tell of their connections, and what can be computed of it.
+// Package tally counts what clients in pods tell of their connections.
 package tally
 
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -88,34 +87,4 @@ func (t *Tally) String() string {
 		parts = append(parts, fmt.Sprintf("lost %d (%s)", t.Failures[failure], failure))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// EvenChance is the probability that as uneven answers as these, or less even ones, come of an even choice among
-// the given number of those who may answer: the chi-squared test. More than those having answered makes it 0.
-func (t *Tally) EvenChance(among int) float64 {
-	if len(t.Answers) > among || among < 1 || t.Answered() == 0 {
-		return 0
-	}
-	if among == 1 {
-		return 1
-	}
-	expected := float64(t.Answered()) / float64(among)
-	statistic := float64(among-len(t.Answers)) * expected // of those that never answered
-	for _, count := range t.Answers {
-		statistic += (float64(count) - expected) * (float64(count) - expected) / expected
-	}
-	return upperGamma(float64(among-1)/2, statistic/2)
-}
-
-// upperGamma is the regularized upper incomplete gamma function Q(a, x) for a that is half of a whole number, a > 0, x >= 0:
-// Q(1, x) = e^-x, Q(1/2, x) = erfc(√x), and Q(a+1, x) = Q(a, x) + x^a e^-x / Γ(a+1).
-func upperGamma(a, x float64) float64 {
-	at, value := 1.0, math.Exp(-x)
-	if a != math.Trunc(a) {
-		at, value = 0.5, math.Erfc(math.Sqrt(x))
-	}
-	for ; at < a; at++ {
-		value += math.Pow(x, at) * math.Exp(-x) / math.Gamma(at+1)
-	}
-	return value
 }
