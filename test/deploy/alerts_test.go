@@ -52,12 +52,8 @@ func ruleTests(t *testing.T, rules, tests map[string]any) (string, error) {
 	folder := t.TempDir()
 	for name, content := range map[string]map[string]any{"alerts.yaml": rules, "alerts_test.yaml": tests} {
 		text, err := yaml.Marshal(content)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
 	}
 	return try(t.Context(), t, "", promtool(t), "test", "rules", filepath.Join(folder, "alerts_test.yaml"))
 }
@@ -105,8 +101,6 @@ func elements(t *testing.T, in map[string]any, fields ...string) (all []map[stri
 func parse(t *testing.T, text string) map[string]any {
 	t.Helper()
 	parsed := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &parsed); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(text), &parsed))
 	return parsed
 }

@@ -65,9 +65,7 @@ var kubectl = func() func(testing.TB) string {
 	return func(t testing.TB) string {
 		t.Helper()
 		paths, err := find()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return paths[assets.Kubectl]
 	}
 }()
@@ -107,9 +105,7 @@ func template(t testing.TB, flags ...string) string {
 func kubeconfig(t testing.TB, cluster *controlplane.Cluster) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cluster.WriteKubeconfig(path))
 	return path
 }
 

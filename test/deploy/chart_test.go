@@ -111,15 +111,11 @@ func TestWhatValuesDo(t *testing.T) {
 func TestParentChartTurnsItOnAndOff(t *testing.T) {
 	parent := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(parent, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(parent, name), []byte(text), 0o600))
 	}
 	write("Chart.yaml", `{apiVersion: v2, name: platform, version: 1.0.0, dependencies: [{name: clusterset-dns, version: "*", condition: clusterset-dns.enabled}]}`)
 	write("values.yaml", `{global: {team: a}, clusterset-dns: {enabled: true, clusterId: east}}`)
-	if err := os.CopyFS(filepath.Join(parent, "charts", "clusterset-dns"), os.DirFS(chart)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(filepath.Join(parent, "charts", "clusterset-dns"), os.DirFS(chart)))
 	on := run(t, "", helm(t), "template", "platform", parent, "--namespace", system)
 	if !strings.Contains(on, "--cluster-id=east\n") {
 		t.Errorf("turned on, it renders\n%s", on)
@@ -138,9 +134,7 @@ func TestPodsAreConfined(t *testing.T) {
 		}
 		deployments++
 		var deployment appsv1.Deployment
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &deployment); err != nil {
-			t.Fatal(err)
-		}
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &deployment))
 		name, pod := deployment.Name, deployment.Spec.Template.Spec
 		if *deployment.Spec.Replicas != 2 {
 			t.Errorf("%s has %d replicas", name, *deployment.Spec.Replicas)
@@ -208,13 +202,9 @@ func arguments(t testing.TB, rendered, name string) []string {
 			continue
 		}
 		containers, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		args, _, err := unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return args
 	}
 	t.Fatalf("no Deployment %s", name)

@@ -86,14 +86,10 @@ func TestExamples(t *testing.T) {
 	cluster := installed(t)
 	addresses := shop(t, cluster)
 	credential, err := cluster.ServiceAccountKubeconfig(t.Context(), "kube-system", "clusterset-coredns")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The examples name no context, or this one.
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(credential), cluster.Name(), "east")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(credential), cluster.Name(), "east")), 0o600))
 	upstream := elsewhere(t)
 	examples, err := filepath.Glob(root + "/corefile-examples/*.Corefile")
 	if err != nil || len(examples) == 0 {
@@ -195,9 +191,7 @@ endpoints:
 	addresses := map[string]string{"WEB": "10.9.9.9"}
 	for placeholder, service := range map[string][2]string{"OWN": {"shop", "own"}, "KUBERNETES": {"default", "kubernetes"}} {
 		found, err := cluster.Client().CoreV1().Services(service[0]).Get(t.Context(), service[1], metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		addresses[placeholder] = found.Spec.ClusterIP
 	}
 	return addresses

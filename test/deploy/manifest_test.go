@@ -43,8 +43,6 @@ func TestCRDsAreCurrent(t *testing.T) {
 func read(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }

@@ -118,9 +118,7 @@ type source struct{ Type, UID string }
 // unit or a description, without the chosen source, or one over the other.
 func TestDashboard(t *testing.T) {
 	var d dashboard
-	if err := json.Unmarshal([]byte(read(t, monitoring+"dashboard.json")), &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(read(t, monitoring+"dashboard.json")), &d))
 	if d.UID == "" || d.Title == "" || len(d.Panels) < 10 {
 		t.Fatalf("dashboard %q %q has %d panels", d.UID, d.Title, len(d.Panels))
 	}

@@ -55,9 +55,7 @@ func as(t testing.TB, cluster *controlplane.Cluster, who user) dynamic.Interface
 	config := cluster.Config()
 	config.Impersonate = rest.ImpersonationConfig{UserName: who.name, Groups: who.groups}
 	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return client
 }
 
@@ -66,9 +64,7 @@ func namespaceOf(t testing.TB, cluster *controlplane.Cluster, prefix string) str
 	t.Helper()
 	namespaces := cluster.Client().CoreV1().Namespaces()
 	made, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := namespaces.Delete(context.Background(), made.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			t.Error(err)
@@ -91,9 +87,7 @@ func grant(t testing.TB, cluster *controlplane.Cluster, namespace, role string, 
 		return
 	}
 	made, err := rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := rbac.ClusterRoleBindings().Delete(context.Background(), made.Name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
@@ -173,9 +167,7 @@ func TestWhoWritesServiceImports(t *testing.T) {
 			}
 			// Update the one that the controller made.
 			current, err := cluster.Dynamic().Resource(imports).Namespace(team).Get(t.Context(), "web", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			current.SetAnnotations(map[string]string{"by": test.who.name})
 			for _, subresource := range [][]string{nil, {"status"}} {
 				updated, err := client.Update(t.Context(), current, metav1.UpdateOptions{}, subresource...)
@@ -235,9 +227,7 @@ func TestNamespacesWithImportsGo(t *testing.T) {
 		}
 	}
 	namespaces := cluster.Client().CoreV1().Namespaces()
-	if err := namespaces.Delete(t.Context(), team, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, namespaces.Delete(t.Context(), team, metav1.DeleteOptions{}))
 	eventually(t, "the namespace is gone", func(ctx context.Context) error {
 		namespace, err := namespaces.Get(ctx, team, metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
