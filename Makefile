@@ -83,17 +83,15 @@ vet: ## Vet the code.
 
 # What the simulation trusts, on a real etcd and kube-apiserver: rights, versions of the CRDs, conflicts, watches, a partition, leader election.
 CONTRACT := Contract|ControllerRights|Definitions|EveryCallIsAllowed|LeaderElection|MemberRights|OnlyWhatIsExportedIsRead|PluginOnARealWatch
-# Of the scenarios, a partition and the fencing of the leader.
-CONTRACT_SCENARIOS := a_member_changes_while_it_is_silent|the_Lease_of_the_leader_is_taken
 
 .PHONY: test-contract
 test-contract: ## Run the contract tests, on real API servers.
 	@echo '== contract tests on real API servers'
-	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^Test($(CONTRACT)|Scenarios$$)/^($(CONTRACT_SCENARIOS))$$' ./test/controller
+	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^Test($(CONTRACT))' ./test/controller
 
 # Scenarios run alone, since their clocks are fast. Of the other packages those that take longest begin first, so that none is left alone at
-# the end, and those that mostly wait run beside those that work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to
-# collect, and memory is not short.
+# the end, and those that mostly wait run beside those that work. No result is taken from the cache: Go does not see which programs they start.
+# Under the race detector garbage is dear to collect, and memory is not short.
 LONGEST  := $(addprefix ./test/,controller kubectl datapath dns deploy quickstart demo bench)
 
 .PHONY: test-bed
@@ -101,7 +99,7 @@ test-bed: bed tools ## Run the tests on real control planes.
 	@echo '== scenarios on real control planes'
 	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^TestScenarios$$' ./test/controller
 	@echo '== tests on real control planes: what each package says comes when all before it have ended'
-	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^TestScenarios$$' \
+	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test(Contract)?Scenarios$$' \
 	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(soak|images|conventions)$$|/test/sim')
 
 .PHONY: test-race

@@ -5,6 +5,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,6 +25,21 @@ func TestScenarios(t *testing.T) {
 			}
 			each.On(t, &realBed{})
 		})
+	}
+}
+
+// TestContractScenarios runs those on which the simulation is trusted least: a
+// partition, and the fencing of the leader.
+func TestContractScenarios(t *testing.T) {
+	names := []string{"a member changes while it is silent", "the Lease of the leader is taken"}
+	for _, each := range scenario.All {
+		if slices.Contains(names, each.Name) {
+			t.Run(each.Name, func(t *testing.T) { each.On(t, &realBed{}) })
+			names = slices.DeleteFunc(names, func(name string) bool { return name == each.Name })
+		}
+	}
+	if len(names) > 0 {
+		t.Errorf("there is no scenario %q", names)
 	}
 }
 
