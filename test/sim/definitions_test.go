@@ -17,9 +17,7 @@ import (
 // upgrade, nor one of the other cluster, takes anything from anybody.
 func TestDefinitionsAreUpgraded(t *testing.T) {
 	old, err := os.ReadFile("../controller/testdata/crds-2020.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		east.Undefine()

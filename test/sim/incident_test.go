@@ -203,13 +203,10 @@ func rotate(t *testing.T, reader, source *sim.Cluster, number int) {
 	t.Helper()
 	secrets := reader.Kube.CoreV1().Secrets(member.DefaultNamespace)
 	secret, err := secrets.Get(t.Context(), "member-"+source.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	secret.Data["kubeconfig"] = source.Kubeconfig(fmt.Sprintf("%s-%d", reader.Name, number))
-	if _, err := secrets.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
+	must(t, err)
 }
 
 // TestTwoWriters (AWS, us-east-1, 2025): two that write DNS each remove the
@@ -257,8 +254,6 @@ func edit(t *testing.T, c *sim.Cluster, remove bool, change func(*discoveryv1.En
 		} else {
 			_, err = copies.Update(t.Context(), &slice, metav1.UpdateOptions{})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 }

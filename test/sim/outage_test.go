@@ -42,9 +42,7 @@ func TestOutageOfTheOwnAPIServer(t *testing.T) {
 		east.Serve("web", false, "10.64.0.1")
 		east.Export("web")
 		expect(t, east, map[string]string{"web": "east/10.64.0.1 -> VIP"})
-		if err := east.Kube.CoreV1().Services(sim.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, east.Kube.CoreV1().Services(sim.Namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		// What is not exported, and was read before what is.
 		east.SetEndpoints("web", "10.64.0.9")
 		east.Serve("other", false, "10.64.0.5")
@@ -74,9 +72,7 @@ func TestOutageOfTheOwnAPIServer(t *testing.T) {
 // TestOwnID reads the id of the cluster from its ClusterProperty.
 func TestOwnID(t *testing.T) {
 	definition, err := os.ReadFile("testdata/about.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
 		east := set.Cluster("east")
 		properties := east.Dynamic.Resource(schema.GroupVersionResource{Group: "about.k8s.io", Version: "v1alpha1", Resource: "clusterproperties"})
@@ -86,9 +82,8 @@ func TestOwnID(t *testing.T) {
 				"metadata": map[string]any{"name": "cluster.clusterset.k8s.io"}, "spec": map[string]any{"value": value},
 			}}
 			_ = properties.Delete(t.Context(), property.GetName(), metav1.DeleteOptions{}) // if it is there
-			if _, err := properties.Create(t.Context(), property, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := properties.Create(t.Context(), property, metav1.CreateOptions{})
+			must(t, err)
 		}
 		restart := func() error {
 			east.StopController()
@@ -105,9 +100,7 @@ func TestOwnID(t *testing.T) {
 			t.Errorf("with a wrong id: got %v", err)
 		}
 		put("name.registry")
-		if err := restart(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, restart())
 		east.Serve("web", false, "10.64.0.10")
 		east.Export("web")
 		expect(t, east, map[string]string{"web": "name.registry/10.64.0.10 -> VIP"})

@@ -45,9 +45,7 @@ func TestPasses(t *testing.T) {
 func passes(t *testing.T, c *sim.Cluster) (count uint64) {
 	t.Helper()
 	families, err := c.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, family := range families {
 		if family.GetName() == "clusterset_controller_reconcile_duration_seconds" {
 			for _, each := range family.GetMetric() {

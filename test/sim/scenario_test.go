@@ -36,9 +36,8 @@ func (b bed) Platforms(t *testing.T, _ []string) (platforms []scenario.Platform)
 	for _, c := range b.set.Clusters() {
 		for _, zone := range []string{"-a", "-b"} {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name + zone, Labels: map[string]string{corev1.LabelTopologyZone: c.Name + zone}}}
-			if _, err := c.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+			must(t, err)
 		}
 		platforms = append(platforms, scenario.Platform{
 			Admin: c.Config(), Controller: c.Config(), Credential: c.Kubeconfig, Namespace: "scenario",
