@@ -13,6 +13,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // size is how much is measured.
@@ -75,7 +76,7 @@ type bench struct {
 	dir      string // scratch
 	progress io.Writer
 	began    time.Time
-	program  string // the server, once built
+	bin      string // the folder of the programs, once they are built
 }
 
 // say tells who waits what goes on.
@@ -83,15 +84,70 @@ func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// buildServer builds the program that serves all that is compared.
-func (b *bench) buildServer(ctx context.Context) error {
-	if b.program != "" {
+// build builds the programs that are measured.
+func (b *bench) build(ctx context.Context) (err error) {
+	if b.bin == "" {
+		b.say("building the programs")
+		b.bin, err = programs.Build(ctx, "test/bench/server", "test/bench/controller")
+	}
+	return err
+}
+
+// startServers starts a server of each kind, all from one source.
+func (b *bench) startServers(ctx context.Context, core int, source string, kinds ...servers.Kind) (all []*servers.Server, stop func() error, err error) {
+	if err := b.build(ctx); err != nil {
+		return nil, nil, err
+	}
+	stop = func() error {
+		var errs []error
+		for _, server := range all {
+			errs = append(errs, server.End())
+		}
+		return errors.Join(errs...)
+	}
+	for _, kind := range kinds {
+		server, err := servers.Start(servers.Spec{Kind: kind, Program: filepath.Join(b.bin, "server"), Source: source, Dir: b.dir, Core: core})
+		if err != nil {
+			return nil, nil, errors.Join(err, stop())
+		}
+		all = append(all, server)
+	}
+	return all, stop, nil
+}
+
+// usedBy is the processor time that each of the processes uses while something is done.
+func usedBy[P interface{ CPU() (time.Duration, error) }](processes []P, do func() error) ([]time.Duration, error) {
+	used := make([]time.Duration, len(processes))
+	for i, p := range processes {
+		before, err := p.CPU()
+		if err != nil {
+			return nil, err
+		}
+		used[i] = -before
+	}
+	if err := do(); err != nil {
+		return nil, err
+	}
+	for i, p := range processes {
+		after, err := p.CPU()
+		if err != nil {
+			return nil, err
+		}
+		used[i] += after
+	}
+	return used, nil
+}
+
+// pause lets time pass in which nothing is to happen.
+func pause(ctx context.Context, duration time.Duration) error {
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
 		return nil
 	}
-	b.say("building the server")
-	program, err := servers.Build(ctx, "test/bench/server")
-	b.program = program
-	return err
 }
 
 // plane is a control plane of which only the API server and its store run.

@@ -88,46 +88,10 @@ func measurements(document string) map[string][]string {
 	return all
 }
 
-func TestUnmeasuredFiguresAreFound(t *testing.T) {
-	document, err := os.ReadFile("../../docs/benchmarks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if problems := unmeasured(string(document), string(document), true); len(problems) > 0 || len(measurements(string(document))) < 30 {
-		t.Errorf("%d figures in docs/benchmarks.md, %q", len(measurements(string(document))), problems)
-	}
-	const published = "## A\n\n| what | goal | measured | |\n| --- | --- | --- | --- |\n| of 1,000, p99 | — | 2 ms | met |\n| of 20 | — | 3 | — |\n"
-	for _, test := range []struct {
-		name, run string
-		dnsperf   bool
-		want      string
-	}{
-		{"the same in other sizes", "## A\n| of 5, p99 | — | 7 ms | **missed** |\n| of 2 | — | 1 | — |\n| of 3 | — | 1 | — |\n", true, ""},
-		{"one is missing", "## A\n| of 5, p99 | — | 7 ms | met |\n", true, "missing: A: of 0"},
-		{"one is in another table", "## A\n| of 5, p99 | — | 7 ms | met |\n## B\n| of 5 | — | 7 ms | met |\n", true, "missing: A: of 0\nnot in docs/benchmarks.md: B: of 0"},
-		{"nothing was counted", "## A\n| of 5, p99 | — | 0 ms | met |\n| of 2 | — | 1 | — |\n", true, "not a figure: A: of 0, p0: 0 ms | met"},
-		{"a ratio to nothing", "## A\n| of 5, p99 | — | NaN (1) | met |\n| of 2 | — | 1 | — |\n", true, "not a figure: A: of 0, p0: NaN (1) | met"},
-		{"not measured", "## A\n| of 5, p99 | — | no dnsperf 1 | **not measured** |\n| of 2 | — | 1 | — |\n", true, "not a figure: A: of 0, p0: no dnsperf 1 | **not measured**"},
-		{"not measured without dnsperf", "## A\n| of 5, p99 | — | no dnsperf | **not measured** |\n| of 2 | — | 1 | — |\n", false, ""},
-	} {
-		if got := strings.Join(unmeasured(test.run, published, test.dnsperf), "\n"); got != test.want {
-			t.Errorf("%s:\ngot\n%s\nwant\n%s", test.name, got, test.want)
-		}
-	}
-}
-
 func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	for _, args := range [][]string{{"-rounds", "0"}, {"-only", "["}, {"-only", "no such part"}, {"replies"}} {
 		if err := command(t.Context(), args, io.Discard, t.Output()); err == nil {
 			t.Errorf("%q is taken", args)
-		}
-	}
-}
-
-func TestThousands(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 250_000: "250,000", 1_000_001: "1,000,001"} {
-		if got := thousands(n); got != want {
-			t.Errorf("%d is %s, want %s", n, got, want)
 		}
 	}
 }

@@ -5,15 +5,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 )
 
 // joinedClusters are two clusters that are members of each other, with a CoreDNS in west.
@@ -27,13 +27,6 @@ type joinedClusters struct {
 // join starts two clusters and makes them members of each other. Who calls it stops them, after an error too.
 func (b *bench) join(ctx context.Context) (*joinedClusters, error) {
 	j := &joinedClusters{bench: b}
-	if err := b.buildServer(ctx); err != nil {
-		return j, err
-	}
-	program, err := servers.Build(ctx, "test/bench/controller")
-	if err != nil {
-		return j, err
-	}
 	clusters, err := controlplane.StartAll(ctx, controlplane.Options{Name: "east"}, controlplane.Options{Name: "west"})
 	if err != nil {
 		return j, err
@@ -44,34 +37,22 @@ func (b *bench) join(ctx context.Context) (*joinedClusters, error) {
 	if j.west, err = newPlane(clusters[1]); err != nil {
 		return j, errors.Join(err, clusters[1].Stop())
 	}
-	own, member := map[*plane]string{}, map[*plane]string{}
 	for _, p := range []*plane{j.east, j.west} {
 		// Pods take no part.
-		if err := errors.Join(p.Scheduler().Stop(ctx), p.Kwok().Stop(ctx), p.grantRights(ctx)); err != nil {
-			return j, err
-		}
-		if own[p], err = p.credential(ctx, "clusterset-controller"); err != nil {
-			return j, err
-		}
-		if member[p], err = p.credential(ctx, "clusterset-member"); err != nil {
+		if err := errors.Join(p.Scheduler().Stop(ctx), p.Kwok().Stop(ctx), clusterset.Install(ctx, p.Cluster)); err != nil {
 			return j, err
 		}
 	}
-	start := func(p, other *plane) (*servers.Process, error) {
-		return servers.StartController(ctx, servers.ControllerSpec{
-			Program: program, Cluster: p.Name(), Kubeconfig: own[p], Dir: b.dir,
-			Members: map[string]string{other.Name(): member[other]},
-		})
-	}
-	if j.eastController, err = start(j.east, j.west); err != nil {
+	if err := errors.Join(j.east.read(ctx, j.west, "west"), j.west.read(ctx, j.east, "east")); err != nil {
 		return j, err
 	}
-	if j.westController, err = start(j.west, j.east); err != nil {
+	if j.eastController, err = j.startController(ctx, j.east); err != nil {
 		return j, err
 	}
-	j.dns, err = servers.Start(servers.Spec{
-		Kind: servers.Ours, Program: b.program, Kubeconfig: j.west.kubeconfig, Dir: b.dir, Core: servers.AnyCore,
-	})
+	if j.westController, err = j.startController(ctx, j.west); err != nil {
+		return j, err
+	}
+	j.dns, err = b.startDNS(ctx, j.west)
 	return j, err
 }
 
@@ -89,21 +70,48 @@ func (j *joinedClusters) stop() error {
 	return errors.Join(errs...)
 }
 
-// credential writes a kubeconfig of a service account of the project and returns its path.
-func (p *plane) credential(ctx context.Context, account string) (string, error) {
-	credential, err := clusterset.WriteCredential(ctx, p.Cluster, clusterset.Namespace, account)
-	return string(credential), err
+// read makes a cluster a member, under these ids.
+func (p *plane) read(ctx context.Context, member *plane, ids ...string) error {
+	credential, err := member.ServiceAccountKubeconfig(ctx, clusterset.Namespace, "clusterset-member")
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := clusterset.Join(ctx, p.Cluster, id, credential); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// grantRights applies the project's rights to a cluster.
-func (p *plane) grantRights(ctx context.Context) error {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return fmt.Errorf("find the checkout: %w", err)
+// startController starts the controller of a cluster and returns when it is ready. Who calls it ends it.
+func (b *bench) startController(ctx context.Context, p *plane) (*servers.Process, error) {
+	if err := b.build(ctx); err != nil {
+		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "deploy", "rbac.yaml"))
+	credential, err := clusterset.WriteCredential(ctx, p.Cluster, clusterset.Namespace, "clusterset-controller")
 	if err != nil {
-		return fmt.Errorf("read the rights: %w", err)
+		return nil, err
 	}
-	return clusterset.Apply(ctx, p.Cluster, text)
+	debug, err := port.Free()
+	if err != nil {
+		return nil, err
+	}
+	started, err := clusterset.StartController(p.Cluster, filepath.Join(b.bin, "controller"), credential, "--debug-address", debug.String())
+	if err != nil {
+		return nil, err
+	}
+	if err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, started.Ready); err != nil {
+		return nil, errors.Join(err, started.Kill())
+	}
+	return &servers.Process{Process: started.Process, Debug: debug.String()}, nil
+}
+
+// startDNS starts a CoreDNS of ours in a cluster. Who calls it ends it.
+func (b *bench) startDNS(ctx context.Context, p *plane) (*servers.Server, error) {
+	all, _, err := b.startServers(ctx, servers.AnyCore, p.kubeconfig, servers.Ours)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
 }

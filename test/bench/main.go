@@ -38,11 +38,10 @@ func main() {
 
 // options are what the command line says.
 type options struct {
-	rounds   int
-	quick    bool
-	only     *regexp.Regexp
-	out      string
-	profiles string
+	rounds int
+	quick  bool
+	only   *regexp.Regexp
+	out    string
 }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
@@ -53,7 +52,6 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	set.IntVar(&o.rounds, "rounds", 7, "how many `rounds` each comparison has")
 	set.BoolVar(&o.quick, "quick", false, "a short run that shows that everything works; its figures mean nothing")
 	set.StringVar(&o.out, "out", "", "write the tables to this `file`")
-	set.StringVar(&o.profiles, "profiles", "", "write profiles of the servers to this `folder`")
 	set.Func("only", "run only the parts whose name matches this `regexp`: "+names(parts), func(text string) (err error) {
 		o.only, err = regexp.Compile(text)
 		return err
@@ -107,7 +105,6 @@ var parts = []part{
 	{"mixed", mixed},
 	{"scale", scale},
 	{"members", members},
-	{"merges", merges},
 	{"reconciles", reconciles},
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/miekg/dns"
@@ -183,29 +182,6 @@ func (r *memberRun) broken() error {
 	return errors.Join(r.eastController.Err(), r.westController.Err(), r.dns.Err())
 }
 
-// usedBy is the processor time that the processes use while something is done.
-func usedBy(processes []*servers.Process, do func() error) ([]time.Duration, error) {
-	used := make([]time.Duration, len(processes))
-	for i, p := range processes {
-		before, err := p.CPU()
-		if err != nil {
-			return nil, err
-		}
-		used[i] = -before
-	}
-	if err := do(); err != nil {
-		return nil, err
-	}
-	for i, p := range processes {
-		after, err := p.CPU()
-		if err != nil {
-			return nil, err
-		}
-		used[i] += after
-	}
-	return used, nil
-}
-
 // controllerSizes are the memory of the controllers, in their order.
 type controllerSizes struct{ heap, resident [2]float64 }
 
@@ -225,7 +201,7 @@ func (r *memberRun) sizes(ctx context.Context) (s controllerSizes, err error) {
 func (r *memberRun) atRest(ctx context.Context) (figure.Figure, error) {
 	f := figure.Figure{What: "processor time of the controllers at rest"}
 	r.say("%s", f.What)
-	used, err := usedBy(r.controllers(), func() error { return wait(ctx, r.rest) })
+	used, err := usedBy(r.controllers(), func() error { return pause(ctx, r.rest) })
 	if err != nil {
 		return f, err
 	}
@@ -241,7 +217,7 @@ const changeRate = 50
 func (r *memberRun) changeCost(ctx context.Context) (costs [2][]float64, err error) {
 	r.say("processor time of the controllers per change, among %d services", len(r.exports.Services))
 	for range min(r.rounds, 5) {
-		idle, err := usedBy(r.controllers(), func() error { return wait(ctx, r.updateTime/2) })
+		idle, err := usedBy(r.controllers(), func() error { return pause(ctx, r.updateTime/2) })
 		if err != nil {
 			return costs, err
 		}
@@ -269,12 +245,6 @@ func (r *memberRun) changeCost(ctx context.Context) (costs [2][]float64, err err
 	return costs, nil
 }
 
-// sighting is when an address was first answered.
-type sighting struct {
-	address string
-	at      time.Time
-}
-
 // follow makes changes of one endpoint, an interval apart, and measures when they are answered.
 func (r *memberRun) follow(ctx context.Context, interval time.Duration, count int) (figure.Figure, error) {
 	f := figure.Figure{
@@ -284,88 +254,35 @@ func (r *memberRun) follow(ctx context.Context, interval time.Duration, count in
 	r.say("%s", f.What)
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(count)*interval+time.Minute)
 	defer cancel()
-	addresses, written, writes := make([]string, count), make([]time.Time, count), make([]time.Duration, count)
-	for i := range addresses {
-		addresses[i] = r.exports.NextAddress().String()
-	}
-	var seen []sighting
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		seen, err = r.watchAnswer(ctx, "db-0.east."+r.exports.Name(r.exports.Services[0].Name), addresses[count-1])
-		return err
-	})
-	group.Go(func() error {
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for i, address := range addresses {
-			written[i] = time.Now()
-			answered, err := r.east.writer.Move(ctx, r.exports.Slices[0], address)
-			if err != nil {
-				return err
-			}
-			writes[i] = answered.Sub(written[i])
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-ticker.C:
-			}
-		}
-		return nil
-	})
-	if err := group.Wait(); err != nil {
+	client, err := wire.Dial(ctx, r.dns.Address)
+	if err != nil {
 		return f, err
 	}
-	late, skipped := latencies(addresses, written, seen)
+	defer client.Close()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	name := "db-0.east." + r.exports.Name(r.exports.Services[0].Name)
+	var writes, late []time.Duration
+	for range count {
+		<-ticker.C
+		address, began := r.exports.NextAddress().String(), time.Now()
+		written, err := r.east.writer.Move(ctx, r.exports.Slices[0], address)
+		if err != nil {
+			return f, err
+		}
+		// It takes longer than the API server's response.
+		answered, err := client.Await(ctx, name, dns.TypeA, 200*time.Microsecond, wire.HasAddress(address), r.broken)
+		if err != nil {
+			return f, err
+		}
+		writes, late = append(writes, written.Sub(began)), append(late, answered.Sub(began))
+	}
 	p50, p99 := figure.Quantile(late, 0.5), figure.Quantile(late, 0.99)
-	f.Measured = fmt.Sprintf("p50 %s, p99 %s (%d changes, %d of them answered by a later one; the write there takes p50 %s, p99 %s of it)",
-		figure.Time(float64(p50)), figure.Time(float64(p99)), count, skipped,
+	f.Measured = fmt.Sprintf("p50 %s, p99 %s (%d changes; the write there takes p50 %s, p99 %s of it)",
+		figure.Time(float64(p50)), figure.Time(float64(p99)), count,
 		figure.Time(float64(figure.Quantile(writes, 0.5))), figure.Time(float64(figure.Quantile(writes, 0.99))))
 	f.Verdict = figure.Judge(p50 <= 20*time.Millisecond, p99 <= 50*time.Millisecond)
 	return f, nil
-}
-
-// watchAnswer asks until the last address is answered and returns all that were.
-func (r *memberRun) watchAnswer(ctx context.Context, name, last string) ([]sighting, error) {
-	client, err := wire.Dial(ctx, r.dns.Address)
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	var seen []sighting
-	for {
-		_, err := client.Await(ctx, name, dns.TypeA, 200*time.Microsecond, func(reply *dns.Msg) bool {
-			if len(reply.Answer) != 1 {
-				return false
-			}
-			a, ok := reply.Answer[0].(*dns.A)
-			if !ok || len(seen) > 0 && seen[len(seen)-1].address == a.A.String() {
-				return false
-			}
-			seen = append(seen, sighting{a.A.String(), time.Now()})
-			return true
-		}, r.broken)
-		if err != nil {
-			return nil, err
-		}
-		if seen[len(seen)-1].address == last {
-			return seen, nil
-		}
-	}
-}
-
-// latencies is how long after it was written each address, or a later one in its place, was seen.
-func latencies(addresses []string, written []time.Time, seen []sighting) (late []time.Duration, skipped int) {
-	next := 0
-	for _, s := range seen {
-		at := slices.Index(addresses, s.address)
-		for ; next <= at; next++ {
-			late = append(late, s.at.Sub(written[next]))
-			if next < at {
-				skipped++
-			}
-		}
-	}
-	return late, skipped
 }
 
 // withdraw takes exports back and measures when nothing of them is left anywhere.

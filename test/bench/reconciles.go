@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/wire"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
 const reconcilesText = `
@@ -29,6 +29,9 @@ What a controller with 200 members takes for one endpoint that changes in one of
 to its own real API server, and with them. One other API server plays the members: it holds the slices that each of them
 would publish, and the controller has a connection to it for each. Processor time of the controller, less what it uses when
 nothing changes.`
+
+// reconcileSizes are the numbers of clusters and of endpoints in all.
+var reconcileSizes = [][2]int{{2, 10}, {2, 1000}, {2, 10_000}, {20, 10}, {20, 1000}, {20, 10_000}, {200, 10}, {200, 1000}, {200, 10_000}}
 
 // reconcileRun is what the measurements of services of many clusters share.
 type reconcileRun struct {
@@ -56,7 +59,7 @@ func reconciles(ctx context.Context, b *bench) (table figure.Table, err error) {
 	if err != nil {
 		return table, err
 	}
-	for _, size := range mergeSizes {
+	for _, size := range reconcileSizes {
 		if size[0] > b.members || b.quick && size[1] > 1000 {
 			continue
 		}
@@ -82,39 +85,22 @@ func (r *reconcileRun) start(ctx context.Context) (stop func() error, err error)
 		}
 		return errors.Join(errs...)
 	}
-	if err := r.buildServer(ctx); err != nil {
-		return stop, err
-	}
-	program, err := servers.Build(ctx, "test/bench/controller")
-	if err != nil {
-		return stop, err
-	}
 	for _, p := range []*plane{r.far, r.west} {
-		if err := errors.Join(p.grantRights(ctx), p.writer.Namespace(ctx, namespace)); err != nil {
+		if err := errors.Join(clusterset.Install(ctx, p.Cluster), p.writer.Namespace(ctx, namespace)); err != nil {
 			return stop, err
 		}
 	}
-	own, err := r.west.credential(ctx, "clusterset-controller")
-	if err != nil {
-		return stop, err
-	}
-	credential, err := r.far.credential(ctx, "clusterset-member")
-	if err != nil {
-		return stop, err
-	}
-	members := map[string]string{}
+	var ids []string
 	for i := range r.members {
-		members[fmt.Sprintf("member-%d", i)] = credential
+		ids = append(ids, fmt.Sprintf("member-%d", i))
 	}
-	r.controller, err = servers.StartController(ctx, servers.ControllerSpec{
-		Program: program, Cluster: r.west.Name(), Kubeconfig: own, Dir: r.dir, Members: members,
-	})
-	if err != nil {
+	if err := r.west.read(ctx, r.far, ids...); err != nil {
 		return stop, err
 	}
-	r.dns, err = servers.Start(servers.Spec{
-		Kind: servers.Ours, Program: r.program, Kubeconfig: r.west.kubeconfig, Dir: r.dir, Core: servers.AnyCore,
-	})
+	if r.controller, err = r.startController(ctx, r.west); err != nil {
+		return stop, err
+	}
+	r.dns, err = r.startDNS(ctx, r.west)
 	return stop, err
 }
 
@@ -155,10 +141,7 @@ func (r *reconcileRun) measure(ctx context.Context, clusters, endpoints int) (fi
 	if err != nil {
 		return f, err
 	}
-	set := &objects.Set{Namespace: namespace}
-	for _, p := range all {
-		set.Slices = append(set.Slices, p.slices...)
-	}
+	set := &objects.Set{Namespace: namespace, Slices: all}
 	for _, slice := range set.Slices {
 		slice.OwnerReferences = nil // the ServiceExports of the members are not there
 	}
@@ -190,13 +173,9 @@ func (r *reconcileRun) measure(ctx context.Context, clusters, endpoints int) (fi
 	if err := change(); err != nil {
 		return f, err
 	}
-	profiled := func() error { return nil }
-	if r.profiles != "" {
-		profiled = r.profile(ctx, name.Name)
-	}
 	var costs []float64
 	for range min(r.rounds, 5) {
-		idle, err := usedBy([]*servers.Process{r.controller}, func() error { return wait(ctx, r.rest/30) })
+		idle, err := usedBy([]*servers.Process{r.controller}, func() error { return pause(ctx, r.rest/30) })
 		if err != nil {
 			return f, err
 		}
@@ -216,16 +195,7 @@ func (r *reconcileRun) measure(ctx context.Context, clusters, endpoints int) (fi
 		costs = append(costs, (float64(used[0])-float64(idle[0])*lasted)/changesPerRound)
 	}
 	f.Measured = fmt.Sprintf("%s per change", figure.Time(figure.Median(costs)))
-	return f, profiled()
-}
-
-// profile takes a profile of the controller from now on. The returned function waits for it.
-func (r *reconcileRun) profile(ctx context.Context, name string) func() error {
-	done := make(chan error, 1)
-	go func() {
-		done <- r.controller.Profile(ctx, "profile?seconds=3", filepath.Join(r.profiles, "controller."+name))
-	}()
-	return func() error { return <-done }
+	return f, nil
 }
 
 // awaitSame returns when the other cluster has as many slices of the service as were written to this one.

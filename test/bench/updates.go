@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	"golang.org/x/sync/errgroup"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
@@ -35,7 +34,7 @@ func (r *scaleRun) firstSlice(service int) *discoveryv1.EndpointSlice {
 
 // updatesApart is updates on servers of its own.
 func (r *scaleRun) updatesApart(ctx context.Context) (f figure.Figure, ours float64, err error) {
-	all, stop, err := r.startServers(ctx, r.plane, servers.AnyCore, servers.Ours, servers.Stock)
+	all, stop, err := r.startServers(ctx, servers.AnyCore, r.plane.kubeconfig, servers.Ours, servers.Stock)
 	if err != nil {
 		return f, 0, err
 	}
@@ -43,21 +42,11 @@ func (r *scaleRun) updatesApart(ctx context.Context) (f figure.Figure, ours floa
 	if err := r.awaitAll(ctx, all); err != nil {
 		return f, 0, err
 	}
-	return r.updatesBeside(ctx, all)
+	return r.updates(ctx, all)
 }
 
-// updatesBeside measures what updates of slices cost the servers, and one beside them that only watches. ours is the
-// nanoseconds of our own.
-func (r *scaleRun) updatesBeside(ctx context.Context, all []*servers.Server) (f figure.Figure, ours float64, err error) {
-	watch, stop, err := r.startServers(ctx, r.plane, servers.AnyCore, servers.Watch)
-	if err != nil {
-		return f, 0, err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	if err := r.awaitAll(ctx, watch); err != nil {
-		return f, 0, err
-	}
-	all = append(slices.Clip(all), watch...)
+// updates measures what updates of slices cost the servers. ours is the nanoseconds of our own.
+func (r *scaleRun) updates(ctx context.Context, all []*servers.Server) (f figure.Figure, ours float64, err error) {
 	f = figure.Figure{What: updateWhat + thousands(r.endpoints()), Goal: "≤ ⅓ of stock"}
 	r.say("%s", f.What)
 	// As many services as there are in the small clusterset: the same updates in both.
@@ -67,8 +56,7 @@ func (r *scaleRun) updatesBeside(ctx context.Context, all []*servers.Server) (f 
 	}
 	ratio := figure.Ratio(costs[servers.Ours], costs[servers.Stock])
 	ours = figure.Median(costs[servers.Ours])
-	f.Measured = fmt.Sprintf("%.2f × (ours %s, stock %s; watch %s)", ratio, figure.Time(ours),
-		figure.Time(figure.Median(costs[servers.Stock])), figure.Time(figure.Median(costs[servers.Watch])))
+	f.Measured = fmt.Sprintf("%.2f × (ours %s, stock %s)", ratio, figure.Time(ours), figure.Time(figure.Median(costs[servers.Stock])))
 	f.Verdict = figure.Judge(ratio <= 1.0/3)
 	return f, ours, nil
 }
@@ -76,18 +64,14 @@ func (r *scaleRun) updatesBeside(ctx context.Context, all []*servers.Server) (f 
 // updateCosts is what each update costs each server in each round, in nanoseconds of processor time.
 func (r *scaleRun) updateCosts(ctx context.Context, all []*servers.Server, slices []*discoveryv1.EndpointSlice) (map[servers.Kind][]float64, error) {
 	costs := map[servers.Kind][]float64{}
-	for round := range r.rounds {
-		idle, err := r.used(all, func() error { return wait(ctx, r.updateTime/4) })
+	for range r.rounds {
+		idle, err := usedBy(all, func() error { return pause(ctx, r.updateTime/4) })
 		if err != nil {
 			return nil, err
 		}
 		count := int(r.updateTime.Seconds() * updateRate)
-		profiled := func() error { return nil }
-		if round == 0 && r.profiles != "" {
-			profiled = r.profileAll(ctx, all, len(slices))
-		}
 		began, done := time.Now(), 0
-		used, err := r.used(all, func() (err error) {
+		used, err := usedBy(all, func() (err error) {
 			if done, err = r.plane.writer.Stream(ctx, r.set, slices, updateRate, count); err != nil {
 				return err
 			}
@@ -97,62 +81,12 @@ func (r *scaleRun) updateCosts(ctx context.Context, all []*servers.Server, slice
 			return nil, err
 		}
 		lasted := float64(time.Since(began)) / float64(r.updateTime/4)
-		if err := profiled(); err != nil {
-			return nil, err
-		}
-		for _, server := range all {
-			cost := float64(used[server]) - float64(idle[server])*lasted
+		for i, server := range all {
+			cost := float64(used[i]) - float64(idle[i])*lasted
 			costs[server.Kind] = append(costs[server.Kind], cost/float64(done+1))
 		}
 	}
 	return costs, nil
-}
-
-// profileAll takes profiles of the servers while slices are updated. The returned function waits for them.
-func (r *scaleRun) profileAll(ctx context.Context, all []*servers.Server, slices int) func() error {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, server := range all {
-		group.Go(func() error {
-			path := filepath.Join(r.profiles, fmt.Sprintf("%s.updates-of-%d", server.Kind, slices))
-			return server.Profile(ctx, fmt.Sprintf("profile?seconds=%d", max(1, int(r.updateTime.Seconds()))), path)
-		})
-	}
-	return group.Wait
-}
-
-// used is the processor time that the servers use while something is done.
-func (r *scaleRun) used(all []*servers.Server, do func() error) (map[*servers.Server]time.Duration, error) {
-	used := map[*servers.Server]time.Duration{}
-	for _, server := range all {
-		before, err := server.CPU()
-		if err != nil {
-			return nil, err
-		}
-		used[server] = -before
-	}
-	if err := do(); err != nil {
-		return nil, err
-	}
-	for _, server := range all {
-		after, err := server.CPU()
-		if err != nil {
-			return nil, err
-		}
-		used[server] += after
-	}
-	return used, nil
-}
-
-// wait lets time pass in which nothing is to happen.
-func wait(ctx context.Context, duration time.Duration) error {
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // hugeService measures updates of a service that has many endpoints.
@@ -177,8 +111,8 @@ func (r *scaleRun) hugeService(ctx context.Context, all []*servers.Server) ([]fi
 }
 
 // latencyUnderUpdates measures how long queries take while slices are updated.
-func (r *scaleRun) latencyUnderUpdates(ctx context.Context, all []*servers.Server) ([]figure.Figure, error) {
-	f := figure.Figure{What: fmt.Sprintf("query p99 under %d updates/s, at %s queries/s", updateRate, thousands(queryRate)), Goal: "≤ 1.25 × ceiling"}
+func (r *scaleRun) latencyUnderUpdates(ctx context.Context, all []*servers.Server) (_ []figure.Figure, err error) {
+	f := figure.Figure{What: fmt.Sprintf("query p99 under %d updates/s, at %s queries/s", updateRate, thousands(queryRate)), Goal: "≤ 1.25 × floor"}
 	if missing := wire.HaveDnsperf(); missing != nil {
 		f.Measured, f.Verdict = missing.Error(), figure.NotMeasured
 		return []figure.Figure{f}, nil
@@ -192,6 +126,12 @@ func (r *scaleRun) latencyUnderUpdates(ctx context.Context, all []*servers.Serve
 	if err := os.WriteFile(queries, []byte(text.String()), 0o600); err != nil {
 		return nil, err
 	}
+	floor, stopFloor, err := r.startServers(ctx, servers.AnyCore, all[0].Address+" "+queries, servers.Floor)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stopFloor()) }()
+	all = slices.Concat(all, floor)
 	updating, stop := context.WithCancel(ctx)
 	defer stop()
 	failed := make(chan error, 1)
@@ -219,10 +159,10 @@ func (r *scaleRun) latencyUnderUpdates(ctx context.Context, all []*servers.Serve
 	}
 	p99 := func(kind servers.Kind) float64 { return float64(figure.Quantile(latencies[kind], 0.99)) }
 	p50 := func(kind servers.Kind) float64 { return float64(figure.Quantile(latencies[kind], 0.5)) }
-	ratio := p99(servers.Ours) / p99(servers.Ceiling)
-	f.Measured = fmt.Sprintf("%.2f × (p99: ours %s, ceiling %s, stock %s; p50: %s, %s, %s; of %s queries each)", ratio,
-		figure.Time(p99(servers.Ours)), figure.Time(p99(servers.Ceiling)), figure.Time(p99(servers.Stock)),
-		figure.Time(p50(servers.Ours)), figure.Time(p50(servers.Ceiling)), figure.Time(p50(servers.Stock)), thousands(len(latencies[servers.Ours])))
+	ratio := p99(servers.Ours) / p99(servers.Floor)
+	f.Measured = fmt.Sprintf("%.2f × (p99: ours %s, floor %s, stock %s; p50: %s, %s, %s; of %s queries each)", ratio,
+		figure.Time(p99(servers.Ours)), figure.Time(p99(servers.Floor)), figure.Time(p99(servers.Stock)),
+		figure.Time(p50(servers.Ours)), figure.Time(p50(servers.Floor)), figure.Time(p50(servers.Stock)), thousands(len(latencies[servers.Ours])))
 	f.Verdict = figure.Judge(ratio <= 1.25)
 	return []figure.Figure{f}, nil
 }

@@ -12,13 +12,11 @@ import (
 	_ "net/http/pprof" // on the default mux, which is served below
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 func main() {
@@ -35,16 +33,9 @@ func run(ctx context.Context) error {
 	options := controller.Options{}
 	flag.StringVar(&options.Cluster, "cluster-id", "", "`id` of the own cluster")
 	kubeconfig := flag.String("kubeconfig", "", "kubeconfig `file` of the own cluster")
+	flag.StringVar(&options.Namespace, "namespace", "", "`namespace` of the members' Secrets")
 	address := flag.String("bind-address", "", "`address` of /metrics, /healthz and /readyz")
 	debug := flag.String("debug-address", "", "`address` of /debug/pprof")
-	flag.Func("member", "a member as `id=kubeconfig`", func(text string) error {
-		id, path, ok := strings.Cut(text, "=")
-		if !ok {
-			return fmt.Errorf("use <id>=<kubeconfig>")
-		}
-		options.Members = append(options.Members, member.Static{Cluster: id, Kubeconfig: path})
-		return nil
-	})
 	flag.Parse()
 	var err error
 	if options.Config, err = clientcmd.BuildConfigFromFlags("", *kubeconfig); err != nil {

@@ -15,7 +15,6 @@ import (
 	clog "github.com/coredns/coredns/plugin/pkg/log"
 
 	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster"
-	_ "github.com/clusterset-dns/clusterset-dns/test/bench/ceiling"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/probe"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/servers"
 )
@@ -24,7 +23,7 @@ import (
 var directives = sync.OnceValue(func() error {
 	dnsserver.Quiet, caddy.Quiet = true, true
 	clog.Discard()
-	return dnsserver.SetDirectives([]string{"bind", "probe", "ceiling", "multicluster", "kubernetes"})
+	return dnsserver.SetDirectives([]string{"bind", "probe", "multicluster", "kubernetes"})
 })
 
 // Instance is a server that runs in this process.

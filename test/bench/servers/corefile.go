@@ -17,18 +17,15 @@ const (
 	Ours Kind = "ours"
 	// Stock is CoreDNS's own plugin kubernetes with its option multicluster.
 	Stock Kind = "stock"
-	// Ceiling is a plugin that answers everything with one prebuilt record.
-	Ceiling Kind = "ceiling"
-	// Watch is Ceiling that also watches EndpointSlices and drops what it gets.
-	Watch Kind = "watch"
+	// Floor is plugin floor, with what another server answers.
+	Floor Kind = "floor"
+	// Idle has no plugin that watches, and answers any name.
+	Idle Kind = "idle"
 )
 
-// Kinds are those that are compared when they answer, in the order of tables.
-var Kinds = []Kind{Ours, Stock, Ceiling}
-
 // plugin is the plugin's part of a Corefile. The namespaces are the only ones served, all where there are none.
-func (k Kind) plugin(kubeconfig string, namespaces ...string) string {
-	options := fmt.Sprintf("        kubeconfig %s\n", kubeconfig)
+func (k Kind) plugin(source string, namespaces ...string) string {
+	options := fmt.Sprintf("        kubeconfig %s\n", source)
 	if len(namespaces) > 0 {
 		options += fmt.Sprintf("        namespaces %s\n", strings.Join(namespaces, " "))
 	}
@@ -37,21 +34,22 @@ func (k Kind) plugin(kubeconfig string, namespaces ...string) string {
 		return fmt.Sprintf("    multicluster clusterset.local {\n%s    }\n", options)
 	case Stock:
 		return fmt.Sprintf("    kubernetes cluster.local clusterset.local {\n%s        multicluster clusterset.local\n    }\n", options)
-	case Watch:
-		return fmt.Sprintf("    ceiling %s\n", kubeconfig)
+	case Floor:
+		return fmt.Sprintf("    floor %s\n", source)
 	default:
-		return "    ceiling\n"
+		return "    template IN A {\n        answer \"{{ .Name }} 5 IN A 192.0.2.1\"\n    }\n"
 	}
 }
 
-// Corefile is that of a server of the kind on a loopback port. The options go before its plugin, a line each.
-func (k Kind) Corefile(port int, kubeconfig string, namespaces []string, options ...string) string {
+// Corefile is that of a server of the kind on a loopback port. Its source is the path of a kubeconfig or, of Floor, the address of the
+// server and the file of queries. The options go before its plugin, a line each.
+func (k Kind) Corefile(port uint16, source string, namespaces []string, options ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".:%d {\n    bind 127.0.0.1\n", port)
 	for _, option := range options {
 		fmt.Fprintf(&b, "    %s\n", option)
 	}
-	b.WriteString(k.plugin(kubeconfig, namespaces...))
+	b.WriteString(k.plugin(source, namespaces...))
 	b.WriteString("}\n")
 	return b.String()
 }

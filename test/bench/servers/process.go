@@ -3,7 +3,6 @@
 package servers
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -21,30 +20,22 @@ import (
 // Process is a running process and what it uses.
 type Process struct {
 	*process.Process
-	debug string // where it serves net/http/pprof
+	// Debug is where it serves net/http/pprof.
+	Debug string
 }
 
-// NewProcess looks at a process that does not serve profiles.
-func NewProcess(p *process.Process) *Process { return &Process{Process: p} }
-
 // CPU is the processor time that the process has used, all its threads together, those that ended too.
-func (p *Process) CPU() (time.Duration, error) { return CPUOf(p.PID()) }
-
-// CPUOf is the processor time that a process has used.
-func CPUOf(pid int) (time.Duration, error) {
-	var used unix.Timespec
+func (p *Process) CPU() (time.Duration, error) {
 	// The clock of another process: MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED) of the kernel.
-	clock := int32(^pid<<3 | 2)
-	if err := unix.ClockGettime(clock, &used); err != nil {
-		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
-	}
-	return time.Duration(used.Nano()), nil
+	return clock(int32(^p.PID()<<3 | 2))
 }
 
 // OwnCPU is the processor time that this process has used.
-func OwnCPU() (time.Duration, error) {
+func OwnCPU() (time.Duration, error) { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
+
+func clock(id int32) (time.Duration, error) {
 	var used unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &used); err != nil {
+	if err := unix.ClockGettime(id, &used); err != nil {
 		return 0, fmt.Errorf("read the processor time: %w", err)
 	}
 	return time.Duration(used.Nano()), nil
@@ -75,54 +66,31 @@ func (p *Process) Memory() (resident, peak float64, err error) {
 	return resident, peak, nil
 }
 
-// LiveHeap collects the garbage of the process twice and returns what is left, in octets.
+// LiveHeap collects the garbage of the process and returns what is left, in octets.
 func (p *Process) LiveHeap(ctx context.Context) (float64, error) {
-	// Finalizers and pools let go of some of it only at the second time.
-	for range 2 {
-		if err := p.get(ctx, "/debug/pprof/heap?gc=1", io.Discard); err != nil {
+	var text string
+	for range 3 { // finalizers and pools let go of some of it only at the second time
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Debug+"/debug/pprof/heap?gc=1&debug=1", http.NoBody)
+		if err != nil {
 			return 0, err
 		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return 0, fmt.Errorf("ask process %d for its heap: %w", p.PID(), err)
+		}
+		content, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK {
+			return 0, fmt.Errorf("ask process %d for its heap: %s, %w", p.PID(), response.Status, err)
+		}
+		text = string(content)
 	}
-	var text strings.Builder
-	if err := p.get(ctx, "/debug/pprof/heap?gc=1&debug=1", &text); err != nil {
-		return 0, err
-	}
-	lines := bufio.NewScanner(strings.NewReader(text.String()))
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), "# HeapAlloc = "); ok {
-			return strconv.ParseFloat(value, 64)
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, "# HeapAlloc = "); ok {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
 		}
 	}
 	return 0, fmt.Errorf("the heap profile of process %d has no HeapAlloc", p.PID())
-}
-
-// Profile writes a profile (net/http/pprof) to a file: "heap", or "profile?seconds=5".
-func (p *Process) Profile(ctx context.Context, what, path string) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("write a profile: %w", err)
-	}
-	defer file.Close()
-	return p.get(ctx, "/debug/pprof/"+what, file)
-}
-
-func (p *Process) get(ctx context.Context, path string, into io.Writer) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.debug+path, http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("ask process %d for a profile: %w", p.PID(), err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask process %d for %s: %s", p.PID(), path, response.Status)
-	}
-	if _, err := io.Copy(into, response.Body); err != nil {
-		return fmt.Errorf("ask process %d for %s: %w", p.PID(), path, err)
-	}
-	return nil
 }
 
 // End ends the process by force, since nothing of it is kept. It may be called on nil.

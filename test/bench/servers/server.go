@@ -3,24 +3,16 @@
 package servers
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
 
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
-
-// Build builds a program of the module, given by its folder, and returns its path.
-func Build(ctx context.Context, folder string) (string, error) {
-	bin, err := programs.Build(ctx, folder)
-	return filepath.Join(bin, filepath.Base(folder)), err
-}
 
 // AnyCore leaves it to the kernel where a process runs.
 const AnyCore = -1
@@ -40,10 +32,10 @@ func Command(core int, program string, args ...string) (path string, all []strin
 // Spec says what server to start.
 type Spec struct {
 	Kind Kind
-	// Program is what Build made of test/bench/server.
+	// Program is test/bench/server.
 	Program string
-	// Kubeconfig is the path of the credential for the API server.
-	Kubeconfig string
+	// Source is what its plugin answers from: see [Kind.Corefile].
+	Source string
 	// Dir takes its Corefile and its log.
 	Dir string
 	// Core is the only one that it runs on, or AnyCore.
@@ -62,16 +54,16 @@ type Server struct {
 
 // Start starts a server and does not wait for it. Whoever starts it stops it.
 func Start(spec Spec) (*Server, error) {
-	address, port, err := FreeAddress()
+	address, err := port.Free()
 	if err != nil {
 		return nil, err
 	}
-	debug, _, err := FreeAddress()
+	debug, err := port.Free()
 	if err != nil {
 		return nil, err
 	}
-	corefile := filepath.Join(spec.Dir, fmt.Sprintf("Corefile-%d", port))
-	text := spec.Kind.Corefile(port, spec.Kubeconfig, nil, "pprof "+debug)
+	corefile := filepath.Join(spec.Dir, fmt.Sprintf("Corefile-%d", address.Port()))
+	text := spec.Kind.Corefile(address.Port(), spec.Source, nil, "pprof "+debug.String())
 	if err := os.WriteFile(corefile, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write a Corefile: %w", err)
 	}
@@ -82,29 +74,10 @@ func Start(spec Spec) (*Server, error) {
 	began := time.Now()
 	started, err := process.Start(process.Spec{
 		Name: string(spec.Kind), Path: path, Args: args,
-		LogFile: filepath.Join(spec.Dir, fmt.Sprintf("%s-%d.log", spec.Kind, port)),
+		LogFile: filepath.Join(spec.Dir, fmt.Sprintf("%s-%d.log", spec.Kind, address.Port())),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Kind: spec.Kind, Address: address, Began: began, Process: &Process{Process: started, debug: debug}}, nil
-}
-
-// FreeAddress finds a loopback port that is free for UDP and TCP.
-func FreeAddress() (address string, port int, err error) {
-	for range 10 {
-		var listener net.Listener
-		if listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-			break
-		}
-		address = listener.Addr().String()
-		var packets net.PacketConn
-		packets, err = net.ListenPacket("udp", address)
-		listener.Close()
-		if err == nil {
-			packets.Close()
-			return address, listener.Addr().(*net.TCPAddr).Port, nil
-		}
-	}
-	return "", 0, fmt.Errorf("find a port that is free for UDP and TCP: %w", err)
+	return &Server{Kind: spec.Kind, Address: address.String(), Began: began, Process: &Process{Process: started, Debug: debug.String()}}, nil
 }

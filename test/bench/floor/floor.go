@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reply
+// Package floor answers with records that it has at hand: the least that a plugin can do for a reply. It is a CoreDNS plugin, too,
+// which asks a server at its start for the replies to a file of queries, one a line, and answers with those:
+//
+//	floor ADDRESS FILE
+package floor
 
 import (
 	"context"
@@ -18,8 +22,8 @@ type Floor struct {
 	truncated         bool
 }
 
-// NewFloor makes the same reply as the given one, but for the OPT record, which the server adds.
-func NewFloor(reply *dns.Msg) *Floor {
+// New makes the same reply as the given one, but for the OPT record, which the server adds.
+func New(reply *dns.Msg) *Floor {
 	reply = reply.Copy()
 	return &Floor{
 		answer: slices.Clip(reply.Answer), ns: slices.Clip(reply.Ns), extra: slices.Clip(withoutOPT(reply.Extra)),
@@ -28,7 +32,7 @@ func NewFloor(reply *dns.Msg) *Floor {
 }
 
 func withoutOPT(records []dns.RR) []dns.RR {
-	return slices.DeleteFunc(slices.Clone(records), func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeOPT })
+	return slices.DeleteFunc(records, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeOPT })
 }
 
 // Name implements plugin.Handler.
@@ -52,7 +56,7 @@ func Cut(all *dns.Msg, size int) *Floor {
 		m.SetEdns0(uint16(size), false)
 		return m.Len() > size
 	})
-	f := NewFloor(&dns.Msg{MsgHdr: dns.MsgHdr{Rcode: all.Rcode}, Answer: records[:fits]})
+	f := New(&dns.Msg{MsgHdr: dns.MsgHdr{Rcode: all.Rcode}, Answer: records[:fits]})
 	f.truncated = true
 	return f
 }

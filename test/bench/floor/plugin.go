@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package floor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
+	"github.com/miekg/dns"
+)
+
+const pluginName = "floor"
+
+func init() { plugin.Register(pluginName, setup) }
+
+func setup(c *caddy.Controller) error {
+	var address, queries string
+	if !c.Next() || !c.Args(&address, &queries) || c.NextArg() {
+		return plugin.Error(pluginName, c.ArgErr())
+	}
+	all, err := ask(address, queries)
+	if err != nil {
+		return plugin.Error(pluginName, err)
+	}
+	dnsserver.GetConfig(c).AddPlugin(func(plugin.Handler) plugin.Handler { return all })
+	return nil
+}
+
+// replies are those to all queries that are answered.
+type replies map[dns.Question]*Floor
+
+// ask puts the queries of a file, one a line, to a server.
+func ask(address, queries string) (replies, error) {
+	text, err := os.ReadFile(queries)
+	if err != nil {
+		return nil, err
+	}
+	all := replies{}
+	for line := range strings.Lines(string(text)) {
+		name, qtype, _ := strings.Cut(strings.TrimSpace(line), " ")
+		query := new(dns.Msg).SetQuestion(name, dns.StringToType[qtype])
+		query.SetEdns0(dns.DefaultMsgSize, false)
+		reply, err := dns.Exchange(query, address)
+		if err != nil {
+			return nil, fmt.Errorf("ask %s for %s: %w", address, strings.TrimSpace(line), err)
+		}
+		all[query.Question[0]] = New(reply)
+	}
+	return all, nil
+}
+
+// Name implements plugin.Handler.
+func (replies) Name() string { return pluginName }
+
+// ServeDNS implements plugin.Handler.
+func (all replies) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	if known, ok := all[r.Question[0]]; ok {
+		return known.ServeDNS(ctx, w, r)
+	}
+	return dns.RcodeServerFailure, fmt.Errorf("there is no reply to %s", r.Question[0].String())
+}
