@@ -97,12 +97,8 @@ func (s *story) exportDB(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range s.clusters() {
-		elapsed, err := s.await(ctx, lookup{c.dns, dbName, "A", found(addresses(dbName, ips...)...)}, since)
-		if err != nil {
-			return err
-		}
-		s.say("%s knows the pods of both clusters, %s after the last apply", c.name, milliseconds(elapsed))
+	if err := s.knowPods(ctx, ips, since, "%s knows the pods of both clusters, %s after the last apply"); err != nil {
+		return err
 	}
 	var targets []string
 	for _, c := range s.clusters() {
@@ -122,6 +118,18 @@ func (s *story) exportDB(ctx context.Context) error {
 		return err
 	}
 	s.say("west reaches one pod of east by name")
+	return nil
+}
+
+// knowPods waits until db has these addresses in each cluster, and says how long after since that was.
+func (s *story) knowPods(ctx context.Context, ips []string, since time.Time, format string) error {
+	for _, c := range s.clusters() {
+		elapsed, err := s.await(ctx, lookup{c.dns, dbName, "A", found(addresses(dbName, ips...)...)}, since)
+		if err != nil {
+			return err
+		}
+		s.say(format, c.name, milliseconds(elapsed))
+	}
 	return nil
 }
 
@@ -177,12 +185,8 @@ func (s *story) scaleToZero(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range s.clusters() {
-		elapsed, err := s.await(ctx, lookup{c.dns, dbName, "A", found(addresses(dbName, ips...)...)}, since)
-		if err != nil {
-			return err
-		}
-		s.say("%s knows the pods of east alone, %s after the scaling", c.name, milliseconds(elapsed))
+	if err := s.knowPods(ctx, ips, since, "%s knows the pods of east alone, %s after the scaling"); err != nil {
+		return err
 	}
 	gone := "db-0.west." + dbName
 	if _, err := s.await(ctx, lookup{s.east.dns, gone, "A", nameError()}, since); err != nil {
