@@ -254,7 +254,8 @@ func deleteDerived(h *happening) func() {
 	one := found[h.random.IntN(len(found))]
 	h.told = one.resource + " " + one.name
 	forget := func() {
-		if h.run.busy["controller "+h.c.Name] {
+		// A controller that stands still, or whose API server was just away, is late.
+		if h.run.busy["controller "+h.c.Name] || !h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
 			h.run.judge.Forget(h.c.Name)
 		}
 	}
