@@ -3,16 +3,11 @@
 package controller
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
 // unused are rights that the programs have and may not use in what this test
@@ -41,40 +36,37 @@ const conflict = "where somebody else writes at the same time"
 // join, a service is exported, changes, conflicts, and goes; a member leaves.
 func TestEveryCallIsAllowedAndEveryRightIsUsed(t *testing.T) {
 	t.Parallel()
-	east, west := bed(t)
-	logs := []audit.Log{audit.Of(t, east.Cluster), audit.Of(t, west.Cluster)}
-	east.options.LeaderElection, west.options.LeaderElection = true, true
-	joined(t, east, west)
-	demo := namespace(t, east, west)
-	web := key(demo, "web")
-	east.create(t, demo, service("web", "10.64.0.10")+serviceExport("web"))
-	expect(t, web, "ClusterSetIP of east Ready [east/10.64.0.10]", east, west)
-	east.create(t, demo, strings.ReplaceAll(service("web", "10.64.0.11"), "port: 80,", "port: 81,"))
-	expect(t, web, "ClusterSetIP of east Ready [east/10.64.0.11]", east, west)
-	west.create(t, demo, headless("web", "10.65.0.10")+serviceExport("web"))
-	expectConditions(t, west, web, "Conflict=PortConflict,TypeConflict Ready=Ready Valid=Valid")
-	east.unexport(t, web)
-	west.unexport(t, web)
-	for _, c := range []*cluster{east, west} {
-		eventually(t, "the import of "+c.Name()+" is gone", func(ctx context.Context) error {
-			_, err := c.serviceImport(ctx, web)
-			if !apierrors.IsNotFound(err) {
-				return fmt.Errorf("it is there: %w", err)
-			}
-			return nil
-		})
-	}
-	west.leave(t, east)
-	eventually(t, "the Lease of the member is gone", func(ctx context.Context) error {
-		_, err := west.CoordinationV1().Leases(system).Get(ctx, "clusterset-dns-member-east", metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %w", err)
+	bed := &realBed{}
+	run(t, bed, func(s *scenario.Set, east, west *scenario.Cluster) {
+		for _, p := range s.Pairs() {
+			s.Leave(p)
 		}
-		return nil
+		var logs []audit.Log
+		for _, c := range s.Clusters() {
+			c.Stop()
+			logs = append(logs, audit.Of(t, bed.planes[c.Name]))
+			c.Options.LeaderElection = true
+			c.Start()
+		}
+		for _, p := range s.Pairs() {
+			s.Join(p)
+		}
+		east.Export("web:10.64.0.10")
+		s.Expect(scenario.View{"web": "east/10.64.0.10 -> VIP"})
+		east.PutService("web", "{ports: [{name: http, port: 81, targetPort: 8080}]}")
+		east.SetEndpoints("web", "10.64.0.11")
+		s.Expect(scenario.View{"web": "east/10.64.0.11 -> VIP"})
+		west.Export("web!10.65.0.10")
+		s.Expect(scenario.View{"web": "east/10.64.0.11 west/10.65.0.10 -> VIP [Conflict=PortConflict,TypeConflict Ready=Ready Valid=Valid]"})
+		east.Withdraw("web")
+		west.Withdraw("web")
+		s.Expect(scenario.View{"web": "none -> NXDOMAIN"})
+		s.Leave(s.Pair("west", "east"))
+		s.LeaseSays(s.Pair("west", "east"), "")
+		roles, err := os.ReadFile("../../deploy/rbac.yaml")
+		must(t, err)
+		for _, problem := range audit.Compare(t, string(roles), unused, logs...) {
+			t.Error(problem)
+		}
 	})
-	roles, err := os.ReadFile("../../deploy/rbac.yaml")
-	must(t, err)
-	for _, problem := range audit.Compare(t, string(roles), unused, logs...) {
-		t.Error(problem)
-	}
 }

@@ -12,6 +12,5 @@ import (
 // held to.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	east, _ := bed(t)
-	contract.Test(t, east.Config())
+	contract.Test(t, one(t).Config())
 }

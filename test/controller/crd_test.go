@@ -3,80 +3,83 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
 // TestDefinitions follows the CRDs of one cluster: none, those of some years
 // ago, those of today, none again, today's again.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
-	east, west := bed(t)
-	t.Cleanup(func() { must(t, east.InstallCRDs(context.Background(), controlplane.CRDsAll)) })
-	must(t, east.InstallCRDs(t.Context(), controlplane.CRDsNone))
-	west.start(t)
-	east.join(t, west)
-	east.start(t)
-	demo := namespace(t, west, east)
-	web, own := key(demo, "web"), key(demo, "own")
-	west.create(t, demo, service("web", "10.65.0.10")+serviceExport("web"))
-	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", west)
-	eventually(t, "leading", east.metric(t, "clusterset_controller_leader", nil, 1))
-	eventually(t, "not served", func(context.Context) error {
-		if served, err := east.gather("clusterset_controller_mcs_api_served", map[string]string{"version": "v1alpha1"}); err != nil || served != nil {
-			return fmt.Errorf("served: %v %w", served, err)
+	bed := &realBed{}
+	run(t, bed, func(s *scenario.Set, east, west *scenario.Cluster) {
+		install := func(crds controlplane.CRDs) {
+			t.Helper()
+			must(t, bed.planes["east"].InstallCRDs(t.Context(), crds))
 		}
-		return nil
+		defer install(controlplane.CRDsAll)
+		const served = "clusterset_controller_mcs_api_served"
+		both := scenario.View{"web": "west/10.65.0.10 -> VIP", "own": "east/10.64.0.10 -> VIP"}
+		east.Stop()
+		install(controlplane.CRDsNone)
+		east.Start()
+		west.Export("web:10.65.0.10")
+		s.Expect(scenario.View{"web": both["web"]}, west)
+		east.ExpectMetric(1, "clusterset_controller_leader")
+		s.Eventually("not served", func() error {
+			if value, is := east.Metric(served, "version", "v1alpha1"); is {
+				return fmt.Errorf("served: %v", value)
+			}
+			return nil
+		})
+
+		old, err := os.ReadFile("testdata/crds-2020.yaml")
+		must(t, err)
+		must(t, clusterset.Apply(t.Context(), bed.planes["east"], old))
+		expect2020(s, east, "web")
+		east.ExpectMetric(1, served, "version", "v1alpha1")
+		east.Serve("own:10.64.0.10")
+		east.Put("{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {name: own}}")
+		expect2020(s, east, "own")
+		s.Quiet(east)
+
+		install(controlplane.CRDsAll)
+		east.ExpectMetric(1, served, "version", "v1beta1")
+		s.Expect(both, east)
+		s.Quiet(east)
+
+		// Without the API nothing is exported or imported: it is the
+		// administrator's word.
+		install(controlplane.CRDsNone)
+		s.Eventually("all gone", func() error {
+			if left := len(east.Slices("web")) + len(east.Slices("own")); left > 0 {
+				return fmt.Errorf("%d slices", left)
+			}
+			return nil
+		})
+		install(controlplane.CRDsAll)
+		s.Expect(scenario.View{"web": both["web"]}, east)
+		east.PutExport("own", "{}")
+		s.Expect(both, east)
 	})
-
-	old, err := os.ReadFile("testdata/crds-2020.yaml")
-	must(t, err)
-	east.create(t, "", string(old))
-	east.imported2020(t, demo, "web", 1)
-	eventually(t, "served", east.metric(t, "clusterset_controller_mcs_api_served", map[string]string{"version": "v1alpha1"}, 1))
-	east.create(t, demo, service("own", "10.64.0.10")+strings.ReplaceAll(serviceExport("own"), "v1beta1", "v1alpha1"))
-	east.imported2020(t, demo, "own", 1)
-	quiet(t, east)
-
-	must(t, east.InstallCRDs(t.Context(), controlplane.CRDsAll))
-	eventually(t, "served", east.metric(t, "clusterset_controller_mcs_api_served", map[string]string{"version": "v1beta1"}, 1))
-	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
-	expect(t, own, "ClusterSetIP of east Ready [east/10.64.0.10]", east)
-	expectConditions(t, east, own, "Conflict=NoConflicts Ready=Ready Valid=Valid")
-	quiet(t, east)
-
-	// Without the API nothing is exported or imported: it is the
-	// administrator's word.
-	must(t, east.InstallCRDs(t.Context(), controlplane.CRDsNone))
-	eventually(t, "all gone", func(ctx context.Context) error {
-		list, err := east.DiscoveryV1().EndpointSlices(demo).List(ctx, metav1.ListOptions{LabelSelector: "multicluster.kubernetes.io/service-name"})
-		if err == nil && len(list.Items) > 0 {
-			err = fmt.Errorf("%d slices", len(list.Items))
-		}
-		return err
-	})
-	must(t, east.InstallCRDs(t.Context(), controlplane.CRDsAll))
-	expect(t, web, "ClusterSetIP of west Ready [west/10.65.0.10]", east)
-	east.create(t, demo, serviceExport("own"))
-	expect(t, own, "ClusterSetIP of east Ready [east/10.64.0.10]", east)
 }
 
-// imported2020 waits for an import from so many clusters in the form that
-// v1alpha1 had: one IP, no conditions.
-func (c *cluster) imported2020(t testing.TB, namespace, name string, from int) {
-	t.Helper()
-	imports := c.Dynamic().Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "serviceimports"})
-	eventually(t, "import "+name, func(ctx context.Context) error {
-		object, err := imports.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+// expect2020 waits for an import from one cluster in the form that v1alpha1 had:
+// one IP, no conditions.
+func expect2020(s *scenario.Set, c *scenario.Cluster, name string) {
+	s.Helper()
+	imports := c.Dynamic.Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "serviceimports"})
+	s.Eventually("import "+name, func() error {
+		object, err := imports.Namespace(s.Namespace()).Get(s.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -85,7 +88,7 @@ func (c *cluster) imported2020(t testing.TB, namespace, name string, from int) {
 			return err
 		}
 		clusters, _, err := unstructured.NestedSlice(object.Object, "status", "clusters")
-		if err == nil && (len(ips) != 1 || len(clusters) != from) {
+		if err == nil && (len(ips) != 1 || len(clusters) != 1) {
 			err = fmt.Errorf("IPs %v, clusters %v", ips, clusters)
 		}
 		return err

@@ -60,7 +60,7 @@ func TestOlderAPIServer(t *testing.T) {
 			return err
 		})
 		asksNoMore(s, old, look)
-	}}.On(t, &realBed{last: newCluster(t, plane)})
+	}}.On(t, &realBed{last: plane})
 }
 
 // asksNoMore asserts that looking at everything again writes no Service and no

@@ -3,7 +3,6 @@
 package controller
 
 import (
-	"context"
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -17,27 +16,33 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
 // TestMemberRights tries the credential of a member by hand against a real API
 // server: what it may do, and what it may not.
 func TestMemberRights(t *testing.T) {
 	t.Parallel()
-	east, _ := bed(t)
-	east.start(t)
-	demo := namespace(t, east)
-	east.create(t, demo, service("web", "10.64.0.10"))
-	eventually(t, "heartbeat", func(ctx context.Context) error {
-		_, err := east.CoordinationV1().Leases(system).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
-		return err
+	bed := &realBed{}
+	run(t, bed, func(s *scenario.Set, east, _ *scenario.Cluster) {
+		east.Serve("web:10.64.0.10")
+		s.Judged(s.Pair("west", "east"), "Heard")
+		tryMember(t, bed.planes["east"], s.Namespace())
 	})
-	client, err := kubernetes.NewForConfig(east.configOf(t, system, memberName))
+}
+
+// tryMember tries it in a cluster whose controller runs, and whose namespace demo
+// has a Service web.
+func tryMember(t *testing.T, east *controlplane.Cluster, demo string) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(configOf(t, east, system, memberName))
 	must(t, err)
 	ctx := t.Context()
 	none := metav1.ListOptions{}
 	get, create, update, remove := metav1.GetOptions{}, metav1.CreateOptions{}, metav1.UpdateOptions{}, metav1.DeleteOptions{}
 	theHeartbeat := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, member.HeartbeatLease).String()}
-	lease, err := east.CoordinationV1().Leases(system).Get(ctx, member.HeartbeatLease, get)
+	lease, err := east.Client().CoordinationV1().Leases(system).Get(ctx, member.HeartbeatLease, get)
 	must(t, err)
 
 	for name, try := range map[string]func() error{
@@ -71,7 +76,7 @@ func TestMemberRights(t *testing.T) {
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}, AddressType: discoveryv1.AddressTypeIPv4}
 	for name, try := range map[string]func() error{
 		"get an EndpointSlice by name": func() error {
-			_, err := client.DiscoveryV1().EndpointSlices(demo).Get(ctx, "web-manual", get)
+			_, err := client.DiscoveryV1().EndpointSlices(demo).Get(ctx, "web-ipv4", get)
 			return err
 		},
 		"create an EndpointSlice": func() error {
@@ -80,15 +85,15 @@ func TestMemberRights(t *testing.T) {
 		},
 		"update an EndpointSlice": func() error {
 			changed := slice.DeepCopy()
-			changed.Name = "web-manual"
+			changed.Name = "web-ipv4"
 			_, err := client.DiscoveryV1().EndpointSlices(demo).Update(ctx, changed, update)
 			return err
 		},
 		"patch an EndpointSlice": func() error {
-			_, err := client.DiscoveryV1().EndpointSlices(demo).Patch(ctx, "web-manual", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+			_, err := client.DiscoveryV1().EndpointSlices(demo).Patch(ctx, "web-ipv4", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
 			return err
 		},
-		"delete an EndpointSlice": func() error { return client.DiscoveryV1().EndpointSlices(demo).Delete(ctx, "web-manual", remove) },
+		"delete an EndpointSlice": func() error { return client.DiscoveryV1().EndpointSlices(demo).Delete(ctx, "web-ipv4", remove) },
 		"update the heartbeat":    func() error { _, err := client.CoordinationV1().Leases(system).Update(ctx, lease, update); return err },
 		"delete the heartbeat":    func() error { return client.CoordinationV1().Leases(system).Delete(ctx, lease.Name, remove) },
 		"create a Lease": func() error {
@@ -124,8 +129,7 @@ func TestMemberRights(t *testing.T) {
 // able to do.
 func TestControllerRights(t *testing.T) {
 	t.Parallel()
-	east, _ := bed(t)
-	client, err := kubernetes.NewForConfig(east.options.Config)
+	client, err := kubernetes.NewForConfig(configOf(t, one(t), system, controllerName))
 	must(t, err)
 	ctx := t.Context()
 	for name, try := range map[string]func() error{

@@ -3,16 +3,9 @@
 package controller
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
@@ -42,77 +35,3 @@ func TestContractScenarios(t *testing.T) {
 		t.Errorf("there is no scenario %q", names)
 	}
 }
-
-// rate is how much faster than the real time the controllers' clocks are.
-const rate = 6
-
-// A realBed is control planes for a scenario.
-type realBed struct {
-	planes map[string]*cluster
-	last   *cluster // for the last name, unless it is nil
-}
-
-func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.Platform) {
-	t.Helper()
-	east, west := bed(t) // west has two families
-	free := []*cluster{east, west}
-	if len(names) > 2 {
-		third, fourth := bed(t)
-		free = []*cluster{east, west, third, fourth}
-	}
-	b.planes = map[string]*cluster{}
-	namespace := fmt.Sprintf("scenario-%x", time.Now().UnixNano())
-	for i, name := range names {
-		plane := free[i]
-		if i == len(names)-1 && b.last != nil {
-			plane = b.last
-		}
-		b.planes[name] = plane
-		eventually(t, "nothing of other scenarios in "+plane.Name(), plane.nothingEnds)
-		platforms = append(platforms, scenario.Platform{
-			Admin: plane.Config(), Controller: plane.configOf(t, system, controllerName), Namespace: namespace,
-			Credential: func(reader string) []byte {
-				remote, err := plane.Remote(reader)
-				must(t, err)
-				kubeconfig, err := remote.ServiceAccountKubeconfig(t.Context(), system, memberName)
-				must(t, err)
-				return kubeconfig
-			},
-		})
-	}
-	return platforms
-}
-
-// nothingEnds fails while a namespace is being deleted, with what is in it.
-func (c *cluster) nothingEnds(ctx context.Context) error {
-	namespaces, err := c.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for i := range namespaces.Items {
-		if each := &namespaces.Items[i]; each.DeletionTimestamp != nil {
-			return fmt.Errorf("namespace %s is still being deleted", each.Name)
-		}
-	}
-	return nil
-}
-
-func (*realBed) Pass(d time.Duration) { <-time.After(d / rate) }
-
-func (*realBed) Rate() int { return rate }
-
-func (b *realBed) remote(reader, source string) *controlplane.Remote {
-	remote, err := b.planes[source].Remote(reader)
-	if err != nil {
-		panic(err) // the control plane has stopped
-	}
-	return remote
-}
-
-func (b *realBed) Cut(reader, source string, direction scenario.Direction) {
-	b.remote(reader, source).CutOff(link.Direction(direction))
-}
-
-func (b *realBed) Restore(reader, source string) { b.remote(reader, source).Reconnect() }
-
-func (b *realBed) Reset(reader, source string) { b.remote(reader, source).Reset() }
