@@ -69,6 +69,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 func newMetrics(registry *prometheus.Registry, version string) (*metrics, error) {
 	m := &metrics{
+		version: version,
 		reconciles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    prefix + "reconcile_duration_seconds",
 			Help:    "Time that bringing one service up to date took, by result (ok, error).",
@@ -89,7 +90,6 @@ func newMetrics(registry *prometheus.Registry, version string) (*metrics, error)
 			return nil, fmt.Errorf("metrics: %w", err)
 		}
 	}
-	m.version = version
 	return m, nil
 }
 

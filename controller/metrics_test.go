@@ -103,3 +103,28 @@ func TestProblemCounts(t *testing.T) {
 		t.Errorf("got %v, want none", got)
 	}
 }
+
+// TestMetricsAreReadFromTheBeginning reads the registry while the metrics are
+// registered, as the server of metrics may.
+func TestMetricsAreReadFromTheBeginning(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	done := make(chan error, 1)
+	go func() {
+		_, err := newMetrics(registry, "v1")
+		done <- err
+	}()
+	for found := false; !found; {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if found = family.GetName() == prefix+"build_info"; found {
+				break
+			}
+		}
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
