@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
@@ -37,7 +36,7 @@ func (r *reconciler) enqueueShown(service types.NamespacedName, change change) {
 		r.enqueue(service)
 		return
 	}
-	r.queue.AddShown(service, apply.VersionOf(change.Object))
+	r.queue.AddShown(service, change.Object)
 }
 
 // objectHandler enqueues the service of a ServiceExport or ServiceImport. A

@@ -6,10 +6,9 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 )
 
 // A queue holds each service that is to be reconciled once, and knows no delay
@@ -19,20 +18,20 @@ import (
 type queue struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	// echo reports whether the caches show no more than an own write.
-	echo func(types.NamespacedName, apply.Version) bool
+	echo func(types.NamespacedName, metav1.Object) bool
 
 	mu sync.Mutex
 	// shown are the objects because of which a service is due, nil if it is due
 	// anyway.
-	shown map[types.NamespacedName][]apply.Version
+	shown map[types.NamespacedName][]metav1.Object
 }
 
-func newQueue(echo func(types.NamespacedName, apply.Version) bool) *queue {
+func newQueue(echo func(types.NamespacedName, metav1.Object) bool) *queue {
 	return &queue{
 		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](backoffBase, backoffCap)),
 		echo:  echo,
-		shown: map[types.NamespacedName][]apply.Version{},
+		shown: map[types.NamespacedName][]metav1.Object{},
 	}
 }
 
@@ -61,8 +60,8 @@ func (q *queue) due(service types.NamespacedName) {
 	q.shown[service] = nil
 }
 
-// AddShown adds a service of which the caches show an object in this version.
-func (q *queue) AddShown(service types.NamespacedName, object apply.Version) {
+// AddShown adds a service of which the caches show an object in this state.
+func (q *queue) AddShown(service types.NamespacedName, object metav1.Object) {
 	q.mu.Lock()
 	if shown, known := q.shown[service]; !known || shown != nil {
 		q.shown[service] = append(shown, object)

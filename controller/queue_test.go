@@ -5,16 +5,15 @@ package controller
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 )
 
 // TestEchoesCauseNoPass: a service is skipped only if nothing but echoes of own
 // writes made it due.
 func TestEchoesCauseNoPass(t *testing.T) {
 	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
-	own, other := apply.Version{Name: "own"}, apply.Version{Name: "other"}
+	own, other := &metav1.ObjectMeta{Name: "own"}, &metav1.ObjectMeta{Name: "other"}
 	for name, test := range map[string]struct {
 		add  func(*queue)
 		want bool
@@ -27,7 +26,7 @@ func TestEchoesCauseNoPass(t *testing.T) {
 		"it failed, and is due later": {func(q *queue) { q.AddRateLimited(web); q.AddShown(web, own) }, true},
 		"it is held back":             {func(q *queue) { q.AddAfter(web, 1); q.AddShown(web, own) }, true},
 	} {
-		q := newQueue(func(_ types.NamespacedName, object apply.Version) bool { return object == own })
+		q := newQueue(func(_ types.NamespacedName, object metav1.Object) bool { return object == own })
 		test.add(q)
 		q.Add(db)
 		want := db

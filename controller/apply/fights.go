@@ -167,14 +167,18 @@ func (g *guard[P]) allows(existing, desired P) (content uint64, allowed, reports
 	return content, true, reports
 }
 
-// wrote notes a write that allows allowed, and whether the API server has what was
-// desired now.
-func (g *guard[P]) wrote(content uint64, creation, asDesired bool) {
+// wrote notes a write that allows allowed, what the API server made of it, nil for
+// no change, and whether that is what was desired.
+func (g *guard[P]) wrote(written metav1.Object, content uint64, creation, asDesired bool) {
 	if g == nil {
 		return
 	}
 	if !asDesired {
 		g.pass.outcome.Again = true
+	}
+	if written != nil {
+		known := g.pass.noting()
+		known.echoes = append(known.echoes, written)
 	}
 	if g.pass.fights.wrote(g.object, content, creation, g.pass.Clock.Now()) > 0 && g.pass.Repeated != nil {
 		g.pass.Repeated(g.object.kind)

@@ -3,6 +3,7 @@
 package apply
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,7 @@ type answers struct {
 	serviceExport  *v1beta1.ServiceExport
 	derivedService *corev1.Service
 	endpointSlices map[string]*discoveryv1.EndpointSlice // by name
+	echoes         []metav1.Object                       // written, and not shown yet
 	noted          time.Time                             // last
 }
 
@@ -112,35 +114,26 @@ func (a *Applier) CatchUp(existing *Existing, shown Versions) {
 	}
 }
 
-// A Version names an object that the caches show, and its resourceVersion.
-type Version struct{ Kind, Name, ResourceVersion string }
-
-// VersionOf returns the version of an object of the kinds that an Applier writes.
-func VersionOf(object metav1.Object) Version {
-	return Version{kindOf(object), object.GetName(), object.GetResourceVersion()}
-}
-
-// Echo reports whether the caches show no more of an object than this Applier
-// wrote. What they show is remembered no longer.
-func (a *Applier) Echo(service types.NamespacedName, shown Version) bool {
+// Echo reports whether the caches show no more of an object than what this Applier
+// wrote. Equal resourceVersions do not prove that: an etcd that was restored from a
+// backup uses them again. What the caches show is remembered no longer.
+func (a *Applier) Echo(service types.NamespacedName, shown metav1.Object) bool {
 	a.recent.mu.Lock()
 	defer a.recent.mu.Unlock()
 	known := a.recent.services[service]
 	if known == nil {
 		return false
 	}
-	last := ""
-	if object := known.object(shown); object != nil {
-		last = object.GetResourceVersion()
-	}
-	switch order, err := resourceversion.CompareResourceVersion(shown.ResourceVersion, last); {
-	case err != nil || order > 0:
+	at := slices.IndexFunc(known.echoes, func(written metav1.Object) bool {
+		return written.GetName() == shown.GetName() && written.GetResourceVersion() == shown.GetResourceVersion() && same(written, shown)
+	})
+	if at < 0 {
 		return false
-	case order == 0:
-		known.forget(shown)
-		if known.empty() {
-			delete(a.recent.services, service)
-		}
+	}
+	known.echoes = slices.Delete(known.echoes, at, at+1)
+	known.shows(shown)
+	if known.empty() {
+		delete(a.recent.services, service)
 	}
 	return true
 }
@@ -201,31 +194,28 @@ func (a *answers) empty() bool {
 	return a.serviceImport == nil && a.serviceExport == nil && a.derivedService == nil && len(a.endpointSlices) == 0
 }
 
-// object is what is remembered of an object, nil for nothing.
-func (a *answers) object(named Version) metav1.Object {
-	switch {
-	case named.Kind == v1beta1.ServiceImportKindName && a.serviceImport != nil:
-		return a.serviceImport
-	case named.Kind == v1beta1.ServiceExportKindName && a.serviceExport != nil:
-		return a.serviceExport
-	case named.Kind == "Service" && a.derivedService != nil && a.derivedService.Name == named.Name:
-		return a.derivedService
-	case named.Kind == "EndpointSlice" && a.endpointSlices[named.Name] != nil:
-		return a.endpointSlices[named.Name]
+// shows forgets an object of which the caches show the version that is remembered.
+func (a *answers) shows(object metav1.Object) {
+	is := func(remembered metav1.Object) bool {
+		return remembered.GetResourceVersion() == object.GetResourceVersion()
 	}
-	return nil
-}
-
-func (a *answers) forget(named Version) {
-	switch named.Kind {
-	case v1beta1.ServiceImportKindName:
-		a.serviceImport = nil
-	case v1beta1.ServiceExportKindName:
-		a.serviceExport = nil
-	case "Service":
-		a.derivedService = nil
-	case "EndpointSlice":
-		delete(a.endpointSlices, named.Name)
+	switch shown := object.(type) {
+	case *v1beta1.ServiceImport:
+		if a.serviceImport != nil && is(a.serviceImport) {
+			a.serviceImport = nil
+		}
+	case *v1beta1.ServiceExport:
+		if a.serviceExport != nil && is(a.serviceExport) {
+			a.serviceExport = nil
+		}
+	case *corev1.Service:
+		if a.derivedService != nil && is(a.derivedService) {
+			a.derivedService = nil
+		}
+	case *discoveryv1.EndpointSlice:
+		if remembered := a.endpointSlices[shown.Name]; remembered != nil && is(remembered) {
+			delete(a.endpointSlices, shown.Name)
+		}
 	}
 }
 

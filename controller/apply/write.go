@@ -67,10 +67,10 @@ func write[T any, P object[T]](ctx context.Context, guard *guard[P], client clie
 		return existing, err
 	}
 	if existing != nil && written.GetResourceVersion() == existing.GetResourceVersion() {
-		guard.wrote(content, false, true)
+		guard.wrote(nil, content, false, true)
 		return existing, nil // the API server, or a webhook in it, wants it as it is
 	}
-	guard.wrote(content, existing == nil, equal(written, desired))
+	guard.wrote(strip(written), content, existing == nil, equal(written, desired))
 	return written, nil
 }
 
