@@ -58,6 +58,7 @@ type fight struct {
 	at          time.Time // when
 	repetitions int       // how often in a row it was written again
 	creation    bool      // what was written is the whole object
+	version     string    // resourceVersion of what was written
 }
 
 // free is how many repetitions are not held back.
@@ -86,7 +87,7 @@ func (f *fights) of(object written, content uint64, now time.Time) (fight, bool)
 
 // wrote notes a write, and returns how often in a row the same was written
 // before.
-func (f *fights) wrote(object written, content uint64, creation bool, now time.Time) (repetitions int) {
+func (f *fights) wrote(object written, content uint64, creation bool, version string, now time.Time) (repetitions int) {
 	known, repeated := f.of(object, content, now)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,7 +97,7 @@ func (f *fights) wrote(object written, content uint64, creation bool, now time.T
 	if repeated {
 		repetitions = known.repetitions + 1
 	}
-	f.objects[object] = fight{content: content, at: now, repetitions: repetitions, creation: creation}
+	f.objects[object] = fight{content: content, at: now, repetitions: repetitions, creation: creation, version: version}
 	if len(f.objects) > 2*max(f.purged, 512) {
 		maps.DeleteFunc(f.objects, func(_ written, old fight) bool { return now.Sub(old.at) > calm })
 		f.purged = len(f.objects)
@@ -141,17 +142,18 @@ func guarding[P any](p *pass, kind, name string, content func(existing, desired 
 	return &guard[P]{pass: p, object: written{kind: kind, namespace: p.namespace(), name: name}, content: content}
 }
 
-// allows reports whether the write may be made now, and whether the fight is to
+// allows reports whether the write to an object of that resourceVersion, empty for
+// none, may be made now, and whether the fight is to
 // be reported with it: once, when repetitions begin to be held back.
-func (g *guard[P]) allows(existing, desired P) (content uint64, allowed, reports bool) {
+func (g *guard[P]) allows(existing, desired P, version string) (content uint64, allowed, reports bool) {
 	if g == nil {
 		return 0, true, false
 	}
 	now := g.pass.Clock.Now()
 	content = fingerprint(g.content(existing, desired))
 	known, repeated := g.pass.fights.of(g.object, content, now)
-	if !repeated {
-		return content, true, false
+	if !repeated || older(version, known.version) {
+		return content, true, false // the latter is of a backup, and of no other writer
 	}
 	if g.minor != nil && g.minor(existing, desired) {
 		g.pass.fights.left(g.object, now)
@@ -176,11 +178,13 @@ func (g *guard[P]) wrote(written metav1.Object, content uint64, creation, asDesi
 	if !asDesired {
 		g.pass.outcome.Again = true
 	}
+	version := ""
 	if written != nil {
 		known := g.pass.noting()
 		known.echoes = append(known.echoes, written)
+		version = written.GetResourceVersion()
 	}
-	if g.pass.fights.wrote(g.object, content, creation, g.pass.Clock.Now()) > 0 && g.pass.Repeated != nil {
+	if g.pass.fights.wrote(g.object, content, creation, version, g.pass.Clock.Now()) > 0 && g.pass.Repeated != nil {
 		g.pass.Repeated(g.object.kind)
 	}
 }

@@ -230,7 +230,7 @@ func TestDeletedByThisControllerIsNoFight(t *testing.T) {
 	var f fights
 	web := written{kind: "Service", namespace: "demo", name: "web"}
 	for range 5 {
-		if n := f.wrote(web, 1, false, time.Unix(1000, 0)); n > 0 {
+		if n := f.wrote(web, 1, false, "", time.Unix(1000, 0)); n > 0 {
 			t.Fatalf("the write counts as repeated %d times", n)
 		}
 		f.forget(web)
@@ -244,7 +244,7 @@ func TestOldFightsAreForgotten(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for i := range 100_000 {
 		now = now.Add(time.Second)
-		f.wrote(written{name: strconv.Itoa(i)}, 1, false, now)
+		f.wrote(written{name: strconv.Itoa(i)}, 1, false, "", now)
 	}
 	if most := 2*int(calm/time.Second) + 2; len(f.objects) > most {
 		t.Errorf("%d writes are remembered, at most %d should", len(f.objects), most)
@@ -310,6 +310,28 @@ func TestConditionsFight(t *testing.T) {
 				t.Errorf("a new message is not written: %v", s.live.Status.Conditions)
 			}
 		})
+	}
+}
+
+// TestBackupIsNoOtherWriter: after a restore of etcd the conditions of before are
+// there again, in an older version. They are corrected, also if only a message is
+// to be.
+func TestBackupIsNoOtherWriter(t *testing.T) {
+	r, s := newRing(), &store[v1beta1.ServiceExport, *v1beta1.ServiceExport]{}
+	s.put(&v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "1", Generation: 3}})
+	say := func(message string) {
+		desired := s.live.DeepCopy()
+		meta.SetStatusCondition(&desired.Status.Conditions, metav1.Condition{Type: "Valid", Status: "True", Reason: "Valid", Message: message, ObservedGeneration: 3})
+		if _, err := write(t.Context(), exportStatusGuard(r.pass(), "web"), s, "web", s.live, desired, equalExportStatus); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("before")
+	backup := s.live
+	say("after")
+	s.live = backup
+	if say("after"); s.live.Status.Conditions[0].Message != "after" {
+		t.Errorf("there is %v", s.live.Status.Conditions)
 	}
 }
 

@@ -37,7 +37,11 @@ func write[T any, P object[T]](ctx context.Context, guard *guard[P], client clie
 	if desired == nil || existing != nil && equal(existing, desired) {
 		return existing, nil
 	}
-	content, allowed, reports := guard.allows(existing, desired)
+	version := ""
+	if existing != nil {
+		version = existing.GetResourceVersion()
+	}
+	content, allowed, reports := guard.allows(existing, desired, version)
 	if !allowed {
 		return existing, nil
 	}
