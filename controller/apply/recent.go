@@ -109,7 +109,7 @@ func (a *Applier) CatchUp(existing *Existing, shown Versions) {
 		}
 		known.noteSlice(name, last)
 	}
-	if known.empty() {
+	if known.empty() && len(known.echoes) == 0 {
 		a.recent.forget(observed.Service)
 	}
 }
@@ -130,9 +130,12 @@ func (a *Applier) Echo(service types.NamespacedName, shown metav1.Object) bool {
 	if at < 0 {
 		return false
 	}
-	known.echoes = slices.Delete(known.echoes, at, at+1)
+	after := slices.Clone(known.echoes[at+1:])
+	known.echoes = append(slices.DeleteFunc(known.echoes[:at], func(written metav1.Object) bool {
+		return kindOf(written) == kindOf(shown) && written.GetName() == shown.GetName() // passed over
+	}), after...)
 	known.shows(shown)
-	if known.empty() {
+	if known.empty() && len(known.echoes) == 0 {
 		delete(a.recent.services, service)
 	}
 	return true
@@ -145,7 +148,10 @@ func (a *Applier) Behind(since time.Duration) (services []types.NamespacedName) 
 	a.recent.mu.Lock()
 	defer a.recent.mu.Unlock()
 	for service, known := range a.recent.services {
-		if a.Clock.Since(known.noted) >= since {
+		switch age := a.Clock.Since(known.noted); {
+		case known.empty() && age > recentFor:
+			delete(a.recent.services, service) // its echoes were never told
+		case !known.empty() && age >= since:
 			services = append(services, service)
 		}
 	}

@@ -3,6 +3,8 @@
 package sim_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,34 +12,36 @@ import (
 )
 
 // TestPasses counts how often controllers reconcile for one change. A pass is one
-// merge.
+// merge. The median of three services counts: now and then an event overtakes
+// another, which costs a pass.
 func TestPasses(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
-		for _, headless := range []bool{false, true} {
-			service := map[bool]string{false: "web", true: "db"}[headless]
-			west.Serve(service, headless, "10.65.0.1")
-			sim.Wait(time.Minute)
-			for _, step := range []struct {
-				what       string
-				change     func()
-				west, east uint64 // at most
-			}{
-				{"an export", func() { west.Export(service) }, 3, 4},
-				{"a changed endpoint", func() { west.SetEndpoints(service, "10.65.0.2") }, 1, 1},
-			} {
+		median := func(service string, change func(name string)) (inWest, inEast uint64) {
+			var counts [2][]uint64
+			for i := range 3 {
 				before := [2]uint64{passes(t, west), passes(t, east)}
-				step.change()
+				change(fmt.Sprintf("%s-%d", service, i))
 				sim.Wait(time.Minute)
-				inWest, inEast := passes(t, west)-before[0], passes(t, east)-before[1]
-				t.Logf("%s of %s: %d passes in west, %d in east", step.what, service, inWest, inEast)
-				if inWest < 1 || inWest > step.west || inEast < 1 || inEast > step.east {
-					t.Errorf("%s of %s: %d passes in west, at most %d expected; %d in east, at most %d expected",
-						step.what, service, inWest, step.west, inEast, step.east)
-				}
+				counts[0] = append(counts[0], passes(t, west)-before[0])
+				counts[1] = append(counts[1], passes(t, east)-before[1])
 			}
-			expect(t, east, map[string]string{service: map[bool]string{false: "west/10.65.0.2 -> VIP", true: "west/10.65.0.2 -> 10.65.0.2"}[headless]})
+			slices.Sort(counts[0])
+			slices.Sort(counts[1])
+			return counts[0][1], counts[1][1]
 		}
+		for service, headless := range map[string]bool{"web": false, "db": true} {
+			median(service, func(name string) { west.Serve(name, headless, "10.65.0.1") })
+			inWest, inEast := median(service, west.Export)
+			if inWest < 1 || inWest > 3 || inEast < 1 || inEast > 4 {
+				t.Errorf("an export of %s: %d passes in west, at most 3 expected; %d in east, at most 4 expected", service, inWest, inEast)
+			}
+			inWest, inEast = median(service, func(name string) { west.SetEndpoints(name, "10.65.0.2") })
+			if inWest != 1 || inEast != 1 {
+				t.Errorf("a changed endpoint of %s: %d passes in west, %d in east, want 1 in each", service, inWest, inEast)
+			}
+		}
+		expect(t, east, map[string]string{"web-0": "west/10.65.0.2 -> VIP", "db-0": "west/10.65.0.2 -> 10.65.0.2"})
 	})
 }
 
