@@ -50,6 +50,9 @@ type answers struct {
 // was restored.
 const recentFor = time.Minute
 
+// echoesFor is for how long the caches may show an object before they tell of it.
+const echoesFor = 5 * time.Second
+
 // of returns what is remembered of a service, nil for nothing.
 func (r *recent) of(service types.NamespacedName) *answers {
 	r.mu.Lock()
@@ -109,7 +112,7 @@ func (a *Applier) CatchUp(existing *Existing, shown Versions) {
 		}
 		known.noteSlice(name, last)
 	}
-	if known.empty() && len(known.echoes) == 0 {
+	if known.empty() && (len(known.echoes) == 0 || a.Clock.Since(known.noted) > echoesFor) {
 		a.recent.forget(observed.Service)
 	}
 }
@@ -148,10 +151,7 @@ func (a *Applier) Behind(since time.Duration) (services []types.NamespacedName) 
 	a.recent.mu.Lock()
 	defer a.recent.mu.Unlock()
 	for service, known := range a.recent.services {
-		switch age := a.Clock.Since(known.noted); {
-		case known.empty() && age > recentFor:
-			delete(a.recent.services, service) // its echoes were never told
-		case !known.empty() && age >= since:
+		if a.Clock.Since(known.noted) >= since { // all else may change meanwhile
 			services = append(services, service)
 		}
 	}
