@@ -46,7 +46,8 @@ const (
 //	        or the copies of them here while it was not seen yet, become its
 //	        view (export.FromSlices)
 //	merge   all views, and what exists here, become what should exist here
-//	apply   what should exist is compared with what does, and written
+//	apply   what should exist is compared with what does, and written. What a
+//	        write yields, such as an IP, counts in the next pass
 //
 // Only the leader among several replicas does any of it.
 type Controller struct {

@@ -133,7 +133,7 @@ type Result struct {
 // The derived Service and the copies of other clusters' slices are owned by the
 // ServiceImport, this cluster's own slices by its ServiceExport. While the
 // ServiceImport does not exist its UID in the owner references is empty: the
-// caller writes the ServiceImport first, and merges again with what it got.
+// caller writes the ServiceImport alone, and merges again with what it got.
 func Merge(observed Observed, contributions []Contribution) Result {
 	contributions, absent := divide(contributions)
 	agreed := decide(contributions)
