@@ -291,8 +291,8 @@ func (p *pass) labelHandMade(ctx context.Context) error {
 // ready while the own slices cannot be written.
 func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	before := p.observed.ServiceExport
-	if before == nil {
-		return nil
+	if before == nil || Changed(slicesErr) {
+		return nil // there is none, or the next pass knows
 	}
 	desired := before.DeepCopy()
 	desired.Status.Conditions = mergeConditions(before.Status.Conditions, withFailure(p.result.ExportConditions, before, slicesErr))

@@ -188,6 +188,20 @@ func TestCopiesWaitForTheirImport(t *testing.T) {
 	}
 }
 
+// TestAChangeMeanwhileIsNoFailure: a slice of the local cluster that was changed or
+// deleted while it was written is written in the next pass. The export stays ready.
+func TestAChangeMeanwhileIsNoFailure(t *testing.T) {
+	p := slicePass(&sliceServer{gone: []string{"east-1"}}, merge.Observed{ServiceImport: ownImport(), ServiceExport: &v1beta1.ServiceExport{}}, "east-1", "east-1+")
+	late := p.writeSlices(t.Context())
+	if err := late["east"]; !Changed(err) {
+		t.Fatalf("got %v", err)
+	}
+	// It has no access: what is written would be a panic.
+	if err := p.writeExportStatus(t.Context(), late["east"]); err != nil {
+		t.Errorf("the status: %v", err)
+	}
+}
+
 // TestForeignSliceStays: a slice of that name that somebody else made is not
 // written, and no reason to keep anything back.
 func TestForeignSliceStays(t *testing.T) {
