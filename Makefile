@@ -51,6 +51,7 @@ test: ## Run what every change needs, in this order: format, unit tests, simulat
 .PHONY: test-all
 test-all: test ## Run everything else, too: what a release needs.
 	@$(BOUND) $(MAKE) --no-print-directory test-bed
+	@$(BOUND) $(MAKE) --no-print-directory test-scenarios
 	@$(BOUND) $(MAKE) --no-print-directory test-kubeproxy test-race test-release lint mutate
 	@$(BOUND) $(MAKE) --no-print-directory fuzz FUZZTIME=1m
 
@@ -89,18 +90,22 @@ test-contract: ## Run the contract tests, on real API servers.
 	@echo '== contract tests on real API servers'
 	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^Test($(CONTRACT))' ./test/controller
 
-# Scenarios run alone, since their clocks are fast. Of the other packages those that take longest begin first, so that none is left alone at
-# the end, and those that mostly wait run beside those that work. No result is taken from the cache: Go does not see which programs they start.
-# Under the race detector garbage is dear to collect, and memory is not short.
-LONGEST  := $(addprefix ./test/,controller kubectl datapath dns deploy quickstart demo bench)
+# Of the packages those that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those that
+# work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to collect, and
+# memory is not short.
+LONGEST  := $(addprefix ./test/,kubectl datapath dns deploy quickstart controller demo bench)
 
 .PHONY: test-bed
-test-bed: bed tools ## Run the tests on real control planes.
-	@echo '== scenarios on real control planes'
-	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^TestScenarios$$' ./test/controller
+test-bed: bed tools ## Run the tests on real control planes, but for the scenarios.
 	@echo '== tests on real control planes: what each package says comes when all before it have ended'
 	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test(Contract)?Scenarios$$' \
 	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(soak|images|conventions)$$|/test/sim')
+
+# Alone, since their clocks are six times as fast.
+.PHONY: test-scenarios
+test-scenarios: bed ## Run all scenarios on real control planes, which takes 20 minutes.
+	@echo '== scenarios on real control planes'
+	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -v -timeout 60m -run '^TestScenarios$$' ./test/controller
 
 .PHONY: test-race
 test-race: ## Run the simulation under the race detector, which takes four times as long.

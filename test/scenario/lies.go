@@ -168,6 +168,9 @@ func (l lie) run(s *Set, g *Gateway, east, west *Cluster) {
 	before := g.changed.Load()
 	g.says.Store(&l.says)
 	west.SetEndpoints("solo", "10.65.0.9")
+	if l.unread {
+		east.ExpectMetric(0, "clusterset_controller_member_connected", "member", "west") // so that what follows comes later
+	}
 	west.SetEndpoints("lone", "10.65.0.4", magic)
 	s.Except(east, healthy.With("solo", l.solo, "lone", l.lone), healthy.With("solo", soloLetIn, "lone", loneLetIn))
 	east.problems("west", l.reason, 1)
