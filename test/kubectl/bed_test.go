@@ -200,11 +200,13 @@ func (b *bed) command(t testing.TB, program string, args ...string) result {
 	return result{out: out.String(), err: err.String(), status: command.ProcessState.ExitCode()}
 }
 
-// As all packages wait and fail.
-var (
-	eventually = controlplanetest.Eventually
-	must       = controlplanetest.Must
-)
+var must = controlplanetest.Must
+
+// eventually waits until check, which runs programs, is nil.
+func eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	controlplanetest.Eventually(t, what, func(context.Context) error { return check() })
+}
 
 // namespace makes one in each of the clusters, and removes it with the test.
 func (b *bed) namespace(t testing.TB, name string, clusters ...*cluster) {

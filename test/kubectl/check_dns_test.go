@@ -16,6 +16,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
 )
 
@@ -54,7 +55,7 @@ var dnsFaults = []fault{
 		do: func(t *testing.T, b *bed) {
 			must(t, b.north.Kwok().Freeze())
 			b.shell(t, `kubectl --context north -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":1,"strategy":{"rollingUpdate":{"maxUnavailable":0}},"template":{"metadata":{"annotations":{"example.org/new":"yes"}}}}}'`)
-			eventually(t, "Kubernetes to give up", func(context.Context) error {
+			eventually(t, "Kubernetes to give up", func() error {
 				if got := b.shell(t, `kubectl --context north -n kube-system get deployment coredns -o jsonpath='{.status.conditions[?(@.type=="Progressing")].status}'`); got != "False" {
 					return fmt.Errorf("Progressing is %s", got)
 				}
@@ -200,7 +201,7 @@ func (b *bed) start(t *testing.T, c *cluster, corefile string) {
 	var err error
 	c.dns, err = clusterset.StartCorefile(c.Cluster, filepath.Join(b.programs, "coredns"), corefile)
 	must(t, err)
-	eventually(t, "CoreDNS of "+c.Name(), func(ctx context.Context) error {
+	controlplanetest.Eventually(t, "CoreDNS of "+c.Name(), func(ctx context.Context) error {
 		_, err := dns.At(c.dns.Address).Ask(ctx, zone, "SOA")
 		return err
 	})

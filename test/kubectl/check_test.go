@@ -4,7 +4,6 @@ package kubectl
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -133,7 +132,7 @@ func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
 		look()
 	}
 	var told []finding
-	eventually(t, "check to say "+strings.Join(says, ", "), func(context.Context) error {
+	eventually(t, "check to say "+strings.Join(says, ", "), func() error {
 		told = b.check(t)
 		got := texts(told)
 		missing := slices.DeleteFunc(slices.Clone(says), func(said string) bool { return slices.Contains(got, said) })
@@ -145,7 +144,7 @@ func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
 	})
 	for hints := 0; len(told) > 0 && hints < 2*len(says); hints++ { // one that fixes nothing may come back in other words
 		var followed []finding
-		eventually(t, "a hint to follow, or nothing to be wrong", func(context.Context) error {
+		eventually(t, "a hint to follow, or nothing to be wrong", func() error {
 			if followed = b.followRound(t, round, told); len(followed) > 0 || len(told) == 0 {
 				return nil
 			}
@@ -153,7 +152,7 @@ func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
 			told = b.check(t)
 			return fmt.Errorf("it said %+v", before)
 		})
-		eventually(t, fmt.Sprintf("hints to fix %+v", followed), func(context.Context) error {
+		eventually(t, fmt.Sprintf("hints to fix %+v", followed), func() error {
 			told = b.check(t)
 			for _, now := range told {
 				if slices.ContainsFunc(followed, func(then finding) bool { return now.text() == then.text() && now.Fix == then.Fix }) {
@@ -249,7 +248,7 @@ func (b *bed) follow(t *testing.T, f fault, context, hint string) {
 // unbroken waits until nothing is wrong.
 func (b *bed) unbroken(t *testing.T) {
 	t.Helper()
-	eventually(t, "nothing to be wrong", func(context.Context) error {
+	eventually(t, "nothing to be wrong", func() error {
 		if told := b.check(t); len(told) > 0 {
 			return fmt.Errorf("%+v", told)
 		}

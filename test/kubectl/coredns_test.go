@@ -3,7 +3,6 @@
 package kubectl
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -100,7 +99,7 @@ func testCoreDNS(t *testing.T, b *bed) {
 	}
 	b.do(t, "coredns", "disable", "--contexts", "east") // again
 	b.do(t, "coredns", "enable", "--contexts", "east,west,north", "--image", ourImage)
-	eventually(t, "the pods", func(context.Context) error {
+	eventually(t, "the pods", func() error {
 		if got := b.shell(t, "kubectl --context east -n kube-system get pods -l k8s-app=kube-dns -o jsonpath='{.items[*].spec.containers[0].image}'"); got != ourImage+" "+ourImage {
 			return fmt.Errorf("got %s", got)
 		}

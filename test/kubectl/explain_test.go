@@ -3,7 +3,6 @@
 package kubectl
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -25,7 +24,7 @@ func (b *bed) explains(t *testing.T, name string, args ...string) {
 	}
 	want, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
 	must(t, err)
-	eventually(t, name, func(context.Context) error {
+	eventually(t, name, func() error {
 		if got := stable(b.do(t, args...)); got != string(want) {
 			return fmt.Errorf("got\n%s\nwant\n%s", got, want)
 		}
@@ -50,7 +49,7 @@ func (b *bed) settled(t *testing.T, args []string) string {
 	t.Helper()
 	var last string
 	since := time.Now()
-	eventually(t, strings.Join(args, " "), func(context.Context) error {
+	eventually(t, strings.Join(args, " "), func() error {
 		if got := b.do(t, args...); stable(got) != stable(last) {
 			last, since = got, time.Now()
 		}
@@ -82,7 +81,7 @@ func testExport(t *testing.T, b *bed) {
 		t.Errorf("got %q", out)
 	}
 	b.do(t, "export", "exported/web", "--contexts", "east") // again
-	eventually(t, "the import in west", func(context.Context) error {
+	eventually(t, "the import in west", func() error {
 		var set struct {
 			Clusters []struct {
 				Imports []struct {
@@ -111,7 +110,7 @@ func testExport(t *testing.T, b *bed) {
 func (b *bed) exportBeforeItsService(t *testing.T) {
 	t.Helper()
 	b.apply(t, b.east, "{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: exported, name: late}}")
-	eventually(t, "no Service", func(context.Context) error {
+	eventually(t, "no Service", func() error {
 		reason := b.shell(t, `kubectl --context east -n exported get serviceexport late -o jsonpath='{.status.conditions[?(@.type=="Valid")].reason}'`)
 		if reason != "NoService" {
 			return fmt.Errorf("the reason is %q", reason)

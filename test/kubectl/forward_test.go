@@ -56,7 +56,7 @@ spec: {forwards: [{ports: [53], target: {address: 127.0.0.1, port: %s}}]}
 			t.Logf("%s\n%s", last, kwok.LogTail(4096))
 		}
 	}()
-	eventually(t, "an answer through a pod", func(context.Context) error {
+	eventually(t, "an answer through a pod", func() error {
 		last = b.do(t, "explain", "forwarded/web", "--contexts", "east")
 		if !strings.Contains(last, "asked at pod kube-system/coredns-") || !strings.Contains(last, "(as it should be)") {
 			return fmt.Errorf("got\n%s", last)

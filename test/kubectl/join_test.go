@@ -3,7 +3,6 @@
 package kubectl
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -31,7 +30,7 @@ func (b *bed) joinArgs(more ...string) []string {
 
 // testDryRun says all and writes nothing.
 func testDryRun(t *testing.T, b *bed) {
-	eventually(t, "heartbeats", func(context.Context) error {
+	eventually(t, "heartbeats", func() error {
 		for _, c := range b.all() {
 			if _, err := c.Client().CoordinationV1().Leases(system).Get(t.Context(), member.HeartbeatLease, metav1.GetOptions{}); err != nil {
 				return err
@@ -137,7 +136,7 @@ func testRotate(t *testing.T, b *bed) {
 		}
 	}
 	for name, client := range map[string]*kubernetes.Clientset{"east": before, "north": long} {
-		eventually(t, "the old credential of "+name+" to end", func(context.Context) error {
+		eventually(t, "the old credential of "+name+" to end", func() error {
 			_, err := client.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
 			if !apierrors.IsUnauthorized(err) {
 				return fmt.Errorf("got %q", fmt.Sprint(err))
@@ -170,7 +169,7 @@ func testLeave(t *testing.T, b *bed) {
 		return err
 	}())
 	b.do(t, "leave", "west", "--contexts", "east,west,north")
-	eventually(t, "the credential to end", func(context.Context) error {
+	eventually(t, "the credential to end", func() error {
 		if _, err := old.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1}); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("got %q", fmt.Sprint(err))
 		}
