@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
 )
 
@@ -32,11 +31,6 @@ func copied(reader, member, change string) string {
 func token(issued, expires time.Duration) string {
 	claims := fmt.Sprintf(`{"iat":%d,"exp":%d}`, time.Now().Add(issued).Unix(), time.Now().Add(expires).Unix())
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".e30"
-}
-
-// released has the controller of a cluster say that it has a version.
-func released(cluster, version string) string {
-	return "kubectl --context " + cluster + " -n " + system + " annotate --overwrite lease " + member.HeartbeatLease + " " + member.HeartbeatVersionAnnotation + "=" + version
 }
 
 // cut is the round of a cluster that is cut off, which tests play of which that is a part.
@@ -65,13 +59,6 @@ var memberFaults = []fault{
 	{
 		name: "a credential of the cluster itself", round: "Secrets", says: []string{"credential-usable west"},
 		shell: copied("west", "east", "s/name: member-east/name: itself/; s#/cluster: east#/cluster: west#"),
-	},
-	{
-		name: "a controller two minor versions behind", round: "versions", says: []string{"version-skew east"},
-		shell: released("east", "v0.1.0") + "\n" + released("north", "v0.3.0"),
-		hand: map[string]func(*testing.T, *bed){
-			"helm upgrade": func(t *testing.T, b *bed) { b.shell(t, released("east", "v0.3.0")) },
-		},
 	},
 	{
 		name: "a credential that ends soon", round: "credentials, one", says: []string{"credential-lasts east"}, also: []string{"member-reachable east", "member-fresh east"},

@@ -22,7 +22,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
@@ -101,20 +100,6 @@ func TestChecks(t *testing.T) {
 		"another namespace of the controller": {
 			func(_, west *Cluster) { west.System = "mcs" },
 			"failed namespace west: Namespace mcs does not exist: the controller is not installed, or it is in another one (--system-namespace). > helm install clusterset-dns deploy/chart --kube-context west --namespace mcs --create-namespace --set clusterId=<id> --set image.registry=<registry>",
-		},
-		"a controller two minor versions behind": {
-			func(east, west *Cluster) {
-				west.Heartbeat.Annotations = map[string]string{member.HeartbeatVersionAnnotation: "v0.3.0"}
-				east.Heartbeat.Annotations = map[string]string{member.HeartbeatVersionAnnotation: "v0.1.4"}
-			},
-			"failed version-skew east: Its controller is 2 minor versions behind that of west. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --version <that of the other cluster>",
-		},
-		"a controller one minor version behind": {
-			func(east, west *Cluster) {
-				west.Heartbeat.Annotations = map[string]string{member.HeartbeatVersionAnnotation: "v0.2.0"}
-				east.Heartbeat.Annotations = map[string]string{member.HeartbeatVersionAnnotation: "v0.1.4"}
-			},
-			"",
 		},
 		"not joined": {
 			func(east, _ *Cluster) { east.Members = nil },

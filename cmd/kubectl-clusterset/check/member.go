@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/version"
-
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -19,18 +17,6 @@ import (
 // most: a quarter of its life will do.
 const expiresSoon = 14 * 24 * time.Hour
 
-// minorOf is the minor version of the controller of a cluster, if it is a release.
-func minorOf(c *Cluster) (minor uint, known bool) {
-	if !reached(c) || c.Heartbeat == nil {
-		return 0, false
-	}
-	parsed, err := version.ParseSemantic(c.Heartbeat.Annotations[member.HeartbeatVersionAnnotation])
-	if err != nil {
-		return 0, false
-	}
-	return parsed.Minor(), true
-}
-
 var memberChecks = []Check{
 	{Name: "joined", About: "each cluster has the credential of each other", run: func(s *Set, c *Cluster) (found []problem) {
 		for _, other := range s.Clusters {
@@ -39,15 +25,6 @@ var memberChecks = []Check{
 			}
 			if m := c.Member(other.ID); m == nil || m.Secret == nil {
 				found = append(found, wrong(s.join(c, other.ID), "It has no credential of %s, so that it imports nothing of it.", other.ID))
-			}
-		}
-		return found
-	}},
-	{Name: "version-skew", About: "the controllers of the set are at most one minor version apart", run: func(s *Set, c *Cluster) (found []problem) {
-		own, known := minorOf(c)
-		for _, other := range s.Clusters {
-			if minor, alsoKnown := minorOf(other); known && alsoKnown && minor > own+1 {
-				found = append(found, wrong(c.chart("upgrade", "--reset-then-reuse-values --version <that of the other cluster>"), "Its controller is %d minor versions behind that of %s.", minor-own, other.ID))
 			}
 		}
 		return found
