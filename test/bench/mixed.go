@@ -78,6 +78,9 @@ func mixed(ctx context.Context, b *bench) (table figure.Table, err error) {
 		return table, err
 	}
 	defer func() { err = errors.Join(err, stopFloor()) }()
+	if err := await(ctx, floor[0], set.Name("db-0"), dns.TypeA, wire.Answered); err != nil {
+		return table, err // it listens once it has all replies
+	}
 	rate, cost, busy, err := b.mixedRounds(ctx, append(all, floor...), queries)
 	if err != nil {
 		return table, err
