@@ -53,7 +53,7 @@ func allowed(ctx context.Context, t testing.TB, cluster *controlplane.Cluster, w
 
 const heartbeat = "clusterset-dns/clusterset-dns-heartbeat"
 
-// TestRights asks the API server about each role from both sides: what people
+// TestRights asks the API server about each role from both sides: what administrators
 // do is allowed, and what would be dangerous is not. What the programs may is
 // proved by the audit logs of those that run, here and in test/controller.
 // Verbs of one line that are separated by commas are one call each.

@@ -42,7 +42,7 @@ type Source struct {
 	// not read; Problems are what is left out of it.
 	Published *export.View
 	Problems  []export.Problem
-	// Invalid says why its export counts for nothing: of the own cluster whatever
+	// Invalid says why its export counts for nothing: of the local cluster whatever
 	// is wrong, of a member that its Service does not exist. View and Published
 	// are nil then.
 	Invalid *export.Invalid
