@@ -42,7 +42,7 @@ type cluster struct {
 	left map[string]*unstructured.Unstructured // their Secrets
 	// since is when each other cluster left or joined last.
 	since map[string]time.Time
-	// late is when its controller went on, having missed such a change.
+	// late is when its controller was last hindered in following such a change.
 	late time.Time
 	down bool // DNS
 }

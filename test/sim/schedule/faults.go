@@ -139,15 +139,7 @@ var faults = []fault{
 	}},
 	{kind: "the controller stands still", weight: 4, targets: theCluster("controller"), ways: all, begin: func(h *happening) func() {
 		h.c.Controller.Freeze()
-		begin := time.Now()
-		return func() {
-			for _, changed := range h.c.since {
-				if changed.After(begin) {
-					h.c.late = time.Now() // it sees only now that a member left
-				}
-			}
-			h.c.Controller.Thaw()
-		}
+		return h.c.Controller.Thaw
 	}},
 	{kind: "DNS is down", weight: 5, targets: theCluster("DNS"), ways: into, begin: func(h *happening) func() {
 		h.run.judge.Ends(h.c.Name)
@@ -255,7 +247,7 @@ func deleteDerived(h *happening) func() {
 	h.told = one.resource + " " + one.name
 	forget := func() {
 		// A controller that stands still, or whose API server was just away, is late.
-		if h.run.busy["controller "+h.c.Name] || !h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
+		if _, busy := h.run.busy["controller "+h.c.Name]; busy || !h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
 			h.run.judge.Forget(h.c.Name)
 		}
 	}

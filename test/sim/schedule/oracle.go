@@ -28,7 +28,10 @@ func (r *run) look() {
 	r.looked = time.Now()
 	r.drain()
 	for _, c := range r.clusters {
-		changes := len(c.left) > 0 || c.away || time.Since(c.late) < 10*time.Second
+		if c.hindered() {
+			c.late = time.Now()
+		}
+		changes := len(c.left) > 0 || c.away || time.Since(c.late) < bound
 		if changes {
 			r.judge.Forget(c.Name)
 		}
@@ -52,6 +55,20 @@ func (r *run) look() {
 			r.demoted(c, name, o.Held[name])
 		}
 	}
+}
+
+// hindered tells that the controller may not know yet, or cannot write, that a
+// member left or joined: objects that went with the member are created late.
+func (c *cluster) hindered() bool {
+	for _, what := range []string{"API ", "controller "} {
+		began, busy := c.r.busy[what+c.Name]
+		for _, changed := range c.since {
+			if busy && changed.After(began.Add(-10*time.Second)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // demoted asserts that endpoints of a cluster that is silent for long are not

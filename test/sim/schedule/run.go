@@ -51,9 +51,9 @@ type run struct {
 	network  *network.Network
 	clusters []*cluster
 	judge    *judge.Judge
-	services []string // all names that any cluster may have
-	pending  []heal   // in the order of their times
-	busy     map[string]bool
+	services []string             // all names that any cluster may have
+	pending  []heal               // in the order of their times
+	busy     map[string]time.Time // since when a fault concerns a target
 	looked   time.Time
 	// silent is since when a cluster surely hears nothing of another.
 	silent map[judge.Way]time.Time
@@ -77,7 +77,7 @@ func Run(t *testing.T, s Schedule) (result Result) {
 	t.Helper()
 	sim.Run(t, s.names(), func(t *testing.T, set *sim.ClusterSet) {
 		t.Helper()
-		r := &run{network: set.Network, busy: map[string]bool{}, silent: map[judge.Way]time.Time{}}
+		r := &run{network: set.Network, busy: map[string]time.Time{}, silent: map[judge.Way]time.Time{}}
 		defer func() { result = r.Result }()
 		r.judge = judge.New(time.Now(), bound, s.names()...)
 		random := rand.New(rand.NewPCG(s.Seed, 2))
@@ -171,7 +171,7 @@ func (r *run) happen(e Event) {
 // fault begins a fault unless something else is wrong with its targets.
 func (r *run) fault(f fault, h *happening) {
 	targets := f.targets(h)
-	if slices.ContainsFunc(targets, func(target string) bool { return r.busy[target] }) {
+	if slices.ContainsFunc(targets, func(target string) bool { return !r.busy[target].IsZero() }) {
 		return
 	}
 	what := fmt.Sprintf("%s: %s", h.c.Name, f.kind)
@@ -196,7 +196,7 @@ func (r *run) fault(f fault, h *happening) {
 	}
 	r.Changes++
 	for _, target := range targets {
-		r.busy[target] = true
+		r.busy[target] = time.Now()
 	}
 	if f.silences {
 		for _, way := range ways {
