@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -15,8 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
@@ -27,8 +27,10 @@ import (
 
 // options are the values of flags that several commands have.
 type options struct {
-	genericiooptions.IOStreams
-	config          *genericclioptions.ConfigFlags
+	streams
+	kubeconfig      string
+	overrides       clientcmd.ConfigOverrides
+	asUserExtra     []string
 	single          *pflag.FlagSet // flags that apply to one cluster
 	contexts        []string
 	systemNamespace string
@@ -40,9 +42,14 @@ type options struct {
 	dns             []string
 }
 
-func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	o := &options{IOStreams: streams, config: genericclioptions.NewConfigFlags(false)}
-	o.config.CacheDir, o.config.DisableCompression = nil, nil
+// streams are the standard streams of the process.
+type streams struct {
+	In          io.Reader
+	Out, ErrOut io.Writer
+}
+
+func newCommand(streams streams) *cobra.Command {
+	o := &options{streams: streams}
 	root := &cobra.Command{
 		Use:   "kubectl-clusterset",
 		Short: "Join clusters, diagnose the set, and explain what a name resolves to",
@@ -92,10 +99,15 @@ func wrapArgs(command *cobra.Command) {
 // addConfig adds kubectl's flags that say how to reach a cluster. -n is for those
 // commands that have a use for it.
 func (o *options) addConfig(set *pflag.FlagSet) {
-	namespace := o.config.Namespace
-	o.config.Namespace = nil
-	o.config.AddFlags(set)
-	o.config.Namespace = namespace
+	set.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of the kubeconfig; empty means that of kubectl")
+	_ = set.SetAnnotation("kubeconfig", cobra.BashCompFilenameExt, nil)
+	flags := clientcmd.RecommendedConfigOverrideFlags("")
+	flags.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
+	flags.ClusterOverrideFlags.DisableCompression = clientcmd.FlagInfo{}
+	flags.AuthOverrideFlags.Username, flags.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
+	flags.ClusterOverrideFlags.APIServer.ShortName = "s"
+	clientcmd.BindOverrideFlags(&o.overrides, set, flags)
+	set.StringArrayVar(&o.asUserExtra, "as-user-extra", nil, "`key=value` of the user to impersonate; can be repeated")
 	o.single = pflag.NewFlagSet("", pflag.ContinueOnError)
 	for _, name := range []string{"server", "cluster", "user", "token", "client-certificate", "client-key", "certificate-authority", "tls-server-name", "insecure-skip-tls-verify"} {
 		flag := set.Lookup(name)
@@ -104,10 +116,23 @@ func (o *options) addConfig(set *pflag.FlagSet) {
 	}
 }
 
+// config is the kubeconfig with the flags.
+func (o *options) config() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	overrides := o.overrides
+	overrides.AuthInfo.ImpersonateUserExtra = map[string][]string{}
+	for _, extra := range o.asUserExtra {
+		key, value, _ := strings.Cut(extra, "=")
+		overrides.AuthInfo.ImpersonateUserExtra[key] = append(overrides.AuthInfo.ImpersonateUserExtra[key], value)
+	}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
+}
+
 const serviceNamespace = "`namespace` of a SERVICE that is given without one; empty means that of the context"
 
 func (o *options) addNamespace(command *cobra.Command, usage string) {
-	command.Flags().StringVarP(o.config.Namespace, "namespace", "n", "", usage)
+	command.Flags().StringVarP(&o.overrides.Context.Namespace, "namespace", "n", "", usage)
 }
 
 func (o *options) addContexts(command *cobra.Command) {
@@ -157,10 +182,10 @@ func (o *options) names() ([]string, error) {
 		}
 		return o.contexts, nil
 	}
-	if *o.config.Context != "" {
-		return []string{*o.config.Context}, nil
+	if o.overrides.CurrentContext != "" {
+		return []string{o.overrides.CurrentContext}, nil
 	}
-	raw, err := o.config.ToRawKubeConfigLoader().RawConfig()
+	raw, err := o.config().RawConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -183,8 +208,8 @@ func (o *options) open(names []string) ([]*cluster.Cluster, error) {
 	}
 	clusters := make([]*cluster.Cluster, len(names))
 	for i, name := range names {
-		*o.config.Context = name
-		config, err := o.config.ToRESTConfig()
+		o.overrides.CurrentContext = name
+		config, err := o.config().ClientConfig()
 		if err != nil {
 			return nil, fmt.Errorf("context %s: %w", name, err)
 		}
@@ -210,7 +235,7 @@ func (o *options) service(text string) (types.NamespacedName, error) {
 	if !both {
 		name = text
 		var err error
-		if namespace, _, err = o.config.ToRawKubeConfigLoader().Namespace(); err != nil {
+		if namespace, _, err = o.config().Namespace(); err != nil {
 			return types.NamespacedName{}, err
 		}
 	}
@@ -221,7 +246,7 @@ func (o *options) service(text string) (types.NamespacedName, error) {
 }
 
 func (o *options) completeContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	raw, err := o.config.ToRawKubeConfigLoader().RawConfig()
+	raw, err := o.config().RawConfig()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

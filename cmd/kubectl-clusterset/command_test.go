@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 func TestParseServers(t *testing.T) {
@@ -46,7 +45,7 @@ func TestExitStatus(t *testing.T) {
 func TestWrongCommandLines(t *testing.T) {
 	for _, line := range []string{"join east", "leave", "explain", "explain a/b/c --context x", "status surplus", "manifest nonsense", "status -o nonsense --context x", "nonsense", "check --contexts a,a"} {
 		var out bytes.Buffer
-		command := newCommand(genericiooptions.IOStreams{Out: &out, ErrOut: &out})
+		command := newCommand(streams{Out: &out, ErrOut: &out})
 		command.SetArgs(strings.Fields(line))
 		if err := command.Execute(); exitStatus(err) != exitUsage {
 			t.Errorf("%s: got %v", line, err)
@@ -70,7 +69,7 @@ func TestFlagsAreInTheManual(t *testing.T) {
 			}
 		}
 	}
-	root := newCommand(genericiooptions.IOStreams{})
+	root := newCommand(streams{})
 	known := map[string]bool{"namespace": true, "n": true, "o": true}
 	look := func(flag *pflag.Flag) { known[flag.Name] = true }
 	var walk func(*cobra.Command)

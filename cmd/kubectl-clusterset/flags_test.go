@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 // An api is an API server that answers as it is told, with 404 if it is not.
@@ -79,7 +77,7 @@ contexts: [{name: east, context: {cluster: c, user: u, namespace: shop}}, {name:
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	command := newCommand(genericiooptions.IOStreams{Out: &stdout, ErrOut: &stderr})
+	command := newCommand(streams{Out: &stdout, ErrOut: &stderr})
 	command.SetArgs(append(args, "--kubeconfig", path))
 	err = command.ExecuteContext(t.Context())
 	return stdout.String(), stderr.String(), err

@@ -63,7 +63,7 @@ func newStatus(o *options) *cobra.Command {
 					unreached++
 					continue
 				}
-				statuses[i] = status.Of(f, *o.config.Namespace)
+				statuses[i] = status.Of(f, o.overrides.Context.Namespace)
 			}
 			err = output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses}, func(out io.Writer, wide bool) error {
 				for i, each := range statuses {

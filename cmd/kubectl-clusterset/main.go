@@ -15,7 +15,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 )
 
@@ -44,7 +43,7 @@ func run() int {
 	// What the libraries log is told in errors.
 	klog.SetLogger(klog.Logger{})
 	klog.SetOutput(io.Discard)
-	command := newCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	command := newCommand(streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	err := command.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errWrong) {
 		fmt.Fprintln(os.Stderr, "Error: "+err.Error())

@@ -9,11 +9,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -87,19 +86,33 @@ func Table(out io.Writer, wide bool, headings string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	table := &metav1.Table{}
+	var lines [][]string
+	var shown []bool
+	var names []string
 	for heading := range strings.FieldsSeq(headings) {
 		name, extra := strings.CutPrefix(heading, "+")
-		column := metav1.TableColumnDefinition{Name: strings.ReplaceAll(name, "_", " "), Type: "string"}
-		if extra {
-			column.Priority = 1
-		}
-		table.ColumnDefinitions = append(table.ColumnDefinitions, column)
+		shown = append(shown, wide || !extra)
+		names = append(names, strings.ReplaceAll(strings.ToUpper(name), "_", " "))
 	}
+	lines = append(lines, names)
 	for _, row := range rows {
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: row})
+		var line []string
+		for _, cell := range row {
+			line = append(line, fmt.Sprint(cell))
+		}
+		lines = append(lines, line)
 	}
-	return printers.NewTablePrinter(printers.PrintOptions{Wide: wide}).PrintObj(table, out)
+	table := tabwriter.NewWriter(out, 6, 4, 3, ' ', 0) // as kubectl has them
+	for _, line := range lines {
+		var cells []string
+		for i, cell := range line {
+			if shown[i] {
+				cells = append(cells, strings.ReplaceAll(cell, "\n", " "))
+			}
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	return table.Flush()
 }
 
 // Age is the time between two, as kubectl shows ages; a dash where the first is
