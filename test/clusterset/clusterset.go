@@ -6,6 +6,7 @@ package clusterset
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -177,6 +179,11 @@ func (p *Program) Ready(ctx context.Context) (bool, error) {
 // Apply writes the objects of a YAML stream to a cluster, as kubectl apply
 // --server-side does.
 func Apply(ctx context.Context, plane *controlplane.Cluster, stream []byte) error {
+	return ApplyIn(ctx, plane, metav1.NamespaceDefault, stream)
+}
+
+// ApplyIn is Apply with the namespace of objects that name none.
+func ApplyIn(ctx context.Context, plane *controlplane.Cluster, namespace string, stream []byte) error {
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(plane.Client().Discovery()))
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
 	for {
@@ -195,8 +202,8 @@ func Apply(ctx context.Context, plane *controlplane.Cluster, stream []byte) erro
 			return fmt.Errorf("apply %s %s: %w", kind.Kind, object.GetName(), err)
 		}
 		var client dynamic.ResourceInterface = plane.Dynamic().Resource(mapping.Resource)
-		if object.GetNamespace() != "" {
-			client = plane.Dynamic().Resource(mapping.Resource).Namespace(object.GetNamespace())
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			client = plane.Dynamic().Resource(mapping.Resource).Namespace(cmp.Or(object.GetNamespace(), namespace))
 		}
 		if _, err := client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {
 			return fmt.Errorf("apply %s %s to %s: %w", kind.Kind, object.GetName(), plane.Name(), err)

@@ -147,10 +147,4 @@ func (b *realBed) Restore(reader, source string) { b.remote(reader, source).Reco
 
 func (b *realBed) Reset(reader, source string) { b.remote(reader, source).Reset() }
 
-// must fails the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = controlplanetest.Must

@@ -22,9 +22,9 @@ func TestScenarios(t *testing.T) {
 }
 
 // TestContractScenarios runs those on which the simulation is trusted least: a
-// partition, and the fencing of the leader.
+// partition, the fencing of the leader, and other versions of the CRDs.
 func TestContractScenarios(t *testing.T) {
-	names := []string{"a member changes while it is silent", "the Lease of the leader is taken"}
+	names := []string{"a member changes while it is silent", "the Lease of the leader is taken", "CRDs are upgraded"}
 	for _, each := range scenario.All {
 		if slices.Contains(names, each.Name) {
 			t.Run(each.Name, func(t *testing.T) { each.On(t, &realBed{}) })

@@ -154,8 +154,10 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	// The controllers find the CRDs when they start, rather than when they look the next time.
-	if err := c.installCRDs(ctx, c.options.CRDs); err != nil {
-		return err
+	if !c.options.WithoutCRDs {
+		if err := c.installCRDs(ctx); err != nil {
+			return err
+		}
 	}
 	for _, program := range c.programs()[2:] {
 		if err := c.components[program].run(); err != nil {

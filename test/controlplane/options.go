@@ -29,8 +29,8 @@ type Options struct {
 	// zones, and an empty string is a node without the label. Default (nil): <name>-a and <name>-b. Where it is empty but
 	// not nil there is no node, kube-scheduler and kwok do not run, and no pod becomes ready.
 	Zones []string
-	// CRDs says what of the Multi-Cluster Services API is installed. Default: all of it.
-	CRDs CRDs
+	// WithoutCRDs leaves out the Multi-Cluster Services API, of which all is installed otherwise.
+	WithoutCRDs bool
 	// APIServerArgs are appended to the API server's command line.
 	APIServerArgs []string
 }

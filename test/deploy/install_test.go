@@ -15,7 +15,7 @@ import (
 )
 
 // bare is a cluster without the Multi-Cluster Services API.
-var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", CRDs: controlplane.CRDsNone})
+var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", WithoutCRDs: true})
 
 // TestInstallUpgradeUninstall does with helm what an operator does. An uninstall does not take the exports with it unless that is asked
 // for, and what it left does not stop the next installation. That nothing else is left is tested in test/quickstart.

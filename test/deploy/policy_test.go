@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterset-dns/clusterset-dns/test/audit"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
@@ -45,8 +46,9 @@ type user struct {
 	groups []string
 }
 
-func account(namespace, name string) user {
-	return user{"system:serviceaccount:" + namespace + ":" + name, []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}}
+func account(namespace, name string) (user user) {
+	user.name, user.groups = audit.Account(namespace, name)
+	return user
 }
 
 // as is a client with the rights of a user.

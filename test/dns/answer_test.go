@@ -11,11 +11,11 @@ import (
 )
 
 // demo is a clusterset of east and west.eu.
-var demo = serviceImport("v1beta1", "web", "{type: ClusterSetIP, ips: [10.42.0.1, 'fd00:42::1'], ports: ["+
+var demo = serviceImport("web", "{type: ClusterSetIP, ips: [10.42.0.1, 'fd00:42::1'], ports: ["+
 	"{name: http, port: 80, protocol: TCP}]}") +
-	serviceImport("v1beta1", "portless", "{type: ClusterSetIP, ips: [10.42.0.3], ports: []}") +
-	serviceImport("v1beta1", "pending", "{type: ClusterSetIP, ports: [{name: http, port: 80}]}") +
-	serviceImport("v1beta1", "db", "{type: Headless, ports: [{name: sql, port: 5432}]}") +
+	serviceImport("portless", "{type: ClusterSetIP, ips: [10.42.0.3], ports: []}") +
+	serviceImport("pending", "{type: ClusterSetIP, ports: [{name: http, port: 80}]}") +
+	serviceImport("db", "{type: Headless, ports: [{name: sql, port: 5432}]}") +
 	endpointSlice("web", "east", "IPv4", "[{name: http, port: 8080}]", "{addresses: [10.1.0.80], hostname: web-0}") +
 	endpointSlice("db", "east", "IPv4", "[{name: sql, port: 5432}, {name: admin, port: 1}]",
 		"{addresses: [10.1.0.1], hostname: db-0}", "{addresses: [10.1.0.2], conditions: {ready: false}}") +

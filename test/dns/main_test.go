@@ -4,6 +4,7 @@
 package dns
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,22 +16,16 @@ import (
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/miekg/dns"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	_ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins" // CoreDNS's own plugins.
 	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // The plugin in question.
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
 // clusters is the cluster that the tests share. It has no nodes: nobody runs pods here.
 var clusters = controlplanetest.Shared(controlplane.Options{Name: "dns", Zones: []string{}})
-
-// breakable is the cluster that tests break, one after the other. Each mends it, and finds there what others left.
-var breakable = controlplanetest.Shared(controlplane.Options{Name: "breakable", Zones: []string{}})
 
 // soon is how long a test waits for what must happen, on a machine that has more to do.
 const soon = 3 * time.Minute
@@ -150,43 +145,20 @@ func (s *server) until(qname string, qtype uint16, want string) {
 	})
 }
 
-// wait polls for a state. The longer that takes the less often it does, so that it costs no more than an eighth of the
-// wait.
+var must = controlplanetest.Must
+
+// wait polls for a state.
 func wait(t testing.TB, reached func() error) {
 	t.Helper()
-	began := time.Now()
-	deadline := time.After(soon)
-	for {
-		err := reached()
-		if err == nil {
-			return
-		}
-		select {
-		case <-time.After(min(max(time.Since(began)/8, 5*time.Millisecond), 200*time.Millisecond)):
-		case <-deadline:
-			t.Fatal(err)
-		}
-	}
-}
-
-// kubeconfig writes a file with the credentials.
-func kubeconfig(t testing.TB, text []byte, err error) string {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	controlplanetest.Eventually(t, "a state", func(context.Context) error { return reached() })
 }
 
 // admin is a kubeconfig file with all rights.
 func admin(t testing.TB, cluster *controlplane.Cluster) string {
 	t.Helper()
-	text, err := cluster.Kubeconfig()
-	return kubeconfig(t, text, err)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, cluster.WriteKubeconfig(path))
+	return path
 }
 
 // objects writes objects to one namespace of a cluster.
@@ -204,46 +176,17 @@ func namespace(t testing.TB, cluster *controlplane.Cluster, name string) objects
 	return o
 }
 
-var resources = map[string]schema.GroupVersionResource{
-	"Namespace":          {Version: "v1", Resource: "namespaces"},
-	"ServiceImport":      {Group: "multicluster.x-k8s.io", Resource: "serviceimports"},
-	"EndpointSlice":      {Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"},
-	"ClusterRole":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
-	"ClusterRoleBinding": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
-	"ServiceAccount":     {Version: "v1", Resource: "serviceaccounts"},
-}
-
 // apply creates or changes the objects of YAML documents.
 func (o objects) apply(text string) {
 	o.t.Helper()
-	for document := range strings.SplitSeq(text, "\n---\n") {
-		if strings.TrimSpace(document) == "" {
-			continue
-		}
-		object := new(unstructured.Unstructured)
-		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-			o.t.Fatalf("%v in\n%s", err, document)
-		}
-		resource := resources[object.GetKind()]
-		resource.Version = object.GroupVersionKind().Version
-		client := o.cluster.Dynamic().Resource(resource)
-		options := metav1.ApplyOptions{FieldManager: "test", Force: true}
-		var err error
-		if object.GetKind() == "Namespace" || strings.HasPrefix(object.GetKind(), "Cluster") {
-			_, err = client.Apply(o.t.Context(), object.GetName(), object, options)
-		} else {
-			object.SetNamespace(o.namespace)
-			_, err = client.Namespace(o.namespace).Apply(o.t.Context(), object.GetName(), object, options)
-		}
-		if err != nil {
-			o.t.Fatalf("%v in\n%s", err, document)
-		}
+	if err := clusterset.ApplyIn(o.t.Context(), o.cluster, o.namespace, []byte(text)); err != nil {
+		o.t.Fatalf("%v in\n%s", err, text)
 	}
 }
 
 // serviceImport is the YAML of an import.
-func serviceImport(version, name, spec string) string {
-	return "apiVersion: multicluster.x-k8s.io/" + version + "\nkind: ServiceImport\nmetadata: {name: " + name +
+func serviceImport(name, spec string) string {
+	return "apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceImport\nmetadata: {name: " + name +
 		"}\nspec: " + spec + "\n---\n"
 }
 

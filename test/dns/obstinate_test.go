@@ -54,9 +54,6 @@ func TestAfterAReloadThatAnotherPluginSpoilsAnswersFollowTheObjects(t *testing.T
 	cluster := clusters(t)[0]
 	spoiled := namespace(t, cluster, "spoiled")
 	config := admin(t, cluster)
-	imported := func(ip string) string {
-		return serviceImport("v1beta1", "web", "{type: ClusterSetIP, ips: ["+ip+"], ports: []}")
-	}
 	const qname = "web.spoiled.svc.clusterset.local."
 	for _, tc := range []struct {
 		name, line string
@@ -69,8 +66,8 @@ func TestAfterAReloadThatAnotherPluginSpoilsAnswersFollowTheObjects(t *testing.T
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			spoiled := objects{t, cluster, spoiled.namespace}
-			spoiled.apply(imported("10.42.0.1"))
-			port := freePort(t)
+			spoiled.apply(web("10.42.0.1"))
+			port := fmt.Sprint(freeAddress(t).Port())
 			corefile := func(line, options string) string {
 				return fmt.Sprintf(".:%s {\n bind 127.0.0.1\n %s\n multicluster clusterset.local {\n kubeconfig %s\n %s\n }\n}",
 					port, line, config, options)
@@ -87,7 +84,7 @@ func TestAfterAReloadThatAnotherPluginSpoilsAnswersFollowTheObjects(t *testing.T
 			s.instance = instances[len(instances)-1]
 			s.serving()
 			for _, ip := range []string{"10.42.0.2", "10.42.0.3"} {
-				spoiled.apply(imported(ip))
+				spoiled.apply(web(ip))
 				s.until(qname, dns.TypeA, ip)
 			}
 			if got := s.query(qname, dns.TypeA).Answer[0].Header().Ttl; got != tc.ttl {

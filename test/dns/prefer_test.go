@@ -6,13 +6,14 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
+	"net/http"
 	"testing"
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 )
 
@@ -47,114 +48,79 @@ func (s *server) askFrom(source, qname string, qtype uint16) string {
 	return textOf(reply)
 }
 
-// preferring is a server with these lines in its block.
-func preferring(t testing.TB, config string, lines ...string) *server {
-	t.Helper()
-	return serve(t, fmt.Sprintf(`clusterset.local:0 {
-		bind 127.0.0.1
-		multicluster {
-			kubeconfig %s
-			%s
-		}
-	}`, config, strings.Join(lines, "\n")))
-}
-
 const (
 	preferPorts = "[{name: sql, port: 5432}]"
 	clientInA   = "127.1.0.7"
-	clientInB   = "127.2.0.7"
-	stranger    = "127.0.0.1"
 )
 
-// preferred is a headless service with endpoints in each tier of a client in zone-a of east.
-func preferred(t testing.TB, cluster *controlplane.Cluster, name string) objects {
-	t.Helper()
-	o := namespace(t, cluster, name)
-	o.apply(serviceImport("v1beta1", "db", "{type: Headless, ports: "+preferPorts+"}") +
+// TestRightsThatComeLater: without rights the zone fails, and nothing else. Names wait for no nodes: without the right to
+// see those, clients prefer their cluster, and their zone once there is one.
+func TestRightsThatComeLater(t *testing.T) {
+	cluster := clusters(t)[0]
+	addNode(t, cluster, "prefer-a", "zone-a", "region", "127.1.0.0/24")
+	o := namespace(t, cluster, "prefer-rights")
+	o.apply(serviceImport("db", "{type: Headless, ports: "+preferPorts+"}") +
 		endpointSlice("db", "east", "IPv4", preferPorts, "{addresses: [10.1.0.1], zone: zone-a}", "{addresses: [10.1.0.2], zone: zone-b}") +
 		endpointSlice("db", "west", "IPv4", preferPorts, "{addresses: [10.2.0.1], zone: zone-a}", "{addresses: [10.2.0.2], zone: zone-b}",
 			"{addresses: [10.2.0.3], zone: zone-c}"))
-	return o
-}
-
-// TestNamesDoNotWaitForNodes: without the right to see nodes clients prefer their cluster, and their zone once there is
-// one.
-func TestNamesDoNotWaitForNodes(t *testing.T) {
-	cluster := clusters(t)[0]
-	addNode(t, cluster, "prefer-a", "zone-a", "region", "127.1.0.0/24")
-	o := preferred(t, cluster, "prefer-rights")
-	role := func(more string) string {
-		return `apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: prefer-reader}
-rules:
-- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
-- {apiGroups: [multicluster.x-k8s.io], resources: [serviceimports], verbs: [list, watch]}
-` + more
-	}
-	o.apply(role("") + `
+	o.apply(`apiVersion: v1
+kind: ServiceAccount
+metadata: {name: coredns}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: prefer-reader}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: prefer-reader}
 subjects: [{kind: ServiceAccount, name: coredns, namespace: prefer-rights}]
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: coredns}
 `)
-	account, err := cluster.ServiceAccountKubeconfig(t.Context(), "prefer-rights", "coredns")
-	s := preferring(t, kubeconfig(t, account, err), "cluster east", "prefer zone")
-	const qname = "db.prefer-rights.svc.clusterset.local."
-	for _, step := range []struct{ rule, want string }{
-		{"", "10.1.0.1 10.1.0.2"},
+	account, err := clusterset.WriteCredential(t.Context(), cluster, "prefer-rights", "coredns")
+	must(t, err)
+	ready := freeAddress(t).String()
+	s := serve(t, fmt.Sprintf(`.:0 {
+		bind 127.0.0.1
+		ready %s {
+			monitor continuously
+		}
+		hosts {
+			192.0.2.1 a.example.org
+			fallthrough
+		}
+		multicluster clusterset.local {
+			kubeconfig %s
+			cluster east
+			prefer zone
+		}
+	}`, ready, account))
+	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: prefer-reader}\nrules:\n"
+	for _, step := range []struct{ rules, want string }{
+		{"", "SERVFAIL"},
+		{`- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
+- {apiGroups: [multicluster.x-k8s.io], resources: [serviceimports], verbs: [list, watch]}
+`, "10.1.0.1 10.1.0.2"},
 		{"- {apiGroups: [''], resources: [nodes], verbs: [list, watch]}\n", "10.1.0.1 10.2.0.1"},
 	} {
-		o.apply(role(step.rule))
+		role += step.rules
+		o.apply(role)
 		wait(t, func() error {
-			if got := s.askFrom(clientInA, qname, dns.TypeA); got != step.want {
-				return fmt.Errorf("with the rule %q: %s, want %s", step.rule, got, step.want)
+			if got := s.askFrom(clientInA, "db.prefer-rights.svc.clusterset.local.", dns.TypeA); got != step.want {
+				return fmt.Errorf("with the rules %q: %s, want %s", step.rules, got, step.want)
 			}
 			return nil
 		})
+		s.expect("a.example.org.", dns.TypeA, "192.0.2.1")
+		expectReady(t, ready)
 	}
 }
 
-// TestEqualAnswersRotate: with CoreDNS's own loadbalance each endpoint of a tier is the first one alike often.
-func TestEqualAnswersRotate(t *testing.T) {
-	cluster := clusters(t)[0]
-	preferred(t, cluster, "rotate").apply(endpointSlice("db", "east", "IPv4", preferPorts,
-		"{addresses: [10.1.0.1, 10.1.0.2, 10.1.0.3, 10.1.0.4, 10.1.0.5, 10.1.0.6]}"))
-	s := serve(t, fmt.Sprintf(`clusterset.local:0 {
-		bind 127.0.0.1
-		loadbalance
-		multicluster {
-			kubeconfig %s
-			cluster east
-			prefer cluster
-			%s
+// expectReady asks the ready plugin, more than once, since what is ready now may not stay so.
+func expectReady(t *testing.T, address string) {
+	t.Helper()
+	for range 20 {
+		response, err := http.Get("http://" + address + "/ready")
+		must(t, err)
+		must(t, response.Body.Close())
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("the server is not ready: %s", response.Status)
 		}
-	}`, admin(t, cluster), patient))
-	const asked, endpoints = 3000, 6
-	first := map[string]int{}
-	for range asked {
-		reply := s.query("db.rotate.svc.clusterset.local.", dns.TypeA)
-		if len(reply.Answer) != endpoints {
-			t.Fatalf("%d records", len(reply.Answer))
-		}
-		first[reply.Answer[0].(*dns.A).A.String()]++
-	}
-	chiSquare := 0.0
-	for address, times := range first {
-		if !strings.HasPrefix(address, "10.1.") {
-			t.Errorf("%s is of another cluster", address)
-		}
-		difference := float64(times) - asked/endpoints
-		chiSquare += difference * difference / (asked / endpoints)
-	}
-	// With five degrees of freedom, a chance of less than one in a million.
-	if len(first) != endpoints || chiSquare > 36 {
-		t.Errorf("chi-square is %.1f for %v", chiSquare, first)
 	}
 }

@@ -5,6 +5,7 @@ package dns
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,9 +15,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
-	"github.com/clusterset-dns/clusterset-dns/test/answers"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 )
 
 // reload restarts the server with another Corefile, as the reload plugin does, and waits until the new one serves.
@@ -65,14 +64,20 @@ func (a *asker) run(ctx context.Context, address, qname, want string) {
 	}
 }
 
+func web(ip string) string {
+	return serviceImport("web", "{type: ClusterSetIP, ips: ["+ip+"], ports: []}")
+}
+
+const webName = "web.reloads.svc.clusterset.local."
+
 func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
-	cluster := breakable(t)[0]
-	demo := namespace(t, cluster, "demo")
-	demo.apply(web("v1beta1", "10.42.0.1"))
-	demo.apply(serviceImport("v1beta1", "pair", "{type: Headless, ports: []}") +
+	cluster := clusters(t)[0]
+	demo := namespace(t, cluster, "reloads")
+	demo.apply(web("10.42.0.1"))
+	demo.apply(serviceImport("pair", "{type: Headless, ports: []}") +
 		endpointSlice("pair", "east", "IPv4", "[]", "{addresses: [10.1.0.1]}") + endpointSlice("pair", "west", "IPv4", "[]", "{addresses: [10.2.0.1]}"))
 	config := admin(t, cluster)
-	port := freePort(t)
+	port := fmt.Sprint(freeAddress(t).Port())
 	s := serve(t, reloadable(port, config, ""))
 	s.until(webName, dns.TypeA, "10.42.0.1")
 	before := soaSerial(t, s)
@@ -81,9 +86,16 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 	var running sync.WaitGroup
 	a := new(asker)
 	running.Go(func() { a.run(ctx, "127.0.0.1:"+port, webName, "10.42.0.1") })
+	goroutines := watching()
 	for i := range 20 {
 		s.reload(reloadable(port, config, ""))
 		if i == 10 {
+			wait(t, func() error {
+				if now := watching(); now > goroutines+few {
+					return fmt.Errorf("reloads left %d goroutines, where there were %d", now, goroutines)
+				}
+				return nil
+			})
 			if err := cluster.APIServer().Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -98,17 +110,17 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 	}
 	// The cluster's id is the server's own: a watch that began without it would know nothing.
 	s.reload(reloadable(port, config, "ttl 30\ncluster east"))
-	s.expect("pair.demo.svc.clusterset.local.", dns.TypeA, "10.1.0.1 10.2.0.1")
+	s.expect("pair.reloads.svc.clusterset.local.", dns.TypeA, "10.1.0.1 10.2.0.1")
 	for _, known := range []struct{ cluster, nearest string }{{"east", "10.1.0.1"}, {"west", "10.2.0.1"}} {
 		s.reload(reloadable(port, config, "ttl 30\nprefer cluster\ncluster "+known.cluster))
-		s.expect("pair.demo.svc.clusterset.local.", dns.TypeA, known.nearest)
+		s.expect("pair.reloads.svc.clusterset.local.", dns.TypeA, known.nearest)
 	}
 	// Another watch knows nothing, and another selection has other answers: the reload fails.
 	for _, other := range []string{"labels a!=b", "namespaces other", "prefer zone\ncluster west"} {
 		if _, err := s.instance.Restart(input(reloadable(port, config, "ttl 60\n"+other))); err == nil {
 			t.Errorf("a reload with %q did not fail without the API server", other)
 		}
-		s.expect("pair.demo.svc.clusterset.local.", dns.TypeA, "10.2.0.1")
+		s.expect("pair.reloads.svc.clusterset.local.", dns.TypeA, "10.2.0.1")
 	}
 	cancel()
 	running.Wait()
@@ -121,7 +133,7 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 	if err := cluster.APIServer().Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	demo.apply(web("v1beta1", "10.42.0.2"))
+	demo.apply(web("10.42.0.2"))
 	s.until(webName, dns.TypeA, "10.42.0.2")
 	// What the API server does not have would never be known.
 	if _, err := s.instance.Restart(input(reloadable(port, config, "startup_timeout 10s\ngroups net.gke.io"))); err == nil {
@@ -139,80 +151,17 @@ func soaSerial(t *testing.T, s *server) uint32 {
 	return soa.Serial
 }
 
-// freePort is a port of loopback that nothing listens at.
-func freePort(t *testing.T) string {
+// freeAddress is an address of loopback that nothing listens at.
+func freeAddress(t *testing.T) netip.AddrPort {
 	t.Helper()
-	return freeAddress(t)[len("127.0.0.1:"):]
-}
-
-// What a reload does with the plugin is done here without CoreDNS around it, which does not stand so many reloads in a
-// row: it forgets to stop servers that have not begun to serve, and waits for listeners that do not close.
-func TestReloadsLeakNothing(t *testing.T) {
-	cluster := clusters(t)[0]
-	namespace(t, cluster, "leak").apply(serviceImport("v1beta1", "web", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}"))
-	config := admin(t, cluster)
-	life := func(i int) (end func()) {
-		options := watch.Options{Kubeconfig: config}
-		if i%10 == 0 { // a watch of its own, where the others go on with the one there is
-			options.Labels = "a=b"
-		}
-		source, leave, err := watch.Open(options, answers.Unobserved{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		x := source.View(&index.Config{Zones: []string{"clusterset.local."}, TTL: uint32(5 + i%2)})
-		<-source.Synced()
-		if x.Snapshot() == nil {
-			t.Fatal("synced, and without a snapshot")
-		}
-		return func() {
-			source.Release(x)
-			leave()
-		}
-	}
-	heapNow := func() uint64 {
-		runtime.GC()
-		var memory runtime.MemStats
-		runtime.ReadMemStats(&memory)
-		return memory.HeapAlloc
-	}
-	end := life(0)
-	reload := func(i int) {
-		next := life(i)
-		end()
-		end = next
-	}
-	for i := range 100 {
-		reload(i)
-	}
-	goroutines, heap := watching(), heapNow()
-	for i := range 1000 {
-		reload(i)
-	}
-	wait(t, func() error {
-		if now := watching(); now > goroutines+few {
-			return fmt.Errorf("1000 reloads left %d goroutines, where there were %d", now, goroutines)
-		}
-		return nil
-	})
-	wait(t, func() error { // connections end after those who had them
-		if now := heapNow(); now > heap+4<<20 {
-			return fmt.Errorf("1000 reloads left a heap of %d octets, where there were %d", now, heap)
-		}
-		return nil
-	})
-	end()
-	wait(t, func() error {
-		if now := watching(); now > goroutines {
-			return fmt.Errorf("the last one left %d goroutines", now)
-		}
-		return nil
-	})
+	address, err := port.Free()
+	must(t, err)
+	return address
 }
 
 func TestAReloadThatFailsLeavesNothingBehind(t *testing.T) {
 	cluster := clusters(t)[0]
-	namespace(t, cluster, "broken").apply(serviceImport("v1beta1", "web", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}"))
+	namespace(t, cluster, "broken").apply(serviceImport("web", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}"))
 	config := admin(t, cluster)
 	for name, corefile := range map[string]func(port string) string{
 		"of a server that has the plugin": func(port string) string { return reloadable(port, config, patient) },
@@ -221,7 +170,7 @@ func TestAReloadThatFailsLeavesNothingBehind(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			port := freePort(t)
+			port := fmt.Sprint(freeAddress(t).Port())
 			s := serve(t, corefile(port))
 			s.expect("web.broken.svc.clusterset.local.", dns.TypeA, "10.42.0.1")
 			held := metric(t, "coredns_multicluster_objects", "serviceimports")

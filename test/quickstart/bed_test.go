@@ -50,7 +50,7 @@ func newBed(t *testing.T) *bed {
 	var options []controlplane.Options
 	for _, name := range []string{"east", "west", "north"} {
 		options = append(options, controlplane.Options{
-			Name: name, CRDs: controlplane.CRDsNone,
+			Name: name, WithoutCRDs: true,
 			APIServerArgs: []string{"--bind-address=0.0.0.0"}, // in a network of the test's own
 		})
 	}

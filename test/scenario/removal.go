@@ -4,13 +4,16 @@ package scenario
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/mcs-api/config/crd"
 )
@@ -36,15 +39,81 @@ func (c *Cluster) deleteCRDs(resources ...string) {
 // createCRDs creates all.
 func (c *Cluster) createCRDs() {
 	c.set.Helper()
-	c.set.Eventually("CRDs", func() error {
-		return c.put(c.set.Context(), string(crd.ServiceExportCRD)+"\n---\n"+string(crd.ServiceImportCRD))
-	})
+	c.putCRDs("v1beta1", string(crd.ServiceExportCRD)+"\n---\n"+string(crd.ServiceImportCRD))
+}
+
+// putCRDs creates or changes all, and waits until a version is served.
+func (c *Cluster) putCRDs(version, text string) {
+	c.set.Helper()
+	c.set.Eventually("CRDs", func() error { return c.put(c.set.Context(), text) })
 	for _, each := range []string{"serviceexports", "serviceimports"} {
 		c.set.Eventually(each+" are served", func() error {
-			_, err := c.Dynamic.Resource(mcsResource(each)).List(c.set.Context(), metav1.ListOptions{})
+			_, err := c.Dynamic.Resource(mcsResource(each).GroupResource().WithVersion(version)).List(c.set.Context(), metav1.ListOptions{})
 			return err
 		})
 	}
+}
+
+// crds2020 serve v1alpha1 alone, and keep less.
+//
+//go:embed testdata/crds-2020.yaml
+var crds2020 string
+
+// upgrade follows the CRDs of a cluster: none, those of 2020, those of today. The upgrade takes nothing from anybody at
+// any moment.
+func upgrade(s *Set, east, west *Cluster) {
+	const served = "clusterset_controller_mcs_api_served"
+	east.Stop()
+	east.deleteCRDs("serviceexports", "serviceimports")
+	east.Start()
+	west.Export("web:10.65.0.10", "db!10.65.0.11")
+	s.Expect(web(ofWest), west)
+	east.ExpectMetric(1, "clusterset_controller_leader")
+	if value, is := east.Metric(served, "version", "v1alpha1"); is {
+		s.Errorf("without CRDs the metric %s is %v", served, value)
+	}
+
+	east.putCRDs("v1alpha1", crds2020)
+	east.ExpectMetric(1, served, "version", "v1alpha1")
+	east.Serve("own:10.64.0.10")
+	east.Put("{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {name: own}}")
+	endpoints := View{"own": "east/10.64.0.10", "web": "west/10.65.0.10", "db": "west/10.65.0.11"}
+	for service, want := range endpoints {
+		s.Eventually("import of 2020 of "+service, func() error { return east.differs2020(service, want) })
+	}
+	s.Quiet(east)
+
+	east.createCRDs()
+	for range 40 {
+		s.Pass(250 * time.Millisecond)
+		for service, want := range endpoints {
+			for _, c := range s.clusters {
+				if texts, _, _ := c.endpoints(service); strings.Join(texts, " ") != want {
+					s.Fatalf("%s in %s after the upgrade: %v, want %s", service, c.Name, texts, want)
+				}
+			}
+		}
+	}
+	east.ExpectMetric(1, served, "version", "v1beta1")
+	s.Expect(View{"own": "east/10.64.0.10 -> VIP", "web": ofWest, "db": "west/10.65.0.11 -> 10.65.0.11"})
+	s.Quiet(east)
+}
+
+// differs2020 says what is not as wanted of an import in the form that v1alpha1 had: one IP, no conditions.
+func (c *Cluster) differs2020(service, want string) error {
+	imported, err := c.Dynamic.Resource(mcsResource("serviceimports").GroupResource().WithVersion("v1alpha1")).
+		Namespace(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	ips, _, _ := unstructured.NestedStringSlice(imported.Object, "spec", "ips")
+	clusters, _, _ := unstructured.NestedSlice(imported.Object, "status", "clusters")
+	answer := c.dns.Text(service, c.set.namespace)
+	texts, _, _ := c.endpoints(service)
+	if headless := service == "db"; strings.Join(texts, " ") != want || len(clusters) != 1 || !headless && !slices.Equal(ips, []string{answer}) {
+		return fmt.Errorf("endpoints %v, IPs %v, clusters %v, the answer %s", texts, ips, clusters, answer)
+	}
+	return nil
 }
 
 // removal: an administrator removes what services stand on. That is a decision

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
@@ -74,15 +73,6 @@ func (c *Cluster) Define(texts ...[]byte) {
 }
 
 var separator = []byte("\n---\n")
-
-// Undefine deletes the CustomResourceDefinitions of the MCS API, and so all its
-// objects.
-func (c *Cluster) Undefine() {
-	c.t.Helper()
-	for _, name := range []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName} {
-		c.must(c.Dynamic.Resource(definitions).Delete(context.Background(), name, metav1.DeleteOptions{}))
-	}
-}
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 

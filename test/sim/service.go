@@ -68,18 +68,10 @@ func (c *Cluster) SetEndpoints(service string, addresses ...string) {
 // Export creates the ServiceExport of a service.
 func (c *Cluster) Export(service string) {
 	c.t.Helper()
-	c.ExportIn(serviceExports.Version, service)
-}
-
-// ExportIn does it in a version of the MCS API.
-func (c *Cluster) ExportIn(version, service string) {
-	c.t.Helper()
-	resource := serviceExports
-	resource.Version = version
 	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": resource.GroupVersion().String(), "kind": "ServiceExport", "metadata": map[string]any{"name": service},
+		"apiVersion": serviceExports.GroupVersion().String(), "kind": "ServiceExport", "metadata": map[string]any{"name": service},
 	}}
-	_, err := c.Dynamic.Resource(resource).Namespace(Namespace).Create(context.Background(), object, metav1.CreateOptions{})
+	_, err := c.Dynamic.Resource(serviceExports).Namespace(Namespace).Create(context.Background(), object, metav1.CreateOptions{})
 	c.must(err)
 }
 

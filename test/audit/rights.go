@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+)
+
+// Calls reads one line for each resource and place: verbs, separated by commas, the resource as in a Call, and where: a
+// namespace, a namespace and a name, a name alone (/name), or nothing, which is all namespaces.
+//
+//	get,list coordination.k8s.io/leases clusterset-dns/clusterset-dns-heartbeat
+//	update multicluster.x-k8s.io/serviceimports:status
+func Calls(t testing.TB, text string) (calls []Call) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		verbs, rest, ok := strings.Cut(line, " ")
+		if !ok || len(strings.Fields(rest)) > 2 {
+			t.Fatalf("line %q: want verbs, a resource and maybe a place", line)
+		}
+		for verb := range strings.SplitSeq(verbs, ",") {
+			calls = append(calls, Call(verb+" "+rest))
+		}
+	}
+	return calls
+}
+
+// Allowed asks the API server whether a user may make a call of Calls.
+func Allowed(ctx context.Context, cluster *controlplane.Cluster, user string, groups []string, c Call) (bool, error) {
+	fields := append(strings.Fields(string(c)), "")
+	attributes := &authorizationv1.ResourceAttributes{Verb: fields[0], Resource: fields[1]}
+	if group, resource, ok := strings.Cut(fields[1], "/"); ok {
+		attributes.Group, attributes.Resource = group, resource
+	}
+	attributes.Resource, attributes.Subresource, _ = strings.Cut(attributes.Resource, ":")
+	attributes.Namespace, attributes.Name, _ = strings.Cut(fields[2], "/")
+	review, err := cluster.Client().AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups, ResourceAttributes: attributes},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
+}
+
+// Account is the user, and the groups, that a service account is.
+func Account(namespace, name string) (user string, groups []string) {
+	return "system:serviceaccount:" + namespace + ":" + name,
+		[]string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}
+}
