@@ -218,10 +218,12 @@ func stoppedController(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy)
 }
 
-// Silence is a scenario in which a fault makes west silent for east. Nothing is
-// asked of west meanwhile.
-func Silence(name string, begin, heal func(*Set)) Scenario {
-	return Scenario{name, three, steady(func(s *Set, east, west, north *Cluster) {
+// Silence is a scenario in which a fault makes west silent for east. Nothing of
+// it is removed. It is demoted after 30 s and not before, changes of others apply
+// at once, a restart of its reader changes nothing, and all is as before when it
+// is heard again. Nothing is asked of west meanwhile.
+func Silence(begin, heal func(*Set)) Scenario {
+	return Scenario{"", three, steady(func(s *Set, east, west, north *Cluster) {
 		p := Pair{east, west}
 		heal := sync.OnceFunc(func() { heal(s) })
 		defer heal() // the clusters may be shared
@@ -229,11 +231,25 @@ func Silence(name string, begin, heal func(*Set)) Scenario {
 		s.Holds(18*time.Second, healthy, east)
 		s.Judged(p, "Silent")
 		s.Expect(westDemoted, east)
+		east.Restart()
+		s.Holds(6*time.Second, westDemoted, east)
 		north.SetEndpoints("db", "10.66.0.9")
 		s.Expect(westDemoted.With("db", "north/10.66.0.9 west/10.65.0.3~ -> 10.66.0.9"), east)
 		heal()
 		s.Judged(p, "Heard")
 		west.SetEndpoints("solo", "10.65.0.9")
 		s.Expect(healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo", "west/10.65.0.9 -> VIP"))
+	})}
+}
+
+// NoSilence is one in which a fault does not make west silent for east.
+func NoSilence(begin, heal func(*Set)) Scenario {
+	return Scenario{"", three, steady(func(s *Set, east, west, _ *Cluster) {
+		begin(s)
+		s.Holds(time.Minute, healthy, east)
+		heal(s)
+		west.SetEndpoints("solo", "10.65.0.9")
+		s.Pass(30 * time.Second)
+		s.must(east.differs(healthy.With("solo", "west/10.65.0.9 -> VIP")))
 	})}
 }

@@ -43,7 +43,7 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 				sim.Wait(5 * time.Minute)
 				expectStates(t, west, true, time.Now().Add(-2*time.Minute)) // by bookmarks alone
 
-				row.begin(set, "")
+				row.begin(set)
 				began := time.Now()
 				edit(t, west, false, func(slice *discoveryv1.EndpointSlice) { slice.Endpoints[0].Addresses[0] = "10.65.9.9" })
 				changed := map[string]string{}
@@ -54,7 +54,7 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 					expect(t, west, changed)
 				}
 				expectStates(t, west, row.name == "it is frozen", began.Add(-2*time.Minute))
-				row.heal(set, "")
+				row.heal(set)
 				sim.Wait(20 * time.Second)
 				for service := range here {
 					changed[service] = "west/10.65.9.9 -> 10.65.9.9"

@@ -137,9 +137,9 @@ func TestEndpointsAfterARestart(t *testing.T) {
 // what the member had before.
 func TestStartWithoutAMember(t *testing.T) {
 	for _, row := range []fault{
-		inWest("its API server is stopped", (*sim.Cluster).StopAPI, nil),
-		inWest("its API server is frozen", (*sim.Cluster).FreezeAPI, nil),
-		inWest("its API server has a wrong certificate", func(west *sim.Cluster) { west.SetImpostor(true) }, nil),
+		inWest("its API server is stopped", (*sim.Cluster).StopAPI, nothing),
+		inWest("its API server is frozen", (*sim.Cluster).FreezeAPI, nothing),
+		inWest("its API server has a wrong certificate", func(west *sim.Cluster) { west.SetImpostor(true) }, nothing),
 		onWay("the way to it is cut", cut(network.Both, true)),
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestStartWithoutAMember(t *testing.T) {
 				east, north := set.Cluster("east"), set.Cluster("north")
 				here, _ := serveSome(set.Cluster("west"), 1)
 				east.StopController()
-				row.begin(set, "east")
+				row.begin(set)
 				sim.Wait(time.Minute)
 				north.Serve("web", true, "10.66.0.1")
 				north.Export("web")
