@@ -7,6 +7,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
 )
@@ -51,7 +52,7 @@ func newApex(zone, server string, ttl uint32, addresses []netip.Addr) apex {
 }
 
 // lookup answers for a name that is not of a service. It always exists.
-func (z *apex) lookup(kind name.Kind, qtype uint16, soa []dns.RR) index.Answer {
+func (z *apex) lookup(kind name.Kind, qtype uint16, soa []dns.RR) answer.Answer {
 	var found, extra []dns.RR
 	switch {
 	case kind == name.Apex && qtype == dns.TypeSOA:
@@ -66,9 +67,9 @@ func (z *apex) lookup(kind name.Kind, qtype uint16, soa []dns.RR) index.Answer {
 		found = z.aaaa
 	}
 	if len(found) == 0 {
-		return index.Answer{Result: index.Empty}
+		return answer.Answer{Result: answer.Empty}
 	}
-	return index.Answer{Result: index.Found, Answer: found, Extra: extra}
+	return answer.Answer{Result: answer.Found, Answer: found, Extra: extra}
 }
 
 // newReverseApex makes those of a reverse zone, whose server is in another zone.

@@ -17,6 +17,8 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // packer is a client's side: it packs what is written, as the server does. It has the same address always, as a
@@ -223,20 +225,20 @@ func BenchmarkUpdate(b *testing.B) {
 	for _, bc := range []struct{ endpoints, others int }{{50, 10}, {50, 5000}, {1000, 5000}} {
 		all := manyImports(bc.others)
 		all.headless("db", bc.endpoints)
-		config := &index.Config{Zones: []string{testZone}, TTL: 5}
+		config := &record.Config{Zones: []string{testZone}, TTL: 5}
 		x := index.New(config)
 		x.Update(testTime, all.changes(config)...)
-		imported := index.FromServiceImport(all.imports[len(all.imports)-1])
-		var endpoints []*index.Slice
+		imported := object.FromServiceImport(all.imports[len(all.imports)-1])
+		var endpoints []*object.Endpoints
 		for _, slice := range all.slices {
-			endpoints = append(endpoints, index.FromEndpointSlice(slice))
+			endpoints = append(endpoints, object.FromEndpointSlice(slice, false))
 		}
 		b.Run(fmt.Sprintf("%d endpoints, %d others", bc.endpoints, bc.others), func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				all.slices[0].Endpoints[0].Addresses[0] = fmt.Sprintf("10.9.0.%d", 1+i%250)
-				endpoints[0] = index.FromEndpointSlice(all.slices[0])
-				if !x.Update(testTime, index.Change{Key: imported.Key, Service: index.Build(config, imported, endpoints)}) {
+				endpoints[0] = object.FromEndpointSlice(all.slices[0], false)
+				if !x.Update(testTime, index.Change{Key: imported.Key, Service: record.Build(config, imported, endpoints)}) {
 					b.Fatal("nothing changed")
 				}
 			}

@@ -20,6 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 const (
@@ -47,13 +49,13 @@ func readObjects(t testing.TB, text string) (all fixture) {
 		}
 		switch kind.Kind {
 		case "ServiceImport":
-			object := new(mcsv1beta1.ServiceImport)
-			all.imports = append(all.imports, object)
-			unmarshal(t, document, object)
+			raw := new(mcsv1beta1.ServiceImport)
+			all.imports = append(all.imports, raw)
+			unmarshal(t, document, raw)
 		case "EndpointSlice":
-			object := new(discoveryv1.EndpointSlice)
-			all.slices = append(all.slices, object)
-			unmarshal(t, document, object)
+			raw := new(discoveryv1.EndpointSlice)
+			all.slices = append(all.slices, raw)
+			unmarshal(t, document, raw)
 		default:
 			t.Fatalf("kind %q in\n%s", kind.Kind, document)
 		}
@@ -69,17 +71,17 @@ func unmarshal(t testing.TB, document string, into any) {
 }
 
 // changes builds the services of the objects.
-func (all fixture) changes(config *index.Config) []index.Change {
-	byKey := map[string][]*index.Slice{}
+func (all fixture) changes(config *record.Config) []index.Change {
+	byKey := map[string][]*object.Endpoints{}
 	for _, slice := range all.slices {
 		key := slice.Labels[mcsv1beta1.LabelServiceName] + "." + slice.Namespace
-		byKey[key] = append(byKey[key], index.FromEndpointSlice(slice))
+		byKey[key] = append(byKey[key], object.FromEndpointSlice(slice, false))
 	}
 	var changes []index.Change
-	for _, object := range all.imports {
-		imported := index.FromServiceImport(object)
+	for _, raw := range all.imports {
+		imported := object.FromServiceImport(raw)
 		changes = append(changes, index.Change{
-			Key: imported.Key, Service: index.Build(config, imported, byKey[imported.Key]),
+			Key: imported.Key, Service: record.Build(config, imported, byKey[imported.Key]),
 		})
 	}
 	return changes

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -123,9 +124,9 @@ func (*observer) Totals(before, after index.Totals) {
 	services.WithLabelValues("ClusterSetIP").Add(float64(after.ClusterSetIP - before.ClusterSetIP))
 	services.WithLabelValues("Headless").Add(float64(after.Headless - before.Headless))
 	addresses.Add(float64(after.Addresses - before.Addresses))
-	for _, reason := range index.Reasons() {
-		if delta := after.Skips.Count(reason) - before.Skips.Count(reason); delta != 0 {
-			skipped.WithLabelValues(reason.String()).Add(float64(delta))
+	for _, reason := range object.Reasons() {
+		if delta := after.Skips[reason] - before.Skips[reason]; delta != 0 {
+			skipped.WithLabelValues(string(reason)).Add(float64(delta))
 		}
 	}
 }
@@ -137,13 +138,13 @@ func (o *observer) Asked(resource watch.Resource, namespace string, err error) {
 	o.problems.note(resource, namespace, err)
 }
 
-func (o *observer) Undecodable(resource watch.Resource, object string, err error) {
+func (o *observer) Undecodable(resource watch.Resource, name string, err error) {
 	if err == nil {
 		skipped.WithLabelValues(reasonUndecodable).Dec()
 		return
 	}
 	skipped.WithLabelValues(reasonUndecodable).Inc()
-	log.Warningf("Leaving out %s %s, which cannot be decoded: correct or delete the object: %v", resource, object, err)
+	log.Warningf("Leaving out %s %s, which cannot be decoded: correct or delete the object: %v", resource, name, err)
 }
 
 // reasonUndecodable is that of objects that are left out, and of lists that failed, because they do not decode.

@@ -3,8 +3,12 @@
 // Package multicluster is a CoreDNS plugin that answers for the services of a clusterset.
 //
 // It serves what an implementation of the Multi-Cluster Services API (KEP-1645) writes into the local Kubernetes API:
-// ServiceImports and EndpointSlices. Package watch follows them and package index holds them as record sets; a query is
-// parsed by package name and takes one look at a snapshot of the index.
+// ServiceImports and EndpointSlices.
+//
+//	watch ── ServiceImport ──► object.Import ─┐
+//	                                          ├─► record.Build ─► record.Service ─► index.Update ─► index.Snapshot
+//	watch ── EndpointSlice ──► object.Endpoints                                                          │
+//	                          query ─► name.Request ─► answer.Question ─► Snapshot.Lookup ─► answer.Answer
 package multicluster
 
 import (
@@ -21,8 +25,10 @@ import (
 	"github.com/coredns/coredns/request"
 	"github.com/miekg/dns"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -43,7 +49,7 @@ type Multicluster struct {
 	ttl            uint32
 	maxAnswers     int // 0: as many as fit
 	ignoreEmpty    bool
-	prefer         index.Preference
+	prefer         topology.Preference
 	cluster        string // the id of the own one, in lower case; empty: it is not known which endpoints are near
 	signature      int    // octets of the longest signature of a reply (plugin tsig); 0: the server signs none
 	startupTimeout time.Duration
@@ -75,11 +81,11 @@ func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 	if question.Qtype == dns.TypeAXFR || question.Qtype == dns.TypeIXFR {
 		return dns.RcodeRefused, nil // the transfer plugin answers these
 	}
-	answer := m.lookup(w, r, snapshot, zone, below)
-	if answer.Result == index.NotExist && m.Fall.Through(question.Name) && m.Next != nil {
+	found := m.lookup(w, r, snapshot, zone, below)
+	if found.Result == answer.NotExist && m.Fall.Through(question.Name) && m.Next != nil {
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
-	return m.reply(w, r, &answer, snapshot.SOA(zone))
+	return m.reply(w, r, &found, snapshot.SOA(zone))
 }
 
 // serveUnsynced answers before the first sync, when any service may exist. With fallthrough the other plugins go on to
@@ -90,14 +96,14 @@ func (m *Multicluster) serveUnsynced(ctx context.Context, w dns.ResponseWriter, 
 	case !m.Fall.Through(r.Question[0].Name), kind == name.Apex, kind == name.Version, kind == name.NameServer, kind == name.Above:
 		return dns.RcodeServerFailure, nil
 	case m.Next == nil:
-		return m.reply(w, r, &index.Answer{Result: index.NotExist}, nil)
+		return m.reply(w, r, &answer.Answer{Result: answer.NotExist}, nil)
 	default:
 		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
 }
 
-func (m *Multicluster) reply(w dns.ResponseWriter, r *dns.Msg, answer *index.Answer, soa []dns.RR) (int, error) {
-	msg := m.newReply(r, answer, soa)
+func (m *Multicluster) reply(w dns.ResponseWriter, r *dns.Msg, found *answer.Answer, soa []dns.RR) (int, error) {
+	msg := m.newReply(r, found, soa)
 	if err := w.WriteMsg(msg); err != nil {
 		return dns.RcodeServerFailure, err
 	}
@@ -111,23 +117,23 @@ func (m *Multicluster) reply(w dns.ResponseWriter, r *dns.Msg, answer *index.Ans
 //go:noinline
 func (m *Multicluster) lookup(
 	w dns.ResponseWriter, r *dns.Msg, snapshot *index.Snapshot, zone int, below string,
-) index.Answer {
+) answer.Answer {
 	question := &r.Question[0]
 	if zone >= len(m.Zones) && below != "" {
 		return snapshot.LookupReverse(question.Name, question.Qtype)
 	}
-	q := index.Question{Name: question.Name, Zone: zone, Type: question.Qtype, Max: m.maxAnswers, Prefer: m.prefer}
+	q := answer.Question{Name: question.Name, Zone: zone, Type: question.Qtype, Max: m.maxAnswers, Prefer: m.prefer}
 	q.Request.Parse(below)
 	switch q.Request.Kind {
 	case name.Apex, name.Version, name.NameServer, name.Above:
 		return m.apexes[zone].lookup(q.Request.Kind, question.Qtype, snapshot.SOA(zone))
 	}
-	answer := snapshot.Lookup(&q)
-	if answer.Result == index.NeedClient {
+	found := snapshot.Lookup(&q)
+	if found.Result == answer.NeedClient {
 		q.Client = m.client(w, r)
-		answer = snapshot.Lookup(&q)
+		found = snapshot.Lookup(&q)
 	}
-	return answer
+	return found
 }
 
 // match returns the number of the longest zone that the name is in, or -1, and the part of the name before it.
@@ -162,10 +168,10 @@ func (m *Multicluster) snapshot() *index.Snapshot {
 }
 
 // client is what the client can take.
-func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) index.Client {
+func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) answer.Client {
 	state := request.Request{W: w, Req: r}
 	ip := clientIP(w)
-	c := index.Client{Size: state.Size(), Point: m.point(ip)}
+	c := answer.Client{Size: state.Size(), Point: m.point(ip)}
 	if opt := r.IsEdns0(); opt != nil {
 		c.Reserved = dns.Len(opt) // the server puts it into the reply
 	}
@@ -214,20 +220,20 @@ type message struct {
 // newReply makes a reply of an answer. Sections without records of the answer are left to the SOA.
 //
 //go:noinline
-func (m *Multicluster) newReply(r *dns.Msg, answer *index.Answer, soa []dns.RR) *dns.Msg {
+func (m *Multicluster) newReply(r *dns.Msg, found *answer.Answer, soa []dns.RR) *dns.Msg {
 	msg := new(message)
 	msg.question[0] = r.Question[0]
 	msg.Id, msg.Response, msg.Opcode, msg.Authoritative = r.Id, true, r.Opcode, true
 	msg.RecursionDesired, msg.CheckingDisabled = r.RecursionDesired, r.CheckingDisabled
 	msg.Question = msg.question[:]
-	switch answer.Result {
-	case index.Found:
-		msg.Answer, msg.Extra, msg.Truncated = answer.Answer, answer.Extra, answer.Truncated
+	switch found.Result {
+	case answer.Found:
+		msg.Answer, msg.Extra, msg.Truncated = found.Answer, found.Extra, found.Truncated
 		// What fits was chosen for names that are compressed. The server sees to that, except for a message that is signed.
 		msg.Compress = m.signature > 0
-	case index.Empty:
+	case answer.Empty:
 		msg.Ns = soa
-	case index.NotExist:
+	case answer.NotExist:
 		msg.Ns, msg.Rcode = soa, dns.RcodeNameError
 	}
 	return &msg.Msg

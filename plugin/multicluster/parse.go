@@ -17,7 +17,8 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -127,7 +128,7 @@ var options = map[string]option{
 			return errForm
 		}
 		m.cluster = strings.ToLower(args[0])
-		if !index.IsClusterID(m.cluster) {
+		if !object.IsClusterID(m.cluster) {
 			return fmt.Errorf("%q is no id of a cluster", args[0])
 		}
 		return nil
@@ -136,14 +137,14 @@ var options = map[string]option{
 		if len(args) != 1 {
 			return errForm
 		}
-		preferences := map[string]index.Preference{
-			"none": index.PreferNone, "cluster": index.PreferCluster, "zone": index.PreferZone,
+		preferences := map[string]topology.Preference{
+			"none": topology.PreferNone, "cluster": topology.PreferCluster, "zone": topology.PreferZone,
 		}
 		var known bool
 		if m.prefer, known = preferences[args[0]]; !known {
 			return fmt.Errorf("%q is no preference", args[0])
 		}
-		m.options.Zones = m.prefer == index.PreferZone
+		m.options.Zones = m.prefer == topology.PreferZone
 		return nil
 	}},
 	"max_answers": {"N", func(m *Multicluster, args []string) error {
@@ -220,7 +221,7 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 	if len(m.Reverse) > 0 && m.cluster == "" {
 		return nil, c.Errf("%q are reverse zones, which have no records for endpoints of the local cluster: name it with cluster ID", m.Reverse)
 	}
-	if m.prefer > index.PreferNone && m.cluster == "" {
+	if m.prefer > topology.PreferNone && m.cluster == "" {
 		return nil, c.Err("prefer needs to know which cluster this is: say it with cluster ID")
 	}
 	if root := dnsserver.GetConfig(c).Root; root != "" && m.options.Kubeconfig != "" &&

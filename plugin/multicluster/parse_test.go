@@ -10,7 +10,7 @@ import (
 
 	"github.com/coredns/caddy"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -55,12 +55,12 @@ func TestParse(t *testing.T) {
 		}},
 		{"max_answers", "multicluster {\nmax_answers 16\n}", nil, func(m *Multicluster) { m.maxAnswers = 16 }},
 		{"cluster", "multicluster {\ncluster East.Example\n}", nil, func(m *Multicluster) { m.cluster = "east.example" }},
-		{"prefer none", "multicluster {\nprefer none\n}", nil, func(m *Multicluster) { m.prefer = index.PreferNone }},
+		{"prefer none", "multicluster {\nprefer none\n}", nil, func(m *Multicluster) { m.prefer = topology.PreferNone }},
 		{"prefer cluster", "multicluster {\nprefer cluster\ncluster east\n}", nil, func(m *Multicluster) {
-			m.prefer, m.cluster = index.PreferCluster, "east"
+			m.prefer, m.cluster = topology.PreferCluster, "east"
 		}},
 		{"prefer zone", "multicluster {\ncluster east\nprefer zone\n}", nil, func(m *Multicluster) {
-			m.prefer, m.cluster, m.options.Zones = index.PreferZone, "east", true
+			m.prefer, m.cluster, m.options.Zones = topology.PreferZone, "east", true
 		}},
 	}
 	for _, tc := range tests {

@@ -20,6 +20,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -95,8 +96,8 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 		}
 	}
 	reasons := []string{reasonUndecodable}
-	for _, reason := range index.Reasons() {
-		reasons = append(reasons, reason.String())
+	for _, reason := range object.Reasons() {
+		reasons = append(reasons, string(reason))
 	}
 	slices.Sort(reasons)
 	if got := matches("(?m)^\\* `([a-z_]+)`:", all); !slices.Equal(got, reasons) {

@@ -16,6 +16,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -70,8 +71,8 @@ func newMulticluster() *Multicluster {
 }
 
 // config is that of the index.
-func (m *Multicluster) config() *index.Config {
-	config := &index.Config{Zones: m.Zones, TTL: m.ttl, IgnoreEmpty: m.ignoreEmpty}
+func (m *Multicluster) config() *record.Config {
+	config := &record.Config{Zones: m.Zones, TTL: m.ttl, IgnoreEmpty: m.ignoreEmpty}
 	if len(m.Reverse) > 0 {
 		config.Reverse, config.Cluster = m.Reverse, m.cluster
 	}

@@ -13,8 +13,10 @@ import (
 	"github.com/miekg/dns"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 )
 
@@ -31,7 +33,7 @@ func Start(config *rest.Config, observer watch.Observer) (*DNS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DNS{source, source.View(&index.Config{Zones: []string{"clusterset.local."}, TTL: 5}), stop}, nil
+	return &DNS{source, source.View(&record.Config{Zones: []string{"clusterset.local."}, TTL: 5}), stop}, nil
 }
 
 // Stop ends it.
@@ -51,14 +53,14 @@ func (d *DNS) Ask(service, namespace string) (rcode int, addresses []netip.Addr)
 		return dns.RcodeServerFailure, nil
 	}
 	query := service + "." + namespace + ".svc"
-	answer := snapshot.Lookup(&index.Question{
+	found := snapshot.Lookup(&answer.Question{
 		Name: query + ".clusterset.local.", Type: dns.TypeA,
-		Client: index.Client{Size: dns.MaxMsgSize}, Request: name.Parse(query),
+		Client: answer.Client{Size: dns.MaxMsgSize}, Request: name.Parse(query),
 	})
-	if answer.Result == index.NotExist {
+	if found.Result == answer.NotExist {
 		return dns.RcodeNameError, nil
 	}
-	for _, record := range answer.Answer {
+	for _, record := range found.Answer {
 		if a, ok := record.(*dns.A); ok {
 			if address, ok := netip.AddrFromSlice(a.A.To4()); ok {
 				addresses = append(addresses, address)

@@ -26,7 +26,8 @@ const (
 // pure are the packages that take values and return values.
 var pure = []string{
 	"controller/budget", "controller/export", "controller/liveness", "controller/locality", "controller/merge",
-	"plugin/multicluster/index", "plugin/multicluster/name",
+	"plugin/multicluster/answer", "plugin/multicluster/index", "plugin/multicluster/name", "plugin/multicluster/object",
+	"plugin/multicluster/record", "plugin/multicluster/topology",
 }
 
 // impure are imports that a pure package cannot have, with all below them.

@@ -13,8 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // The benchmarks of this file grow one size at a time. Time per operation divided by the size may grow as its logarithm
@@ -57,16 +60,16 @@ func manyPorts(count int) []discoveryv1.EndpointPort {
 }
 
 // objects are the import, which declares all ports of the slices, and the slices.
-func (l load) objects() (*index.Import, []*index.Slice) {
+func (l load) objects() (*object.Import, []*object.Endpoints) {
 	declared := map[string]mcsv1beta1.ServicePort{}
-	var all []*index.Slice
+	var all []*object.Endpoints
 	for start := 0; start < l.endpoints; start += perSlice {
-		object := &discoveryv1.EndpointSlice{
+		raw := &discoveryv1.EndpointSlice{
 			ObjectMeta:  metav1.ObjectMeta{Labels: map[string]string{mcsv1beta1.LabelSourceCluster: l.cluster(start / perSlice)}},
 			AddressType: discoveryv1.AddressTypeIPv4,
 			Ports:       l.ports(start / perSlice),
 		}
-		for _, port := range object.Ports {
+		for _, port := range raw.Ports {
 			declared[*port.Name] = mcsv1beta1.ServicePort{Name: *port.Name, Port: *port.Port}
 		}
 		for i := start; i < min(start+perSlice, l.endpoints); i++ {
@@ -74,15 +77,15 @@ func (l load) objects() (*index.Import, []*index.Slice) {
 			if l.host != nil {
 				endpoint.Hostname = new(l.host(i))
 			}
-			object.Endpoints = append(object.Endpoints, endpoint)
+			raw.Endpoints = append(raw.Endpoints, endpoint)
 		}
-		all = append(all, index.FromEndpointSlice(object))
+		all = append(all, object.FromEndpointSlice(raw, false))
 	}
 	spec := mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.Headless}
 	for _, port := range declared {
 		spec.Ports = append(spec.Ports, port)
 	}
-	return index.FromServiceImport(&mcsv1beta1.ServiceImport{
+	return object.FromServiceImport(&mcsv1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "demo"}, Spec: spec,
 	}), all
 }
@@ -92,22 +95,22 @@ func benchmarkBuild(b *testing.B, l load) {
 	imported, all := l.objects()
 	b.ReportAllocs()
 	for b.Loop() {
-		index.Build(config, imported, all)
+		record.Build(config, imported, all)
 	}
 }
 
 // benchmarkQuery measures one query over UDP.
 func benchmarkQuery(b *testing.B, l load, qtype uint16) {
 	imported, all := l.objects()
-	snapshot := snapshotOf(index.Build(config, imported, all))
+	snapshot := snapshotOf(record.Build(config, imported, all))
 	const qname = "db.demo.svc." + zone
-	q := index.Question{
+	q := answer.Question{
 		Name: qname, Request: name.Parse(strings.TrimSuffix(qname, "."+zone)), Type: qtype,
-		Client: index.Client{Size: 1232, Reserved: 11, Point: 77},
+		Client: answer.Client{Size: 1232, Reserved: 11, Point: 77},
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if snapshot.Lookup(&q).Result != index.Found {
+		if snapshot.Lookup(&q).Result != answer.Found {
 			b.Fatal("no answer")
 		}
 	}
@@ -150,11 +153,11 @@ func BenchmarkFirstList(b *testing.B) {
 	for _, count := range []int{1000, 11000, 100000} {
 		changes := make([]index.Change, count)
 		for i := range changes {
-			imported := index.FromServiceImport(&mcsv1beta1.ServiceImport{
+			imported := object.FromServiceImport(&mcsv1beta1.ServiceImport{
 				ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-%d", i), Namespace: "demo"},
 				Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, IPs: []string{"10.42.0.1"}},
 			})
-			changes[i] = index.Change{Key: imported.Key, Service: index.Build(config, imported, nil)}
+			changes[i] = index.Change{Key: imported.Key, Service: record.Build(config, imported, nil)}
 		}
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
 			b.ReportAllocs()

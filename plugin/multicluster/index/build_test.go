@@ -12,21 +12,22 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // build makes the service db of a spec and slices, each given as YAML without what is the same in all.
-func build(t *testing.T, spec string, endpointSlices ...string) *index.Service {
+func build(t *testing.T, spec string, endpointSlices ...string) *record.Service {
 	t.Helper()
-	object := new(mcsv1beta1.ServiceImport)
-	unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: "+spec, object)
-	var all []*index.Slice
+	raw := new(mcsv1beta1.ServiceImport)
+	unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: "+spec, raw)
+	var all []*object.Endpoints
 	for _, text := range endpointSlices {
 		slice := new(discoveryv1.EndpointSlice)
 		unmarshal(t, text, slice)
-		all = append(all, index.FromEndpointSlice(slice))
+		all = append(all, object.FromEndpointSlice(slice, false))
 	}
-	return index.Build(config, index.FromServiceImport(object), all)
+	return record.Build(config, object.FromServiceImport(raw), all)
 }
 
 func unmarshal(t testing.TB, text string, into any) {
@@ -351,7 +352,7 @@ func TestBuild(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("the zone is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
-			if got := skips(service.Skips()); got != tc.skips {
+			if got := skips(service.Skips); got != tc.skips {
 				t.Errorf("left out: %s, want %s", got, tc.skips)
 			}
 			checkZone(t, snapshot)
@@ -366,11 +367,11 @@ func TestImportsThatCannotBeServedAreCounted(t *testing.T) {
 		"metadata: {name: -web, namespace: demo}\nspec: {type: Headless, ports: []}":  "invalid_name=1",
 		"metadata: {name: web, namespace: ''}\nspec: {type: ClusterSetIP, ports: []}": "invalid_name=1",
 	} {
-		object := new(mcsv1beta1.ServiceImport)
-		unmarshal(t, text, object)
-		imported := index.FromServiceImport(object)
-		service := index.Build(config, imported, nil)
-		if got := skips(service.Skips()); got != want {
+		raw := new(mcsv1beta1.ServiceImport)
+		unmarshal(t, text, raw)
+		imported := object.FromServiceImport(raw)
+		service := record.Build(config, imported, nil)
+		if got := skips(service.Skips); got != want {
 			t.Errorf("%s\nleft out: %s, want %s", text, got, want)
 		}
 		snapshot := snapshotOf(service)
@@ -378,20 +379,20 @@ func TestImportsThatCannotBeServedAreCounted(t *testing.T) {
 			t.Errorf("%s\nhas records %v", text, records)
 		}
 		totals := snapshot.Totals()
-		if totals.Skips.Count(index.InvalidName)+totals.Skips.Count(index.InvalidType) != 1 {
+		if totals.Skips[object.InvalidName]+totals.Skips[object.InvalidType] != 1 {
 			t.Errorf("%s\nis not counted", text)
 		}
 	}
 }
 
 func TestObjectsAreNotChanged(t *testing.T) {
-	object, slice := new(mcsv1beta1.ServiceImport), new(discoveryv1.EndpointSlice)
-	unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: {type: Headless, ips: [b, a], ports: [{name: B, port: 2}, {name: a, port: 1}]}", object)
+	raw, slice := new(mcsv1beta1.ServiceImport), new(discoveryv1.EndpointSlice)
+	unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: {type: Headless, ips: [b, a], ports: [{name: B, port: 2}, {name: a, port: 1}]}", raw)
 	unmarshal(t, from("east", "IPv4", "[{name: b, port: 2}, {name: a, port: 1}]", "{addresses: [10.1.0.2]}", "{addresses: [10.1.0.1]}"), slice)
-	objectBefore, sliceBefore := object.DeepCopy(), slice.DeepCopy()
-	imported, packed := index.FromServiceImport(object), index.FromEndpointSlice(slice)
-	again := index.FromEndpointSlice(slice)
-	index.Build(config, imported, []*index.Slice{packed})
+	objectBefore, sliceBefore := raw.DeepCopy(), slice.DeepCopy()
+	imported, packed := object.FromServiceImport(raw), object.FromEndpointSlice(slice, false)
+	again := object.FromEndpointSlice(slice, false)
+	record.Build(config, imported, []*object.Endpoints{packed})
 	if !packed.Equal(again) {
 		t.Error("building changed the slice")
 	}
@@ -399,7 +400,7 @@ func TestObjectsAreNotChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := yaml.Marshal([]any{object, slice})
+	after, err := yaml.Marshal([]any{raw, slice})
 	if err != nil {
 		t.Fatal(err)
 	}

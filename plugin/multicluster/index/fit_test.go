@@ -10,6 +10,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
 )
@@ -38,9 +39,9 @@ func many(t *testing.T, count int, dual bool) *index.Snapshot {
 }
 
 // askAs looks a name up for a client.
-func askAs(snapshot *index.Snapshot, qname string, qtype uint16, limit int, client index.Client) index.Answer {
+func askAs(snapshot *index.Snapshot, qname string, qtype uint16, limit int, client answer.Client) answer.Answer {
 	below, _ := name.Cut(qname, zone)
-	return snapshot.Lookup(&index.Question{
+	return snapshot.Lookup(&answer.Question{
 		Name: qname, Request: name.Parse(below), Type: qtype, Max: limit, Client: client,
 	})
 }
@@ -62,20 +63,20 @@ func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
 			for _, size := range []int{512, 1232, 4096, 65535} {
 				t.Run(fmt.Sprintf("%d %s %s %d", count, q.qname, dns.TypeToString[q.qtype], size), func(t *testing.T) {
 					const opt = 11
-					answer := askAs(snapshot, q.qname, q.qtype, 0, index.Client{Size: size, Reserved: opt, Point: 12345})
-					if answer.Result == index.Empty {
+					reply := askAs(snapshot, q.qname, q.qtype, 0, answer.Client{Size: size, Reserved: opt, Point: 12345})
+					if reply.Result == answer.Empty {
 						return
 					}
 					all := len(ask(snapshot, q.qname, q.qtype).Answer)
-					if answer.Truncated != (len(answer.Answer) < all) {
-						t.Errorf("%d of %d records, truncated %v", len(answer.Answer), all, answer.Truncated)
+					if reply.Truncated != (len(reply.Answer) < all) {
+						t.Errorf("%d of %d records, truncated %v", len(reply.Answer), all, reply.Truncated)
 					}
-					if answer.Truncated && len(answer.Extra) > 0 && len(answer.Answer) == 0 {
+					if reply.Truncated && len(reply.Extra) > 0 && len(reply.Answer) == 0 {
 						t.Error("additional records, and no answer")
 					}
 					m := new(dns.Msg).SetQuestion(q.qname, q.qtype)
-					m.Response, m.Truncated = true, answer.Truncated
-					m.Answer, m.Extra = answer.Answer, answer.Extra
+					m.Response, m.Truncated = true, reply.Truncated
+					m.Answer, m.Extra = reply.Answer, reply.Extra
 					m.SetEdns0(1232, false)
 					before, extra := len(m.Answer), len(m.Extra)
 					m.Truncate(size)
@@ -91,7 +92,7 @@ func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
 						t.Errorf("the message has %d octets, and the client takes %d", len(packed), size)
 					}
 					m.Compress = true
-					if length := m.Len(); answer.Truncated && length+q.extra <= size {
+					if length := m.Len(); reply.Truncated && length+q.extra <= size {
 						t.Errorf("the message has %d octets, and there is room in %d for one more record", length, size)
 					}
 				})
@@ -113,7 +114,7 @@ func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 	clusters := map[string]int{}
 	const clients = 5000
 	for point := range uint64(clients) {
-		client := index.Client{Size: 65535, Point: point}
+		client := answer.Client{Size: 65535, Point: point}
 		a := askAs(snapshot, "db.demo.svc."+zone, dns.TypeA, limit, client)
 		aaaa := askAs(snapshot, "db.demo.svc."+zone, dns.TypeAAAA, limit, client)
 		if len(a.Answer) != limit || a.Truncated {
@@ -162,7 +163,7 @@ func TestWithoutHostnamesBothFamiliesTakeTheSamePlaces(t *testing.T) {
 	}
 	snapshot := snapshotOf(build(t, sql, from("east", "IPv4", sqlPorts, v4...), from("east", "IPv6", sqlPorts, v6...)))
 	places := func(qtype uint16, point uint64) (taken []int) {
-		client := index.Client{Size: 65535, Point: point}
+		client := answer.Client{Size: 65535, Point: point}
 		for _, rr := range askAs(snapshot, "db.demo.svc."+zone, qtype, limit, client).Answer {
 			taken = append(taken, place[dataOf(rr)])
 		}
@@ -190,18 +191,18 @@ func hostsOf(hosts map[string]string, records []dns.RR) []string {
 
 func TestWithoutAClientThereIsNoAnswerThatMayNotFit(t *testing.T) {
 	snapshot := many(t, 2, true)
-	for qname, want := range map[string]index.Result{
-		"db.demo.svc.":           index.NeedClient,
-		"_sql._tcp.db.demo.svc.": index.NeedClient,
-		"db-0.east.db.demo.svc.": index.Found,
-		"db-9.east.db.demo.svc.": index.NotExist,
-		"demo.svc.":              index.Empty,
+	for qname, want := range map[string]answer.Result{
+		"db.demo.svc.":           answer.NeedClient,
+		"_sql._tcp.db.demo.svc.": answer.NeedClient,
+		"db-0.east.db.demo.svc.": answer.Found,
+		"db-9.east.db.demo.svc.": answer.NotExist,
+		"demo.svc.":              answer.Empty,
 	} {
 		qtype := dns.TypeA
 		if strings.HasPrefix(qname, "_") {
 			qtype = dns.TypeSRV
 		}
-		if got := askAs(snapshot, qname+zone, qtype, 0, index.Client{}).Result; got != want {
+		if got := askAs(snapshot, qname+zone, qtype, 0, answer.Client{}).Result; got != want {
 			t.Errorf("%s is %v, want %v", qname, got, want)
 		}
 	}
@@ -220,21 +221,21 @@ func TestARememberedAnswerIsTheAnswer(t *testing.T) {
 	}
 	snapshot := publish("10.1.9.1")
 	const qname = "_sql._tcp.db.demo.svc." + zone
-	tcp, udp := index.Client{Size: 65535}, index.Client{Size: 1232, Point: 7}
+	tcp, udp := answer.Client{Size: 65535}, answer.Client{Size: 1232, Point: 7}
 	for _, step := range []struct {
-		client  index.Client
+		client  answer.Client
 		limit   int
 		records int // 0: fewer than all
 		extra   int
-	}{{udp, 0, 0, 0}, {tcp, 0, 41, 41}, {udp, 0, 0, 0}, {tcp, 0, 41, 41}, {tcp, 5, 5, 5}, {index.Client{Size: 3200}, 0, 41, -1}, {tcp, 0, 41, 41}} {
+	}{{udp, 0, 0, 0}, {tcp, 0, 41, 41}, {udp, 0, 0, 0}, {tcp, 0, 41, 41}, {tcp, 5, 5, 5}, {answer.Client{Size: 3200}, 0, 41, -1}, {tcp, 0, 41, 41}} {
 		for _, name := range []string{qname, strings.ToUpper(qname)} {
-			answer := askAs(snapshot, name, dns.TypeSRV, step.limit, step.client)
-			if step.records > 0 && len(answer.Answer) != step.records || step.records == 0 && !answer.Truncated ||
-				step.extra >= 0 && len(answer.Extra) != step.extra {
-				t.Errorf("%+v: %d records, %d additional, truncated %v", step, len(answer.Answer), len(answer.Extra), answer.Truncated)
+			reply := askAs(snapshot, name, dns.TypeSRV, step.limit, step.client)
+			if step.records > 0 && len(reply.Answer) != step.records || step.records == 0 && !reply.Truncated ||
+				step.extra >= 0 && len(reply.Extra) != step.extra {
+				t.Errorf("%+v: %d records, %d additional, truncated %v", step, len(reply.Answer), len(reply.Extra), reply.Truncated)
 			}
-			if answer.Answer[0].Header().Name != name {
-				t.Errorf("the owner is %s, and %s was asked for", answer.Answer[0].Header().Name, name)
+			if reply.Answer[0].Header().Name != name {
+				t.Errorf("the owner is %s, and %s was asked for", reply.Answer[0].Header().Name, name)
 			}
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // source makes objects out of octets. It runs dry into zeros.
@@ -61,7 +63,7 @@ func (s *source) address() string {
 }
 
 func (s *source) serviceImport() *mcsv1beta1.ServiceImport {
-	object := &mcsv1beta1.ServiceImport{
+	raw := &mcsv1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: s.text("db", "db", "db"), Namespace: s.text("demo", "demo", "demo"),
 		},
@@ -70,18 +72,18 @@ func (s *source) serviceImport() *mcsv1beta1.ServiceImport {
 		},
 	}
 	for range s.n(4) {
-		object.Spec.Ports = append(object.Spec.Ports, mcsv1beta1.ServicePort{
+		raw.Spec.Ports = append(raw.Spec.Ports, mcsv1beta1.ServicePort{
 			Name: s.text("a", "b", "A"), Protocol: pick(s, corev1.ProtocolTCP, corev1.ProtocolUDP, ""), Port: int32(s.n(5)),
 		})
 	}
 	for range s.n(4) {
-		object.Spec.IPs = append(object.Spec.IPs, s.address())
+		raw.Spec.IPs = append(raw.Spec.IPs, s.address())
 	}
-	return object
+	return raw
 }
 
 func (s *source) slice() *discoveryv1.EndpointSlice {
-	object := &discoveryv1.EndpointSlice{
+	raw := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
 			mcsv1beta1.LabelSourceCluster: s.text("east", "west.eu", "eu", "East"),
 		}},
@@ -98,7 +100,7 @@ func (s *source) slice() *discoveryv1.EndpointSlice {
 		if s.n(4) > 0 {
 			port.Protocol = new(pick(s, corev1.ProtocolTCP, corev1.ProtocolUDP, "X"))
 		}
-		object.Ports = append(object.Ports, port)
+		raw.Ports = append(raw.Ports, port)
 	}
 	for range s.n(6) {
 		endpoint := discoveryv1.Endpoint{}
@@ -115,9 +117,9 @@ func (s *source) slice() *discoveryv1.EndpointSlice {
 				*condition = new(s.n(2) > 0)
 			}
 		}
-		object.Endpoints = append(object.Endpoints, endpoint)
+		raw.Endpoints = append(raw.Endpoints, endpoint)
 	}
-	return object
+	return raw
 }
 
 // FuzzBuild builds services of arbitrary objects: what queries answer is what a transfer has, names are names, and the
@@ -133,12 +135,12 @@ func FuzzBuild(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, octets []byte) {
 		s := &source{octets}
-		imported := index.FromServiceImport(s.serviceImport())
-		var all []*index.Slice
+		imported := object.FromServiceImport(s.serviceImport())
+		var all []*object.Endpoints
 		for range 1 + s.n(5) {
-			all = append(all, index.FromEndpointSlice(s.slice()))
+			all = append(all, object.FromEndpointSlice(s.slice(), false))
 		}
-		service := index.Build(config, imported, all)
+		service := record.Build(config, imported, all)
 		snapshot := snapshotOf(service)
 		checkZone(t, snapshot)
 
@@ -148,7 +150,7 @@ func FuzzBuild(f *testing.F) {
 		}
 		x := index.New(config)
 		x.Update(1, index.Change{Key: service.Key(), Service: service})
-		if x.Update(2, index.Change{Key: service.Key(), Service: index.Build(config, imported, all)}) {
+		if x.Update(2, index.Change{Key: service.Key(), Service: record.Build(config, imported, all)}) {
 			t.Errorf("the order of slices changed an answer: %q\nand\n%q", text(walk(snapshot)), text(walk(x.Snapshot())))
 		}
 	})
@@ -164,12 +166,12 @@ func TestBuildOfManyRandomObjects(t *testing.T) {
 		}
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			s := &source{octets}
-			imported := index.FromServiceImport(s.serviceImport())
-			var all []*index.Slice
+			imported := object.FromServiceImport(s.serviceImport())
+			var all []*object.Endpoints
 			for range 1 + s.n(5) {
-				all = append(all, index.FromEndpointSlice(s.slice()))
+				all = append(all, object.FromEndpointSlice(s.slice(), false))
 			}
-			checkZone(t, snapshotOf(index.Build(config, imported, all)))
+			checkZone(t, snapshotOf(record.Build(config, imported, all)))
 		})
 	}
 }

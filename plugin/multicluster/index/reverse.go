@@ -10,7 +10,9 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // This file has the PTR records of endpoints of headless services (multicluster DNS specification 1.0.0, section 2.4.3). A
@@ -22,21 +24,21 @@ type hostName struct{ addr, name string }
 
 // remoteHosts are the hosts of a headless service that have PTR records, sorted by address: those of other clusters than
 // the local one, whose own DNS has records for its Services. A host has them for the addresses that its name resolves to.
-func (s *Service) remoteHosts(config *Config) (hosts []hostName) {
+func remoteHosts(config *record.Config, s *record.Service) (hosts []hostName) {
 	if s == nil {
 		return nil
 	}
-	if s = s.in(0); !s.exists {
+	if s = s.In(0); !s.Exists {
 		return nil
 	}
-	for i := range s.runs {
-		r := &s.runs[i]
-		if !r.inHost || r.cluster == config.Cluster {
+	for i := range s.Blocks {
+		b := &s.Blocks[i]
+		if !b.InHost || b.Cluster == config.Cluster {
 			continue
 		}
-		tail := "." + r.cluster + "." + s.imported.Key + strings.TrimSuffix(serviceInfix, ".")
-		for j := range r.len() {
-			hosts = append(hosts, hostName{string(r.addr(j)), string(r.appendHost(nil, j)) + tail})
+		tail := "." + b.Cluster + "." + s.Key() + ".svc"
+		for j := range b.Len() {
+			hosts = append(hosts, hostName{string(b.Addr(j)), string(b.AppendHost(nil, j)) + tail})
 		}
 	}
 	slices.SortFunc(hosts, compareHostNames)
@@ -48,8 +50,8 @@ func compareHostNames(a, b hostName) int {
 }
 
 // changeReverse replaces the hosts of one state of a service by those of the next. Either may be nil.
-func (s *Snapshot) changeReverse(before, after *Service) {
-	old, now := before.remoteHosts(s.config), after.remoteHosts(s.config)
+func (s *Snapshot) changeReverse(before, after *record.Service) {
+	old, now := remoteHosts(s.config, before), remoteHosts(s.config, after)
 	for len(old) > 0 || len(now) > 0 {
 		var order int
 		switch {
@@ -92,22 +94,22 @@ func (s *Snapshot) removeHost(host hostName) {
 
 // LookupReverse answers a question for a name below a reverse zone. It takes no lock. Names of parts of addresses exist,
 // whatever is below them.
-func (s *Snapshot) LookupReverse(qname string, qtype uint16) Answer {
+func (s *Snapshot) LookupReverse(qname string, qtype uint16) answer.Answer {
 	addr, ok := name.Address(qname)
 	if !ok {
-		return Answer{}
+		return answer.Answer{}
 	}
 	if !addr.IsValid() {
-		return Answer{Result: Empty}
+		return answer.Answer{Result: answer.Empty}
 	}
 	names, ok := s.reverse.get(string(addr.AsSlice()))
 	switch {
 	case !ok:
-		return Answer{}
+		return answer.Answer{}
 	case qtype != dns.TypePTR:
-		return Answer{Result: Empty}
+		return answer.Answer{Result: answer.Empty}
 	}
-	return Answer{Result: Found, Answer: []dns.RR{s.pointer(qname, names)}}
+	return answer.Answer{Result: answer.Found, Answer: []dns.RR{s.pointer(qname, names)}}
 }
 
 // pointer is the PTR record of an address that has these names.
@@ -120,12 +122,7 @@ func (s *Snapshot) pointer(owner string, names []string) dns.RR {
 
 // WalkReverse yields the PTR records in the reverse zone with that number, sorted by address, until yield returns false.
 func (s *Snapshot) WalkReverse(zone int, yield func([]dns.RR) bool) {
-	var all []entry[[]string]
-	for addr, names := range s.reverse.all {
-		all = append(all, entry[[]string]{addr, names})
-	}
-	slices.SortFunc(all, func(a, b entry[[]string]) int { return strings.Compare(a.key, b.key) })
-	for _, e := range all {
+	for _, e := range s.reverse.sorted() {
 		addr, _ := netip.AddrFromSlice([]byte(e.key))
 		owner, err := dns.ReverseAddr(addr.String())
 		if err != nil {

@@ -11,10 +11,13 @@ import (
 	"github.com/miekg/dns"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-var reverseConfig = &index.Config{Zones: []string{zone}, TTL: 5, Reverse: []string{"10.in-addr.arpa.", "ip6.arpa."}, Cluster: "east"}
+var reverseConfig = &record.Config{Zones: []string{zone}, TTL: 5, Reverse: []string{"10.in-addr.arpa.", "ip6.arpa."}, Cluster: "east"}
 
 // pointers are the text of all PTR records.
 func pointers(snapshot *index.Snapshot) (records []dns.RR) {
@@ -32,7 +35,7 @@ func pointers(snapshot *index.Snapshot) (records []dns.RR) {
 func TestPointersDependOnWhatThereIsAlone(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	x := index.New(reverseConfig)
-	last := map[string]*index.Service{}
+	last := map[string]*record.Service{}
 	found := 0
 	for step := range 1000 {
 		octets := make([]byte, random.IntN(300))
@@ -40,17 +43,17 @@ func TestPointersDependOnWhatThereIsAlone(t *testing.T) {
 			octets[i] = byte(random.Uint32())
 		}
 		s := &source{octets}
-		object := s.serviceImport()
-		object.Name, object.Namespace = fmt.Sprintf("db-%d", random.IntN(4)), "demo"
+		raw := s.serviceImport()
+		raw.Name, raw.Namespace = fmt.Sprintf("db-%d", random.IntN(4)), "demo"
 		if random.IntN(4) > 0 {
-			object.Spec.Type = mcsv1beta1.Headless
+			raw.Spec.Type = mcsv1beta1.Headless
 		}
-		imported := index.FromServiceImport(object)
-		var all []*index.Slice
+		imported := object.FromServiceImport(raw)
+		var all []*object.Endpoints
 		for range s.n(4) {
-			all = append(all, index.FromEndpointSlice(s.slice()))
+			all = append(all, object.FromEndpointSlice(s.slice(), false))
 		}
-		change := index.Change{Key: imported.Key, Service: index.Build(reverseConfig, imported, all)}
+		change := index.Change{Key: imported.Key, Service: record.Build(reverseConfig, imported, all)}
 		last[change.Key] = change.Service
 		if random.IntN(5) == 0 {
 			change.Service = nil
@@ -81,8 +84,8 @@ func TestPointersDependOnWhatThereIsAlone(t *testing.T) {
 func checkPointer(t *testing.T, snapshot *index.Snapshot, rr dns.RR) {
 	t.Helper()
 	owner, target := rr.Header().Name, rr.(*dns.PTR).Ptr
-	if answer := snapshot.LookupReverse(owner, dns.TypePTR); !slices.Equal(text(answer.Answer), text([]dns.RR{rr})) {
-		t.Errorf("%s is answered with %v, and transferred with %v", owner, answer.Answer, rr)
+	if reply := snapshot.LookupReverse(owner, dns.TypePTR); !slices.Equal(text(reply.Answer), text([]dns.RR{rr})) {
+		t.Errorf("%s is answered with %v, and transferred with %v", owner, reply.Answer, rr)
 	}
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA} {
 		for _, address := range ask(snapshot, target, qtype).Answer {
@@ -96,7 +99,7 @@ func checkPointer(t *testing.T, snapshot *index.Snapshot, rr dns.RR) {
 
 func TestWithoutReverseZonesThereAreNoPointers(t *testing.T) {
 	snapshot := snapshotOf(build(t, sql, from("west", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}")))
-	if answer := snapshot.LookupReverse("1.0.1.10.in-addr.arpa.", dns.TypePTR); answer.Result != index.NotExist {
-		t.Errorf("the answer is %v: names take memory that is for nothing", answer.Answer)
+	if reply := snapshot.LookupReverse("1.0.1.10.in-addr.arpa.", dns.TypePTR); reply.Result != answer.NotExist {
+		t.Errorf("the answer is %v: names take memory that is for nothing", reply.Answer)
 	}
 }

@@ -12,7 +12,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // allocations counts those of one SRV query over UDP to a service of one endpoint with so many ports.
@@ -20,11 +23,11 @@ func allocations(t *testing.T, ports int) float64 {
 	t.Helper()
 	l := load{endpoints: 1, cluster: inEast, ports: func(int) []discoveryv1.EndpointPort { return manyPorts(ports) }}
 	imported, all := l.objects()
-	snapshot := snapshotOf(index.Build(config, imported, all))
+	snapshot := snapshotOf(record.Build(config, imported, all))
 	return testing.AllocsPerRun(10, func() {
-		answer := askAs(snapshot, "db.demo.svc."+zone, dns.TypeSRV, 0, index.Client{Size: 512})
-		if answer.Result != index.Found || !answer.Truncated {
-			t.Errorf("%d ports are answered as %v, truncated %v", ports, answer.Result, answer.Truncated)
+		reply := askAs(snapshot, "db.demo.svc."+zone, dns.TypeSRV, 0, answer.Client{Size: 512})
+		if reply.Result != answer.Found || !reply.Truncated {
+			t.Errorf("%d ports are answered as %v, truncated %v", ports, reply.Result, reply.Truncated)
 		}
 	})
 }
@@ -40,10 +43,10 @@ func TestAListIsPublishedWithoutACopyForEachService(t *testing.T) {
 	const count = 4096
 	changes := make([]index.Change, count)
 	for i := range changes {
-		object := new(mcsv1beta1.ServiceImport)
-		object.Name, object.Namespace, object.Spec.Type = fmt.Sprintf("web-%d", i), "demo", mcsv1beta1.ClusterSetIP
-		imported := index.FromServiceImport(object)
-		changes[i] = index.Change{Key: imported.Key, Service: index.Build(config, imported, nil)}
+		raw := new(mcsv1beta1.ServiceImport)
+		raw.Name, raw.Namespace, raw.Spec.Type = fmt.Sprintf("web-%d", i), "demo", mcsv1beta1.ClusterSetIP
+		imported := object.FromServiceImport(raw)
+		changes[i] = index.Change{Key: imported.Key, Service: record.Build(config, imported, nil)}
 	}
 	made := testing.AllocsPerRun(1, func() { index.New(config).Update(1, changes...) })
 	if each := made / count; each > 2.5 {
@@ -87,11 +90,11 @@ func TestEachOfManyRunsIsTakenFrom(t *testing.T) {
 		want := text(ask(snapshot, "db.demo.svc."+zone, qtype).Answer)
 		taken := map[string]bool{}
 		for point := range uint64(len(want)) {
-			answer := askAs(snapshot, "db.demo.svc."+zone, qtype, 3, index.Client{Size: 65535, Point: point})
-			if len(answer.Answer) != 3 || len(answer.Extra) != 3*int(qtype/dns.TypeSRV) {
-				t.Fatalf("%d records, %d additional", len(answer.Answer), len(answer.Extra))
+			reply := askAs(snapshot, "db.demo.svc."+zone, qtype, 3, answer.Client{Size: 65535, Point: point})
+			if len(reply.Answer) != 3 || len(reply.Extra) != 3*int(qtype/dns.TypeSRV) {
+				t.Fatalf("%d records, %d additional", len(reply.Answer), len(reply.Extra))
 			}
-			for _, line := range text(answer.Answer) {
+			for _, line := range text(reply.Answer) {
 				taken[line] = true
 			}
 		}

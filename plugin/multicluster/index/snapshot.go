@@ -3,83 +3,24 @@
 package index
 
 import (
-	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// Index publishes the services of a clusterset. Any number of goroutines may take snapshots of it, while one updates it.
-type Index struct {
-	config  *Config
-	current atomic.Pointer[Snapshot]
-}
-
-// New makes an index that has no snapshot before its first update.
-func New(config *Config) *Index { return &Index{config: config} }
-
-// Config is what the index was made with.
-func (x *Index) Config() *Config { return x.config }
-
-// Snapshot is the present state, or nil before the first update.
-func (x *Index) Snapshot() *Snapshot { return x.current.Load() }
-
-// Change is a new state of one service.
-type Change struct {
-	// Key is that of the service.
-	Key string
-	// Service is nil where the service is gone.
-	Service *Service
-}
-
-// Update publishes all changes at once; it must not run twice at a time. The serial moves if an answer changed, and only
-// then: to now, or to the next number where now is not greater (RFC 1982). It returns whether it moved.
-func (x *Index) Update(now uint32, changes ...Change) bool {
-	before := x.current.Load()
-	var next Snapshot
-	if before == nil {
-		next = Snapshot{
-			config: x.config, services: newTable[*Service](), namespaces: newTable[int](), reverse: newTable[[]string](),
-			recent: newRecent(),
-		}
-	} else {
-		next = *before
-	}
-	moved := before == nil
-	next.services, next.namespaces, next.reverse = next.services.editing(), next.namespaces.editing(), next.reverse.editing()
-	for _, change := range changes {
-		moved = next.apply(change) || moved
-	}
-	next.services, next.namespaces, next.reverse = next.services.done(), next.namespaces.done(), next.reverse.done()
-	next.recent.forget(next.services)
-	if moved {
-		if before == nil || newer(now, before.serial) {
-			next.serial = now
-		} else {
-			next.serial = before.serial + 1
-		}
-		next.soa = makeSOA(x.config, next.serial)
-		next.outdated = make(chan struct{})
-	}
-	x.current.Store(&next)
-	if moved && before != nil {
-		close(before.outdated)
-	}
-	return moved
-}
-
-// newer tells whether serial a comes after b (RFC 1982, section 3.2).
-func newer(a, b uint32) bool { return a != b && a-b < 1<<31 }
-
-// Snapshot is an immutable set of services. What it remembers of answers only makes others faster.
+// Snapshot is an immutable set of services with the SOA records of the zones.
 type Snapshot struct {
-	config     *Config
-	services   table[*Service]
+	config     *record.Config
+	services   table[*record.Service]
 	namespaces table[int]      // the number of existing services in each
 	reverse    table[[]string] // see reverse.go
 	soa        [][]dns.RR      // by the number of the zone
-	recent     *recent         // shared by all snapshots of an index
+	cache      *answer.Cache   // shared by all snapshots of the index
 	totals     Totals
 	serial     uint32
 	outdated   chan struct{} // shared by all snapshots of a serial
@@ -92,7 +33,7 @@ type Totals struct {
 	// Addresses is the number of addresses in the records of all services.
 	Addresses int
 	// Skips is what was left out.
-	Skips Skips
+	Skips object.Skips
 }
 
 // Totals counts what the snapshot holds.
@@ -106,6 +47,35 @@ func (s *Snapshot) Outdated() <-chan struct{} { return s.outdated }
 
 // SOA is the SOA record of the zone with that number. It is shared and must not be changed.
 func (s *Snapshot) SOA(zone int) []dns.RR { return s.soa[zone] }
+
+// Lookup answers a question for a name of kind Namespace or deeper. It takes no lock.
+func (s *Snapshot) Lookup(q *answer.Question) answer.Answer {
+	switch {
+	case q.Request.Kind < name.Namespace:
+		return answer.Answer{}
+	case q.Request.Kind == name.Namespace:
+		if _, ok := s.namespaces.getFold(q.Request.Namespace); ok {
+			return answer.Answer{Result: answer.Empty}
+		}
+		return answer.Answer{}
+	}
+	service, ok := s.services.getFold(q.Request.Key)
+	if !ok {
+		return answer.Answer{}
+	}
+	return answer.Lookup(s.config, service, s.cache, q)
+}
+
+// Walk yields the records of each service in the zone with that number, sorted by the services' keys, until yield
+// returns false. It yields what queries answer, whatever limits they are under. The records may be shared and must not
+// be changed.
+func (s *Snapshot) Walk(zone int, yield func([]dns.RR) bool) {
+	for _, e := range s.services.sorted() {
+		if records := e.value.Records(s.config, zone); len(records) > 0 && !yield(records) {
+			return
+		}
+	}
+}
 
 // apply changes one service and returns whether an answer changed.
 func (s *Snapshot) apply(change Change) (moved bool) {
@@ -124,29 +94,25 @@ func (s *Snapshot) apply(change Change) (moved bool) {
 		s.services = s.services.with(change.Key, change.Service)
 		s.count(change.Service, +1)
 	}
-	existed, exists := had && before.exists, change.Service != nil && change.Service.exists
+	existed, exists := had && before.Exists, change.Service != nil && change.Service.Exists
 	if existed != exists {
 		s.countNamespace(change.Key, exists)
 		return true
 	}
-	return had && change.Service != nil && !before.answersAs(change.Service)
+	return had && change.Service != nil && !before.AnswersAs(change.Service)
 }
 
 // count adds the service to the totals, or takes it away.
-func (s *Snapshot) count(service *Service, sign int) {
-	if service.exists {
-		if service.Headless() {
+func (s *Snapshot) count(service *record.Service, sign int) {
+	if service.Exists {
+		if service.Import.Headless {
 			s.totals.Headless += sign
 		} else {
 			s.totals.ClusterSetIP += sign
 		}
 	}
 	s.totals.Addresses += sign * service.Len()
-	if service.skips != nil {
-		for i, n := range service.skips.counts {
-			s.totals.Skips.counts[i] += uint32(sign) * n
-		}
-	}
+	s.totals.Skips.AddAll(service.Skips, sign)
 }
 
 // countNamespace counts the existing services of a namespace, because the namespace exists in DNS as long as one does.
@@ -163,44 +129,4 @@ func (s *Snapshot) countNamespace(key string, exists bool) {
 	} else {
 		s.namespaces = s.namespaces.with(namespace, count)
 	}
-}
-
-// Times of the SOA records, in seconds, as CoreDNS's kubernetes plugin has them.
-const (
-	soaRefresh = 7200
-	soaRetry   = 1800
-	soaExpire  = 86400
-)
-
-// makeSOA makes the SOA records of all zones.
-func makeSOA(config *Config, serial uint32) [][]dns.RR {
-	soa := make([][]dns.RR, len(config.Zones)+len(config.Reverse))
-	for i, zone := range slices.Concat(config.Zones, config.Reverse) {
-		server := config.Zones[0]
-		if i < len(config.Zones) {
-			server = zone
-		}
-		soa[i] = []dns.RR{&dns.SOA{
-			Hdr:     dns.RR_Header{Name: zone, Rrtype: dns.TypeSOA, Class: dns.ClassINET, Ttl: config.TTL},
-			Ns:      NameServer(server),
-			Mbox:    Join("hostmaster", server),
-			Serial:  serial,
-			Refresh: soaRefresh,
-			Retry:   soaRetry,
-			Expire:  soaExpire,
-			Minttl:  config.TTL,
-		}}
-	}
-	return soa
-}
-
-// NameServer is the name of the server of a zone.
-func NameServer(zone string) string { return Join("ns.dns", zone) }
-
-// Join puts labels before a zone.
-func Join(labels, zone string) string {
-	if zone == "." {
-		return labels + "."
-	}
-	return labels + "." + zone
 }

@@ -13,7 +13,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T) {
@@ -124,19 +127,19 @@ func TestASnapshotStaysAsItWas(t *testing.T) {
 	if got := text(walk(old)); !slices.Equal(got, want) || old.Serial() != 1 {
 		t.Errorf("an old snapshot has %q and serial %d", got, old.Serial())
 	}
-	if got := ask(x.Snapshot(), "demo.svc."+zone, dns.TypeA).Result; got != index.NotExist {
+	if got := ask(x.Snapshot(), "demo.svc."+zone, dns.TypeA).Result; got != answer.NotExist {
 		t.Errorf("the namespace of no service is %v", got)
 	}
-	if got := ask(old, "demo.svc."+zone, dns.TypeA).Result; got != index.Empty {
+	if got := ask(old, "demo.svc."+zone, dns.TypeA).Result; got != answer.Empty {
 		t.Errorf("the namespace of a service is %v", got)
 	}
-	if totals := x.Snapshot().Totals(); totals != (index.Totals{}) {
+	if totals := x.Snapshot().Totals(); totals.ClusterSetIP+totals.Headless+totals.Addresses+len(totals.Skips) != 0 {
 		t.Errorf("an empty index holds %+v", totals)
 	}
 }
 
 func TestRepliesHaveNoSpareCapacity(t *testing.T) {
-	services := []*index.Service{
+	services := []*record.Service{
 		build(t, "{type: ClusterSetIP, ips: [10.42.0.1, 10.42.0.2, 'fd00::1'], ports: [{name: a, port: 1}, {name: b, port: 2}]}"),
 		build(t, sql, from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}", "{addresses: [10.1.0.2], hostname: a}"),
 			from("east", "IPv6", sqlPorts, "{addresses: ['fd00::1'], hostname: a}")),
@@ -145,8 +148,8 @@ func TestRepliesHaveNoSpareCapacity(t *testing.T) {
 		snapshot := snapshotOf(service)
 		for _, qname := range []string{"db.demo.svc.", "_a._tcp.db.demo.svc.", "_sql._tcp.db.demo.svc.", "a.east.db.demo.svc."} {
 			for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV} {
-				answer := ask(snapshot, qname+zone, qtype)
-				for _, section := range [][]dns.RR{answer.Answer, answer.Extra, snapshot.SOA(0)} {
+				reply := ask(snapshot, qname+zone, qtype)
+				for _, section := range [][]dns.RR{reply.Answer, reply.Extra, snapshot.SOA(0)} {
 					if len(section) != cap(section) {
 						t.Errorf("%s %s: %d records in a slice of %d", qname, dns.TypeToString[qtype], len(section), cap(section))
 					}
@@ -158,7 +161,7 @@ func TestRepliesHaveNoSpareCapacity(t *testing.T) {
 
 func TestManyServicesComeAndGo(t *testing.T) {
 	x := index.New(config)
-	service := func(i int) *index.Service {
+	service := func(i int) *record.Service {
 		return build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.42.%d.%d], ports: []}", i/250, 1+i%250))
 	}
 	key := func(i int) string { return fmt.Sprintf("web-%d.demo", i) }
@@ -176,9 +179,9 @@ func TestManyServicesComeAndGo(t *testing.T) {
 		t.Errorf("the index holds %+v", got)
 	}
 	for i := range count {
-		want := index.Found
+		want := answer.Found
 		if i%2 == 0 {
-			want = index.NotExist
+			want = answer.NotExist
 		}
 		if got := ask(x.Snapshot(), key(i)+".svc."+zone, dns.TypeA).Result; got != want {
 			t.Errorf("%s is %v, want %v", key(i), got, want)
@@ -208,28 +211,28 @@ func TestADeletedServiceIsNotKeptByTheAnswersThatAreRemembered(t *testing.T) {
 }
 
 func TestServicesWithoutEndpointsAreIgnoredIfAskedFor(t *testing.T) {
-	strict := &index.Config{Zones: config.Zones, TTL: config.TTL, IgnoreEmpty: true}
+	strict := &record.Config{Zones: config.Zones, TTL: config.TTL, IgnoreEmpty: true}
 	const web = "{type: ClusterSetIP, ips: [10.42.0.1], ports: [{name: http, port: 80}]}"
 	x := index.New(strict)
 	for i, step := range []struct {
 		conditions string // of the one endpoint
-		want       index.Result
+		want       answer.Result
 	}{
-		{"{ready: true}", index.Found},
-		{"{ready: false}", index.NotExist},
-		{"{ready: false, serving: true, terminating: true}", index.Found},
-		{"{ready: false, serving: false, terminating: true}", index.NotExist},
-		{"", index.NotExist},
+		{"{ready: true}", answer.Found},
+		{"{ready: false}", answer.NotExist},
+		{"{ready: false, serving: true, terminating: true}", answer.Found},
+		{"{ready: false, serving: false, terminating: true}", answer.NotExist},
+		{"", answer.NotExist},
 	} {
-		object := new(mcsv1beta1.ServiceImport)
-		unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: "+web, object)
-		var endpoints []*index.Slice
+		raw := new(mcsv1beta1.ServiceImport)
+		unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: "+web, raw)
+		var endpoints []*object.Endpoints
 		if step.conditions != "" {
 			slice := new(discoveryv1.EndpointSlice)
 			unmarshal(t, from("east", "IPv4", "[]", "{addresses: [10.1.0.1], conditions: "+step.conditions+"}"), slice)
-			endpoints = append(endpoints, index.FromEndpointSlice(slice))
+			endpoints = append(endpoints, object.FromEndpointSlice(slice, false))
 		}
-		service := index.Build(strict, index.FromServiceImport(object), endpoints)
+		service := record.Build(strict, object.FromServiceImport(raw), endpoints)
 		if moved := x.Update(uint32(i+1), index.Change{Key: service.Key(), Service: service}); moved != (i < 4) {
 			t.Errorf("%q: the serial moved: %v", step.conditions, moved)
 		}
@@ -238,8 +241,8 @@ func TestServicesWithoutEndpointsAreIgnoredIfAskedFor(t *testing.T) {
 				t.Errorf("with an endpoint %q %s is %v, want %v", step.conditions, qname, got, step.want)
 			}
 		}
-		lenient := snapshotOf(index.Build(config, index.FromServiceImport(object), endpoints))
-		if got := ask(lenient, "db.demo.svc."+zone, dns.TypeA).Result; got != index.Found {
+		lenient := snapshotOf(record.Build(config, object.FromServiceImport(raw), endpoints))
+		if got := ask(lenient, "db.demo.svc."+zone, dns.TypeA).Result; got != answer.Found {
 			t.Errorf("without the option it is %v", got)
 		}
 	}

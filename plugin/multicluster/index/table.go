@@ -129,18 +129,17 @@ func (t table[V]) change(key string, add func(bucket[V]) bucket[V]) table[V] {
 	return table[V]{seed: t.seed, root: root, len: t.len - len(before) + len(after), edit: t.edit}
 }
 
-// all yields the entries in no order.
-func (t table[V]) all(yield func(string, V) bool) {
+// sorted are the entries in the order of their keys.
+func (t table[V]) sorted() []entry[V] {
+	all := make([]entry[V], 0, t.len)
 	for _, branch := range t.root {
 		if branch == nil {
 			continue
 		}
 		for _, b := range branch {
-			for _, e := range b {
-				if !yield(e.key, e.value) {
-					return
-				}
-			}
+			all = append(all, b...)
 		}
 	}
+	slices.SortFunc(all, func(a, b entry[V]) int { return strings.Compare(a.key, b.key) })
+	return all
 }

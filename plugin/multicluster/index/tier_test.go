@@ -14,23 +14,27 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
 // zoned makes the service db like build, of a whole import, with the zones of its endpoints.
-func zoned(t testing.TB, object string, endpointSlices ...string) *index.Service {
+func zoned(t testing.TB, raw string, endpointSlices ...string) *record.Service {
 	t.Helper()
 	imported := new(mcsv1beta1.ServiceImport)
-	unmarshal(t, object, imported)
+	unmarshal(t, raw, imported)
 	imported.Namespace, imported.Name = "demo", "db"
-	var all []*index.Slice
+	var all []*object.Endpoints
 	for _, text := range endpointSlices {
 		slice := new(discoveryv1.EndpointSlice)
 		unmarshal(t, text, slice)
-		all = append(all, index.FromZonedEndpointSlice(slice))
+		all = append(all, object.FromEndpointSlice(slice, true))
 	}
-	return index.Build(config, index.FromServiceImport(imported), all)
+	return record.Build(config, object.FromServiceImport(imported), all)
 }
 
 // at is the YAML of an endpoint in a zone.
@@ -39,13 +43,13 @@ func at(address, zone string) string {
 }
 
 // question is what a client asks.
-func question(qname string, qtype uint16, client index.Client) index.Question {
+func question(qname string, qtype uint16, client answer.Client) answer.Question {
 	below, _ := name.Cut(qname, zone)
-	return index.Question{Name: qname, Request: name.Parse(below), Type: qtype, Client: client}
+	return answer.Question{Name: qname, Request: name.Parse(below), Type: qtype, Client: client}
 }
 
 // east has clients in zones a and b, which are of one region, and c, which is not.
-var east = index.NewTopology([]index.Node{
+var east = topology.New([]topology.Node{
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.1.0/24")}, Zone: "a", Region: "r"},
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.2.0/24")}, Zone: "b", Region: "r"},
 	{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.64.3.0/24")}, Zone: "c", Region: "s"},
@@ -68,36 +72,36 @@ func TestTiers(t *testing.T) {
 	demoted := "{addresses: [10.1.0.1], zone: a, conditions: {ready: false, serving: true, terminating: true}}"
 	usual := []string{e(at("10.1.0.1", "a"), at("10.1.0.2", "b")), w(at("10.2.0.1", "a"), at("10.2.0.2", "b"), at("10.2.0.3", "c"), at("10.2.0.4", ""))}
 	for name, test := range map[string]struct {
-		object string
+		raw    string
 		slices []string
-		prefer index.Preference
+		prefer topology.Preference
 		client string
 		a, srv string
 	}{
-		"nothing is preferred":     {plain, usual, index.PreferNone, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
-		"the operator is silent":   {plain, usual, index.PreferDefault, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
-		"the cluster":              {plain, usual, index.PreferCluster, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"the zone":                 {plain, usual, index.PreferZone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
-		"another zone":             {plain, usual, index.PreferZone, inB, "1.2 2.2", "0: 1.2 2.2, 1: 1.1, 2: 2.1, 3: 2.3 2.4"},
-		"a zone abroad":            {plain, usual, index.PreferZone, inC, "2.3", "0: 2.3, 1: 1.1 1.2, 3: 2.1 2.2 2.4"},
-		"an unknown client":        {plain, usual, index.PreferZone, nowhere, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"the import's own cluster": {cluster, usual, index.PreferNone, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"the import's zone":        {sameZone, usual, index.PreferNone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
-		"the import's both":        {both, usual, index.PreferZone, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"the import wants nothing": {none, usual, index.PreferZone, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
-		"no cluster, but the zone": {noneButZone, usual, index.PreferCluster, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
-		"an unknown wish":          {unknown, usual, index.PreferCluster, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"nothing at home":          {plain, usual[1:], index.PreferCluster, inA, "2.1 2.2 2.3 2.4", "1: 2.1 2.2 2.3 2.4"},
-		"nothing in the zone":      {plain, usual[:1], index.PreferZone, inC, "1.1 1.2", "1: 1.1 1.2"},
-		"only in the region":       {plain, []string{w(at("10.2.0.2", "b"), at("10.2.0.3", "c"))}, index.PreferZone, inA, "2.2", "2: 2.2, 3: 2.3"},
-		"none is ready at home":    {plain, []string{e(demoted), w(at("10.2.0.1", "b"))}, index.PreferZone, inA, "2.1", "2: 2.1"},
-		"none is ready anywhere":   {plain, []string{e(demoted), w(strings.Replace(demoted, "10.1", "10.2", 1))}, index.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1"},
-		"no endpoint has a zone":   {plain, []string{e(at("10.1.0.1", "")), w(at("10.2.0.1", ""))}, index.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
+		"nothing is preferred":     {plain, usual, topology.PreferNone, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
+		"the operator is silent":   {plain, usual, topology.PreferDefault, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
+		"the cluster":              {plain, usual, topology.PreferCluster, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
+		"the zone":                 {plain, usual, topology.PreferZone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
+		"another zone":             {plain, usual, topology.PreferZone, inB, "1.2 2.2", "0: 1.2 2.2, 1: 1.1, 2: 2.1, 3: 2.3 2.4"},
+		"a zone abroad":            {plain, usual, topology.PreferZone, inC, "2.3", "0: 2.3, 1: 1.1 1.2, 3: 2.1 2.2 2.4"},
+		"an unknown client":        {plain, usual, topology.PreferZone, nowhere, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
+		"the import's own cluster": {cluster, usual, topology.PreferNone, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
+		"the import's zone":        {sameZone, usual, topology.PreferNone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
+		"the import's both":        {both, usual, topology.PreferZone, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
+		"the import wants nothing": {none, usual, topology.PreferZone, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
+		"no cluster, but the zone": {noneButZone, usual, topology.PreferCluster, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
+		"an unknown wish":          {unknown, usual, topology.PreferCluster, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
+		"nothing at home":          {plain, usual[1:], topology.PreferCluster, inA, "2.1 2.2 2.3 2.4", "1: 2.1 2.2 2.3 2.4"},
+		"nothing in the zone":      {plain, usual[:1], topology.PreferZone, inC, "1.1 1.2", "1: 1.1 1.2"},
+		"only in the region":       {plain, []string{w(at("10.2.0.2", "b"), at("10.2.0.3", "c"))}, topology.PreferZone, inA, "2.2", "2: 2.2, 3: 2.3"},
+		"none is ready at home":    {plain, []string{e(demoted), w(at("10.2.0.1", "b"))}, topology.PreferZone, inA, "2.1", "2: 2.1"},
+		"none is ready anywhere":   {plain, []string{e(demoted), w(strings.Replace(demoted, "10.1", "10.2", 1))}, topology.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1"},
+		"no endpoint has a zone":   {plain, []string{e(at("10.1.0.1", "")), w(at("10.2.0.1", ""))}, topology.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot := snapshotOf(zoned(t, test.object, test.slices...))
-			client := index.Client{Size: 65535, Place: east.Place("east", netip.MustParseAddr(test.client))}
-			look := func(qname string, qtype uint16) index.Answer {
+			snapshot := snapshotOf(zoned(t, test.raw, test.slices...))
+			client := answer.Client{Size: 65535, Place: east.Place("east", netip.MustParseAddr(test.client))}
+			look := func(qname string, qtype uint16) answer.Answer {
 				q := question(qname, qtype, client)
 				q.Prefer = test.prefer
 				return snapshot.Lookup(&q)
@@ -106,18 +110,18 @@ func TestTiers(t *testing.T) {
 				t.Errorf("A: got %s, want %s", got, test.a)
 			}
 			for _, qname := range []string{"db.demo.svc." + zone, "_sql._TCP.db.demo.svc." + zone} {
-				answer := look(qname, dns.TypeSRV)
-				if got := tiersOf(answer); got != test.srv {
+				reply := look(qname, dns.TypeSRV)
+				if got := tiersOf(reply); got != test.srv {
 					t.Errorf("SRV of %s: got %s, want %s", qname, got, test.srv)
 				}
-				if len(answer.Extra) != len(answer.Answer) {
-					t.Errorf("SRV of %s: %d targets have %d addresses", qname, len(answer.Answer), len(answer.Extra))
+				if len(reply.Extra) != len(reply.Answer) {
+					t.Errorf("SRV of %s: %d targets have %d addresses", qname, len(reply.Answer), len(reply.Extra))
 				}
 			}
 			// Names of endpoints are of no tier.
 			for _, host := range []string{"10-1-0-1.east", "10-2-0-1.west"} {
 				qname := host + ".db.demo.svc." + zone
-				plain := question(qname, dns.TypeA, index.Client{Size: 65535})
+				plain := question(qname, dns.TypeA, answer.Client{Size: 65535})
 				if got, want := len(look(qname, dns.TypeA).Answer), len(snapshot.Lookup(&plain).Answer); got != want {
 					t.Errorf("%s: got %d addresses, want %d", qname, got, want)
 				}
@@ -127,10 +131,10 @@ func TestTiers(t *testing.T) {
 }
 
 // tiersOf is the endpoints of an answer, and their priorities where they have some, without what all have in common.
-func tiersOf(answer index.Answer) string {
+func tiersOf(reply answer.Answer) string {
 	byPriority := map[uint16][]string{}
 	var addresses []string
-	for _, rr := range answer.Answer {
+	for _, rr := range reply.Answer {
 		switch rr := rr.(type) {
 		case *dns.A:
 			addresses = append(addresses, fmt.Sprintf("%d.%d", rr.A[1], rr.A[3]))
@@ -155,10 +159,10 @@ func tiersOf(answer index.Answer) string {
 func TestTiersOfEachFamily(t *testing.T) {
 	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("east", "IPv4", sqlPorts, at("10.1.0.1", "a")), from("west", "IPv6", sqlPorts, at("fd00::1", "a"))))
 	for qtype, want := range map[uint16]string{dns.TypeA: "10.1.0.1", dns.TypeAAAA: "fd00::1"} {
-		q := question("db.demo.svc."+zone, qtype, index.Client{Size: 512, Place: east.Place("east", netip.Addr{})})
-		q.Prefer = index.PreferCluster
-		if answer := snapshot.Lookup(&q).Answer; len(answer) != 1 || dataOf(answer[0]) != want {
-			t.Errorf("got %v, want %s", answer, want)
+		q := question("db.demo.svc."+zone, qtype, answer.Client{Size: 512, Place: east.Place("east", netip.Addr{})})
+		q.Prefer = topology.PreferCluster
+		if reply := snapshot.Lookup(&q).Answer; len(reply) != 1 || dataOf(reply[0]) != want {
+			t.Errorf("got %v, want %s", reply, want)
 		}
 	}
 }
@@ -173,21 +177,21 @@ func TestAFewOfATier(t *testing.T) {
 	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("west", "IPv4", sqlPorts, far...), from("east", "IPv4", sqlPorts, near...)))
 	seen := map[string]int{}
 	for point := range uint64(4 * count) {
-		q := question("db.demo.svc."+zone, dns.TypeSRV, index.Client{Size: 65535, Point: point, Place: east.Place("east", netip.Addr{})})
-		q.Prefer, q.Max = index.PreferCluster, limit
-		answer := snapshot.Lookup(&q).Answer
-		if len(answer) != limit {
-			t.Fatalf("%d records", len(answer))
+		q := question("db.demo.svc."+zone, dns.TypeSRV, answer.Client{Size: 65535, Point: point, Place: east.Place("east", netip.Addr{})})
+		q.Prefer, q.Max = topology.PreferCluster, limit
+		reply := snapshot.Lookup(&q).Answer
+		if len(reply) != limit {
+			t.Fatalf("%d records", len(reply))
 		}
-		for i, rr := range answer {
+		for i, rr := range reply {
 			srv := rr.(*dns.SRV)
 			if tier := uint16(i / count); srv.Priority != tier {
 				t.Fatalf("record %d has priority %d", i, srv.Priority)
 			}
 			seen[srv.Target]++
 		}
-		q = question("db.demo.svc."+zone, dns.TypeA, index.Client{Size: 65535, Point: point, Place: east.Place("east", netip.Addr{})})
-		q.Prefer, q.Max = index.PreferCluster, 10
+		q = question("db.demo.svc."+zone, dns.TypeA, answer.Client{Size: 65535, Point: point, Place: east.Place("east", netip.Addr{})})
+		q.Prefer, q.Max = topology.PreferCluster, 10
 		for _, rr := range snapshot.Lookup(&q).Answer {
 			seen[dataOf(rr)]++
 		}
@@ -211,13 +215,13 @@ func TestAFewOfATier(t *testing.T) {
 
 // TestZonesOfSlices: slices differ by their zones where these are kept.
 func TestZonesOfSlices(t *testing.T) {
-	read := func(text string, zones bool) *index.Slice {
+	read := func(text string, zones bool) *object.Endpoints {
 		slice := new(discoveryv1.EndpointSlice)
 		unmarshal(t, text, slice)
 		if zones {
-			return index.FromZonedEndpointSlice(slice)
+			return object.FromEndpointSlice(slice, true)
 		}
-		return index.FromEndpointSlice(slice)
+		return object.FromEndpointSlice(slice, false)
 	}
 	a, b := from("east", "IPv4", sqlPorts, at("10.1.0.1", "a")), from("east", "IPv4", sqlPorts, at("10.1.0.1", "b"))
 	bare := from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}")
@@ -240,8 +244,8 @@ func TestZonesOfSlices(t *testing.T) {
 func TestAWishMovesTheSerial(t *testing.T) {
 	slice := from("east", "IPv4", sqlPorts, at("10.1.0.1", "a"))
 	x := index.New(config)
-	update := func(object string) bool {
-		return x.Update(1, index.Change{Key: "db.demo", Service: zoned(t, object, slice)})
+	update := func(raw string) bool {
+		return x.Update(1, index.Change{Key: "db.demo", Service: zoned(t, raw, slice)})
 	}
 	update("spec: " + sql)
 	if update("spec: " + sql) {
@@ -265,11 +269,11 @@ func BenchmarkTiers(b *testing.B) {
 	snapshot := snapshotOf(zoned(b, "spec: "+sql, slices...))
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {
 		b.Run(dns.TypeToString[qtype], func(b *testing.B) {
-			q := question("db.demo.svc."+zone, qtype, index.Client{Size: 1232, Place: east.Place("east", netip.MustParseAddr("10.64.1.7"))})
-			q.Prefer = index.PreferZone
+			q := question("db.demo.svc."+zone, qtype, answer.Client{Size: 1232, Place: east.Place("east", netip.MustParseAddr("10.64.1.7"))})
+			q.Prefer = topology.PreferZone
 			b.ReportAllocs()
 			for b.Loop() {
-				if snapshot.Lookup(&q).Result != index.Found {
+				if snapshot.Lookup(&q).Result != answer.Found {
 					b.Fatal("nothing found")
 				}
 			}

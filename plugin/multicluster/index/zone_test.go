@@ -10,24 +10,27 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 const zone = "clusterset.local."
 
-var config = &index.Config{Zones: []string{zone}, TTL: 5}
+var config = &record.Config{Zones: []string{zone}, TTL: 5}
 
 // large is a client that can take all.
-var large = index.Client{Size: 1 << 30}
+var large = answer.Client{Size: 1 << 30}
 
 // ask looks a name up, for a client that can take all.
-func ask(snapshot *index.Snapshot, qname string, qtype uint16) index.Answer {
+func ask(snapshot *index.Snapshot, qname string, qtype uint16) answer.Answer {
 	below, ok := name.Cut(qname, zone)
 	if !ok {
 		panic(qname)
 	}
-	return snapshot.Lookup(&index.Question{Name: qname, Request: name.Parse(below), Type: qtype, Client: large})
+	return snapshot.Lookup(&answer.Question{Name: qname, Request: name.Parse(below), Type: qtype, Client: large})
 }
 
 // text is the text of records, sorted.
@@ -72,37 +75,37 @@ func checkZone(t *testing.T, snapshot *index.Snapshot) {
 		}
 	}
 	for question, set := range sets {
-		answer := ask(snapshot, question.Name, question.Qtype)
-		got, want := text(answer.Answer), text(set)
-		if answer.Result != index.Found || !slices.Equal(got, want) {
+		reply := ask(snapshot, question.Name, question.Qtype)
+		got, want := text(reply.Answer), text(set)
+		if reply.Result != answer.Found || !slices.Equal(got, want) {
 			t.Errorf("%s is answered with\n%q\nand transferred as\n%q", question.String(), got, want)
 		}
 		if compact := slices.Compact(slices.Clone(want)); len(compact) != len(want) {
 			t.Errorf("%s has records twice: %q", question.String(), want)
 		}
-		checkExtra(t, sets, answer)
+		checkExtra(t, sets, reply)
 		if upper := ask(snapshot, strings.ToUpper(question.Name), question.Qtype); len(upper.Answer) != len(set) {
 			t.Errorf("%s in upper case has %d records, want %d", question.Name, len(upper.Answer), len(set))
 		}
 	}
 	for qname := range exists {
 		for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypeTXT} {
-			answer := ask(snapshot, qname, qtype)
-			if _, ok := sets[dns.Question{Name: qname, Qtype: qtype}]; !ok && answer.Result != index.Empty &&
+			reply := ask(snapshot, qname, qtype)
+			if _, ok := sets[dns.Question{Name: qname, Qtype: qtype}]; !ok && reply.Result != answer.Empty &&
 				qname != "svc."+zone {
 				t.Errorf("%s %s is %v, want NODATA: it exists, and has no such record", qname, dns.TypeToString[qtype],
-					answer.Result)
+					reply.Result)
 			}
 		}
 	}
 }
 
 // checkExtra holds the additional records against the sets.
-func checkExtra(t *testing.T, sets map[dns.Question][]dns.RR, answer index.Answer) {
+func checkExtra(t *testing.T, sets map[dns.Question][]dns.RR, reply answer.Answer) {
 	t.Helper()
 	var want []string
 	seen := map[string]bool{}
-	for _, rr := range answer.Answer {
+	for _, rr := range reply.Answer {
 		srv, ok := rr.(*dns.SRV)
 		if !ok || seen[srv.Target] {
 			continue
@@ -113,7 +116,7 @@ func checkExtra(t *testing.T, sets map[dns.Question][]dns.RR, answer index.Answe
 		}
 	}
 	slices.Sort(want)
-	if got := text(answer.Extra); !slices.Equal(got, want) {
+	if got := text(reply.Extra); !slices.Equal(got, want) {
 		t.Errorf("additional records are\n%q\nwant\n%q", got, want)
 	}
 }
@@ -136,7 +139,7 @@ func checkName(t *testing.T, qname string) {
 }
 
 // snapshotOf publishes services.
-func snapshotOf(services ...*index.Service) *index.Snapshot {
+func snapshotOf(services ...*record.Service) *index.Snapshot {
 	x := index.New(config)
 	changes := make([]index.Change, len(services))
 	for i, service := range services {
@@ -146,10 +149,10 @@ func snapshotOf(services ...*index.Service) *index.Snapshot {
 	return x.Snapshot()
 }
 
-func skips(s *index.Skips) string {
+func skips(s object.Skips) string {
 	var parts []string
-	for _, reason := range index.Reasons() {
-		if n := s.Count(reason); n > 0 {
+	for _, reason := range object.Reasons() {
+		if n := s[reason]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%s=%d", reason, n))
 		}
 	}

@@ -84,7 +84,7 @@ func Cut(name, zone string) (string, bool) {
 		return "", false
 	}
 	cut := len(name) - len(zone)
-	if !equalFold(name[cut:], zone) {
+	if !EqualFold(name[cut:], zone) {
 		return "", false
 	}
 	if cut == 0 {
@@ -99,8 +99,8 @@ func Cut(name, zone string) (string, bool) {
 	return name[:cut-1], true
 }
 
-// equalFold is strings.EqualFold, and quicker where the case is the same, as it is in most queries.
-func equalFold(a, b string) bool { return a == b || strings.EqualFold(a, b) }
+// EqualFold is strings.EqualFold, and quicker where the case is the same, as it is in most queries.
+func EqualFold(a, b string) bool { return a == b || strings.EqualFold(a, b) }
 
 // escaped tells whether the octet at i stands behind an odd number of backslashes.
 func escaped(name string, i int) bool {
@@ -125,7 +125,7 @@ func (r *Request) Parse(below string) {
 	}
 	rest, last := cutLast(below)
 	switch {
-	case equalFold(last, labelService):
+	case EqualFold(last, labelService):
 		if rest == "" && last != below {
 			break // an empty label
 		}

@@ -38,7 +38,7 @@ func TestAChangeAfterABlipOfTheAPIServerIsAnsweredAtOnce(t *testing.T) {
 		put(t, b.slices.Update(sliceOf("a", "db", "east", "10.1.0.2")))
 		b.slices.UpdateResourceVersion("2")
 		synctest.Wait()
-		if got := answer(x, "db"); got != "10.1.0.2" {
+		if got := reply(x, "db"); got != "10.1.0.2" {
 			t.Errorf("the answer is %q, want 10.1.0.2", got)
 		}
 	})

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // clients ask one API server.
@@ -151,7 +151,7 @@ func (c *importClient) list(labels, namespace string) lister {
 // Label selectors of EndpointSlices. None matches both.
 const (
 	withServiceName = mcsv1beta1.LabelServiceName
-	mirroredOnly    = discoveryv1.LabelManagedBy + "=" + index.MirroredBy + ",!" + mcsv1beta1.LabelServiceName
+	mirroredOnly    = discoveryv1.LabelManagedBy + "=" + object.MirroredBy + ",!" + mcsv1beta1.LabelServiceName
 )
 
 func (c *clients) endpointSlices(labels, namespace string) lister {

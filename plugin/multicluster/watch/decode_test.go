@@ -124,7 +124,7 @@ func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
 	put(t, b.imports.Replace([]any{good, bad}, "1"))
 	put(t, b.slices.Replace(nil, "1"))
 	b.drain()
-	if got := answer(x, "good"); got != "10.42.0.1" {
+	if got := reply(x, "good"); got != "10.42.0.1" {
 		t.Errorf("the answer of another import is %q", got)
 	}
 	fixed := importOf("bad", mcsv1beta1.ClusterSetIP, "10.42.0.9")
@@ -147,7 +147,7 @@ func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
 	} {
 		put(t, step.do())
 		b.drain()
-		if got := answer(x, "bad"); got != step.want || b.undecodable["demo/bad"] != step.undecodable || b.reported != step.reported {
+		if got := reply(x, "bad"); got != step.want || b.undecodable["demo/bad"] != step.undecodable || b.reported != step.reported {
 			t.Errorf("%s: answer %q, undecodable %v, reported %d times", step.name, got, b.undecodable, b.reported)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // fallbacks are what stands in for the addresses that imports are wanting. The lock of the inputs guards it.
@@ -30,7 +30,7 @@ func newFallbacks(options Options) fallbacks {
 }
 
 // behind are the Services that an import is wanting the addresses or the mirrored slices of.
-func (f *fallbacks) behind(resource Resource, imported *index.Import) []string {
+func (f *fallbacks) behind(resource Resource, imported *object.Import) []string {
 	switch {
 	case resource == GKEServiceImports && imported.Headless:
 		return imported.MirroredServices()
@@ -41,7 +41,7 @@ func (f *fallbacks) behind(resource Resource, imported *index.Import) []string {
 }
 
 // want notes the Services that an import is wanting something of.
-func (f *fallbacks) want(resource Resource, namespace string, imported *index.Import) {
+func (f *fallbacks) want(resource Resource, namespace string, imported *object.Import) {
 	for _, name := range f.behind(resource, imported) {
 		object := namespace + "/" + name
 		f.wanted[object] = append(f.wanted[object], imported.Key)
@@ -49,7 +49,7 @@ func (f *fallbacks) want(resource Resource, namespace string, imported *index.Im
 }
 
 // unwant undoes want.
-func (f *fallbacks) unwant(resource Resource, namespace string, imported *index.Import) {
+func (f *fallbacks) unwant(resource Resource, namespace string, imported *object.Import) {
 	for _, name := range f.behind(resource, imported) {
 		object := namespace + "/" + name
 		keys := f.wanted[object]
@@ -85,8 +85,8 @@ func (in *inputs) setService(object string, addrs []netip.Addr) {
 
 // fill is the import with addresses in the place of those that it is wanting, as far as the operator asks for that and
 // there are some.
-func (f *fallbacks) fill(namespace string, imported *index.Import, slices []*index.Slice) *index.Import {
-	if !imported.Wanting() {
+func (f *fallbacks) fill(namespace string, imported *object.Import, slices []*object.Endpoints) *object.Import {
+	if !imported.LacksAddress() {
 		return imported
 	}
 	if f.fromServices {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 func serviceOf(name string, ips ...string) *corev1.Service {
@@ -27,14 +27,14 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	expect := func(step, want string) {
 		t.Helper()
 		b.drain()
-		if got := answer(x, "web"); got != want {
+		if got := reply(x, "web"); got != want {
 			t.Errorf("%s: %q, want %q", step, got, want)
 		}
 	}
 	annotated := func(key, value string) *importObject {
-		object := importOf("web", mcsv1beta1.ClusterSetIP)
-		object.Annotations = map[string]string{key: value}
-		return object
+		raw := importOf("web", mcsv1beta1.ClusterSetIP)
+		raw.Annotations = map[string]string{key: value}
+		return raw
 	}
 	put(t, services.Add(serviceOf("named", "10.43.0.1", "fd00::1")))
 	put(t, services.Add(serviceOf("headless", "None")))
@@ -81,7 +81,7 @@ func TestWithoutTheOptionNothingStandsIn(t *testing.T) {
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP)))
 	put(t, b.slices.Add(sliceOf("a", "web", "east", "10.45.0.1")))
 	b.drain()
-	if got := answer(x, "web"); got != "" || len(b.inputs.wanted) > 0 {
+	if got := reply(x, "web"); got != "" || len(b.inputs.wanted) > 0 {
 		t.Errorf("answered with %q, wanted are %v", got, b.inputs.wanted)
 	}
 }
@@ -103,7 +103,7 @@ func TestImportsOfSeveralGroups(t *testing.T) {
 	} {
 		put(t, step.change())
 		b.drain()
-		if got := answer(x, "web"); got != step.want {
+		if got := reply(x, "web"); got != step.want {
 			t.Errorf("answered with %q, want %q", got, step.want)
 		}
 	}
@@ -116,23 +116,23 @@ func TestBookkeepingIsNoName(t *testing.T) {
 	b := newBench(t, Options{})
 	x := b.View(config)
 	b.list()
-	object := importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")
-	put(t, b.imports.Add(object))
+	raw := importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")
+	put(t, b.imports.Add(raw))
 	b.drain()
-	if got := answer(x, "web"); got != "10.42.0.1" {
+	if got := reply(x, "web"); got != "10.42.0.1" {
 		t.Fatalf("answered with %q", got)
 	}
 	// It turns out to stand for a service of another namespace.
-	object = object.DeepCopy()
-	object.Labels = map[string]string{"lighthouse.submariner.io/sourceNamespace": "other"}
-	put(t, b.imports.Update(object))
+	raw = raw.DeepCopy()
+	raw.Labels = map[string]string{"lighthouse.submariner.io/sourceNamespace": "other"}
+	put(t, b.imports.Update(raw))
 	b.drain()
-	if got, counted := answer(x, "web"), b.served.Skips.Count(index.Bookkeeping); got != "" || counted != 1 {
+	if got, counted := reply(x, "web"), b.served.Skips[object.Bookkeeping]; got != "" || counted != 1 {
 		t.Errorf("answered with %q, counted are %d", got, counted)
 	}
-	put(t, b.imports.Delete(object))
+	put(t, b.imports.Delete(raw))
 	b.drain()
-	if counted := b.served.Skips.Count(index.Bookkeeping); counted != 0 || b.objects[ServiceImports] != 0 {
+	if counted := b.served.Skips[object.Bookkeeping]; counted != 0 || b.objects[ServiceImports] != 0 {
 		t.Errorf("counted are %d, held %d", counted, b.objects[ServiceImports])
 	}
 }

@@ -5,6 +5,7 @@ package watch
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func (r *recorder) Objects(resource Resource, delta int) {
 func (r *recorder) Totals(before, after index.Totals) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if before != r.served {
+	if !reflect.DeepEqual(before, r.served) {
 		panic(fmt.Sprintf("what was served before is %+v, and was told as %+v", before, r.served))
 	}
 	r.served = after

@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
 // inputs holds what services are built from, by the services' keys, and collects the keys of those that changed.
@@ -24,11 +25,11 @@ type inputs struct {
 	selecting bool
 
 	mu       sync.Mutex
-	imports  map[Resource]map[string]*index.Import // by namespace/name
-	slices   map[Resource]map[string]held          // by namespace/name
-	services map[string]*service                   // by the services' keys; those of mirrored slices by theirs
+	imports  map[Resource]map[string]*object.Import // by namespace/name
+	slices   map[Resource]map[string]held           // by namespace/name
+	services map[string]*service                    // by the services' keys; those of mirrored slices by theirs
 	selected map[string]struct{}
-	nodes    map[string]*index.Node
+	nodes    map[string]*topology.Node
 	moved    bool                   // a node changed
 	dirty    map[string][]time.Time // by key: what the changes' causes were
 	opened   bool                   // everything was listed once
@@ -42,24 +43,24 @@ type inputs struct {
 
 // held is a slice, the service it belongs to, and when what changed it last happened, in nanoseconds since 1970.
 type held struct {
-	slice *index.Slice
+	slice *object.Endpoints
 	key   string
 	cause int64
 }
 
 // service is what is known of one.
 type service struct {
-	imported  *index.Import // of ServiceImports
-	other     *index.Import // of GKEServiceImports: counts where there is none of the former
+	imported  *object.Import // of ServiceImports
+	other     *object.Import // of GKEServiceImports: counts where there is none of the former
 	namespace string
-	slices    []*index.Slice
+	slices    []*object.Endpoints
 }
 
 // input is a copy of what a service is built from. The import is nil where there is none to serve.
 type input struct {
 	key      string
-	imported *index.Import
-	slices   []*index.Slice
+	imported *object.Import
+	slices   []*object.Endpoints
 	causes   []time.Time
 }
 
@@ -69,11 +70,11 @@ func newInputs(options Options, observer Observer) *inputs {
 		changed:   make(chan struct{}, 1),
 		zones:     options.Zones,
 		selecting: options.NamespaceLabels != "",
-		imports:   map[Resource]map[string]*index.Import{ServiceImports: {}, GKEServiceImports: {}},
+		imports:   map[Resource]map[string]*object.Import{ServiceImports: {}, GKEServiceImports: {}},
 		slices:    map[Resource]map[string]held{EndpointSlices: {}, MirroredEndpointSlices: {}},
 		services:  make(map[string]*service),
 		selected:  make(map[string]struct{}),
-		nodes:     make(map[string]*index.Node),
+		nodes:     make(map[string]*topology.Node),
 		dirty:     make(map[string][]time.Time),
 
 		undecodable: make(map[Resource]map[string]struct{}),
@@ -99,7 +100,7 @@ func (in *inputs) serves(namespace string) bool {
 }
 
 // of is the place of the import of a resource.
-func (s *service) of(resource Resource) **index.Import {
+func (s *service) of(resource Resource) **object.Import {
 	if resource == GKEServiceImports {
 		return &s.other
 	}
@@ -124,7 +125,7 @@ func (in *inputs) answersSlices(key string) bool {
 		return false
 	}
 	imported := cmp.Or(s.imported, s.other)
-	return imported != nil && (imported.Headless || in.ignoreEmpty || in.fromEndpoints && imported.Wanting())
+	return imported != nil && (imported.Headless || in.ignoreEmpty || in.fromEndpoints && imported.LacksAddress())
 }
 
 // drop forgets a service of which nothing is known any more. The lock is held.
@@ -172,7 +173,7 @@ func (in *inputs) setIgnoreEmpty(ignore bool) {
 }
 
 // setImport puts an import in the place of that object's last state; nil removes it. The lock is held.
-func (in *inputs) setImport(resource Resource, object, namespace string, imported *index.Import) {
+func (in *inputs) setImport(resource Resource, object, namespace string, imported *object.Import) {
 	before := in.imports[resource][object]
 	if before != nil && imported != nil && before.Equal(imported) {
 		return
@@ -199,7 +200,7 @@ func (in *inputs) setImport(resource Resource, object, namespace string, importe
 
 // setSlice puts a slice in the place of that object's last state; nil removes it. The key is that of the service it
 // belongs to now, cause is when what changed it happened. The lock is held.
-func (in *inputs) setSlice(resource Resource, object, key, namespace string, slice *index.Slice, cause time.Time) {
+func (in *inputs) setSlice(resource Resource, object, key, namespace string, slice *object.Endpoints, cause time.Time) {
 	before, had := in.slices[resource][object]
 	stamp := cause.UnixNano()
 	if had && slice != nil && before.key == key && before.slice.Equal(slice) {

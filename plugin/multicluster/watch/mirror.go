@@ -8,7 +8,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // MirroredEndpointSlices are the EndpointSlices that Kubernetes makes of Endpoints objects, as far as they are not among
@@ -44,7 +44,7 @@ func (in *inputs) touchSlices(key string, cause time.Time) {
 
 // endpoints are the slices of a service, in a new list: those that carry its name, and those of the Services that its
 // import names. The lock is held.
-func (in *inputs) endpoints(s *service, imported *index.Import) []*index.Slice {
+func (in *inputs) endpoints(s *service, imported *object.Import) []*object.Endpoints {
 	all := slices.Clone(s.slices)
 	if imported != s.other {
 		return all

@@ -8,14 +8,14 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // mirrored is a slice that Kubernetes makes of the Endpoints object of a Service.
 func mirrored(name, service string, addresses ...string) *discoveryv1.EndpointSlice {
-	object := sliceOf(name, "", "", addresses...)
-	object.Labels = map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: index.MirroredBy}
-	return object
+	raw := sliceOf(name, "", "", addresses...)
+	raw.Labels = map[string]string{discoveryv1.LabelServiceName: service, discoveryv1.LabelManagedBy: object.MirroredBy}
+	return raw
 }
 
 func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
@@ -26,14 +26,14 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	expect := func(step, want string) {
 		t.Helper()
 		b.drain()
-		if got := answer(x, "web"); got != want {
+		if got := reply(x, "web"); got != want {
 			t.Errorf("%s: %q, want %q", step, got, want)
 		}
 	}
 	naming := func(kind mcsv1beta1.ServiceImportType, service string) *importObject {
-		object := importOf("web", kind)
-		object.Annotations = map[string]string{"net.gke.io/derived-service": service}
-		return object
+		raw := importOf("web", kind)
+		raw.Annotations = map[string]string{"net.gke.io/derived-service": service}
+		return raw
 	}
 	put(t, mirrors.Add(mirrored("a", "gke-mcs-1", "10.1.0.1")))
 	put(t, mirrors.Add(mirrored("b", "gke-mcs-2", "10.2.0.1")))
@@ -43,7 +43,7 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	put(t, b.imports.Replace(nil, "2"))
 	put(t, gke.Add(naming(mcsv1beta1.Headless, "gke-mcs-1")))
 	expect("the slices were first", "10.1.0.1")
-	if counted := b.served.Skips.Count(index.MissingSourceCluster); counted != 0 {
+	if counted := b.served.Skips[object.MissingSourceCluster]; counted != 0 {
 		t.Errorf("%d slices lack what none has", counted)
 	}
 	put(t, gke.Update(naming(mcsv1beta1.Headless, "gke-mcs-2")))

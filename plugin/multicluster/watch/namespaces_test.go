@@ -94,12 +94,12 @@ func TestAListOfOneNamespaceTakesNothingOutOfAnother(t *testing.T) {
 	b.list()
 	put(t, other.Replace(nil, "2"))
 	b.drain()
-	if got := answer(x, "web"); got != "10.42.0.1" {
+	if got := reply(x, "web"); got != "10.42.0.1" {
 		t.Errorf("after another namespace was listed it answers %q", got)
 	}
 	put(t, demo.Replace(nil, "3"))
 	b.drain()
-	if got := answer(x, "web"); got != "" {
+	if got := reply(x, "web"); got != "" {
 		t.Errorf("after its namespace was listed without it, it answers %q", got)
 	}
 }

@@ -10,25 +10,26 @@ import (
 
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
 func node(name, zone, address string, ranges ...string) *corev1.Node {
-	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{PodCIDRs: ranges}}
+	raw := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{PodCIDRs: ranges}}
 	if zone != "" {
-		object.Labels = map[string]string{corev1.LabelTopologyZone: zone}
+		raw.Labels = map[string]string{corev1.LabelTopologyZone: zone}
 	}
 	if address != "" {
-		object.Status.Addresses = []corev1.NodeAddress{
+		raw.Status.Addresses = []corev1.NodeAddress{
 			{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeExternalIP, Address: "192.0.2.1"},
 		}
 	}
-	return object
+	return raw
 }
 
 // TestNodesTellWhereClientsAre follows nodes as they come, change and go. Endpoints of zone a end in 1, those of b in 2.
@@ -44,12 +45,12 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 	b.list()
 
 	nearest := func(client string) string {
-		answer := x.Snapshot().Lookup(&index.Question{
-			Name: "db.demo.svc.clusterset.local.", Request: name.Parse("db.demo.svc"), Type: dns.TypeA, Prefer: index.PreferZone,
-			Client: index.Client{Size: 65535, Place: b.Topology().Place("east", netip.MustParseAddr(client))},
+		reply := x.Snapshot().Lookup(&answer.Question{
+			Name: "db.demo.svc.clusterset.local.", Request: name.Parse("db.demo.svc"), Type: dns.TypeA, Prefer: topology.PreferZone,
+			Client: answer.Client{Size: 65535, Place: b.Topology().Place("east", netip.MustParseAddr(client))},
 		})
 		var all []string
-		for _, rr := range answer.Answer {
+		for _, rr := range reply.Answer {
 			all = append(all, strings.TrimPrefix(rr.(*dns.A).A.String(), "10.1.0."))
 		}
 		slices.Sort(all)
@@ -103,8 +104,8 @@ func TestZonesAreKeptWhereTheyAreAskedFor(t *testing.T) {
 		slice := sliceOf("a", "db", "east", "10.1.0.1")
 		slice.Endpoints[0].Zone = new("a")
 		put(t, b.slices.Add(slice))
-		want := map[bool]func(*discoveryv1.EndpointSlice) *index.Slice{false: index.FromEndpointSlice, true: index.FromZonedEndpointSlice}[zones]
-		if got := b.inputs.slices[EndpointSlices]["demo/a"].slice; !got.Equal(want(slice)) {
+		want := object.FromEndpointSlice(slice, zones)
+		if got := b.inputs.slices[EndpointSlices]["demo/a"].slice; !got.Equal(want) {
 			t.Errorf("zones %t: kept is another slice", zones)
 		}
 	}

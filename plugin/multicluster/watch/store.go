@@ -17,7 +17,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
 // item is what is kept of an object. It is what a reflector's buffer holds during the first list, so that the object
@@ -25,12 +26,12 @@ import (
 type item struct {
 	*metav1.ObjectMeta // noMeta: a reflector asks for name and namespace alone
 	namespace, name    string
-	imported           *index.Import
+	imported           *object.Import
 	undecodable        error // why the object is left out
-	slice              *index.Slice
+	endpoints          *object.Endpoints
 	addrs              []netip.Addr // of a Service
-	node               *index.Node
-	service            string    // the key of the slice's service, or that of a mirrored one's Service
+	node               *topology.Node
+	service            string    // the key of the endpoints' service, or that of a mirrored one's Service
 	cause              time.Time // what changed the slice happened then, where it says
 }
 
@@ -46,38 +47,34 @@ func (i *item) GetNamespace() string { return i.namespace }
 func (i *item) object() string { return i.namespace + "/" + i.name }
 
 // item reads an object, or returns what is an item already.
-func (s *store) item(object any) (*item, error) {
-	if i, ok := object.(*item); ok {
+func (s *store) item(from any) (*item, error) {
+	if i, ok := from.(*item); ok {
 		return i, nil
 	}
-	accessor, err := meta.Accessor(object)
+	accessor, err := meta.Accessor(from)
 	if err != nil {
-		return nil, fmt.Errorf("not an object: %T: %w", object, err)
+		return nil, fmt.Errorf("not an object: %T: %w", from, err)
 	}
 	i := &item{ObjectMeta: noMeta, namespace: accessor.GetNamespace(), name: accessor.GetName()}
-	switch object := object.(type) {
+	switch from := from.(type) {
 	case *importObject:
-		if i.undecodable = object.undecodable; i.undecodable == nil {
-			i.imported = index.FromServiceImport(&object.ServiceImport)
+		if i.undecodable = from.undecodable; i.undecodable == nil {
+			i.imported = object.FromServiceImport(&from.ServiceImport)
 		}
 	case *corev1.Service:
-		i.addrs = index.ServiceAddresses(object)
+		i.addrs = object.ServiceAddresses(from)
 	case *discoveryv1.EndpointSlice:
-		if s.inputs.zones {
-			i.slice = index.FromZonedEndpointSlice(object)
-		} else {
-			i.slice = index.FromEndpointSlice(object)
-		}
-		i.service = object.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
+		i.endpoints = object.FromEndpointSlice(from, s.inputs.zones)
+		i.service = from.Labels[mcsv1beta1.LabelServiceName] + "." + i.namespace
 		if s.resource == MirroredEndpointSlices {
-			i.service = mirroredKeyOf(object)
+			i.service = mirroredKeyOf(from)
 		}
-		i.cause = causeOf(object)
+		i.cause = causeOf(from)
 	case *corev1.Namespace:
 	case *corev1.Node:
-		i.node = nodeOf(object)
+		i.node = topology.FromNode(from)
 	default:
-		return nil, fmt.Errorf("not an object that is watched: %T", object)
+		return nil, fmt.Errorf("not an object that is watched: %T", from)
 	}
 	return i, nil
 }
@@ -223,7 +220,7 @@ func (s *store) set(i *item) {
 		s.inputs.setService(i.object(), i.addrs)
 		return
 	}
-	s.inputs.setSlice(s.resource, i.object(), i.service, i.namespace, i.slice, i.cause)
+	s.inputs.setSlice(s.resource, i.object(), i.service, i.namespace, i.endpoints, i.cause)
 }
 
 // remove takes an object out of the inputs. Their lock is held.

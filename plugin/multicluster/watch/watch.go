@@ -24,6 +24,9 @@ import (
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
 // Resource is the plural name of what is watched.
@@ -77,7 +80,7 @@ type Source struct {
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
-	topology atomic.Pointer[index.Topology]
+	topology atomic.Pointer[topology.Topology]
 
 	// publishing is held while an index is updated or the list of views changes.
 	publishing sync.Mutex
@@ -140,7 +143,7 @@ func newSource(options Options, observer Observer, stop context.CancelFunc) *Sou
 		synced:   make(chan struct{}),
 		settled:  make(chan struct{}),
 	}
-	s.topology.Store(index.NewTopology(nil))
+	s.topology.Store(topology.New(nil))
 	return s
 }
 
@@ -223,7 +226,7 @@ func (s *Source) settle() {
 
 // View returns the index of a configuration. Users of equal configurations share one. It has a snapshot as soon as the
 // source is synced. The user gives it back with Release.
-func (s *Source) View(config *index.Config) *index.Index {
+func (s *Source) View(config *record.Config) *index.Index {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
 	for _, v := range s.views {
@@ -279,7 +282,7 @@ func (s *Source) count() {
 		totals.ClusterSetIP = max(totals.ClusterSetIP, of.ClusterSetIP)
 		totals.Headless = max(totals.Headless, of.Headless)
 		totals.Addresses = max(totals.Addresses, of.Addresses)
-		if totals.Skips == (index.Skips{}) || of.Skips.Count(index.NameTooLong) > totals.Skips.Count(index.NameTooLong) {
+		if len(totals.Skips) == 0 || of.Skips[object.NameTooLong] > totals.Skips[object.NameTooLong] {
 			totals.Skips = of.Skips
 		}
 	}
@@ -344,14 +347,14 @@ func (s *Source) update(v *view, changed []input) {
 const fewServices = 256
 
 // build makes the record sets of services: where there are many, as after the first list, on all processors.
-func build(config *index.Config, changed []input) []index.Change {
+func build(config *record.Config, changed []input) []index.Change {
 	changes := make([]index.Change, len(changed))
 	part := func(start, end int) {
 		for i, service := range changed[start:end] {
 			change := &changes[start+i]
 			change.Key = service.key
 			if service.imported != nil {
-				change.Service = index.Build(config, service.imported, service.slices)
+				change.Service = record.Build(config, service.imported, service.slices)
 			}
 		}
 	}

@@ -18,24 +18,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-var config = &index.Config{Zones: []string{"clusterset.local."}, TTL: 5}
+var config = &record.Config{Zones: []string{"clusterset.local."}, TTL: 5}
 
 // answer is what the index answers to an A query for a service of namespace demo, as text.
-func answer(x *index.Index, service string) string {
+func reply(x *index.Index, service string) string {
 	snapshot := x.Snapshot()
 	if snapshot == nil {
 		return "SERVFAIL"
 	}
-	answer := snapshot.Lookup(&index.Question{
+	reply := snapshot.Lookup(&answer.Question{
 		Name: service + ".demo.svc.clusterset.local.", Request: name.Parse(service + ".demo.svc"), Type: dns.TypeA,
-		Client: index.Client{Size: 65535},
+		Client: answer.Client{Size: 65535},
 	})
 	var all []string
-	for _, rr := range answer.Answer {
+	for _, rr := range reply.Answer {
 		all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
 	}
 	slices.Sort(all)
@@ -55,12 +58,12 @@ func TestThereIsNoAnswerBeforeEverythingWasListed(t *testing.T) {
 	x := b.View(config)
 	put(t, b.imports.Replace([]any{importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")}, "1"))
 	b.drain()
-	if got := answer(x, "web"); got != "SERVFAIL" {
+	if got := reply(x, "web"); got != "SERVFAIL" {
 		t.Errorf("before slices were listed: %q", got)
 	}
 	put(t, b.slices.Replace(nil, "1"))
 	b.drain()
-	if got := answer(x, "web"); got != "10.42.0.1" {
+	if got := reply(x, "web"); got != "10.42.0.1" {
 		t.Errorf("after all was listed: %q", got)
 	}
 	select {
@@ -77,7 +80,7 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 	expect := func(step, want string) {
 		t.Helper()
 		b.drain()
-		if got := answer(x, "db"); got != want {
+		if got := reply(x, "db"); got != want {
 			t.Errorf("%s: %q, want %q", step, got, want)
 		}
 	}
@@ -114,7 +117,7 @@ func TestNamespacesAreSelected(t *testing.T) {
 	x := listed.View(config)
 	put(t, listed.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	listed.list()
-	if got := answer(x, "web"); got != "" {
+	if got := reply(x, "web"); got != "" {
 		t.Errorf("a namespace that is not listed has %q", got)
 	}
 	labelled := newBench(t, Options{NamespaceLabels: "a=b"})
@@ -134,7 +137,7 @@ func TestNamespacesAreSelected(t *testing.T) {
 	} {
 		put(t, step.change())
 		labelled.drain()
-		if got := answer(x, "web"); got != step.want {
+		if got := reply(x, "web"); got != step.want {
 			t.Errorf("the answer is %q, want %q", got, step.want)
 		}
 	}
@@ -156,7 +159,7 @@ func TestAFloodOfUpdatesToOneServiceIsOnePublication(t *testing.T) {
 	if got := x.Snapshot().Serial() - before; got != 1 {
 		t.Errorf("the serial moved %d times", got)
 	}
-	if got, want := answer(x, "db"), address(updates); got != want {
+	if got, want := reply(x, "db"), address(updates); got != want {
 		t.Errorf("the answer is %q, want %q", got, want)
 	}
 }
@@ -174,7 +177,7 @@ func TestChangesDoNotWaitForMemoryToBeReturned(t *testing.T) {
 		synctest.Wait()
 		put(t, b.imports.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.2")))
 		synctest.Wait()
-		if got := answer(x, "web"); got != "10.42.0.2" {
+		if got := reply(x, "web"); got != "10.42.0.2" {
 			t.Errorf("while memory is returned the answer is %q", got)
 		}
 		close(returned)
@@ -203,16 +206,16 @@ func TestAnUpdateThatChangesNothingIsNotPublished(t *testing.T) {
 func TestViewsOfEqualConfigurationsAreShared(t *testing.T) {
 	b := newBench(t, Options{})
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	first, again := b.View(config), b.View(&index.Config{Zones: []string{"clusterset.local."}, TTL: 5})
+	first, again := b.View(config), b.View(&record.Config{Zones: []string{"clusterset.local."}, TTL: 5})
 	if first != again {
 		t.Error("equal configurations have two views")
 	}
 	b.list()
-	other := b.View(&index.Config{Zones: []string{"clusterset.local."}, TTL: 30})
+	other := b.View(&record.Config{Zones: []string{"clusterset.local."}, TTL: 30})
 	if other == first {
 		t.Error("another configuration has the same view")
 	}
-	if got := answer(other, "web"); got != "10.42.0.1" {
+	if got := reply(other, "web"); got != "10.42.0.1" {
 		t.Errorf("a view that comes later answers %q", got)
 	}
 	if other.Snapshot().Serial() <= first.Snapshot().Serial() {
@@ -283,7 +286,7 @@ func TestSlicesThatNoAnswerComesFromAreNotPublished(t *testing.T) {
 	} {
 		b := newBench(t, test.options)
 		b.View(config)
-		x := b.View(&index.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: true})
+		x := b.View(&record.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: true})
 		if !test.ignore {
 			b.Release(x)
 		}
@@ -305,9 +308,9 @@ func TestSlicesThatNoAnswerComesFromAreNotPublished(t *testing.T) {
 func TestServicesOfTwoViewsCountOnce(t *testing.T) {
 	b := newBench(t, Options{})
 	first := b.View(config)
-	long := b.View(&index.Config{Zones: []string{strings.Repeat("a.", 100)}, TTL: 5})
+	long := b.View(&record.Config{Zones: []string{strings.Repeat("a.", 100)}, TTL: 5})
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	b.imports.set(&item{namespace: strings.Repeat("n", 63), name: "web", imported: index.FromServiceImport(&mcsv1beta1.ServiceImport{
+	b.imports.set(&item{namespace: strings.Repeat("n", 63), name: "web", imported: object.FromServiceImport(&mcsv1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{Namespace: strings.Repeat("n", 63), Name: "web"},
 		Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, IPs: []string{"10.42.0.2"}},
 	})})
@@ -317,7 +320,7 @@ func TestServicesOfTwoViewsCountOnce(t *testing.T) {
 	expect := func(step string, services, tooLong int) {
 		t.Helper()
 		headless := min(services, 1)
-		if got, left := b.served, b.served.Skips.Count(index.NameTooLong); got.ClusterSetIP != services || got.Headless != headless || left != tooLong {
+		if got, left := b.served, b.served.Skips[object.NameTooLong]; got.ClusterSetIP != services || got.Headless != headless || left != tooLong {
 			t.Errorf("%s: %+v and %d names that are too long, want %d services, %d headless, and %d", step, got, left, services, headless, tooLong)
 		}
 	}
@@ -327,7 +330,7 @@ func TestServicesOfTwoViewsCountOnce(t *testing.T) {
 	expect("two views", 2, 1)
 	b.Release(long)
 	expect("one view", 2, 0)
-	b.View(&index.Config{Zones: config.Zones, TTL: 30})
+	b.View(&record.Config{Zones: config.Zones, TTL: 30})
 	expect("another one", 2, 0)
 	b.close()
 	expect("the end", 0, 0)
@@ -461,21 +464,21 @@ func BenchmarkHeap(b *testing.B) {
 
 func TestEndpointsDecideWhetherAClusterSetIPServiceIsEmpty(t *testing.T) {
 	b := newBench(t, Options{})
-	x := b.View(&index.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: true})
+	x := b.View(&record.Config{Zones: config.Zones, TTL: 5, IgnoreEmpty: true})
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	b.list()
-	if got := answer(x, "web"); got != "" {
+	if got := reply(x, "web"); got != "" {
 		t.Errorf("without endpoints it answers %q", got)
 	}
 	slice := sliceOf("a", "web", "east", "10.1.0.1")
 	put(t, b.slices.Add(slice))
 	b.drain()
-	if got := answer(x, "web"); got != "10.42.0.1" {
+	if got := reply(x, "web"); got != "10.42.0.1" {
 		t.Errorf("with an endpoint it answers %q", got)
 	}
 	put(t, b.slices.Delete(slice))
 	b.drain()
-	if got := answer(x, "web"); got != "" {
+	if got := reply(x, "web"); got != "" {
 		t.Errorf("without its last endpoint it answers %q", got)
 	}
 }

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package index
+package answer
 
 import (
 	"net/netip"
 	"strings"
 
 	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
 // services answers with the SRV records of the ports that are asked for, and with the addresses of
 // their targets. It tells which part of them it has, and how many octets of the room they take. tiers are those of the
 // runs, the nearest the lowest, and nil where there are none.
-func (b answerBuilder) services(wanted portName, tiers []uint16) (Answer, part, int) {
+func (b answerBuilder) services(wanted object.PortName, tiers []uint16) (Answer, part, int) {
 	s := serviceList{answerBuilder: b, tiers: tiers}
 	s.measure(wanted)
 	if s.n == 0 {
@@ -61,23 +64,23 @@ type serviceList struct {
 }
 
 // measure finds the port numbers of each run.
-func (s *serviceList) measure(wanted portName) {
-	runs := s.service.runs
-	s.suffix = len(s.service.imported.Key) + len(serviceSuffix(s.zone))
-	s.numbers = make([][]uint16, len(runs))
+func (s *serviceList) measure(wanted object.PortName) {
+	blocks := s.service.Blocks
+	s.suffix = len(s.service.Import.Key) + len(record.Suffix(s.zone))
+	s.numbers = make([][]uint16, len(blocks))
 	s.minSize = 1 << 30
-	for i := range runs {
-		r := &runs[i]
-		if !r.lead {
+	for i := range blocks {
+		b := &blocks[i]
+		if !b.Target {
 			continue
 		}
-		numbers := r.ports.of(wanted)
+		numbers := b.Ports.Numbers(wanted)
 		if len(numbers) == 0 {
 			continue
 		}
 		s.numbers[i] = numbers
-		s.n += r.len() * len(numbers)
-		s.minSize = min(s.minSize, sizeSRV+1+len(r.cluster)+sizeSuffix+s.suffix+1)
+		s.n += b.Len() * len(numbers)
+		s.minSize = min(s.minSize, sizeSRV+1+len(b.Cluster)+sizeSuffix+s.suffix+1)
 	}
 }
 
@@ -86,8 +89,8 @@ func (s *serviceList) measure(wanted portName) {
 func (s *serviceList) least() int {
 	octets := 0
 	for i, numbers := range s.numbers {
-		r := &s.service.runs[i]
-		octets += len(numbers) * (r.len()*(sizeSRV+sizeSuffix+len(r.cluster)+s.suffix+1) + r.leastHosts())
+		b := &s.service.Blocks[i]
+		octets += len(numbers) * (b.Len()*(sizeSRV+sizeSuffix+len(b.Cluster)+s.suffix+1) + b.MinHosts())
 	}
 	return octets
 }
@@ -107,7 +110,7 @@ func (s *serviceList) choose(limit int, spread bool) bool {
 func (s *serviceList) take(count, n int, spread bool) bool {
 	s.ends = newRanks(s.ends[:0], len(s.numbers))
 	for i, numbers := range s.numbers {
-		s.ends.add(s.service.runs[i].len() * len(numbers))
+		s.ends.add(s.service.Blocks[i].Len() * len(numbers))
 	}
 	w := newWindow(n, spread, s.client.Point)
 	for range count {
@@ -129,30 +132,30 @@ func (s *serviceList) locate(at int) pick {
 	i, at := s.ends.find(at)
 	numbers := s.numbers[i]
 	if len(numbers) == 1 {
-		return pick{run: int32(i), entry: int32(at), number: numbers[0]}
+		return pick{block: int32(i), entry: int32(at), number: numbers[0]}
 	}
-	return pick{run: int32(i), entry: int32(at / len(numbers)), number: numbers[at%len(numbers)]}
+	return pick{block: int32(i), entry: int32(at / len(numbers)), number: numbers[at%len(numbers)]}
 }
 
 // targetLen is the length of the pick's target.
 func (s *serviceList) targetLen(p pick) int {
-	r := &s.service.runs[p.run]
-	return r.hostLen(int(p.entry)) + sizeSuffix + len(r.cluster) + s.suffix
+	b := &s.service.Blocks[p.block]
+	return b.HostLen(int(p.entry)) + sizeSuffix + len(b.Cluster) + s.suffix
 }
 
 // records makes the records that were chosen.
 func (s *serviceList) records() (records []dns.SRV, answer []dns.RR) {
 	var text strings.Builder
 	text.Grow(s.octets)
-	var label [maxLabel]byte
-	var buffer [maxName + 1]byte
-	tail := append(append(buffer[:0], '.'), s.service.imported.Key...) // what follows the cluster
-	tail = append(tail, serviceSuffix(s.zone)...)
+	var label [object.MaxLabel]byte
+	var buffer [256]byte                                             // more than any name has
+	tail := append(append(buffer[:0], '.'), s.service.Import.Key...) // what follows the cluster
+	tail = append(tail, record.Suffix(s.zone)...)
 	for _, p := range s.picks {
-		r := &s.service.runs[p.run]
-		text.Write(r.appendHost(label[:0], int(p.entry)))
+		b := &s.service.Blocks[p.block]
+		text.Write(b.AppendHost(label[:0], int(p.entry)))
 		text.WriteByte('.')
-		text.WriteString(r.cluster)
+		text.WriteString(b.Cluster)
 		text.Write(tail)
 	}
 	names := text.String()
@@ -161,9 +164,9 @@ func (s *serviceList) records() (records []dns.SRV, answer []dns.RR) {
 	start := 0
 	for i, p := range s.picks {
 		end := start + int(p.length)
-		setSRV(&records[i], s.owner, s.ttl, names[start:end], p.number)
+		record.SetSRV(&records[i], s.owner, s.ttl, names[start:end], p.number)
 		if s.tiers != nil {
-			records[i].Priority = s.tiers[p.run]
+			records[i].Priority = s.tiers[p.block]
 		}
 		answer[i] = &records[i]
 		start = end
@@ -172,7 +175,7 @@ func (s *serviceList) records() (records []dns.SRV, answer []dns.RR) {
 }
 
 // extraPick is an address of the target of a record.
-type extraPick struct{ run, entry, record int32 }
+type extraPick struct{ block, entry, record int32 }
 
 // extra makes the address records of the targets, as many as fit. They are no loss where they do not: who needs them
 // asks for them.
@@ -191,20 +194,20 @@ func (s *serviceList) extra(records []dns.SRV) []dns.RR {
 			owner = len(records[i].Target) + 1 - sizePointer
 		}
 		offset += sizeSRV + len(records[i].Target) + 1
-		if len(s.numbers[p.run]) > 1 { // other records may have the same target
+		if len(s.numbers[p.block]) > 1 { // other records may have the same target
 			if seen == nil {
 				seen = make(map[[2]int32]struct{})
 			}
-			if _, twice := seen[[2]int32{p.run, p.entry}]; twice {
+			if _, twice := seen[[2]int32{p.block, p.entry}]; twice {
 				continue
 			}
-			seen[[2]int32{p.run, p.entry}] = struct{}{}
+			seen[[2]int32{p.block, p.entry}] = struct{}{}
 		}
-		s.eachAddress(p, func(run, entry int) {
-			size := s.service.runs[run].size
+		s.eachAddress(p, func(block, entry int) {
+			size := s.service.Blocks[block].Size
 			if need := owner + addressSize(size); need <= s.left {
 				s.left -= need
-				picks = append(picks, extraPick{int32(run), int32(entry), int32(i)})
+				picks = append(picks, extraPick{int32(block), int32(entry), int32(i)})
 				if size == 4 {
 					a++
 				}
@@ -224,12 +227,12 @@ func (s *serviceList) extraRecords(records []dns.SRV, picks []extraPick, a int) 
 	extra := make([]dns.RR, len(picks))
 	as, aaaas := make([]dns.A, a), make([]dns.AAAA, len(picks)-a)
 	for i, p := range picks {
-		r := &s.service.runs[p.run]
+		b := &s.service.Blocks[p.block]
 		owner := records[p.record].Target
-		if r.size == 4 {
-			extra[i], as = setA(&as[0], owner, s.ttl, r.addr(int(p.entry))), as[1:]
+		if b.Size == 4 {
+			extra[i], as = record.SetA(&as[0], owner, s.ttl, b.Addr(int(p.entry))), as[1:]
 		} else {
-			extra[i], aaaas = setAAAA(&aaaas[0], owner, s.ttl, r.addr(int(p.entry))), aaaas[1:]
+			extra[i], aaaas = record.SetAAAA(&aaaas[0], owner, s.ttl, b.Addr(int(p.entry))), aaaas[1:]
 		}
 	}
 	return extra
@@ -240,32 +243,32 @@ func (s *serviceList) extraRecords(records []dns.SRV, picks []extraPick, a int) 
 const maxLooks = 1 << 14
 
 // eachAddress yields the addresses of the target.
-func (s *serviceList) eachAddress(p pick, yield func(run, entry int)) {
-	lead := &s.service.runs[p.run]
-	if !lead.named { // the address names the target, and no other address has that name
-		yield(int(p.run), int(p.entry))
+func (s *serviceList) eachAddress(p pick, yield func(block, entry int)) {
+	lead := &s.service.Blocks[p.block]
+	if !lead.Named { // the address names the target, and no other address has that name
+		yield(int(p.block), int(p.entry))
 		return
 	}
 	label := ""
 	for _, size := range [...]uint8{4, 16} {
-		start, end := s.service.clusterRuns(size, lead.cluster)
+		start, end := s.service.ClusterBlocks(size, lead.Cluster)
 		if s.looks += end - start; s.looks > maxLooks {
 			s.cut = true
 			return
 		}
 		for i := start; i < end; i++ {
-			r := &s.service.runs[i]
-			if !r.inHost || !r.named {
+			b := &s.service.Blocks[i]
+			if !b.InHost || !b.Named {
 				continue
 			}
-			if i == int(p.run) { // one address of the target leads, so that this run has no other
+			if i == int(p.block) { // one address of the target leads, so that this run has no other
 				yield(i, int(p.entry))
 				continue
 			}
 			if label == "" {
-				label = lead.prefix + lead.suffix(int(p.entry))
+				label = string(lead.AppendHost(nil, int(p.entry)))
 			}
-			for from, to := r.find(label, netip.Addr{}); from < to; from++ {
+			for from, to := b.Find(label, netip.Addr{}); from < to; from++ {
 				yield(i, from)
 			}
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package index
+package topology
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func nodesOf(lines ...string) []Node {
 }
 
 func TestPlace(t *testing.T) {
-	topology := NewTopology(nodesOf(
+	topology := New(nodesOf(
 		"a/r 10.0.0.0/24 fd00:0:0:1::/64 192.0.2.7/32",
 		"b/r 10.0.1.0/24 fd00:0:0:2::/64",
 		"a/r 10.0.2.0/24",
@@ -57,9 +57,9 @@ func TestPlace(t *testing.T) {
 		var got []string
 		for _, cluster := range []string{"east", "west"} {
 			for _, zone := range []string{"a", "b", "c", "d", ""} {
-				got = append(got, fmt.Sprint(place.tier(PreferZone, cluster, zone)))
+				got = append(got, fmt.Sprint(place.Tier(PreferZone, cluster, zone)))
 				want := map[string]uint16{"east": 0, "west": 1}[cluster]
-				if tier := place.tier(PreferCluster, cluster, zone); tier != want {
+				if tier := place.Tier(PreferCluster, cluster, zone); tier != want {
 					t.Errorf("%s prefers its cluster: %s is in tier %d", client, cluster, tier)
 				}
 			}
@@ -68,7 +68,7 @@ func TestPlace(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", client, text, tiers)
 		}
 	}
-	if tier := NewTopology(nil).Place("", netip.Addr{}).tier(PreferZone, "", ""); tier != 1 {
+	if tier := New(nil).Place("", netip.Addr{}).Tier(PreferZone, "", ""); tier != 1 {
 		t.Errorf("endpoints that tell no cluster are in tier %d of a cluster that has no id", tier)
 	}
 }
@@ -92,10 +92,10 @@ func TestPlaces(t *testing.T) {
 			}
 			nodes = append(nodes, node)
 		}
-		topology := NewTopology(nodes)
+		topology := New(nodes)
 		again := slices.Clone(nodes)
 		r.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
-		if !slices.Equal(topology.segments, NewTopology(again).segments) {
+		if !slices.Equal(topology.segments, New(again).segments) {
 			t.Fatalf("seed %d: the order of nodes matters", seed)
 		}
 		for range 50 {
@@ -126,7 +126,7 @@ func BenchmarkPlace(b *testing.B) {
 			netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24),
 		}})
 	}
-	topology := NewTopology(nodes)
+	topology := New(nodes)
 	client := netip.MustParseAddr("10.9.100.7")
 	b.ReportAllocs()
 	for b.Loop() {

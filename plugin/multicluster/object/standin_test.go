@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package index
+package object
 
 import (
 	"fmt"
@@ -49,38 +49,38 @@ func TestDerivedServices(t *testing.T) {
 }
 
 func TestEndpointsStandIn(t *testing.T) {
-	slice := func(port int32, conditions discoveryv1.EndpointConditions, address string) *Slice {
+	slice := func(port int32, conditions discoveryv1.EndpointConditions, address string) *Endpoints {
 		return FromEndpointSlice(&discoveryv1.EndpointSlice{
 			AddressType: discoveryv1.AddressTypeIPv4,
 			Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Port: new(port)}, {Name: new("admin"), Port: new(int32(1))}},
 			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: conditions}},
-		})
+		}, false)
 	}
 	terminates := discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
 	notReady := discoveryv1.EndpointConditions{Ready: new(false)}
 	ready := discoveryv1.EndpointConditions{}
 	for _, tc := range []struct {
 		name string
-		from []*Slice
+		from []*Endpoints
 		want string
 	}{
 		{"none", nil, "[] [{http 80 tcp}]"},
-		{"ready", []*Slice{slice(8080, ready, "10.1.0.1"), slice(8080, ready, "10.2.0.1")}, "[10.1.0.1 10.2.0.1] [{http 8080 tcp}]"},
-		{"one terminates", []*Slice{slice(8080, ready, "10.1.0.1"), slice(9090, terminates, "10.2.0.1")}, "[10.1.0.1] [{http 8080 tcp}]"},
-		{"all terminate", []*Slice{slice(9090, terminates, "10.2.0.1")}, "[10.2.0.1] [{http 9090 tcp}]"},
-		{"not ready", []*Slice{slice(9090, notReady, "10.2.0.1")}, "[] [{http 80 tcp}]"},
+		{"ready", []*Endpoints{slice(8080, ready, "10.1.0.1"), slice(8080, ready, "10.2.0.1")}, "[10.1.0.1 10.2.0.1] [{http 8080 tcp}]"},
+		{"one terminates", []*Endpoints{slice(8080, ready, "10.1.0.1"), slice(9090, terminates, "10.2.0.1")}, "[10.1.0.1] [{http 8080 tcp}]"},
+		{"all terminate", []*Endpoints{slice(9090, terminates, "10.2.0.1")}, "[10.2.0.1] [{http 9090 tcp}]"},
+		{"not ready", []*Endpoints{slice(9090, notReady, "10.2.0.1")}, "[] [{http 80 tcp}]"},
 	} {
 		imported := wantingImport(nil, mcsv1beta1.ClusterSetIP)
 		filled := imported.WithEndpoints(tc.from)
-		if got := fmt.Sprint(filled.addrs, filled.ports); got != tc.want {
+		if got := fmt.Sprint(filled.Addrs, filled.Ports); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
-		if !imported.Wanting() {
+		if !imported.LacksAddress() {
 			t.Errorf("%s: the import itself was changed", tc.name)
 		}
 	}
 	headless := wantingImport(nil, mcsv1beta1.Headless)
-	if headless.WithEndpoints([]*Slice{slice(8080, ready, "10.1.0.1")}) != headless {
+	if headless.WithEndpoints([]*Endpoints{slice(8080, ready, "10.1.0.1")}) != headless {
 		t.Error("a headless import was filled")
 	}
 }

@@ -1,47 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package index
+package record
 
 import (
 	"net/netip"
-	"strings"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
-
-const (
-	maxLabel = 63  // octets of a DNS label (RFC 1035, section 2.3.4)
-	maxName  = 253 // octets of a name without its last dot (RFC 1035, section 2.3.4)
-)
-
-// isLabel tells whether s is an RFC 1123 label in lower case.
-func isLabel(s string) bool {
-	if s == "" || len(s) > maxLabel || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
-}
-
-// IsClusterID tells whether s, in lower case, is a cluster id: one label, or two joined by a dot, of 63 octets at most
-// (KEP-2149).
-func IsClusterID(s string) bool { return isClusterID(s) }
-
-// isClusterID tells whether s is a cluster id: one label, or two joined by a dot, of 63 octets at most (KEP-2149).
-func isClusterID(s string) bool {
-	if len(s) > maxLabel {
-		return false
-	}
-	first, second, two := strings.Cut(s, ".")
-	return isLabel(first) && (!two || isLabel(second))
-}
-
-// isServiceAddress tells whether a service or an endpoint can have the address.
-func isServiceAddress(addr netip.Addr) bool {
-	return addr.IsGlobalUnicast() && !addr.Is4In6() && addr.Zone() == ""
-}
 
 // appendHostLabel appends the label of an address: its text with - in place of . and :, and with a 0 where it would
 // begin or end with a -.
@@ -65,9 +30,9 @@ func appendHostLabel(dst []byte, addr netip.Addr) []byte {
 	return dst
 }
 
-// parseHostLabel returns the address whose label this is, or the zero one.
-func parseHostLabel(label string) netip.Addr {
-	var buffer [maxLabel]byte
+// ParseHostLabel returns the address whose label this is, or the zero Addr.
+func ParseHostLabel(label string) netip.Addr {
+	var buffer [object.MaxLabel]byte
 	if len(label) == 0 || len(label) > len(buffer) {
 		return netip.Addr{}
 	}
@@ -89,11 +54,11 @@ func parseHostLabel(label string) netip.Addr {
 		return netip.Addr{}
 	}
 	addr, err := netip.ParseAddr(string(text))
-	if err != nil || !isServiceAddress(addr) {
+	if err != nil || !object.IsServiceAddress(addr) {
 		return netip.Addr{}
 	}
 	// An address has many texts, and only one of them is its label.
-	var canonical [maxLabel + 2]byte
+	var canonical [object.MaxLabel + 2]byte
 	if string(appendHostLabel(canonical[:0], addr)) != label {
 		return netip.Addr{}
 	}
@@ -123,8 +88,36 @@ func parseHostLabel4(label string) (netip.Addr, bool) {
 		}
 	}
 	addr := netip.AddrFrom4(octets)
-	return addr, part == 4 && isServiceAddress(addr)
+	return addr, part == 4 && object.IsServiceAddress(addr)
 }
 
-// equalFold is strings.EqualFold, and quicker where the case is the same, as it is in most queries.
-func equalFold(a, b string) bool { return a == b || strings.EqualFold(a, b) }
+// appendHostLabel4 appends the label of an IPv4 address.
+func appendHostLabel4(dst, addr []byte) []byte {
+	for i, octet := range addr {
+		if i > 0 {
+			dst = append(dst, '-')
+		}
+		if octet >= 100 {
+			dst = append(dst, '0'+octet/100)
+		}
+		if octet >= 10 {
+			dst = append(dst, '0'+octet/10%10)
+		}
+		dst = append(dst, '0'+octet%10)
+	}
+	return dst
+}
+
+// hostLen4 is the length of the label of an IPv4 address.
+func hostLen4(addr []byte) int {
+	length := 2*4 - 1 // a digit each, and what joins them
+	for _, octet := range addr {
+		if octet >= 10 {
+			length++
+		}
+		if octet >= 100 {
+			length++
+		}
+	}
+	return length
+}

@@ -1,12 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package index
+package answer
 
 import (
-	"strings"
-
 	"github.com/miekg/dns"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
+
+// Octets of records whose owner is compressed to a pointer (RFC 1035, section 4.1.4). The target of an SRV record is
+// never compressed (RFC 2782).
+const (
+	sizePointer = 2
+	sizeFixed   = sizePointer + 10    // type, class, TTL, length of the data
+	sizeA       = sizeFixed + 4       //
+	sizeAAAA    = sizeFixed + 16      //
+	sizeSRV     = sizeFixed + 6       // and the target
+	maxPointer  = 1<<14 - 1           // what a pointer can point to
+	sizeHeader  = 12                  // of a message
+	sizeSuffix  = len(".") + len(".") // around the cluster id in a target
+)
+
+// addressSize is the size of the record of an address of that many octets.
+func addressSize(octets uint8) int { return sizeFixed + int(octets) }
 
 // room is how many octets a client has for records behind a question of that name.
 func (c Client) room(name string) int {
@@ -59,8 +75,8 @@ func (q *Question) prebuilt(answer, extra []dns.RR) Answer {
 }
 
 // recordSize is the size of a record in a message that has its owner before.
-func recordSize(record dns.RR) int {
-	switch rr := record.(type) {
+func recordSize(rr dns.RR) int {
+	switch rr := rr.(type) {
 	case *dns.A:
 		return sizeA
 	case *dns.AAAA:
@@ -68,7 +84,7 @@ func recordSize(record dns.RR) int {
 	case *dns.SRV:
 		return sizeSRV + len(rr.Target) + 1
 	default:
-		return sizeFixed - sizePointer + dns.Len(record)
+		return sizeFixed - sizePointer + dns.Len(rr)
 	}
 }
 
@@ -83,15 +99,15 @@ const (
 
 // pick is an endpoint of a service, and for SRV records a port number.
 type pick struct {
-	run, entry int32
-	number     uint16
-	length     uint16 // of the target
+	block, entry int32
+	number       uint16
+	length       uint16 // of the target
 }
 
 // answerBuilder makes the records of a headless service's answer. It holds no pointer to the question, so that the
 // question needs no place on the heap.
 type answerBuilder struct {
-	service *Service
+	service *record.Service
 	owner   string
 	zone    string
 	ttl     uint32
@@ -99,12 +115,12 @@ type answerBuilder struct {
 	client  Client
 }
 
-func (s *Service) builder(config *Config, q *Question) answerBuilder {
+func (s headless) builder(q *Question) answerBuilder {
 	return answerBuilder{
-		service: s,
+		service: s.Service,
 		owner:   q.Name,
-		zone:    config.Zones[q.Zone],
-		ttl:     config.TTL,
+		zone:    s.config.Zones[q.Zone],
+		ttl:     s.config.TTL,
 		max:     q.Max,
 		client:  q.Client,
 	}
@@ -125,10 +141,10 @@ func (b *answerBuilder) limit(n int) int {
 // them it has.
 func (b answerBuilder) addresses(size uint8) (Answer, part) {
 	n := 0
-	runs := b.service.runs
-	for i := range runs {
-		if r := &runs[i]; r.inService && r.size == size {
-			n += r.len()
+	blocks := b.service.Blocks
+	for i := range blocks {
+		if block := &blocks[i]; block.InService && block.Size == size {
+			n += block.Len()
 		}
 	}
 	if n == 0 {
@@ -138,19 +154,19 @@ func (b answerBuilder) addresses(size uint8) (Answer, part) {
 	count := max(0, min(limit, b.room()/addressSize(size)))
 	out := newAddressList(count, size, b.owner, b.ttl)
 	if count == n {
-		for i := range runs {
-			if r := &runs[i]; r.inService && r.size == size {
-				for j := range r.len() {
-					out.add(r.addr(j))
+		for i := range blocks {
+			if block := &blocks[i]; block.InService && block.Size == size {
+				for j := range block.Len() {
+					out.add(block.Addr(j))
 				}
 			}
 		}
 	} else {
-		var few [fewRuns]int
-		ends := newRanks(few[:0], len(runs))
-		for i := range runs {
-			if r := &runs[i]; r.inService && r.size == size {
-				ends.add(r.len())
+		var few [fewBlocks]int
+		ends := newRanks(few[:0], len(blocks))
+		for i := range blocks {
+			if block := &blocks[i]; block.InService && block.Size == size {
+				ends.add(block.Len())
 			} else {
 				ends.add(0)
 			}
@@ -158,7 +174,7 @@ func (b answerBuilder) addresses(size uint8) (Answer, part) {
 		w := newWindow(n, true, b.client.Point)
 		for range count {
 			i, at := ends.find(w.next())
-			out.add(runs[i].addr(at))
+			out.add(blocks[i].Addr(at))
 		}
 	}
 	if count < n {
@@ -184,14 +200,14 @@ func single(owner string, ttl uint32, addr []byte) []dns.RR {
 			dns.A
 			records [1]dns.RR
 		})
-		one.records[0] = setA(&one.A, owner, ttl, addr)
+		one.records[0] = record.SetA(&one.A, owner, ttl, addr)
 		return one.records[:]
 	}
 	one := new(struct {
 		dns.AAAA
 		records [1]dns.RR
 	})
-	one.records[0] = setAAAA(&one.AAAA, owner, ttl, addr)
+	one.records[0] = record.SetAAAA(&one.AAAA, owner, ttl, addr)
 	return one.records[:]
 }
 
@@ -217,13 +233,8 @@ func newAddressList(count int, size uint8, owner string, ttl uint32) addressList
 func (l *addressList) add(addr []byte) {
 	i := len(l.records)
 	if len(addr) == 4 {
-		l.records = append(l.records, setA(&l.a[i], l.owner, l.ttl, addr))
+		l.records = append(l.records, record.SetA(&l.a[i], l.owner, l.ttl, addr))
 	} else {
-		l.records = append(l.records, setAAAA(&l.aaaa[i], l.owner, l.ttl, addr))
+		l.records = append(l.records, record.SetAAAA(&l.aaaa[i], l.owner, l.ttl, addr))
 	}
-}
-
-// serviceSuffix is what follows a service's key in the zone.
-func serviceSuffix(zone string) string {
-	return strings.TrimSuffix(serviceInfix, ".") + "." + strings.TrimPrefix(zone, ".")
 }

@@ -1,53 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package index
+// Package topology tells how near endpoints are to a client: in its zone, its cluster or its region.
+//
+// The package is pure.
+package topology
 
 import (
 	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
-// Preference is which endpoints of a headless service come first.
+// Preference says which endpoints of a headless service come first.
 type Preference uint8
 
 const (
-	// PreferDefault is what is said where nothing is said: on an import it means what the operator prefers, and nothing
-	// is preferred where the operator says nothing either.
+	// PreferDefault leaves the choice to the operator. An operator who does not choose prefers nothing.
 	PreferDefault Preference = iota
 	// PreferNone makes no difference between endpoints.
 	PreferNone
-	// PreferCluster puts the own cluster before all others.
+	// PreferCluster puts the local cluster before all others.
 	PreferCluster
 	// PreferZone puts the zone of the client first, then its cluster, then its region.
 	PreferZone
 )
 
-// Node is what a place depends on of a node of the own cluster.
+// Node is what a topology needs of a Node of the local cluster.
 type Node struct {
-	// Prefixes are the addresses of clients on the node: its pods', and its own.
+	// Prefixes are the addresses of clients on the node: those of its pods, and its own.
 	Prefixes []netip.Prefix
-	// Zone and Region are empty where the node has none.
+	// Zone and Region are empty if the node has none.
 	Zone, Region string
 }
 
-// Topology is where the clients of the own cluster are. It is immutable.
+// FromNode reads a Node. Its clients are its pods, and what runs in its own network, such as a DNS cache.
+func FromNode(object *corev1.Node) *Node {
+	node := &Node{Zone: object.Labels[corev1.LabelTopologyZone], Region: object.Labels[corev1.LabelTopologyRegion]}
+	ranges := object.Spec.PodCIDRs
+	if len(ranges) == 0 && object.Spec.PodCIDR != "" {
+		ranges = []string{object.Spec.PodCIDR}
+	}
+	for _, text := range ranges {
+		if prefix, err := netip.ParsePrefix(text); err == nil {
+			node.Prefixes = append(node.Prefixes, prefix.Masked())
+		}
+	}
+	for _, address := range object.Status.Addresses {
+		if address.Type != corev1.NodeInternalIP {
+			continue
+		}
+		if addr, err := netip.ParseAddr(address.Address); err == nil {
+			node.Prefixes = append(node.Prefixes, netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()))
+		}
+	}
+	return node
+}
+
+// Equal reports whether both nodes have the same clients in the same place.
+func (n *Node) Equal(other *Node) bool {
+	return n.Zone == other.Zone && n.Region == other.Region && slices.Equal(n.Prefixes, other.Prefixes)
+}
+
+// Topology is where the clients in the local cluster are. It is immutable.
 type Topology struct {
 	// segments begin where another node's addresses begin, or nobody's. They are sorted.
 	segments []segment
 	// regions are those of the zones that nodes are in.
 	regions map[string]string
 }
-
 type segment struct {
 	first netip.Addr
 	zone  string
 }
 
-// NewTopology makes the topology of a cluster of its nodes, in any order. Without nodes all clients are of no zone. Of
+// New makes the topology of a cluster of its nodes, in any order. Without nodes all clients are of no zone. Of
 // prefixes that overlap the longest counts, and of equal ones that of the last zone by name.
-func NewTopology(nodes []Node) *Topology {
+func New(nodes []Node) *Topology {
 	t := &Topology{regions: make(map[string]string)}
 	type owned struct {
 		netip.Prefix
@@ -96,7 +127,7 @@ func after(prefix netip.Prefix) netip.Addr {
 	for bit := prefix.Bits(); bit < 8*len(octets); bit++ {
 		octets[bit/8] |= 1 << (7 - bit%8)
 	}
-	last := addrOf(octets)
+	last, _ := netip.AddrFromSlice(octets)
 	if next := last.Next(); next.IsValid() || last.Is6() {
 		return next
 	}
@@ -117,7 +148,7 @@ func (t *Topology) begin(first netip.Addr, zone string) {
 	t.segments = append(t.segments, segment{first, zone})
 }
 
-// Place is where the client with that address is in the cluster whose id, in lower case, that is.
+// Place locates a client by its address in the local cluster, whose id is in lower case.
 func (t *Topology) Place(cluster string, client netip.Addr) Place {
 	client = client.Unmap().WithZone("")
 	after, _ := slices.BinarySearchFunc(t.segments, client, func(s segment, client netip.Addr) int {
@@ -135,13 +166,19 @@ func (t *Topology) Place(cluster string, client netip.Addr) Place {
 // Place is where a client is. The zero value is nowhere, and prefers nothing.
 type Place struct {
 	topology *Topology
-	cluster  string // the own one
-	zone     string // empty where it is not known
+	cluster  string // the local one
+	zone     string // empty if unknown
 }
 
-// tier is how far from the client the endpoints of a cluster and zone are: 0 is the nearest. A client that is in no
+// Known reports whether it is known where the client is: else no endpoint is nearer than another.
+func (p Place) Known() bool { return p.topology != nil }
+
+// Tiers is the number of tiers.
+const Tiers = 4
+
+// Tier is how far from the client the endpoints of a cluster and zone are: 0 is the nearest. A client that is in no
 // zone prefers its cluster.
-func (p Place) tier(prefer Preference, cluster, zone string) uint16 {
+func (p Place) Tier(prefer Preference, cluster, zone string) uint16 {
 	own := cluster != "" && cluster == p.cluster
 	if prefer == PreferCluster || p.zone == "" {
 		if own {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package index
+package answer
 
 // window is an order in which to take some of n things. Taken in full it keeps their order. Taken in part it starts at
 // a point of the asker's choice and strides, so that each thing is as likely to be taken as any other, and what is taken

@@ -1,35 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package index
+package record
 
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
-// portSet are the ports of SRV targets, and the numbers in their records, which no query computes again. It is immutable
-// and shared by the runs that have these ports. A nil set has none.
-type portSet struct {
-	ports    []Port   // sorted, each once
-	numbers  []uint16 // of the ports, in their order
-	distinct []uint16 // the same, sorted, each once
-	id       uint32   // tells the sets of one portSets apart
+// PortSet is the ports of SRV targets with the numbers in their records, which no query computes again. It is immutable
+// and shared by the blocks that have these ports. A nil PortSet is empty.
+type PortSet struct {
+	ports    []object.Port // sorted, each once
+	numbers  []uint16      // of the ports, in their order
+	distinct []uint16      // the same, sorted, each once
+	id       uint32        // unique in a portSets
 }
 
-// of returns the distinct numbers of the ports that are asked for. The result is shared and must not be changed.
-func (s *portSet) of(wanted portName) []uint16 {
+// Numbers returns the distinct numbers of the ports that are asked for. The result is shared and must not be changed.
+func (s *PortSet) Numbers(wanted object.PortName) []uint16 {
 	switch {
 	case s == nil:
 		return nil
-	case wanted.name == "":
+	case wanted.Name == "":
 		return s.distinct
 	}
-	from, to := portRange(s.ports, wanted)
+	from, to := wanted.Range(s.ports)
 	return s.numbers[from:to:to]
 }
 
-// list are the ports.
-func (s *portSet) list() []Port {
+// Ports returns the ports, sorted, each once. The result is shared and must not be changed.
+func (s *PortSet) Ports() []object.Port {
 	if s == nil {
 		return nil
 	}
@@ -39,22 +41,29 @@ func (s *portSet) list() []Port {
 // portSets makes the port sets of one service. Equal ports have one set, so that sets are compared as pointers.
 type portSets struct {
 	config   *Config
-	imported *Import
+	imported *object.Import
 	// sliced are the sets of the lists of slices, by the first port: sibling slices share their lists.
-	sliced map[*Port]slicePorts
-	// sets are all sets by what is in them, unions the sets of hosts in several slices by the ids of the slices' sets.
-	sets, unions map[string]*portSet
+	sliced map[*object.Port]slicePorts
+	// sets are all sets by their content, unions the sets of hosts in several slices by the ids of the slices' sets.
+	sets, unions map[string]*PortSet
 	key          []byte
 }
 
-// slicePorts are the ports of a slice that have records. TooLong tells that others have names that are too long.
+func newPortSets(config *Config, imported *object.Import) *portSets {
+	return &portSets{
+		config: config, imported: imported,
+		sliced: make(map[*object.Port]slicePorts), sets: make(map[string]*PortSet), unions: make(map[string]*PortSet),
+	}
+}
+
+// slicePorts are the ports of a slice that have records. TooLong reports that others have names that are too long.
 type slicePorts struct {
-	set     *portSet
+	set     *PortSet
 	tooLong bool
 }
 
 // slice returns the set of a slice's ports that the import declares and whose names fit.
-func (p *portSets) slice(ports []Port) slicePorts {
+func (p *portSets) slice(ports []object.Port) slicePorts {
 	if len(ports) == 0 {
 		return slicePorts{}
 	}
@@ -62,13 +71,12 @@ func (p *portSets) slice(ports []Port) slicePorts {
 		return known
 	}
 	var made slicePorts
-	room := maxName - len("_._.") - len(p.imported.Key) - p.config.maxSuffix()
 	first := &ports[0]
-	leave := func(port Port) bool {
-		if !p.imported.declares(port) {
+	leave := func(port object.Port) bool {
+		if !p.imported.Declares(object.PortName{Name: port.Name, Protocol: port.Protocol}) {
 			return true
 		}
-		tooLong := port.Name != "" && len(port.Name)+len(port.Protocol.String()) > room
+		tooLong := p.config.tooLong(p.imported, port)
 		made.tooLong = made.tooLong || tooLong
 		return tooLong
 	}
@@ -76,17 +84,14 @@ func (p *portSets) slice(ports []Port) slicePorts {
 		ports = slices.DeleteFunc(slices.Clone(ports), leave)
 	}
 	made.set = p.intern(ports)
-	if p.sliced == nil {
-		p.sliced = make(map[*Port]slicePorts)
-	}
 	p.sliced[first] = made
 	return made
 }
 
 // union returns the set of the ports of all sets. It sorts the argument.
-func (p *portSets) union(sets []*portSet) *portSet {
+func (p *portSets) union(sets []*PortSet) *PortSet {
 	if len(sets) > 1 {
-		slices.SortFunc(sets, func(a, b *portSet) int { return int(a.id) - int(b.id) })
+		slices.SortFunc(sets, func(a, b *PortSet) int { return int(a.id) - int(b.id) })
 		sets = slices.Compact(sets)
 	}
 	switch len(sets) {
@@ -103,19 +108,16 @@ func (p *portSets) union(sets []*portSet) *portSet {
 		return known
 	}
 	key := string(p.key)
-	var all []Port
+	var all []object.Port
 	for _, set := range sets {
 		all = append(all, set.ports...)
 	}
-	if p.unions == nil {
-		p.unions = make(map[string]*portSet)
-	}
-	p.unions[key] = p.intern(normalPorts(all))
+	p.unions[key] = p.intern(object.SortPorts(all))
 	return p.unions[key]
 }
 
 // intern returns the one set of these ports, which are sorted, each once.
-func (p *portSets) intern(ports []Port) *portSet {
+func (p *portSets) intern(ports []object.Port) *PortSet {
 	if len(ports) == 0 {
 		return nil
 	}
@@ -127,15 +129,12 @@ func (p *portSets) intern(ports []Port) *portSet {
 	if known, ok := p.sets[string(p.key)]; ok {
 		return known
 	}
-	set := &portSet{ports: ports, numbers: make([]uint16, len(ports)), id: uint32(len(p.sets))}
+	set := &PortSet{ports: ports, numbers: make([]uint16, len(ports)), id: uint32(len(p.sets))}
 	for i, port := range ports {
 		set.numbers[i] = port.Number
 	}
 	if set.distinct = slices.Compact(slices.Sorted(slices.Values(set.numbers))); slices.Equal(set.distinct, set.numbers) {
 		set.distinct = set.numbers
-	}
-	if p.sets == nil {
-		p.sets = make(map[string]*portSet)
 	}
 	p.sets[string(p.key)] = set
 	return set

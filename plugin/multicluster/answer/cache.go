@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package answer
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync/atomic"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+)
+
+// Cache holds a few large answers of headless services, which then are made once. A newer one takes the place of an older
+// one. An answer belongs to one state of a service and is not found for another. It is safe for concurrent use and takes
+// no lock.
+type Cache struct {
+	seed  maphash.Seed
+	slots [cacheSlots]atomic.Pointer[cached]
+}
+
+const (
+	cacheSlots = 32
+	// Answers of fewer records are made as fast as they are found; more do not fit into a message.
+	minCached = 16
+	maxCached = 4096
+)
+
+// NewCache returns an empty cache.
+func NewCache() *Cache { return &Cache{seed: maphash.MakeSeed()} }
+
+// cacheKey identifies an answer.
+type cacheKey struct {
+	service        *record.Service
+	zone           int
+	qtype          uint16
+	port, protocol string
+}
+
+// cached is an answer that has all records there are, which are shared from now on.
+type cached struct {
+	cacheKey
+	answer Answer
+	octets int // of the records in a message
+	// whole: all additional records are in it. Else they are those that fit into so much room.
+	whole bool
+	room  int
+}
+
+// keyOf is the key of a question for a headless service. ok is false if its answer is not cached, because it is small, or
+// because its records would have an owner that others write in another case.
+func keyOf(s *record.Service, q *Question) (key cacheKey, ok bool) {
+	if s.Len() < minCached {
+		return key, false // to look for it would cost more than to make it
+	}
+	key = cacheKey{s, q.Zone, q.Type, q.Request.Port, q.Request.Protocol}
+	for i := range len(q.Name) {
+		if c := q.Name[i]; c >= 'A' && c <= 'Z' {
+			return key, false
+		}
+	}
+	return key, true
+}
+
+// Forget drops the answers of services that are not the current ones of their keys.
+func (c *Cache) Forget(current func(key string) *record.Service) {
+	for i := range c.slots {
+		slot := &c.slots[i]
+		if kept := slot.Load(); kept != nil && current(kept.service.Key()) != kept.service {
+			slot.CompareAndSwap(kept, nil)
+		}
+	}
+}
+
+func (c *Cache) slot(key cacheKey) *atomic.Pointer[cached] {
+	return &c.slots[maphash.Comparable(c.seed, key)%cacheSlots]
+}
+
+// find returns the answer if it is cached and the client can take all of it.
+func (c *Cache) find(key cacheKey, q *Question) (Answer, bool) {
+	found := c.slot(key).Load()
+	if found == nil || found.cacheKey != key || q.Max > 0 && len(found.answer.Answer) > q.Max {
+		return Answer{}, false
+	}
+	room := q.Client.room(q.Name)
+	return found.answer, found.octets <= room && (found.whole || room <= found.room)
+}
+
+// keep caches an answer that has all records there are, if it is large. It takes so many octets of the room. whole tells
+// that it has all additional records, too; else it has those that fit into the room.
+func (c *Cache) keep(key cacheKey, answer Answer, octets int, whole bool, room int) {
+	n := len(answer.Answer)
+	if n < minCached || n+len(answer.Extra) > maxCached {
+		return
+	}
+	key.port, key.protocol = strings.Clone(key.port), strings.Clone(key.protocol)
+	c.slot(key).Store(&cached{key, answer, octets, whole, room})
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package answer
+
+import (
+	"math"
+	"slices"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
+)
+
+// tiers are those of the runs of a headless service for who asks: nil where no endpoint comes before another.
+func (s headless) tiers(q *Question) []uint16 {
+	prefer := s.Import.Prefer
+	if prefer == topology.PreferDefault {
+		prefer = q.Prefer
+	}
+	place := q.Client.Place
+	if prefer <= topology.PreferNone || !place.Known() {
+		return nil
+	}
+	tiers := make([]uint16, len(s.Blocks))
+	for i := range s.Blocks {
+		tiers[i] = place.Tier(prefer, s.Blocks[i].Cluster, s.Blocks[i].Zone)
+	}
+	return tiers
+}
+
+// nearest is addresses with those of the nearest tier alone that has some of the family: a client that has but one
+// family is not to go without because the other one is nearer.
+func (b answerBuilder) nearest(size uint8, tiers []uint16) Answer {
+	blocks := b.service.Blocks
+	near := uint16(math.MaxUint16)
+	for i := range blocks {
+		if blocks[i].InService && blocks[i].Size == size {
+			near = min(near, tiers[i])
+		}
+	}
+	service := &record.Service{Import: b.service.Import}
+	for i := range blocks {
+		if tiers[i] == near && blocks[i].InService && blocks[i].Size == size {
+			service.Blocks = append(service.Blocks, blocks[i])
+		}
+	}
+	b.service = service
+	answer, _ := b.addresses(size)
+	return answer
+}
+
+// takeByTier takes records up to the limit and up to what fits, the nearest first, and returns whether the limit was
+// reached.
+func (s *serviceList) takeByTier(limit int, spread bool) bool {
+	all := s.numbers
+	defer func() { s.numbers = all }()
+	for tier := range uint16(topology.Tiers) {
+		n := 0
+		s.numbers = slices.Clone(all)
+		for i := range all {
+			if s.tiers[i] != tier {
+				s.numbers[i] = nil
+			}
+			n += s.service.Blocks[i].Len() * len(s.numbers[i])
+		}
+		if n > 0 && !s.take(min(n, limit-len(s.picks)), n, spread) {
+			return false
+		}
+	}
+	return true
+}

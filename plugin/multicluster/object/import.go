@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package object reads Kubernetes objects into what DNS needs of them, in a compact form.
+//
+// What no record can hold is left out and counted. Nothing of an object is kept. The package is pure.
+package object
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
+)
+
+// Import is what DNS needs of a ServiceImport. It is immutable.
+type Import struct {
+	// Key is "<name>.<namespace>", or "<namespace>/<name>" if the import is refused.
+	Key string
+	// Headless is the type: Headless or ClusterSetIP.
+	Headless bool
+	// Addrs are the addresses of spec.ips, sorted, each once. A headless import has none.
+	Addrs []netip.Addr
+	// Ports are those that the import declares, sorted, each once.
+	Ports []Port
+	// Prefer says which endpoints come first.
+	Prefer topology.Preference
+	// Skips is what was left out.
+	Skips Skips
+	// Refused is an import that can have no records at all.
+	Refused bool
+
+	anyPort bool // headless, and declares no ports: those of its slices count
+	lacks   struct{ v4, v6 bool }
+	// derived are the Services that annotations name, sorted, each once: those with the addresses that the import lacks,
+	// or those with the endpoints of a headless import.
+	derived []string
+}
+
+// FromServiceImport reads a ServiceImport.
+func FromServiceImport(object *mcsv1beta1.ServiceImport) *Import {
+	imported := &Import{
+		Key:      object.Name + "." + object.Namespace,
+		Headless: object.Spec.Type == mcsv1beta1.Headless,
+	}
+	switch {
+	case isBookkeeping(object):
+		return imported.refuse(object, Bookkeeping)
+	case !isLabel(object.Name) || !isLabel(object.Namespace):
+		return imported.refuse(object, InvalidName)
+	case !imported.Headless && object.Spec.Type != mcsv1beta1.ClusterSetIP:
+		return imported.refuse(object, InvalidType)
+	}
+	for _, ip := range object.Spec.IPs {
+		addr, err := netip.ParseAddr(strings.TrimSpace(ip))
+		switch {
+		case err != nil || !IsServiceAddress(addr):
+			imported.Skips.Add(InvalidIP, 1)
+		case !imported.Headless:
+			imported.Addrs = append(imported.Addrs, addr)
+		}
+	}
+	imported.Addrs = sortAddrs(imported.Addrs)
+	switch {
+	case imported.LacksAddress():
+		imported.derived = annotatedServices(object.Annotations)
+	case imported.Headless:
+		imported.derived = mirroredServices(object.Annotations)
+	}
+	var ports []Port
+	for i := range object.Spec.Ports {
+		declared := &object.Spec.Ports[i]
+		port, ok := readPort(declared.Name, declared.Protocol, declared.Port)
+		if !ok {
+			imported.Skips.Add(InvalidPort, 1)
+			continue
+		}
+		ports = append(ports, port)
+	}
+	imported.Ports = SortPorts(ports)
+	if imported.Headless {
+		imported.Prefer = preferenceOf(object)
+		imported.anyPort = len(object.Spec.Ports) == 0
+		if families := object.Spec.IPFamilies; len(families) > 0 {
+			imported.lacks.v4 = !slices.Contains(families, corev1.IPv4Protocol)
+			imported.lacks.v6 = !slices.Contains(families, corev1.IPv6Protocol)
+		}
+	}
+	return imported
+}
+
+func (i *Import) refuse(object *mcsv1beta1.ServiceImport, reason Reason) *Import {
+	i.Refused = true
+	i.Key = object.Namespace + "/" + object.Name // no query asks for such a key
+	i.Skips.Add(reason, 1)
+	return i
+}
+
+// AnnotationPrefer on a ServiceImport says which endpoints its clients prefer: "cluster" those of the local cluster, "none"
+// those of no cluster. Exports set it.
+const AnnotationPrefer = "clusterset-dns.github.io/prefer"
+
+// preferenceOf is the preference of an import itself. "cluster" is stronger than a traffic distribution, which prefers the
+// zone of the client also if it is in another cluster. Unknown values say nothing.
+func preferenceOf(object *mcsv1beta1.ServiceImport) topology.Preference {
+	prefer := object.Annotations[AnnotationPrefer]
+	if prefer == "cluster" {
+		return topology.PreferCluster
+	}
+	switch deref(object.Spec.TrafficDistribution) {
+	case corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone,
+		corev1.ServiceTrafficDistributionPreferSameNode:
+		return topology.PreferZone
+	}
+	if prefer == "none" {
+		return topology.PreferNone
+	}
+	return topology.PreferDefault
+}
+
+// Equal reports whether two imports give the same answers.
+func (i *Import) Equal(other *Import) bool {
+	return i.Key == other.Key && i.Headless == other.Headless && i.Refused == other.Refused &&
+		i.Prefer == other.Prefer && i.anyPort == other.anyPort && i.lacks == other.lacks &&
+		slices.Equal(i.Addrs, other.Addrs) && slices.Equal(i.Ports, other.Ports) &&
+		slices.Equal(i.derived, other.derived) && maps.Equal(i.Skips, other.Skips)
+}
+
+// HasFamily reports whether the import has the family with addresses of so many octets: it lists no families, or this one.
+func (i *Import) HasFamily(size uint8) bool {
+	if size == 4 {
+		return !i.lacks.v4
+	}
+	return !i.lacks.v6
+}
+
+// Declares reports whether the import has a port of that name and protocol.
+func (i *Import) Declares(port PortName) bool {
+	from, to := port.Range(i.Ports)
+	return i.anyPort || from < to
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+// Reason is why an object, or a part of it, has no record. It is a label of a metric.
+type Reason string
+
+const (
+	// Bookkeeping is an import that another implementation keeps for itself.
+	Bookkeeping Reason = "bookkeeping"
+	// InvalidName is an import whose name or namespace is not a DNS label.
+	InvalidName Reason = "invalid_name"
+	// InvalidType is an import that is neither ClusterSetIP nor Headless.
+	InvalidType Reason = "invalid_type"
+	// InvalidIP is an entry of spec.ips that is not the address of a service.
+	InvalidIP Reason = "invalid_ip"
+	// InvalidPort is a port with a name, protocol or number that no record can hold.
+	InvalidPort Reason = "invalid_port"
+	// InvalidAddress is an address of an endpoint that is not a unicast IP address.
+	InvalidAddress Reason = "invalid_address"
+	// InvalidHostname is a hostname that is not a DNS label. The endpoint is named by its address.
+	InvalidHostname Reason = "invalid_hostname"
+	// InvalidAddressType is a slice whose endpoints are not IP addresses.
+	InvalidAddressType Reason = "invalid_address_type"
+	// MissingSourceCluster is a slice without the label that names its cluster. Its endpoints have no host name. Slices
+	// that Kubernetes mirrors cannot have the label and are not counted.
+	MissingSourceCluster Reason = "missing_source_cluster"
+	// InvalidSourceCluster is a slice whose label is not a cluster id.
+	InvalidSourceCluster Reason = "invalid_source_cluster"
+	// NameTooLong is a record with a name that would exceed 253 octets.
+	NameTooLong Reason = "name_too_long"
+)
+
+// Reasons returns all reasons.
+func Reasons() []Reason {
+	return []Reason{
+		Bookkeeping, InvalidName, InvalidType, InvalidIP, InvalidPort, InvalidAddress, InvalidHostname,
+		InvalidAddressType, MissingSourceCluster, InvalidSourceCluster, NameTooLong,
+	}
+}
+
+// Skips counts what was left out. Nil counts nothing.
+type Skips map[Reason]int
+
+// Add counts n more for a reason. A count of 0 is no entry.
+func (s *Skips) Add(reason Reason, n int) {
+	if *s == nil {
+		*s = make(Skips)
+	}
+	if (*s)[reason] += n; (*s)[reason] == 0 {
+		delete(*s, reason)
+	}
+}
+
+// AddAll adds the counts of more, sign times.
+func (s *Skips) AddAll(more Skips, sign int) {
+	for reason, n := range more {
+		s.Add(reason, sign*n)
+	}
+}

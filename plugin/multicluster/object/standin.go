@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+)
+
+// This file has what stands in for spec.ips of imports by other implementations of the Multi-Cluster Services API: the
+// addresses of a Service behind the import, or of its EndpointSlices.
+
+// Annotations of ServiceImports that name the Service behind them.
+const (
+	// annotationDerived is that of the reference implementation and Cilium: a name.
+	annotationDerived = "multicluster.kubernetes.io/derived-service"
+	// annotationDerivedGKE is that of GKE: a name.
+	annotationDerivedGKE = "net.gke.io/derived-service"
+	// annotationDerivedAWS is that of the AWS Cloud Map MCS controller: a JSON list of clusters, each with a name.
+	annotationDerivedAWS = "multicluster.k8s.aws/derived-service"
+)
+
+// MirroredBy is the label endpointslice.kubernetes.io/managed-by of the EndpointSlices that Kubernetes makes of Endpoints
+// objects.
+const MirroredBy = "endpointslicemirroring-controller.k8s.io"
+
+// annotationSubmarinerNamespace is the namespace of the service that Submariner made a ServiceImport for, as a label or an
+// annotation.
+const annotationSubmarinerNamespace = "lighthouse.submariner.io/sourceNamespace"
+
+// submarinerNamespaces have an import for each service and one for each exporting cluster.
+var submarinerNamespaces = []string{"submariner-operator", "submariner-k8s-broker"}
+
+// isBookkeeping reports whether another implementation keeps the import for itself. It is not a service of its namespace.
+func isBookkeeping(object *mcsv1beta1.ServiceImport) bool {
+	if slices.Contains(submarinerNamespaces, object.Namespace) {
+		return true
+	}
+	for _, keys := range []map[string]string{object.Labels, object.Annotations} {
+		if source := keys[annotationSubmarinerNamespace]; source != "" && source != object.Namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// annotatedServices are the Services that annotations name, sorted, each once.
+func annotatedServices(annotations map[string]string) []string {
+	var names []string
+	for _, key := range []string{annotationDerived, annotationDerivedGKE} {
+		if name := annotations[key]; isLabel(name) {
+			names = append(names, strings.Clone(name))
+		}
+	}
+	var derived []struct {
+		Service string `json:"derived-service"`
+	}
+	if text := annotations[annotationDerivedAWS]; text != "" && json.Unmarshal([]byte(text), &derived) == nil {
+		for _, d := range derived {
+			if isLabel(d.Service) {
+				names = append(names, d.Service)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// mirroredServices is the Service that GKE's annotation names, if any.
+func mirroredServices(annotations map[string]string) []string {
+	if name := annotations[annotationDerivedGKE]; isLabel(name) {
+		return []string{strings.Clone(name)}
+	}
+	return nil
+}
+
+// usualServices are the names that implementations give the Service behind an import: the reference implementation,
+// Karmada, Antrea.
+func usualServices(key string) []string {
+	name, namespace, _ := strings.Cut(key, ".")
+	sum := sha256.Sum256([]byte(namespace + "/" + name))
+	hash := strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:10]
+	return []string{"derived-" + hash, "derived-" + name, "antrea-mc-" + name}
+}
+
+// MirroredServices are the names of the Services, in the import's namespace, whose mirrored EndpointSlices have the
+// endpoints of a headless import of GKE.
+func (i *Import) MirroredServices() []string {
+	if !i.Headless {
+		return nil
+	}
+	return i.derived
+}
+
+// LacksAddress reports whether the import is ClusterSetIP and spec.ips has no usable address.
+func (i *Import) LacksAddress() bool { return !i.Headless && !i.Refused && len(i.Addrs) == 0 }
+
+// DerivedServices are the names of the Services, in the import's namespace, whose addresses stand in for those that it
+// lacks: those that annotations name, or else the usual ones.
+func (i *Import) DerivedServices() []string {
+	switch {
+	case !i.LacksAddress():
+		return nil
+	case len(i.derived) > 0:
+		return i.derived
+	default:
+		return usualServices(i.Key)
+	}
+}
+
+// WithServices is the import with the addresses of its derived Services if it lacks addresses; without any it is the
+// import itself. Services that annotations name count together (the AWS controller has one for each cluster). Of the usual
+// names the first one with addresses counts.
+func (i *Import) WithServices(addresses func(service string) []netip.Addr) *Import {
+	var all []netip.Addr
+	for _, name := range i.DerivedServices() {
+		all = append(all, addresses(name)...)
+		if len(i.derived) == 0 && len(all) > 0 {
+			break
+		}
+	}
+	return i.with(all)
+}
+
+// WithEndpoints is the import with the addresses of its slices if it lacks addresses: the ready ones, or else those that
+// are serving and terminating. Without any it is the import itself. Its ports are those of the slices that it declares,
+// with the slices' numbers, because the numbers belong to the addresses.
+func (i *Import) WithEndpoints(from []*Endpoints) *Import {
+	if !i.LacksAddress() {
+		return i
+	}
+	anyReady := slices.ContainsFunc(from, func(e *Endpoints) bool { return e.Ready > 0 })
+	var addrs []netip.Addr
+	var ports []Port
+	for _, e := range from {
+		end := e.Ready
+		if !anyReady {
+			end = e.Len()
+		}
+		for at := range end {
+			addrs = append(addrs, e.Addr(at))
+		}
+		for _, port := range e.Ports {
+			if end > 0 && i.Declares(PortName{port.Name, port.Protocol}) {
+				ports = append(ports, port)
+			}
+		}
+	}
+	filled := i.with(addrs)
+	if filled != i {
+		filled.Ports = SortPorts(ports)
+	}
+	return filled
+}
+
+// with is a copy of the import that has the addresses, or the import itself if there are none.
+func (i *Import) with(addrs []netip.Addr) *Import {
+	if len(addrs) == 0 {
+		return i
+	}
+	filled := *i
+	filled.Addrs = sortAddrs(slices.Clone(addrs))
+	return &filled
+}
+
+// ServiceAddresses are the cluster IPs of a Service. A headless Service has none.
+func ServiceAddresses(object *corev1.Service) []netip.Addr {
+	var addrs []netip.Addr
+	for _, ip := range object.Spec.ClusterIPs {
+		if addr, err := netip.ParseAddr(ip); err == nil && IsServiceAddress(addr) {
+			addrs = append(addrs, addr)
+		}
+	}
+	return sortAddrs(addrs)
+}
+
+// sortAddrs sorts addresses and drops repeated ones and spare capacity.
+func sortAddrs(addrs []netip.Addr) []netip.Addr {
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return slices.Clip(slices.Compact(addrs))
+}
