@@ -258,7 +258,12 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	}
 	var want []string
 	for _, match := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllSubmatch(alerts, -1) {
-		want = append(want, string(match[1]))
+		name := string(match[1])
+		want = append(want, name)
+		url := "runbook_url: https://github.com/clusterset-dns/clusterset-dns/blob/main/" + runbooks + "#" + strings.ToLower(name)
+		if strings.Count(string(alerts), url+"\n") != 1 {
+			t.Errorf("alert %s has no annotation %s", name, url)
+		}
 	}
 	var got []string
 	for _, match := range regexp.MustCompile(`(?m)^### (\w+)$`).FindAllStringSubmatch(documents(t)[runbooks], -1) {
