@@ -4,10 +4,12 @@ package assets
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/flock"
 )
@@ -67,8 +69,8 @@ func (c *cache) fill(ctx context.Context, progress io.Writer, programs []Program
 		return fmt.Errorf("clean up after an earlier build: %w", err)
 	}
 	defer os.RemoveAll(work)
-	if err := os.MkdirAll(c.directory, 0o755); err != nil {
-		return fmt.Errorf("make the directory of the programs: %w", err)
+	if err := errors.Join(os.MkdirAll(c.directory, 0o755), os.MkdirAll(work, 0o755)); err != nil {
+		return fmt.Errorf("make the directories of the programs: %w", err)
 	}
 	built, err := c.build(ctx, progress, work, programs)
 	if err != nil {
@@ -90,9 +92,9 @@ const (
 
 // lock takes the lock of the cache, and says every few seconds that it waits for it.
 func (c *cache) lock(ctx context.Context, progress io.Writer) (unlock func(), err error) {
-	ticker := startTicker(progress, tickerInterval)
-	defer ticker.stop()
-	return flock.Wait(ctx, c.directory+locked, func() {
-		ticker.say("waiting for another process that builds the control plane's programs")
-	})
+	done := func() {}
+	defer func() { done() }()
+	return flock.Wait(ctx, c.directory+locked, sync.OnceFunc(func() {
+		done = tell(progress, "waiting for another process that builds the control plane's programs")
+	}))
 }

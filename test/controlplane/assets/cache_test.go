@@ -4,8 +4,6 @@ package assets
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -14,53 +12,25 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
-
-// helperVariable makes the test binary a program that builds into the directory that it names.
-const helperVariable = "ASSETS_TEST_HELPER"
-
-func TestMain(m *testing.M) {
-	if root := os.Getenv(helperVariable); root != "" {
-		cache, err := smallCache(root)
-		if err == nil {
-			err = cache.fill(context.Background(), os.Stderr, []Program{Etcd, Kwok})
-		}
-		if err != nil {
-			panic(err)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
 
 // smallModule is built in seconds, also where the toolchain has nothing cached.
 var smallModule = map[string]string{
 	"source/go.mod":        "module example.com/programs\n\ngo 1.26\n",
 	"source/store/main.go": "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"store\") }\n",
 	"source/play/main.go":  "package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"play\") }\n",
+
+	"cache/key.building/store": "half of a program",
 }
 
-// smallCache is a cache below root for the small module there.
-func smallCache(root string) (*cache, error) {
-	tie, err := filepath.Abs("tie")
+// newSmallCache is a cache for the small module, in which a build was killed.
+func newSmallCache(t *testing.T) *cache {
+	t.Helper()
+	root := writeFiles(t, smallModule)
 	return &cache{directory: filepath.Join(root, "cache", "key"), recipe: recipe{
 		source:   filepath.Join(root, "source"),
 		packages: map[Program]string{Etcd: "example.com/programs/store", Kwok: "example.com/programs/play"},
-		tie:      tie,
-	}}, errors.Join(err, os.MkdirAll(filepath.Join(root, "cache"), 0o755))
-}
-
-func newSmallCache(t *testing.T) (*cache, string) {
-	t.Helper()
-	root := writeFiles(t, smallModule)
-	cache, err := smallCache(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cache, root
+	}}
 }
 
 // listCache is what there is in the cache: of the key itself, its programs, sorted.
@@ -79,7 +49,7 @@ func listCache(t *testing.T, c *cache) string {
 }
 
 func TestFillBuildsOnceAndOnlyWhatIsMissing(t *testing.T) {
-	cache, _ := newSmallCache(t)
+	cache := newSmallCache(t)
 	if err := cache.fill(t.Context(), &bytes.Buffer{}, []Program{Etcd}); err != nil {
 		t.Fatal(err)
 	}
@@ -118,57 +88,4 @@ func TestFillBuildsOnceAndOnlyWhatIsMissing(t *testing.T) {
 	if err != nil || string(output) != "play\n" {
 		t.Errorf("the built program says %q, %v", output, err)
 	}
-}
-
-// A build that is killed leaves no process and nothing that counts as built, and the next one puts it right.
-func TestFillThatIsKilled(t *testing.T) {
-	cache, root := newSmallCache(t)
-	helper := exec.Command(os.Args[0])
-	// With an empty cache of its own the build takes its time.
-	helper.Env = append(os.Environ(), helperVariable+"="+root, "GOCACHE="+filepath.Join(root, "gocache"))
-	if err := process.StartTied(helper); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "the go command and a compiler", func() bool { return toolchain(t, cache) > 1 })
-	if err := helper.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = helper.Wait()
-	await(t, "the end of the build's processes", func() bool { return toolchain(t, cache) == 0 })
-	if got, want := listCache(t, cache), "key key.building key.lock"; got != want {
-		t.Errorf("after the kill: %s, want %s", got, want)
-	}
-
-	if err := cache.fill(t.Context(), &bytes.Buffer{}, []Program{Etcd, Kwok}); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := listCache(t, cache), "key key.lock key/etcd key/kwok"; got != want {
-		t.Errorf("after the next build: %s, want %s", got, want)
-	}
-}
-
-func await(t *testing.T, what string, reached func() bool) {
-	t.Helper()
-	for deadline := time.After(time.Minute); !reached(); {
-		select {
-		case <-deadline:
-			t.Fatalf("wait for %s: not within a minute", what)
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
-// toolchain counts the processes of the Go toolchain that build for the cache, which their environment says.
-func toolchain(t *testing.T, c *cache) (count int) {
-	t.Helper()
-	environments, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range environments {
-		if environment, err := os.ReadFile(file); err == nil && bytes.Contains(environment, []byte("GOTMPDIR="+c.directory+building)) {
-			count++
-		}
-	}
-	return count
 }

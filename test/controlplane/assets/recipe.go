@@ -20,7 +20,6 @@ type recipe struct {
 	source   string             // the directory of the nested module
 	packages map[Program]string // what to build there
 	flags    []string           // of go build
-	tie      string             // the directory of package assets/tie
 }
 
 // nestedModule is where the module that pins the programs is in the source tree.
@@ -61,7 +60,7 @@ func findRecipe() (recipe, error) {
 	if err != nil {
 		return recipe{}, err
 	}
-	return recipe{source: source, packages: packages, flags: flags, tie: filepath.Join(source, "..", "assets", "tie")}, nil
+	return recipe{source: source, packages: packages, flags: flags}, nil
 }
 
 // buildFlags are the flags of every build. They are part of the key.
