@@ -16,13 +16,6 @@ import (
 	"unicode/utf8"
 )
 
-// metricPrefixes begin the names of the metrics of each program, which its
-// folder defines.
-var metricPrefixes = map[string]string{
-	"controller":          "clusterset_controller_",
-	"plugin/multicluster": "coredns_multicluster_",
-}
-
 // documents are the texts of all Markdown files for users and contributors, by path. Those below test are left out, and
 // the changelog, which names what there was before.
 func documents(t *testing.T) map[string]string {
@@ -40,62 +33,29 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// definedMetrics are the metrics that the code defines.
-func definedMetrics(files []file) map[string]bool {
-	defined := map[string]bool{}
-	for _, f := range files {
-		prefix := metricPrefixes[f.folder()]
-		if prefix == "" || f.test() {
-			continue
-		}
-		add := func(name ast.Expr) {
-			if sum, ok := name.(*ast.BinaryExpr); ok {
-				name = sum.Y // a prefix and the name
-			}
-			if literal, ok := name.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-				if text, err := strconv.Unquote(literal.Value); err == nil {
-					defined[prefix+text] = true
-				}
-			}
-		}
-		ast.Inspect(f.pkg, func(node ast.Node) bool {
-			switch n := node.(type) {
-			case *ast.CallExpr:
-				if called, ok := n.Fun.(*ast.Ident); ok && called.Name == "describe" && len(n.Args) > 0 {
-					add(n.Args[0])
-				}
-				if called, ok := n.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "BuildFQName" && len(n.Args) == 3 {
-					add(n.Args[2])
-				}
-			case *ast.KeyValueExpr:
-				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Name" {
-					add(n.Value)
-				}
-			}
-			return true
-		})
-	}
-	return defined
-}
-
+// TestMetricsInDocumentsExist holds the names of metrics against their page, which test/deploy holds against the code.
 func TestMetricsInDocumentsExist(t *testing.T) {
-	defined := definedMetrics(goFiles(t))
+	texts := documents(t)
+	defined := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)`").FindAllStringSubmatch(texts["docs/reference/metrics.md"], -1) {
+		defined[row[1]] = true
+	}
 	named := regexp.MustCompile(`\b(?:clusterset_controller|coredns_multicluster)_[a-z_]+`)
 	short := regexp.MustCompile("`([a-z]+(?:_[a-z]+)+)`")
 	seen := map[string]bool{}
-	for path, text := range documents(t) {
+	for path, text := range texts {
 		names := named.FindAllString(text, -1)
 		if path == failureModes { // which leaves the prefix out
 			for _, match := range short.FindAllStringSubmatch(text, -1) {
 				if match[1] != "startup_timeout" && !strings.HasPrefix(match[1], "coredns_") {
-					names = append(names, metricPrefixes["controller"]+match[1])
+					names = append(names, "clusterset_controller_"+match[1])
 				}
 			}
 		}
 		for _, name := range names {
 			seen[name] = true
 			if !defined[name] {
-				t.Errorf("%s: names the metric %s, which the code does not define", path, name)
+				t.Errorf("%s: names the metric %s, which docs/reference/metrics.md does not have", path, name)
 			}
 		}
 	}
@@ -144,35 +104,26 @@ var foreignFlags = []string{
 	"reset-then-reuse-values", "service-account-max-token-expiration", "set", "token", "v", "version", "vmodule", "wait",
 }
 
+// TestFlagsInDocumentsExist holds them against the two manuals, which tests of the programs hold against these.
 func TestFlagsInDocumentsExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, name := range foreignFlags {
 		known[name] = true
 	}
-	for _, f := range goFiles(t) {
-		if f.test() || !strings.HasPrefix(f.path, "cmd/") && !strings.HasPrefix(f.path, "test/demo/") {
-			continue
+	texts := documents(t)
+	row := regexp.MustCompile("(?m)^\\|[^|]*`--?[a-z][^|]*\\|")
+	for _, manual := range []string{"docs/reference/controller-flags.md", "docs/reference/kubectl-clusterset.md"} {
+		for _, cell := range row.FindAllString(texts[manual], -1) {
+			for _, match := range regexp.MustCompile("`--?([a-z][a-z-]*)").FindAllStringSubmatch(cell, -1) {
+				known[match[1]] = true
+			}
 		}
-		ast.Inspect(f.pkg, func(node ast.Node) bool {
-			call, ok := node.(*ast.CallExpr)
-			if !ok || len(call.Args) < 2 {
-				return true
-			}
-			function, ok := call.Fun.(*ast.SelectorExpr)
-			literal, isLiteral := call.Args[1].(*ast.BasicLit)
-			if ok && isLiteral && regexp.MustCompile(`Var(P)?$`).MatchString(function.Sel.Name) {
-				if name, err := strconv.Unquote(literal.Value); err == nil {
-					known[name] = true
-				}
-			}
-			return true
-		})
 	}
 	// A flag by itself, or one of a command of ours.
 	alone, flag := regexp.MustCompile("`--([a-z][a-z-]*)"), regexp.MustCompile(`--([a-z][a-z-]*)`)
 	ours := regexp.MustCompile("(?m)(?:^\\s*|`)(?:kubectl clusterset|clusterset-controller) [^`|\n]*")
 	count := 0
-	for path, text := range documents(t) {
+	for path, text := range texts {
 		found := alone.FindAllStringSubmatch(text, -1)
 		for _, command := range ours.FindAllString(text, -1) {
 			found = append(found, flag.FindAllStringSubmatch(command, -1)...)

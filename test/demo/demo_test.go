@@ -161,15 +161,6 @@ func TestHeldDemoAnswersAndEndsOnInterrupt(t *testing.T) {
 	}
 }
 
-func TestKilledDemoLeavesNoProcess(t *testing.T) {
-	h := hold(t)
-	if err := h.command.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = h.command.Wait() // it was killed
-	awaitEnd(t, h.folder)
-}
-
 // running counts the processes whose folder for temporary files this is: the demo and all that it started.
 func running(t *testing.T, folder string) (count int) {
 	t.Helper()

@@ -5,16 +5,12 @@ package sim
 import (
 	"bytes"
 	"context"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
-
-	"github.com/clusterset-dns/clusterset-dns/controller"
 )
 
 // StopAPI kills the API server: nobody can connect to it, and its connections
@@ -75,17 +71,3 @@ func (c *Cluster) Define(texts ...[]byte) {
 var separator = []byte("\n---\n")
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-
-// WithClock gives a process of the controller a clock that is wrong by a time.
-// The election of the leader does not use it.
-func WithClock(wrong time.Duration) func(*controller.Options) {
-	return func(options *controller.Options) { options.Clock = wrongClock{by: wrong} }
-}
-
-type wrongClock struct {
-	clock.RealClock
-	by time.Duration
-}
-
-func (c wrongClock) Now() time.Time                  { return c.RealClock.Now().Add(c.by) }
-func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -39,8 +38,8 @@ type cluster struct {
 }
 
 // newCluster grants the rights and prepares the programs.
-func newCluster(ctx context.Context, plane *controlplane.Cluster, bin string, judge *judge.Judge, journal *journal) (*cluster, error) {
-	c := &cluster{Cluster: plane, journal: journal, judge: judge, ways: map[string]*controlplane.Remote{}}
+func newCluster(ctx context.Context, plane *controlplane.Cluster, bin string, judging *judge.Judge, journal *journal) (*cluster, error) {
+	c := &cluster{Cluster: plane, journal: journal, judge: judging, ways: map[string]*controlplane.Remote{}}
 	var err error
 	if c.mcs, err = mcsclient.NewForConfig(plane.Config()); err != nil {
 		return nil, err
@@ -59,8 +58,8 @@ func newCluster(ctx context.Context, plane *controlplane.Cluster, bin string, ju
 	c.controller = c.program("clusterset-controller", c.waysOf(), func() (*clusterset.Program, error) {
 		return clusterset.StartController(plane, filepath.Join(bin, "clusterset-controller"), controllerCredential, "--stale-after", staleAfter.String())
 	})
-	c.dns = c.program("coredns", c.waysInto(), func() (*clusterset.Program, error) {
-		judge.Starts(plane.Name(), time.Now())
+	c.dns = c.program("coredns", judge.Into(plane.Name(), names), func() (*clusterset.Program, error) {
+		judging.Starts(plane.Name(), time.Now())
 		return clusterset.StartDNS(plane, filepath.Join(bin, "coredns"), dnsCredential)
 	})
 	return c, nil
@@ -82,28 +81,8 @@ func (c *cluster) program(name string, ways []judge.Way, start func() (*clusters
 	return p
 }
 
-// waysInto are those that end in this cluster.
-func (c *cluster) waysInto() []judge.Way {
-	var ways []judge.Way
-	for _, from := range names {
-		ways = append(ways, judge.Way{From: from, To: c.Name()})
-	}
-	return ways
-}
-
-// waysOut are those that lead from this cluster to others.
-func (c *cluster) waysOut() []judge.Way {
-	var ways []judge.Way
-	for _, to := range names {
-		if to != c.Name() {
-			ways = append(ways, judge.Way{From: c.Name(), To: to})
-		}
-	}
-	return ways
-}
-
 // waysOf are all that begin or end in this cluster.
-func (c *cluster) waysOf() []judge.Way { return append(c.waysInto(), c.waysOut()...) }
+func (c *cluster) waysOf() []judge.Way { return judge.Of(c.Name(), names) }
 
 // join makes other a member of c, over a way that can be cut.
 func (c *cluster) join(ctx context.Context, other *cluster) error {
@@ -117,12 +96,4 @@ func (c *cluster) join(ctx context.Context, other *cluster) error {
 		return err
 	}
 	return clusterset.Join(ctx, c.Cluster, other.Name(), credential)
-}
-
-// patchSecret changes the Secret of a member.
-func (c *cluster) patchSecret(ctx context.Context, member *cluster, patch string) error {
-	return eventually(ctx, "patch the Secret of "+member.Name()+" in "+c.Name(), patience, func(ctx context.Context) error {
-		_, err := c.Client().CoreV1().Secrets(clusterset.Namespace).Patch(ctx, clusterset.SecretOf(member.Name()), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		return err
-	})
 }

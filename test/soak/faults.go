@@ -4,8 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -15,6 +13,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/link"
 	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
+	"github.com/clusterset-dns/clusterset-dns/test/soak/workload"
 )
 
 const (
@@ -52,7 +51,7 @@ func faults(clusters map[string]*cluster) []fault {
 			c.componentFault("freeze the API server", c.APIServer(), false),
 			c.componentFault("kill etcd", c.Etcd(), true),
 			fault{
-				kind: "cut off", target: "the ways to " + name, ways: c.waysOut(),
+				kind: "cut off", target: "the ways to " + name, ways: judge.Abroad(name, names),
 				begin: func(context.Context) (func(context.Context) error, error) {
 					c.CutOff(link.Both)
 					return func(context.Context) error { c.Reconnect(); return nil }, nil
@@ -66,7 +65,7 @@ func faults(clusters map[string]*cluster) []fault {
 			member := clusters[other]
 			all = append(all, c.cut("cut both ways", member, link.Both, false), c.cut("cut what comes", member, link.FromServer, false),
 				c.cut("cut what goes, and its connections", member, link.ToServer, true),
-				c.reset(member), c.rotate(member), c.drain(member))
+				c.reset(member))
 		}
 	}
 	return all
@@ -154,43 +153,6 @@ func (c *cluster) reset(member *cluster) fault {
 	}
 }
 
-// rotate gives c a new credential of the member.
-func (c *cluster) rotate(member *cluster) fault {
-	return fault{
-		kind: "rotate the credential", target: "the Secret of " + member.Name() + " in " + c.Name(), ways: []judge.Way{{From: member.Name(), To: c.Name()}},
-		begin: func(ctx context.Context) (func(context.Context) error, error) {
-			var credential []byte
-			member.api.Lock()
-			err := eventually(ctx, "a credential of "+member.Name(), patience, func(ctx context.Context) (err error) {
-				credential, err = c.ways[member.Name()].ServiceAccountKubeconfig(ctx, clusterset.Namespace, "clusterset-member")
-				return err
-			})
-			member.api.Unlock()
-			if err != nil {
-				return nil, err
-			}
-			c.api.Lock()
-			defer c.api.Unlock()
-			return nil, c.patchSecret(ctx, member, fmt.Sprintf(`{"data":{"kubeconfig":%q}}`, base64.StdEncoding.EncodeToString(credential)))
-		},
-	}
-}
-
-// drain takes the traffic away from a member on purpose.
-func (c *cluster) drain(member *cluster) fault {
-	set := func(ctx context.Context, value string) error {
-		c.api.Lock()
-		defer c.api.Unlock()
-		return c.patchSecret(ctx, member, `{"metadata":{"annotations":{"clusterset-dns.github.io/drain":`+value+`}}}`)
-	}
-	return fault{
-		kind: "drain", target: "the drain of " + member.Name() + " in " + c.Name(),
-		begin: func(ctx context.Context) (func(context.Context) error, error) {
-			return func(ctx context.Context) error { return set(ctx, "null") }, set(ctx, `"true"`)
-		},
-	}
-}
-
 // A breaker breaks what is whole.
 type breaker struct {
 	judge   *judge.Judge
@@ -215,7 +177,7 @@ func (b *breaker) storms(ctx context.Context, random *rand.Rand) {
 		b.journal.say("a storm begins")
 		for time.Since(began) < storm && ctx.Err() == nil {
 			chosen := b.all[random.IntN(len(b.all))]
-			lasts := duration(random)
+			lasts := workload.Duration(random, longest)
 			if b.take(chosen.target) {
 				b.running.Go(func() { b.once(ctx, chosen, min(lasts, storm-time.Since(began)+time.Second)) })
 			}
@@ -225,19 +187,6 @@ func (b *breaker) storms(ctx context.Context, random *rand.Rand) {
 		b.journal.say("all is whole, %.0f s after the storm began", time.Since(began).Seconds())
 		pause(ctx, cycle-time.Since(began))
 	}
-}
-
-// duration is short for half of all faults, and long for some.
-func duration(random *rand.Rand) time.Duration {
-	most := 3 * time.Second
-	switch random.IntN(4) {
-	case 0, 1:
-	case 2:
-		most = 15 * time.Second
-	default:
-		most = longest
-	}
-	return time.Duration(random.Int64N(int64(most)))
 }
 
 // take tells whether nothing else is wrong with a target.

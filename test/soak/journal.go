@@ -74,19 +74,12 @@ func (j *journal) wrongCount() int {
 	return j.wrongs
 }
 
-// A kindCount is how often something was done.
-type kindCount struct {
-	kind  string
-	count int
-}
-
-// kinds are the counts, sorted by kind.
-func (j *journal) kinds() []kindCount {
+// sayCounts prints the counts, sorted by kind.
+func (j *journal) sayCounts() {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	var all []kindCount
-	for _, kind := range slices.Sorted(maps.Keys(j.counts)) {
-		all = append(all, kindCount{kind, j.counts[kind]})
+	counts := maps.Clone(j.counts)
+	j.mu.Unlock()
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		j.say("%7d  %s", counts[kind], kind)
 	}
-	return all
 }

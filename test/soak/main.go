@@ -62,8 +62,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	klog.LogToStderr(false) // client-go tells of each fault
-	klog.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o, os.Stdout)
 	stop()
@@ -75,6 +73,8 @@ func main() {
 
 // run soaks, and leaves nothing behind but the logs.
 func run(ctx context.Context, o options, out io.Writer) (err error) {
+	klog.LogToStderr(false) // client-go tells of each fault
+	klog.SetOutput(io.Discard)
 	log := io.Discard
 	if o.folder != "" {
 		file, err := os.Create(filepath.Join(o.folder, "soak.log"))
@@ -202,7 +202,7 @@ func (s *soak) soak(ctx context.Context) error {
 // converge waits until all clusters have and answer the same.
 func (s *soak) converge(ctx context.Context, since string) error {
 	began := time.Now()
-	err := eventually(ctx, "all clusters come to the same", patience, func(ctx context.Context) error {
+	err := eventually(ctx, "all clusters come to the same", func(ctx context.Context) error {
 		return converged(ctx, s.clusters)
 	})
 	if err == nil {
@@ -213,9 +213,7 @@ func (s *soak) converge(ctx context.Context, since string) error {
 
 // figures prints what was done and what came of it.
 func (s *soak) figures() {
-	for _, each := range s.kinds() {
-		s.say("%7d  %s", each.count, each.kind)
-	}
+	s.sayCounts()
 	f := s.judge.Figures()
 	s.say("%7d  queries judged, %d of them for services that were healthy", f.Queries, f.Owed)
 	s.say("%7d  addresses in answers, %d of them withdrawn just before", f.Addresses, f.Bounded)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
@@ -117,24 +119,17 @@ func pause(ctx context.Context, duration time.Duration) {
 }
 
 // eventually calls check until it is nil.
-func eventually(ctx context.Context, what string, patience time.Duration, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	var last error // what was wrong before the time was over
-	for {
+func eventually(ctx context.Context, what string, check func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
-		if err == nil {
-			return nil
-		}
 		if ctx.Err() == nil || last == nil {
-			last = err
+			last = err // and not that the time is over
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: not within %s: %w", what, patience, last)
-		case <-ticker.C:
-		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: not within %s: %w", what, patience, last)
 	}
+	return nil
 }

@@ -3,46 +3,28 @@
 package main
 
 import (
+	"bytes"
 	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
+	"time"
 
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
+func TestMain(m *testing.M) { controlplanetest.Main(m) }
+
 // TestSoak is the soak of two minutes: one storm and one calm.
 func TestSoak(t *testing.T) {
-	if err := process.TieToParent(); err != nil {
-		t.Fatal(err)
-	}
-	bin, err := programs.Build(t.Context(), "cmd/coredns", "cmd/clusterset-controller", "test/soak")
+	bin, err := programs.Build(t.Context(), "cmd/coredns", "cmd/clusterset-controller")
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(filepath.Join(bin, "soak"), "-for", "2m", "-query-every", "25ms", "-bin", bin, "-logs", t.ArtifactDir())
-	command.Dir = "../.."
-	// A pipe of its own: Wait would close the one that StdoutPipe makes before all of it is read.
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	command.Stdout, command.Stderr = writer, writer
-	if err := process.StartTied(command); err != nil {
-		t.Fatal(err)
-	}
-	writer.Close()
-	text, err := io.ReadAll(reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%s", text)
-	if err := command.Wait(); err != nil {
+	var text bytes.Buffer
+	o := options{lasts: 2 * time.Minute, every: 25 * time.Millisecond, seed: uint64(time.Now().UnixNano()), bin: bin, folder: t.ArtifactDir()}
+	if err := run(t.Context(), o, io.MultiWriter(&text, t.Output())); err != nil {
 		t.Fatal(err)
 	}
 	// What was judged is enough to say something.
@@ -50,7 +32,7 @@ func TestSoak(t *testing.T) {
 		`(\d+)  query: A`: 5000, `(\d+) of them for services that were healthy`: 1000,
 		`(\d+) of them withdrawn just before`: 10, `(\d+)  operation: readiness`: 20, `(\d+)  operation: withdraw`: 2,
 	} {
-		found := regexp.MustCompile(figure).FindSubmatch(text)
+		found := regexp.MustCompile(figure).FindSubmatch(text.Bytes())
 		if found == nil {
 			t.Errorf("no figure %s", figure)
 			continue

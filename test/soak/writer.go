@@ -4,16 +4,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/test/soak/workload"
 )
@@ -43,34 +34,7 @@ func (w *writer) write(ctx context.Context, from, to workload.Service) {
 
 // put sends a request until it went well: what was written must be known.
 func (w *writer) put(ctx context.Context, each workload.Write) {
-	content, err := json.Marshal(each.Object)
-	if err == nil {
-		var fields map[string]any
-		if err = json.Unmarshal(content, &fields); err == nil {
-			delete(fields, "status")
-			content, err = json.Marshal(fields)
-		}
-	}
-	if err != nil {
-		w.journal.wrong("encode %s %s: %v", each.Resource, each.Object.GetName(), err)
-		return
-	}
-	client := map[string]rest.Interface{
-		"services": w.Client().CoreV1().RESTClient(), "endpointslices": w.Client().DiscoveryV1().RESTClient(),
-		"serviceexports": w.mcs.MulticlusterV1beta1().RESTClient(),
-	}[each.Resource]
-	err = eventually(ctx, "write to "+w.Name(), patience, func(ctx context.Context) error {
-		request := client.Patch(types.ApplyPatchType).Body(content).
-			SpecificallyVersionedParams(&metav1.PatchOptions{FieldManager: "soak", Force: ptr.To(true)}, scheme.ParameterCodec, schema.GroupVersion{Version: "v1"})
-		if each.Delete {
-			request = client.Delete()
-		}
-		err := request.Namespace(namespace).Resource(each.Resource).Name(each.Object.GetName()).Do(ctx).Error()
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return err
-	})
+	err := eventually(ctx, "write to "+w.Name(), func(ctx context.Context) error { return workload.Put(ctx, w.Dynamic(), each) })
 	if err != nil && ctx.Err() == nil {
 		w.journal.wrong("the soak itself: %v", err)
 	}

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
@@ -91,39 +90,11 @@ func (c *cluster) write(from, to workload.Service) {
 	for _, next := range workload.Path(from, to) {
 		written := c.r.judge.Change(c.Name, next.Name, next.State(), time.Now())
 		for _, each := range workload.Writes(from, next, sim.Namespace, "team") {
-			c.put(each)
+			c.must(workload.Put(context.Background(), c.Dynamic, each))
 		}
 		written(time.Now())
 		c.load.Services[next.Name], from = next, next
 	}
-}
-
-func (c *cluster) put(each workload.Write) {
-	c.t.Helper()
-	client := c.in(each.Resource, sim.Namespace)
-	if each.Delete {
-		if err := client.Delete(context.Background(), each.Object.GetName(), metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
-			c.must(err)
-		}
-		return
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(each.Object)
-	c.must(err)
-	object := &unstructured.Unstructured{Object: content}
-	delete(object.Object, "status")
-	_, err = client.Create(context.Background(), object, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		for { // the controller writes conditions of exports
-			var was *unstructured.Unstructured
-			was, err = client.Get(context.Background(), object.GetName(), metav1.GetOptions{})
-			c.must(err)
-			object.SetResourceVersion(was.GetResourceVersion())
-			if _, err = client.Update(context.Background(), object, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
-				break
-			}
-		}
-	}
-	c.must(err)
 }
 
 // describe is a service as text.
@@ -150,23 +121,9 @@ func describe(s workload.Service) string {
 }
 
 // ways are all that begin or end in the cluster; into those that end there.
-func (c *cluster) ways() []judge.Way { return append(c.into(), c.out()...) }
-
-func (c *cluster) into() (ways []judge.Way) {
-	for _, each := range c.r.clusters {
-		ways = append(ways, judge.Way{From: each.Name, To: c.Name})
-	}
-	return ways
-}
-
-func (c *cluster) out() (ways []judge.Way) {
-	for _, each := range c.r.clusters {
-		if each != c {
-			ways = append(ways, judge.Way{From: c.Name, To: each.Name})
-		}
-	}
-	return ways
-}
+func (c *cluster) ways() []judge.Way   { return judge.Of(c.Name, c.r.names) }
+func (c *cluster) into() []judge.Way   { return judge.Into(c.Name, c.r.names) }
+func (c *cluster) abroad() []judge.Way { return judge.Abroad(c.Name, c.r.names) }
 
 // leave ends the membership of another cluster.
 func (c *cluster) leave(other string) {

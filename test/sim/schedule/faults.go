@@ -292,7 +292,7 @@ func deleteNamespace(h *happening) func() {
 			h.c.write(workload.Service{Name: service.Name}, service)
 		}
 		// A member whose list lacked most of its exports is held for minutes.
-		h.run.held = append(h.run.held, h.c.out()...)
-		h.run.judge.Block(h.c.out()...)
+		h.run.held = append(h.run.held, h.c.abroad()...)
+		h.run.judge.Block(h.c.abroad()...)
 	}
 }

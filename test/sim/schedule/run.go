@@ -50,6 +50,7 @@ type run struct {
 	Result
 	network  *network.Network
 	clusters []*cluster
+	names    []string // of the clusters
 	judge    *judge.Judge
 	services []string             // all names that any cluster may have
 	pending  []heal               // in the order of their times
@@ -77,9 +78,9 @@ func Run(t *testing.T, s Schedule) (result Result) {
 	t.Helper()
 	sim.Run(t, s.names(), func(t *testing.T, set *sim.ClusterSet) {
 		t.Helper()
-		r := &run{network: set.Network, busy: map[string]time.Time{}, silent: map[judge.Way]time.Time{}}
+		r := &run{network: set.Network, names: s.names(), busy: map[string]time.Time{}, silent: map[judge.Way]time.Time{}}
 		defer func() { result = r.Result }()
-		r.judge = judge.New(time.Now(), bound, s.names()...)
+		r.judge = judge.New(time.Now(), bound, r.names...)
 		random := rand.New(rand.NewPCG(s.Seed, 2))
 		shared := []string{"a", "b", "c", "d"}
 		r.services = append(r.services, shared...)

@@ -27,6 +27,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/test/soak/workload"
 )
 
 // A Schedule is what happens to some clusters.
@@ -86,7 +88,7 @@ func New(seed uint64) Schedule {
 			for _, each := range faults {
 				if at -= each.weight; at < 0 {
 					e.Kind = each.kind
-					e.Lasts = duration(random)
+					e.Lasts = workload.Duration(random, longest)
 					s.Events = append(s.Events, meanwhile(random, each, e)...)
 					break
 				}
@@ -115,12 +117,6 @@ func meanwhile(random *rand.Rand, f fault, of Event) (events []Event) {
 		events = append(events, changes)
 	}
 	return events
-}
-
-// duration is short for half of all faults, and long for some.
-func duration(random *rand.Rand) time.Duration {
-	most := []time.Duration{3 * time.Second, 3 * time.Second, 15 * time.Second, longest}[random.IntN(4)]
-	return time.Duration(random.Int64N(int64(most))).Round(time.Millisecond)
 }
 
 // names are those of the clusters, which certificates are for.

@@ -54,6 +54,30 @@ func (s State) addresses() []netip.Addr {
 // the same.
 type Way struct{ From, To string }
 
+// Into returns the ways that end in a cluster.
+func Into(cluster string, all []string) (ways []Way) {
+	for _, from := range all {
+		ways = append(ways, Way{From: from, To: cluster})
+	}
+	return ways
+}
+
+// Of returns the ways that begin or end in a cluster.
+func Of(cluster string, all []string) []Way {
+	ways := Into(cluster, all)
+	for _, to := range all {
+		if to != cluster {
+			ways = append(ways, Way{From: cluster, To: to})
+		}
+	}
+	return ways
+}
+
+// Abroad returns the ways from a cluster to the others.
+func Abroad(cluster string, all []string) []Way {
+	return slices.DeleteFunc(Of(cluster, all), func(way Way) bool { return way.From != cluster || way.To == cluster })
+}
+
 // Figures say how much was judged.
 type Figures struct {
 	// Queries are all, and Owed those that had to be answered.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/soak/truth"
 )
@@ -215,4 +216,11 @@ func pick(random *rand.Rand, endpoints []truth.Endpoint, does func(truth.Endpoin
 		return 0, false
 	}
 	return all[random.IntN(len(all))], true
+}
+
+// Duration is how long a fault lasts: short for half of all, and up to longest
+// for some.
+func Duration(random *rand.Rand, longest time.Duration) time.Duration {
+	most := []time.Duration{3 * time.Second, 3 * time.Second, 15 * time.Second, longest}[random.IntN(4)]
+	return time.Duration(random.Int64N(int64(most))).Round(time.Millisecond)
 }
