@@ -170,16 +170,18 @@ func (p *pass) writeImport(ctx context.Context) error {
 	if p.result.ServiceImport == nil {
 		return nil
 	}
-	desired, err := p.access.KeepImport(p.result.ServiceImport)
-	if err != nil {
-		return fmt.Errorf("ServiceImport %s: %w", p.observed.Service, err)
-	}
 	client := p.access.ServiceImports(p.namespace())
 	guard := guarding(p, v1beta1.ServiceImportKindName, p.observed.Service.Name, func(existing, desired *v1beta1.ServiceImport) any {
 		return changesOf(cmp.Or(existing, &v1beta1.ServiceImport{}), desired, desired.Spec)
 	})
+	guard.object.schema = p.access.Schema()
+	desired := p.unsupported.supported(p.result.ServiceImport)
 	written, err := write(ctx, guard, client, p.observed.Service.Name, p.observed.ServiceImport, desired, equalImport)
 	p.seeImport(written)
+	if p.refusesSecondIP(ctx, desired, err) {
+		p.outcome.Again = true
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("ServiceImport %s: %w", p.observed.Service, err)
 	}
@@ -208,13 +210,11 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	desired.Status = *p.result.ServiceImport.Status.DeepCopy()
 	desired.Status.Conditions = withRefusal(ofGeneration(desired.Status.Conditions, before.Generation), before, serviceErr)
 	p.date(desired.Status.Conditions)
-	desired, err := p.access.KeepImport(desired)
-	if err != nil {
-		return fmt.Errorf("status of ServiceImport %s: %w", p.observed.Service, err)
-	}
 	imports := p.access.ServiceImports(p.namespace())
 	client := statusClient[*v1beta1.ServiceImport]{client: imports, updateStatus: imports.UpdateStatus}
-	written, err := write(ctx, importStatusGuard(p, p.observed.Service.Name), client, p.observed.Service.Name, before, desired, equalImportStatus)
+	guard := importStatusGuard(p, p.observed.Service.Name)
+	guard.object.schema = p.access.Schema()
+	written, err := write(ctx, guard, client, p.observed.Service.Name, before, desired, equalImportStatus)
 	p.seeImport(written)
 	if err != nil {
 		return fmt.Errorf("status of ServiceImport %s: %w", p.observed.Service, err)
@@ -297,13 +297,11 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	desired := before.DeepCopy()
 	desired.Status.Conditions = mergeConditions(before.Status.Conditions, withFailure(p.result.ExportConditions, before, slicesErr))
 	p.date(desired.Status.Conditions)
-	desired, err := p.access.KeepExport(desired)
-	if err != nil {
-		return fmt.Errorf("status of ServiceExport %s: %w", p.observed.Service, err)
-	}
 	exports := p.access.ServiceExports(p.namespace())
 	client := statusClient[*v1beta1.ServiceExport]{client: exports, updateStatus: exports.UpdateStatus}
-	written, err := write(ctx, exportStatusGuard(p, before.Name), client, before.Name, before, desired, equalExportStatus)
+	guard := exportStatusGuard(p, before.Name)
+	guard.object.schema = p.access.Schema()
+	written, err := write(ctx, guard, client, before.Name, before, desired, equalExportStatus)
 	if errors.Is(err, errChanged) && (written == nil || written.UID != before.UID) {
 		return nil // deleted meanwhile: the watch will tell
 	}

@@ -51,6 +51,7 @@ type fights struct {
 type written struct {
 	kind, namespace, name string
 	status                bool
+	schema                string // of the API server; empty for kinds of Kubernetes
 }
 
 type fight struct {
@@ -91,18 +92,31 @@ func (f *fights) wrote(object written, content uint64, creation bool, version st
 	known, repeated := f.of(object, content, now)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.objects == nil {
-		f.objects = map[written]fight{}
-	}
 	if repeated {
 		repetitions = known.repetitions + 1
 	}
-	f.objects[object] = fight{content: content, at: now, repetitions: repetitions, creation: creation, version: version}
+	f.put(object, fight{content: content, at: now, repetitions: repetitions, creation: creation, version: version}, now)
+	return repetitions
+}
+
+func (f *fights) put(object written, last fight, now time.Time) {
+	if f.objects == nil {
+		f.objects = map[written]fight{}
+	}
+	f.objects[object] = last
 	if len(f.objects) > 2*max(f.purged, 512) {
 		maps.DeleteFunc(f.objects, func(_ written, old fight) bool { return now.Sub(old.at) > calm })
 		f.purged = len(f.objects)
 	}
-	return repetitions
+}
+
+// settled notes that a write of that content to that version changes nothing.
+func (f *fights) settled(object written, content uint64, version string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := f.objects[object]
+	known.content, known.at, known.version = content, now, version
+	f.put(object, known, now)
 }
 
 // left notes that what another writer made of an object was left alone, which
@@ -155,6 +169,9 @@ func (g *guard[P]) allows(existing, desired P, version string) (content uint64, 
 	if !repeated || older(version, known.version) {
 		return content, true, false // the latter is of a backup, and of no other writer
 	}
+	if version != "" && version == known.version {
+		return content, false, false // the API server keeps no more of it
+	}
 	if g.minor != nil && g.minor(existing, desired) {
 		g.pass.fights.left(g.object, now)
 		return content, false, false
@@ -169,8 +186,8 @@ func (g *guard[P]) allows(existing, desired P, version string) (content uint64, 
 	return content, true, reports
 }
 
-// wrote notes a write that allows allowed, what the API server made of it, nil for
-// no change, and whether that is what was desired.
+// wrote notes a write that allows allowed, what the API server made of it, and
+// whether that is what was desired.
 func (g *guard[P]) wrote(written metav1.Object, content uint64, creation, asDesired bool) {
 	if g == nil {
 		return
@@ -178,14 +195,17 @@ func (g *guard[P]) wrote(written metav1.Object, content uint64, creation, asDesi
 	if !asDesired {
 		g.pass.outcome.Again = true
 	}
-	version := ""
-	if written != nil {
-		known := g.pass.noting()
-		known.echoes = append(known.echoes, written)
-		version = written.GetResourceVersion()
-	}
-	if g.pass.fights.wrote(g.object, content, creation, version, g.pass.Clock.Now()) > 0 && g.pass.Repeated != nil {
+	known := g.pass.noting()
+	known.echoes = append(known.echoes, written)
+	if g.pass.fights.wrote(g.object, content, creation, written.GetResourceVersion(), g.pass.Clock.Now()) > 0 && g.pass.Repeated != nil {
 		g.pass.Repeated(g.object.kind)
+	}
+}
+
+// settled notes that the API server keeps the object as it is.
+func (g *guard[P]) settled(content uint64, version string) {
+	if g != nil {
+		g.pass.fights.settled(g.object, content, version, g.pass.Clock.Now())
 	}
 }
 

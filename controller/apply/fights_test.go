@@ -180,6 +180,7 @@ func TestFightOverPublishedSlice(t *testing.T) {
 			r, server := newRing(), &sliceServer{}
 			reconcile := func() (behind, error) { // each time the other writer has undone the last write
 				p := slicePass(server, merge.Observed{ServiceImport: ownImport()}, slice, slice+"+")
+				p.existing.EndpointSlices[0].ResourceVersion = strconv.Itoa(2*len(server.asked) + 1)
 				r.Core, r.Written, r.Keeping, r.Removing = p.Core, p.Written, p.Keeping, p.Removing
 				p.Applier = r.Applier
 				late := p.writeSlices(t.Context())
@@ -206,6 +207,42 @@ func TestFightOverPublishedSlice(t *testing.T) {
 				t.Errorf("after the delay: got %v, %q", err, server.asked)
 			}
 		})
+	}
+}
+
+// TestWhatTheAPIServerDropsIsAskedForOnce: a definition of older date has fewer
+// fields. A write that changes nothing is made once for each version of the
+// object, and again if the definition changes.
+func TestWhatTheAPIServerDropsIsAskedForOnce(t *testing.T) {
+	r, live := newRing(), webService("1", "kept")
+	s := stubborn{&server{live: live}}
+	schema := "v1alpha1"
+	writes := func() int {
+		for range 3 {
+			p := r.pass()
+			guard := guarding(p, "Service", "web", func(_, desired *corev1.Service) any { return desired.Annotations })
+			guard.object.schema = schema
+			got, err := write(t.Context(), guard, s, "web", live, webService(live.ResourceVersion, "dropped"), equalService)
+			if err != nil || got != live || p.outcome.After > 0 || p.outcome.Again {
+				t.Fatalf("got %v, %v, %+v", got, err, p.outcome)
+			}
+			r.wait(time.Second)
+		}
+		return len(s.asked)
+	}
+	if got := writes(); got != 1 {
+		t.Errorf("asked %d times, want once", got)
+	}
+	live.ResourceVersion = "2"
+	if got := writes(); got != 2 {
+		t.Errorf("asked %d times after another writer changed the object, want twice", got)
+	}
+	schema = "v1beta1"
+	if got := writes(); got != 3 {
+		t.Errorf("asked %d times after the definition changed, want three times", got)
+	}
+	if told := r.told(); len(told) > 0 || r.repeated > 0 {
+		t.Errorf("told %q, %d repeated", told, r.repeated)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,7 +50,9 @@ func (s *sliceServer) take(verb string, slice *discoveryv1.EndpointSlice) (*disc
 	if slices.Contains(s.refused, slice.Name) {
 		return nil, apierrors.NewForbidden(discoveryv1.Resource("endpointslices"), slice.Name, context.DeadlineExceeded)
 	}
-	return slice.DeepCopy(), nil
+	written := slice.DeepCopy()
+	written.ResourceVersion = strconv.Itoa(2 * len(s.asked))
+	return written, nil
 }
 
 func (s *sliceServer) Get(_ context.Context, name string, _ metav1.GetOptions) (*discoveryv1.EndpointSlice, error) {

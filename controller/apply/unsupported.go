@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
@@ -27,12 +28,17 @@ const EventUnsupported = "UnsupportedByAPIServer"
 type unsupported struct {
 	mu    sync.Mutex
 	known merge.Unsupported
+	// secondIP is that of a dual-stack ServiceImport: definitions of the MCS API
+	// before v0.2.0 allow one IP.
+	secondIP bool
 }
 
 func (u *unsupported) get() merge.Unsupported {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return merge.Unsupported{Distributions: slices.Clone(u.known.Distributions), NodeHints: u.known.NodeHints}
+	known := u.known
+	known.Distributions = slices.Clone(known.Distributions)
+	return known
 }
 
 // noteDistribution returns whether that is news.
@@ -46,12 +52,12 @@ func (u *unsupported) noteDistribution(value string) bool {
 	return true
 }
 
-// noteNodeHints returns whether that is news.
-func (u *unsupported) noteNodeHints() bool {
+// note sets a field, and returns whether that is news.
+func (u *unsupported) note(field *bool) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	news := !u.known.NodeHints
-	u.known.NodeHints = true
+	news := !*field
+	*field = true
 	return news
 }
 
@@ -61,8 +67,9 @@ func (u *unsupported) noteNodeHints() bool {
 func (a *Applier) Retry() bool {
 	a.unsupported.mu.Lock()
 	defer a.unsupported.mu.Unlock()
-	any := len(a.unsupported.known.Distributions) > 0 || a.unsupported.known.NodeHints
-	a.unsupported.known = merge.Unsupported{}
+	known := a.unsupported.known
+	any := len(known.Distributions) > 0 || known.NodeHints || a.unsupported.secondIP
+	a.unsupported.known, a.unsupported.secondIP = merge.Unsupported{}, false
 	return any
 }
 
@@ -85,9 +92,29 @@ func (p *pass) refusesDistribution(ctx context.Context, written *corev1.Service,
 
 // dropsNodeHints looks at a slice that was written.
 func (p *pass) dropsNodeHints(ctx context.Context, desired, written *discoveryv1.EndpointSlice) {
-	if hasNodeHints(desired) && !hasNodeHints(written) && p.unsupported.noteNodeHints() {
+	if hasNodeHints(desired) && !hasNodeHints(written) && p.unsupported.note(&p.unsupported.known.NodeHints) {
 		p.tellUnsupported(ctx, "The API server does not keep hints for nodes in EndpointSlices, so that clients which prefer endpoints of their node use those of their zone")
 	}
+}
+
+// supported leaves out what the API server refuses of an import.
+func (u *unsupported) supported(desired *v1beta1.ServiceImport) *v1beta1.ServiceImport {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.secondIP && desired != nil && len(desired.Spec.IPs) > 1 {
+		desired = desired.DeepCopy()
+		desired.Spec.IPs = desired.Spec.IPs[:1]
+	}
+	return desired
+}
+
+// refusesSecondIP looks at the outcome of a write of the import.
+func (p *pass) refusesSecondIP(ctx context.Context, desired *v1beta1.ServiceImport, err error) bool {
+	if len(desired.Spec.IPs) < 2 || !isAbout(err, "spec.ips") || !p.unsupported.note(&p.unsupported.secondIP) {
+		return false
+	}
+	p.tellUnsupported(ctx, "The CustomResourceDefinition of ServiceImports allows one IP. Dual-stack imports have the first one")
+	return true
 }
 
 // tellUnsupported tells once what is so for all imports.

@@ -53,12 +53,13 @@ func write[T any, P object[T]](ctx context.Context, guard *guard[P], client clie
 			guard.report(desired)
 		}
 	}
+	// A CustomResourceDefinition of older date has fewer fields: no warning for each.
 	var written P
 	var err error
 	if existing == nil {
-		written, err = client.Create(ctx, desired, metav1.CreateOptions{})
+		written, err = client.Create(ctx, desired, metav1.CreateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	} else {
-		written, err = client.Update(ctx, desired, metav1.UpdateOptions{})
+		written, err = client.Update(ctx, desired, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationIgnore})
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && existing != nil:
@@ -71,7 +72,7 @@ func write[T any, P object[T]](ctx context.Context, guard *guard[P], client clie
 		return existing, err
 	}
 	if existing != nil && written.GetResourceVersion() == existing.GetResourceVersion() {
-		guard.wrote(nil, content, false, true)
+		guard.settled(content, version)
 		return existing, nil // the API server, or a webhook in it, wants it as it is
 	}
 	guard.wrote(strip(written), content, existing == nil, equal(written, desired))

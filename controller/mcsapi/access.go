@@ -40,17 +40,16 @@ type ImportClient = gentype.ClientWithList[*v1beta1.ServiceImport, *v1beta1.Serv
 // exists. It is safe for concurrent use. What the caches return is shared and
 // must not be changed.
 type Access struct {
-	version       string
-	client        rest.Interface
-	codec         runtime.ParameterCodec
-	exportsSchema Schema
-	importsSchema Schema
-	exports       *informer.Informer
-	imports       *informer.Informer
+	version string
+	schema  string // differs if what the API server keeps of objects may differ
+	client  rest.Interface
+	codec   runtime.ParameterCodec
+	exports *informer.Informer
+	imports *informer.Informer
 }
 
 // newAccess prepares a version for use. Its caches fill once run.
-func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Group, version string, exports, imports Schema) (*Access, error) {
+func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Group, version, schemas string) (*Access, error) {
 	groupVersion := schema.GroupVersion{Group: Group, Version: version}
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(groupVersion,
@@ -69,11 +68,10 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Gro
 		return nil, fmt.Errorf("client of %s: %w", groupVersion, err)
 	}
 	a := &Access{
-		version:       version,
-		client:        client,
-		codec:         runtime.NewParameterCodec(scheme),
-		exportsSchema: exports,
-		importsSchema: imports,
+		version: version,
+		schema:  schemas,
+		client:  client,
+		codec:   runtime.NewParameterCodec(scheme),
 	}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	importIndexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, byDerivedName: derivedName}
@@ -84,6 +82,10 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Gro
 
 // APIVersion is the group and version that is served, for owner references.
 func (a *Access) APIVersion() string { return Group + "/" + a.version }
+
+// Schema identifies the schemas of the served version. The API server drops the
+// fields that they do not have, so that another schema may keep more.
+func (a *Access) Schema() string { return a.schema }
 
 // ServiceExports returns the client of a namespace.
 func (a *Access) ServiceExports(namespace string) *ExportClient {
@@ -150,17 +152,6 @@ func (a *Access) ImportsDerivedAs(derived types.NamespacedName) []*v1beta1.Servi
 		return nil // only an unknown index is an error
 	}
 	return typed[*v1beta1.ServiceImport](objects)
-}
-
-// KeepImport returns what the served schema keeps of a ServiceImport: the
-// object itself, or a changed copy.
-func (a *Access) KeepImport(object *v1beta1.ServiceImport) (*v1beta1.ServiceImport, error) {
-	return keep(a.importsSchema, object)
-}
-
-// KeepExport is KeepImport for ServiceExports.
-func (a *Access) KeepExport(object *v1beta1.ServiceExport) (*v1beta1.ServiceExport, error) {
-	return keep(a.exportsSchema, object)
 }
 
 func cached[T any](from *informer.Informer, key types.NamespacedName) (object T) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"reflect"
 	"sync"
 	"sync/atomic"
 
@@ -162,11 +161,11 @@ func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan
 		f.changed()
 		return func() {}, true
 	}
-	if before != nil && before.version == version &&
-		reflect.DeepEqual(before.exportsSchema, exports.schemas[version]) && reflect.DeepEqual(before.importsSchema, imports.schemas[version]) {
+	schemas := version + " " + exports.generation + " " + imports.generation
+	if before != nil && before.schema == schemas {
 		return stop, true
 	}
-	access, err := newAccess(f.config, f.httpClient, f.inputs, version, exports.schemas[version], imports.schemas[version])
+	access, err := newAccess(f.config, f.httpClient, f.inputs, version, schemas)
 	if err != nil {
 		logger.Error(err, "Cannot use the served version of the MCS API", "version", version)
 		return stop, true

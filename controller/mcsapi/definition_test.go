@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mcsapi
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/mcs-api/config/crd"
+)
+
+// parse reads a CustomResourceDefinition as an API server would have it.
+func parse(t *testing.T, text []byte, conditions ...any) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(text, &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	if len(conditions) == 0 {
+		conditions = []any{map[string]any{"type": "Established", "status": "True"}}
+	}
+	if err := unstructured.SetNestedSlice(object.Object, conditions, "status", "conditions"); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func TestToday(t *testing.T) {
+	for name, text := range map[string][]byte{"exports": crd.ServiceExportCRD, "imports": crd.ServiceImportCRD} {
+		definition, err := parseDefinition(parse(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, version := range versions {
+			if !slices.Contains(definition.served, version) {
+				t.Errorf("%s: no version %s", name, version)
+			}
+		}
+	}
+}
+
+func TestDefinitionsThatCannotBeUsed(t *testing.T) {
+	deleted := parse(t, crd.ServiceExportCRD)
+	now := metav1.Now()
+	deleted.SetDeletionTimestamp(&now)
+	for name, test := range map[string]struct {
+		definition *unstructured.Unstructured
+		gone       bool
+	}{
+		"not established": {parse(t, crd.ServiceExportCRD, map[string]any{"type": "Established", "status": "False"}), false},
+		"no conditions":   {parse(t, crd.ServiceExportCRD, map[string]any{"type": "NamesAccepted", "status": "True"}), false},
+		"being deleted":   {deleted, true},
+	} {
+		_, err := parseDefinition(test.definition)
+		if err == nil || gone(err) != test.gone {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestNegotiate(t *testing.T) {
+	of := func(served string) definition { return definition{served: strings.Fields(served)} }
+	for _, test := range []struct{ exports, imports, want string }{
+		{"v1alpha1 v1beta1", "v1beta1 v1alpha1", "v1beta1"},
+		{"v1alpha1", "v1alpha1", "v1alpha1"},
+		{"v1alpha1 v1beta1", "v1alpha1", "v1alpha1"},
+		{"v1beta1", "v1alpha1", ""},
+		{"v2", "v2", ""},
+		{"", "", ""},
+	} {
+		got, err := negotiate(of(test.exports), of(test.imports))
+		if got != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%q and %q: got %q, %v, want %q", test.exports, test.imports, got, err, test.want)
+		}
+	}
+	if !gone(errors.Join(&goneError{"x", "is gone"})) {
+		t.Error("a joined error is not seen")
+	}
+}
