@@ -175,7 +175,7 @@ func (p *pass) writeImport(ctx context.Context) error {
 		return changesOf(cmp.Or(existing, &v1beta1.ServiceImport{}), desired, desired.Spec)
 	})
 	guard.object.schema = p.access.Schema()
-	desired := p.unsupported.supported(p.result.ServiceImport)
+	desired := p.unsupported.supported(p.result.ServiceImport, p.access.Schema())
 	written, err := write(ctx, guard, client, p.observed.Service.Name, p.observed.ServiceImport, desired, equalImport)
 	p.seeImport(written)
 	if p.refusesSecondIP(ctx, desired, err) {

@@ -28,9 +28,9 @@ const EventUnsupported = "UnsupportedByAPIServer"
 type unsupported struct {
 	mu    sync.Mutex
 	known merge.Unsupported
-	// secondIP is that of a dual-stack ServiceImport: definitions of the MCS API
-	// before v0.2.0 allow one IP.
-	secondIP bool
+	// oneIP is the schema that refused the second IP of a dual-stack ServiceImport:
+	// definitions of the MCS API before v0.2.0 allow one.
+	oneIP string
 }
 
 func (u *unsupported) get() merge.Unsupported {
@@ -52,12 +52,12 @@ func (u *unsupported) noteDistribution(value string) bool {
 	return true
 }
 
-// note sets a field, and returns whether that is news.
-func (u *unsupported) note(field *bool) bool {
+// noteNodeHints returns whether that is news.
+func (u *unsupported) noteNodeHints() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	news := !*field
-	*field = true
+	news := !u.known.NodeHints
+	u.known.NodeHints = true
 	return news
 }
 
@@ -68,8 +68,8 @@ func (a *Applier) Retry() bool {
 	a.unsupported.mu.Lock()
 	defer a.unsupported.mu.Unlock()
 	known := a.unsupported.known
-	any := len(known.Distributions) > 0 || known.NodeHints || a.unsupported.secondIP
-	a.unsupported.known, a.unsupported.secondIP = merge.Unsupported{}, false
+	any := len(known.Distributions) > 0 || known.NodeHints
+	a.unsupported.known = merge.Unsupported{}
 	return any
 }
 
@@ -92,27 +92,31 @@ func (p *pass) refusesDistribution(ctx context.Context, written *corev1.Service,
 
 // dropsNodeHints looks at a slice that was written.
 func (p *pass) dropsNodeHints(ctx context.Context, desired, written *discoveryv1.EndpointSlice) {
-	if hasNodeHints(desired) && !hasNodeHints(written) && p.unsupported.note(&p.unsupported.known.NodeHints) {
+	if hasNodeHints(desired) && !hasNodeHints(written) && p.unsupported.noteNodeHints() {
 		p.tellUnsupported(ctx, "The API server does not keep hints for nodes in EndpointSlices, so that clients which prefer endpoints of their node use those of their zone")
 	}
 }
 
-// supported leaves out what the API server refuses of an import.
-func (u *unsupported) supported(desired *v1beta1.ServiceImport) *v1beta1.ServiceImport {
+// supported leaves out what the schema refuses of an import.
+func (u *unsupported) supported(desired *v1beta1.ServiceImport, schema string) *v1beta1.ServiceImport {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.secondIP && desired != nil && len(desired.Spec.IPs) > 1 {
+	if u.oneIP == schema && len(desired.Spec.IPs) > 1 {
 		desired = desired.DeepCopy()
 		desired.Spec.IPs = desired.Spec.IPs[:1]
 	}
 	return desired
 }
 
-// refusesSecondIP looks at the outcome of a write of the import.
+// refusesSecondIP looks at the outcome of a write of the import. It returns true
+// if the schema is found to refuse the second IP.
 func (p *pass) refusesSecondIP(ctx context.Context, desired *v1beta1.ServiceImport, err error) bool {
-	if len(desired.Spec.IPs) < 2 || !isAbout(err, "spec.ips") || !p.unsupported.note(&p.unsupported.secondIP) {
+	if len(desired.Spec.IPs) < 2 || !isAbout(err, "spec.ips") {
 		return false
 	}
+	p.unsupported.mu.Lock()
+	p.unsupported.oneIP = p.access.Schema()
+	p.unsupported.mu.Unlock()
 	p.tellUnsupported(ctx, "The CustomResourceDefinition of ServiceImports allows one IP. Dual-stack imports have the first one")
 	return true
 }

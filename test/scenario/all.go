@@ -38,7 +38,7 @@ var All = []Scenario{
 	{"Leases are edited and deleted", three, steady(leases)},
 	{"the Lease of the leader is taken", two, of(leaderLease)},
 	{"CRDs are deleted", three, fault(removal)},
-	{"CRDs are upgraded", two, of(upgrade)},
+	{"CRDs are upgraded", []string{"west", "dual"}, of(upgrade)},
 	{"Services are deleted", three, fault(servicesDeleted)},
 	{"a namespace is deleted under load", three, fault(namespaceUnderLoad)},
 

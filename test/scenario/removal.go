@@ -61,29 +61,30 @@ var crds2020 string
 
 // upgrade follows the CRDs of a cluster: none, those of 2020, those of today. The upgrade takes nothing from anybody at
 // any moment.
-func upgrade(s *Set, east, west *Cluster) {
+func upgrade(s *Set, west, dual *Cluster) {
 	const served = "clusterset_controller_mcs_api_served"
-	east.Stop()
-	east.deleteCRDs("serviceexports", "serviceimports")
-	east.Start()
+	dual.Stop()
+	dual.deleteCRDs("serviceexports", "serviceimports")
+	dual.Start()
 	west.Export("web:10.65.0.10", "db!10.65.0.11")
 	s.Expect(web(ofWest), west)
-	east.ExpectMetric(1, "clusterset_controller_leader")
-	if value, is := east.Metric(served, "version", "v1alpha1"); is {
+	dual.ExpectMetric(1, "clusterset_controller_leader")
+	if value, is := dual.Metric(served, "version", "v1alpha1"); is {
 		s.Errorf("without CRDs the metric %s is %v", served, value)
 	}
 
-	east.putCRDs("v1alpha1", crds2020)
-	east.ExpectMetric(1, served, "version", "v1alpha1")
-	east.Serve("own:10.64.0.10")
-	east.Put("{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {name: own}}")
-	endpoints := View{"own": "east/10.64.0.10", "web": "west/10.65.0.10", "db": "west/10.65.0.11"}
+	dual.putCRDs("v1alpha1", crds2020)
+	dual.ExpectMetric(1, served, "version", "v1alpha1")
+	dual.PutService("own", "{ipFamilyPolicy: RequireDualStack, ports: [{name: http, port: 80}]}")
+	dual.SetEndpoints("own", "10.64.0.10")
+	dual.Put("{apiVersion: multicluster.x-k8s.io/v1alpha1, kind: ServiceExport, metadata: {name: own}}")
+	endpoints := View{"own": "dual/10.64.0.10", "web": "west/10.65.0.10", "db": "west/10.65.0.11"}
 	for service, want := range endpoints {
-		s.Eventually("import of 2020 of "+service, func() error { return east.differs2020(service, want) })
+		s.Eventually("import of 2020 of "+service, func() error { return dual.differs2020(service, want) })
 	}
-	s.Quiet(east)
+	s.Quiet(dual)
 
-	east.createCRDs()
+	dual.createCRDs()
 	for range 40 {
 		s.Pass(250 * time.Millisecond)
 		for service, want := range endpoints {
@@ -94,9 +95,9 @@ func upgrade(s *Set, east, west *Cluster) {
 			}
 		}
 	}
-	east.ExpectMetric(1, served, "version", "v1beta1")
-	s.Expect(View{"own": "east/10.64.0.10 -> VIP", "web": ofWest, "db": "west/10.65.0.11 -> 10.65.0.11"})
-	s.Quiet(east)
+	dual.ExpectMetric(1, served, "version", "v1beta1")
+	s.Expect(View{"own": "dual/10.64.0.10 -> VIP", "web": ofWest, "db": "west/10.65.0.11 -> 10.65.0.11"})
+	s.Quiet(dual)
 }
 
 // differs2020 says what is not as wanted of an import in the form that v1alpha1 had: one IP, no conditions.

@@ -51,12 +51,12 @@ func (s *Server) terminate(resource schema.GroupResource, old runtime.Object, op
 
 // remove ends an object that nothing holds, and has its dependents collected.
 func (s *Server) remove(resource schema.GroupResource, object runtime.Object) runtime.Object {
+	if resource == definitions.GroupResource() {
+		s.dropCustom(object)
+	}
 	object = s.store.write(watch.Deleted, resource, object.DeepCopyObject())
 	m := access(object)
 	s.later(func() { s.collect(m.GetUID()) })
-	if resource == definitions.GroupResource() {
-		s.later(func() { s.dropCustom(object) })
-	}
 	if namespace := m.GetNamespace(); namespace != "" {
 		s.later(func() {
 			if n, ok := s.store.get(namespaces, namespace).(*corev1.Namespace); ok && n.DeletionTimestamp != nil {
@@ -164,12 +164,9 @@ func (s *Server) emptyNamespace(name string) {
 	}
 }
 
-// dropCustom deletes the objects of a definition that is gone, and ends their
-// watches.
+// dropCustom deletes the objects of a definition that goes, as its finalizer
+// does, and ends their watches.
 func (s *Server) dropCustom(definition runtime.Object) {
-	if s.store.get(definitions.GroupResource(), access(definition).GetName()) != nil {
-		return
-	}
 	resource := schema.ParseGroupResource(access(definition).GetName())
 	for _, each := range s.store.objects[resource] {
 		s.remove(resource, each)

@@ -165,6 +165,11 @@ func decode(k *kind, body []byte) (runtime.Object, *apierrors.StatusError) {
 	}
 	object.GetObjectKind().SetGroupVersionKind(k.GroupVersionKind)
 	access(object).SetManagedFields(nil)
+	if k.custom() {
+		if problems := k.validate(object.(*unstructured.Unstructured).Object); len(problems) > 0 {
+			return nil, apierrors.NewInvalid(k.GroupKind(), access(object).GetName(), problems)
+		}
+	}
 	return object, nil
 }
 

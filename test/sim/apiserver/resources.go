@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -30,6 +31,8 @@ type kind struct {
 	// prune drops what the schema of a version does not have. It is nil for
 	// built-in resources, whose types do that.
 	prune func(object map[string]any)
+	// validate returns what such a schema refuses.
+	validate func(object map[string]any) field.ErrorList
 }
 
 func (k *kind) groupResource() schema.GroupResource {
@@ -110,9 +113,27 @@ func kindIn(definition *unstructured.Unstructured, resource schema.GroupVersionR
 			status:           status,
 			generations:      true,
 			prune:            func(object map[string]any) { pruneObject(openAPI, object) },
+			validate:         func(object map[string]any) field.ErrorList { return tooMany(openAPI, object, nil) },
 		}
 	}
 	return nil
+}
+
+// tooMany finds lists that are longer than a schema allows.
+func tooMany(openAPI, object map[string]any, path *field.Path) (problems field.ErrorList) {
+	for key, value := range object {
+		property, _, _ := unstructured.NestedMap(openAPI, "properties", key)
+		most, limited, _ := unstructured.NestedInt64(property, "maxItems")
+		switch value := value.(type) {
+		case map[string]any:
+			problems = append(problems, tooMany(property, value, path.Child(key))...)
+		case []any:
+			if limited && int64(len(value)) > most {
+				problems = append(problems, field.TooMany(path.Child(key), len(value), int(most)))
+			}
+		}
+	}
+	return problems
 }
 
 // pruneObject drops the fields that a schema does not have, as a structural
