@@ -41,9 +41,6 @@ func (r *Remote) CutOff(directions link.Direction) { r.link.CutOff(directions) }
 // Reconnect makes the way whole again. What was held back arrives now.
 func (r *Remote) Reconnect() { r.link.Reconnect() }
 
-// Received returns how many bytes the API server sent over this way so far.
-func (r *Remote) Received() int64 { return r.link.Received() }
-
 // Reset closes the connections that there are on this way.
 func (r *Remote) Reset() { r.link.Reset() }
 

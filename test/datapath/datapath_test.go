@@ -21,8 +21,6 @@ var stories = []struct {
 	{"drain", drain},
 	{"silent cluster", silentCluster},
 	{"ingress", ingress},
-	{"ingress with Karmada's objects", ingressOfKarmada},
-	{"etcd discovery", etcdDiscovery},
 }
 
 func TestNFTables(t *testing.T) { tellAll(t, newBed(t, "nftables")) }

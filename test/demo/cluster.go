@@ -162,27 +162,3 @@ func (c *cluster) awaitBackends(ctx context.Context, want map[string]int) error 
 		return maps.Equal(got, want), nil
 	})
 }
-
-// awaitNothingLeft waits until nothing of ours is left in the demo's namespace.
-func (c *cluster) awaitNothingLeft(ctx context.Context) error {
-	return poll(ctx, "the end of all imported objects in "+c.name, func(ctx context.Context) (bool, error) {
-		imports, err := c.mcs.MulticlusterV1beta1().ServiceImports(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil || len(imports.Items) > 0 {
-			return false, err
-		}
-		imported, err := c.kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: v1beta1.LabelSourceCluster})
-		if err != nil || len(imported.Items) > 0 {
-			return false, err
-		}
-		services, err := c.kube.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, err
-		}
-		for i := range services.Items {
-			if name := services.Items[i].Name; name != "web" && name != "db" {
-				return false, nil
-			}
-		}
-		return true, nil
-	})
-}

@@ -166,22 +166,6 @@ func TestPodsAreConfined(t *testing.T) {
 	}
 }
 
-// TestEveryFlagIsInTheManual compares the controller's arguments with the
-// manual, which another test holds against the program.
-func TestEveryFlagIsInTheManual(t *testing.T) {
-	manual := read(t, root+"/docs/reference/controller-flags.md")
-	args := arguments(t, template(t, "--set", "clusterId=east"), "clusterset-controller")
-	if len(args) < 8 {
-		t.Fatalf("only %v", args)
-	}
-	for _, arg := range args {
-		flag := regexp.MustCompile(`^--?[a-z-]+`).FindString(arg)
-		if !strings.Contains(manual, "`"+flag+"`") {
-			t.Errorf("the manual has no flag %s of %s", flag, arg)
-		}
-	}
-}
-
 // TestDeniedNamespacesAreTheControllersOwn holds the chart's default against
 // the one that the manual states.
 func TestDeniedNamespacesAreTheControllersOwn(t *testing.T) {

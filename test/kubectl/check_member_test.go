@@ -67,12 +67,6 @@ var memberFaults = []fault{
 		},
 	},
 	{
-		name: "a credential that has ended", round: "credentials, two", says: []string{"credential-lasts east"}, also: []string{"member-reachable east", "member-fresh east"},
-		do: func(t *testing.T, b *bed) {
-			b.shell(t, replaced("east", "west", credentialOf("east", "west")+" | sed 's/token: .*/token: "+token(-300*24*time.Hour, -48*time.Hour)+"/'"))
-		},
-	},
-	{
 		name: "a second credential", round: "Secrets", says: []string{"credential-single north"},
 		shell: copied("north", "west", "s/name: member-west/name: second-west/"),
 	},

@@ -19,11 +19,6 @@ var rightsFaults = []fault{
 		which: " delete ",
 	},
 	{
-		name: "members may more by a binding in a namespace", round: "rights", says: []string{"member-least east"},
-		shell: "kubectl --context east -n checked create rolebinding more --clusterrole=view --serviceaccount=clusterset-dns:clusterset-member",
-		which: " delete ",
-	},
-	{
 		name: "members may more by a group", round: "rights", says: []string{"member-least north"},
 		shell: "kubectl --context north create clusterrolebinding more --clusterrole=view --group=system:serviceaccounts:clusterset-dns",
 		which: " delete ",

@@ -43,7 +43,6 @@ var All = []Scenario{
 	{"a namespace is deleted under load", three, fault(namespaceUnderLoad)},
 
 	{"the life of a service", two, of(life)},
-	{"the life of a service in a set", []string{"east", "north", "south", "west"}, lifeInASet},
 	{"imports prefer their cluster", two, of(preferCluster)},
 	{"imports prefer their cluster by a flag", two, of(preferByFlag)},
 	{"a preference outlives a Service", two, of(preferenceStays)},

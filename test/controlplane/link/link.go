@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 )
 
 // Direction is one of the two ways that bytes take, or both.
@@ -32,7 +31,6 @@ type Link struct {
 	ctx      context.Context //nolint:containedctx // the life of the link, which Close ends
 	close    context.CancelFunc
 	pumps    sync.WaitGroup
-	received atomic.Int64
 
 	mu          sync.Mutex
 	gates       map[Direction]*gate // of ToServer and FromServer
@@ -79,9 +77,6 @@ func (l *Link) Reconnect() {
 		gate.open()
 	}
 }
-
-// Received returns how many bytes the server sent that the link read, over all connections so far.
-func (l *Link) Received() int64 { return l.received.Load() }
 
 // Reset closes all connections that there are, at both ends, cut or not. The link takes new ones.
 func (l *Link) Reset() {
@@ -173,18 +168,17 @@ func (l *Link) forward(client net.Conn) {
 	defer l.end(server)
 
 	var ways sync.WaitGroup
-	ways.Go(func() { l.carry(server, client, l.gates[ToServer], func(int) {}) })
-	ways.Go(func() { l.carry(client, server, l.gates[FromServer], func(count int) { l.received.Add(int64(count)) }) })
+	ways.Go(func() { l.carry(server, client, l.gates[ToServer]) })
+	ways.Go(func() { l.carry(client, server, l.gates[FromServer]) })
 	ways.Wait()
 }
 
-// carry copies what from says to to, each piece once the gate is open, and calls read with the length of each. It
-// passes on the end of it: a clean one as such, any other as a reset of both connections.
-func (l *Link) carry(to, from net.Conn, gate *gate, read func(count int)) {
+// carry copies what from says to to, each piece once the gate is open. It passes on the end of it: a clean one as
+// such, any other as a reset of both connections.
+func (l *Link) carry(to, from net.Conn, gate *gate) {
 	buffer := make([]byte, 32<<10)
 	for {
 		count, err := from.Read(buffer)
-		read(count)
 		if errors.Is(err, net.ErrClosed) || !gate.wait(l.ctx) {
 			return // it was reset, or the link is closed
 		}
