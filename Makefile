@@ -10,7 +10,7 @@ CACHE    ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/clusterset-dns
 TOOLS    := $(CACHE)/tools/$(shell cat test/tools/go.mod test/tools/go.sum | sha256sum | cut -c1-16)
 
 # A tool with a module of its own in test/tools; $(call pinned,helm) builds it, into the cache of the Go toolchain, and is its path.
-pinned    = $$(cd test/tools/$(1) && GOFLAGS=-tags=remove_all_sd go tool -n $(1))
+pinned    = $$(cd test/tools/$(1) && GOWORK=off GOFLAGS=-tags=remove_all_sd go tool -n $(1))
 
 # Whatever a target starts ends with make, even where make is killed: the kernel kills the shell of a recipe when
 # make dies, and what runs in it when the shell dies.
@@ -62,7 +62,7 @@ GO_TEST  := go test -race -vet=off '-ldflags=-s -w'
 # 480 packages more to compile. The first ones depend on little, so that the first result comes early.
 FULL     := ./cmd/coredns ./test/bench/server
 FIRST    := $(addprefix ./controller/,budget liveness) ./plugin/multicluster/name ./test/conventions
-slim      = $$(go list ./... | grep -vxF "$$(go list $(FULL))")
+slim      = $$(go list ./... ./test/... | grep -vxF "$$(go list $(FULL))")
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
@@ -115,7 +115,7 @@ test-race: ## Run the simulation under the race detector, which takes four times
 
 .PHONY: test-kubeproxy
 test-kubeproxy: ## Hold the hints against kube-proxy's own code.
-	@cd test/kubeproxy && CGO_ENABLED=1 $(BOUND) $(GO_TEST) ./...
+	@cd test/kubeproxy && GOWORK=off CGO_ENABLED=1 $(BOUND) $(GO_TEST) ./...
 
 .PHONY: test-release
 test-release: bed ## Soak for two minutes, and build the images twice.
@@ -129,8 +129,8 @@ test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requirements, the chart and the alerts.
 	@echo '== lint'
-	@$(BOUND) $(TOOLS)/golangci-lint run ./...
-	@go mod tidy -diff
+	@$(BOUND) $(TOOLS)/golangci-lint run ./... ./test/...
+	@for module in . test; do (cd $$module && GOWORK=off go mod tidy -diff); done
 	@$(MAKE) --no-print-directory lint-deploy
 
 .PHONY: lint-deploy
@@ -141,11 +141,11 @@ lint-deploy: tools ## Check the chart and the alerts.
 
 .PHONY: format
 format: $(TOOLS)/golangci-lint ## Format the code.
-	@$(TOOLS)/golangci-lint fmt ./...
+	@$(TOOLS)/golangci-lint fmt
 
 .PHONY: vulncheck
 vulncheck: $(TOOLS)/govulncheck ## Look for known vulnerabilities; needs the Go vulnerability database (or GOVULNDB).
-	@$(TOOLS)/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
+	@$(TOOLS)/govulncheck $(if $(GOVULNDB),-db $(GOVULNDB)) ./... ./test/...
 
 .PHONY: bench
 bench: bed build ## Measure against CoreDNS's own plugin; prints the tables and writes docs/benchmarks.md.
@@ -178,7 +178,7 @@ mutate: ## Make the mistakes that test/mutation lists, one at a time; unit tests
 
 .PHONY: tools
 tools: ## Build helm and promtool (cached).
-	@for tool in helm promtool; do (cd test/tools/$$tool && GOFLAGS=-tags=remove_all_sd $(BOUND) ../with-progress go tool -n $$tool >/dev/null); done
+	@for tool in helm promtool; do (cd test/tools/$$tool && GOWORK=off GOFLAGS=-tags=remove_all_sd $(BOUND) ../with-progress go tool -n $$tool >/dev/null); done
 
 .PHONY: manifest
 manifest: tools ## Render the manifests in deploy/ from the chart.
@@ -187,7 +187,7 @@ manifest: tools ## Render the manifests in deploy/ from the chart.
 
 .PHONY: images
 images: ## Build the images of both programs, for amd64 and arm64, into bin/images: an OCI layout each, with SBOMs.
-	@cd test/tools/images && $(BOUND) ../with-progress go run . -out $(CURDIR)/$(BIN)/images -version $(VERSION) \
+	@cd test/tools/images && GOWORK=off $(BOUND) ../with-progress go run . -out $(CURDIR)/$(BIN)/images -version $(VERSION) \
 	  -revision "$$(git rev-parse HEAD 2>/dev/null)" -epoch "$$(git log -1 --format=%ct 2>/dev/null || echo 0)"
 
 .PHONY: bed
@@ -202,7 +202,7 @@ $(BIN)/demo $(BIN)/soak: $(BIN)/%:
 $(TOOLS)/%:
 	@echo 'building $* (once; it takes a few minutes)'
 	@mkdir -p $(TOOLS)
-	@cd test/tools && $(BOUND) ../tools/with-progress go build -o $(TOOLS)/ tool
+	@cd test/tools && GOWORK=off $(BOUND) ../tools/with-progress go build -o $(TOOLS)/ tool
 
 .PHONY: clean
 clean: ## Remove what was built in the checkout; the cache stays.

@@ -96,6 +96,7 @@ func requirement(ctx context.Context, path string) (string, error) {
 	}
 	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", path)
 	list.Dir = strings.TrimSpace(string(directory)) + "/binaries"
+	list.Env = append(os.Environ(), "GOWORK=off")
 	version, err := list.Output()
 	if err != nil {
 		return "", fmt.Errorf("find the version of %s: %w", path, err)

@@ -258,3 +258,33 @@ func TestFilesAreReadInOneSitting(t *testing.T) {
 		}
 	}
 }
+
+// TestModulesAgree: tests run with the versions that the product requires. A
+// workspace takes the newer ones of both modules.
+func TestModulesAgree(t *testing.T) {
+	required := func(path string) map[string]string {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions := map[string]string{}
+		for line := range strings.Lines(string(text)) {
+			if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[1], "v") {
+				versions[fields[0]] = fields[1]
+			}
+		}
+		return versions
+	}
+	tests := required("test/go.mod")
+	shared := 0
+	for name, version := range required("go.mod") {
+		if other, both := tests[name]; both && other != version {
+			t.Errorf("%s is %s in go.mod and %s in test/go.mod", name, version, other)
+		} else if both {
+			shared++
+		}
+	}
+	if shared < 50 {
+		t.Errorf("go.mod and test/go.mod share %d modules, want at least 50", shared)
+	}
+}

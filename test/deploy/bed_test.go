@@ -38,7 +38,7 @@ func pinned(tool string) func(testing.TB) string {
 		command := exec.Command("go", "tool", "-n", tool)
 		command.Dir = filepath.Join(root, "test", "tools", tool)
 		// The same as in the Makefile, so that nothing is built twice.
-		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-tags=remove_all_sd")
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-tags=remove_all_sd")
 		command.Stderr = &stderr
 		path, err := command.Output()
 		if err != nil {

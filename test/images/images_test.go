@@ -91,7 +91,7 @@ func buildImages(t testing.TB, args ...string) (into string) {
 	into = t.TempDir()
 	command := exec.CommandContext(t.Context(), "../with-progress", append([]string{"go", "run", ".", "-out", into, "-version", "v9.9.9", "-revision", "abc", "-epoch", "1700000000"}, args...)...)
 	command.Dir = filepath.Join(root, "test", "tools", "images")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	if err := command.Run(); err != nil {
 		t.Fatal(err)

@@ -77,6 +77,9 @@ func goTool(directory, variable string, args ...string) (string, error) {
 	command := exec.Command("go", args...)
 	command.Dir = directory
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", variable)
+	if directory != root {
+		command.Env = append(command.Env, "GOWORK=off") // a module of its own
+	}
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	output, err := command.Output()

@@ -50,18 +50,18 @@ func Build(ctx context.Context, folders ...string) (string, error) {
 	return bin, nil
 }
 
-// Checkout is the folder of the go.mod that the working directory belongs to.
+// Checkout is the folder of the go.work that the working directory belongs to.
 func Checkout() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for folder := start; ; folder = filepath.Dir(folder) {
-		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(folder, "go.work")); err == nil {
 			return folder, nil
 		}
 		if folder == filepath.Dir(folder) {
-			return "", fmt.Errorf("no go.mod in %s or above it: run this in a checkout", start)
+			return "", fmt.Errorf("no go.work in %s or above it: run this in a checkout", start)
 		}
 	}
 }

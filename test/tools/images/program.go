@@ -44,7 +44,7 @@ func (p program) compile(ctx context.Context, o options, platform *v1.Platform, 
 	// As in the Makefile.
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version="+o.version, "-o", binary, "./cmd/"+p.name)
 	command.Dir = o.source
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture)
+	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture)
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile for %s: %w\n%s", platform, err, strings.TrimSpace(string(output)))
 	}
