@@ -6,10 +6,8 @@
 package topology
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -66,101 +64,46 @@ func (n *Node) Equal(other *Node) bool {
 
 // Topology is where the clients in the local cluster are. It is immutable.
 type Topology struct {
-	// segments begin where another node's addresses begin, or nobody's. They are sorted.
-	segments []segment
-	// regions are those of the zones that nodes are in.
-	regions map[string]string
-}
-type segment struct {
-	first netip.Addr
-	zone  string
+	zones   map[netip.Prefix]string
+	bits    []int             // the lengths of the prefixes, the longest first
+	regions map[string]string // of the zones that nodes are in
 }
 
-// New makes the topology of a cluster of its nodes, in any order. Without nodes all clients are of no zone. Of
-// prefixes that overlap the longest counts, and of equal ones that of the last zone by name.
+// New makes the topology of a cluster of its nodes, in any order. Without nodes all clients are of no zone. Of prefixes
+// that overlap the longest counts, and of equal ones that of the last zone by name.
 func New(nodes []Node) *Topology {
-	t := &Topology{regions: make(map[string]string)}
-	type owned struct {
-		netip.Prefix
-		zone string
-	}
-	var all []owned
+	t := &Topology{zones: make(map[netip.Prefix]string), regions: make(map[string]string)}
 	for _, node := range nodes {
 		if node.Zone == "" {
 			continue
 		}
 		t.regions[node.Zone] = max(t.regions[node.Zone], node.Region)
 		for _, prefix := range node.Prefixes {
-			all = append(all, owned{prefix.Masked(), node.Zone})
+			prefix = prefix.Masked()
+			t.zones[prefix] = max(t.zones[prefix], node.Zone)
+			t.bits = append(t.bits, prefix.Bits())
 		}
 	}
-	slices.SortFunc(all, func(a, b owned) int {
-		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()), strings.Compare(a.zone, b.zone))
-	})
-	var around []owned // each lies in the one before
-	leave := func() {
-		inner := around[len(around)-1]
-		around = around[:len(around)-1]
-		outer := ""
-		if len(around) > 0 {
-			outer = around[len(around)-1].zone
-		}
-		t.begin(after(inner.Prefix), outer)
-	}
-	for _, each := range all {
-		for len(around) > 0 && !around[len(around)-1].Contains(each.Addr()) {
-			leave()
-		}
-		around = append(around, each)
-		t.begin(each.Addr(), each.zone)
-	}
-	for len(around) > 0 {
-		leave()
-	}
-	t.segments = slices.Clip(t.segments)
+	slices.Sort(t.bits)
+	t.bits = slices.Clip(slices.Compact(t.bits))
+	slices.Reverse(t.bits)
 	return t
-}
-
-// after is the first address behind a prefix. Behind all of IPv4 lies IPv6, and behind that nothing.
-func after(prefix netip.Prefix) netip.Addr {
-	octets := prefix.Addr().AsSlice()
-	for bit := prefix.Bits(); bit < 8*len(octets); bit++ {
-		octets[bit/8] |= 1 << (7 - bit%8)
-	}
-	last, _ := netip.AddrFromSlice(octets)
-	if next := last.Next(); next.IsValid() || last.Is6() {
-		return next
-	}
-	return netip.IPv6Unspecified()
-}
-
-// begin lets a segment begin at an address that is not before the last one.
-func (t *Topology) begin(first netip.Addr, zone string) {
-	if !first.IsValid() {
-		return
-	}
-	if n := len(t.segments); n > 0 && t.segments[n-1].first == first {
-		t.segments = t.segments[:n-1]
-	}
-	if n := len(t.segments); n > 0 && t.segments[n-1].zone == zone || n == 0 && zone == "" {
-		return
-	}
-	t.segments = append(t.segments, segment{first, zone})
 }
 
 // Place locates a client by its address in the local cluster, whose id is in lower case.
 func (t *Topology) Place(cluster string, client netip.Addr) Place {
-	client = client.Unmap().WithZone("")
-	after, _ := slices.BinarySearchFunc(t.segments, client, func(s segment, client netip.Addr) int {
-		if s.first.Compare(client) <= 0 {
-			return -1
+	client = client.Unmap()
+	for _, bits := range t.bits {
+		if bits > client.BitLen() {
+			continue
 		}
-		return 1
-	})
-	if after == 0 {
-		return Place{topology: t, cluster: cluster}
+		if prefix, err := client.Prefix(bits); err == nil {
+			if zone, ok := t.zones[prefix]; ok {
+				return Place{topology: t, cluster: cluster, zone: zone}
+			}
+		}
 	}
-	return Place{topology: t, cluster: cluster, zone: t.segments[after-1].zone}
+	return Place{topology: t, cluster: cluster}
 }
 
 // Place is where a client is. The zero value is nowhere, and prefers nothing.

@@ -4,6 +4,7 @@ package topology
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -73,7 +74,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestPlaces compares the segments with a look at each prefix.
+// TestPlaces compares places with a look at each prefix.
 func TestPlaces(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -95,7 +96,7 @@ func TestPlaces(t *testing.T) {
 		topology := New(nodes)
 		again := slices.Clone(nodes)
 		r.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
-		if !slices.Equal(topology.segments, New(again).segments) {
+		if !maps.Equal(topology.zones, New(again).zones) {
 			t.Fatalf("seed %d: the order of nodes matters", seed)
 		}
 		for range 50 {
