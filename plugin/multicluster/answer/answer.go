@@ -3,6 +3,8 @@
 package answer
 
 import (
+	"math"
+
 	"github.com/miekg/dns"
 
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
@@ -12,13 +14,12 @@ import (
 // never compressed (RFC 2782).
 const (
 	sizePointer = 2
-	sizeFixed   = sizePointer + 10    // type, class, TTL, length of the data
-	sizeA       = sizeFixed + 4       //
-	sizeAAAA    = sizeFixed + 16      //
-	sizeSRV     = sizeFixed + 6       // and the target
-	maxPointer  = 1<<14 - 1           // what a pointer can point to
-	sizeHeader  = 12                  // of a message
-	sizeSuffix  = len(".") + len(".") // around the cluster id in a target
+	sizeFixed   = sizePointer + 10 // type, class, TTL, length of the data
+	sizeA       = sizeFixed + 4
+	sizeAAAA    = sizeFixed + 16
+	sizeSRV     = sizeFixed + 6 // and the target
+	maxPointer  = 1<<14 - 1     // what a pointer can point to
+	sizeHeader  = 12            // of a message
 )
 
 // addressSize is the size of the record of an address of that many octets.
@@ -88,14 +89,8 @@ func recordSize(rr dns.RR) int {
 	}
 }
 
-// part is how much of what there is an answer has.
-type part uint8
-
-const (
-	some     part = iota // of the records
-	complete             // all records, and some of the additional ones
-	whole                // all of both
-)
+// span is the rooms, in octets, for which an answer is the same. The zero value is none but the client's.
+type span struct{ min, max int }
 
 // pick is an endpoint of a service, and for SRV records a port number.
 type pick struct {
@@ -137,9 +132,8 @@ func (b *answerBuilder) limit(n int) int {
 	return n
 }
 
-// addresses answers with the addresses of the service name that have that many octets, and tells which part of
-// them it has.
-func (b answerBuilder) addresses(size uint8) (Answer, part) {
+// addresses answers with the addresses of the service name that have that many octets.
+func (b answerBuilder) addresses(size uint8) (Answer, span) {
 	n := 0
 	blocks := b.service.Blocks
 	for i := range blocks {
@@ -148,7 +142,7 @@ func (b answerBuilder) addresses(size uint8) (Answer, part) {
 		}
 	}
 	if n == 0 {
-		return Answer{Result: Empty}, whole
+		return Answer{Result: Empty}, span{}
 	}
 	limit := b.limit(n)
 	count := max(0, min(limit, b.room()/addressSize(size)))
@@ -177,10 +171,11 @@ func (b answerBuilder) addresses(size uint8) (Answer, part) {
 			out.add(blocks[i].Addr(at))
 		}
 	}
-	if count < n {
-		return answerOf(out.records, nil, count < limit), some
+	var fits span
+	if count == n {
+		fits = span{n * addressSize(size), math.MaxInt}
 	}
-	return answerOf(out.records, nil, false), whole
+	return answerOf(out.records, nil, count < limit), fits
 }
 
 // hostAddresses answers with the addresses of a host name.

@@ -36,14 +36,11 @@ type cacheKey struct {
 	port, protocol string
 }
 
-// cached is an answer that has all records there are, which are shared from now on.
+// cached is an answer that is the same for all clients with a room in the span.
 type cached struct {
 	cacheKey
 	answer Answer
-	octets int // of the records in a message
-	// whole: all additional records are in it. Else they are those that fit into so much room.
-	whole bool
-	room  int
+	span
 }
 
 // keyOf is the key of a question for a headless service. ok is false if its answer is not cached, because it is small, or
@@ -75,23 +72,22 @@ func (c *Cache) slot(key cacheKey) *atomic.Pointer[cached] {
 	return &c.slots[maphash.Comparable(c.seed, key)%cacheSlots]
 }
 
-// find returns the answer if it is cached and the client can take all of it.
+// find returns the answer if it is cached and is that for the client.
 func (c *Cache) find(key cacheKey, q *Question) (Answer, bool) {
 	found := c.slot(key).Load()
 	if found == nil || found.cacheKey != key || q.Max > 0 && len(found.answer.Answer) > q.Max {
 		return Answer{}, false
 	}
 	room := q.Client.room(q.Name)
-	return found.answer, found.octets <= room && (found.whole || room <= found.room)
+	return found.answer, found.min <= room && room <= found.max
 }
 
-// keep caches an answer that has all records there are, if it is large. It takes so many octets of the room. whole tells
-// that it has all additional records, too; else it has those that fit into the room.
-func (c *Cache) keep(key cacheKey, answer Answer, octets int, whole bool, room int) {
+// keep caches an answer if it is large and has all records there are.
+func (c *Cache) keep(key cacheKey, answer Answer, fits span) {
 	n := len(answer.Answer)
-	if n < minCached || n+len(answer.Extra) > maxCached {
+	if fits == (span{}) || n < minCached || n+len(answer.Extra) > maxCached {
 		return
 	}
 	key.port, key.protocol = strings.Clone(key.port), strings.Clone(key.protocol)
-	c.slot(key).Store(&cached{key, answer, octets, whole, room})
+	c.slot(key).Store(&cached{key, answer, fits})
 }

@@ -188,20 +188,17 @@ func (s headless) lookupEndpoints(q *Question, wanted object.PortName) Answer {
 		}
 	}
 	var answer Answer
-	var part part
-	var octets int
+	var fits span
 	switch b := s.builder(q); q.Type {
 	case dns.TypeA:
-		answer, part = b.addresses(4)
-		octets = len(answer.Answer) * addressSize(4)
+		answer, fits = b.addresses(4)
 	case dns.TypeAAAA:
-		answer, part = b.addresses(16)
-		octets = len(answer.Answer) * addressSize(16)
+		answer, fits = b.addresses(16)
 	default:
-		answer, part, octets = b.services(wanted, nil)
+		answer, fits = b.services(wanted, nil)
 	}
-	if cacheable && part != some {
-		s.cache.keep(key, answer, octets, part == whole, q.Client.room(q.Name))
+	if cacheable {
+		s.cache.keep(key, answer, fits)
 	}
 	return answer
 }
@@ -214,7 +211,7 @@ func (s headless) lookupTiers(q *Question, wanted object.PortName, tiers []uint1
 	case dns.TypeAAAA:
 		return b.nearest(16, tiers)
 	default:
-		answer, _, _ := b.services(wanted, tiers)
+		answer, _ := b.services(wanted, tiers)
 		return answer
 	}
 }

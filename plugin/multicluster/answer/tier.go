@@ -48,9 +48,8 @@ func (b answerBuilder) nearest(size uint8, tiers []uint16) Answer {
 	return answer
 }
 
-// takeByTier takes records up to the limit and up to what fits, the nearest first, and returns whether the limit was
-// reached.
-func (s *serviceList) takeByTier(limit int, spread bool) bool {
+// takeByTier takes records up to the limit and up to what fits, the nearest first.
+func (s *serviceList) takeByTier(limit int, spread bool) {
 	all := s.numbers
 	defer func() { s.numbers = all }()
 	for tier := range uint16(topology.Tiers) {
@@ -63,8 +62,7 @@ func (s *serviceList) takeByTier(limit int, spread bool) bool {
 			n += s.service.Blocks[i].Len() * len(s.numbers[i])
 		}
 		if n > 0 && !s.take(min(n, limit-len(s.picks)), n, spread) {
-			return false
+			return
 		}
 	}
-	return true
 }

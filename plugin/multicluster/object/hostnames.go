@@ -58,16 +58,10 @@ func (h *Hostnames) Append(dst []byte, i int) []byte {
 	return append(append(dst, h.prefix...), h.suffix(i)...)
 }
 
-// Octets is the length of the ith hostname.
-func (h *Hostnames) Octets(i int) int { return len(h.prefix) + len(h.suffix(i)) }
-
-// Total is the length of all hostnames together.
-func (h *Hostnames) Total() int { return len(h.ends)*len(h.prefix) + len(h.rest) }
-
 // AppendTo appends all hostnames to a list, as parts of one string.
 func (h *Hostnames) AppendTo(hosts []string) []string {
 	var text strings.Builder
-	text.Grow(h.Total()) // it never moves
+	text.Grow(len(h.ends)*len(h.prefix) + len(h.rest)) // it never moves
 	for i := range h.ends {
 		start := text.Len()
 		text.WriteString(h.prefix)

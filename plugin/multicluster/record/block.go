@@ -16,6 +16,9 @@ import (
 // address appears once under one host name. It takes 4 or 16 octets, and its hostname, if any, a few more. It is immutable.
 type Block struct {
 	Class
+	// HostOctets is the length of the host labels of all addresses.
+	HostOctets int
+
 	// addrs are packed in network order, sorted by host and then by address.
 	addrs []byte
 	hosts object.Hostnames // if Named
@@ -102,33 +105,6 @@ func (b *Block) AppendHost(dst []byte, i int) []byte {
 	}
 	addr, _ := netip.AddrFromSlice(b.Addr(i))
 	return appendHostLabel(dst, addr)
-}
-
-// HostLen is the length of the label of the ith endpoint.
-func (b *Block) HostLen(i int) int {
-	if b.Named {
-		return b.hosts.Octets(i)
-	}
-	if b.Size == 4 {
-		return hostLen4(b.Addr(i))
-	}
-	var label [object.MaxLabel]byte
-	return len(b.AppendHost(label[:0], i))
-}
-
-// MinHosts is how long all labels together are at least. It is exact except for IPv6 addresses.
-func (b *Block) MinHosts() int {
-	if b.Named {
-		return b.hosts.Total()
-	}
-	octets := b.Len() // one each
-	if b.Size == 4 {
-		octets = 0
-		for i := range b.Len() {
-			octets += hostLen4(b.Addr(i))
-		}
-	}
-	return octets
 }
 
 // Find returns the range of the addresses that have the host name. The label is in lower case; addr is the address whose

@@ -298,6 +298,10 @@ func (b *blockBuilder) blocks() []Block {
 		if d.Named {
 			blocks[i].hosts = object.PackHostnames(d.hosts)
 		}
+		var label [object.MaxLabel]byte
+		for j := range blocks[i].Len() {
+			blocks[i].HostOctets += len(blocks[i].AppendHost(label[:0], j))
+		}
 	}
 	slices.SortStableFunc(blocks, func(a, b Block) int { return a.compare(&b.Class) })
 	return blocks

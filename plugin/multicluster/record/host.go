@@ -107,17 +107,3 @@ func appendHostLabel4(dst, addr []byte) []byte {
 	}
 	return dst
 }
-
-// hostLen4 is the length of the label of an IPv4 address.
-func hostLen4(addr []byte) int {
-	length := 2*4 - 1 // a digit each, and what joins them
-	for _, octet := range addr {
-		if octet >= 10 {
-			length++
-		}
-		if octet >= 100 {
-			length++
-		}
-	}
-	return length
-}
