@@ -44,9 +44,9 @@ type serviceList struct {
 	numbers [][]uint16 // the port numbers of each block
 	n       int        // the number of records in all
 	octets  int        // that they take
-	ends    ranks    // of the records that are taken at present
-	looks   int      // how many blocks were searched for addresses
-	tiers   []uint16 // by the number of the block, or nil
+	ends    ranks      // of the records that are taken at present
+	looks   int        // how many blocks were searched for addresses
+	tiers   []uint16   // by the number of the block, or nil
 
 	picks   []pick
 	targets strings.Builder // of the picks, one behind the other

@@ -100,9 +100,6 @@ func (b *Block) AppendHost(dst []byte, i int) []byte {
 	if b.Named {
 		return b.hosts.Append(dst, i)
 	}
-	if b.Size == 4 {
-		return appendHostLabel4(dst, b.Addr(i))
-	}
 	addr, _ := netip.AddrFromSlice(b.Addr(i))
 	return appendHostLabel(dst, addr)
 }
