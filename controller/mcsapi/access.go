@@ -103,12 +103,12 @@ func (a *Access) ServiceImports(namespace string) *ImportClient {
 
 // ServiceExport returns the cached object, nil where none exists.
 func (a *Access) ServiceExport(key types.NamespacedName) *v1beta1.ServiceExport {
-	return cached[*v1beta1.ServiceExport](a.exports, key)
+	return informer.Get[*v1beta1.ServiceExport](a.exports.Indexer(), key.String())
 }
 
 // ServiceImport returns the cached object, nil where none exists.
 func (a *Access) ServiceImport(key types.NamespacedName) *v1beta1.ServiceImport {
-	return cached[*v1beta1.ServiceImport](a.imports, key)
+	return informer.Get[*v1beta1.ServiceImport](a.imports.Indexer(), key.String())
 }
 
 // Shown returns the resourceVersions up to which the caches show what exists.
@@ -117,18 +117,18 @@ func (a *Access) Shown() (imports, exports string) {
 }
 
 // Exports lists the cached ServiceExports, in no order.
-func (a *Access) Exports() []*v1beta1.ServiceExport { return all[*v1beta1.ServiceExport](a.exports) }
+func (a *Access) Exports() []*v1beta1.ServiceExport {
+	return informer.List[*v1beta1.ServiceExport](a.exports.Indexer())
+}
 
 // Imports lists the cached ServiceImports, in no order.
-func (a *Access) Imports() []*v1beta1.ServiceImport { return all[*v1beta1.ServiceImport](a.imports) }
+func (a *Access) Imports() []*v1beta1.ServiceImport {
+	return informer.List[*v1beta1.ServiceImport](a.imports.Indexer())
+}
 
 // ImportsIn lists the cached ServiceImports of a namespace, in no order.
 func (a *Access) ImportsIn(namespace string) []*v1beta1.ServiceImport {
-	objects, err := a.imports.Indexer().ByIndex(cache.NamespaceIndex, namespace)
-	if err != nil {
-		return nil // only an unknown index is an error
-	}
-	return typed[*v1beta1.ServiceImport](objects)
+	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), cache.NamespaceIndex, namespace)
 }
 
 // byDerivedName is the index of ServiceImports by the name that their derived
@@ -147,31 +147,5 @@ func derivedName(object any) ([]string, error) {
 // ImportsDerivedAs lists the cached ServiceImports whose derived Service has
 // that name, or would have it, in no order: two or more if names collide.
 func (a *Access) ImportsDerivedAs(derived types.NamespacedName) []*v1beta1.ServiceImport {
-	objects, err := a.imports.Indexer().ByIndex(byDerivedName, derived.String())
-	if err != nil {
-		return nil // only an unknown index is an error
-	}
-	return typed[*v1beta1.ServiceImport](objects)
-}
-
-func cached[T any](from *informer.Informer, key types.NamespacedName) (object T) {
-	found, exists, err := from.Indexer().GetByKey(key.String())
-	if err == nil && exists {
-		object, _ = found.(T)
-	}
-	return object
-}
-
-func all[T any](from *informer.Informer) []T {
-	return typed[T](from.Indexer().List())
-}
-
-func typed[T any](objects []any) []T {
-	result := make([]T, 0, len(objects))
-	for _, object := range objects {
-		if one, ok := object.(T); ok {
-			result = append(result, one)
-		}
-	}
-	return result
+	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), byDerivedName, derived.String())
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
 const byService = "service"
@@ -72,17 +73,7 @@ func ServiceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 // of returns the slices of a service in no order. They are shared and must not
 // be changed.
 func (s *sliceStore) of(service types.NamespacedName) []*discoveryv1.EndpointSlice {
-	objects, err := s.indexer.ByIndex(byService, service.String())
-	if err != nil {
-		return nil // only an unknown index is an error
-	}
-	result := make([]*discoveryv1.EndpointSlice, 0, len(objects))
-	for _, object := range objects {
-		if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
-			result = append(result, slice)
-		}
-	}
-	return result
+	return informer.ByIndex[*discoveryv1.EndpointSlice](s.indexer, byService, service.String())
 }
 
 // services returns every service of which a slice is held.
@@ -161,10 +152,8 @@ func (s *sliceStore) Delete(obj any) error {
 // changed are not told.
 func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	before := map[string]*discoveryv1.EndpointSlice{}
-	for _, object := range s.indexer.List() {
-		if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
-			before[slice.Namespace+"/"+slice.Name] = slice
-		}
+	for _, slice := range informer.List[*discoveryv1.EndpointSlice](s.indexer) {
+		before[slice.Namespace+"/"+slice.Name] = slice
 	}
 	changed := map[types.NamespacedName]struct{}{}
 	listed := map[types.NamespacedName]struct{}{}
