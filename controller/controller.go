@@ -1,55 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller publishes what its cluster exports, reads what the other
-// members of the set publish, and writes the imports of its own cluster.
+// Package controller publishes the exports of its cluster, reads those of the other
+// members of the set, and writes the imports of its own cluster.
 //
 // README.md is its manual.
 package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/apply"
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/vouch"
+	"github.com/clusterset-dns/clusterset-dns/controller/leader"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 )
 
-// How a service whose reconciliation failed is tried again, each on its own.
-const (
-	backoffBase = 5 * time.Millisecond
-	backoffCap  = 30 * time.Second
-)
-
-// A Controller keeps one cluster of the set.
+// A Controller maintains one cluster of the set.
 //
-// State flows one way. Watches of the own cluster and of the members name the
-// services that something changed about; the queue holds those names, once
-// each. A worker takes one and looks at everything anew:
+// State flows one way. Watches of the local cluster and of the members enqueue the
+// services that changed. A worker takes a service and reconciles it from its
+// current state:
 //
-//	gather  the own ServiceExport, Service and EndpointSlices become the own
-//	        view (export.FromService); the slices that each member publishes,
-//	        or the copies of them here while it was not seen yet, become its
-//	        view (export.FromSlices)
-//	merge   all views, and what exists here, become what should exist here
-//	apply   what should exist is compared with what does, and written. What a
-//	        write yields, such as an IP, counts in the next pass
+//	input   the ServiceExport, Service and EndpointSlices of the local cluster become
+//	        its own view; the slices that each member publishes, or their copies if
+//	        the member cannot speak for itself, become the view of the member
+//	merge   all views, and the objects that exist, become the desired objects
+//	apply   the desired objects are compared with those that exist, and written.
+//	        The result of a write, such as an IP, counts in the next reconcile
 //
-// Only the leader among several replicas does any of it.
+// Of several replicas only the leader does this.
 type Controller struct {
 	options    Options
 	config     *rest.Config
@@ -57,18 +44,17 @@ type Controller struct {
 	client     kubernetes.Interface
 	dynamic    dynamic.Interface
 	metadata   metadata.Interface
-	metrics    *metrics
+	metrics    *metrics.Metrics
 	readiness  readiness
-	// stuck says why only a new process helps.
+	// stuck is why the process must restart.
 	stuck readiness
 }
 
-// stuckAfter is how long the process may make no progress before /healthz
-// fails. It is longer than any reconcile, and than an outage that passes.
+// stuckAfter is how long the process may make no progress before /healthz fails. It
+// is longer than any reconcile, and than a passing outage.
 const stuckAfter = 5 * time.Minute
 
-// New returns a controller that runs nothing yet and has asked the API server
-// nothing.
+// New returns a controller that is not running and has sent no request.
 func New(options Options) (*Controller, error) {
 	options, err := options.complete()
 	if err != nil {
@@ -81,25 +67,28 @@ func New(options Options) (*Controller, error) {
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("own cluster: %w", err)
+		return nil, fmt.Errorf("local cluster: %w", err)
 	}
 	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
 	if err != nil {
-		return nil, fmt.Errorf("own cluster: %w", err)
+		return nil, fmt.Errorf("local cluster: %w", err)
 	}
 	dynamicClient, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
-		return nil, fmt.Errorf("own cluster: %w", err)
+		return nil, fmt.Errorf("local cluster: %w", err)
 	}
 	metadataClient, err := metadata.NewForConfigAndClient(config, httpClient)
 	if err != nil {
-		return nil, fmt.Errorf("own cluster: %w", err)
+		return nil, fmt.Errorf("local cluster: %w", err)
 	}
-	c := &Controller{options: options, config: config, httpClient: httpClient, client: client, dynamic: dynamicClient, metadata: metadataClient}
-	if c.metrics, err = newMetrics(options.Registry, options.Version); err != nil {
+	counted, err := metrics.New(options.Registry, options.Version)
+	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	return &Controller{
+		options: options, config: config, httpClient: httpClient,
+		client: client, dynamic: dynamicClient, metadata: metadataClient, metrics: counted,
+	}, nil
 }
 
 // Run is New and Controller.Run in one.
@@ -111,10 +100,10 @@ func Run(ctx context.Context, options Options) error {
 	return c.Run(ctx)
 }
 
-// Run works until the context ends, and then returns nil once everything has
-// stopped and the leader Lease is given up. A replica that loses the Lease stops
-// the work, and waits to lead again. An error is returned where the controller
-// cannot go on: the id of the own cluster is unknown. It may be called once.
+// Run works until the context ends, and then returns nil once everything has stopped
+// and the leader Lease is released. A replica that loses the Lease stops the work, and
+// waits to lead again. Run returns an error if the controller cannot continue: the id
+// of the local cluster is unknown. It may be called once.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -124,172 +113,34 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.stuck.set("")
 		serve(ctx, &group, c.options.Listener, c.options.Registry, &c.stuck, &c.readiness)
 	}
-	cluster, err := ownCluster(ctx, c.options.Cluster, c.dynamic)
-	if err != nil {
-		return c.unlessEnded(ctx, err)
-	}
-	if err := validateMembers(cluster, c.options.Members); err != nil {
-		return err
-	}
-	if !c.options.LeaderElection {
-		return c.unlessEnded(ctx, c.lead(ctx, cluster))
-	}
-	return c.elect(ctx, cluster)
-}
-
-// unlessEnded drops what failed because everything stops.
-func (c *Controller) unlessEnded(ctx context.Context, err error) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	default:
-		return err
-	}
-}
-
-// lead does the work of the leader until the context ends.
-func (c *Controller) lead(ctx context.Context, cluster string) (err error) {
-	ctx, stop := context.WithCancel(ctx)
-	var group sync.WaitGroup
-	defer c.stuck.set("")
-	defer group.Wait()
-	defer stop()
-
-	// Caches of the own cluster first: nothing is removed before it is known
-	// what is there and which members there are.
-	c.readiness.set("the caches of the own cluster are not full yet")
-	r, err := c.newReconciler(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	defer r.stop()
-	defer r.queue.ShutDown()
-	r.local.run(ctx, &group)
-	group.Go(func() { r.api.Run(ctx) })
-	if !r.local.wait(ctx) {
-		return nil
-	}
-	c.readiness.set("the IP families of the own cluster are not known yet")
-	var serviceIPs int
-	if r.families, serviceIPs, err = serviceIPFamilies(ctx, c.client, c.options.Namespace); err != nil {
-		return err
-	}
-	r.shares = newShares(c.options.MaxImports, maxImportIPs(c.options.MaxImportIPs, serviceIPs), r.enqueue, r.limited)
-	kubeSystem := r.local.namespace("kube-system")
-	if kubeSystem == nil {
-		return errors.New("the own cluster has no namespace kube-system")
-	}
-
-	leases := &memberLeases{client: c.client, namespace: c.options.Namespace, sentinel: r.sentinel}
-	if r.sentinel.left, err = leases.load(ctx); err != nil {
-		return err
-	}
-	group.Go(func() { r.sentinel.run(ctx) })
-	group.Go(func() { r.members.Run(ctx, r.credentialsChanged) })
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-r.members.Known():
-	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-r.api.Looked():
-	}
-	r.record = vouch.New(vouch.Config{
-		Clock:  c.options.Clock,
-		After:  c.options.StaleAfter,
-		Inputs: r.inputs.Late,
-		Probe: func(ctx context.Context) error {
-			return apply.TrySlice(ctx, c.client, c.options.Namespace, cluster)
-		},
-	}, r.exported())
-	context.AfterFunc(ctx, r.record.TermEnds)
-	c.stuck.check(func() string { return r.record.Stuck(stuckAfter) })
-	defer c.metrics.lead(r)()
-	c.readiness.check(func() string {
-		_, lost := r.api.Access()
-		return lost.Reason
-	})
-	beat := &heartbeat{
-		client:        c.client,
-		namespace:     c.options.Namespace,
-		cluster:       cluster,
-		kubeSystemUID: string(kubeSystem.UID),
-		version:       c.options.Version,
-		clock:         c.options.Clock,
-		recorder:      r.recorder,
-		record:        r.record,
-		retry: func(service types.NamespacedName) {
-			r.queue.Forget(service)
-			r.enqueue(service)
-		},
-	}
-	beat.announce(ctx)
-	group.Go(func() { beat.run(ctx) })
-	group.Go(func() { leases.run(ctx) })
-	group.Go(func() {
-		followVersion(ctx, c.client.Discovery().RESTClient(), c.options.Clock, func() {
-			if r.applier.Retry() {
-				r.enqueueAll()
-			}
-		})
-	})
-	group.Go(func() { r.catchUp(ctx, c.options.Clock) })
-	for range c.options.Workers {
-		group.Go(func() { r.work(ctx) })
-	}
-	klog.FromContext(ctx).Info("Started", "cluster", cluster, "namespace", c.options.Namespace)
-	<-ctx.Done()
-	r.queue.ShutDown()
-	return nil
-}
-
-// newReconciler wires the caches, the members and the writer to a queue.
-// Nothing runs yet.
-func (c *Controller) newReconciler(ctx context.Context, cluster string) (*reconciler, error) {
-	r := &reconciler{
-		cluster:   cluster,
-		denied:    c.options.DeniedNamespaces,
-		namespace: c.options.Namespace,
-		metrics:   c.metrics,
-		clock:     c.options.Clock,
-
-		serveHandMade: c.options.HandMadeImports,
-		prefer:        c.options.Prefer,
-	}
-	r.local = newLocal(c.client, c.metadata, &r.inputs, c.options.Namespace)
+	cluster := c.options.Cluster
 	var err error
-	if r.api, err = mcsapi.NewFollower(c.config, c.httpClient, &r.inputs, r.objectHandler(), r.enqueueAll); err != nil {
-		return nil, err
+	if cluster == "" {
+		cluster, err = local.ID(ctx, c.dynamic)
 	}
-	recorder, stop := newRecorder(ctx, c.client)
-	r.stop, r.recorder = stop, recorder
-	reporter := &reporter{logger: klog.FromContext(ctx), recorder: recorder}
-	r.sentinel = newSentinel(c.options.limits(), c.options.Clock)
-	r.sentinel.known, r.sentinel.changed = r.contributed, r.enqueueCluster
-	r.sentinel.tell = func(before, after liveness.Judgement) { reporter.judged(r.members, before, after) }
-	r.members = member.NewSet(member.Config{
-		Cluster:       cluster,
-		KubeSystemUID: r.local.kubeSystemUID,
-		Static:        c.options.Members,
-		Secrets:       r.local.credentials,
-		Limits:        c.options.MemberLimits,
-		Memory:        c.options.MaxImportMemory,
-		Imported:      r.imported,
-		Changed:       r.enqueue,
-		MemberChanged: r.memberChanged,
-		Joins:         r.sentinel.joins,
-		Read:          r.sentinel.read,
-		Listing:       r.sentinel.listing,
-		Report:        reporter.report,
-		Clock:         c.options.Clock,
-		Dial:          c.options.DialMember,
-	})
-	r.applier = newApplier(c.client, recorder, c.options.Clock, c.metrics, cluster)
-	r.applier.Removing = func(slice *discoveryv1.EndpointSlice) { r.remembered.removing(member.ServiceOf(slice), slice.UID) }
-	r.applier.Keeping = func(slice *discoveryv1.EndpointSlice) { r.remembered.keeping(member.ServiceOf(slice), slice.UID) }
-	r.queue = newQueue(r.applier.Echo)
-	r.credentialsChanged = r.handle()
-	return r, nil
+	if err == nil {
+		err = validateMembers(cluster, c.options.Members)
+	}
+	switch {
+	case err != nil:
+	case !c.options.LeaderElection:
+		err = c.lead(ctx, cluster)
+	default:
+		c.readiness.set("") // a replica that waits to lead is ready
+		err = leader.Run(ctx, leader.Config{
+			Client:        c.client,
+			Namespace:     c.options.Namespace,
+			Identity:      c.options.Identity,
+			LeaseDuration: c.options.LeaseDuration,
+			RenewDeadline: c.options.RenewDeadline,
+			RetryPeriod:   c.options.RetryPeriod,
+		}, func(ctx context.Context) error {
+			defer c.readiness.set("")
+			return c.lead(ctx, cluster)
+		})
+	}
+	if ctx.Err() != nil {
+		return nil // it failed because everything stops
+	}
+	return err
 }

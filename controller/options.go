@@ -220,12 +220,14 @@ func setDefault[T comparable](value *T, to T) {
 	}
 }
 
-// denied tells whether a namespace takes no part in the set.
-func denied(patterns []string, namespace string) bool {
-	for _, pattern := range patterns {
-		if matched, err := path.Match(pattern, namespace); err == nil && matched {
-			return true
-		}
+// maxImportIPs returns the number of cluster IPs that imports may have: the
+// configured number, else half of the range of Services, else DefaultMaxImportIPs.
+func maxImportIPs(configured, serviceIPs int) int {
+	switch {
+	case configured > 0:
+		return configured
+	case serviceIPs > 0:
+		return serviceIPs / 2
 	}
-	return false
+	return DefaultMaxImportIPs
 }

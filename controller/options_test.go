@@ -51,21 +51,11 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestDenied(t *testing.T) {
-	for _, test := range []struct {
-		patterns  []string
-		namespace string
-		want      bool
-	}{
-		{DefaultDeniedNamespaces, "kube-system", true},
-		{DefaultDeniedNamespaces, "kube", false},
-		{DefaultDeniedNamespaces, "demo", false},
-		{[]string{"a", "b?"}, "b1", true},
-		{[]string{"a", "b?"}, "b", false},
-		{[]string{}, "kube-system", false},
-	} {
-		if got := denied(test.patterns, test.namespace); got != test.want {
-			t.Errorf("%v %s: got %t", test.patterns, test.namespace, got)
+// TestMaxImportIPs: what is configured, else half of the range, else a default.
+func TestMaxImportIPs(t *testing.T) {
+	for _, test := range [][3]int{{7, 4096, 7}, {0, 4096, 2048}, {0, 0, DefaultMaxImportIPs}, {7, 0, 7}} {
+		if got := maxImportIPs(test[0], test[1]); got != test[2] {
+			t.Errorf("configured %d, range %d: %d, want %d", test[0], test[1], got, test[2])
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (r *readiness) get() string {
 	if reason := r.reason.Load(); reason != nil {
 		return (*reason)()
 	}
-	return "the id of the own cluster is not known yet"
+	return "the id of the local cluster is not known yet"
 }
 
 // serve answers /metrics, /healthz and /readyz until the context ends.

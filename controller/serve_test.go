@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 )
 
 func TestServe(t *testing.T) {
@@ -20,7 +22,7 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	if _, err := newMetrics(registry, "v1"); err != nil {
+	if _, err := metrics.New(registry, "v1"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -50,7 +52,7 @@ func TestServe(t *testing.T) {
 	get("/healthz", http.StatusOK, "ok")
 	stuck.set("no progress")
 	get("/healthz", http.StatusServiceUnavailable, "no progress")
-	get("/readyz", http.StatusServiceUnavailable, "id of the own cluster")
+	get("/readyz", http.StatusServiceUnavailable, "id of the local cluster")
 	ready.set("caches")
 	get("/readyz", http.StatusServiceUnavailable, "caches")
 	ready.set("")

@@ -42,7 +42,17 @@ type Existing struct {
 // deleted a moment later, and a condition that tells of it would flap.
 const FailuresToTell = 6
 
-// An Applier writes to the own cluster. It is safe for concurrent use for
+// Metrics observe writes.
+type Metrics interface {
+	// Written is called after an EndpointSlice was created or updated; before is nil
+	// for a new one.
+	Written(before, after *discoveryv1.EndpointSlice)
+	// Repeated is called for each write that another writer had undone, with the kind
+	// of the object.
+	Repeated(kind string)
+}
+
+// An Applier writes to the local cluster. It is safe for concurrent use for
 // different services.
 type Applier struct {
 	// Core writes Services and EndpointSlices.
@@ -51,18 +61,8 @@ type Applier struct {
 	Recorder record.EventRecorder
 	// Clock dates transitions of conditions.
 	Clock clock.PassiveClock
-	// Written is told of each EndpointSlice after it was created or updated;
-	// before is nil for a new one.
-	Written func(before, after *discoveryv1.EndpointSlice)
-	// Removing is told of each EndpointSlice that nobody wants any more before
-	// it is deleted.
-	Removing func(*discoveryv1.EndpointSlice)
-	// Keeping is told of each that exists and is wanted, in case it was to be
-	// removed before and could not be.
-	Keeping func(*discoveryv1.EndpointSlice)
-	// Repeated is called for each write that another writer had undone, with the
-	// kind of the object; nil for nothing.
-	Repeated func(kind string)
+	// Metrics observes writes.
+	Metrics Metrics
 
 	told        told
 	fights      fights

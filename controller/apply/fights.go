@@ -197,8 +197,8 @@ func (g *guard[P]) wrote(written metav1.Object, content uint64, creation, asDesi
 	}
 	known := g.pass.noting()
 	known.echoes = append(known.echoes, written)
-	if g.pass.fights.wrote(g.object, content, creation, written.GetResourceVersion(), g.pass.Clock.Now()) > 0 && g.pass.Repeated != nil {
-		g.pass.Repeated(g.object.kind)
+	if g.pass.fights.wrote(g.object, content, creation, written.GetResourceVersion(), g.pass.Clock.Now()) > 0 {
+		g.pass.Metrics.Repeated(g.object.kind)
 	}
 }
 

@@ -51,6 +51,7 @@ func (s *store[T, P]) Delete(context.Context, string, metav1.DeleteOptions) erro
 
 // ring is an applier at a certain time, and what it reported.
 type ring struct {
+	noMetrics
 	*Applier
 	clock    *clocktesting.FakePassiveClock
 	events   *record.FakeRecorder
@@ -59,9 +60,12 @@ type ring struct {
 
 func newRing() *ring {
 	r := &ring{clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), events: record.NewFakeRecorder(100)}
-	r.Applier = &Applier{Clock: r.clock, Recorder: r.events, Repeated: func(string) { r.repeated++ }}
+	r.Applier = &Applier{Clock: r.clock, Recorder: r.events, Metrics: r}
 	return r
 }
+
+// Repeated implements Metrics.
+func (r *ring) Repeated(string) { r.repeated++ }
 
 func (r *ring) pass() *pass {
 	return &pass{Applier: r.Applier, observed: merge.Observed{Service: types.NamespacedName{Namespace: "demo", Name: "web"}}}
@@ -181,7 +185,7 @@ func TestFightOverPublishedSlice(t *testing.T) {
 			reconcile := func() (behind, error) { // each time the other writer has undone the last write
 				p := slicePass(server, merge.Observed{ServiceImport: ownImport()}, slice, slice+"+")
 				p.existing.EndpointSlices[0].ResourceVersion = strconv.Itoa(2*len(server.asked) + 1)
-				r.Core, r.Written, r.Keeping, r.Removing = p.Core, p.Written, p.Keeping, p.Removing
+				r.Core = p.Core
 				p.Applier = r.Applier
 				late := p.writeSlices(t.Context())
 				return late, errors.Join(errors.New("another"), late.err())

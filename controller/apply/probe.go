@@ -13,24 +13,29 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TrySlice returns the error that the API server has for an EndpointSlice of
-// the cluster in a namespace, by a dry run: none is made. The slice has the
-// labels of one that publishes a service, so that admission rules which select
-// by label treat it likewise.
-func TrySlice(ctx context.Context, client kubernetes.Interface, namespace, cluster string) error {
-	_, err := client.DiscoveryV1().EndpointSlices(namespace).Create(ctx, &discoveryv1.EndpointSlice{
+// A SliceProbe checks by a dry run whether EndpointSlices can be written.
+type SliceProbe struct {
+	Client             kubernetes.Interface
+	Namespace, Cluster string
+}
+
+// Probe returns the error of the API server for an EndpointSlice of the cluster
+// in the namespace. The slice has the labels of one that publishes a service, so
+// that admission rules which select by label treat it alike.
+func (p SliceProbe) Probe(ctx context.Context) error {
+	_, err := p.Client.DiscoveryV1().EndpointSlices(p.Namespace).Create(ctx, &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: "clusterset-dns-probe-",
 			Labels: map[string]string{
 				export.LabelSliceManagedBy: export.Manager,
-				export.LabelSourceCluster:  cluster,
+				export.LabelSourceCluster:  p.Cluster,
 				export.LabelService:        "clusterset-dns-probe",
 			},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
-		return fmt.Errorf("a dry run in namespace %s: %w", namespace, err)
+		return fmt.Errorf("a dry run in namespace %s: %w", p.Namespace, err)
 	}
 	return nil
 }

@@ -41,6 +41,7 @@ type answers struct {
 	serviceExport  *v1beta1.ServiceExport
 	derivedService *corev1.Service
 	endpointSlices map[string]*discoveryv1.EndpointSlice // by name
+	deleted        map[types.UID]bool                    // slices that the caches may still show
 	echoes         []metav1.Object                       // written, and not shown yet
 	noted          time.Time                             // last
 }
@@ -68,7 +69,7 @@ func (r *recent) noting(service types.NamespacedName, now time.Time) *answers {
 		r.services = map[types.NamespacedName]*answers{}
 	}
 	if r.services[service] == nil {
-		r.services[service] = &answers{endpointSlices: map[string]*discoveryv1.EndpointSlice{}}
+		r.services[service] = &answers{endpointSlices: map[string]*discoveryv1.EndpointSlice{}, deleted: map[types.UID]bool{}}
 	}
 	r.services[service].noted = now
 	return r.services[service]
@@ -95,6 +96,7 @@ func (a *Applier) CatchUp(existing *Existing, shown Versions) {
 	observed.ServiceImport = newest(&known.serviceImport, observed.ServiceImport, shown.ServiceImports)
 	observed.ServiceExport = newest(&known.serviceExport, observed.ServiceExport, shown.ServiceExports)
 	observed.DerivedService = newest(&known.derivedService, observed.DerivedService, shown.Services)
+	existing.EndpointSlices = known.withoutDeleted(existing.EndpointSlices)
 	cached := make(map[string]bool, len(existing.EndpointSlices))
 	for i, slice := range existing.EndpointSlices {
 		cached[slice.Name] = true
@@ -196,8 +198,30 @@ func (a *answers) noteSlice(name string, slice *discoveryv1.EndpointSlice) {
 	a.endpointSlices[name] = slice
 }
 
+// noteDeleted remembers that a slice was deleted.
+func (a *answers) noteDeleted(slice *discoveryv1.EndpointSlice) {
+	a.noteSlice(slice.Name, nil)
+	a.deleted[slice.UID] = slice.UID != ""
+}
+
+// withoutDeleted returns the cached slices without those that were deleted, and
+// forgets the deletions that the caches show.
+func (a *answers) withoutDeleted(cached []*discoveryv1.EndpointSlice) (left []*discoveryv1.EndpointSlice) {
+	deleted := map[types.UID]bool{}
+	for _, slice := range cached {
+		if a.deleted[slice.UID] {
+			deleted[slice.UID] = true
+		} else {
+			left = append(left, slice)
+		}
+	}
+	a.deleted = deleted
+	return left
+}
+
 func (a *answers) empty() bool {
-	return a.serviceImport == nil && a.serviceExport == nil && a.derivedService == nil && len(a.endpointSlices) == 0
+	return a.serviceImport == nil && a.serviceExport == nil && a.derivedService == nil &&
+		len(a.endpointSlices) == 0 && len(a.deleted) == 0
 }
 
 // shows forgets an object of which the caches show the version that is remembered.

@@ -85,7 +85,7 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 			late.add(cluster, nil)
 		case written != before:
 			p.dropsNodeHints(ctx, desired, written)
-			p.Written(before, written)
+			p.Metrics.Written(before, written)
 		}
 	}
 	return late
@@ -142,15 +142,13 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 	}
 	for _, slice := range p.existing.EndpointSlices {
 		if wanted[slice.Name] {
-			p.Keeping(slice)
 			continue
 		}
 		if _, stays := behind[slice.Labels[export.LabelSourceCluster]]; stays {
 			continue
 		}
-		p.Removing(slice)
 		err := remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice)
-		note("EndpointSlice", slice.Name, p.publishing(slice.Labels[export.LabelSourceCluster], err), func(a *answers) { a.noteSlice(slice.Name, nil) })
+		note("EndpointSlice", slice.Name, p.publishing(slice.Labels[export.LabelSourceCluster], err), func(a *answers) { a.noteDeleted(slice) })
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil && export.IsDerivedFor(service, p.observed.Service.Name) {
 		note("Service", service.Name, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service), func(a *answers) { a.derivedService = nil })

@@ -98,11 +98,16 @@ func ownImport() *v1beta1.ServiceImport {
 	return &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{export.LabelManagedBy: export.Manager}}}
 }
 
+type noMetrics struct{}
+
+func (noMetrics) Written(_, _ *discoveryv1.EndpointSlice) {}
+func (noMetrics) Repeated(string)                         {}
+
 // slicePass is a pass of cluster east over the slices of a service.
 func slicePass(server *sliceServer, observed merge.Observed, existing, desired string) *pass {
 	observed.Cluster, observed.Service = "east", types.NamespacedName{Namespace: "demo", Name: "web"}
 	return &pass{
-		Applier:  &Applier{Core: server, Clock: clock.RealClock{}, Written: func(_, _ *discoveryv1.EndpointSlice) {}, Removing: func(*discoveryv1.EndpointSlice) {}, Keeping: func(*discoveryv1.EndpointSlice) {}},
+		Applier:  &Applier{Core: server, Clock: clock.RealClock{}, Metrics: noMetrics{}},
 		existing: Existing{Observed: observed, EndpointSlices: slicesOf(existing)},
 		observed: observed,
 		result:   merge.Result{ServiceImport: ownImport(), EndpointSlices: slicesOf(desired)},

@@ -30,19 +30,23 @@ type Follower struct {
 	inputs     *informer.Group
 	exportCRD  *informer.Informer
 	importCRD  *informer.Informer
-	object     cache.ResourceEventHandler
-	changed    func()
+	handler    Handler
 
 	current atomic.Pointer[Access]
 	lost    atomic.Pointer[Lost]
 	looked  chan struct{}
 }
 
-// NewFollower returns a follower that has no access yet. The caches of those that
-// it will have are among the inputs. Changes of ServiceExports and
-// ServiceImports are told to object; changed is told after the access was
-// replaced or lost, when all that was read through it has to be looked at again.
-func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.Group, object cache.ResourceEventHandler, changed func()) (*Follower, error) {
+// A Handler handles the events of ServiceExports and ServiceImports.
+type Handler interface {
+	cache.ResourceEventHandler
+	// AccessChanged is called after the access was replaced or lost.
+	AccessChanged()
+}
+
+// NewFollower returns a follower that has no access yet. The caches of ServiceExports
+// and ServiceImports will be among the inputs.
+func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.Group) (*Follower, error) {
 	client, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
@@ -66,13 +70,14 @@ func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.
 		inputs:     inputs,
 		exportCRD:  definition(exportsDefinition),
 		importCRD:  definition(importsDefinition),
-		object:     object,
-		changed:    changed,
 		looked:     make(chan struct{}),
 	}
 	f.lose(Lost{Reason: "the CustomResourceDefinitions were not read yet"})
 	return f, nil
 }
+
+// Handle sets the handler. It is to be called before Run.
+func (f *Follower) Handle(handler Handler) { f.handler = handler }
 
 // Lost says why there is no access.
 type Lost struct {
@@ -158,7 +163,7 @@ func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan
 			logger.Info("The MCS API is not served here; install its CustomResourceDefinitions", "reason", err.Error())
 		}
 		stop()
-		f.changed()
+		f.handler.AccessChanged()
 		return func() {}, true
 	}
 	schemas := version + " " + exports.generation + " " + imports.generation
@@ -171,14 +176,14 @@ func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan
 		return stop, true
 	}
 	accessCtx, end := context.WithCancel(ctx)
-	if !access.start(accessCtx, group, trigger, f.object) {
+	if !access.start(accessCtx, group, trigger, f.handler) {
 		end()
 		return stop, false
 	}
 	f.current.Store(access)
 	stop()
 	logger.Info("Using the MCS API", "version", version)
-	f.changed()
+	f.handler.AccessChanged()
 	return end, true
 }
 

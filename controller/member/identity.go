@@ -40,10 +40,10 @@ func misidentified(is identity, own, ownUID string, others []identity) error {
 // identify compares what the members say of themselves with what the
 // credentials say, and reports where they differ and where that is over.
 // Nothing else follows from it: what was seen of a member stays.
-func (s *Set) identify() {
+func (s *Members) identify() {
 	s.identifying.Lock()
 	defer s.identifying.Unlock()
-	members := s.Members()
+	members := s.List()
 	identities := make([]identity, len(members))
 	for i, m := range members {
 		heard := m.Heartbeat()
@@ -64,12 +64,12 @@ func (s *Set) identify() {
 			}
 			continue
 		}
-		if problem.Err = misidentified(identities[i], s.config.Cluster, s.config.KubeSystemUID(), identities); problem.Err != nil {
+		if problem.Err = misidentified(identities[i], s.config.Cluster, s.config.Local.KubeSystemUID(), identities); problem.Err != nil {
 			told[key] = problem.Err.Error()
 		}
 		m.misidentified.Store(problem.Err != nil)
 		if told[key] != s.misidentified[key] {
-			s.config.Report(problem)
+			s.config.Reporter.Report(problem)
 		}
 	}
 	s.misidentified = told

@@ -58,10 +58,9 @@ func TestMisidentified(t *testing.T) {
 // before the member said anything.
 func TestIdentifyTellsOnce(t *testing.T) {
 	var told []string
-	set := NewSet(Config{
-		Cluster:       "east",
-		KubeSystemUID: func() string { return "uid-own" },
-		Report: func(problem Problem) {
+	around := &surroundings{
+		kubeSystemUID: "uid-own",
+		reported: func(problem Problem) {
 			text := problem.Secret.Name + " ok"
 			if problem.Err != nil {
 				text = problem.Secret.Name + " " + problem.Err.Error()
@@ -71,7 +70,8 @@ func TestIdentifyTellsOnce(t *testing.T) {
 			}
 			told = append(told, text)
 		},
-	})
+	}
+	set := around.members(Config{Cluster: "east"})
 	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))
 	join := func(cluster string) *Member {
 		m := newMember(cluster, now, func(types.NamespacedName) {}, func() {}, func(error) {})

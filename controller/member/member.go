@@ -70,7 +70,7 @@ type Member struct {
 	report    func(error)
 	source    *source
 	patience  time.Duration // of one request
-	// misidentified is written by Set.identify.
+	// misidentified is written by Members.identify.
 	misidentified atomic.Bool
 
 	mu       sync.Mutex

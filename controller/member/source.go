@@ -115,7 +115,7 @@ func gather(config Config) (map[string]*source, []Problem) {
 		}
 		sources[static.Cluster] = s
 	}
-	secrets := slices.Clone(config.Secrets())
+	secrets := slices.Clone(config.Local.Credentials())
 	slices.SortFunc(secrets, func(a, b *corev1.Secret) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
@@ -71,7 +71,7 @@ func drain(t *testing.T, b *bed) {
 	open := client.keepWith(t, b.east, "tcp4", s.at(80))
 	flow := client.keepWith(t, b.east, "udp4", s.at(80))
 
-	b.west.annotateMember(t, b.east, controller.AnnotationDrain, "true")
+	b.west.annotateMember(t, b.east, memberstate.AnnotationDrain, "true")
 	drained := time.Now()
 	away := watched.only(t, drained, "west")
 	client.reaches(t, 200, "tcp4", s.at(80), west...)
@@ -90,7 +90,7 @@ func drain(t *testing.T, b *bed) {
 		b.figures.add("east is drained: "+what, counted, "50 questions over one")
 	}
 
-	b.west.annotateMember(t, b.east, controller.AnnotationDrain, "false")
+	b.west.annotateMember(t, b.east, memberstate.AnnotationDrain, "false")
 	restored := time.Now()
 	back := watched.only(t, restored, "east", "west")
 	counted := tally.New(watched.since(drained)...)

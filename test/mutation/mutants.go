@@ -31,59 +31,59 @@ var reading = []mutant{
 		harm: "all Leases of a member are read, for which the credential has no right",
 	},
 	{
-		file: "controller/reconcile.go",
-		text: `if verdict.Keep || !synced || withheld`, replacement: `if verdict.Keep || !synced && withheld || withheld`,
+		file: "controller/input/input.go",
+		text: `Complete: m.Synced(),`, replacement: `Complete: m.Synced() || !withheld,`,
 		harm:  "a controller that restarts while a member is away removes what the member exports: its copies do not speak for it",
 		first: simulation,
 	},
 	{
-		file: "controller/reconcile.go",
-		text: `if verdict.Keep || !synced || withheld`, replacement: `if !synced || withheld`,
+		file: "controller/liveness/view.go",
+		text: `case v.Keep || !e.Complete:`, replacement: `case !e.Complete:`,
 		harm:  "a member that was restored from an old backup, or is another cluster, takes its exports away at once",
 		first: simulation,
 	},
 	{
-		file: "controller/reconcile.go",
-		text: `if verdict.Keep || !synced || withheld || m.Withheld(service) {`, replacement: `if withheld = false; verdict.Keep || !synced || withheld {`,
+		file: "controller/input/input.go",
+		text: `e.Complete = e.Complete && !withheld && !m.Withheld(service)`, replacement: `_ = withheld`,
 		harm: "a service that exceeds a limit disappears instead of staying as it was",
 	},
 	{
-		file: "controller/reconcile.go",
-		text: `if verdict.State == liveness.Gone {`, replacement: `if verdict.State != liveness.Fresh {`,
+		file: "controller/liveness/view.go",
+		text: `case v.State == Gone:`, replacement: `case v.State != Fresh:`,
 		harm:  "losing contact with a cluster removes its endpoints",
 		first: simulation,
 	},
 	{
-		file: "controller/reconcile.go",
+		file: "controller/input/input.go",
 		text: `Demote: verdict.Demote, Rank`, replacement: `Rank`,
 		harm:  "traffic stays with a cluster that fell silent",
 		first: simulation,
 	},
 	{
-		file: "controller/reconcile.go",
-		text: `Demote: drained(home), Rank`, replacement: `Rank`,
+		file: "controller/input/input.go",
+		text: `own.Demote = namespace.Annotations[memberstate.AnnotationDrain] == "true"`, replacement: `_ = namespace.Annotations[memberstate.AnnotationDrain]`,
 		harm:  "a cluster that is drained keeps its traffic",
 		first: simulation,
 	},
 	{
-		file: "controller/reconcile.go",
-		text: `view, problems = export.FromSlices(source, service, published, previous)`, replacement: `_ = previous`,
+		file: "controller/liveness/view.go",
+		text: `view, problems = export.FromSlices(e.Source, e.Service, e.Published, previous)`, replacement: `_ = previous`,
 		harm: "a slice that cannot be understood takes the last endpoints away",
 	},
 	{
-		file: "controller/reconcile.go",
-		text: `view != nil && (!view.Absent() || keepsImport(r.cluster, existing))`, replacement: `view != nil && !view.Absent()`,
+		file: "controller/input/input.go",
+		text: `view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing))`, replacement: `view != nil && !view.Absent()`,
 		harm:  "the import goes while a Service is replaced",
 		first: simulation,
 	},
 	{
-		file: "controller/remember.go",
-		text: `if !r.removed[service][slice.UID] {`, replacement: `if slice.UID != "" {`,
+		file: "controller/apply/recent.go",
+		text: `if a.deleted[slice.UID] {`, replacement: `if a.deleted[slice.UID] && slice.UID == "" {`,
 		harm: "an export that was withdrawn comes back",
 	},
 	{
-		file: "controller/remember.go",
-		text: `copies := r.copies[service][cluster]`, replacement: `var copies map[string]*discoveryv1.EndpointSlice`,
+		file: "controller/local/copies.go",
+		text: `range c.used[service][cluster] {`, replacement: `range c.used[service][cluster][:0] {`,
 		harm: "who deletes copies while their cluster is away takes its endpoints away for good",
 	},
 	{
@@ -106,38 +106,38 @@ var reading = []mutant{
 // judging are mistakes in who is believed.
 var judging = []mutant{
 	{
-		file: "controller/sentinel.go",
+		file: "controller/memberstate/tracker.go",
 		text: `		Before:   left.state,
 `, replacement: ``,
 		harm: "a restart believes a member again that was silent before",
 	},
 	{
-		file: "controller/sentinel.go",
+		file: "controller/memberstate/tracker.go",
 		text: `		KnownUID: left.uid,
 `, replacement: ``,
 		harm: "a restart believes another cluster under a known id at once",
 	},
 	{
-		file: "controller/sentinel.go",
-		text: `if w.KnownUID == "" && !mistaken {`, replacement: `if !mistaken {`,
+		file: "controller/memberstate/tracker.go",
+		text: `if m.KnownUID == "" && !mistaken {`, replacement: `if !mistaken {`,
 		harm: "another cluster under a known id is believed at once",
 	},
 	{
-		file: "controller/sentinel.go",
-		text: `			w.Shrunk = s.clock.Now()
+		file: "controller/memberstate/tracker.go",
+		text: `			m.Shrunk = t.clock.Now()
 `, replacement: ``,
 		harm: "a list that lacks exports is believed before it is known whose it is",
 	},
 	{
-		file: "controller/sentinel.go",
-		text: `		case w.Lost.IsZero():
-`, replacement: `		case w.Lost.IsZero() && before < 0:
+		file: "controller/memberstate/tracker.go",
+		text: `		case m.Lost.IsZero():
+`, replacement: `		case m.Lost.IsZero() && before < 0:
 `,
 		harm: "a member that lost most exports in one list is believed at once",
 	},
 	{
-		file: "controller/sentinel.go",
-		text: `			s.changed(is.Cluster)
+		file: "controller/memberstate/tracker.go",
+		text: `			t.handler.VerdictChanged(is.Cluster)
 `, replacement: ``,
 		harm: "what is judged of a member changes nothing until something else does",
 	},

@@ -55,7 +55,7 @@ var writing = []mutant{
 		harm: "copies are written without an owner, and stay forever",
 	},
 	{
-		file: "controller/leader.go",
+		file: "controller/leader/leader.go",
 		text: `	elector.Run(election)
 	ended()
 `, replacement: `	elector.Run(election)
@@ -63,19 +63,19 @@ var writing = []mutant{
 		harm: "a replica that lost the Lease goes on writing while another leads",
 	},
 	{
-		file: "controller/leader.go",
+		file: "controller/leader/leader.go",
 		text: `if record.HolderIdentity != lock.Identity() {`, replacement: `if record.HolderIdentity == "" {`,
 		harm: "a replica that stops takes the Lease from the one that leads",
 	},
 	{
-		file: "controller/leader.go",
+		file: "controller/leader/leader.go",
 		text: `	if elector.IsLeader() {
 `, replacement: `	if elector.IsLeader() && ctx.Err() == nil {
 `,
 		harm: "after a rolling update nobody leads until the Lease runs out",
 	},
 	{
-		file: "controller/leader.go",
+		file: "controller/leader/leader.go",
 		text: `		ended()
 		resign()
 `, replacement: `		resign()
@@ -83,8 +83,8 @@ var writing = []mutant{
 		harm: "a replica that stops gives the Lease up before its work has ended",
 	},
 	{
-		file: "controller/memberlease.go",
-		text: `if lease.Name != MemberLeasePrefix+cluster || lease.Labels[export.LabelManagedBy] != export.Manager {`, replacement: `if lease.Name == "" {`,
+		file: "controller/memberstate/leases.go",
+		text: `if lease.Name != LeasePrefix+cluster || lease.Labels[export.LabelManagedBy] != export.Manager {`, replacement: `if lease.Name == "" {`,
 		harm: "somebody else's Lease says who a member is",
 	},
 }

@@ -18,6 +18,7 @@ import (
 	mcs "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/answers"
 )
 
@@ -176,11 +177,11 @@ func (p Pair) judgement() string {
 func (s *Set) LeaseSays(p Pair, state string) {
 	s.Helper()
 	s.Eventually("Lease of "+p.Source.Name+" in "+p.Reader.Name, func() error {
-		lease, err := p.Reader.Kube.CoordinationV1().Leases(system).Get(s.Context(), controller.MemberLeasePrefix+p.Source.Name, metav1.GetOptions{})
+		lease, err := p.Reader.Kube.CoordinationV1().Leases(system).Get(s.Context(), memberstate.LeasePrefix+p.Source.Name, metav1.GetOptions{})
 		if ignoreNotFound(err) != nil {
 			return err
 		}
-		if got := lease.Annotations[controller.MemberStateAnnotation]; got != state || (err == nil) != (state != "") {
+		if got := lease.Annotations[memberstate.StateAnnotation]; got != state || (err == nil) != (state != "") {
 			return fmt.Errorf("it says %q, not %q: %w", got, state, err)
 		}
 		return nil

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // three are the clusters of faults: west and north export, east looks on.
@@ -62,23 +62,23 @@ func fault(run func(s *Set, east, west, north *Cluster)) func(*Set) {
 // gives it back. If there is nowhere else to go, nothing is taken away.
 func drains(s *Set, east, west, north *Cluster) {
 	p, other := Pair{east, west}, Pair{east, north}
-	s.Annotate(p, controller.AnnotationDrain, "true")
+	s.Annotate(p, memberstate.AnnotationDrain, "true")
 	s.Except(east, westDemoted, healthy)
 	s.Judged(p, "Heard")
 	// It is drained and not silent: what it says counts.
 	west.SetEndpoints("lone", "10.65.0.9")
 	changed := []string{"lone", "west/10.65.0.9 -> 10.65.0.9"}
 	s.Except(east, westDemoted.With(changed...), healthy.With(changed...))
-	s.Annotate(other, controller.AnnotationDrain, "true")
+	s.Annotate(other, memberstate.AnnotationDrain, "true")
 	s.Expect(healthy.With(changed...))
-	s.Annotate(other, controller.AnnotationDrain, "")
+	s.Annotate(other, memberstate.AnnotationDrain, "")
 	s.Except(east, westDemoted.With(changed...), healthy.With(changed...))
-	s.Annotate(p, controller.AnnotationDrain, "false") // as any other value
+	s.Annotate(p, memberstate.AnnotationDrain, "false") // as any other value
 	s.Expect(healthy.With(changed...))
 
 	// A cluster that is drained at home: its own clients leave it.
 	home := func(value string) {
-		patch := []byte(`{"metadata":{"annotations":{"` + controller.AnnotationDrain + `":` + value + `}}}`)
+		patch := []byte(`{"metadata":{"annotations":{"` + memberstate.AnnotationDrain + `":` + value + `}}}`)
 		_, err := west.Kube.CoreV1().Namespaces().Patch(s.Context(), system, types.MergePatchType, patch, metav1.PatchOptions{})
 		s.must(err)
 	}
@@ -91,11 +91,11 @@ func drains(s *Set, east, west, north *Cluster) {
 // drainedAndSilent: a drain ends, and the silence goes on.
 func drainedAndSilent(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
-	s.Annotate(p, controller.AnnotationDrain, "true")
+	s.Annotate(p, memberstate.AnnotationDrain, "true")
 	s.Except(east, westDemoted, healthy)
 	s.cut(p)
 	s.Judged(p, "Silent")
-	s.Annotate(p, controller.AnnotationDrain, "")
+	s.Annotate(p, memberstate.AnnotationDrain, "")
 	s.Holds(10*time.Second, westDemoted, east)
 	s.restore(p)
 	s.Judged(p, "Heard")

@@ -8,9 +8,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // A lie is what a member says that it must not, or cannot mean.
@@ -157,7 +157,7 @@ func (l lie) run(s *Set, g *Gateway, east, west *Cluster) {
 	east.problems("west", l.reason, 1)
 	if l.unread {
 		east.ExpectMetric(0, "clusterset_controller_member_connected", "member", "west")
-		east.ExpectEvent(s.secretOf(Pair{east, west}), controller.EventMemberUnreachable, "one EndpointSlice is larger")
+		east.ExpectEvent(s.secretOf(Pair{east, west}), memberstate.EventMemberUnreachable, "one EndpointSlice is larger")
 	}
 	if g.changed.Load() == before {
 		s.Error("nothing was said that is not true")
@@ -258,7 +258,7 @@ func confined(s *Set, east, west, _ *Cluster) {
 	s.Except(east, left, healthy)
 	east.problems("west", export.ReasonForeignAddress, 1)
 	s.Annotate(p, member.CIDRsAnnotation, "10.65.0.0")
-	east.ExpectEvent(s.secretOf(p), controller.EventMemberCredentialInvalid)
+	east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid)
 	west.SetEndpoints("solo", "10.65.0.1")
 	seen := healthy.With("solo", "west/10.65.0.1 -> VIP")
 	s.Except(east, left.With("solo", seen["solo"]), seen)

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 func (s *Set) secretOf(p Pair) *corev1.Secret {
@@ -35,7 +35,7 @@ func badSecret(change func(*corev1.Secret)) func(*Set) {
 	return fault(func(s *Set, east, west, north *Cluster) {
 		p := Pair{east, west}
 		s.Edit(p, change)
-		east.ExpectEvent(s.secretOf(p), controller.EventMemberCredentialInvalid)
+		east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid)
 		west.SetEndpoints("solo", "10.65.0.9")
 		seen := healthy.With("solo", "west/10.65.0.9 -> VIP")
 		demoted := westDemoted.With("solo", "west/10.65.0.9 -> VIP")
@@ -69,7 +69,7 @@ func relabelled(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
 	for _, id := range []string{"east", "No.Such.Id"} {
 		s.Edit(p, func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = id })
-		east.ExpectEvent(s.secretOf(p), controller.EventMemberCredentialInvalid)
+		east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid)
 		s.Except(east, westGone, healthy)
 		s.Edit(p, func(secret *corev1.Secret) { secret.Labels[member.ClusterLabel] = "west" })
 		s.Judged(p, "Heard")
@@ -115,7 +115,7 @@ func rotation(s *Set, east, west *Cluster) {
 	}
 	s.Pass(2 * time.Second)
 	second := east.PutSecret("second", "west", west.platform.Credential("east"))
-	east.ExpectEvent(second, controller.EventMemberCredentialInvalid)
+	east.ExpectEvent(second, memberstate.EventMemberCredentialInvalid)
 	s.Leave(p)
 	west.SetEndpoints("web", "10.65.0.12")
 	s.Expect(web("west/10.65.0.12 -> VIP"))
@@ -130,10 +130,10 @@ func hangs(s *Set, east, west *Cluster) {
 	}
 	connected(1)
 	s.Cut("east", "west", FromServer)
-	east.ExpectEvent(secret, controller.EventMemberUnreachable)
+	east.ExpectEvent(secret, memberstate.EventMemberUnreachable)
 	connected(0)
 	s.Restore("east", "west")
-	east.ExpectEvent(secret, controller.EventMemberReachable)
+	east.ExpectEvent(secret, memberstate.EventMemberReachable)
 	connected(1)
 }
 

@@ -9,9 +9,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/leader"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // exportsLost: if most exports of a member are gone in one list, they are kept
@@ -33,7 +34,7 @@ func exportsLost(s *Set, east, west, north *Cluster) {
 
 	lose()
 	s.Holds(time.Minute, westDemoted, east)
-	s.Annotate(p, controller.AnnotationConfirm, s.token(p))
+	s.Annotate(p, memberstate.AnnotationConfirm, s.token(p))
 	s.Judged(p, "Heard")
 	s.Expect(left)
 }
@@ -42,7 +43,7 @@ func exportsLost(s *Set, east, west, north *Cluster) {
 func (s *Set) token(p Pair) string {
 	s.Helper()
 	// It is a time, and the last of the message: the newest is the greatest.
-	_, token, _ := strings.Cut(p.Reader.ExpectEvent(s.secretOf(p), controller.EventMemberQuarantined), " of this Secret is ")
+	_, token, _ := strings.Cut(p.Reader.ExpectEvent(s.secretOf(p), memberstate.EventMemberQuarantined), " of this Secret is ")
 	return token
 }
 
@@ -78,10 +79,10 @@ func anotherCluster(s *Set, east, west, north *Cluster) {
 	}))
 	beats(12 * time.Second)
 	s.Expect(westDemoted, east, north)
-	s.Annotate(p, controller.AnnotationConfirm, "something else")
+	s.Annotate(p, memberstate.AnnotationConfirm, "something else")
 	beats(8 * time.Second)
 	s.Expect(westDemoted, east)
-	s.Annotate(p, controller.AnnotationConfirm, uid)
+	s.Annotate(p, memberstate.AnnotationConfirm, uid)
 	s.Judged(p, "Heard")
 	s.Expect(healthy.With("solo", gone), east)
 	s.Expect(westDemoted, north) // it was not asked
@@ -92,8 +93,8 @@ func anotherCluster(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy.With("solo", gone), east, north)
 	west.Start()
 	s.Judged(p, "AnotherCluster") // again
-	s.Annotate(p, controller.AnnotationConfirm, s.uid(west))
-	s.Annotate(other, controller.AnnotationConfirm, s.uid(west))
+	s.Annotate(p, memberstate.AnnotationConfirm, s.uid(west))
+	s.Annotate(other, memberstate.AnnotationConfirm, s.uid(west))
 	s.Judged(p, "Heard")
 	s.Judged(other, "Heard")
 }
@@ -134,7 +135,7 @@ func rebuilt(s *Set) {
 	again.Export("solo:10.65.9.2")
 	s.Expect(View{"solo": "west/10.65.9.2 -> VIP"}, again)
 	s.Holds(15*time.Second, westDemoted, east)
-	s.Annotate(p, controller.AnnotationConfirm, s.uid(again))
+	s.Annotate(p, memberstate.AnnotationConfirm, s.uid(again))
 	s.Judged(p, "Heard")
 	after := westGone.With("solo", "west/10.65.9.2 -> VIP")
 	s.Expect(after, east)
@@ -143,7 +144,7 @@ func rebuilt(s *Set) {
 	s.kubeconfig(p, west.platform.Credential("east"))
 	s.Judged(p, "AnotherCluster")
 	s.Holds(15*time.Second, after.With("solo", "west/10.65.9.2 -> VIP"), east)
-	s.Annotate(p, controller.AnnotationConfirm, s.uid(west))
+	s.Annotate(p, memberstate.AnnotationConfirm, s.uid(west))
 	s.Judged(p, "Heard")
 	s.Expect(healthy, east, west, north)
 }
@@ -172,10 +173,10 @@ func (s *Set) deleteLease(c *Cluster, name string) {
 // That decides nothing for long.
 func leases(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
-	name := controller.MemberLeasePrefix + "west"
+	name := memberstate.LeasePrefix + "west"
 	s.LeaseSays(p, "fresh")
 	s.editLease(east, name, func(lease *coordinationv1.Lease) {
-		lease.Annotations = map[string]string{controller.MemberStateAnnotation: "gone"}
+		lease.Annotations = map[string]string{memberstate.StateAnnotation: "gone"}
 		lease.Spec.RenewTime = nil
 	})
 	s.LeaseSays(p, "fresh")
@@ -185,7 +186,7 @@ func leases(s *Set, east, west, _ *Cluster) {
 	// A successor believes it until it hears the member.
 	east.Stop()
 	s.editLease(east, name, func(lease *coordinationv1.Lease) {
-		lease.Annotations[controller.MemberStateAnnotation] = "stale"
+		lease.Annotations[memberstate.StateAnnotation] = "stale"
 	})
 	east.Start()
 	s.LeaseSays(p, "fresh")
@@ -213,14 +214,14 @@ func leaderLease(s *Set, east, west *Cluster) {
 	leads(1)
 	s.Expect(web(ofWest))
 	thief, seconds := "thief", int32(3600)
-	s.editLease(west, controller.LeaderLease, func(lease *coordinationv1.Lease) {
+	s.editLease(west, leader.Lease, func(lease *coordinationv1.Lease) {
 		now := metav1.NowMicro()
 		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &thief, &seconds, &now
 	})
 	leads(0)
 	west.SetEndpoints("web", "10.65.0.11")
 	s.Holds(10*time.Second, web(ofWest), east, west)
-	s.deleteLease(west, controller.LeaderLease)
+	s.deleteLease(west, leader.Lease)
 	leads(1)
 	s.Expect(web("west/10.65.0.11 -> VIP"))
 }

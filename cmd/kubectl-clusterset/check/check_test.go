@@ -20,8 +20,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
@@ -55,7 +55,7 @@ func newSet(change func(east, west *Cluster)) *Set {
 		pair[0].Members = []facts.Member{{
 			ID:     pair[1].ID,
 			Secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-" + pair[1].ID}},
-			Lease:  &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{controller.MemberStateAnnotation: "fresh"}}},
+			Lease:  &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{memberstate.StateAnnotation: "fresh"}}},
 		}}
 	}
 	change(east, west)
@@ -63,7 +63,7 @@ func newSet(change func(east, west *Cluster)) *Set {
 }
 
 func TestChecks(t *testing.T) {
-	stale := map[string]string{controller.MemberStateAnnotation: "stale"}
+	stale := map[string]string{memberstate.StateAnnotation: "stale"}
 	for name, test := range map[string]struct {
 		change func(east, west *Cluster)
 		want   string // check of a context, what, and what fixes it
@@ -144,7 +144,7 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) {
 				east.Members[0].Lease.Annotations = stale
 				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
-				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: controller.EventMemberQuarantined, Message: "Cluster west is another one than before: until the annotation is 0123-4567"}}
+				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: memberstate.EventMemberQuarantined, Message: "Cluster west is another one than before: until the annotation is 0123-4567"}}
 			},
 			"failed member-held east: Cluster west is another one than before: until the annotation is 0123-4567. > Look whether it exports what it should: `kubectl --context west get serviceexports -A`. If so: `kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/confirm=0123-4567 --overwrite`.",
 		},
@@ -160,7 +160,7 @@ func TestChecks(t *testing.T) {
 		"an address that the controller does not reach": {
 			func(east, _ *Cluster) {
 				east.Members[0].Credential.Config = &rest.Config{Host: "https://west.example"}
-				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: controller.EventMemberUnreachable, Message: "no route to host"}}
+				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: memberstate.EventMemberUnreachable, Message: "no route to host"}}
 			},
 			"failed member-reachable east: The controller cannot read west: no route to host. > kubectl clusterset join east west --server west=<address of the API server of west as east reaches it>",
 		},
@@ -168,7 +168,7 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) {
 				east.Members[0].Lease.Annotations = stale
 				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
-				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: controller.EventMemberStale, Message: "Cluster west failed over and over: its endpoints stay demoted until it stayed a while"}}
+				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: memberstate.EventMemberStale, Message: "Cluster west failed over and over: its endpoints stay demoted until it stayed a while"}}
 			},
 			"failed member-fresh east: west is stale: it was last heard 0s ago. > Wait: it is believed again once it was heard for a while.",
 		},

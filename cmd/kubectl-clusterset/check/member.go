@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // expiresSoon is how long before its end a credential should be replaced, at
@@ -71,7 +71,7 @@ var memberChecks = []Check{
 		return found
 	}),
 	ofMembers("member-reachable", "the controller reads its members", func(s *Set, c *Cluster, m *facts.Member) []problem {
-		warning := m.Warning(controller.EventMemberUnreachable, controller.EventMemberCredentialInvalid)
+		warning := m.Warning(memberstate.EventMemberUnreachable, memberstate.EventMemberCredentialInvalid)
 		if warning == nil || m.Refused != nil || m.ID == c.ID {
 			return nil // what is refused is told above
 		}
@@ -89,19 +89,19 @@ var memberChecks = []Check{
 		case is != "" && is != m.ID && member.ValidateID(is) == nil:
 			return []problem{wrong(s.mistaken(c, m, is), "The member that Secret %s calls %s calls itself %s.", m.Secret.Name, m.ID, is)}
 		}
-		if warning := m.Warning(controller.EventMemberIdentityMismatch); warning != nil {
+		if warning := m.Warning(memberstate.EventMemberIdentityMismatch); warning != nil {
 			return []problem{wrong(s.join(c, m.ID), "Secret %s does not lead to %s: %s.", m.Secret.Name, m.ID, warning.Message)}
 		}
 		return nil
 	}),
 	ofMembers("member-held", "what members say is believed", func(s *Set, c *Cluster, m *facts.Member) []problem {
-		warning := m.Warning(controller.EventMemberQuarantined)
-		if warning == nil || m.State() == liveness.Fresh || m.Warning(controller.EventMemberIdentityMismatch) != nil {
+		warning := m.Warning(memberstate.EventMemberQuarantined)
+		if warning == nil || m.State() == liveness.Fresh || m.Warning(memberstate.EventMemberIdentityMismatch) != nil {
 			return nil // where it is another cluster by mistake, there is nothing to confirm
 		}
 		token := warning.Message[strings.LastIndex(warning.Message, " ")+1:]
 		return []problem{wrong("Look whether it exports what it should: `kubectl --context "+s.contextOf(m.ID)+" get serviceexports -A`. If so: `"+
-			c.kubectl("-n %s annotate secret %s %s=%s --overwrite", c.System, m.Secret.Name, controller.AnnotationConfirm, token)+"`.", "%s.", warning.Message)}
+			c.kubectl("-n %s annotate secret %s %s=%s --overwrite", c.System, m.Secret.Name, memberstate.AnnotationConfirm, token)+"`.", "%s.", warning.Message)}
 	}),
 	ofMembers("member-fresh", "members are heard", func(s *Set, c *Cluster, m *facts.Member) []problem {
 		switch {
@@ -109,11 +109,11 @@ var memberChecks = []Check{
 			return nil
 		case m.Lease == nil:
 			return []problem{wrong("Have the controller take it up. "+c.log(), "Its controller has not taken up the credential of %s.", m.ID)}
-		case m.State() == liveness.Fresh, m.Warning(controller.EventMemberQuarantined) != nil:
+		case m.State() == liveness.Fresh, m.Warning(memberstate.EventMemberQuarantined) != nil:
 			return nil
 		}
 		fix := fmt.Sprintf("Have the API server and the controller of %s run, and be reachable from %s. What is wrong in it is said by `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID)+s.flag()+c.system())
-		if m.Warning(controller.EventMemberStale) != nil && strings.Contains(m.Warning(controller.EventMemberStale).Message, "over and over") {
+		if m.Warning(memberstate.EventMemberStale) != nil && strings.Contains(m.Warning(memberstate.EventMemberStale).Message, "over and over") {
 			fix = "Wait: it is believed again once it was heard for a while."
 		}
 		if m.Heard().IsZero() {

@@ -17,10 +17,11 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
@@ -110,9 +111,9 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 	switch {
 	case source.Invalid != nil:
 		e.problem(e.invalidHint(f, service, source), "%s does not export it: %s", source.Cluster, source.Invalid.Message)
-	case source.State == liveness.Stale && source.Member.Warning(controller.EventMemberQuarantined) != nil:
+	case source.State == liveness.Stale && source.Member.Warning(memberstate.EventMemberQuarantined) != nil:
 		e.problem(e.check(both(f, source.Cluster)), "%s is not believed: %s. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",
-			source.Cluster, source.Member.Warning(controller.EventMemberQuarantined).Message)
+			source.Cluster, source.Member.Warning(memberstate.EventMemberQuarantined).Message)
 	case source.State == liveness.Stale:
 		had, since := e.silence(source)
 		e.problem(e.check(both(f, source.Cluster)), "%s has %s from %s%s: %s's controller or API server is down, or %s cannot reach it. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",
@@ -218,7 +219,7 @@ func (e *Explanation) invalidHint(f *facts.Facts, service types.NamespacedName, 
 	switch source.Invalid.Reason {
 	case string(v1beta1.ServiceExportReasonNoService):
 		return "Create the Service, or: `" + unexport + "`."
-	case string(v1beta1.ServiceExportReasonInvalidServiceType), export.InvalidName, controller.InvalidDenied:
+	case string(v1beta1.ServiceExportReasonInvalidServiceType), export.InvalidName, input.InvalidDenied:
 		return unexport
 	}
 	return ""

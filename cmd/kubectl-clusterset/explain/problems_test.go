@@ -17,8 +17,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 var service = types.NamespacedName{Namespace: "shop", Name: "db"}
@@ -116,7 +116,7 @@ func TestProblems(t *testing.T) {
 		"it drains itself": {
 			change: func(f *facts.Facts) {
 				f.System = "mcs"
-				f.Namespaces["mcs"] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{controller.AnnotationDrain: "true"}}}
+				f.Namespaces["mcs"] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{memberstate.AnnotationDrain: "true"}}}
 			},
 			want: []string{
 				"east is drained on purpose. To give it traffic again: > kubectl clusterset undrain east --contexts east --system-namespace mcs",

@@ -28,7 +28,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/leader"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // Facts are what was seen of one cluster.
@@ -77,7 +79,7 @@ type Facts struct {
 // demoted in itself.
 func (f *Facts) Drained() bool {
 	namespace := f.Namespaces[f.System]
-	return namespace != nil && namespace.Annotations[controller.AnnotationDrain] == "true"
+	return namespace != nil && namespace.Annotations[memberstate.AnnotationDrain] == "true"
 }
 
 // Member returns one, nil where there is none.
@@ -164,9 +166,9 @@ func (f *Facts) leases(ctx context.Context, c *cluster.Cluster, _ string) error 
 		switch id := lease.Labels[member.ClusterLabel]; {
 		case lease.Name == member.HeartbeatLease:
 			f.Heartbeat, f.ID = lease, ptr.Deref(lease.Spec.HolderIdentity, "")
-		case lease.Name == controller.LeaderLease:
+		case lease.Name == leader.Lease:
 			f.Leader = lease
-		case id != "" && lease.Name == controller.MemberLeasePrefix+id:
+		case id != "" && lease.Name == memberstate.LeasePrefix+id:
 			f.Members = append(f.Members, Member{ID: id, Lease: lease})
 		}
 	}

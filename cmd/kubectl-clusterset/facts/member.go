@@ -19,10 +19,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // A Member is another cluster, as this one has it.
@@ -62,24 +62,24 @@ func (m *Member) State() liveness.State {
 	if m.Lease == nil {
 		return liveness.Fresh
 	}
-	return liveness.ParseState(m.Lease.Annotations[controller.MemberStateAnnotation])
+	return liveness.ParseState(m.Lease.Annotations[memberstate.StateAnnotation])
 }
 
 // about is what an Event of the controller on a Secret is about: of several
 // about the same, the newest alone holds.
 var about = map[string]string{
-	controller.EventMemberCredentialInvalid: "reading",
-	controller.EventMemberUnreachable:       "reading",
-	controller.EventMemberReachable:         "reading",
-	controller.EventMemberIdentityMismatch:  "identity",
-	controller.EventMemberIdentityRestored:  "identity",
-	controller.EventMemberOverLimit:         "limits",
-	controller.EventMemberWithinLimits:      "limits",
-	controller.EventMemberStale:             "life",
-	controller.EventMemberGone:              "life",
-	controller.EventMemberQuarantined:       "life",
-	controller.EventMemberRecovered:         "life",
-	controller.EventAllMembersSilent:        "life",
+	memberstate.EventMemberCredentialInvalid: "reading",
+	memberstate.EventMemberUnreachable:       "reading",
+	memberstate.EventMemberReachable:         "reading",
+	memberstate.EventMemberIdentityMismatch:  "identity",
+	memberstate.EventMemberIdentityRestored:  "identity",
+	memberstate.EventMemberOverLimit:         "limits",
+	memberstate.EventMemberWithinLimits:      "limits",
+	memberstate.EventMemberStale:             "life",
+	memberstate.EventMemberGone:              "life",
+	memberstate.EventMemberQuarantined:       "life",
+	memberstate.EventMemberRecovered:         "life",
+	memberstate.EventAllMembersSilent:        "life",
 }
 
 // Warnings are what the controller said of the member and has not taken back,
@@ -119,17 +119,17 @@ func (m *Member) Warning(reasons ...string) *corev1.Event {
 // is nil where there is none.
 func (m *Member) Foremost() *corev1.Event {
 	newest := m.Warning()
-	if newest == nil || newest.Reason != controller.EventMemberStale && newest.Reason != controller.EventMemberGone {
+	if newest == nil || newest.Reason != memberstate.EventMemberStale && newest.Reason != memberstate.EventMemberGone {
 		return newest
 	}
-	return cmp.Or(m.Warning(controller.EventMemberCredentialInvalid, controller.EventMemberUnreachable), newest)
+	return cmp.Or(m.Warning(memberstate.EventMemberCredentialInvalid, memberstate.EventMemberUnreachable), newest)
 }
 
 // corrected tells whether an Event blames the member for an id that it does not
 // have any more. The controller takes such a word back where the cluster
 // changes its id, and not where the label on the Secret is another.
 func (m *Member) corrected(event *corev1.Event) bool {
-	if event.Reason != controller.EventMemberIdentityMismatch || !strings.Contains(event.Message, "calls itself") {
+	if event.Reason != memberstate.EventMemberIdentityMismatch || !strings.Contains(event.Message, "calls itself") {
 		return false
 	}
 	return !strings.Contains(event.Message, "the Secret says "+m.ID+":") || m.Holder() == m.ID
@@ -147,7 +147,7 @@ func (m *Member) Holder() string {
 // Drained tells whether a person asked for the member's endpoints to be
 // demoted.
 func (m *Member) Drained() bool {
-	return m.Secret != nil && m.Secret.Annotations[controller.AnnotationDrain] == "true"
+	return m.Secret != nil && m.Secret.Annotations[memberstate.AnnotationDrain] == "true"
 }
 
 // Heard is when the member was heard last by the clock of this cluster, zero

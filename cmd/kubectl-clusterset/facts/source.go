@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
@@ -80,7 +80,7 @@ func (f *Facts) Sources(service types.NamespacedName) []Source {
 		source := Source{Cluster: f.ID, Own: true, Drained: f.Drained(), Rank: f.rank()}
 		source.View, source.Problems, source.Invalid = export.FromService(f.ID, serviceExport, f.service(service), f.slicesOf(service))
 		// What the controller has against it besides is on the ServiceExport.
-		if valid := condition(serviceExport, v1beta1.ServiceExportConditionValid); source.Invalid == nil && valid != nil && valid.Status == "False" && valid.Reason == controller.InvalidDenied {
+		if valid := condition(serviceExport, v1beta1.ServiceExportConditionValid); source.Invalid == nil && valid != nil && valid.Status == "False" && valid.Reason == input.InvalidDenied {
 			source.View, source.Invalid = nil, &export.Invalid{Reason: valid.Reason, Message: valid.Message}
 		}
 		if source.Invalid != nil {

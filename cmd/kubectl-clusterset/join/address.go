@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // An Address is where an API server is reached.
@@ -66,7 +66,7 @@ func (l *link) misled(ctx context.Context) bool {
 		return false
 	}
 	var heard time.Time
-	if lease, err := l.reader.MemberLease(ctx, controller.MemberLeasePrefix+l.sourceID); err == nil && lease != nil && lease.Spec.RenewTime != nil {
+	if lease, err := l.reader.MemberLease(ctx, memberstate.LeasePrefix+l.sourceID); err == nil && lease != nil && lease.Spec.RenewTime != nil {
 		heard = lease.Spec.RenewTime.Time
 	}
 	return misleads(events, heard)
@@ -80,19 +80,19 @@ func misleads(events []corev1.Event, heard time.Time) bool {
 	for i := range events {
 		event := &events[i]
 		switch event.Reason {
-		case controller.EventMemberUnreachable:
+		case memberstate.EventMemberUnreachable:
 			refused := strings.Contains(event.Message, "nauthorized")
 			if !reading && !refused && !heard.After(cluster.EventTime(event).Add(time.Second)) {
 				return true
 			}
 			reading = true
-		case controller.EventMemberReachable, controller.EventMemberCredentialInvalid:
+		case memberstate.EventMemberReachable, memberstate.EventMemberCredentialInvalid:
 			reading = true
-		case controller.EventMemberIdentityMismatch:
+		case memberstate.EventMemberIdentityMismatch:
 			if !identity {
 				return true
 			}
-		case controller.EventMemberIdentityRestored:
+		case memberstate.EventMemberIdentityRestored:
 			identity = true
 		}
 	}

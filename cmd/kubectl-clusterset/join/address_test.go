@@ -15,8 +15,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // TestReach joins again: the address in the Secret is the one that the reader
@@ -82,19 +82,19 @@ func TestMisleads(t *testing.T) {
 		want   bool
 	}{
 		"nothing is said": {nil, at, false},
-		"out of reach":    {[]corev1.Event{event(controller.EventMemberUnreachable, cut)}, at.Add(-time.Minute), true},
+		"out of reach":    {[]corev1.Event{event(memberstate.EventMemberUnreachable, cut)}, at.Add(-time.Minute), true},
 		"out of reach once, and heard since": {
-			[]corev1.Event{event(controller.EventMemberUnreachable, cut)}, at.Add(time.Minute), false,
+			[]corev1.Event{event(memberstate.EventMemberUnreachable, cut)}, at.Add(time.Minute), false,
 		},
 		"out of reach once, and reached since": {
-			[]corev1.Event{event(controller.EventMemberReachable, ""), event(controller.EventMemberUnreachable, cut)}, at, false,
+			[]corev1.Event{event(memberstate.EventMemberReachable, ""), event(memberstate.EventMemberUnreachable, cut)}, at, false,
 		},
-		"a token that has ended": {[]corev1.Event{event(controller.EventMemberUnreachable, refused)}, at, false},
+		"a token that has ended": {[]corev1.Event{event(memberstate.EventMemberUnreachable, refused)}, at, false},
 		"another cluster": {
-			[]corev1.Event{event(controller.EventMemberQuarantined, ""), event(controller.EventMemberReachable, ""), event(controller.EventMemberIdentityMismatch, "")}, at.Add(time.Minute), true,
+			[]corev1.Event{event(memberstate.EventMemberQuarantined, ""), event(memberstate.EventMemberReachable, ""), event(memberstate.EventMemberIdentityMismatch, "")}, at.Add(time.Minute), true,
 		},
 		"another cluster once": {
-			[]corev1.Event{event(controller.EventMemberIdentityRestored, ""), event(controller.EventMemberIdentityMismatch, "")}, at, false,
+			[]corev1.Event{event(memberstate.EventMemberIdentityRestored, ""), event(memberstate.EventMemberIdentityMismatch, "")}, at, false,
 		},
 	} {
 		if got := misleads(test.events, test.heard); got != test.want {

@@ -26,10 +26,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // shortLife is a life of a token that nobody would choose: the API server did.
@@ -217,7 +217,7 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *link) error {
 	if l.secret, err = o.put(ctx, l, credential); err != nil {
 		return fmt.Errorf("context %s: write the credential of %s: %w", l.reader.Context, l.sourceID, err)
 	}
-	lease, err := l.reader.MemberLease(ctx, controller.MemberLeasePrefix+l.sourceID)
+	lease, err := l.reader.MemberLease(ctx, memberstate.LeasePrefix+l.sourceID)
 	if err != nil {
 		return fmt.Errorf("context %s: %w", l.reader.Context, err)
 	}
@@ -303,7 +303,7 @@ func (o Options) await(ctx context.Context, links []*link) error {
 
 // look says why the reader does not hear the source yet, nothing where it does.
 func (l *link) look(ctx context.Context) (string, error) {
-	lease, err := l.reader.MemberLease(ctx, controller.MemberLeasePrefix+l.sourceID)
+	lease, err := l.reader.MemberLease(ctx, memberstate.LeasePrefix+l.sourceID)
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", l.reader.Context, err)
 	}
@@ -311,7 +311,7 @@ func (l *link) look(ctx context.Context) (string, error) {
 	if lease != nil {
 		renewed := lease.Spec.RenewTime
 		heard := renewed != nil && (l.before == nil || renewed.After(l.before.Time))
-		state := lease.Annotations[controller.MemberStateAnnotation]
+		state := lease.Annotations[memberstate.StateAnnotation]
 		if heard && state == liveness.Fresh.String() {
 			return "", nil
 		}

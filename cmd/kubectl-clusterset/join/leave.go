@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // errNotFound is of a cluster that none of the contexts knows.
@@ -184,7 +184,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	if !drain {
 		value, done = nil, "not drained any more"
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{controller.AnnotationDrain: value}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{memberstate.AnnotationDrain: value}}})
 	if err != nil {
 		return err
 	}

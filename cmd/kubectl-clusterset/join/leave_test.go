@@ -18,8 +18,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
-	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 const system = "clusterset-dns"
@@ -109,11 +109,11 @@ func TestDrainMarksEveryCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret, err := east.Kube.CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{})
-	if err != nil || secret.Annotations[controller.AnnotationDrain] != "true" {
+	if err != nil || secret.Annotations[memberstate.AnnotationDrain] != "true" {
 		t.Errorf("east: %v, %v", secret.Annotations, err)
 	}
 	namespace, err := west.Kube.CoreV1().Namespaces().Get(t.Context(), system, metav1.GetOptions{})
-	if err != nil || namespace.Annotations[controller.AnnotationDrain] != "true" {
+	if err != nil || namespace.Annotations[memberstate.AnnotationDrain] != "true" {
 		t.Errorf("west: %v, %v", namespace.Annotations, err)
 	}
 	if want := "east: the endpoints of west are drained\nwest: its own endpoints are drained\n"; said.String() != want {

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package heartbeat renews the heartbeat of the local cluster while the
+// EndpointSlices that the cluster publishes are kept up to date
+// (docs/design/heartbeat.md).
+package heartbeat
+
+import (
+	"context"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// retryAfter is the time after which a failed renewal is retried.
+const retryAfter = time.Second
+
+// A Queue reconciles a service again, regardless of its backoff.
+type Queue interface {
+	Retry(service types.NamespacedName)
+}
+
+// Config is what a Renewer needs.
+type Config struct {
+	Client kubernetes.Interface
+	// Namespace is that of the Lease.
+	Namespace string
+	// Cluster is the id of the local cluster, and KubeSystemUID the UID of its
+	// namespace kube-system.
+	Cluster, KubeSystemUID string
+	// Version is that of the program; empty if it is not known.
+	Version  string
+	Clock    clock.WithTicker
+	Recorder record.EventRecorder
+	// Record decides whether the heartbeat may be renewed.
+	Record *Record
+	// Queue retries the services whose slices could not be written.
+	Queue Queue
+}
+
+// A Renewer renews the Lease by which other members see that the slices of this
+// cluster are kept up to date. One goroutine uses it.
+type Renewer struct {
+	Config
+	last    *coordinationv1.Lease // as last written
+	stopped Reason                // as reported
+	// announced is set if the Lease had another id before this term.
+	announced bool
+}
+
+// NewRenewer returns a Renewer that has not written anything yet.
+func NewRenewer(config Config) *Renewer { return &Renewer{Config: config} }
+
+// Reasons of Events on the Lease of the heartbeat.
+const (
+	EventHeartbeatStopped = "HeartbeatStopped"
+	EventHeartbeatResumed = "HeartbeatResumed"
+)
+
+// Announce renews a heartbeat that was written with another id, or in another
+// cluster, and waits until the other members have read it. Otherwise they would
+// take the deletion of the slices of the former id for a withdrawal of its exports.
+func (h *Renewer) Announce(ctx context.Context) {
+	asking, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
+	defer cancel()
+	existing, err := h.Client.CoordinationV1().Leases(h.Namespace).Get(asking, member.HeartbeatLease, metav1.GetOptions{})
+	if err != nil {
+		return // run reports it
+	}
+	before := ptr.Deref(existing.Spec.HolderIdentity, "")
+	uid := existing.Annotations[member.HeartbeatUIDAnnotation]
+	if before == h.Cluster && uid == h.KubeSystemUID {
+		return
+	}
+	klog.FromContext(ctx).Info("The heartbeat was written by another cluster or under another id; "+
+		"announcing this one before the work begins", "before", before, "cluster", h.Cluster)
+	if err := h.renew(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot announce the id of this cluster", "lease", klog.KRef(h.Namespace, member.HeartbeatLease))
+		return
+	}
+	h.announced = true
+	h.sleep(ctx, member.HeartbeatInterval)
+}
+
+// doubt returns how long to wait before the next renewal because the slices are
+// out of date, 0 if they are not. It reports each change.
+func (h *Renewer) doubt(ctx context.Context) time.Duration {
+	asking, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
+	defer cancel()
+	reason, message := h.Record.Doubt(asking)
+	if ctx.Err() != nil {
+		return retryAfter
+	}
+	lease := &corev1.ObjectReference{
+		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: h.Namespace, Name: member.HeartbeatLease,
+	}
+	before := h.stopped
+	h.stopped = reason
+	switch {
+	case reason != None && before != reason:
+		message = "The heartbeat is not renewed, so that other clusters demote this one: " + message
+		klog.FromContext(ctx).Error(nil, message, "reason", string(reason))
+		h.Recorder.Event(lease, corev1.EventTypeWarning, EventHeartbeatStopped, message)
+	case reason == None && before != None:
+		klog.FromContext(ctx).Info("The heartbeat is renewed again")
+		h.Recorder.Event(lease, corev1.EventTypeNormal, EventHeartbeatResumed, "The EndpointSlices of this cluster are kept true again")
+	}
+	if reason == None {
+		if before == WritesFail {
+			for _, service := range h.Record.Unpublished() {
+				h.Queue.Retry(service)
+			}
+		}
+		return 0
+	}
+	return member.HeartbeatInterval
+}
+
+// sleep returns after some time, or once the context ends.
+func (h *Renewer) sleep(ctx context.Context, long time.Duration) {
+	timer := h.Clock.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	}
+}
+
+// Run renews until the context ends, as long as the slices are kept up to date.
+func (h *Renewer) Run(ctx context.Context) {
+	failing := false
+	select {
+	case <-ctx.Done():
+	case <-h.Record.Seen():
+	}
+	if h.announced {
+		// Other members accept this id with its second heartbeat. The slices must
+		// arrive before, over a watch of their own.
+		h.sleep(ctx, member.HeartbeatInterval)
+	}
+	for ctx.Err() == nil {
+		h.Record.Beats()
+		if wait := h.doubt(ctx); wait > 0 {
+			h.sleep(ctx, wait)
+			continue
+		}
+		next := member.HeartbeatInterval
+		err := h.renew(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			if !failing {
+				klog.FromContext(ctx).Error(err, "Cannot renew the heartbeat",
+					"lease", klog.KRef(h.Namespace, member.HeartbeatLease))
+			}
+			next = retryAfter
+		case failing:
+			klog.FromContext(ctx).Info("Renewed the heartbeat again", "lease", klog.KRef(h.Namespace, member.HeartbeatLease))
+		}
+		failing = err != nil
+		h.sleep(ctx, next)
+	}
+}
+
+// renew writes the Lease. After a conflict the next call reads it first.
+func (h *Renewer) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
+	defer cancel()
+	if h.last == nil {
+		leases := h.Client.CoordinationV1().Leases(h.Namespace)
+		existing, err := leases.Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: member.HeartbeatLease}}
+			h.stamp(lease)
+			h.last, err = h.Client.CoordinationV1().Leases(h.Namespace).Create(ctx, lease, metav1.CreateOptions{})
+			return err
+		case err != nil:
+			return err
+		}
+		h.last = existing
+	}
+	lease := h.last.DeepCopy()
+	h.stamp(lease)
+	updated, err := h.Client.CoordinationV1().Leases(h.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
+	if err != nil {
+		h.last = nil
+		return err
+	}
+	h.last = updated
+	return nil
+}
+
+func (h *Renewer) stamp(lease *coordinationv1.Lease) {
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatUIDAnnotation, h.KubeSystemUID)
+	if h.Version != "" {
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatVersionAnnotation, h.Version)
+	}
+	lease.Spec.HolderIdentity = &h.Cluster
+	lease.Spec.LeaseDurationSeconds = ptr.To(int32(3 * member.HeartbeatInterval / time.Second))
+	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(h.Clock.Now()))
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package heartbeat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+const staleAfter = 30 * time.Second
+
+// A beating is a heartbeat of cluster east, and what it is written to.
+type beating struct {
+	*Renewer
+	client *fake.Clientset
+	events *record.FakeRecorder
+
+	mu      sync.Mutex
+	refused error // of EndpointSlices
+	retried []string
+}
+
+func newBeating(expected map[types.NamespacedName]struct{}, objects ...runtime.Object) *beating {
+	b := &beating{client: fake.NewClientset(objects...), events: record.NewFakeRecorder(10)}
+	b.client.PrependReactor("create", "endpointslices", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return true, action.(clienttesting.CreateAction).GetObject(), b.refused
+	})
+	b.Renewer = NewRenewer(Config{
+		Client: b.client, Namespace: "system", Cluster: "east", KubeSystemUID: "uid-of-east",
+		Clock: clock.RealClock{}, Recorder: b.events, Queue: b,
+		Record: NewRecord(RecordConfig{
+			Clock: clock.RealClock{}, After: staleAfter, Inputs: &faults{},
+			Prober: apply.SliceProbe{Client: b.client, Namespace: "system", Cluster: "east"},
+		}, expected),
+	})
+	return b
+}
+
+// Retry implements Queue.
+func (b *beating) Retry(service types.NamespacedName) {
+	b.retried = append(b.retried, service.String())
+}
+
+// refuse makes the API server refuse EndpointSlices, or accept them again.
+func (b *beating) refuse(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refused = err
+}
+
+// renewed returns how long ago the heartbeat was renewed, as "5s ago by east",
+// and the Events since it was asked last.
+func (b *beating) renewed(t *testing.T) string {
+	t.Helper()
+	synctest.Wait()
+	text := "never"
+	if lease, err := b.client.CoordinationV1().Leases("system").Get(t.Context(), member.HeartbeatLease, metav1.GetOptions{}); err == nil {
+		text = fmt.Sprintf("%s ago by %s", time.Since(lease.Spec.RenewTime.Time), *lease.Spec.HolderIdentity)
+	}
+	for len(b.events.Events) > 0 {
+		text += "; " + strings.Join(strings.Fields(<-b.events.Events)[:2], " ")
+	}
+	return text
+}
+
+// TestHeartbeatVouchesForTheSlices: it stops while slices cannot be written,
+// and goes on when they can.
+func TestHeartbeatVouchesForTheSlices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := types.NamespacedName{Namespace: "demo", Name: "web"}
+		b := newBeating(map[types.NamespacedName]struct{}{web: {}})
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { b.Run(ctx) })
+		defer running.Wait()
+		defer stop()
+		expect := func(when, want string) {
+			t.Helper()
+			if got := b.renewed(t); got != want {
+				t.Errorf("%s: renewed %s, want %s", when, got, want)
+			}
+		}
+		pass := func(err error) {
+			b.Record.Begins()
+			b.Record.Ends(web, err)
+		}
+		<-time.After(time.Minute)
+		expect("before the export was looked at", "never")
+		pass(nil)
+		expect("after the export was looked at", "0s ago by east")
+		<-time.After(time.Minute)
+		expect("at rest", "0s ago by east")
+
+		denied := errors.New("denied")
+		pass(denied)
+		<-time.After(time.Minute)
+		expect("a quota of one namespace", "0s ago by east")
+		pass(nil)
+
+		b.refuse(denied)
+		pass(denied)
+		<-time.After(staleAfter - member.HeartbeatInterval)
+		expect("not for long", "0s ago by east")
+		<-time.After(time.Minute)
+		expect("denied everywhere", "1m0s ago by east; Warning HeartbeatStopped")
+		<-time.After(time.Minute)
+		expect("for long", "2m0s ago by east")
+		if reason := b.Record.Reason(); reason != WritesFail || len(b.retried) > 0 {
+			t.Errorf("the reason is %q, and %v are retried", reason, b.retried)
+		}
+		b.refuse(nil)
+		<-time.After(member.HeartbeatInterval)
+		expect("allowed again", "0s ago by east; Normal HeartbeatResumed")
+		if fmt.Sprint(b.retried) != "[demo/web]" {
+			t.Errorf("retried are %v", b.retried)
+		}
+		for _, action := range b.client.Actions() {
+			if action, ok := action.(clienttesting.CreateActionImpl); ok && action.GetResource().Resource == "endpointslices" {
+				slice := action.GetObject().(*discoveryv1.EndpointSlice)
+				if fmt.Sprint(action.GetCreateOptions().DryRun) != "[All]" || slice.Namespace != "" && slice.Namespace != "system" || slice.Labels[export.LabelSourceCluster] != "east" {
+					t.Fatalf("probed with %v in %s: %v", action.GetCreateOptions(), action.GetNamespace(), slice)
+				}
+			}
+		}
+	})
+}
+
+// TestSlicesAreWrittenBetweenTwoHeartbeats: after an id that was announced, the
+// others have an interval to read the slices.
+func TestSlicesAreWrittenBetweenTwoHeartbeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := types.NamespacedName{Namespace: "demo", Name: "web"}
+		b := newBeating(map[types.NamespacedName]struct{}{web: {}}, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("west")},
+		})
+		b.Announce(t.Context())
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { b.Run(ctx) })
+		defer running.Wait()
+		defer stop()
+		<-time.After(time.Second)
+		b.Record.Begins()
+		b.Record.Ends(web, nil)
+		<-time.After(member.HeartbeatInterval - 1)
+		if got, want := b.renewed(t), "10.999999999s ago by east"; got != want {
+			t.Errorf("renewed %s, want %s", got, want)
+		}
+		<-time.After(1)
+		if got, want := b.renewed(t), "0s ago by east"; got != want {
+			t.Errorf("renewed %s, want %s", got, want)
+		}
+	})
+}
+
+// TestAnnounce: a cluster that has another id than before says so, and leaves
+// the others time to read it, before anything is withdrawn.
+func TestAnnounce(t *testing.T) {
+	lease := func(holder, uid string) runtime.Object {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{member.HeartbeatUIDAnnotation: uid}},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(holder), RenewTime: ptr.To(metav1.NewMicroTime(time.Unix(0, 0)))},
+		}
+	}
+	for name, test := range map[string]struct {
+		before []runtime.Object
+		took   time.Duration
+		want   string
+	}{
+		"a new cluster":      {nil, 0, "never"},
+		"the same cluster":   {[]runtime.Object{lease("east", "uid-of-east")}, 0, "by east"},
+		"another id":         {[]runtime.Object{lease("west", "uid-of-east")}, member.HeartbeatInterval, "5s ago by east"},
+		"restored elsewhere": {[]runtime.Object{lease("east", "uid-of-west")}, member.HeartbeatInterval, "5s ago by east"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBeating(nil, test.before...)
+				begun := time.Now()
+				b.Announce(t.Context())
+				if took := time.Since(begun); took != test.took {
+					t.Errorf("took %s, want %s", took, test.took)
+				}
+				if got := b.renewed(t); !strings.HasSuffix(got, test.want) || test.took == 0 && strings.HasPrefix(got, "0s") {
+					t.Errorf("renewed %s, want %s", got, test.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package heartbeat
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// A Reason is why the heartbeat is not renewed, and a value of the label reason
+// of a metric.
+type Reason string
+
+// Reasons.
+const (
+	// None: the heartbeat is renewed.
+	None Reason = ""
+	// InputsLate: objects that exports depend on cannot be read.
+	InputsLate Reason = "inputs"
+	// WorkersStuck: no service is reconciled although some are due.
+	WorkersStuck Reason = "workers"
+	// WritesFail: EndpointSlices cannot be written in any namespace.
+	WritesFail Reason = "writes"
+)
+
+// Reasons are all but None.
+var Reasons = []Reason{InputsLate, WorkersStuck, WritesFail}
+
+// Inputs are the caches that exports depend on.
+type Inputs interface {
+	// Late returns the name of a resource that could not be read for at least so
+	// long; empty if there is none.
+	Late(longer time.Duration) string
+}
+
+// A Prober writes an EndpointSlice where no tenant can make that fail.
+type Prober interface {
+	Probe(ctx context.Context) error
+}
+
+// RecordConfig is what a Record is made from.
+type RecordConfig struct {
+	Clock clock.PassiveClock
+	// After is how long a fault may last before the heartbeat stops.
+	After  time.Duration
+	Inputs Inputs
+	Prober Prober
+}
+
+// A Record decides during one term of a leader whether the heartbeat may be
+// renewed: whether the EndpointSlices that the local cluster publishes are kept
+// up to date (docs/design/heartbeat.md), and whether the process is stuck. It is
+// safe for concurrent use.
+type Record struct {
+	config RecordConfig
+
+	mu sync.Mutex
+	// unseen are the services that were not yet reconciled in this term.
+	unseen map[types.NamespacedName]struct{}
+	seen   chan struct{}
+	// late are the services whose published slices are out of date, and since
+	// when.
+	late map[types.NamespacedName]time.Time
+	// working is the number of reconciles in progress, and progress when the last
+	// reconcile began or ended.
+	working  int
+	progress time.Time
+	// beat is when the heartbeat loop last ran, and ended when the term ended;
+	// zero before.
+	beat, ended time.Time
+	reason      Reason
+}
+
+// NewRecord returns the record of a new term. expected are the services that the
+// cluster exports or publishes slices for. The record owns the map.
+func NewRecord(config RecordConfig, expected map[types.NamespacedName]struct{}) *Record {
+	r := &Record{config: config, unseen: expected, seen: make(chan struct{}), late: map[types.NamespacedName]time.Time{}}
+	if len(expected) == 0 {
+		close(r.seen)
+	}
+	return r
+}
+
+// Seen is closed once each expected service was reconciled in this term. Before
+// that it is unknown whether the published slices are up to date.
+func (r *Record) Seen() <-chan struct{} { return r.seen }
+
+// Begins notes that a service is reconciled.
+func (r *Record) Begins() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.working == 0 {
+		r.progress = r.config.Clock.Now()
+	}
+	r.working++
+}
+
+// Ends notes that a service was reconciled. err is why its published slices are
+// out of date, nil if they are not.
+func (r *Record) Ends(service types.NamespacedName, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.progress = r.config.Clock.Now()
+	r.working--
+	if _, unseen := r.unseen[service]; unseen {
+		if delete(r.unseen, service); len(r.unseen) == 0 {
+			close(r.seen)
+		}
+	}
+	_, known := r.late[service]
+	switch {
+	case err == nil:
+		delete(r.late, service)
+	case !known:
+		r.late[service] = r.progress
+	}
+}
+
+// Doubt returns why the heartbeat may not be renewed now, or None, and a message
+// for an administrator. It calls the Prober if a service is late.
+func (r *Record) Doubt(ctx context.Context) (Reason, string) {
+	reason, message := r.doubt(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reason = reason
+	return reason, message
+}
+
+func (r *Record) doubt(ctx context.Context) (Reason, string) {
+	r.mu.Lock()
+	stopped := r.stopped(r.config.After)
+	var late types.NamespacedName
+	for service, since := range r.late {
+		if r.config.Clock.Since(since) >= r.config.After {
+			late = service
+			break
+		}
+	}
+	r.mu.Unlock()
+
+	if resource := r.config.Inputs.Late(r.config.After); resource != "" {
+		return InputsLate, fmt.Sprintf("%s of this cluster could not be read for %s. Look at the API server and at the rights "+
+			"of the controller", resource, r.config.After)
+	}
+	switch {
+	case stopped:
+		return WorkersStuck, fmt.Sprintf("no service was reconciled for %s although some are due. Look at the API server and "+
+			"at its admission webhooks", r.config.After)
+	case late.Name == "":
+		return None, ""
+	}
+	// The quota or the webhooks of one namespace must not stop the heartbeat of
+	// the whole cluster: writes have to fail elsewhere too.
+	if err := r.config.Prober.Probe(ctx); err != nil {
+		return WritesFail, fmt.Sprintf("EndpointSlices cannot be written, those of service %s for %s: %v. Look at the rights "+
+			"of the controller and at the admission webhooks for EndpointSlices", late, r.config.After, err)
+	}
+	return None, ""
+}
+
+// Reason returns what Doubt returned last.
+func (r *Record) Reason() Reason {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reason
+}
+
+// Unpublished returns the services whose published slices are out of date, in no order.
+func (r *Record) Unpublished() []types.NamespacedName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	late := make([]types.NamespacedName, 0, len(r.late))
+	for service := range r.late {
+		late = append(late, service)
+	}
+	return late
+}
+
+// Beats notes that the heartbeat loop runs, whether it renews or not.
+func (r *Record) Beats() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beat = r.config.Clock.Now()
+}
+
+// TermEnds notes that all work must stop.
+func (r *Record) TermEnds() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = r.config.Clock.Now()
+}
+
+// Stuck returns what made no progress for so long, so that the process must
+// restart; empty if nothing is stuck.
+func (r *Record) Stuck(longer time.Duration) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.config.Clock.Now()
+	switch {
+	case !r.ended.IsZero() && now.Sub(r.ended) >= longer:
+		return fmt.Sprintf("the work has not stopped %s after this replica lost the leader Lease", longer)
+	case !r.ended.IsZero():
+		return ""
+	case r.stopped(longer):
+		return fmt.Sprintf("no service was reconciled for %s although some are due", longer)
+	case !r.beat.IsZero() && now.Sub(r.beat) >= longer:
+		return fmt.Sprintf("the heartbeat was not looked after for %s", longer)
+	}
+	return ""
+}
+
+// stopped reports whether no reconcile began or ended for so long although some
+// are in progress. The caller holds the lock.
+func (r *Record) stopped(longer time.Duration) bool {
+	return r.working > 0 && r.config.Clock.Since(r.progress) >= longer
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package input gathers the input of a merge: what the local cluster has of one
+// service, and what each cluster contributes to it.
+package input
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+)
+
+// InvalidDenied is the reason of the condition Valid of an export from a denied
+// namespace.
+const InvalidDenied = "NamespaceDenied"
+
+// A Gatherer gathers input. It is safe for concurrent use for different services.
+type Gatherer struct {
+	// Cluster is the id of the local cluster, and Namespace that of the controller.
+	Cluster, Namespace string
+	// Denied are patterns of namespaces that are neither exported nor imported.
+	Denied []string
+	// IPFamilies are those of Services of the local cluster.
+	IPFamilies []corev1.IPFamily
+	// ServeHandMade and Prefer are those of merge.Observed.
+	ServeHandMade bool
+	Prefer        string
+
+	Local   *local.Cluster
+	Members *member.Members
+	Tracker *memberstate.Tracker
+	// Applier knows what it wrote and the caches do not show yet.
+	Applier *apply.Applier
+}
+
+// Input is everything that concerns one service.
+type Input struct {
+	Existing      apply.Existing
+	Contributions []merge.Contribution
+	// Problems are those of the exports, by cluster.
+	Problems map[string][]export.Problem
+}
+
+// Gather returns the current input for a service.
+func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) Input {
+	in := Input{Existing: g.existing(access, service), Problems: map[string][]export.Problem{}}
+	observed := &in.Existing.Observed
+	if observed.Denied = denied(g.Denied, service.Namespace); observed.Denied {
+		if observed.ServiceExport != nil {
+			observed.Invalid = &export.Invalid{
+				Reason: InvalidDenied,
+				Message: fmt.Sprintf("The namespace %s takes no part in the cluster set: "+
+					"it is on the controller's list of denied namespaces.", service.Namespace),
+			}
+		}
+		return in
+	}
+	if observed.ServiceExport != nil {
+		view, problems, invalid := export.FromService(g.Cluster, observed.ServiceExport, g.Local.Service(service), g.Local.KubernetesSlices(service))
+		observed.Invalid, observed.Problems = invalid, problems
+		in.Problems[g.Cluster] = problems
+		if view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing)) {
+			own := Standing(g.Local.Namespace(g.Namespace))
+			own.View = view
+			in.Contributions = append(in.Contributions, own)
+		}
+	}
+	used := map[string][]*discoveryv1.EndpointSlice{}
+	for _, m := range g.Members.List() {
+		copies := g.Local.Copies(service, m.Cluster(), in.Existing.EndpointSlices)
+		evidence, verdict := evidenceOf(m, service, copies, g.Tracker)
+		view, problems, usedOf := verdict.View(evidence)
+		used[m.Cluster()] = usedOf
+		in.Problems[m.Cluster()] = problems
+		if view != nil {
+			in.Contributions = append(in.Contributions, merge.Contribution{View: view, Demote: verdict.Demote, Rank: m.Rank()})
+		}
+	}
+	g.Local.Use(service, used)
+	in.Existing.Exported = slices.ContainsFunc(in.Contributions, func(c merge.Contribution) bool { return !c.View.Absent() })
+	return in
+}
+
+// existing returns the objects of a service in the local cluster.
+func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName) apply.Existing {
+	shown := apply.Versions{
+		Services:       g.Local.Services.Indexer().LastStoreSyncResourceVersion(),
+		EndpointSlices: g.Local.EndpointSlices.Indexer().LastStoreSyncResourceVersion(),
+	}
+	shown.ServiceImports, shown.ServiceExports = access.Shown()
+	derived := types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)}
+	existing := apply.Existing{
+		Observed: merge.Observed{
+			Cluster:        g.Cluster,
+			Service:        service,
+			APIVersion:     access.APIVersion(),
+			IPFamilies:     g.IPFamilies,
+			Nodes:          g.Local.Zones(),
+			Prefer:         g.Prefer,
+			ServiceImport:  access.ServiceImport(service),
+			ServiceExport:  access.ServiceExport(service),
+			DerivedService: g.Local.Service(derived),
+			Unsupported:    g.Applier.Unsupported(),
+			Namesakes: slices.DeleteFunc(access.ImportsDerivedAs(derived), func(serviceImport *v1beta1.ServiceImport) bool {
+				return serviceImport.Name == service.Name
+			}),
+		},
+		EndpointSlices: g.Local.ManagedSlices(service),
+	}
+	g.Applier.CatchUp(&existing, shown)
+	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil && !export.IsManaged(serviceImport) {
+		existing.Observed.ServeHandMade = g.ServeHandMade
+		existing.Observed.HandMadeSlices = g.Local.HandMadeSlices(service)
+	}
+	return existing
+}
+
+// keepsImport reports whether an export whose Service does not exist may have an
+// import to keep: in the local cluster or, if the local cluster published slices of
+// it before, in others. A ServiceExport is often seen a moment before its Service.
+// To publish nothing then spares every other cluster two changes.
+func keepsImport(cluster string, existing apply.Existing) bool {
+	return existing.Observed.ServiceImport != nil ||
+		slices.ContainsFunc(existing.EndpointSlices, func(slice *discoveryv1.EndpointSlice) bool {
+			return slice.Labels[export.LabelSourceCluster] == cluster
+		})
+}
+
+// Standing returns the contribution of the local cluster without its view, from the
+// annotations of the namespace of the controller. The namespace may be nil.
+func Standing(namespace *corev1.Namespace) (own merge.Contribution) {
+	if namespace != nil {
+		own.Demote = namespace.Annotations[memberstate.AnnotationDrain] == "true"
+		own.Rank, _ = member.ParseRank(namespace.Annotations)
+	}
+	return own
+}
+
+// A publisher is what is read of a member.Member.
+type publisher interface {
+	Cluster() string
+	CIDRs() []netip.Prefix
+	Synced() bool
+	Slices(types.NamespacedName) []*discoveryv1.EndpointSlice
+	Withheld(types.NamespacedName) bool
+}
+
+// A judge is what is read of a memberstate.Tracker.
+type judge interface {
+	Verdict(cluster string) liveness.Verdict
+}
+
+// evidenceOf returns what is known of a service that a member exports, and a
+// verdict that is not older. A list is judged before it can be read, so the verdict
+// is read after the slices.
+func evidenceOf(m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, judge judge) (liveness.Evidence, liveness.Verdict) {
+	withheld := m.Withheld(service)
+	e := liveness.Evidence{
+		Source:  export.Source{Cluster: m.Cluster(), CIDRs: m.CIDRs()},
+		Service: service, Copies: copies, Complete: m.Synced(), Published: m.Slices(service),
+	}
+	verdict := judge.Verdict(m.Cluster())
+	e.Complete = e.Complete && !withheld && !m.Withheld(service)
+	return e, verdict
+}
+
+// denied reports whether a namespace takes no part in the set.
+func denied(patterns []string, namespace string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		matched, err := path.Match(pattern, namespace)
+		return err == nil && matched
+	})
+}

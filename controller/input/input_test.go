@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package input
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+)
+
+// listed is a member of which a list arrives while it is read.
+type listed struct {
+	synced    bool
+	withheld  bool
+	published []*discoveryv1.EndpointSlice
+	arrives   func() // when the slices are read
+}
+
+func (l *listed) Cluster() string       { return "west" }
+func (l *listed) CIDRs() []netip.Prefix { return nil }
+func (l *listed) Synced() bool          { return l.synced }
+
+func (l *listed) Withheld(types.NamespacedName) bool { return l.withheld }
+
+func (l *listed) Slices(types.NamespacedName) []*discoveryv1.EndpointSlice {
+	l.arrives()
+	return l.published
+}
+
+// judged is a Tracker.
+type judged func(cluster string) liveness.Verdict
+
+func (j judged) Verdict(cluster string) liveness.Verdict { return j(cluster) }
+
+// TestViewIsNotOlderThanItsVerdict: a list that is not believed removes
+// nothing, even where it arrives while the service is looked at.
+func TestViewIsNotOlderThanItsVerdict(t *testing.T) {
+	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "web-west-1",
+			Labels: map[string]string{
+				export.LabelService: "web", export.LabelSourceCluster: "west", export.LabelSliceManagedBy: export.Manager,
+			},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{"10.65.0.10"}}},
+	}
+	snapshot := &export.View{
+		Cluster: "west", Service: web,
+		Spec:   &export.Spec{Created: time.Unix(1.7e9, 0), Type: v1beta1.ClusterSetIP, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, Ports: []export.Port{{Protocol: corev1.ProtocolTCP, Number: 80}}},
+		Slices: []export.Slice{{Name: slice.Name, AddressType: slice.AddressType, Endpoints: slice.Endpoints}},
+	}
+	slice.Annotations = export.NewEncoder(snapshot).Annotations(&snapshot.Slices[0], nil)
+	copies := []*discoveryv1.EndpointSlice{slice}
+	for name, test := range map[string]struct {
+		synced, keepBefore, keepAfter bool
+		withheldBefore, withheldAfter bool
+		published                     []*discoveryv1.EndpointSlice
+		want                          bool
+	}{
+		"empty and believed":           {synced: true},
+		"empty and held":               {synced: true, keepBefore: true, keepAfter: true, want: true},
+		"held as it arrives":           {synced: true, keepAfter: true, want: true},
+		"not seen":                     {want: true},
+		"withheld":                     {synced: true, withheldBefore: true, withheldAfter: true, want: true},
+		"withheld as it arrives":       {synced: true, withheldAfter: true, want: true},
+		"no longer withheld":           {synced: true, withheldBefore: true, want: true},
+		"published":                    {synced: true, published: copies, want: true},
+		"published and held meanwhile": {synced: true, keepAfter: true, published: copies, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keep := test.keepBefore
+			m := &listed{synced: test.synced, withheld: test.withheldBefore, published: test.published}
+			m.arrives = func() { keep, m.withheld = test.keepAfter, test.withheldAfter }
+			evidence, verdict := evidenceOf(m, web, copies, judged(func(cluster string) liveness.Verdict {
+				return liveness.Verdict{Cluster: cluster, Keep: keep}
+			}))
+			view, problems, _ := verdict.View(evidence)
+			if verdict.Cluster != "west" || verdict.Keep != test.keepAfter {
+				t.Errorf("the verdict is %+v", verdict)
+			}
+			if (view != nil) != test.want {
+				t.Errorf("the view is %+v, want one: %t", view, test.want)
+			}
+			if len(problems) > 0 {
+				t.Error(problems)
+			}
+		})
+	}
+}
+
+func TestDenied(t *testing.T) {
+	for _, test := range []struct {
+		patterns  []string
+		namespace string
+		want      bool
+	}{
+		{[]string{"kube-*"}, "kube-system", true},
+		{[]string{"kube-*"}, "kube", false},
+		{[]string{"kube-*"}, "demo", false},
+		{[]string{"a", "b?"}, "b1", true},
+		{[]string{"a", "b?"}, "b", false},
+		{[]string{}, "kube-system", false},
+	} {
+		if got := denied(test.patterns, test.namespace); got != test.want {
+			t.Errorf("%v %s: got %t", test.patterns, test.namespace, got)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+var leaderLease = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+
+// memoryLock is the lock of the replica "first".
+type memoryLock struct {
+	mu            sync.Mutex
+	record        *resourcelock.LeaderElectionRecord
+	version, read int
+	// failing makes renewals fail, and nothing else.
+	failing bool
+}
+
+func (l *memoryLock) Identity() string   { return "first" }
+func (l *memoryLock) Describe() string   { return "memory" }
+func (l *memoryLock) RecordEvent(string) {}
+
+func (l *memoryLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.record == nil {
+		return nil, nil, apierrors.NewNotFound(leaderLease, Lease)
+	}
+	l.read = l.version
+	record := *l.record
+	raw, err := json.Marshal(record)
+	return &record, raw, err
+}
+
+func (l *memoryLock) Create(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.record = &record
+	return nil
+}
+
+func (l *memoryLock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failing && record.HolderIdentity != "" {
+		return errors.New("no answer")
+	}
+	if l.read != l.version {
+		return apierrors.NewConflict(leaderLease, Lease, errors.New("version "+strconv.Itoa(l.version)))
+	}
+	l.version++
+	l.read = l.version
+	l.record = &record
+	return nil
+}
+
+// set changes the lock as somebody else does.
+func (l *memoryLock) set(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.version++
+	change()
+}
+
+func (l *memoryLock) holder() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.record.HolderIdentity
+}
+
+func (l *memoryLock) renewals() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.version
+}
+
+// TestLockIsGivenUpAfterTheWork: no other replica may begin before the work of
+// this one has stopped, however its term ends.
+func TestLockIsGivenUpAfterTheWork(t *testing.T) {
+	config := Config{LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 20 * time.Millisecond}
+	failure := errors.New("the work failed")
+	for name, test := range map[string]struct {
+		end     func(lock *memoryLock, stop func()) error
+		want    error
+		holding string // while the work stops
+		after   string
+	}{
+		"asked to stop":        {func(_ *memoryLock, stop func()) error { stop(); return nil }, nil, "first", ""},
+		"cannot renew":         {func(lock *memoryLock, _ func()) error { lock.set(func() { lock.failing = true }); return nil }, errLost, "first", ""},
+		"the work fails":       {func(*memoryLock, func()) error { return failure }, failure, "first", ""},
+		"somebody else's lock": {func(lock *memoryLock, _ func()) error { lock.set(func() { lock.record = thief() }); return nil }, errLost, "thief", "thief"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lock := &memoryLock{}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var holding string
+			err := leadWhileHeld(ctx, lock, config, func(ctx context.Context) error {
+				err := test.end(lock, stop)
+				if err == nil {
+					<-ctx.Done()
+					err = fmt.Errorf("what was asked for: %w", ctx.Err())
+				}
+				holding = lock.holder()
+				return err
+			})
+			if !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			if holding != test.holding || lock.holder() != test.after {
+				t.Errorf("held by %q while the work stops, by %q afterwards", holding, lock.holder())
+			}
+		})
+	}
+}
+
+// TestLockIsHeldWhileTheWorkStops: what takes long to stop stops under the lock,
+// which is renewed until then.
+func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
+	config := Config{LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 20 * time.Millisecond}
+	lock := &memoryLock{}
+	ctx, stop := context.WithCancel(t.Context())
+	err := leadWhileHeld(ctx, lock, config, func(ctx context.Context) error {
+		stop()
+		<-ctx.Done()
+		for begin, late := lock.renewals(), time.After(config.LeaseDuration); lock.renewals() < begin+3; {
+			select {
+			case <-late:
+				t.Error("the lock is not renewed while the work stops")
+				return nil
+			case <-time.After(time.Millisecond):
+			}
+		}
+		return nil
+	})
+	if err != nil || lock.holder() != "" {
+		t.Errorf("got %v, and the holder is %q", err, lock.holder())
+	}
+}
+
+// TestLockThatWasTakenStays: a replica that stops leaves the lock alone if
+// somebody took it since the last renewal.
+func TestLockThatWasTakenStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lock := &memoryLock{}
+		ctx, stop := context.WithCancel(t.Context())
+		err := leadWhileHeld(ctx, lock, Config{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}, func(context.Context) error {
+			stop()
+			lock.set(func() { lock.record = thief() })
+			return nil
+		})
+		if err != nil || lock.holder() != "thief" {
+			t.Errorf("got %v, and the holder is %q", err, lock.holder())
+		}
+	})
+}
+
+// TestReplicaThatNeverLed leaves the lock to its holder.
+func TestReplicaThatNeverLed(t *testing.T) {
+	config := Config{LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 20 * time.Millisecond}
+	lock := &memoryLock{record: thief()}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	err := leadWhileHeld(ctx, lock, config, func(context.Context) error {
+		t.Error("it leads")
+		return nil
+	})
+	if err != nil || lock.holder() != "thief" {
+		t.Errorf("got %v, and the holder is %q", err, lock.holder())
+	}
+}
+
+func thief() *resourcelock.LeaderElectionRecord {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: "thief", LeaseDurationSeconds: 60}
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package local reads what the local cluster has: its id, the IP families of
+// its Services, and the objects that the controller depends on. The objects of
+// the MCS API are read by mcsapi.
+package local
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// Indexes of the EndpointSlices and Services.
+const (
+	// byKubernetesService: EndpointSlices of a Service, not managed by this
+	// controller.
+	byKubernetesService = "kubernetes-service"
+	// byManagedService: EndpointSlices and derived Services that this controller
+	// made for a multi-cluster service.
+	byManagedService = "managed-service"
+	// byHandMadeService: EndpointSlices that another writer made for a
+	// multi-cluster service.
+	byHandMadeService = "hand-made-service"
+	// bySourceCluster: EndpointSlices that this controller made, by the cluster
+	// that exports the endpoints.
+	bySourceCluster = "source-cluster"
+)
+
+// A Cluster is the caches of the local cluster. The objects that its methods
+// return are shared and must not be changed.
+type Cluster struct {
+	Services, EndpointSlices, Namespaces, Secrets, Nodes *informer.Informer
+	copies
+}
+
+// New returns the caches, which are empty until Run. Secrets are read in one
+// namespace, and only if they carry member.ClusterLabel.
+func New(client kubernetes.Interface, metadataClient metadata.Interface, gate *informer.Group, namespace string) *Cluster {
+	core, all := client.CoreV1(), metav1.NamespaceAll
+	return &Cluster{
+		Services: informer.New(gate, core.Services(all), informer.Options{
+			Resource: "Services", Example: &corev1.Service{}, Exports: true,
+			Indexers: cache.Indexers{byManagedService: byService(export.LabelService, true)},
+		}),
+		EndpointSlices: informer.New(gate, client.DiscoveryV1().EndpointSlices(all), informer.Options{
+			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true,
+			Indexers: cache.Indexers{
+				byKubernetesService: byService(export.LabelKubernetesService, false),
+				byManagedService:    byService(export.LabelService, true),
+				byHandMadeService:   byService(export.LabelService, false),
+				bySourceCluster:     sourceCluster,
+			},
+		}),
+		Namespaces: informer.New(gate, core.Namespaces(), informer.Options{
+			Resource: "Namespaces", Example: &corev1.Namespace{},
+		}),
+		Secrets: informer.New(gate, core.Secrets(namespace), informer.Options{
+			Resource: "Secrets", Example: &corev1.Secret{},
+			Narrow: func(options *metav1.ListOptions) { options.LabelSelector = member.ClusterLabel },
+		}),
+		Nodes: newNodes(metadataClient, gate),
+	}
+}
+
+// byService indexes the objects that this controller manages, or those that it
+// does not manage, by the service that a label names.
+func byService(label string, managed bool) cache.IndexFunc {
+	return func(object any) ([]string, error) {
+		labelled, ok := object.(metav1.Object)
+		if !ok || labelled.GetLabels()[label] == "" || export.IsManaged(labelled) != managed {
+			return nil, nil
+		}
+		return []string{labelled.GetNamespace() + "/" + labelled.GetLabels()[label]}, nil
+	}
+}
+
+func sourceCluster(object any) ([]string, error) {
+	slice, ok := object.(*discoveryv1.EndpointSlice)
+	if !ok || slice.Labels[export.LabelService] == "" || !export.IsManaged(slice) {
+		return nil, nil
+	}
+	return []string{slice.Labels[export.LabelSourceCluster]}, nil
+}
+
+func (c *Cluster) informers() []*informer.Informer {
+	return []*informer.Informer{c.Services, c.EndpointSlices, c.Namespaces, c.Secrets, c.Nodes}
+}
+
+// Start fills the caches until the context ends, in goroutines of the group.
+func (c *Cluster) Start(ctx context.Context, group *sync.WaitGroup) {
+	for _, each := range c.informers() {
+		group.Go(func() { each.Run(ctx) })
+	}
+}
+
+// WaitForSync returns true once the caches are full and their handlers were
+// called, or false if the context ends before.
+func (c *Cluster) WaitForSync(ctx context.Context) bool {
+	for _, each := range c.informers() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-each.Synced():
+		}
+	}
+	return true
+}
+
+// Service returns a Service, or nil if it does not exist.
+func (c *Cluster) Service(key types.NamespacedName) *corev1.Service {
+	return informer.Get[*corev1.Service](c.Services.Indexer(), key.String())
+}
+
+// Namespace returns a namespace, or nil if it does not exist.
+func (c *Cluster) Namespace(name string) *corev1.Namespace {
+	return informer.Get[*corev1.Namespace](c.Namespaces.Indexer(), name)
+}
+
+// KubeSystemUID identifies the local cluster; empty before it is known.
+func (c *Cluster) KubeSystemUID() string {
+	if namespace := c.Namespace(metav1.NamespaceSystem); namespace != nil {
+		return string(namespace.UID)
+	}
+	return ""
+}
+
+// Credentials returns the Secrets with the credentials of members.
+func (c *Cluster) Credentials() []*corev1.Secret {
+	return informer.List[*corev1.Secret](c.Secrets.Indexer())
+}
+
+// KubernetesSlices returns the EndpointSlices of a Service of the local cluster.
+func (c *Cluster) KubernetesSlices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
+	return c.slices(byKubernetesService, service.String())
+}
+
+// ManagedSlices returns the EndpointSlices that this controller made for a
+// multi-cluster service.
+func (c *Cluster) ManagedSlices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
+	return c.slices(byManagedService, service.String())
+}
+
+// HandMadeSlices returns the EndpointSlices that another writer made for a
+// multi-cluster service.
+func (c *Cluster) HandMadeSlices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
+	return c.slices(byHandMadeService, service.String())
+}
+
+// SlicesFrom returns the EndpointSlices that this controller made of what a
+// cluster exports.
+func (c *Cluster) SlicesFrom(cluster string) []*discoveryv1.EndpointSlice {
+	return c.slices(bySourceCluster, cluster)
+}
+
+func (c *Cluster) slices(index, value string) []*discoveryv1.EndpointSlice {
+	return informer.ByIndex[*discoveryv1.EndpointSlice](c.EndpointSlices.Indexer(), index, value)
+}
+
+// DerivedServices returns the Services that this controller made for a
+// multi-cluster service.
+func (c *Cluster) DerivedServices(service types.NamespacedName) []*corev1.Service {
+	return informer.ByIndex[*corev1.Service](c.Services.Indexer(), byManagedService, service.String())
+}
+
+// ManagedServices returns the multi-cluster services that this controller made
+// EndpointSlices or a derived Service for. A service may occur twice.
+func (c *Cluster) ManagedServices() (services []types.NamespacedName) {
+	for _, each := range []*informer.Informer{c.EndpointSlices, c.Services} {
+		for _, value := range each.Indexer().ListIndexFuncValues(byManagedService) {
+			if namespace, name, err := cache.SplitMetaNamespaceKey(value); err == nil {
+				services = append(services, types.NamespacedName{Namespace: namespace, Name: name})
+			}
+		}
+	}
+	return services
+}

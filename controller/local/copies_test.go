@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+)
+
+// copiesOf makes copies of slices, each "name" or "name@uid".
+func copiesOf(text string) []*discoveryv1.EndpointSlice {
+	var copies []*discoveryv1.EndpointSlice
+	for _, word := range strings.Fields(text) {
+		name, uid, _ := strings.Cut(word, "@")
+		copies = append(copies, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(uid), Labels: map[string]string{export.LabelSourceCluster: "west"},
+		}})
+	}
+	return copies
+}
+
+func textOf(copies []*discoveryv1.EndpointSlice) string {
+	var words []string
+	for _, slice := range copies {
+		word := slice.Name
+		if slice.UID != "" {
+			word += "@" + string(slice.UID)
+		}
+		words = append(words, word)
+	}
+	slices.Sort(words)
+	return strings.Join(words, " ")
+}
+
+// TestCopies plays passes over one service.
+func TestCopies(t *testing.T) {
+	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
+	var c Cluster
+	c.EndpointSlices = New(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), &informer.Group{}, "").EndpointSlices
+	pass := func(existing, want string) {
+		t.Helper()
+		copies := c.Copies(web, "west", copiesOf(existing))
+		if got := textOf(copies); got != want {
+			t.Errorf("copies of %q: got %q, want %q", existing, got, want)
+		}
+		c.Use(web, byCluster{"west": copies})
+	}
+	pass("", "")
+	pass("a b", "a b")
+	pass("b", "a b")         // a was collected
+	pass("", "a b")          // and b
+	pass("a@2 c", "a@2 b c") // a is back, and is the copy that exists
+	if got := textOf(c.Copies(web, "north", copiesOf("a"))) + textOf(c.Copies(db, "west", nil)); got != "" {
+		t.Errorf("others have %q", got)
+	}
+	if got := c.ServicesFrom("west"); len(got) != 1 || len(c.Imported("west")) != 1 || len(c.Imported("north")) != 0 {
+		t.Errorf("west has %v", got)
+	}
+	// Some were not used, and do not come back.
+	c.Use(web, byCluster{"west": copiesOf("c")})
+	pass("", "c")
+	c.Use(web, byCluster{"west": nil})
+	pass("", "")
+	// The cluster left.
+	pass("d", "d")
+	c.Use(web, byCluster{"north": copiesOf("n")})
+	pass("", "")
+	if len(c.used) > 0 {
+		t.Errorf("%v is left", c.used)
+	}
+}

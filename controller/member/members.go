@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+const (
+	// ClusterLabel marks a Secret as the credential of the member that its
+	// value names.
+	ClusterLabel = "clusterset-dns.github.io/cluster"
+	// CIDRsAnnotation on that Secret confines the addresses of the member's
+	// endpoints to prefixes, separated by commas.
+	CIDRsAnnotation = "clusterset-dns.github.io/cidrs"
+	// RankAnnotation on that Secret, or on the namespace of the controller for the
+	// local cluster, ranks a cluster: see ParseRank.
+	RankAnnotation = "clusterset-dns.github.io/rank"
+	// KubeconfigKey is the key of the Secret's data that holds the kubeconfig.
+	KubeconfigKey = "kubeconfig"
+)
+
+// A Static member is one that the operator named by a flag.
+type Static struct {
+	// Cluster is the id of the member.
+	Cluster string
+	// Kubeconfig is the path of its kubeconfig, Context the context to use in
+	// it; empty means the current one.
+	Kubeconfig string
+	Context    string
+}
+
+// A Problem is what is wrong with a member or a credential.
+type Problem struct {
+	// Cluster is the id as the credential states it, which may be invalid.
+	Cluster string
+	// Secret is nil where the credential comes from a flag.
+	Secret *corev1.Secret
+	// Err is nil when a problem is over.
+	Err error
+	// Refused tells that the credential is not used, rather than that its
+	// cluster cannot be reached.
+	Refused bool
+	// Misidentified tells that the member is another cluster than the
+	// credential says, rather than that it cannot be read.
+	Misidentified bool
+	// Limited tells that the member exceeds a limit, rather than that it cannot
+	// be read.
+	Limited bool
+}
+
+// key tells credentials apart.
+func (p Problem) key() string {
+	if p.Secret != nil {
+		return "secret/" + string(p.Secret.UID)
+	}
+	return "flag/" + p.Cluster
+}
+
+// Local is what members need of the local cluster.
+type Local interface {
+	// KubeSystemUID returns the UID of the namespace kube-system, which no member
+	// may have.
+	KubeSystemUID() string
+	// Credentials returns the Secrets that carry ClusterLabel.
+	Credentials() []*corev1.Secret
+	// Imported returns the services that are imported from a member, with the
+	// weight of the copies of its slices, in a new map.
+	Imported(cluster string) map[types.NamespacedName]export.Weight
+}
+
+// A Tracker tracks the state of members. Its methods must not block.
+type Tracker interface {
+	// Track is called before anything is read of a member, and again when its
+	// credential or annotations change. Members has the member already.
+	Track(*Member)
+	// Untrack is called when a member left.
+	Untrack(cluster string)
+	// LeaseRead is called for every heartbeat Lease that is read. uid is the UID in
+	// it, renewed reports whether the Lease was renewed since it was last read, and
+	// mistaken whether the cluster calls itself by another id.
+	LeaseRead(cluster, uid string, at time.Time, renewed, mistaken bool)
+	// Listed is called with the services in a complete list of a member's slices,
+	// before Slices returns the list.
+	Listed(cluster string, services []types.NamespacedName)
+}
+
+// A Handler requests reconciles. Its methods must not block.
+type Handler interface {
+	// ServiceChanged is called for each service of which a member's slices changed.
+	ServiceChanged(types.NamespacedName)
+	// MemberChanged is called when all services of a cluster are to be reconciled:
+	// it joined, synced, has other annotations, or left.
+	MemberChanged(cluster string)
+}
+
+// A Reporter reports problems.
+type Reporter interface {
+	// Report is called once for a problem, and once when it is over. It must not
+	// block.
+	Report(Problem)
+}
+
+// Config is what Members need.
+type Config struct {
+	// Cluster is the id of the local cluster, which no member may have.
+	Cluster string
+	// Static members never leave and win over Secrets of the same id.
+	Static []Static
+	// Limits bound what a member may contribute.
+	Limits export.Limits
+	// Memory is about how many bytes the slices of all members may take; 0 means
+	// no limit.
+	Memory   int
+	Local    Local
+	Tracker  Tracker
+	Reporter Reporter
+	// Clock dates arrivals.
+	Clock clock.WithTicker
+	// Dial connects to members; nil means a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Members tracks the current member clusters and their connections. It is safe
+// for concurrent use; one goroutine runs it.
+type Members struct {
+	config  Config
+	handler Handler
+	members atomic.Pointer[map[string]*Member]
+	known   chan struct{}
+	refused atomic.Int64
+	memory  *memory
+	turns   chan struct{} // of lists
+
+	identifying   sync.Mutex
+	misidentified map[string]string // what was reported, by Problem.key
+
+	limiting sync.Mutex
+	limited  map[string]string // what was reported, by cluster
+}
+
+// New returns Members without any member. They join in Run.
+func New(config Config) *Members {
+	s := &Members{
+		config: config, known: make(chan struct{}), limited: map[string]string{},
+		memory: newMemory(config.Memory), turns: make(chan struct{}, listsAtOnce),
+	}
+	s.members.Store(&map[string]*Member{})
+	return s
+}
+
+// Handle sets the handler. It is to be called before Run.
+func (s *Members) Handle(handler Handler) { s.handler = handler }
+
+// Known is closed once the first look at the credentials is done: all members of
+// that moment have joined.
+func (s *Members) Known() <-chan struct{} { return s.known }
+
+// Get returns a member, or nil if the cluster is not a member.
+func (s *Members) Get(cluster string) *Member { return (*s.members.Load())[cluster] }
+
+// List returns all members, sorted by id.
+func (s *Members) List() []*Member {
+	return slices.SortedFunc(maps.Values(*s.members.Load()), func(a, b *Member) int {
+		return cmp.Compare(a.cluster, b.cluster)
+	})
+}
+
+// Refused returns the number of credentials that are not used because they are
+// invalid.
+func (s *Members) Refused() int { return int(s.refused.Load()) }
+
+// A connection is a member that joined, its credential, and how to disconnect it.
+type connection struct {
+	member *Member
+	source *source
+	leave  context.CancelFunc
+	// read reads the member until it leaves.
+	read func()
+}
+
+// Run keeps the members as the flags and the Secrets state, until the context
+// ends. It reads the Secrets at once, and again whenever changed receives.
+func (s *Members) Run(ctx context.Context, changed <-chan struct{}) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	connections := map[string]*connection{}
+	told := map[string]string{}
+	var once sync.Once
+	for {
+		told = s.refresh(ctx, &group, connections, told)
+		once.Do(func() { close(s.known) })
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// refresh reads the flags and the Secrets, and returns their problems that are
+// reported now.
+func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, connections map[string]*connection, before map[string]string) map[string]string {
+	sources, problems := gather(s.config)
+	s.refused.Store(int64(len(problems)))
+	told := s.tell(before, problems)
+	s.change(ctx, group, connections, sources, func(source *source) bool {
+		key := Problem{Cluster: source.cluster, Secret: source.secret.Load()}.key()
+		return before[key] != "" && told[key] == ""
+	})
+	return told
+}
+
+// change connects, replaces and disconnects members so that they match the
+// sources. corrected reports whether a source was refused before.
+func (s *Members) change(ctx context.Context, group *sync.WaitGroup, connections map[string]*connection, sources map[string]*source, corrected func(*source) bool) {
+	var affected, left []string
+	var joined, renewed []*connection
+	// The services that a member published are reconciled without it, also those
+	// that were not imported.
+	var published []types.NamespacedName
+	for cluster, connected := range connections {
+		if sources[cluster] == nil {
+			published = append(published, connected.member.Services()...)
+			connected.leave()
+			delete(connections, cluster)
+			s.unlimited(cluster)
+			left = append(left, cluster)
+			klog.FromContext(ctx).Info("Member left", "member", cluster)
+			affected = append(affected, cluster)
+		}
+	}
+	for cluster, source := range sources {
+		connected := connections[cluster]
+		recovering := corrected(source) || connected != nil && connected.member.toldOf()
+		switch {
+		case connected != nil && connected.source.sameAs(source):
+			if connected.source.renew(source) {
+				renewed = append(renewed, connected)
+				affected = append(affected, cluster)
+			}
+			if corrected(source) {
+				connected.member.recovering()
+			}
+			continue
+		case connected != nil && source.err != nil:
+			// A credential that becomes unusable removes nothing, and the connection
+			// stays. The annotations of an administrator take effect nevertheless.
+			if connected.source.renew(source) {
+				renewed = append(renewed, connected)
+				affected = append(affected, cluster)
+			}
+			continue
+		case connected != nil:
+			published = append(published, connected.member.Services()...)
+			connected.leave()
+		}
+		if connected == nil {
+			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.String())
+		}
+		connections[cluster] = s.join(ctx, source, recovering && source.err == nil)
+		joined = append(joined, connections[cluster])
+		affected = append(affected, cluster)
+	}
+	s.memory.setMembers(slices.Collect(maps.Keys(connections)))
+	members := make(map[string]*Member, len(connections))
+	for cluster, connected := range connections {
+		members[cluster] = connected.member
+	}
+	s.members.Store(&members)
+	for _, cluster := range left {
+		s.config.Tracker.Untrack(cluster)
+	}
+	// All members are tracked before anything is read of one of them.
+	for _, connected := range slices.Concat(joined, renewed) {
+		s.config.Tracker.Track(connected.member)
+	}
+	for _, connected := range joined {
+		if connected.source.err == nil {
+			group.Go(connected.read)
+		}
+	}
+	s.identify()
+	for _, cluster := range affected {
+		s.handler.MemberChanged(cluster)
+	}
+	for _, service := range published {
+		s.handler.ServiceChanged(service)
+	}
+}
+
+// join returns the connection of a member, which is not read yet. A cluster with an
+// unusable credential is a member nevertheless: what it contributed stays.
+func (s *Members) join(ctx context.Context, source *source, recovering bool) *connection {
+	cluster := source.cluster
+	var member *Member
+	member = newMember(cluster, s.config.Clock, s.handler.ServiceChanged,
+		func() {
+			klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
+			s.handler.MemberChanged(cluster)
+		},
+		func(err error) {
+			s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err})
+		})
+	member.source = source
+	member.heartbeat.read = func(uid, holder string, at time.Time, sign bool) {
+		s.config.Tracker.LeaseRead(cluster, uid, at, sign, holder != "" && holder != cluster)
+	}
+	member.heartbeat.identified = s.identify
+	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
+	member.slices.limits = s.config.Limits
+	member.slices.imported = func() map[types.NamespacedName]export.Weight { return s.config.Local.Imported(cluster) }
+	member.slices.turns = s.turns
+	member.slices.account = s.memory.open(cluster, member.slices.imported, member.slices.room)
+	member.slices.exceeded = func(excess Excess) { s.exceeded(cluster, source, excess) }
+	if recovering {
+		member.recovering()
+	}
+	ctx, leave := context.WithCancel(ctx)
+	read := func() {
+		logger := klog.FromContext(ctx).WithValues("member", cluster)
+		credential := source.credential
+		if s.config.Dial != nil {
+			credential.Config = rest.CopyConfig(credential.Config)
+			credential.Config.Dial = s.config.Dial
+		}
+		if err := member.run(klog.NewContext(ctx, logger), credential); err != nil {
+			s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err, Refused: true})
+		}
+	}
+	return &connection{member: member, source: source, leave: leave, read: read}
+}
+
+// exceeded reports the limits that a member exceeds if they changed.
+func (s *Members) exceeded(cluster string, source *source, excess Excess) {
+	var names []string
+	for limit := range excess {
+		names = append(names, string(limit))
+	}
+	slices.Sort(names)
+	kinds := strings.Join(names, " ")
+	s.limiting.Lock()
+	before := s.limited[cluster]
+	s.limited[cluster] = kinds
+	s.limiting.Unlock()
+	if kinds != before {
+		s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: excess.err(cluster, s.config.Limits), Limited: true})
+	}
+}
+
+func (s *Members) unlimited(cluster string) {
+	s.limiting.Lock()
+	defer s.limiting.Unlock()
+	delete(s.limited, cluster)
+}
+
+// tell reports the problems that were not reported yet, and returns those that
+// are reported now.
+func (s *Members) tell(told map[string]string, problems []Problem) map[string]string {
+	now := make(map[string]string, len(problems))
+	for _, problem := range problems {
+		key := problem.key()
+		now[key] = problem.Err.Error()
+		if told[key] != now[key] {
+			s.config.Reporter.Report(problem)
+		}
+	}
+	return now
+}

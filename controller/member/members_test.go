@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func secret(name, cluster string, age time.Duration, data string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(name), Labels: map[string]string{ClusterLabel: cluster},
+			CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0).Add(-age)),
+		},
+		Data: map[string][]byte{KubeconfigKey: []byte(data)},
+	}
+}
+
+// TestGather: which clusters are members, and what is refused, in any order of
+// the Secrets.
+func TestGather(t *testing.T) {
+	good := kubeconfig(aToken, aServer)
+	for name, test := range map[string]struct {
+		static  []Static
+		secrets []*corev1.Secret
+		// members, with ! where the credential is unusable.
+		members []string
+		// problems as <source>: <part of the error>.
+		problems []string
+	}{
+		"none": {},
+		"two": {
+			secrets: []*corev1.Secret{secret("a", "west", 0, good), secret("b", "north.registry", 0, good)},
+			members: []string{"north.registry", "west"},
+		},
+		"no id, a wrong one, our own": {
+			secrets:  []*corev1.Secret{secret("a", "", 0, good), secret("b", "a_b", 0, good), secret("c", "east", 0, good)},
+			problems: []string{"a: empty", "b: RFC 1123", "c: that of this cluster"},
+		},
+		"the older of two": {
+			secrets:  []*corev1.Secret{secret("a", "west", time.Minute, good), secret("b", "west", time.Hour, good)},
+			members:  []string{"west"},
+			problems: []string{"a: older Secret b"},
+		},
+		"the first by name of two as old": {
+			secrets:  []*corev1.Secret{secret("a", "west", time.Minute, good), secret("b", "west", time.Minute, good)},
+			members:  []string{"west"},
+			problems: []string{"b: older Secret a"},
+		},
+		"an unusable one is a member still": {
+			secrets:  []*corev1.Secret{secret("a", "west", 0, "{"), secret("b", "north", 0, "")},
+			members:  []string{"north!", "west!"},
+			problems: []string{"a: no kubeconfig", "b: no data"},
+		},
+		"a flag wins": {
+			static:   []Static{{Cluster: "west", Kubeconfig: "good"}, {Cluster: "east", Kubeconfig: "good"}, {Cluster: "north", Kubeconfig: "none"}},
+			secrets:  []*corev1.Secret{secret("a", "west", 0, good)},
+			members:  []string{"north!", "west"},
+			problems: []string{"a: named by a flag", "flag: that of this cluster", "flag: none"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range test.static {
+				test.static[i].Kubeconfig = filepath.Join("testdata", test.static[i].Kubeconfig)
+			}
+			for range 2 {
+				slices.Reverse(test.secrets)
+				sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}))
+				members := slices.Sorted(maps.Keys(sources))
+				for i, cluster := range members {
+					if sources[cluster].err != nil {
+						members[i] += "!"
+					}
+				}
+				if !slices.Equal(members, test.members) {
+					t.Errorf("members %v, want %v", members, test.members)
+				}
+				if len(problems) != len(test.problems) {
+					t.Errorf("%d problems, want %d: %v", len(problems), len(test.problems), problems)
+				}
+				for _, want := range test.problems {
+					from, part, _ := strings.Cut(want, ": ")
+					if !slices.ContainsFunc(problems, func(problem Problem) bool {
+						source := "flag"
+						if problem.Secret != nil {
+							source = problem.Secret.Name
+						}
+						return source == from && problem.Refused && strings.Contains(problem.Err.Error(), part)
+					}) {
+						t.Errorf("no problem %q in %v", want, problems)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestProblemsAreToldOnce(t *testing.T) {
+	var told []string
+	around := &surroundings{reported: func(problem Problem) { told = append(told, problem.Secret.Name+" "+problem.Err.Error()) }}
+	set := around.members(Config{})
+	bad := func(name, data string) []Problem {
+		_, problems := gather(having(secret(name, "west", 0, data)).of(Config{Cluster: "east"}))
+		return problems
+	}
+	before := set.tell(nil, bad("a", ""))
+	before = set.tell(before, bad("a", ""))
+	if len(told) != 1 {
+		t.Errorf("told %v, want one", told)
+	}
+	before = set.tell(before, bad("a", "{"))
+	if len(told) != 2 {
+		t.Errorf("told %v, want the new problem too", told)
+	}
+	before = set.tell(before, nil)
+	set.tell(before, bad("a", "{"))
+	if len(told) != 3 {
+		t.Errorf("told %v, want the problem again after it was over", told)
+	}
+}
+
+// TestRecoveryIsTold: whatever was told of a credential, and of its member, is
+// told to be over once the corrected one reads the member.
+func TestRecoveryIsTold(t *testing.T) {
+	good, other := kubeconfig(aToken, aServer), kubeconfig(`{token: u}`, aServer)
+	healthy := func(m *Member) {
+		m.note(watchedSlices, nil)
+		m.note(watchedHeartbeat, nil)
+	}
+	failing := func(m *Member) { m.note(watchedSlices, errors.New("connection refused")) }
+	idle := func(*Member) {}
+	type step struct {
+		kubeconfig string
+		cidrs      string
+		then       func(*Member)
+		want       string
+	}
+	for name, steps := range map[string][]step{
+		"nothing was wrong":  {{good, "", healthy, ""}, {other, "", healthy, ""}},
+		"garbage":            {{"{", "", idle, "refused"}, {good, "", healthy, "over"}, {other, "", healthy, ""}},
+		"garbage for long":   {{"{", "", idle, "refused"}, {"{", "", idle, ""}, {good, "", healthy, "over"}},
+		"then unreachable":   {{"{", "", idle, "refused"}, {good, "", failing, "failed"}, {good, "", healthy, "over"}},
+		"garbage meanwhile":  {{good, "", healthy, ""}, {"{", "", idle, "refused"}, {good, "", idle, "over"}},
+		"another credential": {{good, "", failing, "failed"}, {other, "", idle, ""}, {other, "", healthy, "over"}},
+		"wrong annotation":   {{good, "no-cidr", idle, "refused"}, {good, "192.0.2.0/24", healthy, "over"}},
+		"one watch is none":  {{"{", "", idle, "refused"}, {good, "", func(m *Member) { m.note(watchedSlices, nil) }, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			credential := secret("a", "west", 0, "")
+			around := &surroundings{
+				secrets: func() []*corev1.Secret { return []*corev1.Secret{credential} },
+				reported: func(problem Problem) {
+					switch {
+					case problem.Refused:
+						told = append(told, "refused")
+					case problem.Err != nil:
+						told = append(told, "failed")
+					default:
+						told = append(told, "over")
+					}
+				},
+			}
+			set := around.members(Config{Cluster: "east", Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // nothing is read: the test says how requests went
+			var group sync.WaitGroup
+			defer group.Wait()
+			connections, before := map[string]*connection{}, map[string]string(nil)
+			for i, step := range steps {
+				credential = credential.DeepCopy()
+				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
+				credential.Annotations = map[string]string{CIDRsAnnotation: step.cidrs}
+				told = nil
+				before = set.refresh(ctx, &group, connections, before)
+				step.then(set.Get("west"))
+				if got := strings.Join(told, " "); got != step.want {
+					t.Errorf("step %d: told %q, want %q", i, got, step.want)
+				}
+			}
+		})
+	}
+}
+
+// TestConnectionsAreLogged: joining, the first complete list and leaving are told at
+// the default verbosity, and a change of the credential is not.
+func TestConnectionsAreLogged(t *testing.T) {
+	var logged []string
+	logger := funcr.New(func(_, line string) { logged = append(logged, line) }, funcr.Options{})
+	good := secret("a", "west", 0, kubeconfig(aToken, aServer))
+	good.Namespace = "system"
+	secrets := []*corev1.Secret{good}
+	around := &surroundings{secrets: func() []*corev1.Secret { return secrets }}
+	set := around.members(Config{Cluster: "east", Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
+	cancel() // nothing is read
+	var group sync.WaitGroup
+	connections := map[string]*connection{}
+	set.refresh(ctx, &group, connections, nil)
+	for range 2 {
+		if err := set.Get("west").slices.Replace([]any{slice("web-1", "web", "1"), slice("web-2", "web", "1")}, "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secrets[0] = secret("a", "west", 0, kubeconfig(`{token: u}`, aServer))
+	set.refresh(ctx, &group, connections, nil)
+	secrets = nil
+	set.refresh(ctx, &group, connections, nil)
+	group.Wait()
+	want := []string{
+		`"level"=0 "msg"="Member joined" "member"="west" "credential"="Secret system/a"`,
+		`"level"=0 "msg"="Member synced" "member"="west" "slices"=2`,
+		`"level"=0 "msg"="Member left" "member"="west"`,
+	}
+	if !slices.Equal(logged, want) {
+		t.Errorf("logged\n%s\nwant\n%s", strings.Join(logged, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestWhatAMemberSpokeOfIsLookedAtWithoutIt: also where nothing came of it here.
+func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
+	var set *Members
+	var changed []string
+	leaving := false
+	secrets := []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
+	around := &surroundings{
+		secrets: func() []*corev1.Secret { return secrets },
+		serviceChanged: func(service types.NamespacedName) {
+			if !leaving {
+				return
+			}
+			spoken := "not spoken of"
+			if m := set.Get("west"); m != nil && len(m.Services()) > 0 {
+				spoken = "spoken of"
+			}
+			changed = append(changed, service.Name+" "+spoken)
+		},
+	}
+	set = around.members(Config{Cluster: "east", Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is read
+	var group sync.WaitGroup
+	defer group.Wait()
+	connections := map[string]*connection{}
+	set.refresh(ctx, &group, connections, nil)
+	for name, change := range map[string]func(){
+		"another credential": func() { secrets[0] = secret("a", "west", 0, kubeconfig(`{token: u}`, aServer)) },
+		"none":               func() { secrets = nil },
+	} {
+		if set.Get("west") == nil {
+			secrets = []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
+			set.refresh(ctx, &group, connections, nil)
+		}
+		if err := set.Get("west").slices.Replace([]any{slice("web-1", "web", "1")}, "1"); err != nil {
+			t.Fatal(err)
+		}
+		changed = nil
+		change()
+		leaving = true
+		set.refresh(ctx, &group, connections, nil)
+		leaving = false
+		if !slices.Equal(changed, []string{"web not spoken of"}) {
+			t.Errorf("%s: told %q", name, changed)
+		}
+	}
+}
+
+// TestJoiningMembersAreMembers: whoever is told of one finds all of them, so
+// that a look at the set forgets none that joined.
+func TestJoiningMembersAreMembers(t *testing.T) {
+	good := kubeconfig(aToken, aServer)
+	var set *Members
+	var joined, told []string
+	ids := func() string {
+		var all []string
+		for _, m := range set.List() {
+			all = append(all, m.Cluster())
+		}
+		return strings.Join(all, " ")
+	}
+	const want = "north south west"
+	around := &surroundings{
+		secrets: func() []*corev1.Secret {
+			return []*corev1.Secret{secret("a", "west", 0, good), secret("b", "north", 0, good), secret("c", "south", 0, "{")}
+		},
+		tracked: func(m *Member) {
+			joined = append(joined, m.Cluster())
+			if got := ids(); got != want {
+				t.Errorf("%s joins, and the members are %q", m.Cluster(), got)
+			}
+		},
+		memberChanged: func(cluster string) {
+			told = append(told, cluster)
+			if len(joined) != 3 {
+				t.Errorf("%s changed, and only %v joined", cluster, joined)
+			}
+		},
+	}
+	set = around.members(Config{Cluster: "east", Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is read
+	var group sync.WaitGroup
+	defer group.Wait()
+	set.refresh(ctx, &group, map[string]*connection{}, nil)
+	slices.Sort(joined)
+	slices.Sort(told)
+	if strings.Join(joined, " ") != want || strings.Join(told, " ") != want {
+		t.Errorf("told of %v and %v", joined, told)
+	}
+}
+
+// TestSecretOfARefusedCredential: what a person says on a Secret counts while
+// its credential is refused, nothing that is read is cut off by the refusal, and
+// a member that was refused from the start is read once corrected.
+func TestSecretOfARefusedCredential(t *testing.T) {
+	good := kubeconfig(aToken, aServer)
+	type step struct {
+		kubeconfig, cidrs, drain string
+		// anew tells that another connection is made, changed that the member
+		// is looked at again.
+		anew, changed bool
+		want          string // the CIDRs
+	}
+	for name, steps := range map[string][]step{
+		"kubeconfig turns bad": {
+			{good, "", "", true, true, "[]"},
+			{"{", "", "", false, false, "[]"},
+			{"{", "", "true", false, true, "[]"},
+			{"{", "192.0.2.0/24", "true", false, true, "[]"},
+			{good, "192.0.2.0/24", "true", false, true, "[192.0.2.0/24]"},
+			{good, "192.0.2.0/24", "true", false, false, "[192.0.2.0/24]"},
+		},
+		"CIDR turns bad": {
+			{good, "192.0.2.0/24", "", true, true, "[192.0.2.0/24]"},
+			{good, "none", "true", false, true, "[192.0.2.0/24]"},
+			{good, "198.51.100.0/24", "true", false, true, "[198.51.100.0/24]"},
+		},
+		"CIDR bad from the start": {
+			{good, "none", "", true, true, "[]"},
+			{good, "none", "true", false, true, "[]"},
+			{good, "192.0.2.0/24", "true", true, true, "[192.0.2.0/24]"},
+		},
+		"kubeconfig bad from the start": {
+			{"{", "", "", true, true, "[]"},
+			{"[", "", "true", false, true, "[]"},
+			{good, "", "true", true, true, "[]"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			credential := secret("a", "west", 0, "")
+			changed := false
+			around := &surroundings{
+				secrets:       func() []*corev1.Secret { return []*corev1.Secret{credential} },
+				memberChanged: func(string) { changed = true },
+			}
+			set := around.members(Config{Cluster: "east", Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0))})
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // nothing is read
+			var group sync.WaitGroup
+			defer group.Wait()
+			connections, before := map[string]*connection{}, map[string]string(nil)
+			for i, step := range steps {
+				credential = credential.DeepCopy()
+				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
+				credential.Annotations = map[string]string{CIDRsAnnotation: step.cidrs, "drain": step.drain}
+				was := set.Get("west")
+				changed = false
+				before = set.refresh(ctx, &group, connections, before)
+				m := set.Get("west")
+				if m.Annotations()["drain"] != step.drain || m.Secret() != credential {
+					t.Errorf("step %d: the member has the Secret with the annotations %v", i, m.Annotations())
+				}
+				if (m != was) != step.anew || changed != step.changed {
+					t.Errorf("step %d: connected anew: %t, looked at again: %t", i, m != was, changed)
+				}
+				if got := fmt.Sprint(m.CIDRs()); got != step.want {
+					t.Errorf("step %d: CIDRs %s, want %s", i, got, step.want)
+				}
+			}
+		})
+	}
+}

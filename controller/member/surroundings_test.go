@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// surroundings are all that Members call. A nil function does nothing.
+type surroundings struct {
+	secrets        func() []*corev1.Secret
+	kubeSystemUID  string
+	tracked        func(*Member)
+	serviceChanged func(types.NamespacedName)
+	memberChanged  func(cluster string)
+	reported       func(Problem)
+}
+
+func call[T any](function func(T), argument T) {
+	if function != nil {
+		function(argument)
+	}
+}
+
+func (s *surroundings) KubeSystemUID() string                                  { return s.kubeSystemUID }
+func (s *surroundings) Credentials() []*corev1.Secret                          { return s.secrets() }
+func (s *surroundings) Imported(string) map[types.NamespacedName]export.Weight { return nil }
+func (s *surroundings) Track(m *Member)                                        { call(s.tracked, m) }
+func (s *surroundings) Untrack(string)                                         {}
+func (s *surroundings) LeaseRead(_, _ string, _ time.Time, _, _ bool)          {}
+func (s *surroundings) Listed(string, []types.NamespacedName)                  {}
+func (s *surroundings) ServiceChanged(service types.NamespacedName)            { call(s.serviceChanged, service) }
+func (s *surroundings) MemberChanged(cluster string)                           { call(s.memberChanged, cluster) }
+func (s *surroundings) Report(problem Problem)                                 { call(s.reported, problem) }
+
+// of returns a configuration with these surroundings.
+func (s *surroundings) of(config Config) Config {
+	config.Local, config.Tracker, config.Reporter = s, s, s
+	return config
+}
+
+// members returns Members with these surroundings.
+func (s *surroundings) members(config Config) *Members {
+	members := New(s.of(config))
+	members.Handle(s)
+	return members
+}
+
+// having are surroundings with some Secrets.
+func having(secrets ...*corev1.Secret) *surroundings {
+	return &surroundings{secrets: func() []*corev1.Secret { return secrets }}
+}

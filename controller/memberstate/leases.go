@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memberstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+const (
+	// LeasePrefix begins the name of the Lease that shows the state of a member in
+	// the controller's namespace; the id of the member follows.
+	LeasePrefix = "clusterset-dns-member-"
+	// StateAnnotation on such a Lease is the state of the member: fresh, stale or
+	// gone.
+	StateAnnotation = "clusterset-dns.github.io/state"
+	// leaseWriteTimeout bounds one write, and leaseRetry is the time after which a
+	// failed write is retried.
+	leaseWriteTimeout = 5 * time.Second
+	leaseRetry        = time.Second
+)
+
+// patient retries until its context ends.
+var patient = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: math.MaxInt32, Cap: 10 * time.Second}
+
+// Leases writes one Lease for each member (KEP-1645, Endpoint TTL). One goroutine
+// uses it.
+type Leases struct {
+	client    kubernetes.Interface
+	namespace string
+	tracker   *Tracker
+
+	last    map[string]*coordinationv1.Lease // as last written, by member
+	foreign map[string]bool                  // reported as errForeignLease, by member
+}
+
+// errForeignLease is the error of a Lease that another writer made.
+var errForeignLease = errors.New("the Lease lacks the label " + export.LabelManagedBy + "=" + export.Manager + ": somebody else made it")
+
+// NewLeases returns the Leases that show the state of the tracker's members. It
+// gives the tracker the state that the previous leader left, and retries until
+// the API server answers or the context ends. It is to be called before the
+// tracker has members.
+func NewLeases(ctx context.Context, client kubernetes.Interface, namespace string, tracker *Tracker) (*Leases, error) {
+	l := &Leases{client: client, namespace: namespace, tracker: tracker}
+	var err error
+	tracker.left, err = l.load(ctx)
+	return l, err
+}
+
+// load reads what the previous leader left.
+func (l *Leases) load(ctx context.Context) (map[string]state, error) {
+	l.last, l.foreign = map[string]*coordinationv1.Lease{}, map[string]bool{}
+	left := map[string]state{}
+	err := wait.ExponentialBackoffWithContext(ctx, patient, func(ctx context.Context) (bool, error) {
+		leases := l.client.CoordinationV1().Leases(l.namespace)
+		list, err := leases.List(ctx, metav1.ListOptions{LabelSelector: member.ClusterLabel})
+		if apierrors.IsForbidden(err) {
+			return false, fmt.Errorf("leases of the members: %w", err)
+		}
+		if err != nil {
+			return false, nil //nolint:nilerr // It is tried again until the context ends.
+		}
+		for i := range list.Items {
+			lease := &list.Items[i]
+			cluster := lease.Labels[member.ClusterLabel]
+			if lease.Name != LeasePrefix+cluster || lease.Labels[export.LabelManagedBy] != export.Manager {
+				continue
+			}
+			l.last[cluster] = lease
+			left[cluster] = state{
+				state: liveness.ParseState(lease.Annotations[StateAnnotation]),
+				uid:   lease.Annotations[member.HeartbeatUIDAnnotation],
+			}
+		}
+		return true, nil
+	})
+	return left, err
+}
+
+// Run writes the Leases that changed, until the context ends.
+func (l *Leases) Run(ctx context.Context) {
+	failing := false
+	for {
+		err := l.write(ctx)
+		if err != nil && ctx.Err() == nil && !failing {
+			klog.FromContext(ctx).Error(err, "Cannot write the Lease of a member; trying again")
+		}
+		failing = err != nil
+		if failing {
+			timer := l.tracker.clock.NewTimer(leaseRetry)
+			select {
+			case <-ctx.Done():
+			case <-timer.C():
+			}
+			timer.Stop()
+		} else {
+			select {
+			case <-ctx.Done():
+			case <-l.tracker.shown:
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// write brings the Leases up to date.
+func (l *Leases) write(ctx context.Context) error {
+	wanted := l.tracker.leases()
+	for cluster, lease := range l.last {
+		if wanted[cluster] != nil {
+			continue
+		}
+		err := l.limited(ctx, func(ctx context.Context) error {
+			return l.client.CoordinationV1().Leases(l.namespace).Delete(ctx, lease.Name, metav1.DeleteOptions{})
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		delete(l.last, cluster)
+	}
+	var failed []error
+	for cluster, want := range wanted {
+		is := l.last[cluster]
+		if is != nil && !l.due(is, want) {
+			continue
+		}
+		err := l.limited(ctx, func(ctx context.Context) (err error) {
+			l.last[cluster], err = l.put(ctx, is, want)
+			return err
+		})
+		foreign := errors.Is(err, errForeignLease)
+		if foreign && !l.foreign[cluster] {
+			klog.FromContext(ctx).Error(err, "Cannot show the state of a member: delete the Lease",
+				"member", cluster, "lease", klog.KRef(l.namespace, want.Name))
+		}
+		if l.foreign[cluster] = foreign; foreign {
+			err = nil // it is read again with the next heartbeat
+		}
+		if l.last[cluster] == nil || err != nil {
+			delete(l.last, cluster) // it is read before the next write
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+func (l *Leases) limited(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseWriteTimeout)
+	defer cancel()
+	return do(ctx)
+}
+
+// due reports whether a Lease is to be written: the state or the UID changed, or
+// the time changed by a third of stale-after.
+func (l *Leases) due(is, want *coordinationv1.Lease) bool {
+	for _, key := range []string{StateAnnotation, member.HeartbeatUIDAnnotation} {
+		if is.Annotations[key] != want.Annotations[key] {
+			return true
+		}
+	}
+	if want.Spec.RenewTime == nil {
+		return false
+	}
+	return is.Spec.RenewTime == nil || want.Spec.RenewTime.Sub(is.Spec.RenewTime.Time).Abs() >= l.tracker.limits.StaleAfter/3
+}
+
+// put creates or updates one Lease, unless another writer made it.
+func (l *Leases) put(ctx context.Context, is, want *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	leases := l.client.CoordinationV1().Leases(l.namespace)
+	if is == nil {
+		found, err := leases.Get(ctx, want.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return l.client.CoordinationV1().Leases(l.namespace).Create(ctx, want, metav1.CreateOptions{})
+		case err != nil:
+			return nil, err
+		}
+		if found.Labels[export.LabelManagedBy] != export.Manager {
+			return nil, errForeignLease
+		}
+		is = found
+	}
+	updated := is.DeepCopy()
+	updated.Labels, updated.Annotations = want.Labels, want.Annotations
+	renewed := updated.Spec.RenewTime
+	updated.Spec = want.Spec
+	if updated.Spec.RenewTime == nil {
+		updated.Spec.RenewTime = renewed
+	}
+	return l.client.CoordinationV1().Leases(l.namespace).Update(ctx, updated, metav1.UpdateOptions{})
+}
+
+// leases returns the desired Leases by member.
+func (t *Tracker) leases() map[string]*coordinationv1.Lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	leases := make(map[string]*coordinationv1.Lease, len(t.members))
+	for cluster, m := range t.members {
+		lease := &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:        LeasePrefix + cluster,
+				Labels:      map[string]string{member.ClusterLabel: cluster, export.LabelManagedBy: export.Manager},
+				Annotations: map[string]string{StateAnnotation: t.judgement.Of(cluster).State.String()},
+			},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity:       ptr.To(cluster),
+				LeaseDurationSeconds: ptr.To(int32(t.limits.StaleAfter / time.Second)),
+			},
+		}
+		if m.KnownUID != "" {
+			lease.Annotations[member.HeartbeatUIDAnnotation] = m.KnownUID
+		}
+		if heard := m.Arrivals.Last; !heard.IsZero() {
+			lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(heard))
+		}
+		leases[cluster] = lease
+	}
+	return leases
+}

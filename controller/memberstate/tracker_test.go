@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memberstate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// A lookout is a Tracker of members that nothing is read of: the test plays what
+// is heard of them.
+type lookout struct {
+	*Tracker
+	now     *clocktesting.FakeClock
+	secrets map[string]*corev1.Secret
+	// exported is what each cluster is believed to export, told which clusters
+	// were to be looked at again.
+	exported map[string]string
+	told     []string
+	// looked receives them instead if it is not nil.
+	looked chan string
+}
+
+func newLookout(t *testing.T, left map[string]state, clusters ...string) *lookout {
+	t.Helper()
+	l := &lookout{
+		now:      clocktesting.NewFakeClock(time.Unix(1e9, 0)),
+		secrets:  map[string]*corev1.Secret{},
+		exported: map[string]string{},
+	}
+	l.Tracker = NewTracker(liveness.Limits{
+		Interval: member.HeartbeatInterval, StaleAfter: 30 * time.Second, GoneAfter: time.Hour,
+	}, l.now, l, &Reporter{Recorder: &record.FakeRecorder{}})
+	l.Handle(l)
+	l.left = left
+	for _, cluster := range clusters {
+		// Without a kubeconfig it is a member that nothing is read of.
+		l.secrets[cluster] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Name: cluster, UID: types.UID(cluster), Labels: map[string]string{member.ClusterLabel: cluster},
+		}}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	members := member.New(member.Config{Cluster: "east", Local: l, Tracker: l, Reporter: l, Clock: l.now})
+	members.Handle(l)
+	members.Run(ctx, nil)
+	return l
+}
+
+// ServicesFrom implements Exports.
+func (l *lookout) ServicesFrom(cluster string) map[types.NamespacedName]struct{} {
+	known := map[types.NamespacedName]struct{}{}
+	for _, service := range inDemo(l.exported[cluster]) {
+		known[service] = struct{}{}
+	}
+	return known
+}
+
+// VerdictChanged implements Handler.
+func (l *lookout) VerdictChanged(cluster string) {
+	if l.looked != nil {
+		l.looked <- cluster
+		return
+	}
+	l.told = append(l.told, cluster)
+}
+
+func (l *lookout) KubeSystemUID() string { return "" }
+func (l *lookout) Credentials() []*corev1.Secret {
+	return slices.Collect(maps.Values(l.secrets))
+}
+func (l *lookout) Imported(string) map[types.NamespacedName]export.Weight { return nil }
+func (l *lookout) ServiceChanged(types.NamespacedName)                    {}
+func (l *lookout) MemberChanged(string)                                   {}
+func (l *lookout) Report(member.Problem)                                  {}
+
+func inDemo(words string) (services []types.NamespacedName) {
+	for _, name := range strings.Fields(words) {
+		services = append(services, types.NamespacedName{Namespace: "demo", Name: name})
+	}
+	return services
+}
+
+// pass lets time go by, in which the clusters send heartbeats.
+func (l *lookout) pass(seconds int, heard ...string) {
+	for range seconds / 5 {
+		l.now.Step(member.HeartbeatInterval)
+		for _, cluster := range heard {
+			l.LeaseRead(cluster, "uid-of-"+cluster, l.now.Now(), true, false)
+		}
+		l.update(func() {})
+	}
+}
+
+// expect compares what is judged of a cluster, and which clusters were told to
+// be looked at again since it was asked last.
+func (l *lookout) expect(t *testing.T, cluster, want, told string) {
+	t.Helper()
+	verdict := l.Verdict(cluster)
+	got := verdict.State.String() + " " + string(verdict.Reason)
+	if verdict.Demote {
+		got += " demoted"
+	}
+	if verdict.Keep {
+		got += " kept"
+	}
+	if got != want {
+		t.Errorf("%s is %s, want %s", cluster, got, want)
+	}
+	slices.Sort(l.told)
+	if again := strings.Join(slices.Compact(l.told), " "); again != told {
+		t.Errorf("told of %q, want %q", again, told)
+	}
+	l.told = nil
+}
+
+// TestTrackerSilence: from fresh to stale to gone, and back.
+func TestTrackerSilence(t *testing.T) {
+	l := newLookout(t, nil, "north", "west")
+	l.expect(t, "west", "fresh NotYetHeard", "")
+	l.pass(60, "north", "west")
+	l.expect(t, "west", "fresh Heard", "")
+	l.pass(25, "north")
+	l.expect(t, "west", "fresh Heard", "")
+	l.pass(10, "north")
+	l.expect(t, "west", "stale Silent demoted", "west")
+	l.pass(3600, "north")
+	l.expect(t, "west", "gone Silent demoted", "west")
+	l.pass(5, "north", "west")
+	l.expect(t, "west", "fresh Heard", "west")
+	l.expect(t, "north", "fresh Heard", "")
+	// Both at once.
+	l.pass(600)
+	l.expect(t, "west", "fresh AllMembersSilent", "")
+	if !l.Judgement().Deaf {
+		t.Error("nobody is heard, and nothing is suspected here")
+	}
+}
+
+// TestTrackerDrain: a person has the say, and takes it back.
+func TestTrackerDrain(t *testing.T) {
+	l := newLookout(t, nil, "west")
+	l.pass(30, "west")
+	for value, want := range map[string]string{"true": "fresh Heard demoted", "yes": "fresh Heard"} {
+		l.secrets["west"].Annotations = map[string]string{AnnotationDrain: value}
+		l.pass(5, "west")
+		if verdict := l.Verdict("west"); verdict.Demote != strings.HasSuffix(want, "demoted") {
+			t.Errorf("%q: the verdict is %+v", value, verdict)
+		}
+	}
+}
+
+// TestTrackerLostExports: a list without most of what is known is kept from
+// being believed until it is confirmed, looked at twice, or whole again.
+func TestTrackerLostExports(t *testing.T) {
+	begin := func() *lookout {
+		l := newLookout(t, nil, "west")
+		l.exported["west"] = "a b c d"
+		l.pass(30, "west")
+		l.Listed("west", inDemo("a b c d"))
+		l.expect(t, "west", "fresh Heard", "")
+		l.Listed("west", inDemo("a"))
+		l.expect(t, "west", "stale ExportsLost demoted kept", "west")
+		return l
+	}
+	t.Run("confirmed", func(t *testing.T) {
+		l := begin()
+		l.secrets["west"].Annotations = map[string]string{AnnotationConfirm: "something else"}
+		l.pass(60, "west")
+		l.expect(t, "west", "stale ExportsLost demoted kept", "")
+		l.secrets["west"].Annotations = map[string]string{AnnotationConfirm: l.Verdict("west").Token}
+		l.pass(5, "west")
+		l.expect(t, "west", "fresh Heard", "west")
+		// It vouches for that list, and for no later one.
+		l.exported["west"] = "a b c d"
+		l.pass(30, "west")
+		l.Listed("west", nil)
+		l.expect(t, "west", "stale ExportsLost demoted kept", "west")
+	})
+	t.Run("looked at twice", func(t *testing.T) {
+		l := begin()
+		l.pass(290, "west")
+		l.expect(t, "west", "stale ExportsLost demoted kept", "")
+		l.pass(20, "west")
+		l.expect(t, "west", "fresh Heard", "west")
+	})
+	t.Run("whole again", func(t *testing.T) {
+		l := begin()
+		l.Listed("west", inDemo("a b c d"))
+		l.expect(t, "west", "fresh Heard", "west")
+	})
+	t.Run("a few are not most", func(t *testing.T) {
+		l := begin()
+		l.Listed("west", inDemo("a b c"))
+		// Who says so is looked at before it is believed.
+		l.expect(t, "west", "fresh Heard kept", "west")
+		l.pass(5, "west")
+		l.expect(t, "west", "fresh Heard", "west")
+	})
+}
+
+// TestTrackerPredecessor: what another process left of a member counts until
+// its first heartbeat, and for a member that leaves and joins again it does not.
+func TestTrackerPredecessor(t *testing.T) {
+	l := newLookout(t, map[string]state{
+		"north": {state: liveness.Stale, uid: "uid-of-north"},
+		"west":  {state: liveness.Stale, uid: "uid-of-another"},
+	}, "north", "west")
+	l.expect(t, "north", "stale Silent demoted", "north west")
+	l.pass(5, "north", "west")
+	l.expect(t, "north", "fresh Heard", "north west")
+	l.expect(t, "west", "stale AnotherCluster demoted kept", "")
+	if len(l.left) > 0 {
+		t.Errorf("%v is left for members to come", l.left)
+	}
+	// What is told of clusters that are no members changes nothing.
+	l.Untrack("north")
+	l.Untrack("west")
+	l.Listed("west", nil)
+	l.LeaseRead("west", "x", l.now.Now(), true, false)
+	l.expect(t, "west", "fresh NotYetHeard", "")
+}
+
+// TestTrackerNeverBelievesAMistake: who calls itself otherwise does not become
+// the cluster that it is said to be, however long it is heard.
+func TestTrackerNeverBelievesAMistake(t *testing.T) {
+	l := newLookout(t, map[string]state{"west": {uid: "uid-of-west"}}, "north", "west", "south")
+	for range 120 {
+		l.now.Step(member.HeartbeatInterval)
+		l.LeaseRead("north", "uid-of-north", l.now.Now(), true, false)
+		l.LeaseRead("west", "uid-of-north", l.now.Now(), true, true)
+		l.LeaseRead("south", "uid-of-north", l.now.Now(), true, true)
+	}
+	l.told = nil
+	l.expect(t, "west", "stale AnotherCluster demoted kept", "")
+	l.expect(t, "south", "fresh Heard kept", "") // of which nothing was ever known
+	l.pass(10, "north", "west", "south")         // corrected
+	l.told = nil
+	l.expect(t, "west", "fresh Heard", "")
+	l.expect(t, "south", "fresh Heard", "")
+}
+
+// TestTrackerKeepsARenamedCluster: a cluster that is started with another id
+// withdraws all slices of the former one. Its exports stay until its slices are
+// back, whichever way their withdrawal is seen.
+func TestTrackerKeepsARenamedCluster(t *testing.T) {
+	l := newLookout(t, nil, "north", "west")
+	l.exported["west"] = "a b"
+	l.pass(60, "north", "west")
+	l.told = nil
+	renamed := func(mistaken bool) {
+		l.now.Step(member.HeartbeatInterval)
+		l.LeaseRead("north", "uid-of-north", l.now.Now(), true, false)
+		l.LeaseRead("west", "uid-of-west", l.now.Now(), true, mistaken)
+	}
+	renamed(true)
+	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "west")
+	l.Listed("west", nil)
+	for range 120 {
+		renamed(true)
+	}
+	l.expect(t, "west", "stale ClusterIDMismatch demoted kept", "")
+	renamed(false)
+	l.expect(t, "west", "fresh Heard kept", "west") // the slices are on their way
+	renamed(false)
+	l.expect(t, "west", "fresh Heard", "west")
+}
+
+// TestTrackerRuns: time alone makes it judge.
+func TestTrackerRuns(t *testing.T) {
+	l := newLookout(t, nil, "west")
+	l.pass(30, "west")
+	l.looked = make(chan string, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { l.Run(ctx); close(ended) }()
+	for waiting := true; waiting; {
+		select {
+		case cluster := <-l.looked:
+			if got := fmt.Sprint(cluster, l.Verdict("west").State); got != "west"+liveness.Stale.String() {
+				t.Errorf("got %s", got)
+			}
+			waiting = false
+		case <-time.After(time.Millisecond): // until it waits for the next moment
+			l.now.Step(time.Second)
+		}
+	}
+	stop()
+	<-ended
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metrics counts what the controller does, and describes its state on each
+// scrape.
+package metrics
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+)
+
+const prefix = "clusterset_controller_"
+
+// Values of the label origin of the propagation time.
+const (
+	originLocal  = "local"
+	originRemote = "remote"
+)
+
+// Metrics are those of one process. The state is that of the leader.
+type Metrics struct {
+	reconciles  *prometheus.HistogramVec
+	propagation *prometheus.HistogramVec
+	repeated    *prometheus.CounterVec
+	problems    problemCounts
+	leader      atomic.Pointer[Leader]
+	version     string
+}
+
+// A Leader is what the state of a leader is read from.
+type Leader struct {
+	Clock   clock.PassiveClock
+	Queue   interface{ QueueLength() int }
+	API     *mcsapi.Follower
+	Local   *local.Cluster
+	Members *member.Members
+	Tracker *memberstate.Tracker
+	Record  *heartbeat.Record
+}
+
+var (
+	buildDesc      = describe("build_info", "Always 1, with the version of the program and of Go.", "version", "goversion")
+	leadingDesc    = describe("leader", "1 where this replica is the leader, else 0.")
+	servedDesc     = describe("mcs_api_served", "1 where the own cluster serves the MCS API, by version.", "version")
+	queueDesc      = describe("queue_depth", "Services that wait to be looked at.")
+	exportsDesc    = describe("exports", "ServiceExports of the own cluster.")
+	importsDesc    = describe("imports", "ServiceImports of the own cluster that this controller made, by type.", "type")
+	conditionsDesc = describe("conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. One with several reasons counts for each.", "kind", "type", "status", "reason")
+	unreadableDesc = describe("unreadable_objects", "ServiceExports and ServiceImports that cannot be decoded, so that their services stay as they are, by kind.", "kind")
+	refusedDesc    = describe("member_credentials_invalid", "Credentials of members that are not used because they are wrong.")
+	connectedDesc  = describe("member_connected", "1 where nothing is known to fail in reading a member and its heartbeat arrives, else 0.", "member")
+	mistakenDesc   = describe("member_identity_mismatch", "1 where a member is another cluster than its credential says, else 0.", "member")
+	syncedDesc     = describe("member_synced", "1 where all slices of a member were seen since it joined or its credential changed, else 0.", "member")
+	heartbeatDesc  = describe("member_heartbeat_age_seconds", "Seconds since a member's heartbeat last arrived; absent where none ever did.", "member")
+	stateDesc      = describe("member_state", "1 for the state of a member that is in force, by the reason for it.", "member", "state", "reason")
+	demotedDesc    = describe("member_demoted", "1 where the endpoints of a member are used only where no other cluster has a ready one, else 0.", "member")
+	deafDesc       = describe("all_members_silent", "1 where no member is heard, so that this cluster suspects itself, else 0.")
+	stoppedDesc    = describe("heartbeat_stopped", "1 where the heartbeat of this cluster is not renewed because its EndpointSlices are not kept true, by reason (inputs, workers, writes), else 0.", "reason")
+	publishedDesc  = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "member")
+	zonelessDesc   = describe("nodes_without_zone", "Nodes of the own cluster without the label topology.kubernetes.io/zone, which hints for zones have no effect on.")
+	overLimitDesc  = describe("member_over_limit", "1 where a member exceeds a limit, so that something of it is left out, else 0.", "member", "limit")
+	problemsDesc   = describe("export_problems", "Services of which something was left out, by the cluster that exports them and by reason.", "member", "reason")
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prefix+name, help, labels, nil)
+}
+
+// New returns metrics, which it registers.
+func New(registry *prometheus.Registry, version string) (*Metrics, error) {
+	m := &Metrics{
+		version: version,
+		reconciles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    prefix + "reconcile_duration_seconds",
+			Help:    "Time that bringing one service up to date took, by result (ok, error).",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+		}, []string{"result"}),
+		propagation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    prefix + "propagation_duration_seconds",
+			Help:    "Time from the change of an endpoint in its cluster, by that cluster's clock, to the slice written here, by origin (local, remote).",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+		}, []string{"origin"}),
+		repeated: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: prefix + "overwritten_objects_total",
+			Help: "Writes that another writer had undone, by kind of the object.",
+		}, []string{"kind"}),
+	}
+	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m.repeated, m} {
+		if err := registry.Register(collector); err != nil {
+			return nil, fmt.Errorf("metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Reconciled implements reconciler.Metrics.
+func (m *Metrics) Reconciled(took time.Duration, err error) {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	m.reconciles.WithLabelValues(result).Observe(took.Seconds())
+}
+
+// Problems implements reconciler.Metrics.
+func (m *Metrics) Problems(service types.NamespacedName, problems map[string][]export.Problem) {
+	m.problems.set(service, problems)
+}
+
+// A Writer observes the writes of the leader of a cluster.
+type Writer struct {
+	*Metrics
+	Cluster string
+	Clock   clock.PassiveClock
+}
+
+// Written implements apply.Metrics.
+func (w Writer) Written(before, after *discoveryv1.EndpointSlice) {
+	trigger := after.Annotations[export.AnnotationTriggerTime]
+	if trigger == "" || before != nil && before.Annotations[export.AnnotationTriggerTime] == trigger {
+		return
+	}
+	origin := originRemote
+	if after.Labels[export.LabelSourceCluster] == w.Cluster {
+		origin = originLocal
+	}
+	if at, err := time.Parse(time.RFC3339Nano, trigger); err == nil {
+		w.propagated(origin, w.Clock.Since(at))
+	}
+}
+
+// Repeated implements apply.Metrics.
+func (w Writer) Repeated(kind string) { w.repeated.WithLabelValues(kind).Inc() }
+
+// propagated observes how long a change took to arrive. Clocks may differ.
+func (m *Metrics) propagated(origin string, took time.Duration) {
+	m.propagation.WithLabelValues(origin).Observe(max(0, took.Seconds()))
+}
+
+// Lead adds the state of a leader, until the returned function is called.
+func (m *Metrics) Lead(leader *Leader) func() {
+	m.problems.clear() // of a former term
+	m.leader.Store(leader)
+	return func() { m.leader.Store(nil) }
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, each := range []*prometheus.Desc{
+		buildDesc, leadingDesc, servedDesc, queueDesc, exportsDesc, importsDesc, conditionsDesc,
+		unreadableDesc, refusedDesc, connectedDesc, mistakenDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, deafDesc, stoppedDesc, publishedDesc, overLimitDesc, zonelessDesc, problemsDesc,
+	} {
+		descriptions <- each
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		samples <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(buildDesc, 1, m.version, runtime.Version())
+	r := m.leader.Load()
+	gauge(leadingDesc, number(r != nil))
+	if r == nil {
+		return
+	}
+	gauge(queueDesc, float64(r.Queue.QueueLength()))
+	m.collectObjects(r, gauge)
+	gauge(refusedDesc, float64(r.Members.Refused()))
+	gauge(zonelessDesc, float64(len(r.Local.NodesWithoutZone())))
+	judgement := r.Tracker.Judgement()
+	gauge(deafDesc, number(judgement.Deaf))
+	for _, reason := range heartbeat.Reasons {
+		gauge(stoppedDesc, number(r.Record.Reason() == reason), string(reason))
+	}
+	for _, verdict := range judgement.Members {
+		gauge(stateDesc, 1, verdict.Cluster, verdict.State.String(), string(verdict.Reason))
+		gauge(demotedDesc, number(verdict.Demote), verdict.Cluster)
+	}
+	for _, member := range r.Members.List() {
+		cluster := member.Cluster()
+		gauge(connectedDesc, number(member.Problem() == nil && member.Synced()), cluster)
+		gauge(mistakenDesc, number(member.Misidentified()), cluster)
+		gauge(syncedDesc, number(member.Synced()), cluster)
+		gauge(publishedDesc, float64(member.Published()), cluster)
+		excess := member.Excess()
+		for _, limit := range export.AllLimits {
+			_, exceeded := excess[limit]
+			gauge(overLimitDesc, number(exceeded), cluster, string(limit))
+		}
+		if heard := member.Heartbeat().Heard; !heard.IsZero() {
+			gauge(heartbeatDesc, r.Clock.Since(heard).Seconds(), cluster)
+		}
+	}
+	for key, count := range m.problems.count() {
+		gauge(problemsDesc, float64(count), key.cluster, string(key.reason))
+	}
+}
+
+func (m *Metrics) collectObjects(r *Leader, gauge func(*prometheus.Desc, float64, ...string)) {
+	access, _ := r.API.Access()
+	if access == nil {
+		return
+	}
+	gauge(servedDesc, 1, strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/"))
+	exports, unreadable := access.Exports(), map[string]int{v1beta1.ServiceExportKindName: 0, v1beta1.ServiceImportKindName: 0}
+	gauge(exportsDesc, float64(len(exports)))
+	conditions := map[[4]string]int{}
+	count := func(kind string, each []metav1.Condition) {
+		for _, condition := range each {
+			for reason := range strings.SplitSeq(condition.Reason, ",") {
+				conditions[[4]string{kind, condition.Type, string(condition.Status), reason}]++
+			}
+		}
+	}
+	for _, each := range exports {
+		if mcsapi.Unreadable(each) != "" {
+			unreadable[v1beta1.ServiceExportKindName]++
+		}
+		count(v1beta1.ServiceExportKindName, each.Status.Conditions)
+	}
+	imports := map[v1beta1.ServiceImportType]int{v1beta1.ClusterSetIP: 0, v1beta1.Headless: 0}
+	for _, each := range access.Imports() {
+		if mcsapi.Unreadable(each) != "" {
+			unreadable[v1beta1.ServiceImportKindName]++
+		}
+		if export.IsManaged(each) {
+			imports[each.Spec.Type]++
+			count(v1beta1.ServiceImportKindName, each.Status.Conditions)
+		}
+	}
+	for kind, number := range unreadable {
+		gauge(unreadableDesc, float64(number), kind)
+	}
+	for kind, number := range imports {
+		gauge(importsDesc, float64(number), string(kind))
+	}
+	for labels, number := range conditions {
+		gauge(conditionsDesc, float64(number), labels[:]...)
+	}
+}
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+type problemKey struct {
+	cluster string
+	reason  export.Reason
+}
+
+// problemCounts counts services by what is wrong with what was read of them.
+type problemCounts struct {
+	mu       sync.Mutex
+	services map[types.NamespacedName]map[problemKey]bool
+}
+
+// set replaces what is known of a service.
+func (c *problemCounts) set(service types.NamespacedName, problems map[string][]export.Problem) {
+	keys := map[problemKey]bool{}
+	for cluster, each := range problems {
+		for _, problem := range each {
+			keys[problemKey{cluster, problem.Reason}] = true
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(keys) == 0 {
+		delete(c.services, service)
+		return
+	}
+	if c.services == nil {
+		c.services = map[types.NamespacedName]map[problemKey]bool{}
+	}
+	c.services[service] = keys
+}
+
+// clear forgets all services: the next leader of this process looks anew.
+func (c *problemCounts) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.services = nil
+}
+
+func (c *problemCounts) count() map[problemKey]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counts := map[problemKey]int{}
+	for _, keys := range c.services {
+		for key := range keys {
+			counts[key]++
+		}
+	}
+	return counts
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+)
+
+// newTestReconciler returns a reconciler of cluster east, of which nothing runs.
+func newTestReconciler(recorder record.EventRecorder) *Reconciler {
+	gate := &informer.Group{}
+	api, err := mcsapi.NewFollower(&rest.Config{}, nil, gate)
+	if err != nil {
+		panic(err)
+	}
+	metadata := metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())
+	r := New(Config{
+		Gatherer: &input.Gatherer{
+			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{},
+			Local:   local.New(fake.NewClientset(), metadata, gate, "clusterset-dns"),
+			Members: member.New(member.Config{}),
+			Tracker: &memberstate.Tracker{},
+		},
+		API: api, Gate: gate, Recorder: recorder,
+	})
+	r.Limit(0, 0)
+	return r
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/locality"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+)
+
+// This file maps changes to the services that they concern. Over-enqueueing only
+// costs a reconcile; a missed key would lose a change.
+
+// EventRankInvalid is the reason of an Event on the namespace of the controller.
+const EventRankInvalid = "RankInvalid"
+
+// derivedPrefix begins the names that export.DerivedServiceName gives.
+const derivedPrefix = "derived-"
+
+func (r *Reconciler) enqueue(service types.NamespacedName) { r.queue.Add(service) }
+
+// Retry implements heartbeat.Queue.
+func (r *Reconciler) Retry(service types.NamespacedName) { r.queue.Retry(service) }
+
+// ServiceChanged implements member.Handler.
+func (r *Reconciler) ServiceChanged(service types.NamespacedName) { r.enqueue(service) }
+
+// VerdictChanged implements memberstate.Handler.
+func (r *Reconciler) VerdictChanged(cluster string) { r.enqueueCluster(cluster) }
+
+// MemberChanged implements member.Handler.
+func (r *Reconciler) MemberChanged(cluster string) {
+	var members []string
+	for _, m := range r.Members.List() {
+		members = append(members, m.Cluster())
+	}
+	r.shares.setMembers(members)
+	r.enqueueCluster(cluster)
+}
+
+// enqueueShown enqueues a service because of an object that this controller may
+// have written.
+func (r *Reconciler) enqueueShown(service types.NamespacedName, change change) {
+	if change.gone {
+		r.enqueue(service)
+		return
+	}
+	r.queue.AddShown(service, change.Object)
+}
+
+// accessHandler implements mcsapi.Handler.
+type accessHandler struct {
+	cache.ResourceEventHandler
+	*Reconciler
+}
+
+// AccessChanged implements mcsapi.Handler.
+func (h accessHandler) AccessChanged() { h.EnqueueAll() }
+
+// exportOrImportChanged enqueues the service of a ServiceExport or ServiceImport. A
+// ServiceImport that changes or is deleted may also free the name of its derived
+// Service for another ServiceImport.
+func (r *Reconciler) exportOrImportChanged(object change) {
+	service := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	r.enqueueShown(service, object)
+	if _, imported := object.Object.(*v1beta1.ServiceImport); imported {
+		derived := types.NamespacedName{Namespace: service.Namespace, Name: export.DerivedServiceName(service)}
+		r.enqueueDerivedAs(derived, service.Name)
+	}
+}
+
+// enqueueDerivedAs enqueues the services, except one, whose derived Service has that
+// name or would have it.
+func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) {
+	access, _ := r.API.Access()
+	if access == nil {
+		return // all services are enqueued once there is an access
+	}
+	for _, serviceImport := range access.ImportsDerivedAs(derived) {
+		if serviceImport.Name == but {
+			continue
+		}
+		r.enqueue(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
+	}
+}
+
+// serviceChanged enqueues the service that exports a Service, and those whose
+// derived Service it is or whose derived Service needs its name.
+func (r *Reconciler) serviceChanged(object change) {
+	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	service := object.GetLabels()[export.LabelService]
+	if !export.IsManaged(object) {
+		service = ""
+	}
+	if strings.HasPrefix(key.Name, derivedPrefix) {
+		r.enqueueDerivedAs(key, service)
+	}
+	if service != "" {
+		r.enqueueShown(types.NamespacedName{Namespace: key.Namespace, Name: service}, object)
+		return
+	}
+	access, _ := r.API.Access()
+	if access == nil {
+		return // all services are enqueued once there is an access
+	}
+	if access.ServiceExport(key) != nil {
+		r.enqueue(key)
+	}
+	r.adoptable(access, object.Object)
+}
+
+// adoptable retries the services whose adopted imports have an IP of a Service that
+// is not theirs: once that Service is deleted, the derived Service can have the IP.
+func (r *Reconciler) adoptable(access *mcsapi.Access, object metav1.Object) {
+	service, ok := object.(*corev1.Service)
+	if !ok || len(service.Spec.ClusterIPs) == 0 {
+		return
+	}
+	for _, serviceImport := range access.ImportsIn(service.Namespace) {
+		taken := func(ip string) bool { return slices.Contains(service.Spec.ClusterIPs, ip) }
+		if merge.Adopted(serviceImport) && slices.ContainsFunc(serviceImport.Spec.IPs, taken) {
+			r.Retry(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
+		}
+	}
+}
+
+// sliceChanged enqueues the service that an EndpointSlice was made for, or is
+// exported from.
+func (r *Reconciler) sliceChanged(object change) {
+	slice, ok := object.Object.(*discoveryv1.EndpointSlice)
+	if !ok {
+		return
+	}
+	if service := member.ServiceOf(slice); service.Name != "" {
+		r.enqueueShown(service, object)
+	}
+	service := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}
+	if access, _ := r.API.Access(); service.Name != "" && access != nil && access.ServiceExport(service) != nil {
+		r.enqueue(service)
+	}
+}
+
+// namespaceHandler enqueues all services of a namespace that is created or deleted.
+// Those of the namespaces in the first list are enqueued because of the objects in
+// them.
+func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
+	all := func(object change) {
+		for service := range r.known() {
+			if service.Namespace == object.GetName() {
+				r.enqueue(service)
+			}
+		}
+	}
+	each := onChange(all)
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, isInInitialList bool) {
+			if added, ok := object.(*corev1.Namespace); ok && added.Name == r.Namespace {
+				r.checkRank(added)
+			}
+			if !isInInitialList {
+				each.AddFunc(object)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, ok := before.(*corev1.Namespace)
+			current, alsoOK := after.(*corev1.Namespace)
+			if !ok || !alsoOK {
+				return
+			}
+			if current.Name == r.Namespace && input.Standing(old) != input.Standing(current) {
+				r.enqueueCluster(r.Cluster)
+			}
+			if current.Name == r.Namespace && old.Annotations[member.RankAnnotation] != current.Annotations[member.RankAnnotation] {
+				r.checkRank(current)
+			}
+			if old.UID != current.UID || terminating(old) != terminating(current) {
+				all(change{Object: current})
+			}
+		},
+		DeleteFunc: each.DeleteFunc,
+	}
+}
+
+// nodeHandler enqueues all services when the zones of the nodes change. The zones in
+// the first list are read by the first reconciles.
+func (r *Reconciler) nodeHandler() cache.ResourceEventHandler {
+	var last locality.Nodes
+	each := onChange(func(change) {
+		now := r.Local.Zones()
+		if last.SomeWithoutZone == now.SomeWithoutZone && slices.Equal(last.Zones, now.Zones) {
+			return
+		}
+		last = now
+		r.EnqueueAll()
+	})
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, isInInitialList bool) {
+			if isInInitialList {
+				last = r.Local.Zones()
+				return
+			}
+			each.AddFunc(object)
+		},
+		UpdateFunc: each.UpdateFunc,
+		DeleteFunc: each.DeleteFunc,
+	}
+}
+
+// enqueueCluster enqueues all services that a cluster exports or exported.
+func (r *Reconciler) enqueueCluster(cluster string) {
+	for service := range r.Local.ServicesFrom(cluster) {
+		r.enqueue(service)
+	}
+	if m := r.Members.Get(cluster); m != nil {
+		for _, service := range m.Services() {
+			r.enqueue(service)
+		}
+	}
+}
+
+// EnqueueAll enqueues all services that are exported, imported, or were.
+func (r *Reconciler) EnqueueAll() {
+	for service := range r.known() {
+		r.enqueue(service)
+	}
+}
+
+// Exported returns the services that the local cluster exports, or publishes slices
+// for, in a new map.
+func (r *Reconciler) Exported() map[types.NamespacedName]struct{} {
+	services := r.Local.ServicesFrom(r.Cluster)
+	if access, _ := r.API.Access(); access != nil {
+		for _, each := range access.Exports() {
+			services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
+		}
+	}
+	return services
+}
+
+// known returns every service that is exported, imported, or was, in a new map.
+func (r *Reconciler) known() map[types.NamespacedName]struct{} {
+	services := r.Exported()
+	if access, _ := r.API.Access(); access != nil {
+		for _, each := range access.Imports() {
+			services[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}] = struct{}{}
+		}
+	}
+	for _, service := range r.Local.ManagedServices() {
+		services[service] = struct{}{}
+	}
+	for _, m := range r.Members.List() {
+		for _, service := range m.Services() {
+			services[service] = struct{}{}
+		}
+	}
+	return services
+}
+
+// A change is an object that a cache shows, or that is gone from it.
+type change struct {
+	metav1.Object
+	gone bool
+}
+
+// onChange returns a handler that calls one function for every event.
+func onChange(changed func(change)) cache.ResourceEventHandlerFuncs {
+	call := func(object any, gone bool) {
+		if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = tombstone.Obj
+		}
+		if accessed, ok := object.(metav1.Object); ok {
+			changed(change{accessed, gone})
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { call(object, false) },
+		UpdateFunc: func(before, after any) {
+			call(after, false)
+			if relabelled(before, after) {
+				call(before, true)
+			}
+		},
+		DeleteFunc: func(object any) { call(object, true) },
+	}
+}
+
+// relabelled reports whether the labels of an object changed so that it may belong
+// to another service.
+func relabelled(before, after any) bool {
+	old, ok := before.(metav1.Object)
+	current, alsoOK := after.(metav1.Object)
+	if !ok || !alsoOK {
+		return false
+	}
+	for _, label := range []string{export.LabelService, export.LabelKubernetesService} {
+		if old.GetLabels()[label] != current.GetLabels()[label] {
+			return true
+		}
+	}
+	return false
+}
+
+// checkRank records an Event if the rank of the local cluster is not valid.
+func (r *Reconciler) checkRank(namespace *corev1.Namespace) {
+	if _, err := member.ParseRank(namespace.Annotations); err != nil {
+		r.Recorder.Event(namespace, corev1.EventTypeWarning, EventRankInvalid,
+			err.Error()+". Correct it: until then, exports of this cluster come last in conflicts")
+	}
+}
+
+func terminating(namespace *corev1.Namespace) bool {
+	return namespace.DeletionTimestamp != nil || namespace.Status.Phase == corev1.NamespaceTerminating
+}

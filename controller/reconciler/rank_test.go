@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// TestRankOfTheLocalCluster: the namespace of the controller ranks the local
+// cluster. A change is a reason to look at what it exports; what is not valid is
+// told there, once for each value.
+func TestRankOfTheLocalCluster(t *testing.T) {
+	recorder := record.NewFakeRecorder(10)
+	r := newTestReconciler(recorder)
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web-east", Labels: map[string]string{
+		export.LabelService: "web", export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager,
+	}}}
+	if err := r.Local.EndpointSlices.Indexer().Add(slice); err != nil {
+		t.Fatal(err)
+	}
+	ranked := func(name string, rank ...string) *corev1.Namespace {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		for _, text := range rank {
+			namespace.Annotations = map[string]string{member.RankAnnotation: text}
+		}
+		return namespace
+	}
+	handler := r.namespaceHandler()
+	check := func(what string, looked bool, told string) {
+		t.Helper()
+		if got := r.queue.Len() > 0; got != looked {
+			t.Errorf("%s: looked at again: %t", what, got)
+		}
+		for r.queue.Len() > 0 {
+			service, _ := r.queue.Get()
+			r.queue.Done(service)
+		}
+		got := ""
+		select {
+		case got = <-recorder.Events:
+		default:
+		}
+		if (told == "") != (got == "") || !strings.Contains(got, told) {
+			t.Errorf("%s: told %q", what, got)
+		}
+	}
+	handler.OnAdd(ranked("clusterset-dns", "x"), true)
+	check("not valid from the start", false, `Warning RankInvalid annotation clusterset-dns.github.io/rank: "x" is not an integer`)
+	handler.OnAdd(ranked("demo", "x"), true)
+	check("another namespace", false, "")
+	handler.OnUpdate(ranked("clusterset-dns", "x"), ranked("clusterset-dns", "y"))
+	check("not valid still", false, `"y"`)
+	handler.OnUpdate(ranked("clusterset-dns", "y"), ranked("clusterset-dns", "2"))
+	check("valid", true, "")
+	handler.OnUpdate(ranked("clusterset-dns", "2"), ranked("clusterset-dns", "2"))
+	check("the same", false, "")
+	handler.OnUpdate(ranked("clusterset-dns", "2"), ranked("clusterset-dns", "z"))
+	check("not valid any more", true, `"z"`)
+	handler.OnUpdate(ranked("clusterset-dns", "0"), ranked("clusterset-dns"))
+	check("none", false, "")
+	handler.OnUpdate(ranked("demo", "2"), ranked("demo", "3"))
+	check("another namespace changes", false, "")
+
+	for text, want := range map[string]int{"3": 3, "-3": -3, "x": member.LastRank} {
+		if got := input.Standing(ranked("clusterset-dns", text)); got.Rank != want {
+			t.Errorf("rank %q: got %d", text, got.Rank)
+		}
+	}
+	if input.Standing(nil).Rank != 0 || input.Standing(ranked("clusterset-dns")).Rank != 0 {
+		t.Error("a rank comes of nothing")
+	}
+}

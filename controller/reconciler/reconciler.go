@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reconciler maps changes to services, and reconciles one service at a
+// time: it gathers the input, merges it, and applies the result.
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+)
+
+// Metrics observe reconciles.
+type Metrics interface {
+	// Reconciled is called after each reconcile.
+	Reconciled(took time.Duration, err error)
+	// Problems replaces the problems of the exports of a service, by cluster.
+	Problems(service types.NamespacedName, problems map[string][]export.Problem)
+}
+
+// Config is what a Reconciler needs.
+type Config struct {
+	*input.Gatherer
+	API      *mcsapi.Follower
+	Gate     *informer.Group
+	Recorder record.EventRecorder
+	Clock    clock.WithTicker
+	Metrics  Metrics
+}
+
+// A Reconciler reconciles the services that the caches and the members show changes
+// of.
+type Reconciler struct {
+	Config
+	shares *shares
+	queue  *queue
+	// record is set by Run.
+	record *heartbeat.Record
+	// credentials receives when the Secrets of members changed.
+	credentials chan struct{}
+}
+
+// New returns a Reconciler that handles the events of its inputs. It is to be called
+// before they run.
+func New(config Config) *Reconciler {
+	r := &Reconciler{Config: config, queue: newQueue(config.Applier), credentials: make(chan struct{}, 1)}
+	r.Members.Handle(r)
+	r.Tracker.Handle(r)
+	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
+	r.Local.Services.Handle(onChange(r.serviceChanged))
+	r.Local.EndpointSlices.Handle(onChange(r.sliceChanged))
+	r.Local.Namespaces.Handle(r.namespaceHandler())
+	r.Local.Nodes.Handle(r.nodeHandler())
+	r.Local.Secrets.Handle(onChange(func(change) {
+		select {
+		case r.credentials <- struct{}{}:
+		default: // a signal already pending covers this change
+		}
+	}))
+	return r
+}
+
+// Limit bounds the imports of all members together, and those with a cluster IP. It
+// is to be called before the members run.
+func (r *Reconciler) Limit(imports, ips int) { r.shares = newShares(imports, ips, r) }
+
+// CredentialsChanged receives when the Secrets of members changed.
+func (r *Reconciler) CredentialsChanged() <-chan struct{} { return r.credentials }
+
+// QueueLength returns the number of services that wait to be reconciled.
+func (r *Reconciler) QueueLength() int { return r.queue.Len() }
+
+// Run reconciles with so many workers until the context ends, and notes in the
+// record how that goes.
+func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Record) {
+	r.record = record
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { r.catchUp(ctx) })
+	for range workers {
+		group.Go(func() { r.work(ctx) })
+	}
+	<-ctx.Done()
+	r.ShutDown()
+}
+
+// ShutDown stops a Reconciler, whether or not it runs.
+func (r *Reconciler) ShutDown() { r.queue.ShutDown() }
+
+// work reconciles services from the queue until it is shut down.
+func (r *Reconciler) work(ctx context.Context) {
+	for {
+		service, shutdown := r.queue.Get()
+		if shutdown {
+			return
+		}
+		if ctx.Err() != nil {
+			r.queue.Done(service) // Get returns what is left before it reports the shutdown
+			continue
+		}
+		reading := r.Gate.Wait(ctx)
+		begin := r.Clock.Now()
+		r.record.Begins()
+		err := r.reconcile(ctx, service, reading)
+		if ctx.Err() != nil {
+			r.record.Ends(service, nil) // the term ends
+		} else {
+			r.record.Ends(service, unpublished(err))
+		}
+		if apply.Changed(err) {
+			r.Metrics.Reconciled(r.Clock.Since(begin), nil)
+		} else {
+			r.Metrics.Reconciled(r.Clock.Since(begin), err)
+		}
+		switch {
+		case err == nil:
+			r.queue.Forget(service)
+		case ctx.Err() == nil:
+			if r.queue.NumRequeues(service) == apply.FailuresToTell {
+				klog.FromContext(ctx).Error(err, "Cannot bring a service up to date; trying again", "service", service)
+			}
+			r.queue.AddRateLimited(service)
+		}
+		r.queue.Done(service)
+	}
+}
+
+// unpublished returns why slices that the local cluster publishes are out of date,
+// nil if they are not.
+func unpublished(err error) error {
+	if unpublished := (*apply.PublishError)(nil); errors.As(err, &unpublished) {
+		return unpublished
+	}
+	return nil
+}
+
+// reconcile reconciles one service. The caches were waited for before: reading.
+func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName, reading informer.Reading) error {
+	access, lost := r.API.Access()
+	namespace := r.Local.Namespace(service.Namespace)
+	if namespace == nil || terminating(namespace) {
+		r.Metrics.Problems(service, nil)
+		r.Local.Use(service, nil)
+		r.shares.release(service)
+		r.Applier.Forget(service)
+		return nil // its objects are deleted with it; a new one enqueues its services
+	}
+	if access == nil {
+		// All services are enqueued once the API is served.
+		r.Applier.Forget(service)
+		return r.Applier.Clean(ctx, r.Cluster, r.Local.DerivedServices(service), r.Local.ManagedSlices(service), lost.Exports, lost.Imports)
+	}
+	if r.unreadable(access, service) {
+		return nil
+	}
+	r.shares.load(r.Cluster, access.Imports)
+	in := r.Gather(access, service)
+	if !r.Gate.Holds(reading) {
+		// Some of the input may predate an outage.
+		return r.reconcile(ctx, service, r.Gate.Wait(ctx))
+	}
+	r.Metrics.Problems(service, in.Problems)
+	in.Existing.Failures = r.queue.NumRequeues(service)
+	result := r.shares.mergeWithin(in.Existing.Observed, in.Contributions)
+	outcome, err := r.Applier.ApplyService(ctx, access, in.Existing, result)
+	switch {
+	case outcome.Again && err == nil:
+		r.enqueue(service)
+	case outcome.After > 0:
+		r.queue.AddAfter(service, outcome.After)
+	}
+	return err
+}
+
+// catchUpAfter is after how long a service is reconciled again if the caches do
+// not show what was written of it.
+const catchUpAfter = 10 * time.Second
+
+// catchUp enqueues the services that the caches are behind of.
+func (r *Reconciler) catchUp(ctx context.Context) {
+	ticker := r.Clock.NewTicker(catchUpAfter)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		for _, service := range r.Applier.Behind(catchUpAfter) {
+			r.enqueue(service)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/mcs-api/config/crd"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+)
+
+// definitionsWith answers lists of the two CustomResourceDefinitions, of one
+// ServiceImport that cannot be decoded, and of nothing else.
+func definitionsWith(t *testing.T, serviceImport string) http.HandlerFunc {
+	t.Helper()
+	definitions := map[string]string{}
+	for name, text := range map[string][]byte{"serviceexports": crd.ServiceExportCRD, "serviceimports": crd.ServiceImportCRD} {
+		object, err := yaml.ToJSON(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		definitions[name+".multicluster.x-k8s.io"] = strings.TrimSuffix(string(object), "}") + `,"status":{"conditions":[{"type":"Established","status":"True"}]}}`
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		items, kind := "", "CustomResourceDefinition"
+		switch {
+		case r.URL.Query().Get("sendInitialEvents") == "true":
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`) // the client may hang up
+			return
+		case r.URL.Query().Get("watch") == "true":
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			return
+		case strings.HasSuffix(r.URL.Path, "/customresourcedefinitions"):
+			items = definitions[strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")]
+		case strings.HasSuffix(r.URL.Path, "/serviceimports"):
+			items, kind = serviceImport, "ServiceImport"
+		default:
+			kind = "ServiceExport"
+		}
+		group := "multicluster.x-k8s.io/v1beta1"
+		if kind == "CustomResourceDefinition" {
+			group = "apiextensions.k8s.io/v1"
+		}
+		_, _ = io.WriteString(w, `{"apiVersion":"`+group+`","kind":"`+kind+`List","metadata":{"resourceVersion":"1"},"items":[`+items+`]}`)
+	}
+}
+
+// TestAnUnreadableObjectStopsItsServiceAlone: nothing of the service is written
+// or removed, and the object says why.
+func TestAnUnreadableObjectStopsItsServiceAlone(t *testing.T) {
+	server := httptest.NewServer(definitionsWith(t, `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport",`+
+		`"metadata":{"namespace":"demo","name":"web","uid":"u","resourceVersion":"1"},"spec":{"ports":"http"}}`))
+	defer server.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+
+	events := record.NewFakeRecorder(10)
+	// It has no working applier: what is written would be a panic.
+	r := newTestReconciler(events)
+	err := r.Local.Namespaces.Indexer().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.API, err = mcsapi.NewFollower(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
+		t.Fatal(err)
+	}
+	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
+	running.Go(func() { r.API.Run(ctx) })
+	<-r.API.Looked()
+	if err := r.reconcile(ctx, types.NamespacedName{Namespace: "demo", Name: "web"}, r.Gate.Wait(ctx)); err != nil {
+		t.Errorf("got %v", err)
+	}
+	if len(events.Events) != 1 {
+		t.Fatalf("%d Events, want 1", len(events.Events))
+	}
+	if event := <-events.Events; !strings.HasPrefix(event, "Warning Unreadable ServiceImport demo/web cannot be decoded") || !strings.Contains(event, "ports") {
+		t.Errorf("the Event is %q", event)
+	}
+}

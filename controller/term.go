@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
+	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
+)
+
+// component is the source of Events.
+const component = "clusterset-controller"
+
+// lead does the work of the leader until the context ends.
+func (c *Controller) lead(ctx context.Context, cluster string) error {
+	ctx, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer c.stuck.set("")
+	defer group.Wait()
+	defer stop()
+	recorder, stopRecorder := newRecorder(ctx, c.client)
+	defer stopRecorder()
+
+	// The caches of the local cluster come first: nothing is deleted before it is
+	// known what exists and which members there are.
+	c.readiness.set("the caches of the local cluster are not full yet")
+	r, err := c.newReconciler(klog.FromContext(ctx), cluster, recorder)
+	if err != nil {
+		return err
+	}
+	defer r.ShutDown()
+	r.Local.Start(ctx, &group)
+	group.Go(func() { r.API.Run(ctx) })
+	if !r.Local.WaitForSync(ctx) {
+		return nil
+	}
+	c.readiness.set("the IP families of the local cluster are not known yet")
+	var serviceIPs int
+	probe := func(ctx context.Context) ([]corev1.IPFamily, error) {
+		return apply.AskIPFamilies(ctx, c.client, c.options.Namespace)
+	}
+	if r.IPFamilies, serviceIPs, err = local.ServiceIPFamilies(ctx, c.client, probe); err != nil {
+		return err
+	}
+	r.Limit(c.options.MaxImports, maxImportIPs(c.options.MaxImportIPs, serviceIPs))
+	uid := r.Local.KubeSystemUID()
+	if uid == "" {
+		return errors.New("the local cluster has no namespace kube-system")
+	}
+	leases, err := memberstate.NewLeases(ctx, c.client, c.options.Namespace, r.Tracker)
+	if err != nil {
+		return err
+	}
+	group.Go(func() { r.Tracker.Run(ctx) })
+	group.Go(func() { r.Members.Run(ctx, r.CredentialsChanged()) })
+	for _, known := range []<-chan struct{}{r.Members.Known(), r.API.Looked()} {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-known:
+		}
+	}
+	record := heartbeat.NewRecord(heartbeat.RecordConfig{
+		Clock: c.options.Clock, After: c.options.StaleAfter, Inputs: r.Gate,
+		Prober: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster},
+	}, r.Exported())
+	context.AfterFunc(ctx, record.TermEnds)
+	c.stuck.check(func() string { return record.Stuck(stuckAfter) })
+	defer c.metrics.Lead(&metrics.Leader{
+		Clock: c.options.Clock, Queue: r, API: r.API, Local: r.Local, Members: r.Members, Tracker: r.Tracker, Record: record,
+	})()
+	c.readiness.check(func() string {
+		_, lost := r.API.Access()
+		return lost.Reason
+	})
+	beat := heartbeat.NewRenewer(heartbeat.Config{
+		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
+		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Queue: r,
+	})
+	beat.Announce(ctx)
+	group.Go(func() { beat.Run(ctx) })
+	group.Go(func() { leases.Run(ctx) })
+	group.Go(func() {
+		followVersion(ctx, c.client.Discovery().RESTClient(), c.options.Clock, func() {
+			if r.Applier.Retry() {
+				r.EnqueueAll()
+			}
+		})
+	})
+	klog.FromContext(ctx).Info("Started", "cluster", cluster, "namespace", c.options.Namespace)
+	r.Run(ctx, c.options.Workers, record)
+	return nil
+}
+
+// newReconciler connects the inputs to the reconciler, and the reconciler to the
+// writer. Nothing runs yet.
+func (c *Controller) newReconciler(
+	logger klog.Logger, cluster string, recorder record.EventRecorder,
+) (*reconciler.Reconciler, error) {
+	o, gate := c.options, &informer.Group{}
+	api, err := mcsapi.NewFollower(c.config, c.httpClient, gate)
+	if err != nil {
+		return nil, err
+	}
+	own := local.New(c.client, c.metadata, gate, o.Namespace)
+	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder}
+	tracker := memberstate.NewTracker(o.limits(), o.Clock, own, reporter)
+	members := member.New(member.Config{
+		Cluster: cluster, Static: o.Members, Limits: o.MemberLimits, Memory: o.MaxImportMemory,
+		Local: own, Tracker: tracker, Reporter: reporter, Clock: o.Clock, Dial: o.DialMember,
+	})
+	applier := &apply.Applier{
+		Core: c.client, Recorder: recorder, Clock: o.Clock,
+		Metrics: metrics.Writer{Metrics: c.metrics, Cluster: cluster, Clock: o.Clock},
+	}
+	return reconciler.New(reconciler.Config{
+		Gatherer: &input.Gatherer{
+			Cluster: cluster, Namespace: o.Namespace, Denied: o.DeniedNamespaces,
+			ServeHandMade: o.HandMadeImports, Prefer: o.Prefer,
+			Local: own, Members: members, Tracker: tracker, Applier: applier,
+		},
+		API: api, Gate: gate, Recorder: recorder, Clock: o.Clock, Metrics: c.metrics,
+	}), nil
+}
+
+// eventful returns the scheme of the kinds that Events are about.
+var eventful = sync.OnceValue(func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(kubernetesscheme.AddToScheme(scheme))
+	utilruntime.Must(v1beta1.Install(scheme))
+	return scheme
+})
+
+// newRecorder returns a recorder of Events, and a function that stops it.
+func newRecorder(ctx context.Context, client kubernetes.Interface) (record.EventRecorder, func()) {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	return broadcaster.NewRecorder(eventful(), corev1.EventSource{Component: component}), broadcaster.Shutdown
+}
