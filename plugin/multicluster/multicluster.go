@@ -128,32 +128,21 @@ func (m *Multicluster) lookup(
 	case name.Apex, name.Version, name.NameServer, name.Above:
 		return m.apexes[zone].lookup(q.Request.Kind, question.Qtype, snapshot.SOA(zone))
 	}
-	found := snapshot.Lookup(&q)
-	if found.Result == answer.NeedClient {
-		q.Client = m.client(w, r)
-		found = snapshot.Lookup(&q)
-	}
-	return found
+	return snapshot.Lookup(&q, func() answer.Client { return m.client(w, r) })
 }
 
 // match returns the number of the longest zone that the name is in, or -1, and the part of the name before it.
 func (m *Multicluster) match(qname string) (zone int, below string) {
 	zone = -1
 	longest := 0
-	for i, z := range m.Zones {
-		if len(z) <= longest {
-			continue
-		}
-		if cut, ok := name.Cut(qname, z); ok {
-			zone, below, longest = i, cut, len(z)
-		}
-	}
-	for i, z := range m.Reverse {
-		if len(z) <= longest {
-			continue
-		}
-		if cut, ok := name.Cut(qname, z); ok {
-			zone, below, longest = len(m.Zones)+i, cut, len(z)
+	for list, zones := range [...][]string{m.Zones, m.Reverse} {
+		for i, z := range zones {
+			if len(z) <= longest {
+				continue
+			}
+			if cut, ok := name.Cut(qname, z); ok {
+				zone, below, longest = list*len(m.Zones)+i, cut, len(z)
+			}
 		}
 	}
 	return zone, below

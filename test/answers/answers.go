@@ -55,8 +55,8 @@ func (d *DNS) Ask(service, namespace string) (rcode int, addresses []netip.Addr)
 	query := service + "." + namespace + ".svc"
 	found := snapshot.Lookup(&answer.Question{
 		Name: query + ".clusterset.local.", Type: dns.TypeA,
-		Client: answer.Client{Size: dns.MaxMsgSize}, Request: name.Parse(query),
-	})
+		Request: name.Parse(query),
+	}, func() answer.Client { return answer.Client{Size: dns.MaxMsgSize} })
 	if found.Result == answer.NotExist {
 		return dns.RcodeNameError, nil
 	}

@@ -42,17 +42,14 @@ func answerOf(answer, extra []dns.RR, truncated bool) Answer {
 const maxAlways = 4
 
 // prebuilt answers with records made before: as many as fit, and as many of the extra ones.
-func (q *Question) prebuilt(answer, extra []dns.RR) Answer {
+func (q *Question) prebuilt(answer, extra []dns.RR, client func() Client) Answer {
 	if len(answer) == 0 {
 		return Answer{Result: Empty}
 	}
 	if len(answer) <= maxAlways && q.Type != dns.TypeSRV {
 		return Answer{Result: Found, Answer: answer}
 	}
-	if q.Client.Size == 0 {
-		return Answer{Result: NeedClient}
-	}
-	room := q.Client.room(q.Name)
+	room := client().room(q.Name)
 	if answer[0].Header().Name != q.Name {
 		room -= len(answer[0].Header().Name) + 1 - sizePointer // its first occurrence is not the question's
 	}
@@ -110,14 +107,14 @@ type answerBuilder struct {
 	client  Client
 }
 
-func (s headless) builder(q *Question) answerBuilder {
+func (s headless) builder(q *Question, client Client) answerBuilder {
 	return answerBuilder{
 		service: s.Service,
 		owner:   q.Name,
 		zone:    s.config.Zones[q.Zone],
 		ttl:     s.config.TTL,
 		max:     q.Max,
-		client:  q.Client,
+		client:  client,
 	}
 }
 

@@ -50,12 +50,7 @@ func keyOf(s *record.Service, q *Question) (key cacheKey, ok bool) {
 		return key, false // to look for it would cost more than to make it
 	}
 	key = cacheKey{s, q.Zone, q.Type, q.Request.Port, q.Request.Protocol}
-	for i := range len(q.Name) {
-		if c := q.Name[i]; c >= 'A' && c <= 'Z' {
-			return key, false
-		}
-	}
-	return key, true
+	return key, strings.ToLower(q.Name) == q.Name
 }
 
 // Forget drops the answers of services that are not the current ones of their keys.
@@ -72,13 +67,12 @@ func (c *Cache) slot(key cacheKey) *atomic.Pointer[cached] {
 	return &c.slots[maphash.Comparable(c.seed, key)%cacheSlots]
 }
 
-// find returns the answer if it is cached and is that for the client.
-func (c *Cache) find(key cacheKey, q *Question) (Answer, bool) {
+// find returns the answer of at most limit records, if limit is not 0, for a client with so much room.
+func (c *Cache) find(key cacheKey, limit, room int) (Answer, bool) {
 	found := c.slot(key).Load()
-	if found == nil || found.cacheKey != key || q.Max > 0 && len(found.answer.Answer) > q.Max {
+	if found == nil || found.cacheKey != key || limit > 0 && len(found.answer.Answer) > limit {
 		return Answer{}, false
 	}
-	room := q.Client.room(q.Name)
 	return found.answer, found.min <= room && room <= found.max
 }
 

@@ -29,8 +29,6 @@ type Question struct {
 	Prefer topology.Preference
 	// Max is the greatest number of records in the answer, or 0 for all that fit.
 	Max int
-	// Client is what the client can take. It may be left out, and is needed only if the result is NeedClient.
-	Client Client
 }
 
 // Client is what a client can take.
@@ -55,9 +53,6 @@ const (
 	Empty
 	// Found is at least one record.
 	Found
-	// NeedClient is no answer yet: there may be more records than the client can take. The question has to be repeated
-	// with its Client.
-	NeedClient
 )
 
 // Answer is what there is to say to a question. Its slices have no spare capacity.
@@ -68,16 +63,19 @@ type Answer struct {
 	Truncated bool
 }
 
-// Lookup answers a question for a name of a service. It takes no lock.
-func Lookup(config *record.Config, service *record.Service, cache *Cache, q *Question) Answer {
+// Lookup answers a question for a name of a service. It takes no lock. It calls client only if there may be more records
+// than any client can take.
+func Lookup(
+	config *record.Config, service *record.Service, cache *Cache, q *Question, client func() Client,
+) Answer {
 	if service = service.In(q.Zone); !service.Exists {
 		return Answer{}
 	}
 	if service.Import.Headless {
 		h := headless{service, config, cache}
-		return h.lookup(q)
+		return h.lookup(q, client)
 	}
-	return lookupClusterSetIP(service, q)
+	return lookupClusterSetIP(service, q, client)
 }
 
 // portName reads labels of a query, in any case and without their underscores. ok is false if no port can have them.
@@ -93,7 +91,7 @@ func portName(port, protocol string) (wanted object.PortName, ok bool) {
 	return object.PortName{}, false
 }
 
-func lookupClusterSetIP(s *record.Service, q *Question) Answer {
+func lookupClusterSetIP(s *record.Service, q *Question, client func() Client) Answer {
 	switch q.Request.Kind {
 	case name.Service:
 		if s.ClusterSetIP == nil {
@@ -102,11 +100,11 @@ func lookupClusterSetIP(s *record.Service, q *Question) Answer {
 		records := &s.ClusterSetIP[q.Zone]
 		switch q.Type {
 		case dns.TypeA:
-			return q.prebuilt(records.A, nil)
+			return q.prebuilt(records.A, nil, client)
 		case dns.TypeAAAA:
-			return q.prebuilt(records.AAAA, nil)
+			return q.prebuilt(records.AAAA, nil, client)
 		case dns.TypeSRV:
-			return q.prebuilt(records.SRV, records.Extra)
+			return q.prebuilt(records.SRV, records.Extra, client)
 		}
 		return Answer{Result: Empty}
 	case name.Port:
@@ -127,7 +125,7 @@ func lookupClusterSetIP(s *record.Service, q *Question) Answer {
 		case q.Type != dns.TypeSRV:
 			return Answer{Result: Empty}
 		default:
-			return q.prebuilt(srv, records.Extra)
+			return q.prebuilt(srv, records.Extra, client)
 		}
 	case name.Protocol:
 		if wanted, ok := portName("", q.Request.Protocol); ok && object.HasNamed(s.Import.Ports, wanted.Protocol) {
@@ -144,11 +142,11 @@ type headless struct {
 	cache  *Cache
 }
 
-func (s headless) lookup(q *Question) Answer {
+func (s headless) lookup(q *Question, client func() Client) Answer {
 	switch q.Request.Kind {
 	case name.Service:
 		if q.Type == dns.TypeA || q.Type == dns.TypeAAAA || q.Type == dns.TypeSRV {
-			return s.lookupEndpoints(q, object.PortName{})
+			return s.lookupEndpoints(q, object.PortName{}, client())
 		}
 		return Answer{Result: Empty}
 	case name.Port:
@@ -157,7 +155,7 @@ func (s headless) lookup(q *Question) Answer {
 			return Answer{}
 		}
 		if q.Type == dns.TypeSRV {
-			return s.lookupEndpoints(q, wanted)
+			return s.lookupEndpoints(q, wanted, client())
 		}
 		return Answer{Result: Empty}
 	case name.Protocol:
@@ -166,7 +164,7 @@ func (s headless) lookup(q *Question) Answer {
 			return Answer{Result: Empty}
 		}
 	case name.Host:
-		return s.lookupHost(q)
+		return s.lookupHost(q, client)
 	case name.Cluster:
 		return s.lookupCluster(q.Request.Cluster)
 	}
@@ -174,22 +172,19 @@ func (s headless) lookup(q *Question) Answer {
 }
 
 // lookupEndpoints answers with records of any number of endpoints. SRV records are those of the ports that are asked for.
-func (s headless) lookupEndpoints(q *Question, wanted object.PortName) Answer {
-	if q.Client.Size == 0 {
-		return Answer{Result: NeedClient}
-	}
-	if tiers := s.tiers(q); tiers != nil {
-		return s.lookupTiers(q, wanted, tiers)
+func (s headless) lookupEndpoints(q *Question, wanted object.PortName, client Client) Answer {
+	if tiers := s.tiers(q, client.Place); tiers != nil {
+		return s.lookupTiers(q, wanted, client, tiers)
 	}
 	key, cacheable := keyOf(s.Service, q)
 	if cacheable {
-		if answer, ok := s.cache.find(key, q); ok {
+		if answer, ok := s.cache.find(key, q.Max, client.room(q.Name)); ok {
 			return answer
 		}
 	}
 	var answer Answer
 	var fits span
-	switch b := s.builder(q); q.Type {
+	switch b := s.builder(q, client); q.Type {
 	case dns.TypeA:
 		answer, fits = b.addresses(4)
 	case dns.TypeAAAA:
@@ -204,8 +199,8 @@ func (s headless) lookupEndpoints(q *Question, wanted object.PortName) Answer {
 }
 
 // lookupTiers answers with the nearest addresses, or with all SRV records, whose priorities are their tiers (RFC 2782).
-func (s headless) lookupTiers(q *Question, wanted object.PortName, tiers []uint16) Answer {
-	switch b := s.builder(q); q.Type {
+func (s headless) lookupTiers(q *Question, wanted object.PortName, client Client, tiers []uint16) Answer {
+	switch b := s.builder(q, client); q.Type {
 	case dns.TypeA:
 		return b.nearest(4, tiers)
 	case dns.TypeAAAA:
@@ -251,7 +246,7 @@ func (s headless) lookupCluster(labels string) Answer {
 const maxHostAddresses = 4
 
 // lookupHost answers for a host name.
-func (s headless) lookupHost(q *Question) Answer {
+func (s headless) lookupHost(q *Question, client func() Client) Answer {
 	label := strings.ToLower(q.Request.Host)
 	var size uint8
 	switch q.Type {
@@ -282,10 +277,8 @@ func (s headless) lookupHost(q *Question) Answer {
 	switch {
 	case len(found) == 1:
 		return answerOf(single(q.Name, s.config.TTL, found[0]), nil, false)
-	case len(found) > 1 && q.Client.Size == 0:
-		return Answer{Result: NeedClient}
 	case len(found) > 1:
-		return s.builder(q).hostAddresses(found, size)
+		return s.builder(q, client()).hostAddresses(found, size)
 	case exists:
 		return Answer{Result: Empty}
 	default:

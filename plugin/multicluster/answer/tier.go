@@ -10,13 +10,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
-// tiers are those of the runs of a headless service for who asks: nil where no endpoint comes before another.
-func (s headless) tiers(q *Question) []uint16 {
+// tiers are those of the blocks for a client there, or nil if no endpoint comes before another.
+func (s headless) tiers(q *Question, place topology.Place) []uint16 {
 	prefer := s.Import.Prefer
 	if prefer == topology.PreferDefault {
 		prefer = q.Prefer
 	}
-	place := q.Client.Place
 	if prefer <= topology.PreferNone || !place.Known() {
 		return nil
 	}

@@ -48,8 +48,9 @@ func (s *Snapshot) Outdated() <-chan struct{} { return s.outdated }
 // SOA is the SOA record of the zone with that number. It is shared and must not be changed.
 func (s *Snapshot) SOA(zone int) []dns.RR { return s.soa[zone] }
 
-// Lookup answers a question for a name of kind Namespace or deeper. It takes no lock.
-func (s *Snapshot) Lookup(q *answer.Question) answer.Answer {
+// Lookup answers a question for a name of kind Namespace or deeper. It takes no lock. It calls client only if there may be
+// more records than any client can take.
+func (s *Snapshot) Lookup(q *answer.Question, client func() answer.Client) answer.Answer {
 	switch {
 	case q.Request.Kind < name.Namespace:
 		return answer.Answer{}
@@ -63,7 +64,7 @@ func (s *Snapshot) Lookup(q *answer.Question) answer.Answer {
 	if !ok {
 		return answer.Answer{}
 	}
-	return answer.Lookup(s.config, service, s.cache, q)
+	return answer.Lookup(s.config, service, s.cache, q, client)
 }
 
 // Walk yields the records of each service in the zone with that number, sorted by the services' keys, until yield

@@ -43,9 +43,9 @@ func at(address, zone string) string {
 }
 
 // question is what a client asks.
-func question(qname string, qtype uint16, client answer.Client) answer.Question {
+func question(qname string, qtype uint16) answer.Question {
 	below, _ := name.Cut(qname, zone)
-	return answer.Question{Name: qname, Request: name.Parse(below), Type: qtype, Client: client}
+	return answer.Question{Name: qname, Request: name.Parse(below), Type: qtype}
 }
 
 // east has clients in zones a and b, which are of one region, and c, which is not.
@@ -102,9 +102,9 @@ func TestTiers(t *testing.T) {
 			snapshot := snapshotOf(zoned(t, test.raw, test.slices...))
 			client := answer.Client{Size: 65535, Place: east.Place("east", netip.MustParseAddr(test.client))}
 			look := func(qname string, qtype uint16) answer.Answer {
-				q := question(qname, qtype, client)
+				q := question(qname, qtype)
 				q.Prefer = test.prefer
-				return snapshot.Lookup(&q)
+				return lookup(snapshot, q, client)
 			}
 			if got := tiersOf(look("db.demo.svc."+zone, dns.TypeA)); got != test.a {
 				t.Errorf("A: got %s, want %s", got, test.a)
@@ -121,8 +121,8 @@ func TestTiers(t *testing.T) {
 			// Names of endpoints are of no tier.
 			for _, host := range []string{"10-1-0-1.east", "10-2-0-1.west"} {
 				qname := host + ".db.demo.svc." + zone
-				plain := question(qname, dns.TypeA, answer.Client{Size: 65535})
-				if got, want := len(look(qname, dns.TypeA).Answer), len(snapshot.Lookup(&plain).Answer); got != want {
+				plain := lookup(snapshot, question(qname, dns.TypeA), answer.Client{Size: 65535})
+				if got, want := len(look(qname, dns.TypeA).Answer), len(plain.Answer); got != want {
 					t.Errorf("%s: got %d addresses, want %d", qname, got, want)
 				}
 			}
@@ -159,9 +159,9 @@ func tiersOf(reply answer.Answer) string {
 func TestTiersOfEachFamily(t *testing.T) {
 	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("east", "IPv4", sqlPorts, at("10.1.0.1", "a")), from("west", "IPv6", sqlPorts, at("fd00::1", "a"))))
 	for qtype, want := range map[uint16]string{dns.TypeA: "10.1.0.1", dns.TypeAAAA: "fd00::1"} {
-		q := question("db.demo.svc."+zone, qtype, answer.Client{Size: 512, Place: east.Place("east", netip.Addr{})})
+		q := question("db.demo.svc."+zone, qtype)
 		q.Prefer = topology.PreferCluster
-		if reply := snapshot.Lookup(&q).Answer; len(reply) != 1 || dataOf(reply[0]) != want {
+		if reply := lookup(snapshot, q, answer.Client{Size: 512, Place: east.Place("east", netip.Addr{})}).Answer; len(reply) != 1 || dataOf(reply[0]) != want {
 			t.Errorf("got %v, want %s", reply, want)
 		}
 	}
@@ -177,9 +177,10 @@ func TestAFewOfATier(t *testing.T) {
 	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("west", "IPv4", sqlPorts, far...), from("east", "IPv4", sqlPorts, near...)))
 	seen := map[string]int{}
 	for point := range uint64(4 * count) {
-		q := question("db.demo.svc."+zone, dns.TypeSRV, answer.Client{Size: 65535, Point: point, Place: east.Place("east", netip.Addr{})})
+		client := answer.Client{Size: 65535, Point: point, Place: east.Place("east", netip.Addr{})}
+		q := question("db.demo.svc."+zone, dns.TypeSRV)
 		q.Prefer, q.Max = topology.PreferCluster, limit
-		reply := snapshot.Lookup(&q).Answer
+		reply := lookup(snapshot, q, client).Answer
 		if len(reply) != limit {
 			t.Fatalf("%d records", len(reply))
 		}
@@ -190,9 +191,9 @@ func TestAFewOfATier(t *testing.T) {
 			}
 			seen[srv.Target]++
 		}
-		q = question("db.demo.svc."+zone, dns.TypeA, answer.Client{Size: 65535, Point: point, Place: east.Place("east", netip.Addr{})})
+		q = question("db.demo.svc."+zone, dns.TypeA)
 		q.Prefer, q.Max = topology.PreferCluster, 10
-		for _, rr := range snapshot.Lookup(&q).Answer {
+		for _, rr := range lookup(snapshot, q, client).Answer {
 			seen[dataOf(rr)]++
 		}
 	}
@@ -269,11 +270,12 @@ func BenchmarkTiers(b *testing.B) {
 	snapshot := snapshotOf(zoned(b, "spec: "+sql, slices...))
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {
 		b.Run(dns.TypeToString[qtype], func(b *testing.B) {
-			q := question("db.demo.svc."+zone, qtype, answer.Client{Size: 1232, Place: east.Place("east", netip.MustParseAddr("10.64.1.7"))})
+			client := answer.Client{Size: 1232, Place: east.Place("east", netip.MustParseAddr("10.64.1.7"))}
+			q := question("db.demo.svc."+zone, qtype)
 			q.Prefer = topology.PreferZone
 			b.ReportAllocs()
 			for b.Loop() {
-				if snapshot.Lookup(&q).Result != answer.Found {
+				if lookup(snapshot, q, client).Result != answer.Found {
 					b.Fatal("nothing found")
 				}
 			}

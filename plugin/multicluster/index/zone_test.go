@@ -30,7 +30,12 @@ func ask(snapshot *index.Snapshot, qname string, qtype uint16) answer.Answer {
 	if !ok {
 		panic(qname)
 	}
-	return snapshot.Lookup(&answer.Question{Name: qname, Request: name.Parse(below), Type: qtype, Client: large})
+	return lookup(snapshot, answer.Question{Name: qname, Request: name.Parse(below), Type: qtype}, large)
+}
+
+// lookup asks for a client.
+func lookup(snapshot *index.Snapshot, q answer.Question, client answer.Client) answer.Answer {
+	return snapshot.Lookup(&q, func() answer.Client { return client })
 }
 
 // text is the text of records, sorted.

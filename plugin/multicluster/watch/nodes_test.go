@@ -47,7 +47,8 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 	nearest := func(client string) string {
 		reply := x.Snapshot().Lookup(&answer.Question{
 			Name: "db.demo.svc.clusterset.local.", Request: name.Parse("db.demo.svc"), Type: dns.TypeA, Prefer: topology.PreferZone,
-			Client: answer.Client{Size: 65535, Place: b.Topology().Place("east", netip.MustParseAddr(client))},
+		}, func() answer.Client {
+			return answer.Client{Size: 65535, Place: b.Topology().Place("east", netip.MustParseAddr(client))}
 		})
 		var all []string
 		for _, rr := range reply.Answer {

@@ -35,8 +35,7 @@ func reply(x *index.Index, service string) string {
 	}
 	reply := snapshot.Lookup(&answer.Question{
 		Name: service + ".demo.svc.clusterset.local.", Request: name.Parse(service + ".demo.svc"), Type: dns.TypeA,
-		Client: answer.Client{Size: 65535},
-	})
+	}, func() answer.Client { return answer.Client{Size: 65535} })
 	var all []string
 	for _, rr := range reply.Answer {
 		all = append(all, strings.TrimPrefix(rr.String(), rr.Header().String()))
