@@ -44,18 +44,18 @@ func setup(c *caddy.Controller) error {
 	})
 	c.OnStartup(func() error {
 		instances := caddy.Instances()
-		heedFailures(instances)
+		hookRestarts(instances)
 		m.setAddresses(localAddresses(config.ListenHosts))
 		m.signature = signatureSize(config.TsigSecret)
-		stop, err := m.start(reload && all.answer(instances, m))
+		stop, err := m.start(reload && m.replacesAnswers(instances))
 		if err != nil {
 			return plugin.Error(pluginName, err)
 		}
-		all.begin(m, m.notifySecondaries(config.Handler("transfer"), m.source.Load().Synced(), stop))
+		started.Store(m, m.notifySecondaries(config.Handler("transfer"), m.source.Load().Synced(), stop))
 		return nil
 	})
 	c.OnShutdown(func() error {
-		all.end(m)
+		m.stop()
 		return nil
 	})
 	c.Set(m, m)

@@ -94,12 +94,13 @@ func TestWhatAReloadCanLose(t *testing.T) {
 			old, next := newTestPlugin(t, demo), newMulticluster()
 			next.Zones = []string{testZone}
 			test.old(old)
-			l := lives{running: map[*Multicluster]func(){old: func() {}}}
+			started.Store(old, func() {})
+			defer old.stop()
 			instances := []*caddy.Instance{instance(old), instance(next)}
 			if test.same {
 				instances = []*caddy.Instance{instance(old, next)}
 			}
-			if got := l.answer(instances, next); got != test.want {
+			if got := next.replacesAnswers(instances); got != test.want {
 				t.Errorf("got %v", got)
 			}
 		})
