@@ -10,8 +10,9 @@ import (
 )
 
 // started has the functions that stop the plugins of this process, by plugin. CoreDNS shuts down the plugins of an
-// instance that it replaces. It forgets those of an instance that did not start because something else in it failed, and
-// those of an old one that something else kept from being shut down: these are orphans, which a failed restart stops.
+// instance that it replaces. It forgets those of an instance that did not start because something else in it failed,
+// and those of an old one that something else kept from being shut down: these are orphans, which a failed restart
+// stops.
 var started sync.Map
 
 // stop stops a started plugin. Later calls do nothing.
@@ -62,8 +63,8 @@ func (m *Multicluster) replacesAnswers(instances []*caddy.Instance) bool {
 // hooked is the key of what an instance stores to say that its failed restarts stop orphans.
 type hooked struct{}
 
-// hookRestarts makes failed restarts of each instance stop orphans. The instance that is to be replaced may have no such
-// plugin itself. Plugins call it when they start, while no other instance is restarted.
+// hookRestarts makes failed restarts of each instance stop orphans. The instance that is to be replaced may have no
+// such plugin itself. Plugins call it when they start, while no other instance is restarted.
 func hookRestarts(instances []*caddy.Instance) {
 	for _, i := range instances {
 		i.StorageMu.Lock()

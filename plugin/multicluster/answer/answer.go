@@ -96,8 +96,8 @@ type pick struct {
 	length       uint16 // of the target
 }
 
-// answerBuilder makes the records of a headless service's answer. It holds no pointer to the question, so that the
-// question needs no place on the heap.
+// answerBuilder makes the records of an answer of a headless service. It holds no pointer to the question, which thus
+// stays on the stack.
 type answerBuilder struct {
 	service *record.Service
 	owner   string

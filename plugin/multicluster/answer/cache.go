@@ -10,9 +10,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// Cache holds a few large answers of headless services, which then are made once. A newer one takes the place of an older
-// one. An answer belongs to one state of a service and is not found for another. It is safe for concurrent use and takes
-// no lock.
+// Cache holds a few large answers of headless services. A newer one takes the place of an older one. An answer belongs
+// to one state of a service and is not found for another. A Cache is safe for concurrent use and takes no lock.
 type Cache struct {
 	seed  maphash.Seed
 	slots [cacheSlots]atomic.Pointer[cached]
@@ -43,11 +42,11 @@ type cached struct {
 	span
 }
 
-// keyOf is the key of a question for a headless service. ok is false if its answer is not cached, because it is small, or
-// because its records would have an owner that others write in another case.
+// keyOf is the key of a question for a headless service. ok is false if its answer is not cached, because it is small,
+// or because its records would have an owner that others write in another case.
 func keyOf(s *record.Service, q *Question) (key cacheKey, ok bool) {
 	if s.Len() < minCached {
-		return key, false // to look for it would cost more than to make it
+		return key, false // making it costs less than finding it
 	}
 	key = cacheKey{s, q.Zone, q.Type, q.Request.Port, q.Request.Protocol}
 	return key, strings.ToLower(q.Name) == q.Name

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package answer answers questions from the record set of a service: which of its records, as many as the client can take.
+// Package answer answers questions from the record set of a service: which of its records, as many as the client can
+// take.
 //
 // Records may be shared with other answers: they must not be changed. The package is pure.
 package answer
@@ -63,8 +64,8 @@ type Answer struct {
 	Truncated bool
 }
 
-// Lookup answers a question for a name of a service. It takes no lock. It calls client only if there may be more records
-// than any client can take.
+// Lookup answers a question for a name of a service. It takes no lock. It calls client only if there may be more
+// records than any client can take.
 func Lookup(
 	config *record.Config, service *record.Service, cache *Cache, q *Question, client func() Client,
 ) Answer {
@@ -151,7 +152,7 @@ func (s headless) lookup(q *Question, client func() Client) Answer {
 		return Answer{Result: Empty}
 	case name.Port:
 		wanted, ok := portName(q.Request.Port, q.Request.Protocol)
-		if !ok || !s.leads(func(ports *record.PortSet) bool { return len(ports.Numbers(wanted)) > 0 }) {
+		if !ok || !s.anyPorts(func(ports *record.PortSet) bool { return len(ports.Numbers(wanted)) > 0 }) {
 			return Answer{}
 		}
 		if q.Type == dns.TypeSRV {
@@ -160,7 +161,7 @@ func (s headless) lookup(q *Question, client func() Client) Answer {
 		return Answer{Result: Empty}
 	case name.Protocol:
 		wanted, ok := portName("", q.Request.Protocol)
-		if ok && s.leads(func(ports *record.PortSet) bool { return object.HasNamed(ports.Ports(), wanted.Protocol) }) {
+		if ok && s.anyPorts(func(ports *record.PortSet) bool { return object.HasNamed(ports.Ports(), wanted.Protocol) }) {
 			return Answer{Result: Empty}
 		}
 	case name.Host:
@@ -171,7 +172,8 @@ func (s headless) lookup(q *Question, client func() Client) Answer {
 	return Answer{}
 }
 
-// lookupEndpoints answers with records of any number of endpoints. SRV records are those of the ports that are asked for.
+// lookupEndpoints answers with records of any number of endpoints. SRV records are those of the ports that are asked
+// for.
 func (s headless) lookupEndpoints(q *Question, wanted object.PortName, client Client) Answer {
 	if tiers := s.tiers(q, client.Place); tiers != nil {
 		return s.lookupTiers(q, wanted, client, tiers)
@@ -211,8 +213,8 @@ func (s headless) lookupTiers(q *Question, wanted object.PortName, client Client
 	}
 }
 
-// leads tells whether there are SRV records for ports of which this is so.
-func (s headless) leads(are func(*record.PortSet) bool) bool {
+// anyPorts reports whether the ports of some SRV targets are so.
+func (s headless) anyPorts(are func(*record.PortSet) bool) bool {
 	var last *record.PortSet
 	for i := range s.Blocks {
 		if ports := s.Blocks[i].Ports; ports != last {
@@ -225,7 +227,7 @@ func (s headless) leads(are func(*record.PortSet) bool) bool {
 	return false
 }
 
-// lookupCluster tells whether host names end in these labels: a cluster id, or the last label of one.
+// lookupCluster finds out if host names end in these labels: a cluster id, or the last label of one.
 func (s headless) lookupCluster(labels string) Answer {
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
@@ -242,9 +244,6 @@ func (s headless) lookupCluster(labels string) Answer {
 	return Answer{}
 }
 
-// maxHostAddresses is how many addresses of a host name are looked at without an allocation. Few hosts have more.
-const maxHostAddresses = 4
-
 // lookupHost answers for a host name.
 func (s headless) lookupHost(q *Question, client func() Client) Answer {
 	label := strings.ToLower(q.Request.Host)
@@ -257,7 +256,7 @@ func (s headless) lookupHost(q *Question, client func() Client) Answer {
 	}
 	var addr netip.Addr
 	parsed, exists := false, false
-	var few [maxHostAddresses][]byte
+	var few [4][]byte // few hosts have more addresses
 	found := few[:0]
 	for i := range s.Blocks {
 		b := &s.Blocks[i]

@@ -4,14 +4,13 @@ package answer
 
 import "slices"
 
-// ranks finds the block of a record by the record's number: it holds for each block how many records it and those before it
-// have.
+// ranks finds the block of a record by its number. It has the number of records in each block and those before it.
 type ranks []int
 
 // fewBlocks is how many blocks most services have at most.
 const fewBlocks = 16
 
-// newRanks has room for so many blocks. It takes that of the buffer if it suffices.
+// newRanks has room for so many blocks: in the buffer if it suffices.
 func newRanks(buffer []int, blocks int) ranks {
 	if blocks <= cap(buffer) {
 		return buffer[:0]
@@ -19,7 +18,7 @@ func newRanks(buffer []int, blocks int) ranks {
 	return make(ranks, 0, blocks)
 }
 
-// add adds the next block, which has so many records.
+// add adds a block with so many records.
 func (r *ranks) add(records int) { *r = append(*r, r.len()+records) }
 
 // len is the number of records.
@@ -30,7 +29,7 @@ func (r ranks) len() int {
 	return r[len(r)-1]
 }
 
-// find returns the block of the record with the number at, which is less than len, and the number of the record in its block.
+// find returns the block of the record with the number at, and the number of the record in its block.
 func (r ranks) find(at int) (block, in int) {
 	block, _ = slices.BinarySearch(r, at+1)
 	if block > 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// services answers with the SRV records of the ports that are asked for, and with the addresses of their targets. tiers are
-// those of the blocks, or nil if no endpoint comes before another.
+// services answers with the SRV records of the ports that are asked for, and with the addresses of their targets. tiers
+// are those of the blocks, or nil if no endpoint comes before another.
 func (b answerBuilder) services(wanted object.PortName, tiers []uint16) (Answer, span) {
 	s := serviceList{answerBuilder: b, tiers: tiers}
 	s.collectNumbers(wanted)

@@ -26,8 +26,8 @@ func (s headless) tiers(q *Question, place topology.Place) []uint16 {
 	return tiers
 }
 
-// nearest is addresses with those of the nearest tier alone that has some of the family: a client that has but one
-// family is not to go without because the other one is nearer.
+// nearest is addresses with those of the nearest tier that has some of the family. A client with one family gets
+// addresses also if those of the other one are nearer.
 func (b answerBuilder) nearest(size uint8, tiers []uint16) Answer {
 	blocks := b.service.Blocks
 	near := uint16(math.MaxUint16)

@@ -2,10 +2,9 @@
 
 package answer
 
-// window is an order in which to take some of n things. Taken in full it keeps their order. Taken in part it starts at
-// a point of the asker's choice and strides, so that each thing is as likely to be taken as any other, and what is taken
-// is spread over all: it does not come from one cluster alone because that cluster's endpoints lie side by side. The
-// order depends on nothing but n and the point: A and AAAA of the same endpoints take the same ones.
+// window is an order in which to take some of n records. If all are taken, it keeps their order. Else it starts at the
+// client's point and strides, so that every record is chosen with equal probability and the choice is spread over all
+// clusters. The order depends on n and the point alone: A and AAAA of the same endpoints take the same ones.
 type window struct{ n, at, stride int }
 
 func newWindow(n int, spread bool, point uint64) window {
@@ -19,7 +18,7 @@ func newWindow(n int, spread bool, point uint64) window {
 	return window{n: n, at: int(point % uint64(n)), stride: stride % n}
 }
 
-// next is the number of the next thing. There are n.
+// next is the number of the next record. There are n.
 func (w *window) next() int {
 	at := w.at
 	if w.at += w.stride; w.at >= w.n {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package index publishes the record sets of all services as immutable snapshots. A query loads one and looks no further.
+// Package index publishes the record sets of all services as immutable snapshots. A query loads one and looks no
+// further.
 //
-// Building a service costs what the service costs, and publishing it costs a few small copies, however many other services
-// there are. The package is pure.
+// Building a service costs what the service costs, and publishing it costs a few small copies, however many other
+// services there are. The package is pure.
 package index
 
 import (
@@ -37,22 +38,23 @@ type Change struct {
 	Service *record.Service
 }
 
-// Update publishes all changes at once; it must not run twice at a time. The serial moves if and only if an answer changed:
-// to now, or to the next number if now is not greater (RFC 1982). Update returns whether it moved.
+// Update publishes all changes at once; it must not run twice at a time. The serial moves if and only if an answer
+// changed: to now, or to the next number if now is not greater (RFC 1982). Update returns whether it moved.
 func (x *Index) Update(now uint32, changes ...Change) bool {
 	before := x.current.Load()
 	var next Snapshot
 	if before == nil {
 		next = Snapshot{
-			config: x.config, services: newTable[*record.Service](), namespaces: newTable[int](), reverse: newTable[[]string](),
-			cache: answer.NewCache(),
+			config: x.config, cache: answer.NewCache(),
+			services: newTable[*record.Service](), namespaces: newTable[int](), reverse: newTable[[]string](),
 		}
 	} else {
 		next = *before
 	}
 	moved := before == nil
 	next.totals.Skips = maps.Clone(next.totals.Skips)
-	next.services, next.namespaces, next.reverse = next.services.editing(), next.namespaces.editing(), next.reverse.editing()
+	next.services, next.namespaces = next.services.editing(), next.namespaces.editing()
+	next.reverse = next.reverse.editing()
 	for _, change := range changes {
 		moved = next.apply(change) || moved
 	}

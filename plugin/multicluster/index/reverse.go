@@ -15,15 +15,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// This file has the PTR records of endpoints of headless services (multicluster DNS specification 1.0.0, section 2.4.3). A
-// snapshot holds, if reverse zones are served, a table from the octets of each address to the names of its host, relative
-// to the zone and sorted. The first one is answered: it depends on what there is, and not on the order in which it came.
+// This file has the PTR records of endpoints of headless services (multicluster DNS specification 1.0.0, section
+// 2.4.3). If reverse zones are served, a snapshot has a table from the octets of each address to the names of its host,
+// relative to the zone and sorted. The first name is answered, whatever the order of updates was.
 
 // hostName is the name of a host of a service and one of its addresses.
 type hostName struct{ addr, name string }
 
-// remoteHosts are the hosts of a headless service that have PTR records, sorted by address: those of other clusters than
-// the local one, whose own DNS has records for its Services. A host has them for the addresses that its name resolves to.
+// remoteHosts are the hosts of a headless service that have PTR records, sorted by address: those of other clusters.
+// The local cluster's DNS has records for its own Services. A host has them for the addresses that its name resolves
+// to.
 func remoteHosts(config *record.Config, s *record.Service) (hosts []hostName) {
 	if s == nil {
 		return nil
@@ -89,11 +90,12 @@ func (s *Snapshot) removeHost(host hostName) {
 		s.reverse = s.reverse.without(host.addr)
 		return
 	}
-	s.reverse = s.reverse.with(host.addr, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == host.name }))
+	at, _ := slices.BinarySearch(names, host.name)
+	s.reverse = s.reverse.with(host.addr, slices.Delete(slices.Clone(names), at, at+1))
 }
 
-// LookupReverse answers a question for a name below a reverse zone. It takes no lock. Names of parts of addresses exist,
-// whatever is below them.
+// LookupReverse answers a question for a name below a reverse zone. It takes no lock. Names of parts of addresses
+// exist, whatever is below them.
 func (s *Snapshot) LookupReverse(qname string, qtype uint16) answer.Answer {
 	addr, ok := name.Address(qname)
 	if !ok {
@@ -120,7 +122,8 @@ func (s *Snapshot) pointer(owner string, names []string) dns.RR {
 	}
 }
 
-// WalkReverse yields the PTR records in the reverse zone with that number, sorted by address, until yield returns false.
+// WalkReverse yields the PTR records in the reverse zone with that number, sorted by address, until yield returns
+// false.
 func (s *Snapshot) WalkReverse(zone int, yield func([]dns.RR) bool) {
 	for _, e := range s.reverse.sorted() {
 		addr, _ := netip.AddrFromSlice([]byte(e.key))

@@ -48,8 +48,8 @@ func (s *Snapshot) Outdated() <-chan struct{} { return s.outdated }
 // SOA is the SOA record of the zone with that number. It is shared and must not be changed.
 func (s *Snapshot) SOA(zone int) []dns.RR { return s.soa[zone] }
 
-// Lookup answers a question for a name of kind Namespace or deeper. It takes no lock. It calls client only if there may be
-// more records than any client can take.
+// Lookup answers a question for a name of kind Namespace or deeper. It takes no lock. It calls client only if there may
+// be more records than any client can take.
 func (s *Snapshot) Lookup(q *answer.Question, client func() answer.Client) answer.Answer {
 	switch {
 	case q.Request.Kind < name.Namespace:
@@ -68,8 +68,7 @@ func (s *Snapshot) Lookup(q *answer.Question, client func() answer.Client) answe
 }
 
 // Walk yields the records of each service in the zone with that number, sorted by the services' keys, until yield
-// returns false. It yields what queries answer, whatever limits they are under. The records may be shared and must not
-// be changed.
+// returns false. The records may be shared and must not be changed.
 func (s *Snapshot) Walk(zone int, yield func([]dns.RR) bool) {
 	for _, e := range s.services.sorted() {
 		if records := e.value.Records(s.config, zone); len(records) > 0 && !yield(records) {
@@ -78,7 +77,7 @@ func (s *Snapshot) Walk(zone int, yield func([]dns.RR) bool) {
 	}
 }
 
-// apply changes one service and returns whether an answer changed.
+// apply changes one service and reports whether an answer changed.
 func (s *Snapshot) apply(change Change) (moved bool) {
 	before, had := s.services.get(change.Key)
 	if had {

@@ -17,14 +17,14 @@ type table[V any] struct {
 	edit *edit // nil: nothing may be changed in place
 }
 
-// edit tells which parts of a table were copied since it began and are nobody else's: they are changed in place.
+// edit has the parts of a table that were copied since it began. They are not shared and are changed in place.
 type edit struct {
 	root     bool
 	branches [fanOut]bool
 }
 
-// editing returns a table whose changes copy each part once, however many there are. The table must not be shared, and
-// the originals of its copies not be used, before done.
+// editing returns a table whose changes copy each part at most once. Until done, the table must not be shared, nor the
+// originals of its copies be used.
 func (t table[V]) editing() table[V] {
 	t.edit = new(edit)
 	return t
@@ -51,7 +51,7 @@ func newTable[V any]() table[V] {
 	return table[V]{seed: maphash.MakeSeed(), root: new([fanOut]*[fanOut]bucket[V])}
 }
 
-// path is the way of a key through the inner levels.
+// path is the path of a key through the inner levels.
 func (t table[V]) path(key string) (outer, inner uint64) {
 	hash := maphash.String(t.seed, key)
 	return hash % fanOut, hash / fanOut % fanOut
@@ -73,7 +73,7 @@ func (t table[V]) get(key string) (value V, ok bool) {
 	return value, false
 }
 
-// getFold returns the value of the key, which the table has in lower case, in any case.
+// getFold is get for a key in any case. The table has keys in lower case.
 func (t table[V]) getFold(key string) (value V, ok bool) {
 	if value, ok = t.get(key); ok {
 		return value, ok
@@ -91,7 +91,7 @@ func (t table[V]) with(key string, value V) table[V] {
 	})
 }
 
-// without returns a table that has not the key.
+// without returns a table without the key.
 func (t table[V]) without(key string) table[V] {
 	return t.change(key, func(b bucket[V]) bucket[V] { return b })
 }

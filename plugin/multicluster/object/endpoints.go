@@ -18,8 +18,8 @@ type Endpoints struct {
 	Cluster string
 	// Ports are sorted, each once.
 	Ports []Port
-	// Ready is the number of addresses of ready endpoints. They come first, and then those of endpoints that are serving
-	// and terminating. Others are not kept.
+	// Ready is the number of addresses of ready endpoints. They come first, and then those of endpoints that are
+	// serving and terminating. Others are not kept.
 	Ready int
 	// Size is the number of octets of an address: 4 or 16.
 	Size uint8
@@ -158,8 +158,8 @@ func (e *Endpoints) Zone(i int) string {
 	return e.zones.names[e.zones.of[i]]
 }
 
-// Share makes e use the strings and ports of other if they are equal, so that they are stored once. It may only be called
-// before e is shared itself.
+// Share makes e use the strings and ports of other if they are equal, so that they are stored once. It may only be
+// called before e is shared itself.
 func (e *Endpoints) Share(other *Endpoints) {
 	if e.Cluster == other.Cluster {
 		e.Cluster = other.Cluster

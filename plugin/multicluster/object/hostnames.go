@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Hostnames is a packed list of hostnames. Their common prefix is stored once: replicas of a StatefulSet differ in a few
-// digits. It is immutable.
+// Hostnames is a packed list of hostnames. Their common prefix is stored once: replicas of a StatefulSet differ in a
+// few digits. It is immutable.
 type Hostnames struct {
 	prefix, rest string
 	ends         []uint32 // of each hostname in rest

@@ -36,8 +36,8 @@ type Import struct {
 
 	anyPort bool // headless, and declares no ports: those of its slices count
 	lacks   struct{ v4, v6 bool }
-	// derived are the Services that annotations name, sorted, each once: those with the addresses that the import lacks,
-	// or those with the endpoints of a headless import.
+	// derived are the Services that annotations name, sorted, each once: those with the addresses that the import
+	// lacks, or those with the endpoints of a headless import.
 	derived []string
 }
 
@@ -100,12 +100,12 @@ func (i *Import) refuse(object *mcsv1beta1.ServiceImport, reason Reason) *Import
 	return i
 }
 
-// AnnotationPrefer on a ServiceImport says which endpoints its clients prefer: "cluster" those of the local cluster, "none"
-// those of no cluster. Exports set it.
+// AnnotationPrefer on a ServiceImport says which endpoints its clients prefer: "cluster" those of the local cluster,
+// "none" those of no cluster. Exports set it.
 const AnnotationPrefer = "clusterset-dns.github.io/prefer"
 
-// preferenceOf is the preference of an import itself. "cluster" is stronger than a traffic distribution, which prefers the
-// zone of the client also if it is in another cluster. Unknown values say nothing.
+// preferenceOf is the preference of an import itself. "cluster" is stronger than a traffic distribution, which prefers
+// the zone of the client also if it is in another cluster. Unknown values say nothing.
 func preferenceOf(object *mcsv1beta1.ServiceImport) topology.Preference {
 	prefer := object.Annotations[AnnotationPrefer]
 	if prefer == "cluster" {
@@ -130,7 +130,8 @@ func (i *Import) Equal(other *Import) bool {
 		slices.Equal(i.derived, other.derived) && maps.Equal(i.Skips, other.Skips)
 }
 
-// HasFamily reports whether the import has the family with addresses of so many octets: it lists no families, or this one.
+// HasFamily reports whether the import has the family with addresses of so many octets: it lists no families, or this
+// one.
 func (i *Import) HasFamily(size uint8) bool {
 	if size == 4 {
 		return !i.lacks.v4

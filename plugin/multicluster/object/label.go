@@ -23,8 +23,8 @@ func isLabel(s string) bool {
 	return true
 }
 
-// IsClusterID reports whether s, in lower case, is a cluster id: one label, or two joined by a dot, of at most 63 octets
-// (KEP-2149).
+// IsClusterID reports whether s, in lower case, is a cluster id: one label, or two joined by a dot, of at most 63
+// octets (KEP-2149).
 func IsClusterID(s string) bool {
 	first, second, two := strings.Cut(s, ".")
 	return len(s) <= MaxLabel && isLabel(first) && (!two || isLabel(second))

@@ -27,18 +27,19 @@ const (
 	annotationDerivedAWS = "multicluster.k8s.aws/derived-service"
 )
 
-// MirroredBy is the label endpointslice.kubernetes.io/managed-by of the EndpointSlices that Kubernetes makes of Endpoints
-// objects.
+// MirroredBy is the label endpointslice.kubernetes.io/managed-by of the EndpointSlices that Kubernetes makes of
+// Endpoints objects.
 const MirroredBy = "endpointslicemirroring-controller.k8s.io"
 
-// annotationSubmarinerNamespace is the namespace of the service that Submariner made a ServiceImport for, as a label or an
-// annotation.
+// annotationSubmarinerNamespace is the namespace of the service that Submariner made a ServiceImport for, as a label or
+// an annotation.
 const annotationSubmarinerNamespace = "lighthouse.submariner.io/sourceNamespace"
 
 // submarinerNamespaces have an import for each service and one for each exporting cluster.
 var submarinerNamespaces = []string{"submariner-operator", "submariner-k8s-broker"}
 
-// isBookkeeping reports whether another implementation keeps the import for itself. It is not a service of its namespace.
+// isBookkeeping reports whether another implementation keeps the import for itself. It is not a service of its
+// namespace.
 func isBookkeeping(object *mcsv1beta1.ServiceImport) bool {
 	if slices.Contains(submarinerNamespaces, object.Namespace) {
 		return true
@@ -116,8 +117,8 @@ func (i *Import) DerivedServices() []string {
 }
 
 // WithServices is the import with the addresses of its derived Services if it lacks addresses; without any it is the
-// import itself. Services that annotations name count together (the AWS controller has one for each cluster). Of the usual
-// names the first one with addresses counts.
+// import itself. Services that annotations name count together (the AWS controller has one for each cluster). Of the
+// usual names the first one with addresses counts.
 func (i *Import) WithServices(addresses func(service string) []netip.Addr) *Import {
 	var all []netip.Addr
 	for _, name := range i.DerivedServices() {
@@ -129,9 +130,9 @@ func (i *Import) WithServices(addresses func(service string) []netip.Addr) *Impo
 	return i.with(all)
 }
 
-// WithEndpoints is the import with the addresses of its slices if it lacks addresses: the ready ones, or else those that
-// are serving and terminating. Without any it is the import itself. Its ports are those of the slices that it declares,
-// with the slices' numbers, because the numbers belong to the addresses.
+// WithEndpoints is the import with the addresses of its slices if it lacks addresses: the ready ones, or else those
+// that are serving and terminating. Without any it is the import itself. Its ports are those of the slices that it
+// declares, with the slices' numbers, because the numbers belong to the addresses.
 func (i *Import) WithEndpoints(from []*Endpoints) *Import {
 	if !i.LacksAddress() {
 		return i

@@ -13,7 +13,8 @@ import (
 )
 
 // Block is a packed list of addresses of endpoints that have the same part in the records of a headless service. An
-// address appears once under one host name. It takes 4 or 16 octets, and its hostname, if any, a few more. It is immutable.
+// address appears once under one host name. It takes 4 or 16 octets, and its hostname, if any, a few more. It is
+// immutable.
 type Block struct {
 	Class
 	// HostOctets is the length of the host labels of all addresses.
@@ -44,8 +45,8 @@ type Class struct {
 	Target bool
 }
 
-// compare orders the classes of one service: by family and by cluster first. Classes that differ in their ports alone come
-// as their first hosts do.
+// compare orders the classes of one service: by family and by cluster first. Classes that differ in their ports alone
+// come as their first hosts do.
 func (c *Class) compare(other *Class) int {
 	return cmp.Or(
 		cmp.Compare(c.Size, other.Size),
@@ -104,8 +105,8 @@ func (b *Block) AppendHost(dst []byte, i int) []byte {
 	return appendHostLabel(dst, addr)
 }
 
-// Find returns the range of the addresses that have the host name. The label is in lower case; addr is the address whose
-// label it is, if any.
+// Find returns the range of the addresses that have the host name. The label is in lower case; addr is the address
+// whose label it is, if any.
 func (b *Block) Find(label string, addr netip.Addr) (from, to int) {
 	if b.Named {
 		return b.hosts.Find(label)

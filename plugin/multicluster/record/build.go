@@ -39,7 +39,16 @@ func compareEndpoints(a, b *endpoint) int {
 // buildBlocks sorts the endpoints of a headless service into blocks.
 //
 // An endpoint is usable if it is ready. If a name has no ready endpoint, those that are serving and terminating answer
-// for it. This is decided for the service name, which SRV follows, and for each host name by itself.
+// for it. This is decided for the service name, which SRV follows, and for each host name by itself. For example, these
+// endpoints make three blocks:
+//
+//	east 10.1.0.1 hostname db-0   block 1: east, named, InService, InHost, Target: db-0 10.1.0.1, db-1 10.1.0.2
+//	east 10.1.0.2 hostname db-1   block 2: west, InService, InHost, Target: 10.2.0.1
+//	west 10.2.0.1                 block 3: west, InHost: 10.2.0.2, for its host name alone
+//	west 10.2.0.2 terminating
+//
+// A of the service has the addresses of blocks 1 and 2, SRV the targets db-0.east, db-1.east and 10-2-0-1.west, and A
+// of 10-2-0-2.west the address of block 3.
 func buildBlocks(config *Config, imported *object.Import, all []*object.Endpoints, skips *object.Skips) []Block {
 	all = slices.DeleteFunc(slices.Clone(all), func(e *object.Endpoints) bool { return !imported.HasFamily(e.Size) })
 	ports := newPortSets(config, imported)
@@ -63,8 +72,8 @@ func buildBlocks(config *Config, imported *object.Import, all []*object.Endpoint
 	return builder.blocks()
 }
 
-// sortedOrder are the numbers of the endpoints in their order. Sorting numbers is faster: endpoints are large and full of
-// pointers.
+// sortedOrder are the numbers of the endpoints in their order. Sorting numbers is faster: endpoints are large and full
+// of pointers.
 func sortedOrder(endpoints []endpoint) []int32 {
 	order := make([]int32, len(endpoints))
 	for i := range order {
@@ -118,8 +127,8 @@ func collectEndpoints(sets *portSets, all []*object.Endpoints, skips *object.Ski
 }
 
 // nameHost decides on the endpoint's host name: no hostname if it is what the address gives anyway, and none at all
-// without a cluster id, or if host and cluster id take more than maxHost octets; then it returns false. The argument of is
-// the address whose label the hostname is, if any.
+// without a cluster id, or if host and cluster id take more than maxHost octets; then it returns false. The argument of
+// is the address whose label the hostname is, if any.
 func (e *endpoint) nameHost(of netip.Addr, maxHost int) bool {
 	if e.cluster == "" || of == e.addr {
 		e.host = ""
@@ -145,16 +154,16 @@ type hostKey struct {
 	addr    netip.Addr
 }
 
-// nameAlike names an endpoint by a hostname if another endpoint of its cluster has the label of its address as hostname:
-// in DNS the two are one host.
+// nameAlike names an endpoint by a hostname if another endpoint of its cluster has the label of its address as
+// hostname: in DNS the two are one host.
 func (e *endpoint) nameAlike(alike map[hostKey]string) {
 	if e.host == "" {
 		e.host = alike[hostKey{e.cluster, e.addr}]
 	}
 }
 
-// mergeAddresses merges endpoints with the same address, which was in several slices of a host. They are sorted by address.
-// Their ports are not merged.
+// mergeAddresses merges endpoints with the same address, which was in several slices of a host. They are sorted by
+// address. Their ports are not merged.
 func mergeAddresses(host []endpoint) []endpoint {
 	merged := host[:1]
 	for _, e := range host[1:] {

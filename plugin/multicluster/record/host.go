@@ -8,8 +8,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
-// appendHostLabel appends the label of an address: its text with - in place of . and :, and with a 0 if it would begin or
-// end with a -.
+// appendHostLabel appends the label of an address: its text with - in place of . and :, and with a 0 if it would begin
+// or end with a -.
 func appendHostLabel(dst []byte, addr netip.Addr) []byte {
 	if addr.Is4() {
 		for i, octet := range addr.As4() {

@@ -21,8 +21,8 @@ import (
 type Config struct {
 	// Zones are fully qualified, in lower case.
 	Zones []string
-	// Reverse are the reverse zones, likewise. Their numbers follow those of Zones. The targets of their PTR records are in
-	// the first of Zones. Endpoints in the cluster with the id Cluster have no PTR records.
+	// Reverse are the reverse zones, likewise. Their numbers follow those of Zones. The targets of their PTR records
+	// are in the first of Zones. Endpoints in the cluster with the id Cluster have no PTR records.
 	Reverse []string
 	Cluster string
 	// IgnoreEmpty leaves out ClusterSetIP services without an endpoint that is ready, or serving and terminating.
@@ -74,13 +74,13 @@ type Service struct {
 	// Skips is what was left out.
 	Skips object.Skips
 
-	// zones are the states of the service in each zone, if a name is too long in one of them; else nil. This one is then
-	// what it is in all of them, and exists if one of them does.
+	// zones are the states of the service in each zone, if a name is too long in one of them; else nil. This one is
+	// then what it is in all of them, and exists if one of them does.
 	zones []*Service
 }
 
-// Build makes the record set of an import and its endpoints, in any order. Endpoints count for headless services, and for
-// whether a ClusterSetIP service is empty. Build keeps the import and parts of the endpoints, and changes neither.
+// Build makes the record set of an import and its endpoints, in any order. Endpoints count for headless services, and
+// for whether a ClusterSetIP service is empty. Build keeps the import and parts of the endpoints, and changes neither.
 func Build(config *Config, imported *object.Import, endpoints []*object.Endpoints) *Service {
 	service := build(config, imported, endpoints)
 	if service.Skips[object.NameTooLong] == 0 || len(config.Zones) < 2 {
