@@ -123,7 +123,7 @@ func (m *Multicluster) lookup(
 		return snapshot.LookupReverse(question.Name, question.Qtype)
 	}
 	q := answer.Question{Name: question.Name, Zone: zone, Type: question.Qtype, Max: m.maxAnswers, Prefer: m.prefer}
-	q.Request.Parse(below)
+	q.Request = name.Parse(below)
 	switch q.Request.Kind {
 	case name.Apex, name.Version, name.NameServer, name.Above:
 		return m.apexes[zone].lookup(q.Request.Kind, question.Qtype, snapshot.SOA(zone))

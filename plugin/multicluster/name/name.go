@@ -112,16 +112,10 @@ func escaped(name string, i int) bool {
 }
 
 // Parse tells what a name below a zone asks for. It takes the part that Cut returns. Case does not matter.
-func Parse(below string) (request Request) {
-	request.Parse(below)
-	return request
-}
-
-// Parse is the function of that name, for an r that is zero: it saves a copy.
-func (r *Request) Parse(below string) {
+func Parse(below string) (r Request) {
 	if below == "" {
 		r.Kind = Apex
-		return
+		return r
 	}
 	rest, last := cutLast(below)
 	switch {
@@ -137,6 +131,7 @@ func (r *Request) Parse(below string) {
 	case strings.EqualFold(last, labelDNS) && strings.EqualFold(rest, labelNameServer):
 		r.Kind = NameServer
 	}
+	return r
 }
 
 // parseService parses what stands before svc. An empty label leaves the kind unknown.
