@@ -4,6 +4,7 @@ package controlplane
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/netip"
 	"os"
@@ -16,8 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/keyutil"
 
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/pki"
+	"github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
 // Access is a way to the API server of a cluster, and the means to use it. Its methods may be called from any
@@ -39,7 +41,7 @@ func (a *Access) Config() *rest.Config {
 
 // Kubeconfig is a kubeconfig with all rights, all its data inline. Its context is called after the cluster.
 func (a *Access) Kubeconfig() ([]byte, error) {
-	return a.cluster.kubeconfig(a.url, clientCertificate(a.cluster.admin)).encode()
+	return a.cluster.kubeconfig(a.url, a.cluster.admin).encode()
 }
 
 // WriteKubeconfig writes Kubeconfig to a file that only the user can read.
@@ -66,7 +68,7 @@ func (a *Access) ServiceAccountKubeconfig(ctx context.Context, namespace, name s
 	if err != nil {
 		return nil, fmt.Errorf("request a token of service account %s/%s in cluster %s: %w", namespace, name, a.cluster.options.Name, err)
 	}
-	return a.cluster.kubeconfig(a.url, clientcmdapi.AuthInfo{Token: token.Status.Token}).encode()
+	return a.cluster.kubeconfig(a.url, token.Status.Token).encode()
 }
 
 // Client is a client with all rights.
@@ -78,18 +80,14 @@ func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 // kubeconfig is one cluster, one user and one context.
 type kubeconfig clientcmdapi.Config
 
-func (c *Cluster) kubeconfig(url string, user clientcmdapi.AuthInfo) *kubeconfig {
+func (c *Cluster) kubeconfig(url, token string) *kubeconfig {
 	name := c.options.Name
 	config := clientcmdapi.NewConfig()
-	config.Clusters[name] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: c.authority.Certificate()}
-	config.AuthInfos[name] = &user
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: c.authority}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name
 	return (*kubeconfig)(config)
-}
-
-func clientCertificate(pair pki.Pair) clientcmdapi.AuthInfo {
-	return clientcmdapi.AuthInfo{ClientCertificateData: pair.Certificate, ClientKeyData: pair.Key}
 }
 
 func (k *kubeconfig) encode() ([]byte, error) {
@@ -109,45 +107,31 @@ func (k *kubeconfig) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// writeCredentials makes the keys, certificates and kubeconfigs, and writes what the components read.
-func (c *Cluster) writeCredentials() (err error) {
-	if c.authority, err = pki.NewAuthority(c.options.Name); err != nil {
-		return err
-	}
-	if c.admin, err = c.authority.Client("admin", "system:masters"); err != nil {
-		return err
-	}
-	system, err := c.authority.Client("system:controlplane", "system:masters")
-	if err != nil {
-		return err
-	}
-	scheduler, err := c.authority.Client("system:kube-scheduler")
-	if err != nil {
-		return err
-	}
+// writeCredentials makes the keys, the certificate, the tokens and kubeconfigs, and writes what the components read.
+func (c *Cluster) writeCredentials() error {
 	addresses := []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
 	for _, services := range c.options.ServiceCIDRs {
 		addresses = append(addresses, services.Masked().Addr().Next()) // of the Service "kubernetes"
 	}
-	serving, err := c.authority.Server([]string{
+	certificate, key, err := pki.SelfSigned([]string{
 		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
-	}, addresses)
+	}, addresses...)
 	if err != nil {
 		return err
 	}
-	signing, err := pki.SigningKey()
+	signing, err := keyutil.MakeEllipticPrivateKeyPEM()
 	if err != nil {
-		return err
+		return fmt.Errorf("make the key of service accounts: %w", err)
 	}
+	c.authority, c.admin = certificate, rand.Text()
+	system, scheduler := rand.Text(), rand.Text()
 	files := map[string][]byte{
-		caFile:         c.authority.Certificate(),
-		servingFile:    serving.Certificate,
-		servingKeyFile: serving.Key,
-		signingKeyFile: signing,
-		stagesFile:     stages,
+		servingFile: certificate, servingKeyFile: key, signingKeyFile: signing, stagesFile: stages,
+		tokensFile: fmt.Appendf(nil, "%s,admin,1,system:masters\n%s,system:controlplane,2,system:masters\n%s,system:kube-scheduler,3\n",
+			c.admin, system, scheduler),
 	}
-	for name, user := range map[string]pki.Pair{adminFile: c.admin, systemFile: system, schedulerFile: scheduler} {
-		if files[name], err = c.kubeconfig(c.URL(), clientCertificate(user)).encode(); err != nil {
+	for name, token := range map[string]string{adminFile: c.admin, systemFile: system, schedulerFile: scheduler} {
+		if files[name], err = c.kubeconfig(c.URL(), token).encode(); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/pki"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/scratch"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 )
@@ -38,8 +37,8 @@ type Cluster struct {
 
 	options   Options
 	scratch   *scratch.Directory
-	authority *pki.Authority
-	admin     pki.Pair
+	authority []byte         // the certificate of the API server, in PEM
+	admin     string         // the token of an administrator
 	address   netip.AddrPort // of the API server
 
 	config     *rest.Config
@@ -130,7 +129,7 @@ func newCluster(options Options) (_ *Cluster, err error) {
 	if err := c.writeCredentials(); err != nil {
 		return nil, err
 	}
-	if c.config, err = c.kubeconfig(c.URL(), clientCertificate(c.admin)).restConfig(); err != nil {
+	if c.config, err = c.kubeconfig(c.URL(), c.admin).restConfig(); err != nil {
 		return nil, err
 	}
 	if c.clientset, err = kubernetes.NewForConfig(c.config); err != nil {

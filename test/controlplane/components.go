@@ -24,13 +24,13 @@ func (c *Cluster) programs() []assets.Program {
 // Files in the cluster's directory, which is the working directory of all components. Relative names keep the
 // path of etcd's socket short enough for a socket address.
 const (
-	caFile         = "ca.crt"
-	servingFile    = "apiserver.crt"
+	servingFile    = "apiserver.crt" // its own authority
 	servingKeyFile = "apiserver.key"
 	signingKeyFile = "serviceaccount.key"
 	systemFile     = "system.kubeconfig"    // of the controllers and kwok
 	schedulerFile  = "scheduler.kubeconfig" // of kube-scheduler
 	adminFile      = "admin.kubeconfig"
+	tokensFile     = "tokens.csv"
 	stagesFile     = "stages.yaml"
 )
 
@@ -62,7 +62,7 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 			"--cert-dir=.",
 			"--tls-cert-file=" + servingFile,
 			"--tls-private-key-file=" + servingKeyFile,
-			"--client-ca-file=" + caFile,
+			"--token-auth-file=" + tokensFile,
 			"--authorization-mode=Node,RBAC",
 			"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 			"--service-account-key-file=" + signingKeyFile,
@@ -75,7 +75,7 @@ func (c *Cluster) newComponents() map[assets.Program]*Component {
 		}, c.options.APIServerArgs...),
 		assets.Controllers: {
 			"--kubeconfig=" + systemFile,
-			"--root-ca-file=" + caFile,
+			"--root-ca-file=" + servingFile,
 			"--service-account-private-key-file=" + signingKeyFile,
 		},
 		assets.Scheduler: {

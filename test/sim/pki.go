@@ -3,16 +3,10 @@
 package sim
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"sync"
-	"time"
+
+	selfsigned "github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
 // certificates are those of all simulated API servers: one authority, and one
@@ -28,28 +22,21 @@ var names = []string{"east", "west", "north", "south", "dual", "c1", "c2", "c3",
 
 // pki makes the certificates once. They are valid at any simulated time.
 var pki = sync.OnceValue(func() (c certificates) {
-	c.authority, c.server = selfSigned(1)
-	_, c.impostor = selfSigned(2)
+	c.authority, c.server = serverConfig()
+	_, c.impostor = serverConfig()
 	return c
 })
 
-func selfSigned(serial int64) (authority []byte, server *tls.Config) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func serverConfig() (authority []byte, server *tls.Config) {
+	authority, key, err := selfsigned.SelfSigned(names)
 	if err != nil {
 		panic(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "simulation"}, DNSNames: names,
-		NotBefore: time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	pair, err := tls.X509KeyPair(authority, key)
 	if err != nil {
 		panic(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}), &tls.Config{
-		MinVersion:   tls.VersionTLS13,
-		NextProtos:   []string{"h2", "http/1.1"},
-		Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}},
+	return authority, &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{pair},
 	}
 }
