@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
@@ -101,13 +102,7 @@ func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.
 		controlplanetest.Eventually(t, "nothing of other scenarios in "+plane.Name(), func(ctx context.Context) error { return nothingEnds(ctx, plane) })
 		platforms = append(platforms, scenario.Platform{
 			Admin: plane.Config(), Controller: configOf(t, plane, system, controllerName), Namespace: namespace,
-			Credential: func(reader string) []byte {
-				remote, err := plane.Remote(reader)
-				must(t, err)
-				kubeconfig, err := remote.ServiceAccountKubeconfig(t.Context(), system, memberName)
-				must(t, err)
-				return kubeconfig
-			},
+			Credential: func(reader string) []byte { return b.credential(t, reader, name, func(*clientcmdapi.Config) {}) },
 		})
 	}
 	return platforms

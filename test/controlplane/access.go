@@ -41,7 +41,7 @@ func (a *Access) Config() *rest.Config {
 
 // Kubeconfig is a kubeconfig with all rights, all its data inline. Its context is called after the cluster.
 func (a *Access) Kubeconfig() ([]byte, error) {
-	return a.cluster.kubeconfig(a.url, a.cluster.admin).encode()
+	return a.cluster.kubeconfig(a.url, a.cluster.admin)
 }
 
 // WriteKubeconfig writes Kubeconfig to a file that only the user can read.
@@ -68,7 +68,7 @@ func (a *Access) ServiceAccountKubeconfig(ctx context.Context, namespace, name s
 	if err != nil {
 		return nil, fmt.Errorf("request a token of service account %s/%s in cluster %s: %w", namespace, name, a.cluster.options.Name, err)
 	}
-	return a.cluster.kubeconfig(a.url, token.Status.Token).encode()
+	return a.cluster.kubeconfig(a.url, token.Status.Token)
 }
 
 // Client is a client with all rights.
@@ -78,33 +78,18 @@ func (c *Cluster) Client() kubernetes.Interface { return c.clientset }
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
 // kubeconfig is one cluster, one user and one context.
-type kubeconfig clientcmdapi.Config
-
-func (c *Cluster) kubeconfig(url, token string) *kubeconfig {
+func (c *Cluster) kubeconfig(url, token string) ([]byte, error) {
 	name := c.options.Name
 	config := clientcmdapi.NewConfig()
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: c.authority}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	config.CurrentContext = name
-	return (*kubeconfig)(config)
-}
-
-func (k *kubeconfig) encode() ([]byte, error) {
-	encoded, err := clientcmd.Write(clientcmdapi.Config(*k))
+	encoded, err := clientcmd.Write(*config)
 	if err != nil {
 		return nil, fmt.Errorf("encode a kubeconfig: %w", err)
 	}
 	return encoded, nil
-}
-
-func (k *kubeconfig) restConfig() (*rest.Config, error) {
-	config, err := clientcmd.NewDefaultClientConfig(clientcmdapi.Config(*k), nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("read a kubeconfig: %w", err)
-	}
-	config.QPS = -1 // no limit
-	return config, nil
 }
 
 // writeCredentials makes the keys, the certificate, the tokens and kubeconfigs, and writes what the components read.
@@ -131,7 +116,7 @@ func (c *Cluster) writeCredentials() error {
 			c.admin, system, scheduler),
 	}
 	for name, token := range map[string]string{adminFile: c.admin, systemFile: system, schedulerFile: scheduler} {
-		if files[name], err = c.kubeconfig(c.URL(), token).encode(); err != nil {
+		if files[name], err = c.kubeconfig(c.URL(), token); err != nil {
 			return err
 		}
 	}

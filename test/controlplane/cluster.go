@@ -129,8 +129,8 @@ func newCluster(options Options) (_ *Cluster, err error) {
 	if err := c.writeCredentials(); err != nil {
 		return nil, err
 	}
-	if c.config, err = c.kubeconfig(c.URL(), c.admin).restConfig(); err != nil {
-		return nil, err
+	c.config = &rest.Config{
+		Host: c.URL(), BearerToken: c.admin, TLSClientConfig: rest.TLSClientConfig{CAData: c.authority}, QPS: -1, // no limit
 	}
 	if c.clientset, err = kubernetes.NewForConfig(c.config); err != nil {
 		return nil, fmt.Errorf("make its client: %w", err)

@@ -116,14 +116,6 @@ func (c *Component) Running() bool {
 	return process != nil && process.Running()
 }
 
-// PID is the process id of the component, 0 where it was never started.
-func (c *Component) PID() int {
-	if process := c.current(); process != nil {
-		return process.PID()
-	}
-	return 0
-}
-
 // LogFile is where the component writes its log: a file in the cluster's directory, which goes with it.
 func (c *Component) LogFile() string { return c.spec.LogFile }
 

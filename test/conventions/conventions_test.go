@@ -101,26 +101,6 @@ var parsedFiles = sync.OnceValues(func() (files []file, err error) {
 	return files, err
 })
 
-func TestEveryPackageHasOnePackageComment(t *testing.T) {
-	comments := map[string][]string{}
-	for _, f := range goFiles(t) {
-		if f.test() && f.folder() != "test/conventions" {
-			continue
-		}
-		if _, seen := comments[f.folder()]; !seen {
-			comments[f.folder()] = nil
-		}
-		if f.pkg.Doc != nil && strings.TrimSpace(f.pkg.Doc.Text()) != "" {
-			comments[f.folder()] = append(comments[f.folder()], f.path)
-		}
-	}
-	for folder, files := range comments {
-		if len(files) != 1 {
-			t.Errorf("%s: %d files have a package comment, one must: %v", folder, len(files), files)
-		}
-	}
-}
-
 func TestEveryFileNamesTheLicence(t *testing.T) {
 	for _, f := range goFiles(t) {
 		if !strings.HasPrefix(f.text, "// SPDX-License-Identifier: Apache-2.0\n") {

@@ -58,17 +58,12 @@ func pinned(tool string) func(testing.TB) string {
 
 var helm = pinned("helm")
 
-var kubectl = func() func(testing.TB) string {
-	find := sync.OnceValues(func() (assets.Paths, error) {
-		return assets.Ensure(context.Background(), os.Stderr, assets.Kubectl)
-	})
-	return func(t testing.TB) string {
-		t.Helper()
-		paths, err := find()
-		must(t, err)
-		return paths[assets.Kubectl]
-	}
-}()
+func kubectl(t testing.TB) string {
+	t.Helper()
+	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Kubectl)
+	must(t, err)
+	return paths[assets.Kubectl]
+}
 
 // try runs a program and returns what it wrote: its output, and what is wrong.
 func try(ctx context.Context, t testing.TB, stdin, program string, args ...string) (string, error) {

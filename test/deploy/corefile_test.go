@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -90,7 +89,8 @@ func TestExamples(t *testing.T) {
 	// The examples name no context, or this one.
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(credential), cluster.Name(), "east")), 0o600))
-	upstream := elsewhere(t)
+	// The rest of the world is at 192.0.2.80.
+	upstream := start(t, cluster, ".:PORT {\n bind 127.0.0.1\n template IN A {\n answer \"{{ .Name }} 60 IN A 192.0.2.80\"\n }\n}\n")
 	examples, err := filepath.Glob(root + "/corefile-examples/*.Corefile")
 	if err != nil || len(examples) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -246,38 +246,6 @@ func start(t testing.TB, cluster *controlplane.Cluster, corefile string) string 
 		}
 	})
 	return server.Address
-}
-
-// elsewhere is a DNS server that knows the rest of the world.
-func elsewhere(t testing.TB) string {
-	t.Helper()
-	free, err := port.Free()
-	must(t, err)
-	address, ready := free.String(), make(chan struct{})
-	server := &dns.Server{Addr: address, Net: "udp", NotifyStartedFunc: func() { close(ready) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) {
-		reply := new(dns.Msg).SetReply(r)
-		reply.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: r.Question[0].Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 60}, A: net.IPv4(192, 0, 2, 80)}}
-		if err := w.WriteMsg(reply); err != nil {
-			t.Log(err)
-		}
-	})}
-	done := make(chan error, 1)
-	go func() { done <- server.ListenAndServe() }()
-	t.Cleanup(func() {
-		if err := server.Shutdown(); err != nil {
-			t.Error(err)
-		}
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-	select {
-	case <-ready:
-	case err := <-done:
-		done <- nil
-		t.Fatal(err)
-	}
-	return address
 }
 
 // ask puts a question over UDP, or asks for the transfer of the zone of the

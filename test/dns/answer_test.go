@@ -3,7 +3,6 @@
 package dns
 
 import (
-	"fmt"
 	"regexp"
 	"testing"
 
@@ -79,21 +78,7 @@ func TestAnswersBesideThoseOfCoreDNS(t *testing.T) {
 	cluster := clusters(t)[0]
 	namespace(t, cluster, "demo").apply(demo)
 	config := admin(t, cluster)
-	stock := serve(t, fmt.Sprintf(`clusterset.local:0 {
-		bind 127.0.0.1
-		kubernetes clusterset.local {
-			kubeconfig %s
-			multicluster clusterset.local
-			%s
-		}
-	}`, config, patient))
-	ours := serve(t, fmt.Sprintf(`clusterset.local:0 {
-		bind 127.0.0.1
-		multicluster {
-			kubeconfig %s
-			%s
-		}
-	}`, config, patient))
+	stock, ours := serve(t, stockCorefile(config, patient)), serve(t, corefile(config, patient))
 	listed := map[string]difference{}
 	for _, d := range differences {
 		listed[d.query] = d

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 var rewrite = flag.Bool("update", false, "write what is answered into ../interop and docs/interop.md")
@@ -83,29 +82,6 @@ func (f *answersFile) update(t *testing.T) {
 	}
 	if err := os.WriteFile(f.path, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// answersWithin waits for an answer, in a hurry for a few seconds alone.
-func (s *server) answersWithin(question, want string, hurry bool) error {
-	s.t.Helper()
-	limit := soon
-	if hurry {
-		limit = 3 * time.Second
-	}
-	deadline := time.After(limit)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		got := s.short(question)
-		if got == want {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			return fmt.Errorf("%s is answered with %s, want %s", question, got, want)
-		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/coredns/caddy"
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/miekg/dns"
+	"github.com/prometheus/client_golang/prometheus"
 
 	_ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins" // CoreDNS's own plugins.
 	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // The plugin in question.
@@ -182,6 +183,21 @@ func (o objects) apply(text string) {
 	if err := clusterset.ApplyIn(o.t.Context(), o.cluster, o.namespace, []byte(text)); err != nil {
 		o.t.Fatalf("%v in\n%s", err, text)
 	}
+}
+
+// heldImports is how many imports all instances of the plugin hold, by their metric.
+func heldImports(t testing.TB) float64 {
+	t.Helper()
+	families, err := prometheus.DefaultGatherer.Gather()
+	must(t, err)
+	for _, family := range families {
+		for _, each := range family.GetMetric() {
+			if family.GetName() == "coredns_multicluster_objects" && each.GetLabel()[0].GetValue() == "serviceimports" {
+				return each.GetGauge().GetValue()
+			}
+		}
+	}
+	return 0
 }
 
 // serviceImport is the YAML of an import.

@@ -74,7 +74,7 @@ func TestAfterAReloadThatAnotherPluginSpoilsAnswersFollowTheObjects(t *testing.T
 			}
 			s := serve(t, corefile(tc.line, "ttl 10"))
 			s.until(qname, dns.TypeA, "10.42.0.1")
-			held := metric(t, "coredns_multicluster_objects", "serviceimports")
+			held := heldImports(t)
 
 			// Other labels make it a watch of its own.
 			if _, err := s.instance.Restart(input(corefile("", "labels a!=b\n ttl 30"))); err == nil {
@@ -91,7 +91,7 @@ func TestAfterAReloadThatAnotherPluginSpoilsAnswersFollowTheObjects(t *testing.T
 				t.Errorf("the TTL is %d, want %d: another instance serves", got, tc.ttl)
 			}
 			wait(t, func() error {
-				if now := metric(t, "coredns_multicluster_objects", "serviceimports"); now != held {
+				if now := heldImports(t); now != held {
 					return fmt.Errorf("%v imports are held, want %v", now, held)
 				}
 				return nil

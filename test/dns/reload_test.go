@@ -173,7 +173,7 @@ func TestAReloadThatFailsLeavesNothingBehind(t *testing.T) {
 			port := fmt.Sprint(freeAddress(t).Port())
 			s := serve(t, corefile(port))
 			s.expect("web.broken.svc.clusterset.local.", dns.TypeA, "10.42.0.1")
-			held := metric(t, "coredns_multicluster_objects", "serviceimports")
+			held := heldImports(t)
 			goroutines := watching()
 			for i := range 10 {
 				// The second server block cannot listen where the first does, after its plugin has begun to watch, for itself.
@@ -186,7 +186,7 @@ func TestAReloadThatFailsLeavesNothingBehind(t *testing.T) {
 				if now := watching(); now > goroutines+few {
 					return fmt.Errorf("failed reloads left %d goroutines that watch, where there were %d", now, goroutines)
 				}
-				if now := metric(t, "coredns_multicluster_objects", "serviceimports"); now != held {
+				if now := heldImports(t); now != held {
 					return fmt.Errorf("failed reloads left %v imports, where there were %v", now, held)
 				}
 				return nil

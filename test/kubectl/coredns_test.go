@@ -4,19 +4,9 @@ package kubectl
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
-	clusters "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 )
 
 const (
@@ -86,8 +76,6 @@ func testCoreDNS(t *testing.T, b *bed) {
 		t.Errorf("a second time changed something: %q", out)
 	}
 
-	testRevisionChangesMeanwhile(t, b)
-
 	// What a user changes stays, also where it is taken out again.
 	b.shell(t, "kubectl --context east -n kube-system get configmap coredns -o yaml | sed 's/^\\( *\\)loop$/\\1log/' | kubectl --context east replace -f -")
 	b.do(t, "coredns", "disable", "--contexts", "east")
@@ -105,51 +93,4 @@ func testCoreDNS(t *testing.T, b *bed) {
 		}
 		return nil
 	})
-}
-
-// testRevisionChangesMeanwhile has a revision that disable deletes change between its being read and its being deleted, once. A dry run
-// is enough: the API server looks at the preconditions of that, too.
-func testRevisionChangesMeanwhile(t *testing.T, b *bed) {
-	t.Helper()
-	config := b.east.Config()
-	between := &between{t: t, b: b}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		between.next = next
-		return between
-	})
-	east, err := clusters.FromConfig(config, "east", system)
-	must(t, err)
-	teller := progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute}
-	if err := coredns.Disable(t.Context(), coredns.Options{Cluster: east, Zone: zone, DryRun: true, Teller: teller}); err != nil {
-		t.Errorf("disable: %v", err)
-	}
-	if want := []int{http.StatusConflict, http.StatusOK}; len(between.statuses) < 2 || between.statuses[0] != want[0] || between.statuses[1] != want[1] {
-		t.Errorf("deletions of revisions were answered with %d, want %d at first", between.statuses, want)
-	}
-}
-
-// between changes a ReplicaSet just before the first deletion of one gets to the API server, and knows what all of them were answered with.
-type between struct {
-	t        *testing.T
-	b        *bed
-	next     http.RoundTripper
-	statuses []int
-}
-
-func (r *between) RoundTrip(request *http.Request) (*http.Response, error) {
-	at, name := "/apis/apps/v1/namespaces/"+coredns.Namespace+"/replicasets/", ""
-	if path, ok := strings.CutPrefix(request.URL.Path, at); ok && request.Method == http.MethodDelete {
-		name = path
-	}
-	if name != "" && len(r.statuses) == 0 {
-		touch := []byte(`{"metadata":{"annotations":{"example.org/touched":"yes"}}}`)
-		if _, err := r.b.east.Client().AppsV1().ReplicaSets(coredns.Namespace).Patch(request.Context(), name, types.MergePatchType, touch, metav1.PatchOptions{}); err != nil {
-			r.t.Errorf("touch ReplicaSet %s: %v", name, err)
-		}
-	}
-	response, err := r.next.RoundTrip(request)
-	if name != "" && err == nil {
-		r.statuses = append(r.statuses, response.StatusCode)
-	}
-	return response, err
 }

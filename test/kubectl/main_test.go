@@ -26,7 +26,6 @@ func TestClusterset(t *testing.T) {
 		{"export", testExport},
 		{"explain", testExplain},
 		{"coredns", testCoreDNS},
-		{"port forward", testPortForward},
 		{"stale", testStale}, // by the ways of the first join
 		{"check", testCheck},
 		{"drain", testDrain},

@@ -92,17 +92,23 @@ func (c *cluster) resolvers(ctx context.Context) ([]string, error) {
 // expectAnswer asks all pods of a cluster's DNS for the addresses of a name, until each gives those that are wanted.
 func (c *cluster) expectAnswer(t testing.TB, name string, want wanted) {
 	t.Helper()
+	c.expectOf(t, c.resolvers, name, want)
+}
+
+// expectOf asks these servers.
+func (c *cluster) expectOf(t testing.TB, servers wanted, name string, want wanted) {
+	t.Helper()
 	eventually(t, fmt.Sprintf("%s in %s", name, c.Name()), func(ctx context.Context) error {
 		records, err := want(ctx)
 		if err != nil {
 			return err
 		}
 		slices.Sort(records)
-		servers, err := c.resolvers(ctx)
+		addresses, err := servers(ctx)
 		if err != nil {
 			return err
 		}
-		for _, server := range servers {
+		for _, server := range addresses {
 			answer, err := dns.At(server).Ask(ctx, name, "A")
 			if err != nil {
 				return err

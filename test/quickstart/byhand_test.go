@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
@@ -44,17 +43,7 @@ func testByHand(t *testing.T, b *bed) {
 	}
 	expect := func(c *cluster, want wanted) {
 		t.Helper()
-		eventually(t, "the answer in "+c.Name(), func(ctx context.Context) error {
-			records, err := want(ctx)
-			if err != nil {
-				return err
-			}
-			answer, err := dns.At(server[c].Address).Ask(ctx, database, "A")
-			if err == nil && answer.Text() != strings.Join(records, " ") {
-				err = fmt.Errorf("it is %q, want %q", answer.Text(), records)
-			}
-			return err
-		})
+		c.expectOf(t, constant(server[c].Address), database, want)
 	}
 	b.run(t, export)
 	expect(b.east, b.east.importIPs)

@@ -19,8 +19,7 @@ import (
 func (c *Cluster) theirs(service, derived string, annotations ...string) *corev1.Service {
 	c.set.Helper()
 	c.Put("{apiVersion: v1, kind: Service, metadata: {name: " + derived + "}, spec: {ports: [{name: http, port: 80}]}}")
-	made, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), derived, metav1.GetOptions{})
-	c.set.must(err)
+	made := c.service(derived)
 	c.Put(`{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceImport, metadata: {name: ` + service +
 		`}, spec: {type: ClusterSetIP, ips: ["` + made.Spec.ClusterIP + `"], ports: [{name: http, port: 80, protocol: TCP}]}}`)
 	c.annotateImport(service, annotations...)
@@ -67,8 +66,7 @@ func adoption(s *Set, east, west *Cluster) {
 	east.annotateImport("same", export.AnnotationAdopt, "true")
 	s.Expect(View{"same": "west/10.65.0.10 -> VIP"})
 	east.IPs("same", before.Spec.ClusterIPs...)
-	after, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), derived, metav1.GetOptions{})
-	s.must(err)
+	after := east.service(derived)
 	if after.UID != before.UID || !export.IsManaged(after) {
 		s.Errorf("the Service was not adopted but made anew: %v", after.ObjectMeta)
 	}
@@ -118,16 +116,14 @@ endpoints: [{addresses: [%[2]s], conditions: {ready: true}}]
 func karmada(s *Set, east, west *Cluster) {
 	prepare := func(service, address string) *corev1.Service {
 		east.Put(fmt.Sprintf(ofKarmada, service, address))
-		theirs, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), "derived-"+service, metav1.GetOptions{})
-		s.must(err)
+		theirs := east.service("derived-" + service)
 		west.Export(service + ":" + address)
 		east.ExpectEvent(east.Import(service), apply.EventForeignObject)
 		return theirs
 	}
 	kept := func(service string, theirs *corev1.Service) {
 		s.Helper()
-		now, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), theirs.Name, metav1.GetOptions{})
-		s.must(err)
+		now := east.service(theirs.Name)
 		slice, err := east.Kube.DiscoveryV1().EndpointSlices(s.namespace).Get(s.Context(), "imported-west-"+service+"-a1a1a", metav1.GetOptions{})
 		s.must(err)
 		if now.ResourceVersion != theirs.ResourceVersion || slice.Generation != 1 {

@@ -102,9 +102,7 @@ func conflict(s *Set, east, west *Cluster) {
 		exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(s.namespace).Get(s.Context(), "web", metav1.GetOptions{})
 		s.must(err)
 		c.ExpectEvent(exported, "TypeConflict")
-		watches[c], err = c.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Watch(s.Context(), metav1.ListOptions{ResourceVersion: c.Import("web").ResourceVersion})
-		s.must(err)
-		s.Cleanup(watches[c].Stop)
+		watches[c] = c.watchImports("web")
 	}
 	east.Withdraw("web")
 	s.Expect(web(ofWest))
@@ -176,7 +174,7 @@ func dualStack(s *Set) {
 }
 
 func (c *Cluster) familiesDiffer(service string, want ...corev1.IPFamily) error {
-	imported, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	imported, err := c.importOf(service)
 	if err == nil && (!slices.Equal(imported.Spec.IPFamilies, want) || len(imported.Spec.IPs) != len(want)) {
 		err = fmt.Errorf("it has %v", imported.Spec.IPs)
 	}

@@ -105,16 +105,16 @@ func overItsLimits(s *Set, east, west *Cluster) {
 // limits allow, and holds up nobody else's changes.
 func hostile(s *Set, east, west *Cluster) {
 	const each, limit = 200, 1000 // endpoints
-	slices := west.Kube.DiscoveryV1().EndpointSlices(s.namespace)
+	copies := west.Kube.DiscoveryV1().EndpointSlices(s.namespace)
 	put := func(i int) {
-		_, err := slices.Create(s.Context(), &discoveryv1.EndpointSlice{
+		_, err := copies.Create(s.Context(), &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{
 				Name:        fmt.Sprintf("hostile-%d", i),
 				Labels:      map[string]string{export.LabelService: fmt.Sprintf("s%d", i), export.LabelSourceCluster: "west"},
 				Annotations: map[string]string{export.AnnotationSnapshotPrefix + "v1": strings.Repeat("[", 100<<10)},
 			},
 			AddressType: discoveryv1.AddressTypeIPv4,
-			Endpoints:   repeat(discoveryv1.Endpoint{Addresses: []string{"10.65.0.1"}}, each),
+			Endpoints:   slices.Repeat([]discoveryv1.Endpoint{{Addresses: []string{"10.65.0.1"}}}, each),
 		}, metav1.CreateOptions{})
 		s.must(err)
 	}
@@ -133,14 +133,10 @@ func hostile(s *Set, east, west *Cluster) {
 	if held, _ := east.Metric("clusterset_controller_member_endpointslices", "member", "west"); held == 0 || held > limit/each {
 		s.Errorf("%v slices of %d endpoints are held", held, each)
 	}
-	s.must(slices.DeleteCollection(s.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
+	s.must(copies.DeleteCollection(s.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
 	west.Export("web:10.65.0.10")
 	s.Expect(web(ofWest))
 	east.overLimit(export.LimitEndpoints, 0)
-}
-
-func repeat[T any](value T, count int) []T {
-	return slices.Repeat([]T{value}, count)
 }
 
 // quiet: a second look, and a restart, write nothing but Leases. What many new

@@ -47,7 +47,7 @@ func (c *Cluster) Hints(service string) (string, error) {
 		return "", err
 	}
 	texts = append(texts, ptr.Deref(derived.Spec.TrafficDistribution, "-"))
-	imported, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	imported, err := c.importOf(service)
 	if err != nil {
 		return "", err
 	}
@@ -169,23 +169,16 @@ func preferenceStays(s *Set, east, _ *Cluster) {
 	const home = "east=east-a,east-b PreferClose True Hinted"
 	east.ExpectHints("web", home)
 	s.Quiet(east)
-	derived := func() string {
-		service, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), east.derived("web"), metav1.GetOptions{})
-		s.must(err)
-		return service.ResourceVersion
-	}
-	before := derived()
+	before := east.service(east.derived("web")).ResourceVersion
 	since := meta.FindStatusCondition(east.Import("web").Status.Conditions, merge.ConditionPreferCluster).LastTransitionTime
-	watched, err := east.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Watch(s.Context(), metav1.ListOptions{ResourceVersion: east.Import("web").ResourceVersion})
-	s.must(err)
-	s.Cleanup(watched.Stop)
+	watched := east.watchImports("web")
 	east.DeleteService("web")
 	s.Expect(web("-> VIP (Pending) [Conflict=NoConflicts Ready=Failed Valid=NoService]"), east)
 	s.Pass(longest)
 	east.Serve("web:10.64.0.10")
 	east.ExpectHints("web", home)
 	s.Quiet(east)
-	if now := derived(); now != before {
+	if now := east.service(east.derived("web")).ResourceVersion; now != before {
 		s.Errorf("the derived Service was written: version %s, before %s", now, before)
 	}
 	for pending, done := false, false; !done; {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -146,9 +147,31 @@ func (c *Cluster) DeleteImport(service string, options metav1.DeleteOptions) {
 // Import returns a ServiceImport that there is.
 func (c *Cluster) Import(service string) *v1beta1.ServiceImport {
 	c.set.Helper()
-	imported, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	imported, err := c.importOf(service)
 	c.set.must(err)
 	return imported
+}
+
+func (c *Cluster) importOf(service string) (*v1beta1.ServiceImport, error) {
+	return c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+}
+
+// watchImports returns a watch of imports from a service's as it is now, until the scenario ends.
+func (c *Cluster) watchImports(service string) watch.Interface {
+	c.set.Helper()
+	watched, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).
+		Watch(c.set.Context(), metav1.ListOptions{ResourceVersion: c.Import(service).ResourceVersion})
+	c.set.must(err)
+	c.set.Cleanup(watched.Stop)
+	return watched
+}
+
+// service returns a Service that there is.
+func (c *Cluster) service(name string) *corev1.Service {
+	c.set.Helper()
+	service, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), name, metav1.GetOptions{})
+	c.set.must(err)
+	return service
 }
 
 // clusterScoped are the kinds that are in no namespace.

@@ -50,15 +50,7 @@ func deletions(s *Set, east, west *Cluster) {
 		{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)},
 		{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)},
 	} {
-		before := east.Import("web").UID
-		east.DeleteImport("web", options)
-		s.Eventually("another import", func() error {
-			after, err := east.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Get(s.Context(), "web", metav1.GetOptions{})
-			if err == nil && after.UID == before {
-				err = fmt.Errorf("it is still the old one")
-			}
-			return err
-		})
+		east.replaceImport("web", func() { east.DeleteImport("web", options) })
 		s.Expect(web(ofWest))
 		s.Eventually("owners", func() error { return east.ownersDiffer("web") })
 	}
@@ -70,6 +62,20 @@ func deletions(s *Set, east, west *Cluster) {
 	s.Expect(web(ofWest), west)
 	east.Start()
 	s.Expect(web(ofWest))
+}
+
+// replaceImport deletes an import, and waits until there is another one.
+func (c *Cluster) replaceImport(service string, remove func()) {
+	c.set.Helper()
+	before := c.Import(service).UID
+	remove()
+	c.set.Eventually("another import", func() error {
+		after, err := c.importOf(service)
+		if err == nil && after.UID == before {
+			err = fmt.Errorf("it is still the old one")
+		}
+		return err
+	})
 }
 
 // ownersDiffer says what does not belong to the import.
@@ -104,18 +110,12 @@ func collectedWhileSilent(s *Set, east, west *Cluster) {
 	unseen := func() { east.ExpectMetric(0, "clusterset_controller_member_synced", "member", "west") }
 	unseen()
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationBackground} {
-		before := east.Import("web").UID
-		east.DeleteImport("web", metav1.DeleteOptions{PropagationPolicy: &policy})
-		if policy == metav1.DeletePropagationBackground { // as the garbage collector if it is the quicker one
-			s.must(east.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(), metav1.DeleteOptions{},
-				metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
-		}
-		s.Eventually("another import", func() error {
-			after, err := east.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Get(s.Context(), "web", metav1.GetOptions{})
-			if err == nil && after.UID == before {
-				err = fmt.Errorf("it is still the old one")
+		east.replaceImport("web", func() {
+			east.DeleteImport("web", metav1.DeleteOptions{PropagationPolicy: &policy})
+			if policy == metav1.DeletePropagationBackground { // as the garbage collector if it is the quicker one
+				s.must(east.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(), metav1.DeleteOptions{},
+					metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
 			}
-			return err
 		})
 		s.Expect(web(ofBoth), east)
 	}
@@ -174,9 +174,7 @@ func othersObjects(s *Set, east, west *Cluster) {
 		}
 		return nil
 	})
-	after, err := services.Get(s.Context(), other.Name, metav1.GetOptions{})
-	s.must(err)
-	if after.ResourceVersion != other.ResourceVersion {
+	if after := east.service(other.Name); after.ResourceVersion != other.ResourceVersion {
 		s.Errorf("the other's Service was changed: %v", after)
 	}
 	s.must(services.Delete(s.Context(), other.Name, metav1.DeleteOptions{}))
@@ -221,7 +219,7 @@ func collision(s *Set, east, _ *Cluster) {
 // readyDiffers says that the condition Ready of an import is not false for the
 // reason.
 func (c *Cluster) readyDiffers(service, reason string) error {
-	imported, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	imported, err := c.importOf(service)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (c *Cluster) See(service string) string {
 	s.Helper()
 	var wrong []string
 	texts, sources, empty := c.endpoints(service)
-	imported, err := c.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Get(s.Context(), service, metav1.GetOptions{})
+	imported, err := c.importOf(service)
 	found := err == nil
 	s.must(ignoreNotFound(err))
 	derived, err := c.Kube.CoreV1().Services(s.namespace).Get(s.Context(), c.derived(service), metav1.GetOptions{})
@@ -207,7 +207,7 @@ func (s *Set) Holds(d time.Duration, want View, in ...*Cluster) {
 func (c *Cluster) IPs(service string, want ...string) (ips []string) {
 	c.set.Helper()
 	c.set.Eventually("IPs of "+service+" in "+c.Name, func() error {
-		imported, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+		imported, err := c.importOf(service)
 		if err != nil {
 			return err
 		}

@@ -42,8 +42,6 @@ type Cluster struct {
 	// Registry has its metrics.
 	Controller *Controller
 	Registry   *prometheus.Registry
-	// Err is what the controller that was stopped last returned.
-	Err error
 
 	t       *testing.T
 	network *network.Network

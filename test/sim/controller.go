@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,16 +34,9 @@ type Controller struct {
 	dead atomic.Bool
 
 	mu     sync.Mutex
-	writes []Write
+	writes []string      // method and path
 	killAt int           // 0 for never
 	frozen chan struct{} // until it is closed; nil if the process is not
-}
-
-// A Write is a request of a controller that changes something.
-type Write struct {
-	Method, Path string
-	// Applied tells that the API server did it.
-	Applied bool
 }
 
 // StartReplica starts a process of the controller besides others, with the
@@ -76,7 +70,6 @@ func (c *Cluster) StopController() {
 		return
 	}
 	c.Controller.Stop()
-	c.Err = c.Controller.err
 	c.Controller = nil
 }
 
@@ -143,10 +136,10 @@ func (p *Controller) Running() bool {
 
 // Writes are the requests by which the process changed something or tried to,
 // Leases and dry runs left out.
-func (p *Controller) Writes() []Write {
+func (p *Controller) Writes() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]Write(nil), p.writes...)
+	return slices.Clone(p.writes)
 }
 
 // Freeze has no request of the process get to the API server of its cluster
@@ -179,7 +172,7 @@ func (p *Controller) RoundTrip(req *http.Request) (*http.Response, error) {
 	number := p.begin(req)
 	response, err := p.cluster.API.RoundTrip(req)
 	if err == nil {
-		p.end(number, response.StatusCode < http.StatusMultipleChoices)
+		p.end(number)
 		err = p.passes(req.Context())
 	}
 	if err != nil {
@@ -217,19 +210,15 @@ func (p *Controller) begin(req *http.Request) (number int) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.writes = append(p.writes, Write{Method: req.Method, Path: req.URL.Path})
+	p.writes = append(p.writes, req.Method+" "+req.URL.Path)
 	return len(p.writes)
 }
 
-// end notes what became of a write.
-func (p *Controller) end(number int, applied bool) {
-	if number == 0 {
-		return
-	}
+// end kills the process if that was the write at which it is to be killed.
+func (p *Controller) end(number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.writes[number-1].Applied = applied
-	if number == p.killAt {
+	if number > 0 && number == p.killAt {
 		p.die()
 	}
 }

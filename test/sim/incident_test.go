@@ -113,25 +113,6 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// TestEndpointsAfterARestart (cilium/cilium#19813): endpoints change while their
-// reader does not run, and after it runs again.
-func TestEndpointsAfterARestart(t *testing.T) {
-	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
-		east, west := set.Cluster("east"), set.Cluster("west")
-		serveSome(west, 1)
-		for i := range 3 {
-			east.KillController()
-			west.SetEndpoints("s0", fmt.Sprintf("10.65.1.%d", i))
-			sim.Wait(10 * time.Second)
-			east.StartController()
-			sim.Wait(5 * time.Second)
-			expect(t, east, map[string]string{"s0": fmt.Sprintf("west/10.65.1.%d -> 10.65.1.%d", i, i)})
-			west.SetEndpoints("s0", fmt.Sprintf("10.65.2.%d", i))
-			expect(t, east, map[string]string{"s0": fmt.Sprintf("west/10.65.2.%d -> 10.65.2.%d", i, i)})
-		}
-	})
-}
-
 // TestStartWithoutAMember (istio/istio#33564, #30838): a controller starts while
 // the API server of a member is no use. It serves the others within seconds, and
 // what the member had before.

@@ -64,8 +64,7 @@ func faults(clusters map[string]*cluster) []fault {
 			}
 			member := clusters[other]
 			all = append(all, c.cut("cut both ways", member, link.Both, false), c.cut("cut what comes", member, link.FromServer, false),
-				c.cut("cut what goes, and its connections", member, link.ToServer, true),
-				c.reset(member))
+				c.cut("cut what goes, and its connections", member, link.ToServer, true))
 		}
 	}
 	return all
@@ -139,16 +138,6 @@ func (c *cluster) cut(kind string, member *cluster, directions link.Direction, r
 				way.Reset()
 			}
 			return func(context.Context) error { way.Reconnect(); return nil }, nil
-		},
-	}
-}
-
-func (c *cluster) reset(member *cluster) fault {
-	return fault{
-		kind: "reset connections", target: target(c, member), ways: []judge.Way{{From: member.Name(), To: c.Name()}},
-		begin: func(context.Context) (func(context.Context) error, error) {
-			c.ways[member.Name()].Reset()
-			return nil, nil
 		},
 	}
 }

@@ -21,45 +21,16 @@ const (
 	silence = 100 * time.Millisecond
 )
 
-// server hands out the connections that it accepts.
-type server struct {
-	net.Listener
-	accepted chan net.Conn
-}
-
-func newServer(t *testing.T) *server {
+// newLink is a link to a server, and a function that makes a connection over it, as both ends have it. That of the
+// server is nil if it gets none in time.
+func newLink(t *testing.T) (*link.Link, func(limit time.Duration) (client, server net.Conn)) {
 	t.Helper()
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{Listener: listener, accepted: make(chan net.Conn, 10)}
 	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			s.accepted <- connection
-		}
-	}()
-	return s
-}
-
-// accept is the next connection, or nil where none comes within limit.
-func (s *server) accept(limit time.Duration) net.Conn {
-	select {
-	case connection := <-s.accepted:
-		return connection
-	case <-time.After(limit):
-		return nil
-	}
-}
-
-func newLink(t *testing.T, s *server) *link.Link {
-	t.Helper()
-	l, err := link.New(s.Addr().(*net.TCPAddr).AddrPort())
+	l, err := link.New(listener.Addr().(*net.TCPAddr).AddrPort())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,58 +39,49 @@ func newLink(t *testing.T, s *server) *link.Link {
 			t.Error(err)
 		}
 	})
-	return l
+	return l, func(limit time.Duration) (client, server net.Conn) {
+		t.Helper()
+		client, err := net.DialTimeout("tcp", l.Addr().String(), patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { client.Close() })
+		if err := listener.SetDeadline(time.Now().Add(limit)); err != nil {
+			t.Fatal(err)
+		}
+		accepted, err := listener.Accept()
+		if err != nil {
+			return client, nil
+		}
+		t.Cleanup(func() { accepted.Close() })
+		return client, accepted
+	}
 }
 
-func dial(t *testing.T, l *link.Link) *net.TCPConn {
+// carried sends a text and tells whether it arrives, for which it waits longer if it should.
+func carried(t *testing.T, from, to net.Conn, should bool) bool {
 	t.Helper()
-	connection, err := net.DialTimeout("tcp", l.Addr().String(), patience)
-	if err != nil {
+	limit := silence
+	if should {
+		limit = patience
+	}
+	if _, err := io.WriteString(from, "now"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { connection.Close() })
-	return connection.(*net.TCPConn)
+	return received(t, to, limit)
 }
 
-// connect is a connection over the link, as both ends have it.
-func connect(t *testing.T, l *link.Link, s *server) (client, at *net.TCPConn) {
+func received(t *testing.T, to net.Conn, limit time.Duration) bool {
 	t.Helper()
-	client = dial(t, l)
-	accepted := s.accept(patience)
-	if accepted == nil {
-		t.Fatal("the connection does not reach the server")
-	}
-	t.Cleanup(func() { accepted.Close() })
-	return client, accepted.(*net.TCPConn)
-}
-
-func send(t *testing.T, connection net.Conn, text string) {
-	t.Helper()
-	if _, err := io.WriteString(connection, text); err != nil {
+	if err := to.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func receive(t *testing.T, connection net.Conn, want string) {
-	t.Helper()
-	if err := connection.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
+	text := make([]byte, len("now"))
+	_, err := io.ReadFull(to, text)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) || err == nil && string(text) != "now" {
+		t.Fatalf("received %q, %v", text, err)
 	}
-	got := make([]byte, len(want))
-	if _, err := io.ReadFull(connection, got); err != nil || string(got) != want {
-		t.Fatalf("received %q, %v; want %q", got, err, want)
-	}
-}
-
-func receiveNothing(t *testing.T, connection net.Conn) {
-	t.Helper()
-	if err := connection.SetReadDeadline(time.Now().Add(silence)); err != nil {
-		t.Fatal(err)
-	}
-	got := make([]byte, 100)
-	if count, err := connection.Read(got); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("received %q, %v over a cut link", got[:count], err)
-	}
+	return err == nil
 }
 
 func TestCutOff(t *testing.T) {
@@ -132,51 +94,28 @@ func TestCutOff(t *testing.T) {
 		"both ways":       {link.Both, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newServer(t)
-			l := newLink(t, s)
-			client, server := connect(t, l, s)
+			l, connect := newLink(t)
+			client, server := connect(patience)
 			l.CutOff(test.cut)
 			l.CutOff(test.cut) // no change
-
-			for _, way := range []struct {
-				from, to net.Conn
-				open     bool
-			}{{client, server, test.toServer}, {server, client, test.fromServer}} {
-				send(t, way.from, "now")
-				if way.open {
-					receive(t, way.to, "now")
-				} else {
-					receiveNothing(t, way.to)
-				}
+			if to, from := carried(t, client, server, test.toServer), carried(t, server, client, test.fromServer); to != test.toServer || from != test.fromServer {
+				t.Errorf("to the server %v, from the server %v", to, from)
 			}
-			late := dial(t, l)
-			send(t, late, "late")
-			if s.accept(silence) != nil {
+			if _, late := connect(silence); late != nil {
 				t.Error("a new connection reaches the server over a cut link")
 			}
-
 			l.Reconnect()
 			l.Reconnect()
-			if !test.toServer {
-				receive(t, server, "now")
+			if !test.toServer && !received(t, server, patience) || !test.fromServer && !received(t, client, patience) {
+				t.Error("what was held back does not arrive once the link is whole")
 			}
-			if !test.fromServer {
-				receive(t, client, "now")
-			}
-			accepted := s.accept(patience)
-			if accepted == nil {
-				t.Fatal("the new connection does not reach the server once the link is whole")
-			}
-			defer accepted.Close()
-			receive(t, accepted, "late")
 		})
 	}
 }
 
 func TestReset(t *testing.T) {
-	s := newServer(t)
-	l := newLink(t, s)
-	client, server := connect(t, l, s)
+	l, connect := newLink(t)
+	client, server := connect(patience)
 	l.CutOff(link.Both)
 	l.Reset()
 	for name, connection := range map[string]net.Conn{"client": client, "server": server} {
@@ -188,7 +127,7 @@ func TestReset(t *testing.T) {
 		}
 	}
 	l.Reconnect()
-	client, server = connect(t, l, s)
-	send(t, client, "again")
-	receive(t, server, "again")
+	if _, server := connect(patience); server == nil {
+		t.Error("there is no connection after a reset")
+	}
 }
