@@ -10,14 +10,14 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
-// fallbacks are what stands in for the addresses that imports are wanting. The lock of the inputs guards it.
+// fallbacks stand in for the addresses that imports lack. The lock of the inputs guards it.
 type fallbacks struct {
 	fromServices, fromEndpoints bool
 	// derived are the addresses of Services, by namespace/name.
 	derived map[string][]netip.Addr
-	// wanted are the keys of the services whose imports are wanting a Service's addresses, or its mirrored slices, by its
-	// namespace/name.
-	wanted map[string][]string
+	// dependents are the keys of the imported services that need the addresses of a Service or its mirrored slices, by
+	// namespace/name of the Service.
+	dependents map[string][]string
 }
 
 func newFallbacks(options Options) fallbacks {
@@ -25,12 +25,12 @@ func newFallbacks(options Options) fallbacks {
 		fromServices:  options.FallbackServices,
 		fromEndpoints: options.FallbackEndpoints,
 		derived:       make(map[string][]netip.Addr),
-		wanted:        make(map[string][]string),
+		dependents:    make(map[string][]string),
 	}
 }
 
-// behind are the Services that an import is wanting the addresses or the mirrored slices of.
-func (f *fallbacks) behind(resource Resource, imported *object.Import) []string {
+// dependsOn are the Services whose addresses or mirrored slices an import needs.
+func (f *fallbacks) dependsOn(resource Resource, imported *object.Import) []string {
 	switch {
 	case resource == GKEServiceImports && imported.Headless:
 		return imported.MirroredServices()
@@ -40,26 +40,19 @@ func (f *fallbacks) behind(resource Resource, imported *object.Import) []string 
 	return nil
 }
 
-// want notes the Services that an import is wanting something of.
-func (f *fallbacks) want(resource Resource, namespace string, imported *object.Import) {
-	for _, name := range f.behind(resource, imported) {
-		object := namespace + "/" + name
-		f.wanted[object] = append(f.wanted[object], imported.Key)
-	}
-}
-
-// unwant undoes want.
-func (f *fallbacks) unwant(resource Resource, namespace string, imported *object.Import) {
-	for _, name := range f.behind(resource, imported) {
-		object := namespace + "/" + name
-		keys := f.wanted[object]
-		if i := slices.Index(keys, imported.Key); i >= 0 {
+// setDependent notes that an import needs Services, or no longer does.
+func (f *fallbacks) setDependent(resource Resource, namespace string, imported *object.Import, depends bool) {
+	for _, name := range f.dependsOn(resource, imported) {
+		service := namespace + "/" + name
+		keys := f.dependents[service]
+		if depends {
+			keys = append(keys, imported.Key)
+		} else if i := slices.Index(keys, imported.Key); i >= 0 {
 			keys = slices.Delete(keys, i, i+1)
 		}
+		f.dependents[service] = keys
 		if len(keys) == 0 {
-			delete(f.wanted, object)
-		} else {
-			f.wanted[object] = keys
+			delete(f.dependents, service)
 		}
 	}
 }
@@ -78,14 +71,14 @@ func (in *inputs) setService(object string, addrs []netip.Addr) {
 		in.observer.Objects(Services, +1)
 		in.derived[object] = addrs
 	}
-	for _, key := range in.wanted[object] {
+	for _, key := range in.dependents[object] {
 		in.touch(key, time.Time{})
 	}
 }
 
-// fill is the import with addresses in the place of those that it is wanting, as far as the operator asks for that and
-// there are some.
-func (f *fallbacks) fill(namespace string, imported *object.Import, slices []*object.Endpoints) *object.Import {
+// fill is the import with the addresses that stand in for those it lacks, if the operator configured that and there are
+// some.
+func (f *fallbacks) fill(namespace string, imported *object.Import, endpoints []*object.Endpoints) *object.Import {
 	if !imported.LacksAddress() {
 		return imported
 	}
@@ -93,7 +86,7 @@ func (f *fallbacks) fill(namespace string, imported *object.Import, slices []*ob
 		imported = imported.WithServices(func(name string) []netip.Addr { return f.derived[namespace+"/"+name] })
 	}
 	if f.fromEndpoints {
-		imported = imported.WithEndpoints(slices)
+		imported = imported.WithEndpoints(endpoints)
 	}
 	return imported
 }

@@ -64,13 +64,13 @@ func TestAddressesThatAnImportIsWantingComeFromElsewhere(t *testing.T) {
 	expect("a Service that goes", "10.45.0.1")
 	put(t, b.imports.Update(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
 	expect("an IP of its own", "10.42.0.1")
-	if len(b.inputs.wanted) > 0 || b.objects[Services] != 1 {
-		t.Errorf("wanted are %v, held %d Services, want none and 1", b.inputs.wanted, b.objects[Services])
+	if len(b.inputs.dependents) > 0 || b.objects[Services] != 1 {
+		t.Errorf("wanted are %v, held %d Services, want none and 1", b.inputs.dependents, b.objects[Services])
 	}
 	put(t, b.imports.Update(importOf("web", mcsv1beta1.Headless)))
 	expect("a headless import", "10.45.0.1")
-	if len(b.inputs.wanted) > 0 {
-		t.Errorf("a headless import wants %v", b.inputs.wanted)
+	if len(b.inputs.dependents) > 0 {
+		t.Errorf("a headless import wants %v", b.inputs.dependents)
 	}
 }
 
@@ -81,8 +81,8 @@ func TestWithoutTheOptionNothingStandsIn(t *testing.T) {
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP)))
 	put(t, b.slices.Add(sliceOf("a", "web", "east", "10.45.0.1")))
 	b.drain()
-	if got := reply(x, "web"); got != "" || len(b.inputs.wanted) > 0 {
-		t.Errorf("answered with %q, wanted are %v", got, b.inputs.wanted)
+	if got := reply(x, "web"); got != "" || len(b.inputs.dependents) > 0 {
+		t.Errorf("answered with %q, wanted are %v", got, b.inputs.dependents)
 	}
 }
 

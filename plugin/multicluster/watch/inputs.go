@@ -17,7 +17,7 @@ type inputs struct {
 	observer Observer
 	// changed has a value in it while there are changes to take. Its size of one makes many signals one.
 	changed chan struct{}
-	// only are the namespaces served, where the operator lists them.
+	// only are the namespaces served, if the operator lists them.
 	only map[string]struct{}
 	// zones tells that the zones of endpoints are kept.
 	zones bool
@@ -41,22 +41,23 @@ type inputs struct {
 	fallbacks
 }
 
-// held is a slice, the service it belongs to, and when what changed it last happened, in nanoseconds since 1970.
+// held is the endpoints of a slice, the service that they belong to, and the time of the change that caused their state, in
+// nanoseconds since 1970.
 type held struct {
-	slice *object.Endpoints
-	key   string
-	cause int64
+	endpoints *object.Endpoints
+	key       string
+	cause     int64
 }
 
 // service is what is known of one.
 type service struct {
 	imported  *object.Import // of ServiceImports
-	other     *object.Import // of GKEServiceImports: counts where there is none of the former
+	other     *object.Import // of GKEServiceImports: counts if there is none of the former
 	namespace string
 	slices    []*object.Endpoints
 }
 
-// input is a copy of what a service is built from. The import is nil where there is none to serve.
+// input is a copy of what a service is built from. The import is nil if there is none to serve.
 type input struct {
 	key      string
 	imported *object.Import
@@ -90,7 +91,7 @@ func newInputs(options Options, observer Observer) *inputs {
 	return in
 }
 
-// serves tells whether the operator's list of namespaces has this one.
+// serves reports whether the operator's list of namespaces has this one.
 func (in *inputs) serves(namespace string) bool {
 	if in.only == nil {
 		return true
@@ -181,7 +182,7 @@ func (in *inputs) setImport(resource Resource, object, namespace string, importe
 	if before != nil {
 		in.observer.Objects(resource, -1)
 		delete(in.imports[resource], object)
-		in.unwant(resource, namespace, before)
+		in.setDependent(resource, namespace, before, false)
 		if s := in.services[before.Key]; s != nil {
 			*s.of(resource) = nil
 		}
@@ -192,7 +193,7 @@ func (in *inputs) setImport(resource Resource, object, namespace string, importe
 	if imported != nil {
 		in.observer.Objects(resource, +1)
 		in.imports[resource][object] = imported
-		in.want(resource, namespace, imported)
+		in.setDependent(resource, namespace, imported, true)
 		*in.service(imported.Key, namespace).of(resource) = imported
 		in.touch(imported.Key, time.Time{})
 	}
@@ -203,7 +204,7 @@ func (in *inputs) setImport(resource Resource, object, namespace string, importe
 func (in *inputs) setSlice(resource Resource, object, key, namespace string, slice *object.Endpoints, cause time.Time) {
 	before, had := in.slices[resource][object]
 	stamp := cause.UnixNano()
-	if had && slice != nil && before.key == key && before.slice.Equal(slice) {
+	if had && slice != nil && before.key == key && before.endpoints.Equal(slice) {
 		before.cause = stamp // what it caused is nothing that DNS shows
 		in.slices[resource][object] = before
 		return
@@ -215,7 +216,7 @@ func (in *inputs) setSlice(resource Resource, object, key, namespace string, sli
 		in.observer.Objects(resource, -1)
 		delete(in.slices[resource], object)
 		if s := in.services[before.key]; s != nil {
-			i := slices.Index(s.slices, before.slice)
+			i := slices.Index(s.slices, before.endpoints)
 			s.slices = slices.Delete(s.slices, i, i+1)
 		}
 		if slice == nil || key != before.key {

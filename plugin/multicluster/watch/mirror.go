@@ -11,12 +11,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
-// MirroredEndpointSlices are the EndpointSlices that Kubernetes makes of Endpoints objects, as far as they are not among
-// EndpointSlices. They are watched where GKEServiceImports and endpoints are: what is behind a headless one is an
-// Endpoints object, and no label of its slices tells of the import, which names its Service instead.
+// MirroredEndpointSlices are the EndpointSlices that Kubernetes makes of Endpoints objects, unless they are among
+// EndpointSlices. They are watched if GKEServiceImports and endpoints are: behind a headless import of GKE is an
+// Endpoints object. No label of its slices names the import, which names its Service instead.
 const MirroredEndpointSlices Resource = "endpointslices.mirrored"
 
-// mirrors tells whether the slices of Endpoints objects are watched.
+// mirrors reports whether the slices of Endpoints objects are watched.
 func (o Options) mirrors() bool {
 	return !o.NoEndpoints && slices.Contains(o.importResources(), GKEServiceImports)
 }
@@ -29,15 +29,15 @@ func mirroredKeyOf(slice *discoveryv1.EndpointSlice) string {
 	return mirroredKey(slice.Namespace, slice.Labels[discoveryv1.LabelServiceName])
 }
 
-// touchSlices notes that the slices of a service changed, or those of a Service that services' imports name. If
-// no answer depends on them, nothing is published. The lock is held.
+// touchSlices notes that the slices of a service changed, or those of a Service that imports name. If no answer depends
+// on them, nothing is published. The lock is held.
 func (in *inputs) touchSlices(key string, cause time.Time) {
 	if in.answersSlices(key) {
 		in.touch(key, cause)
 	} else {
 		in.drop(key)
 	}
-	for _, naming := range in.wanted[key] {
+	for _, naming := range in.dependents[key] {
 		in.touch(naming, cause)
 	}
 }

@@ -65,8 +65,8 @@ func TestEndpointsOfGKEComeFromTheServiceThatTheImportNames(t *testing.T) {
 	put(t, gke.Replace(nil, "4"))
 	put(t, mirrors.Replace(nil, "4"))
 	b.drain()
-	if len(b.inputs.services) > 0 || len(b.inputs.wanted) > 0 || b.objects[MirroredEndpointSlices] != 0 {
-		t.Errorf("held are %v, wanted %v, counted %v", b.inputs.services, b.inputs.wanted, b.objects)
+	if len(b.inputs.services) > 0 || len(b.inputs.dependents) > 0 || b.objects[MirroredEndpointSlices] != 0 {
+		t.Errorf("held are %v, wanted %v, counted %v", b.inputs.services, b.inputs.dependents, b.objects)
 	}
 }
 

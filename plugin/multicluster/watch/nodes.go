@@ -26,7 +26,7 @@ func (in *inputs) setNode(name string, node *topology.Node) {
 	in.signal()
 }
 
-// takeNodes returns all nodes where one changed since the last call.
+// takeNodes returns all nodes if one changed since the last call.
 func (in *inputs) takeNodes() (nodes []topology.Node, moved bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -40,7 +40,7 @@ func (in *inputs) takeNodes() (nodes []topology.Node, moved bool) {
 	return nodes, true
 }
 
-// Topology is where clients are, as far as it is known now.
+// Topology is where clients are, as far as known.
 func (s *Source) Topology() *topology.Topology { return s.topology.Load() }
 
 // place takes in what changed of the nodes.

@@ -106,7 +106,7 @@ func TestZonesAreKeptWhereTheyAreAskedFor(t *testing.T) {
 		slice.Endpoints[0].Zone = new("a")
 		put(t, b.slices.Add(slice))
 		want := object.FromEndpointSlice(slice, zones)
-		if got := b.inputs.slices[EndpointSlices]["demo/a"].slice; !got.Equal(want) {
+		if got := b.inputs.slices[EndpointSlices]["demo/a"].endpoints; !got.Equal(want) {
 			t.Errorf("zones %t: kept is another slice", zones)
 		}
 	}

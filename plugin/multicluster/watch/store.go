@@ -32,7 +32,7 @@ type item struct {
 	addrs              []netip.Addr // of a Service
 	node               *topology.Node
 	service            string    // the key of the endpoints' service, or that of a mirrored one's Service
-	cause              time.Time // what changed the slice happened then, where it says
+	cause              time.Time // when the change happened that caused the slice, if it says so
 }
 
 var noMeta = &metav1.ObjectMeta{}
@@ -185,7 +185,7 @@ func (s *store) Replace(list []any, _ string) error {
 }
 
 // UpdateResourceVersion notes that the API server told what there is. A reflector calls it after each event, and after
-// each bookmark, which the API server sends where there are no events.
+// each bookmark, which the API server sends if there are no events.
 func (s *store) UpdateResourceVersion(string) {
 	s.contact.synced.Store(s.now().UnixNano())
 }

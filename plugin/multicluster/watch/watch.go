@@ -32,9 +32,8 @@ import (
 // Resource is the plural name of what is watched.
 type Resource string
 
-// The resources. ServiceImports are watched in the groups that the operator lists, Services where they are a fallback,
-// Namespaces where they are selected by label, EndpointSlices unless endpoints are not served, Nodes where it is asked for
-// where clients are.
+// The resources. ServiceImports are watched in the groups that the operator lists, Services if they are a fallback,
+// Namespaces if they are selected by label, EndpointSlices unless endpoints are not served, Nodes if zones are preferred.
 const (
 	ServiceImports    Resource = "serviceimports"
 	GKEServiceImports Resource = "serviceimports.net.gke.io"
@@ -89,7 +88,7 @@ type Source struct {
 	counted    index.Totals // what the observer was told last
 
 	mu      sync.Mutex
-	missing map[scope]bool // not listed yet; true where the API server refuses to
+	missing map[scope]bool // not listed yet; true if the API server refuses to
 	synced  chan struct{}
 	settled chan struct{}
 }
@@ -210,7 +209,7 @@ func (s *Source) refused(of scope) {
 	}
 }
 
-// settle closes settled where no resource is left to wait for. The lock is held.
+// settle closes settled if no resource is left to wait for. The lock is held.
 func (s *Source) settle() {
 	for _, refused := range s.missing {
 		if !refused {
@@ -346,7 +345,7 @@ func (s *Source) update(v *view, changed []input) {
 // fewServices are built on one processor.
 const fewServices = 256
 
-// build makes the record sets of services: where there are many, as after the first list, on all processors.
+// build makes the record sets of services. Many, as after the first list, are built on all processors.
 func build(config *record.Config, changed []input) []index.Change {
 	changes := make([]index.Change, len(changed))
 	part := func(start, end int) {
