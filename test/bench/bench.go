@@ -18,10 +18,10 @@ import (
 
 // size is how much is measured.
 type size struct {
-	// few and many are the numbers of ClusterSetIP imports.
-	few, many int
-	// headless are the numbers of endpoints of headless services: small, medium, large, huge.
-	headless [4]int
+	// imports is the number of ClusterSetIP imports.
+	imports int
+	// headless are the numbers of endpoints of headless services: large, huge.
+	headless [2]int
 	// batch is how long one handler is measured in its turn.
 	batch time.Duration
 	// tens is the number of headless services of ten endpoints, and load1 how long a server is under load at a time.
@@ -44,27 +44,27 @@ type size struct {
 	fewExports, manyExports, withdrawn int
 	// rest is how long a controller is watched at rest.
 	rest time.Duration
-	// slowChanges and fastChanges are how many changes are followed from one cluster to the other.
-	slowChanges, fastChanges int
+	// followed is how many changes are followed from one cluster to the other.
+	followed int
 	// members is how many members a controller has at most.
 	members int
 }
 
 var (
 	full = size{
-		few: 1000, many: 10_000, headless: [4]int{10, 100, 1000, 10_000}, batch: 2 * time.Millisecond,
+		imports: 1000, headless: [2]int{1000, 10_000}, batch: 2 * time.Millisecond,
 		tens: 50, load1: 3 * time.Second,
 		smallServices: 50, largeServices: 5000, hugeEndpoints: 1000,
 		updateTime: 3 * time.Second, settle: 2 * time.Second, changes: 100, turns: 3,
-		fewExports: 10, manyExports: 1000, withdrawn: 100, rest: 15 * time.Second, slowChanges: 100, fastChanges: 600,
+		fewExports: 10, manyExports: 1000, withdrawn: 100, rest: 15 * time.Second, followed: 600,
 		members: 200,
 	}
 	quick = size{
-		few: 20, many: 40, headless: [4]int{10, 20, 200, 400}, batch: 200 * time.Microsecond,
+		imports: 20, headless: [2]int{200, 400}, batch: 200 * time.Microsecond,
 		tens: 5, load1: time.Second, perSecond: 2000,
 		smallServices: 2, largeServices: 4, hugeEndpoints: 100,
 		updateTime: 200 * time.Millisecond, settle: 100 * time.Millisecond, changes: 5, turns: 1,
-		fewExports: 2, manyExports: 6, withdrawn: 3, rest: 500 * time.Millisecond, slowChanges: 2, fastChanges: 10,
+		fewExports: 2, manyExports: 6, withdrawn: 3, rest: 500 * time.Millisecond, followed: 10,
 		members: 20,
 	}
 )

@@ -101,9 +101,9 @@ type part struct {
 
 // parts are all there are, in the order in which they run.
 var parts = []part{
-	{"replies", replies},
 	{"mixed", mixed},
 	{"scale", scale},
+	{"replies", replies},
 	{"members", members},
 	{"reconciles", reconciles},
 }

@@ -5,6 +5,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -19,7 +20,7 @@ const (
 	Met
 	// Missed is a figure that did not.
 	Missed
-	// NotMeasured is a figure that the run could not take. What Measured says is why.
+	// NotMeasured is a figure that the run could not take. Its first cell has the reason.
 	NotMeasured
 )
 
@@ -33,7 +34,7 @@ func (v Verdict) String() string {
 	case NotMeasured:
 		return "**not measured**"
 	default:
-		return "—"
+		return ""
 	}
 }
 
@@ -49,16 +50,22 @@ func Judge(checks ...bool) Verdict {
 
 // Figure is one row of a table.
 type Figure struct {
-	// What was measured, the Goal it is held to (empty: none), and what was Measured, in words and numbers.
-	What, Goal, Measured string
-	Verdict              Verdict
+	// What was measured, and the Goal it is held to (empty: none).
+	What, Goal string
+	// Cells are the values, in the order of the table's columns. Missing ones are empty.
+	Cells   []string
+	Verdict Verdict
+	// Why explains a missed goal.
+	Why string
 }
 
 // Table is a titled group of figures.
 type Table struct {
 	Title string
-	// Text tells how the figures were taken. It is Markdown.
-	Text    string
+	// Text explains how the figures were taken. It is Markdown.
+	Text string
+	// Columns are the titles of the cells.
+	Columns []string
 	Figures []Figure
 }
 
@@ -69,13 +76,18 @@ func (t Table) Markdown() string {
 	if t.Text != "" {
 		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(t.Text))
 	}
-	b.WriteString("| what | goal | measured | |\n| --- | --- | --- | --- |\n")
+	fmt.Fprintf(&b, "| what | %s | goal | |\n|%s\n", strings.Join(t.Columns, " | "), strings.Repeat(" --- |", len(t.Columns)+3))
 	for _, f := range t.Figures {
-		goal := f.Goal
-		if goal == "" {
-			goal = "—"
+		cells := append([]string{f.What}, f.Cells...)
+		cells = append(cells, make([]string, max(0, len(t.Columns)-len(f.Cells)))...)
+		verdict := f.Verdict.String()
+		if f.Verdict == Missed && f.Why != "" {
+			verdict += ": " + f.Why
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.What, goal, f.Measured, f.Verdict)
+		for _, cell := range append(cells, f.Goal, verdict) {
+			fmt.Fprintf(&b, "| %s ", cmp.Or(cell, "—"))
+		}
+		b.WriteString("|\n")
 	}
 	return b.String()
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reply measures what replies cost, in this process: processor time and allocations, of one plugin and of others
-// in turns.
+// Package reply measures the processor time of replies in this process, of one plugin and of others in turns.
 //
-// The garbage collector runs between the turns and is not in the times: it comes in lumps that are greater than what is to
-// be told apart. What it costs follows from what is allocated.
+// The garbage collector runs between the turns and is not in the times: its cycles are longer than the differences.
 package reply
 
 import (
@@ -30,12 +28,9 @@ type Path int
 const (
 	// Packed packs what the plugin writes, for a client that takes any size.
 	Packed Path = iota
-	// UDP is Packed for a client over UDP.
-	UDP
-	// ScrubbedUDP also does before what the server does: OPT, the client's size, compression (request.ScrubWriter).
+	// ScrubbedUDP also does before what the server does for a client over UDP: OPT, the client's size, compression
+	// (request.ScrubWriter).
 	ScrubbedUDP
-	// ScrubbedTCP is the same for a client over TCP.
-	ScrubbedTCP
 )
 
 // client stands in for a connection: it packs what is written, as the server does, and sends it nowhere.
@@ -59,7 +54,7 @@ func (c *client) WriteMsg(m *dns.Msg) error {
 }
 
 func newClient(path Path) *client {
-	if path == UDP || path == ScrubbedUDP {
+	if path == ScrubbedUDP {
 		return &client{remote: &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1).To4(), Port: 40000}}
 	}
 	return &client{remote: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1).To4(), Port: 40000}}
@@ -67,7 +62,7 @@ func newClient(path Path) *client {
 
 // wrap returns what a plugin writes a reply to r to.
 func (c *client) wrap(path Path, r *dns.Msg) dns.ResponseWriter {
-	if path == ScrubbedUDP || path == ScrubbedTCP {
+	if path == ScrubbedUDP {
 		return request.NewScrubWriter(r, c)
 	}
 	return c
@@ -86,14 +81,8 @@ func Ask(ctx context.Context, handler plugin.Handler, path Path, r *dns.Msg) (*d
 	return c.last, nil
 }
 
-// Cost is what a reply costs.
-type Cost struct {
-	// Time is the processor time of one reply in each round, in nanoseconds: the median of the round's turns.
-	Time []float64
-	// Allocations is the least number per reply of any round, and Bytes what they take: what else runs in this process can
-	// only add to them.
-	Allocations, Bytes float64
-}
+// Cost is the processor time of one reply in each round, in nanoseconds: the median of the round's turns.
+type Cost []float64
 
 // Measurement says how to measure.
 type Measurement struct {
@@ -124,17 +113,11 @@ func (m Measurement) Run(ctx context.Context, path Path, r *dns.Msg, handlers ..
 			}
 		}
 		for i, runner := range runners {
-			time, allocations, bytes := runner.take()
+			time := runner.take()
 			if round == 0 {
 				continue // the heap grows into fresh pages, which the kernel has to find and clear
 			}
-			costs[i].Time = append(costs[i].Time, time)
-			if round == 1 || allocations < costs[i].Allocations {
-				costs[i].Allocations = allocations
-			}
-			if round == 1 || bytes < costs[i].Bytes {
-				costs[i].Bytes = bytes
-			}
+			costs[i] = append(costs[i], time)
 		}
 	}
 	return costs, nil
@@ -147,11 +130,9 @@ type runner struct {
 	query   *dns.Msg
 	client  *client
 
-	size               int       // queries in a turn
-	times              []float64 // of a query, in each turn
-	queries            int
-	allocations, bytes uint64
-	collected          *uint64 // what had been allocated in all when the garbage was last collected
+	size      int       // queries in a turn
+	times     []float64 // of a query, in each turn
+	collected *uint64   // what had been allocated in all when the garbage was last collected
 }
 
 // calibrate finds how many queries take the time.
@@ -160,7 +141,7 @@ func (r *runner) calibrate(ctx context.Context, batch time.Duration) error {
 		if err := r.batch(ctx); err != nil {
 			return err
 		}
-		time, _, _ := r.take()
+		time := r.take()
 		if time*float64(r.size) >= float64(batch/2) {
 			r.size = max(1, int(float64(batch)/time))
 			return nil
@@ -173,7 +154,7 @@ const garbageLimit = 32 << 20
 
 // batch takes one turn.
 func (r *runner) batch(ctx context.Context) error {
-	var before, after runtime.MemStats
+	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if before.TotalAlloc-*r.collected > garbageLimit {
 		runtime.GC()
@@ -193,18 +174,13 @@ func (r *runner) batch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runtime.ReadMemStats(&after)
 	r.times = append(r.times, float64(ended-began)/float64(r.size))
-	r.queries += r.size
-	r.allocations += after.Mallocs - before.Mallocs
-	r.bytes += after.TotalAlloc - before.TotalAlloc
 	return nil
 }
 
-// take returns what one query cost since the last call.
-func (r *runner) take() (nanoseconds, allocations, bytes float64) {
-	n := float64(r.queries)
-	nanoseconds, allocations, bytes = figure.Median(r.times), float64(r.allocations)/n, float64(r.bytes)/n
-	r.times, r.queries, r.allocations, r.bytes = nil, 0, 0, 0
-	return nanoseconds, allocations, bytes
+// take returns the time of a query, the median of the turns since it was last called.
+func (r *runner) take() float64 {
+	time := figure.Median(r.times)
+	r.times = nil
+	return time
 }
