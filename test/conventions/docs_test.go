@@ -189,9 +189,6 @@ func TestAnnotationsInDocumentsExist(t *testing.T) {
 func TestDocumentsAreWrapped(t *testing.T) {
 	unbreakable := regexp.MustCompile(`\[[^][]*\]\([^()\s]+\)|` + "`[^`\n]*`")
 	for path, text := range documents(t) {
-		if path == "docs/benchmarks.md" { // written by test/bench
-			continue
-		}
 		for line := range strings.Lines(fence.ReplaceAllString(text, "")) {
 			line = strings.TrimRight(line, "\n")
 			words := strings.Fields(unbreakable.ReplaceAllString(line, "x"))
@@ -222,6 +219,23 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	}
 	if len(want) < 10 || !slices.Equal(got, want) {
 		t.Errorf("%s has sections for %q, want %q", runbooks, got, want)
+	}
+}
+
+// TestThePictureOfTheDashboardIsCurrent finds the titles of all panels in the picture that docs/images/dashboard.py draws.
+func TestThePictureOfTheDashboardIsCurrent(t *testing.T) {
+	dashboard, err := os.ReadFile(filepath.Join(root, "deploy", "monitoring", "dashboard.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, err := os.ReadFile(filepath.Join(root, "docs", "images", "dashboard.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, title := range regexp.MustCompile(`(?m)^ {6}"title": "(.*)",$`).FindAllStringSubmatch(string(dashboard), -1) {
+		if !strings.Contains(string(picture), title[1]+"</text>") {
+			t.Errorf("docs/images/dashboard.svg lacks %q; run docs/images/dashboard.py", title[1])
+		}
 	}
 }
 
