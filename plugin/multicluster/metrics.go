@@ -42,7 +42,7 @@ var (
 		Namespace: plugin.Namespace,
 		Subsystem: pluginName,
 		Name:      "skipped",
-		Help:      "Number of objects, or parts of them, that are left out at present, by reason.",
+		Help:      "Number of objects, or parts of them, that are left out, by reason.",
 	}, []string{"reason"})
 
 	watchErrors = promauto.NewCounterVec(prometheus.CounterOpts{
@@ -69,12 +69,12 @@ type watches struct{}
 var (
 	lastSync = prometheus.NewDesc(
 		prometheus.BuildFQName(plugin.Namespace, pluginName, "last_sync_timestamp_seconds"),
-		"When the API server last told the state of a resource, in seconds since 1970; 0 where it has not yet.",
+		"Unix time at which the API server last confirmed the state of a resource, 0 before the first time.",
 		[]string{"resource"}, nil)
 
 	watching = prometheus.NewDesc(
 		prometheus.BuildFQName(plugin.Namespace, pluginName, "watch_healthy"),
-		"Whether the API server agreed to the last list or watch of a resource (1) or not (0).",
+		"1 if the API server accepted the last list or watch of a resource, else 0.",
 		[]string{"resource"}, nil)
 )
 

@@ -33,11 +33,13 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestMetricsInDocumentsExist holds the names of metrics against their page, which test/deploy holds against the code.
+// TestMetricsInDocumentsExist holds the names of metrics against their pages, which test/deploy and the test of the plugin
+// hold against the code.
 func TestMetricsInDocumentsExist(t *testing.T) {
 	texts := documents(t)
 	defined := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)`").FindAllStringSubmatch(texts["docs/reference/metrics.md"], -1) {
+	pages := texts["docs/reference/metrics.md"] + texts["plugin/multicluster/README.md"]
+	for _, row := range regexp.MustCompile("(?m)^[|*] `([a-z_]+)[`{]").FindAllStringSubmatch(pages, -1) {
 		defined[row[1]] = true
 	}
 	named := regexp.MustCompile(`\b(?:clusterset_controller|coredns_multicluster)_[a-z_]+`)
@@ -55,7 +57,7 @@ func TestMetricsInDocumentsExist(t *testing.T) {
 		for _, name := range names {
 			seen[name] = true
 			if !defined[name] {
-				t.Errorf("%s: names the metric %s, which docs/reference/metrics.md does not have", path, name)
+				t.Errorf("%s: names the metric %s, which its page does not have", path, name)
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -85,12 +84,9 @@ func (f *answersFile) update(t *testing.T) {
 	}
 }
 
-// columns are those of the first table.
-var columns = []string{"ClusterSetIP A, AAAA", "headless A", "SRV", "per-endpoint names", "unexport", "no names"}
-
 const (
-	tablesBegin = "<!-- The tables are written by `go test ./test/dns -run TestInterop -update`. -->\n"
-	tablesEnd   = "<!-- End of the tables. -->\n"
+	tableBegin = "<!-- `go test ./test/dns -run TestInterop -update` writes this table. -->\n"
+	tableEnd   = "<!-- End of the table. -->\n"
 )
 
 // holdDocument holds the document against what was answered, or writes it.
@@ -101,12 +97,12 @@ func holdDocument(t *testing.T, files map[string]*answersFile) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, found := strings.Cut(string(text), tablesBegin)
-	_, after, ended := strings.Cut(rest, tablesEnd)
+	before, rest, found := strings.Cut(string(text), tableBegin)
+	_, after, ended := strings.Cut(rest, tableEnd)
 	if !found || !ended {
-		t.Fatalf("%s has no place for the tables", path)
+		t.Fatalf("%s has no place for the table", path)
 	}
-	want := before + tablesBegin + "\n" + tables(files) + "\n" + tablesEnd + after
+	want := before + tableBegin + "\n" + table(files) + "\n" + tableEnd + after
 	switch {
 	case string(text) == want:
 	case !*rewrite:
@@ -118,18 +114,10 @@ func holdDocument(t *testing.T, files map[string]*answersFile) {
 	}
 }
 
-// tables are the one of all systems, and one of the questions that the two servers answer differently.
-func tables(files map[string]*answersFile) string {
+// table has the questions that the two servers answer differently.
+func table(files map[string]*answersFile) string {
 	var b strings.Builder
-	b.WriteString("| | " + strings.Join(columns, " | ") + " |\n|" + strings.Repeat(" --- |", len(columns)+1) + "\n")
-	for _, system := range systems {
-		b.WriteString("| " + system + " |")
-		for _, column := range columns {
-			b.WriteString(" " + summary(files[system], column) + " |")
-		}
-		b.WriteString("\n")
-	}
-	b.WriteString("\n## Different answers\n\n| question | ours | stock | |\n| --- | --- | --- | --- |\n")
+	b.WriteString("| question | ours | stock | |\n| --- | --- | --- | --- |\n")
 	for _, system := range systems {
 		for _, l := range files[system].lines {
 			if l.question != "" && l.ours != l.stock {
@@ -138,28 +126,4 @@ func tables(files map[string]*answersFile) string {
 		}
 	}
 	return b.String()
-}
-
-// summary is a cell: who gives the answers that a client needs. The answers of ours are read before they are written
-// down, so that they count as right unless a note says that they are none.
-func summary(f *answersFile, column string) string {
-	lines := slices.DeleteFunc(slices.Clone(f.lines), func(l answersLine) bool { return l.column != column })
-	option, differ := "", false
-	for _, l := range lines {
-		option = l.option
-		differ = differ || l.ours != l.stock
-	}
-	nobody := !slices.ContainsFunc(lines, func(l answersLine) bool { return !strings.HasPrefix(l.note, "not answered") })
-	switch {
-	case len(lines) == 0:
-		return ""
-	case nobody:
-		return "neither"
-	case !differ:
-		return "both"
-	case option != "":
-		return "ours, `" + option + "`"
-	default:
-		return "ours"
-	}
 }
