@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -18,45 +17,28 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-// bin is the folder with the demo and both programs, built from this tree.
-var bin string
+func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
-func TestMain(m *testing.M) {
-	if err := process.TieToParent(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(runTests(m))
-}
-
-func runTests(m *testing.M) int {
-	var err error
-	if bin, err = programs.Build(context.Background(), "cmd/coredns", "cmd/clusterset-controller", "test/demo"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
-}
+var must = controlplanetest.Must
 
 // demo starts the demo in the root of the repository, with a temporary folder of its own.
 func demo(t *testing.T, temporary string, args ...string) (*exec.Cmd, io.Reader) {
 	t.Helper()
+	bin, err := programs.Build(t.Context(), "cmd/coredns", "cmd/clusterset-controller", "test/demo")
+	must(t, err)
 	command := exec.Command(filepath.Join(bin, "demo"), append([]string{"--bin", bin}, args...)...)
 	command.Dir = "../.."
 	command.Env = append(os.Environ(), "TMPDIR="+temporary)
 	// A pipe of its own: Wait would close the one that StdoutPipe makes before all of it is read.
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	command.Stdout, command.Stderr = writer, writer
-	if err := process.StartTied(command); err != nil {
-		t.Fatal(err)
-	}
+	must(t, process.StartTied(command))
 	writer.Close()
 	t.Cleanup(func() { reader.Close() })
 	return command, reader
@@ -67,17 +49,13 @@ func demo(t *testing.T, temporary string, args ...string) (*exec.Cmd, io.Reader)
 func TestStoryIsTheOneOfTheReadme(t *testing.T) {
 	command, out := demo(t, t.TempDir())
 	text, err := io.ReadAll(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := command.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	t.Logf("%s", text)
 	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, shown, found := strings.Cut(string(readme), "```text\n$ dig ")
 	shown, _, closed := strings.Cut(shown, "```")
 	if !found || !closed {
@@ -148,9 +126,7 @@ func TestHeldDemoAnswersAndEndsOnInterrupt(t *testing.T) {
 			t.Errorf("%s: %v, %v", server, answer, err)
 		}
 	}
-	if err := h.command.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.command.Process.Signal(os.Interrupt))
 	if err := h.command.Wait(); err != nil {
 		t.Errorf("after Ctrl-C: %v", err)
 	}
@@ -165,9 +141,7 @@ func TestHeldDemoAnswersAndEndsOnInterrupt(t *testing.T) {
 func running(t *testing.T, folder string) (count int) {
 	t.Helper()
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range environments {
 		if environment, err := os.ReadFile(file); err == nil && strings.Contains(string(environment), "TMPDIR="+folder) {
 			count++

@@ -35,9 +35,7 @@ func readAnswers(t *testing.T, system string) *answersFile {
 	t.Helper()
 	f := &answersFile{path: filepath.Join("..", "interop", system, "answers.txt")}
 	text, err := os.ReadFile(f.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	option := ""
 	for line := range strings.SplitSeq(strings.TrimSuffix(string(text), "\n"), "\n") {
 		l := answersLine{text: line}
@@ -79,9 +77,7 @@ func (f *answersFile) update(t *testing.T) {
 		}
 		b.WriteString(strings.TrimSpace(strings.Join([]string{l.column, l.question, l.ours, stock, l.note}, " | ")) + "\n")
 	}
-	if err := os.WriteFile(f.path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(f.path, []byte(b.String()), 0o600))
 }
 
 const (
@@ -94,9 +90,7 @@ func holdDocument(t *testing.T, files map[string]*answersFile) {
 	t.Helper()
 	path := filepath.Join("..", "..", "docs", "interop.md")
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before, rest, found := strings.Cut(string(text), tableBegin)
 	_, after, ended := strings.Cut(rest, tableEnd)
 	if !found || !ended {
@@ -108,9 +102,7 @@ func holdDocument(t *testing.T, files map[string]*answersFile) {
 	case !*rewrite:
 		t.Errorf("%s is not what was answered; run this test with -update and read the difference", path)
 	default:
-		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(want), 0o600))
 	}
 }
 

@@ -45,9 +45,7 @@ func TestInterop(t *testing.T) {
 	for _, system := range systems {
 		apply(t, plane, system+"/objects.yaml")
 	}
-	if err := clusterset.Apply(t.Context(), plane, []byte(sentinel)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, clusterset.Apply(t.Context(), plane, []byte(sentinel)))
 	early.until("last.default.svc.clusterset.local.", dns.TypeA, "10.43.255.1")
 	early.until("web.gke.svc.clusterset.local.", dns.TypeA, "10.43.6.1") // once it is, nothing has to be told
 
@@ -98,9 +96,7 @@ func stockCorefile(config, option string) string {
 func apply(t *testing.T, plane *controlplane.Cluster, path string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "interop", filepath.FromSlash(path)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := clusterset.Apply(t.Context(), plane, text); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}

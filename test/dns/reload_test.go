@@ -96,9 +96,7 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 				}
 				return nil
 			})
-			if err := cluster.APIServer().Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cluster.APIServer().Kill())
 		}
 	}
 	if after := soaSerial(t, s); after != before {
@@ -130,9 +128,7 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 	if got := s.query(webName, dns.TypeA).Answer[0].Header().Ttl; got != 30 {
 		t.Errorf("the TTL is %d, want 30", got)
 	}
-	if err := cluster.APIServer().Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cluster.APIServer().Start(t.Context()))
 	demo.apply(web("10.42.0.2"))
 	s.until(webName, dns.TypeA, "10.42.0.2")
 	// What the API server does not have would never be known.

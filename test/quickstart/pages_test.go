@@ -17,9 +17,7 @@ var fence = regexp.MustCompile("(?ms)^( *)```sh\n(.*?)^ *```$")
 func commands(t testing.TB, page, heading string) []string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text := string(content)
 	if heading != "" {
 		_, after, found := strings.Cut(text, "\n"+heading+"\n")

@@ -16,17 +16,15 @@ import (
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
+var must = controlplanetest.Must
+
 // TestSoak is the soak of two minutes: one storm and one calm.
 func TestSoak(t *testing.T) {
 	bin, err := programs.Build(t.Context(), "cmd/coredns", "cmd/clusterset-controller")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var text bytes.Buffer
 	o := options{lasts: 2 * time.Minute, every: 25 * time.Millisecond, seed: uint64(time.Now().UnixNano()), bin: bin, folder: t.ArtifactDir()}
-	if err := run(t.Context(), o, io.MultiWriter(&text, t.Output())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, run(t.Context(), o, io.MultiWriter(&text, t.Output())))
 	// What was judged is enough to say something.
 	for figure, least := range map[string]int{
 		`(\d+)  query: A`: 5000, `(\d+) of them for services that were healthy`: 1000,

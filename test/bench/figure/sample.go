@@ -44,27 +44,16 @@ func Ratio(a, b []float64) float64 {
 }
 
 // Time shows nanoseconds with three digits, in the unit that fits.
-func Time(nanoseconds float64) string {
-	value, unit := nanoseconds, "ns"
-	for _, next := range []string{"µs", "ms", "s"} {
-		if math.Abs(value) < 1000 {
-			break
-		}
-		value, unit = value/1000, next
-	}
-	return Number(value) + " " + unit
-}
+func Time(nanoseconds float64) string { return scaled(nanoseconds, 1000, "ns", "µs", "ms", "s") }
 
 // Bytes shows a number of octets with three digits, in the binary unit that fits.
-func Bytes(octets float64) string {
-	value, unit := octets, "B"
-	for _, next := range []string{"KiB", "MiB", "GiB"} {
-		if math.Abs(value) < 1024 {
-			break
-		}
-		value, unit = value/1024, next
+func Bytes(octets float64) string { return scaled(octets, 1024, "B", "KiB", "MiB", "GiB") }
+
+func scaled(value, step float64, units ...string) string {
+	for len(units) > 1 && math.Abs(value) >= step {
+		value, units = value/step, units[1:]
 	}
-	return Number(value) + " " + unit
+	return Number(value) + " " + units[0]
 }
 
 // Number shows three digits, more where the whole part has more.
