@@ -5,6 +5,7 @@ package multicluster
 import (
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -33,50 +34,42 @@ const (
 type option struct {
 	// form is what comes after the name.
 	form string
-	set  func(m *Multicluster, args []string) error
+	// least and most are how many arguments there may be.
+	least, most int
+	set         func(m *Multicluster, args []string) error
 }
+
+const unlimited = math.MaxInt
 
 // options are all there are.
 var options = map[string]option{
-	"kubeconfig": {"PATH [CONTEXT]", func(m *Multicluster, args []string) error {
-		if len(args) < 1 || len(args) > 2 {
-			return errForm
-		}
+	"kubeconfig": {"PATH [CONTEXT]", 1, 2, func(m *Multicluster, args []string) error {
 		m.options.Kubeconfig = args[0]
 		if len(args) == 2 {
 			m.options.Context = args[1]
 		}
 		return nil
 	}},
-	"namespaces": {"NAMESPACE...", func(m *Multicluster, args []string) error {
-		if len(args) == 0 {
-			return errForm
-		}
+	"namespaces": {"NAMESPACE...", 1, unlimited, func(m *Multicluster, args []string) error {
 		m.options.Namespaces = append(m.options.Namespaces, args...)
 		return nil
 	}},
-	"namespace_labels": {"EXPRESSION", func(m *Multicluster, args []string) error {
+	"namespace_labels": {"EXPRESSION", 1, unlimited, func(m *Multicluster, args []string) error {
 		return selector(args, &m.options.NamespaceLabels)
 	}},
-	"labels": {"EXPRESSION", func(m *Multicluster, args []string) error {
+	"labels": {"EXPRESSION", 1, unlimited, func(m *Multicluster, args []string) error {
 		return selector(args, &m.options.Labels)
 	}},
-	"ttl": {"SECONDS", func(m *Multicluster, args []string) error {
-		seconds, err := number(args, 0, maxTTL)
+	"ttl": {"SECONDS", 1, 1, func(m *Multicluster, args []string) error {
+		seconds, err := number(args[0], 0, maxTTL)
 		m.ttl = uint32(seconds)
 		return err
 	}},
-	"noendpoints": {"", func(m *Multicluster, args []string) error {
-		if len(args) != 0 {
-			return errForm
-		}
+	"noendpoints": {"", 0, 0, func(m *Multicluster, args []string) error {
 		m.options.NoEndpoints = true
 		return nil
 	}},
-	"fallback": {"[services] [endpoints]", func(m *Multicluster, args []string) error {
-		if len(args) == 0 {
-			return errForm
-		}
+	"fallback": {"[services] [endpoints]", 1, unlimited, func(m *Multicluster, args []string) error {
 		for _, arg := range args {
 			switch arg {
 			case "services":
@@ -89,10 +82,7 @@ var options = map[string]option{
 		}
 		return nil
 	}},
-	"groups": {"GROUP...", func(m *Multicluster, args []string) error {
-		if len(args) == 0 {
-			return errForm
-		}
+	"groups": {"GROUP...", 1, unlimited, func(m *Multicluster, args []string) error {
 		for _, group := range args {
 			if group != watch.GroupMCS && group != watch.GroupGKE {
 				return fmt.Errorf("%q is neither %s nor %s", group, watch.GroupMCS, watch.GroupGKE)
@@ -101,21 +91,18 @@ var options = map[string]option{
 		m.options.Groups = args
 		return nil
 	}},
-	"fallthrough": {"[ZONES...]", func(m *Multicluster, args []string) error {
+	"fallthrough": {"[ZONES...]", 0, unlimited, func(m *Multicluster, args []string) error {
 		m.Fall.SetZonesFromArgs(args)
 		return nil
 	}},
-	"ignore": {"empty_service", func(m *Multicluster, args []string) error {
-		if len(args) != 1 || args[0] != "empty_service" {
+	"ignore": {"empty_service", 1, 1, func(m *Multicluster, args []string) error {
+		if args[0] != "empty_service" {
 			return errForm
 		}
 		m.ignoreEmpty = true
 		return nil
 	}},
-	"startup_timeout": {"DURATION", func(m *Multicluster, args []string) error {
-		if len(args) != 1 {
-			return errForm
-		}
+	"startup_timeout": {"DURATION", 1, 1, func(m *Multicluster, args []string) error {
 		timeout, err := time.ParseDuration(args[0])
 		if err != nil || timeout < 0 {
 			return fmt.Errorf("%q is no duration, like 5s", args[0])
@@ -123,20 +110,14 @@ var options = map[string]option{
 		m.startupTimeout = timeout
 		return nil
 	}},
-	"cluster": {"ID", func(m *Multicluster, args []string) error {
-		if len(args) != 1 {
-			return errForm
-		}
+	"cluster": {"ID", 1, 1, func(m *Multicluster, args []string) error {
 		m.cluster = strings.ToLower(args[0])
 		if !object.IsClusterID(m.cluster) {
 			return fmt.Errorf("%q is no id of a cluster", args[0])
 		}
 		return nil
 	}},
-	"prefer": {"none|cluster|zone", func(m *Multicluster, args []string) error {
-		if len(args) != 1 {
-			return errForm
-		}
+	"prefer": {"none|cluster|zone", 1, 1, func(m *Multicluster, args []string) error {
 		preferences := map[string]topology.Preference{
 			"none": topology.PreferNone, "cluster": topology.PreferCluster, "zone": topology.PreferZone,
 		}
@@ -147,8 +128,8 @@ var options = map[string]option{
 		m.options.Zones = m.prefer == topology.PreferZone
 		return nil
 	}},
-	"max_answers": {"N", func(m *Multicluster, args []string) error {
-		n, err := number(args, 1, 65535)
+	"max_answers": {"N", 1, 1, func(m *Multicluster, args []string) error {
+		n, err := number(args[0], 1, 65535)
 		m.maxAnswers = n
 		return err
 	}},
@@ -157,23 +138,17 @@ var options = map[string]option{
 // errForm is an option with arguments it does not take.
 var errForm = fmt.Errorf("wrong arguments")
 
-// number reads one whole number.
-func number(args []string, least, greatest int) (int, error) {
-	if len(args) != 1 {
-		return 0, errForm
-	}
-	n, err := strconv.Atoi(args[0])
+// number reads a whole number.
+func number(text string, least, greatest int) (int, error) {
+	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > greatest {
-		return 0, fmt.Errorf("%q is no number from %d to %d", args[0], least, greatest)
+		return 0, fmt.Errorf("%q is no number from %d to %d", text, least, greatest)
 	}
 	return n, nil
 }
 
 // selector reads a label selector.
 func selector(args []string, into *string) error {
-	if len(args) == 0 {
-		return errForm
-	}
 	parsed, err := labels.Parse(strings.Join(args, " "))
 	if err != nil {
 		return fmt.Errorf("no label selector: %w", err)
@@ -260,7 +235,11 @@ func parseOption(c *caddy.Controller, m *Multicluster) error {
 		return c.Errf("unknown property '%s'; allowed are: %s", key,
 			strings.Join(slices.Sorted(maps.Keys(options)), ", "))
 	}
-	if err := o.set(m, c.RemainingArgs()); err != nil {
+	args, err := c.RemainingArgs(), errForm
+	if len(args) >= o.least && len(args) <= o.most {
+		err = o.set(m, args)
+	}
+	if err != nil {
 		return c.Errf("%s: %v; the form is: %s", key, err, strings.TrimSpace(key+" "+o.form))
 	}
 	return nil
