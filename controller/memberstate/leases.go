@@ -6,40 +6,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 const (
-	// LeasePrefix begins the name of the Lease that shows the state of a member in
-	// the controller's namespace; the id of the member follows.
+	// LeasePrefix begins the name of the Lease that shows the state of a member in the controller's namespace; the id
+	// of the member follows.
 	LeasePrefix = "clusterset-dns-member-"
-	// StateAnnotation on such a Lease is the state of the member: fresh, stale or
-	// gone.
+	// StateAnnotation on such a Lease is the state of the member: fresh, stale or gone.
 	StateAnnotation = "clusterset-dns.github.io/state"
-	// leaseWriteTimeout bounds one write, and leaseRetry is the time after which a
-	// failed write is retried.
+	// leaseWriteTimeout bounds one write, and leaseRetry is the time after which a failed write is retried.
 	leaseWriteTimeout = 5 * time.Second
 	leaseRetry        = time.Second
 )
 
-// patient retries until its context ends.
-var patient = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: math.MaxInt32, Cap: 10 * time.Second}
-
-// Leases writes one Lease for each member (KEP-1645, Endpoint TTL). One goroutine
-// uses it.
+// Leases writes one Lease for each member (KEP-1645, Endpoint TTL). One goroutine uses it.
 type Leases struct {
 	client    kubernetes.Interface
 	namespace string
@@ -52,9 +45,8 @@ type Leases struct {
 // errForeignLease is the error of a Lease that another writer made.
 var errForeignLease = errors.New("the Lease lacks the label " + export.LabelManagedBy + "=" + export.Manager + ": somebody else made it")
 
-// NewLeases returns the Leases that show the state of the tracker's members. It
-// gives the tracker the state that the previous leader left, and retries until
-// the API server answers or the context ends. It is to be called before the
+// NewLeases returns the Leases that show the state of the tracker's members. It gives the tracker the state that the
+// previous leader left, and retries until the API server answers or the context ends. It is to be called before the
 // tracker has members.
 func NewLeases(ctx context.Context, client kubernetes.Interface, namespace string, tracker *Tracker) (*Leases, error) {
 	l := &Leases{client: client, namespace: namespace, tracker: tracker}
@@ -67,7 +59,7 @@ func NewLeases(ctx context.Context, client kubernetes.Interface, namespace strin
 func (l *Leases) load(ctx context.Context) (map[string]state, error) {
 	l.last, l.foreign = map[string]*coordinationv1.Lease{}, map[string]bool{}
 	left := map[string]state{}
-	err := wait.ExponentialBackoffWithContext(ctx, patient, func(ctx context.Context) (bool, error) {
+	err := listwatch.Retry(ctx, func(ctx context.Context) (bool, error) {
 		leases := l.client.CoordinationV1().Leases(l.namespace)
 		list, err := leases.List(ctx, metav1.ListOptions{LabelSelector: member.ClusterLabel})
 		if apierrors.IsForbidden(err) {
@@ -168,8 +160,8 @@ func (l *Leases) limited(ctx context.Context, do func(context.Context) error) er
 	return do(ctx)
 }
 
-// due reports whether a Lease is to be written: the state or the UID changed, or
-// the time changed by a third of stale-after.
+// due reports whether a Lease is to be written: the state or the UID changed, or the time changed by a third of
+// stale-after.
 func (l *Leases) due(is, want *coordinationv1.Lease) bool {
 	for _, key := range []string{StateAnnotation, member.HeartbeatUIDAnnotation} {
 		if is.Annotations[key] != want.Annotations[key] {
