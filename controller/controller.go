@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller publishes the exports of its cluster, reads those of the other
-// members of the set, and writes the imports of its own cluster.
+// Package controller publishes the exports of its cluster, reads those of the other members of the set, and writes the
+// imports of its own cluster.
 //
 // README.md is its manual.
 package controller
@@ -25,9 +25,8 @@ import (
 
 // A Controller maintains one cluster of the set.
 //
-// State flows one way. Watches of the local cluster and of the members enqueue the
-// services that changed. A worker takes a service and reconciles it from its
-// current state:
+// State flows one way. Watches of the local cluster and of the members enqueue the services that changed. A worker
+// takes a service and reconciles it from its current state:
 //
 //	input   the ServiceExport, Service and EndpointSlices of the local cluster become
 //	        its own view; the slices that each member publishes, or their copies if
@@ -50,8 +49,8 @@ type Controller struct {
 	stuck readiness
 }
 
-// stuckAfter is how long the process may make no progress before /healthz fails. It
-// is longer than any reconcile, and than a passing outage.
+// stuckAfter is how long the process may make no progress before /healthz fails. It is longer than any reconcile, and
+// than a passing outage.
 const stuckAfter = 5 * time.Minute
 
 // New returns a controller that is not running and has sent no request.
@@ -100,10 +99,9 @@ func Run(ctx context.Context, options Options) error {
 	return c.Run(ctx)
 }
 
-// Run works until the context ends, and then returns nil once everything has stopped
-// and the leader Lease is released. A replica that loses the Lease stops the work, and
-// waits to lead again. Run returns an error if the controller cannot continue: the id
-// of the local cluster is unknown. It may be called once.
+// Run works until the context ends, and then returns nil once everything has stopped and the leader Lease is released.
+// A replica that loses the Lease stops the work, and waits to lead again. Run returns an error if the controller cannot
+// continue: the id of the local cluster is unknown. It may be called once.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup

@@ -37,76 +37,65 @@ const (
 	DefaultMaxImportMemory = 92 << 20
 )
 
-// DefaultDeniedNamespaces are the patterns of namespaces that take no part in
-// the set unless the operator says otherwise.
+// DefaultDeniedNamespaces are the patterns of namespaces that take no part in the set unless the operator says
+// otherwise.
 var DefaultDeniedNamespaces = []string{"kube-*"}
 
 // Options are what a Controller is made from. Only Config is required.
 type Options struct {
-	// Config reaches the API server of the own cluster. Its rate limit is not
-	// used: the API server's priority and fairness is the limit.
+	// Config reaches the API server of the own cluster. Its rate limit is not used: the API server's priority and
+	// fairness is the limit.
 	Config *rest.Config
-	// Cluster is the id of the own cluster. Where it is empty, it is read from
-	// the ClusterProperty cluster.clusterset.k8s.io (KEP-2149).
+	// Cluster is the id of the own cluster. Where it is empty, it is read from the ClusterProperty
+	// cluster.clusterset.k8s.io (KEP-2149).
 	Cluster string
 	// Version is that of the program, for the metric build_info and the heartbeat.
 	Version string
-	// Namespace holds the Secrets of the members, the heartbeat and the leader
-	// Lease. Empty means member.DefaultNamespace.
+	// Namespace holds the Secrets of the members, the heartbeat and the leader Lease. Empty means
+	// member.DefaultNamespace.
 	Namespace string
 	// Members are there besides those that Secrets name.
 	Members []member.Static
-	// DeniedNamespaces are patterns, as of path.Match, of namespaces that are
-	// neither exported nor imported. nil means DefaultDeniedNamespaces, an
-	// empty list none.
+	// DeniedNamespaces are patterns, as of path.Match, of namespaces that are neither exported nor imported. nil means
+	// DefaultDeniedNamespaces, an empty list none.
 	DeniedNamespaces []string
-	// HandMadeImports asks for all ServiceImports that a person wrote to be
-	// served, rather than those alone that carry export.AnnotationServe.
+	// HandMadeImports asks for all ServiceImports that a person wrote to be served, rather than those alone that carry
+	// export.AnnotationServe.
 	HandMadeImports bool
-	// Prefer is which endpoints clients of imports use first that wish nothing
-	// themselves: locality.PreferCluster, or locality.PreferNone, which empty
-	// means too.
+	// Prefer is which endpoints clients of imports use first that wish nothing themselves: locality.PreferCluster, or
+	// locality.PreferNone, which empty means too.
 	Prefer string
-	// StaleAfter is how long a member may be silent before its endpoints are
-	// demoted; 0 means DefaultStaleAfter, and the least is four times
-	// member.HeartbeatInterval. GoneAfter is how long before what it
-	// contributes is removed; 0 means never.
+	// StaleAfter is how long a member may be silent before its endpoints are demoted; 0 means DefaultStaleAfter, and
+	// the least is four times member.HeartbeatInterval. GoneAfter is how long before what it contributes is removed; 0
+	// means never.
 	StaleAfter, GoneAfter time.Duration
-	// MemberLimits bound what a member may contribute; 0 means what
-	// export.DefaultLimits has.
+	// MemberLimits bound what a member may contribute; 0 means what export.DefaultLimits has.
 	MemberLimits export.Limits
-	// MaxImports is how many services are imported of all members together, and
-	// MaxImportIPs how many of them may have a cluster IP. 0 means
-	// DefaultMaxImports, and half of the range of Services, or
-	// DefaultMaxImportIPs if the range is not known.
+	// MaxImports is how many services are imported of all members together, and MaxImportIPs how many of them may have
+	// a cluster IP. 0 means DefaultMaxImports, and half of the range of Services, or DefaultMaxImportIPs if the range
+	// is not known.
 	MaxImports, MaxImportIPs int
-	// MaxImportMemory is about how many bytes the slices of all members may take
-	// as they are read. The copies in the local cluster take about as much again,
-	// and so do, for a moment, those that are listed anew. 0 means a fifth of
-	// Go's soft memory limit (GOMEMLIMIT), or DefaultMaxImportMemory if there is
-	// none.
+	// MaxImportMemory is about how many bytes the slices of all members may take as they are read. The copies in the
+	// local cluster take about as much again, and so do, for a moment, those that are listed anew. 0 means a fifth of
+	// Go's soft memory limit (GOMEMLIMIT), or DefaultMaxImportMemory if there is none.
 	MaxImportMemory int
-	// Workers is how many services are worked on at once. 0 means
-	// DefaultWorkers.
+	// Workers is how many services are worked on at once. 0 means DefaultWorkers.
 	Workers int
-	// LeaderElection makes one of several replicas do the work. Without it the
-	// controller takes itself to be the only one.
+	// LeaderElection makes one of several replicas do the work. Without it the controller takes itself to be the only
+	// one.
 	LeaderElection bool
-	// Identity tells replicas apart. Empty means the host's name and a random
-	// part.
+	// Identity tells replicas apart. Empty means the host's name and a random part.
 	Identity string
-	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's
-	// leader election. 0 means the defaults above.
+	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election. 0 means the defaults
+	// above.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
-	// Clock is the time; nil means the real one. Leader election always uses
-	// the real one.
+	// Clock is the time; nil means the real one. Leader election always uses the real one.
 	Clock clock.WithTicker
 	// DialMember connects to the API servers of members; nil means a net.Dialer.
 	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
 	// Registry takes the metrics. nil means a registry of the controller's own.
 	Registry *prometheus.Registry
-	// Listener serves /metrics, /healthz and /readyz, and is closed by Run.
-	// Without one nothing is served.
+	// Listener serves /metrics, /healthz and /readyz, and is closed by Run. Without one nothing is served.
 	Listener net.Listener
 }
 
@@ -188,9 +177,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// validateMembers returns an error where two of the members that the operator
-// named, or one and the own cluster, have the same id. The own id is empty where
-// it is not known yet.
+// validateMembers returns an error where two of the members that the operator named, or one and the own cluster, have
+// the same id. The own id is empty where it is not known yet.
 func validateMembers(own string, members []member.Static) error {
 	seen := map[string]bool{}
 	for _, static := range members {
@@ -220,8 +208,8 @@ func setDefault[T comparable](value *T, to T) {
 	}
 }
 
-// maxImportIPs returns the number of cluster IPs that imports may have: the
-// configured number, else half of the range of Services, else DefaultMaxImportIPs.
+// maxImportIPs returns the number of cluster IPs that imports may have: the configured number, else half of the range
+// of Services, else DefaultMaxImportIPs.
 func maxImportIPs(configured, serviceIPs int) int {
 	switch {
 	case configured > 0:

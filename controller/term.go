@@ -42,8 +42,8 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	recorder, stopRecorder := newRecorder(ctx, c.client)
 	defer stopRecorder()
 
-	// The caches of the local cluster come first: nothing is deleted before it is
-	// known what exists and which members there are.
+	// The caches of the local cluster come first: nothing is deleted before it is known what exists and which members
+	// there are.
 	c.readiness.set("the caches of the local cluster are not full yet")
 	r, err := c.newReconciler(klog.FromContext(ctx), cluster, recorder)
 	if err != nil {
@@ -113,12 +113,11 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	return nil
 }
 
-// newReconciler connects the inputs to the reconciler, and the reconciler to the
-// writer. Nothing runs yet.
+// newReconciler connects the inputs to the reconciler, and the reconciler to the writer. Nothing runs yet.
 func (c *Controller) newReconciler(
 	logger klog.Logger, cluster string, recorder record.EventRecorder,
 ) (*reconciler.Reconciler, error) {
-	o, gate := c.options, &informer.Group{}
+	o, gate := c.options, &informer.FreshnessGate{}
 	api, err := mcsapi.NewFollower(c.config, c.httpClient, gate)
 	if err != nil {
 		return nil, err

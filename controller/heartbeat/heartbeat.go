@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package heartbeat renews the heartbeat of the local cluster while the
-// EndpointSlices that the cluster publishes are kept up to date
-// (docs/design/heartbeat.md).
+// Package heartbeat renews the heartbeat of the local cluster while the EndpointSlices that the cluster publishes are
+// kept up to date (docs/design/heartbeat.md).
 package heartbeat
 
 import (
@@ -36,8 +35,7 @@ type Config struct {
 	Client kubernetes.Interface
 	// Namespace is that of the Lease.
 	Namespace string
-	// Cluster is the id of the local cluster, and KubeSystemUID the UID of its
-	// namespace kube-system.
+	// Cluster is the id of the local cluster, and KubeSystemUID the UID of its namespace kube-system.
 	Cluster, KubeSystemUID string
 	// Version is that of the program; empty if it is not known.
 	Version  string
@@ -49,8 +47,8 @@ type Config struct {
 	Queue Queue
 }
 
-// A Renewer renews the Lease by which other members see that the slices of this
-// cluster are kept up to date. One goroutine uses it.
+// A Renewer renews the Lease by which other members see that the slices of this cluster are kept up to date. One
+// goroutine uses it.
 type Renewer struct {
 	Config
 	last    *coordinationv1.Lease // as last written
@@ -68,9 +66,9 @@ const (
 	EventHeartbeatResumed = "HeartbeatResumed"
 )
 
-// Announce renews a heartbeat that was written with another id, or in another
-// cluster, and waits until the other members have read it. Otherwise they would
-// take the deletion of the slices of the former id for a withdrawal of its exports.
+// Announce renews a heartbeat that was written with another id, or in another cluster, and waits until the other
+// members have read it. Otherwise they would take the deletion of the slices of the former id for a withdrawal of its
+// exports.
 func (h *Renewer) Announce(ctx context.Context) {
 	asking, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
@@ -93,8 +91,8 @@ func (h *Renewer) Announce(ctx context.Context) {
 	h.sleep(ctx, member.HeartbeatInterval)
 }
 
-// doubt returns how long to wait before the next renewal because the slices are
-// out of date, 0 if they are not. It reports each change.
+// doubt returns how long to wait before the next renewal because the slices are out of date, 0 if they are not. It
+// reports each change.
 func (h *Renewer) doubt(ctx context.Context) time.Duration {
 	asking, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
@@ -145,8 +143,8 @@ func (h *Renewer) Run(ctx context.Context) {
 	case <-h.Record.Seen():
 	}
 	if h.announced {
-		// Other members accept this id with its second heartbeat. The slices must
-		// arrive before, over a watch of their own.
+		// Other members accept this id with its second heartbeat. The slices must arrive before, over a watch of their
+		// own.
 		h.sleep(ctx, member.HeartbeatInterval)
 	}
 	for ctx.Err() == nil {

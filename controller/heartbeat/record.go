@@ -12,8 +12,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// A Reason is why the heartbeat is not renewed, and a value of the label reason
-// of a metric.
+// A Reason is why the heartbeat is not renewed, and a value of the label reason of a metric.
 type Reason string
 
 // Reasons.
@@ -33,8 +32,7 @@ var Reasons = []Reason{InputsLate, WorkersStuck, WritesFail}
 
 // Inputs are the caches that exports depend on.
 type Inputs interface {
-	// Late returns the name of a resource that could not be read for at least so
-	// long; empty if there is none.
+	// Late returns the name of a resource that could not be read for at least so long; empty if there is none.
 	Late(longer time.Duration) string
 }
 
@@ -52,9 +50,8 @@ type RecordConfig struct {
 	Prober Prober
 }
 
-// A Record decides during one term of a leader whether the heartbeat may be
-// renewed: whether the EndpointSlices that the local cluster publishes are kept
-// up to date (docs/design/heartbeat.md), and whether the process is stuck. It is
+// A Record decides during one term of a leader whether the heartbeat may be renewed: whether the EndpointSlices that
+// the local cluster publishes are kept up to date (docs/design/heartbeat.md), and whether the process is stuck. It is
 // safe for concurrent use.
 type Record struct {
 	config RecordConfig
@@ -63,21 +60,18 @@ type Record struct {
 	// unseen are the services that were not yet reconciled in this term.
 	unseen map[types.NamespacedName]struct{}
 	seen   chan struct{}
-	// late are the services whose published slices are out of date, and since
-	// when.
+	// late are the services whose published slices are out of date, and since when.
 	late map[types.NamespacedName]time.Time
-	// working is the number of reconciles in progress, and progress when the last
-	// reconcile began or ended.
+	// working is the number of reconciles in progress, and progress when the last reconcile began or ended.
 	working  int
 	progress time.Time
-	// beat is when the heartbeat loop last ran, and ended when the term ended;
-	// zero before.
+	// beat is when the heartbeat loop last ran, and ended when the term ended; zero before.
 	beat, ended time.Time
 	reason      Reason
 }
 
-// NewRecord returns the record of a new term. expected are the services that the
-// cluster exports or publishes slices for. The record owns the map.
+// NewRecord returns the record of a new term. expected are the services that the cluster exports or publishes slices
+// for. The record owns the map.
 func NewRecord(config RecordConfig, expected map[types.NamespacedName]struct{}) *Record {
 	r := &Record{config: config, unseen: expected, seen: make(chan struct{}), late: map[types.NamespacedName]time.Time{}}
 	if len(expected) == 0 {
@@ -86,8 +80,8 @@ func NewRecord(config RecordConfig, expected map[types.NamespacedName]struct{}) 
 	return r
 }
 
-// Seen is closed once each expected service was reconciled in this term. Before
-// that it is unknown whether the published slices are up to date.
+// Seen is closed once each expected service was reconciled in this term. Before that it is unknown whether the
+// published slices are up to date.
 func (r *Record) Seen() <-chan struct{} { return r.seen }
 
 // Begins notes that a service is reconciled.
@@ -100,8 +94,7 @@ func (r *Record) Begins() {
 	r.working++
 }
 
-// Ends notes that a service was reconciled. err is why its published slices are
-// out of date, nil if they are not.
+// Ends notes that a service was reconciled. err is why its published slices are out of date, nil if they are not.
 func (r *Record) Ends(service types.NamespacedName, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,8 +114,8 @@ func (r *Record) Ends(service types.NamespacedName, err error) {
 	}
 }
 
-// Doubt returns why the heartbeat may not be renewed now, or None, and a message
-// for an administrator. It calls the Prober if a service is late.
+// Doubt returns why the heartbeat may not be renewed now, or None, and a message for an administrator. It calls the
+// Prober if a service is late.
 func (r *Record) Doubt(ctx context.Context) (Reason, string) {
 	reason, message := r.doubt(ctx)
 	r.mu.Lock()
@@ -154,8 +147,8 @@ func (r *Record) doubt(ctx context.Context) (Reason, string) {
 	case late.Name == "":
 		return None, ""
 	}
-	// The quota or the webhooks of one namespace must not stop the heartbeat of
-	// the whole cluster: writes have to fail elsewhere too.
+	// The quota or the webhooks of one namespace must not stop the heartbeat of the whole cluster: writes have to fail
+	// elsewhere too.
 	if err := r.config.Prober.Probe(ctx); err != nil {
 		return WritesFail, fmt.Sprintf("EndpointSlices cannot be written, those of service %s for %s: %v. Look at the rights "+
 			"of the controller and at the admission webhooks for EndpointSlices", late, r.config.After, err)
@@ -195,8 +188,7 @@ func (r *Record) TermEnds() {
 	r.ended = r.config.Clock.Now()
 }
 
-// Stuck returns what made no progress for so long, so that the process must
-// restart; empty if nothing is stuck.
+// Stuck returns what made no progress for so long, so that the process must restart; empty if nothing is stuck.
 func (r *Record) Stuck(longer time.Duration) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -214,8 +206,8 @@ func (r *Record) Stuck(longer time.Duration) string {
 	return ""
 }
 
-// stopped reports whether no reconcile began or ended for so long although some
-// are in progress. The caller holds the lock.
+// stopped reports whether no reconcile began or ended for so long although some are in progress. The caller holds the
+// lock.
 func (r *Record) stopped(longer time.Duration) bool {
 	return r.working > 0 && r.config.Clock.Since(r.progress) >= longer
 }

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package informer keeps copies of what the own API server has, and knows
-// which of them are of before an outage.
+// Package informer caches objects of the local API server, and knows which caches predate an outage.
 //
-// Informers of client-go try again on their own after an outage, up to a minute
-// apart, and tell nobody which of them did. These are tried again every few
-// seconds, list all objects again after their watch broke (see listwatch), and
-// say so to their Group.
+// After an outage, informers of client-go retry up to a minute apart and do not report it. These informers retry every
+// few seconds, list again after a broken watch (see listwatch), and report both to their FreshnessGate.
 package informer
 
 import (
@@ -27,14 +24,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
 )
 
-// retry is how long to wait before the API server is asked again: not long,
-// because all services wait for it.
+// retry is short because all services wait for the API server.
 var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 7, Cap: 4 * time.Second}
 
-// retryReset is how often at most the back-off begins anew, whatever fails.
+// retryReset is the time after which the backoff is reset.
 const retryReset = time.Minute
 
-// Options say what an Informer holds of a resource.
+// Options of an Informer.
 type Options struct {
 	// Resource is its name in the log.
 	Resource string
@@ -42,20 +38,18 @@ type Options struct {
 	Example runtime.Object
 	// Narrow changes each request; nil for all objects.
 	Narrow func(*metav1.ListOptions)
-	// Transform is what is kept of an object; nil for all but the managed
-	// fields. It is called with what it returned before, too.
+	// Transform returns what is cached of an object; nil removes the managed fields. It must be idempotent.
 	Transform cache.TransformFunc
-	// Exports tells that what the local cluster exports depends on the objects.
+	// Exports is set if exports of the local cluster depend on the objects.
 	Exports bool
 	// Indexers are those of the cache.
 	Indexers cache.Indexers
 }
 
-// An Informer keeps the objects of one resource, and tells a handler of each
-// that changes, one at a time. Handlers must return quickly. What is listed is
-// always the newest there is, never what a cache of the API server has.
+// An Informer caches the objects of one resource, and calls a handler for each change, one at a time. Handlers must
+// return quickly. Lists are always the newest state, never from a cache of the API server.
 type Informer struct {
-	group     *Group
+	gate      *FreshnessGate
 	options   Options
 	reflector *cache.Reflector
 	indexer   cache.Indexer
@@ -63,13 +57,12 @@ type Informer struct {
 	synced    chan struct{}
 
 	watch listwatch.Watch
-	// failing tells that the log has the failure. The reflector sends one
-	// request at a time.
+	// failing is set if the failure was logged. The reflector sends one request at a time.
 	failing bool
 }
 
-// New returns an informer that runs not yet.
-func New[L runtime.Object](group *Group, client listwatch.Client[L], options Options) *Informer {
+// New returns an informer that does not run yet.
+func New[L runtime.Object](gate *FreshnessGate, client listwatch.Client[L], options Options) *Informer {
 	if options.Transform == nil {
 		options.Transform = stripManagedFields
 	}
@@ -77,7 +70,7 @@ func New[L runtime.Object](group *Group, client listwatch.Client[L], options Opt
 		options.Narrow = func(*metav1.ListOptions) {}
 	}
 	i := &Informer{
-		group: group, options: options,
+		gate: gate, options: options,
 		indexer: cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, options.Indexers),
 		handler: cache.ResourceEventHandlerFuncs{},
 		synced:  make(chan struct{}),
@@ -103,9 +96,9 @@ func New[L runtime.Object](group *Group, client listwatch.Client[L], options Opt
 			case errors.Is(err, listwatch.ErrBroken):
 				i.asked(ctx, err)
 			case err == nil && options.SendInitialEvents == nil:
-				// A watch that was refused with 429 goes on from where it was.
-				i.group.begins(i)
-				i.group.ends(i)
+				// A watch that was refused with 429 continues.
+				i.gate.begins(i)
+				i.gate.ends(i)
 			}
 			return w, err
 		},
@@ -113,20 +106,18 @@ func New[L runtime.Object](group *Group, client listwatch.Client[L], options Opt
 	return i
 }
 
-// Handle sets whom to tell. It is to be called before Run.
+// Handle sets the handler. It is to be called before Run.
 func (i *Informer) Handle(handler cache.ResourceEventHandler) { i.handler = handler }
 
-// Indexer is what is known. What it returns is shared and must not be changed.
-// Nobody else writes to it.
+// Indexer returns the cache. Its objects are shared and must not be changed.
 func (i *Informer) Indexer() cache.Indexer { return i.indexer }
 
-// Synced is closed once all objects were listed and the handler told of them.
+// Synced is closed once all objects were listed and the handler was called for them.
 func (i *Informer) Synced() <-chan struct{} { return i.synced }
 
-// Run reads until the context ends, after which nobody waits for the informer.
-// It is to be called once.
+// Run fills the cache until the context ends; then the gate no longer waits for it. It is to be called once.
 func (i *Informer) Run(ctx context.Context) {
-	defer i.group.ends(i)
+	defer i.gate.ends(i)
 	delay := retry.DelayWithReset(clock.RealClock{}, retryReset)
 	for ctx.Err() == nil {
 		i.watch.Listing()
@@ -141,7 +132,7 @@ func (i *Informer) Run(ctx context.Context) {
 	}
 }
 
-// read tells whether all objects were listed once.
+// read reports whether all objects were listed once.
 func (i *Informer) read() bool {
 	select {
 	case <-i.synced:
@@ -151,7 +142,7 @@ func (i *Informer) read() bool {
 	}
 }
 
-// asked notes how a request went.
+// asked notes the result of a request.
 func (i *Informer) asked(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -159,12 +150,12 @@ func (i *Informer) asked(ctx context.Context, err error) {
 	case err == nil:
 		i.failing = false
 		return
-	case !i.failing && !errors.Is(err, listwatch.ErrBroken) && !apierrors.IsInvalid(err): // which says that lists are not streamed here
+	case !i.failing && !errors.Is(err, listwatch.ErrBroken) && !apierrors.IsInvalid(err): // lists are not streamed here
 		i.failing = true
-		klog.FromContext(ctx).Error(err, "Cannot read the own cluster; trying again", "resource", i.options.Resource)
+		klog.FromContext(ctx).Error(err, "Cannot read the local cluster; trying again", "resource", i.options.Resource)
 	}
 	if i.read() {
-		i.group.fails(i)
+		i.gate.fails(i)
 	}
 }
 

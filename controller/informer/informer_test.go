@@ -118,7 +118,7 @@ func (s *server) fail(err error) {
 // A pair is two informers of one group, and somebody who acts on what both
 // know.
 type pair struct {
-	group            Group
+	group            FreshnessGate
 	services, slices *server
 	informers        []*Informer
 	changed          chan struct{}
@@ -389,7 +389,7 @@ func TestLate(t *testing.T) {
 // resourceVersion that another state of it had.
 func TestAListComparesContent(t *testing.T) {
 	told := 0
-	i := New(&Group{}, &server{}, Options{Resource: "test", Example: &corev1.ConfigMap{}})
+	i := New(&FreshnessGate{}, &server{}, Options{Resource: "test", Example: &corev1.ConfigMap{}})
 	i.Handle(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { told++ }})
 	list := func(text string) {
 		t.Helper()
@@ -417,7 +417,7 @@ func TestAListComparesContent(t *testing.T) {
 // again.
 func TestNobodyWaitsForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var group Group
+		var group FreshnessGate
 		one, other := &Informer{}, &Informer{}
 		group.fails(one)
 		begin := time.Now()

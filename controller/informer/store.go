@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// store puts what the reflector gets into the indexer, and tells the handler.
+// store caches what the reflector reads, and calls the handler.
 type store struct{ *Informer }
 
 var (
@@ -18,13 +18,13 @@ var (
 	_ cache.ReflectorBookmarkStore = store{}
 )
 
-// Transformer lets the reflector buffer what is kept.
+// Transformer lets the reflector buffer transformed objects.
 func (s store) Transformer() cache.TransformFunc { return s.options.Transform }
 
-// Add puts an object in.
+// Add caches an object.
 func (s store) Add(object any) error { return s.Update(object) }
 
-// Update puts an object in, in the place of its last state.
+// Update replaces an object.
 func (s store) Update(object any) error {
 	object, err := s.options.Transform(object)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s store) Update(object any) error {
 	return nil
 }
 
-// Delete takes an object out.
+// Delete removes an object.
 func (s store) Delete(object any) error {
 	before, exists, err := s.indexer.Get(object)
 	if err != nil {
@@ -58,8 +58,7 @@ func (s store) Delete(object any) error {
 	return nil
 }
 
-// Replace puts a whole list in, and takes out what is not in it. An object that
-// did not change stays, and nobody is told of it.
+// Replace caches a list, and removes what is not in it. The handler is not called for unchanged objects.
 func (s store) Replace(list []any, resourceVersion string) error {
 	first := !s.read()
 	kept := make([]any, 0, len(list))
@@ -93,7 +92,7 @@ func (s store) Replace(list []any, resourceVersion string) error {
 		}
 	}
 
-	s.group.begins(s.Informer)
+	s.gate.begins(s.Informer)
 	if err := s.indexer.Replace(kept, resourceVersion); err != nil {
 		return err
 	}
@@ -107,25 +106,24 @@ func (s store) Replace(list []any, resourceVersion string) error {
 			s.handler.OnUpdate(each.before, each.after)
 		}
 	}
-	s.group.ends(s.Informer)
+	s.gate.ends(s.Informer)
 	if first {
 		close(s.synced)
 	}
 	return nil
 }
 
-// Bookmark notes up to where the indexer shows what exists.
+// Bookmark notes up to which resourceVersion the cache is complete.
 func (s store) Bookmark(resourceVersion string) error {
 	s.indexer.Bookmark(resourceVersion)
 	return nil
 }
 
-// Resync does nothing: nobody is told of what did not change.
+// Resync does nothing: the handler is not called for unchanged objects.
 func (s store) Resync() error { return nil }
 
-// same compares two states of an object. Equal resourceVersions do not prove
-// equal content: an etcd that was restored from a backup uses resourceVersions
-// again.
+// same compares two states of an object. Equal resourceVersions do not prove equal content: an etcd that was restored
+// from a backup reuses resourceVersions.
 func same(a, b any) bool {
 	one, err := meta.Accessor(a)
 	if err != nil {

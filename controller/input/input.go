@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package input gathers the input of a merge: what the local cluster has of one
-// service, and what each cluster contributes to it.
+// Package input gathers the input of a merge: what the local cluster has of one service, and what each cluster
+// contributes to it.
 package input
 
 import (
@@ -25,8 +25,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// InvalidDenied is the reason of the condition Valid of an export from a denied
-// namespace.
+// InvalidDenied is the reason of the condition Valid of an export from a denied namespace.
 const InvalidDenied = "NamespaceDenied"
 
 // A Gatherer gathers input. It is safe for concurrent use for different services.
@@ -80,12 +79,12 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 			in.Contributions = append(in.Contributions, own)
 		}
 	}
-	used := map[string][]*discoveryv1.EndpointSlice{}
+	var used []*discoveryv1.EndpointSlice
 	for _, m := range g.Members.List() {
 		copies := g.Local.Copies(service, m.Cluster(), in.Existing.EndpointSlices)
 		evidence, verdict := evidenceOf(m, service, copies, g.Tracker)
 		view, problems, usedOf := verdict.View(evidence)
-		used[m.Cluster()] = usedOf
+		used = append(used, usedOf...)
 		in.Problems[m.Cluster()] = problems
 		if view != nil {
 			in.Contributions = append(in.Contributions, merge.Contribution{View: view, Demote: verdict.Demote, Rank: m.Rank()})
@@ -130,10 +129,9 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName)
 	return existing
 }
 
-// keepsImport reports whether an export whose Service does not exist may have an
-// import to keep: in the local cluster or, if the local cluster published slices of
-// it before, in others. A ServiceExport is often seen a moment before its Service.
-// To publish nothing then spares every other cluster two changes.
+// keepsImport reports whether an export whose Service does not exist may have an import to keep: in the local cluster
+// or, if the local cluster published slices of it before, in others. A ServiceExport is often seen a moment before its
+// Service. To publish nothing then spares every other cluster two changes.
 func keepsImport(cluster string, existing apply.Existing) bool {
 	return existing.Observed.ServiceImport != nil ||
 		slices.ContainsFunc(existing.EndpointSlices, func(slice *discoveryv1.EndpointSlice) bool {
@@ -141,8 +139,8 @@ func keepsImport(cluster string, existing apply.Existing) bool {
 		})
 }
 
-// Standing returns the contribution of the local cluster without its view, from the
-// annotations of the namespace of the controller. The namespace may be nil.
+// Standing returns the contribution of the local cluster without its view, from the annotations of the namespace of the
+// controller. The namespace may be nil.
 func Standing(namespace *corev1.Namespace) (own merge.Contribution) {
 	if namespace != nil {
 		own.Demote = namespace.Annotations[memberstate.AnnotationDrain] == "true"
@@ -165,9 +163,8 @@ type judge interface {
 	Verdict(cluster string) liveness.Verdict
 }
 
-// evidenceOf returns what is known of a service that a member exports, and a
-// verdict that is not older. A list is judged before it can be read, so the verdict
-// is read after the slices.
+// evidenceOf returns what is known of a service that a member exports, and a verdict that is not older. A list is
+// judged before it can be read, so the verdict is read after the slices.
 func evidenceOf(m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, judge judge) (liveness.Evidence, liveness.Verdict) {
 	withheld := m.Withheld(service)
 	e := liveness.Evidence{

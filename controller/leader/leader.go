@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leader elects one of several replicas of the controller, and lets it
-// work while it holds the Lease.
+// Package leader elects one of several replicas of the controller, and lets it work while it holds the Lease.
 package leader
 
 import (
@@ -25,8 +24,8 @@ import (
 // Lease is the name of the Lease by which replicas elect their leader.
 const Lease = "clusterset-controller"
 
-// A hintingLock logs once what to do if the rights to elect a leader are missing.
-// The elector itself only repeats the error of the API server.
+// A hintingLock logs once what to do if the rights to elect a leader are missing. The elector itself only repeats the
+// error of the API server.
 type hintingLock struct {
 	resourcelock.Interface
 	namespace string
@@ -65,18 +64,15 @@ type Config struct {
 	Client kubernetes.Interface
 	// Namespace is that of the Lease.
 	Namespace string
-	// Identity distinguishes replicas. Empty means the host name and a random
-	// suffix.
+	// Identity distinguishes replicas. Empty means the host name and a random suffix.
 	Identity string
-	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's
-	// leader election.
+	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// Run calls lead whenever this replica acquires the Lease, until the context
-// ends or lead fails. The context of lead ends when the Lease is lost. Run
-// releases the Lease only after lead has returned, so that no two replicas work
-// at the same time.
+// Run calls lead whenever this replica acquires the Lease, until the context ends or lead fails. The context of lead
+// ends when the Lease is lost. Run releases the Lease only after lead has returned, so that no two replicas work at the
+// same time.
 func Run(ctx context.Context, config Config, lead func(context.Context) error) error {
 	identity := config.Identity
 	if identity == "" {
@@ -99,8 +95,8 @@ func Run(ctx context.Context, config Config, lead func(context.Context) error) e
 		if !errors.Is(err, errLost) {
 			return err
 		}
-		// A restarted process would have to wait until the Lease of this process
-		// expires. This process acquires it again at once if no other replica did.
+		// A restarted process would have to wait until the Lease of this process expires. This process acquires it
+		// again at once if no other replica did.
 		klog.FromContext(ctx).Error(err, "Stopped the work until this replica leads again",
 			"lease", klog.KRef(config.Namespace, Lease))
 	}
@@ -109,8 +105,8 @@ func Run(ctx context.Context, config Config, lead func(context.Context) error) e
 // errLost is returned when another replica may lead.
 var errLost = errors.New("the leader Lease was lost")
 
-// leadWhileHeld calls lead once the lock is acquired, and returns after lead has
-// returned and the lock is released. It returns errLost if the lock was lost.
+// leadWhileHeld calls lead once the lock is acquired, and returns after lead has returned and the lock is released. It
+// returns errLost if the lock was lost.
 func leadWhileHeld(
 	ctx context.Context, lock resourcelock.Interface, config Config, lead func(context.Context) error,
 ) error {
@@ -126,8 +122,7 @@ func leadWhileHeld(
 		LeaseDuration: config.LeaseDuration,
 		RenewDeadline: config.RenewDeadline,
 		RetryPeriod:   config.RetryPeriod,
-		// When a renewal fails, the elector would release the lock before it
-		// stops the work.
+		// When a renewal fails, the elector would release the lock before it stops the work.
 		ReleaseOnCancel: false,
 		Name:            Lease,
 		Callbacks: leaderelection.LeaderCallbacks{
@@ -170,8 +165,7 @@ func leadWhileHeld(
 	}
 }
 
-// release releases the lock if this replica holds it, so that another replica
-// need not wait until it expires.
+// release releases the lock if this replica holds it, so that another replica need not wait until it expires.
 func release(ctx context.Context, lock resourcelock.Interface, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

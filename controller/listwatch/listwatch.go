@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package listwatch decides what follows when a watch ends. The local cluster
-// and the members are read by the same rules:
+// Package listwatch decides what follows when a watch ends. The local cluster and the members are read by the same
+// rules:
 //
 //   - A watch that ended at the timeout it was opened with is opened again from
 //     the last resourceVersion.
@@ -31,12 +31,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// early is by how much a watch may end before its timeout and still count as
-// one that ended by itself: requests take time, and clocks differ.
+// early is by how much a watch may end before its timeout and still count as one that ended by itself: requests take
+// time, and clocks differ.
 const early = time.Second
 
-// ErrBroken makes a reflector list all objects again. The cause was returned to
-// the caller of the request that failed.
+// ErrBroken makes a reflector list all objects again. The cause was returned to the caller of the request that failed.
 var ErrBroken = errors.New("the watch ended before its timeout: all objects are listed again")
 
 // A Client reads one resource. Typed clients and metadata clients implement it.
@@ -45,21 +44,18 @@ type Client[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// A Watch is the watch of one resource by one reflector. The zero value is
-// ready for use. It is safe for concurrent use.
+// A Watch is the watch of one resource by one reflector. The zero value is ready for use. It is safe for concurrent
+// use.
 type Watch struct {
 	// until is when the last watch ends by itself; nil after a list.
 	until atomic.Pointer[time.Time]
 }
 
-// Listing is to be called before each list: the watch after a list is opened
-// whatever happened to the watch before.
+// Listing is to be called before each list: the watch after a list is opened whatever happened to the watch before.
 func (w *Watch) Listing() { w.until.Store(nil) }
 
-// Open calls open, unless the last watch broke. It returns ErrBroken if all
-// objects are to be listed again. A watch that begins with a list
-// (SendInitialEvents) always reads the newest state, and its error is returned
-// as it is.
+// Open calls open, unless the last watch broke. It returns ErrBroken if all objects are to be listed again. A watch
+// that begins with a list (SendInitialEvents) always reads the newest state, and its error is returned as it is.
 func (w *Watch) Open(ctx context.Context, options metav1.ListOptions, open func(context.Context, metav1.ListOptions) (watch.Interface, error)) (watch.Interface, error) {
 	if options.SendInitialEvents != nil {
 		w.Listing()

@@ -42,11 +42,11 @@ func member(t testing.TB, text string) Member {
 	return m
 }
 
-// text is a judgement as "deaf; west stale Silent demote; next 130".
+// text is a judgement as "isolated; west stale Silent demote; next 130".
 func text(j Judgement) string {
 	var parts []string
-	if j.Deaf {
-		parts = append(parts, "deaf")
+	if j.Isolated {
+		parts = append(parts, "isolated")
 	}
 	for _, v := range j.Members {
 		part := fmt.Sprintf("%s %s %s", v.Cluster, v.State, v.Reason)
@@ -119,19 +119,19 @@ func TestJudge(t *testing.T) {
 
 		{name: "one of two", now: 130, members: []string{"north 5-130", "west 5-100"}, want: "north fresh Heard; west stale Silent demote; next 140"},
 		{name: "both at once, not yet recognised", now: 110, members: []string{"north 3-98", "west 5-100"}, want: "north fresh Heard; west fresh Heard; next 110"},
-		{name: "both at once", now: 111, members: []string{"north 3-98", "west 5-100"}, want: "deaf; north fresh AllMembersSilent; west fresh AllMembersSilent"},
-		{name: "both at once, for long", now: 1e5, limits: gone, members: []string{"north 3-98", "west 5-100"}, want: "deaf; north fresh AllMembersSilent; west fresh AllMembersSilent"},
+		{name: "both at once", now: 111, members: []string{"north 3-98", "west 5-100"}, want: "isolated; north fresh AllMembersSilent; west fresh AllMembersSilent"},
+		{name: "both at once, for long", now: 1e5, limits: gone, members: []string{"north 3-98", "west 5-100"}, want: "isolated; north fresh AllMembersSilent; west fresh AllMembersSilent"},
 		{name: "both, one after the other", now: 150, members: []string{"north 5-100", "west 5-115"}, want: "north stale Silent demote; west stale Silent demote"},
 		{name: "the last of two", now: 230, members: []string{"north 5-100", "west 5-200"}, want: "north stale Silent demote; west stale Silent demote"},
-		{name: "all that were left", now: 400, members: []string{"north 5-100", "south 5-200", "west 5-200"}, want: "deaf; north stale Silent demote; south fresh AllMembersSilent; west fresh AllMembersSilent"},
+		{name: "all that were left", now: 400, members: []string{"north 5-100", "south 5-200", "west 5-200"}, want: "isolated; north stale Silent demote; south fresh AllMembersSilent; west fresh AllMembersSilent"},
 		{name: "after it, the other has its time", now: 1014, members: []string{"north 3-98", "west 5-100 1000"}, want: "north fresh Heard; west fresh Heard; next 1018"},
 		{name: "after it, the other stays away", now: 1018, members: []string{"north 3-98", "west 5-100 1000-1015"}, want: "north stale Silent demote; west fresh Heard; next 1025"},
 		{name: "after it, both are back", now: 1014, members: []string{"north 3-98 1010", "west 5-100 1000"}, want: "north fresh Heard; west fresh Heard; next 1020"},
-		{name: "nobody from the start", now: 1000, members: []string{"north", "west"}, want: "deaf; north fresh AllMembersSilent; west fresh AllMembersSilent"},
+		{name: "nobody from the start", now: 1000, members: []string{"north", "west"}, want: "isolated; north fresh AllMembersSilent; west fresh AllMembersSilent"},
 		{
 			name: "one joins meanwhile", now: 1000, members: []string{"north 3-98", "west 5-100", "south"},
 			change: func(m []Member) { m[2].Arrivals.Joined = at(500) },
-			want:   "deaf; north fresh AllMembersSilent; south fresh AllMembersSilent; west fresh AllMembersSilent",
+			want:   "isolated; north fresh AllMembersSilent; south fresh AllMembersSilent; west fresh AllMembersSilent",
 		},
 		{name: "times of our own are no failures", now: 441, members: []string{"north 5-100 150-200 250-300 350-400 440", "west 5-100 150-200 250-300 350-400 440"}, want: "north fresh Heard; west fresh Heard; next 450"},
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package liveness judges from the heartbeats that arrived, and those that did
-// not, which member clusters are alive.
-//
-// It is pure: times go in and judgements come out, the same for the same facts
-// in any order. docs/design/liveness.md says what is decided and why.
+// Package liveness judges by their heartbeats which member clusters are alive, and which of their slices count. It is
+// pure. The rules are documented in docs/design/liveness.md.
 package liveness
 
 import (
@@ -12,40 +9,35 @@ import (
 	"time"
 )
 
-// Limits are the operator's patience. All that this package waits for is a
-// multiple of these.
+// Limits are set by the administrator. All other times are multiples of them.
 type Limits struct {
 	// Interval is the time between two heartbeats of a healthy member.
 	Interval time.Duration
-	// StaleAfter is how long a member may be silent before its endpoints are
-	// demoted. At least four intervals.
+	// StaleAfter is how long a member may be silent before its endpoints are demoted. At least four intervals.
 	StaleAfter time.Duration
-	// GoneAfter is how long a member may be silent before its contribution is
-	// removed. 0 means for ever; else it is longer than StaleAfter.
+	// GoneAfter is how long a member may be silent before its contribution is removed. 0 means forever; otherwise it is
+	// longer than StaleAfter.
 	GoneAfter time.Duration
 }
 
-// The rest is derived, so that two flags are all there is to set.
+// All other times are derived, so that two flags are enough.
 const (
 	// quietIntervals without a heartbeat are a silence: one may be late.
 	quietIntervals = 2
-	// leastIntervals is what StaleAfter must have at least: those that fall
-	// silent with us differ by a phase of one interval, the silence is
-	// recognised after two, and one is left over.
+	// leastIntervals is the minimum of StaleAfter: members that fall silent together differ by a phase of one interval,
+	// the silence is recognised after two, and one is left.
 	leastIntervals = 4
-	// flaps failures within flapWindow make a member one that flaps.
+	// flaps failures within flapWindow make a member flapping.
 	flaps      = 3
 	flapWindow = 20 // times StaleAfter
-	// settle is how long a member that flaps has to be heard without another
-	// failure before it is trusted again.
+	// settle is how long a flapping member must be heard without another failure before it is fresh again.
 	settle = 2 // times StaleAfter
-	// hold is how long a member that came back as another, or lost most of its
-	// exports, has to be heard without any silence before that is believed.
-	hold = 10 // times StaleAfter
+	// quarantine is how long a member that changed its identity, or lost most of its exports, must be heard without a
+	// silence before its data is accepted.
+	quarantine = 10 // times StaleAfter
 )
 
-// Validate returns an error that says which limit is wrong and what it could
-// be.
+// Validate returns an error that says which limit is invalid and what is valid.
 func (l Limits) Validate() error {
 	switch {
 	case l.Interval <= 0:
@@ -58,5 +50,5 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// quiet is the longest time between two heartbeats that is no silence.
+// quiet is the longest time between two heartbeats that is not a silence.
 func (l Limits) quiet() time.Duration { return quietIntervals * l.Interval }

@@ -103,7 +103,7 @@ func TestNextIsNotLate(t *testing.T) {
 			for range 10 {
 				between := now.Add(time.Duration(random.Int64N(int64(end.Sub(now)))))
 				later := Judge(between, l, members)
-				if later.Deaf != judgement.Deaf || !sameStates(later, judgement) {
+				if later.Isolated != judgement.Isolated || !sameStates(later, judgement) {
 					t.Fatalf("judged at %s and due at %s: %s, became %s at %s", now, next, text(judgement), text(later), between)
 				}
 			}
@@ -120,28 +120,28 @@ func sameStates(a, b Judgement) bool {
 	return slices.EqualFunc(a.Members, b.Members, func(a, b Verdict) bool { return a == b })
 }
 
-// TestDeafnessDemotesNothingNew: while nobody is heard nothing is demoted that
+// TestIsolatednessDemotesNothingNew: while nobody is heard nothing is demoted that
 // was not before.
-func TestDeafnessDemotesNothingNew(t *testing.T) {
+func TestIsolatednessDemotesNothingNew(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 1))
-	deaf := 0
+	isolated := 0
 	for range worlds {
 		members, now := world(random)
 		l := randomLimits(random)
 		first := Judge(now, l, members)
-		if !first.Deaf {
+		if !first.Isolated {
 			continue
 		}
-		deaf++
+		isolated++
 		for range 10 {
 			now = now.Add(time.Duration(random.Int64N(int64(time.Hour))))
-			if later := Judge(now, l, members); !later.Deaf || !sameStates(first, later) {
+			if later := Judge(now, l, members); !later.Isolated || !sameStates(first, later) {
 				t.Fatalf("%s became %s", text(first), text(later))
 			}
 		}
 	}
-	if deaf < worlds/100 {
-		t.Errorf("only %d of %d worlds were deaf", deaf, worlds)
+	if isolated < worlds/100 {
+		t.Errorf("only %d of %d worlds were isolated", isolated, worlds)
 	}
 }
 
@@ -190,8 +190,8 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	for i := range 1000 {
 		arrivals = arrivals.Heard(at(i*20), "uid-1", limits)
 	}
-	if len(arrivals.Silences) != remembered || !arrivals.Last.Equal(at(999*20)) {
-		t.Errorf("%d silences are remembered, the last heartbeat at %s", len(arrivals.Silences), arrivals.Last)
+	if len(arrivals.Silences) != maxSilences || !arrivals.Last.Equal(at(999*20)) {
+		t.Errorf("%d silences are kept, the last heartbeat at %s", len(arrivals.Silences), arrivals.Last)
 	}
 	if again := arrivals.Heard(at(100), "uid-2", limits); !reflect.DeepEqual(again, arrivals) {
 		t.Errorf("an old heartbeat changed %+v to %+v", arrivals, again)

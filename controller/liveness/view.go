@@ -15,18 +15,17 @@ import (
 type Evidence struct {
 	Source  export.Source
 	Service types.NamespacedName
-	// Published are the slices as last read from the member. They are Complete if
-	// the member was listed and no limit withholds a slice of the service.
+	// Published are the slices as last read from the member. They are Complete if the member was listed and no limit
+	// withholds a slice of the service.
 	Published []*discoveryv1.EndpointSlice
 	Complete  bool
 	// Copies are the copies of its slices in the local cluster.
 	Copies []*discoveryv1.EndpointSlice
 }
 
-// View returns the view of the service that counts, its problems, and the copies
-// that it was made from. The copies count instead of the published slices while
-// the member is quarantined and while its slices are not Complete. A published
-// slice that cannot be read keeps the state of its copy.
+// View returns the view of the service that counts, its problems, and the copies that it was made from. The copies
+// count instead of the published slices while the member is quarantined and while its slices are not Complete. A
+// published slice that cannot be read keeps the state of its copy.
 func (v Verdict) View(e Evidence) (view *export.View, problems []export.Problem, used []*discoveryv1.EndpointSlice) {
 	switch {
 	case v.State == Gone:
@@ -41,8 +40,7 @@ func (v Verdict) View(e Evidence) (view *export.View, problems []export.Problem,
 	}
 	names := map[string]bool{}
 	for _, slice := range e.Published {
-		// A slice may be refused because of its address type, which its copy was
-		// named after.
+		// A slice may be refused because of its address type, which its copy was named after.
 		for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 			names[export.SliceName(e.Source.Cluster, e.Service, slice.Name, addressType)] = true
 		}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package local reads what the local cluster has: its id, the IP families of
-// its Services, and the objects that the controller depends on. The objects of
-// the MCS API are read by mcsapi.
+// Package local reads what the local cluster has: its id, the IP families of its Services, and the objects that the
+// controller depends on. The objects of the MCS API are read by mcsapi.
 package local
 
 import (
@@ -24,30 +23,25 @@ import (
 
 // Indexes of the EndpointSlices and Services.
 const (
-	// byKubernetesService: EndpointSlices of a Service, not managed by this
-	// controller.
+	// byKubernetesService: EndpointSlices of a Service, not managed by this controller.
 	byKubernetesService = "kubernetes-service"
-	// byManagedService: EndpointSlices and derived Services that this controller
-	// made for a multi-cluster service.
+	// byManagedService: EndpointSlices and derived Services that this controller made for a multi-cluster service.
 	byManagedService = "managed-service"
-	// byHandMadeService: EndpointSlices that another writer made for a
-	// multi-cluster service.
+	// byHandMadeService: EndpointSlices that another writer made for a multi-cluster service.
 	byHandMadeService = "hand-made-service"
-	// bySourceCluster: EndpointSlices that this controller made, by the cluster
-	// that exports the endpoints.
+	// bySourceCluster: EndpointSlices that this controller made, by the cluster that exports the endpoints.
 	bySourceCluster = "source-cluster"
 )
 
-// A Cluster is the caches of the local cluster. The objects that its methods
-// return are shared and must not be changed.
+// A Cluster is the caches of the local cluster. The objects that its methods return are shared and must not be changed.
 type Cluster struct {
 	Services, EndpointSlices, Namespaces, Secrets, Nodes *informer.Informer
 	copies
 }
 
-// New returns the caches, which are empty until Run. Secrets are read in one
-// namespace, and only if they carry member.ClusterLabel.
-func New(client kubernetes.Interface, metadataClient metadata.Interface, gate *informer.Group, namespace string) *Cluster {
+// New returns the caches, which are empty until Run. Secrets are read in one namespace, and only if they carry
+// member.ClusterLabel.
+func New(client kubernetes.Interface, metadataClient metadata.Interface, gate *informer.FreshnessGate, namespace string) *Cluster {
 	core, all := client.CoreV1(), metav1.NamespaceAll
 	return &Cluster{
 		Services: informer.New(gate, core.Services(all), informer.Options{
@@ -74,8 +68,8 @@ func New(client kubernetes.Interface, metadataClient metadata.Interface, gate *i
 	}
 }
 
-// byService indexes the objects that this controller manages, or those that it
-// does not manage, by the service that a label names.
+// byService indexes the objects that this controller manages, or those that it does not manage, by the service that a
+// label names.
 func byService(label string, managed bool) cache.IndexFunc {
 	return func(object any) ([]string, error) {
 		labelled, ok := object.(metav1.Object)
@@ -105,8 +99,8 @@ func (c *Cluster) Start(ctx context.Context, group *sync.WaitGroup) {
 	}
 }
 
-// WaitForSync returns true once the caches are full and their handlers were
-// called, or false if the context ends before.
+// WaitForSync returns true once the caches are full and their handlers were called, or false if the context ends
+// before.
 func (c *Cluster) WaitForSync(ctx context.Context) bool {
 	for _, each := range c.informers() {
 		select {
@@ -146,20 +140,17 @@ func (c *Cluster) KubernetesSlices(service types.NamespacedName) []*discoveryv1.
 	return c.slices(byKubernetesService, service.String())
 }
 
-// ManagedSlices returns the EndpointSlices that this controller made for a
-// multi-cluster service.
+// ManagedSlices returns the EndpointSlices that this controller made for a multi-cluster service.
 func (c *Cluster) ManagedSlices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return c.slices(byManagedService, service.String())
 }
 
-// HandMadeSlices returns the EndpointSlices that another writer made for a
-// multi-cluster service.
+// HandMadeSlices returns the EndpointSlices that another writer made for a multi-cluster service.
 func (c *Cluster) HandMadeSlices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return c.slices(byHandMadeService, service.String())
 }
 
-// SlicesFrom returns the EndpointSlices that this controller made of what a
-// cluster exports.
+// SlicesFrom returns the EndpointSlices that this controller made of what a cluster exports.
 func (c *Cluster) SlicesFrom(cluster string) []*discoveryv1.EndpointSlice {
 	return c.slices(bySourceCluster, cluster)
 }
@@ -168,14 +159,13 @@ func (c *Cluster) slices(index, value string) []*discoveryv1.EndpointSlice {
 	return informer.ByIndex[*discoveryv1.EndpointSlice](c.EndpointSlices.Indexer(), index, value)
 }
 
-// DerivedServices returns the Services that this controller made for a
-// multi-cluster service.
+// DerivedServices returns the Services that this controller made for a multi-cluster service.
 func (c *Cluster) DerivedServices(service types.NamespacedName) []*corev1.Service {
 	return informer.ByIndex[*corev1.Service](c.Services.Indexer(), byManagedService, service.String())
 }
 
-// ManagedServices returns the multi-cluster services that this controller made
-// EndpointSlices or a derived Service for. A service may occur twice.
+// ManagedServices returns the multi-cluster services that this controller made EndpointSlices or a derived Service for.
+// A service may occur twice.
 func (c *Cluster) ManagedServices() (services []types.NamespacedName) {
 	for _, each := range []*informer.Informer{c.EndpointSlices, c.Services} {
 		for _, value := range each.Indexer().ListIndexFuncValues(byManagedService) {

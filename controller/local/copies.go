@@ -14,30 +14,23 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// byCluster are copies of EndpointSlices by source cluster.
-type byCluster = map[string][]*discoveryv1.EndpointSlice
-
-// copies remembers the copies of members' slices that the last pass over a service
-// used, also if they were deleted since: the deletion of copies must not remove
-// the endpoints of a member that cannot speak for itself (architecture.md,
+// copies remembers the copies of members' slices that the last pass over a service used, also if they were deleted
+// since: the deletion of copies must not remove the endpoints of a member that cannot speak for itself (architecture.md,
 // invariant 2). It shares the objects with the caches.
 type copies struct {
 	mu   sync.Mutex
-	used map[types.NamespacedName]byCluster
+	used map[types.NamespacedName][]*discoveryv1.EndpointSlice
 }
 
-// Copies returns the copies of a member's slices for a service: those among
-// existing, and those that the last pass used and that were deleted since.
+// Copies returns the copies of a member's slices for a service: those among existing, and those that the last pass used
+// and that were deleted since.
 func (c *copies) Copies(
 	service types.NamespacedName, cluster string, existing []*discoveryv1.EndpointSlice,
 ) []*discoveryv1.EndpointSlice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	byName := map[string]*discoveryv1.EndpointSlice{}
-	for _, slice := range c.used[service][cluster] {
-		byName[slice.Name] = slice
-	}
-	for _, slice := range existing {
+	for _, slice := range slices.Concat(c.used[service], existing) {
 		if slice.Labels[export.LabelSourceCluster] == cluster {
 			byName[slice.Name] = slice
 		}
@@ -46,35 +39,33 @@ func (c *copies) Copies(
 }
 
 // Use notes which copies this pass over a service used.
-func (c *copies) Use(service types.NamespacedName, used byCluster) {
+func (c *copies) Use(service types.NamespacedName, used []*discoveryv1.EndpointSlice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(used, func(_ string, slices []*discoveryv1.EndpointSlice) bool { return len(slices) == 0 })
-	if len(used) == 0 {
-		delete(c.used, service)
-		return
-	}
 	if c.used == nil {
-		c.used = map[types.NamespacedName]byCluster{}
+		c.used = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
 	}
-	c.used[service] = used
+	if c.used[service] = used; len(used) == 0 {
+		delete(c.used, service)
+	}
 }
 
-// usedFrom returns the services of which the last pass used copies of a cluster's
-// slices.
+// usedFrom returns the services of which the last pass used copies of a cluster's slices.
 func (c *copies) usedFrom(cluster string) (services []types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for service, used := range c.used {
-		if used[cluster] != nil {
+		if slices.ContainsFunc(used, func(slice *discoveryv1.EndpointSlice) bool {
+			return slice.Labels[export.LabelSourceCluster] == cluster
+		}) {
 			services = append(services, service)
 		}
 	}
 	return services
 }
 
-// Imported returns the services that are imported from a cluster, with the weight
-// of the copies that exist, in a new map.
+// Imported returns the services that are imported from a cluster, with the weight of the copies that exist, in a new
+// map.
 func (c *Cluster) Imported(cluster string) map[types.NamespacedName]export.Weight {
 	services := map[types.NamespacedName]export.Weight{}
 	for _, slice := range c.SlicesFrom(cluster) {
@@ -87,8 +78,8 @@ func (c *Cluster) Imported(cluster string) map[types.NamespacedName]export.Weigh
 	return services
 }
 
-// ServicesFrom returns the services that are imported from a cluster, or published
-// by it if it is the local cluster, in a new map.
+// ServicesFrom returns the services that are imported from a cluster, or published by it if it is the local cluster, in
+// a new map.
 func (c *Cluster) ServicesFrom(cluster string) map[types.NamespacedName]struct{} {
 	services := map[types.NamespacedName]struct{}{}
 	for _, slice := range c.SlicesFrom(cluster) {

@@ -46,14 +46,14 @@ func textOf(copies []*discoveryv1.EndpointSlice) string {
 func TestCopies(t *testing.T) {
 	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
 	var c Cluster
-	c.EndpointSlices = New(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), &informer.Group{}, "").EndpointSlices
+	c.EndpointSlices = New(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), &informer.FreshnessGate{}, "").EndpointSlices
 	pass := func(existing, want string) {
 		t.Helper()
 		copies := c.Copies(web, "west", copiesOf(existing))
 		if got := textOf(copies); got != want {
 			t.Errorf("copies of %q: got %q, want %q", existing, got, want)
 		}
-		c.Use(web, byCluster{"west": copies})
+		c.Use(web, copies)
 	}
 	pass("", "")
 	pass("a b", "a b")
@@ -67,13 +67,13 @@ func TestCopies(t *testing.T) {
 		t.Errorf("west has %v", got)
 	}
 	// Some were not used, and do not come back.
-	c.Use(web, byCluster{"west": copiesOf("c")})
+	c.Use(web, copiesOf("c"))
 	pass("", "c")
-	c.Use(web, byCluster{"west": nil})
+	c.Use(web, nil)
 	pass("", "")
 	// The cluster left.
 	pass("d", "d")
-	c.Use(web, byCluster{"north": copiesOf("n")})
+	c.Use(web, nil)
 	pass("", "")
 	if len(c.used) > 0 {
 		t.Errorf("%v is left", c.used)

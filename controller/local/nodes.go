@@ -17,9 +17,8 @@ import (
 // byZone indexes nodes by their zone, empty for those that have none.
 const byZone = "zone"
 
-// newNodes returns the cache of the nodes. It keeps the name of a node and the
-// label of its zone.
-func newNodes(client metadata.Interface, gate *informer.Group) *informer.Informer {
+// newNodes returns the cache of the nodes. It keeps the name of a node and the label of its zone.
+func newNodes(client metadata.Interface, gate *informer.FreshnessGate) *informer.Informer {
 	return informer.New(gate, client.Resource(corev1.SchemeGroupVersion.WithResource("nodes")), informer.Options{
 		Resource: "Nodes", Example: &metav1.PartialObjectMetadata{},
 		Indexers: cache.Indexers{

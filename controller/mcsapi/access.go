@@ -29,16 +29,14 @@ const (
 	importsDefinition = v1beta1.ServiceImportFullName
 )
 
-// ExportClient is a typed client, whose objects have the Go types of v1beta1
-// whichever version is served.
+// ExportClient is a typed client, whose objects have the Go types of v1beta1 whichever version is served.
 type ExportClient = gentype.ClientWithList[*v1beta1.ServiceExport, *v1beta1.ServiceExportList]
 
 // ImportClient is the same for ServiceImports.
 type ImportClient = gentype.ClientWithList[*v1beta1.ServiceImport, *v1beta1.ServiceImportList]
 
-// Access is the MCS API in one served version: clients, and the caches of what
-// exists. It is safe for concurrent use. What the caches return is shared and
-// must not be changed.
+// Access is the MCS API in one served version: clients, and the caches of what exists. It is safe for concurrent use.
+// What the caches return is shared and must not be changed.
 type Access struct {
 	version string
 	schema  string // differs if what the API server keeps of objects may differ
@@ -49,7 +47,7 @@ type Access struct {
 }
 
 // newAccess prepares a version for use. Its caches fill once run.
-func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Group, version, schemas string) (*Access, error) {
+func newAccess(config *rest.Config, httpClient *http.Client, group *informer.FreshnessGate, version, schemas string) (*Access, error) {
 	groupVersion := schema.GroupVersion{Group: Group, Version: version}
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(groupVersion,
@@ -83,8 +81,8 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Gro
 // APIVersion is the group and version that is served, for owner references.
 func (a *Access) APIVersion() string { return Group + "/" + a.version }
 
-// Schema identifies the schemas of the served version. The API server drops the
-// fields that they do not have, so that another schema may keep more.
+// Schema identifies the schemas of the served version. The API server drops the fields that they do not have, so that
+// another schema may keep more.
 func (a *Access) Schema() string { return a.schema }
 
 // ServiceExports returns the client of a namespace.
@@ -131,8 +129,7 @@ func (a *Access) ImportsIn(namespace string) []*v1beta1.ServiceImport {
 	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), cache.NamespaceIndex, namespace)
 }
 
-// byDerivedName is the index of ServiceImports by the name that their derived
-// Services have or would have.
+// byDerivedName is the index of ServiceImports by the name that their derived Services have or would have.
 const byDerivedName = "derived-name"
 
 func derivedName(object any) ([]string, error) {
@@ -144,8 +141,8 @@ func derivedName(object any) ([]string, error) {
 	return []string{service.Namespace + "/" + export.DerivedServiceName(service)}, nil
 }
 
-// ImportsDerivedAs lists the cached ServiceImports whose derived Service has
-// that name, or would have it, in no order: two or more if names collide.
+// ImportsDerivedAs lists the cached ServiceImports whose derived Service has that name, or would have it, in no order:
+// two or more if names collide.
 func (a *Access) ImportsDerivedAs(derived types.NamespacedName) []*v1beta1.ServiceImport {
 	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), byDerivedName, derived.String())
 }

@@ -27,7 +27,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 type Follower struct {
 	config     *rest.Config
 	httpClient *http.Client
-	inputs     *informer.Group
+	inputs     *informer.FreshnessGate
 	exportCRD  *informer.Informer
 	importCRD  *informer.Informer
 	handler    Handler
@@ -44,15 +44,15 @@ type Handler interface {
 	AccessChanged()
 }
 
-// NewFollower returns a follower that has no access yet. The caches of ServiceExports
-// and ServiceImports will be among the inputs.
-func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.Group) (*Follower, error) {
+// NewFollower returns a follower that has no access yet. The caches of ServiceExports and ServiceImports will be among
+// the inputs.
+func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.FreshnessGate) (*Follower, error) {
 	client, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
 	}
 	// Nothing waits for definitions that are read again: a group of their own.
-	crds := &informer.Group{}
+	crds := &informer.FreshnessGate{}
 	definition := func(name string) *informer.Informer {
 		return informer.New(crds, client.Resource(definitions), informer.Options{
 			Resource: "CustomResourceDefinition " + name,
@@ -83,14 +83,12 @@ func (f *Follower) Handle(handler Handler) { f.handler = handler }
 type Lost struct {
 	// Reason is one sentence.
 	Reason string
-	// Exports and Imports tell that the definition of ServiceExports or
-	// ServiceImports does not exist, and so no object of it. It is false where
-	// the definition is there and cannot be used.
+	// Exports and Imports tell that the definition of ServiceExports or ServiceImports does not exist, and so no object
+	// of it. It is false where the definition is there and cannot be used.
 	Exports, Imports bool
 }
 
-// Access returns the access to the served version. It is nil while none is
-// served.
+// Access returns the access to the served version. It is nil while none is served.
 func (f *Follower) Access() (*Access, Lost) {
 	if access := f.current.Load(); access != nil {
 		return access, Lost{}
@@ -98,8 +96,7 @@ func (f *Follower) Access() (*Access, Lost) {
 	return nil, *f.lost.Load()
 }
 
-// Looked is closed once it is known whether the API is served, and if it is,
-// what exists.
+// Looked is closed once it is known whether the API is served, and if it is, what exists.
 func (f *Follower) Looked() <-chan struct{} { return f.looked }
 
 // Run follows until the context ends.
@@ -145,9 +142,8 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// look replaces the access where another one is due. It returns how to end the
-// present one, and whether it came to an end: while it waits for caches to fill
-// a trigger makes it give up, and the trigger stays for the next look.
+// look replaces the access where another one is due. It returns how to end the present one, and whether it came to an
+// end: while it waits for caches to fill a trigger makes it give up, and the trigger stays for the next look.
 func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan struct{}, stop context.CancelFunc) (context.CancelFunc, bool) {
 	logger := klog.FromContext(ctx)
 	exports, err1 := definitionIn(f.exportCRD, exportsDefinition)
@@ -198,8 +194,8 @@ func gone(err error) bool {
 	return errors.As(err, &missing)
 }
 
-// start fills the caches and returns true once they are full. It returns false
-// where the context ended or a trigger came before.
+// start fills the caches and returns true once they are full. It returns false where the context ended or a trigger
+// came before.
 func (a *Access) start(ctx context.Context, group *sync.WaitGroup, trigger chan struct{}, handler cache.ResourceEventHandler) bool {
 	for _, each := range []*informer.Informer{a.exports, a.imports} {
 		each.Handle(handler)

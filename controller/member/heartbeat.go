@@ -15,14 +15,12 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// What both ends of a heartbeat know of each other
-// (docs/design/heartbeat.md).
+// What both ends of a heartbeat know of each other (docs/design/heartbeat.md).
 const (
-	// HeartbeatLease is the name of the Lease that a cluster's leading
-	// controller renews in its own namespace.
+	// HeartbeatLease is the name of the Lease that a cluster's leading controller renews in its own namespace.
 	HeartbeatLease = "clusterset-dns-heartbeat"
-	// HeartbeatUIDAnnotation carries the UID of the namespace kube-system:
-	// another one under the same id is another cluster.
+	// HeartbeatUIDAnnotation carries the UID of the namespace kube-system: another one under the same id is another
+	// cluster.
 	HeartbeatUIDAnnotation = "clusterset-dns.github.io/kube-system-uid"
 	// HeartbeatVersionAnnotation carries the version of the controller.
 	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
@@ -34,11 +32,9 @@ const (
 
 // A Heartbeat is the last sign of life of a member.
 type Heartbeat struct {
-	// Heard is the local time at which the heartbeat last changed; zero where
-	// none was ever heard.
+	// Heard is the local time at which the heartbeat last changed; zero where none was ever heard.
 	Heard time.Time
-	// KubeSystemUID is that of the member's namespace kube-system, as its
-	// controller wrote it.
+	// KubeSystemUID is that of the member's namespace kube-system, as its controller wrote it.
 	KubeSystemUID string
 	// Cluster is what the member calls itself.
 	Cluster string
@@ -47,11 +43,11 @@ type Heartbeat struct {
 // heartbeat notes when the Lease that a reflector delivers changes.
 type heartbeat struct {
 	clock clock.PassiveClock
-	// read is told of each delivery, of the ids of the cluster in it, and whether it is a sign of life; nil
-	// where nobody wants to know.
+	// read is told of each delivery, of the ids of the cluster in it, and whether it is a sign of life; nil where
+	// nobody wants to know.
 	read func(uid, holder string, at time.Time, sign bool)
-	// identified is called once the heartbeat says who the member is, and when
-	// it says something else; nil where nobody wants to know.
+	// identified is called once the heartbeat says who the member is, and when it says something else; nil where nobody
+	// wants to know.
 	identified func()
 	// arrived receives after a sign of life, of size one.
 	arrived chan struct{}
@@ -86,8 +82,7 @@ func (h *heartbeat) Replace(objects []any, _ string) error {
 
 func (h *heartbeat) Resync() error { return nil }
 
-// note takes the arrival of another resourceVersion as a sign of life. A list
-// that delivers the same one again is none.
+// note takes the arrival of another resourceVersion as a sign of life. A list that delivers the same one again is none.
 func (h *heartbeat) note(obj any) error {
 	lease, ok := obj.(*coordinationv1.Lease)
 	if !ok {
@@ -123,9 +118,8 @@ const maxWord = 128
 
 func shorten(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxWord)], "") }
 
-// listen notes when the heartbeat falls silent and when it is heard again,
-// until the context ends. A watch that hangs does not fail, and client-go takes
-// some failures for a watch that ended, so that requests do not tell.
+// listen notes when the heartbeat falls silent and when it is heard again, until the context ends. A watch that hangs
+// does not fail, and client-go takes some failures for a watch that ended, so that requests do not tell.
 func (m *Member) listen(ctx context.Context) {
 	joined, silent := m.clock.Now(), false
 	for {

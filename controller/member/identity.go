@@ -18,9 +18,8 @@ type identity struct {
 // wrong tells whether the cluster calls itself by another id.
 func (i identity) wrong() bool { return i.holder != "" && i.holder != i.cluster }
 
-// misidentified returns what contradicts that a member is who its credential
-// says, nil where nothing does. Of two members that are the same cluster, one
-// that bears its true name is not blamed for the other.
+// misidentified returns what contradicts that a member is who its credential says, nil where nothing does. Of two
+// members that are the same cluster, one that bears its true name is not blamed for the other.
 func misidentified(is identity, own, ownUID string, others []identity) error {
 	var problems []error
 	if is.wrong() {
@@ -37,9 +36,8 @@ func misidentified(is identity, own, ownUID string, others []identity) error {
 	return errors.Join(problems...)
 }
 
-// identify compares what the members say of themselves with what the
-// credentials say, and reports where they differ and where that is over.
-// Nothing else follows from it: what was seen of a member stays.
+// identify compares what the members say of themselves with what the credentials say, and reports where they differ and
+// where that is over. Nothing else follows from it: what was seen of a member stays.
 func (s *Members) identify() {
 	s.identifying.Lock()
 	defer s.identifying.Unlock()

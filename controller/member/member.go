@@ -34,20 +34,18 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// How a member whose API server fails is tried again: each member on its own,
-// and each of its two watches.
+// How a member whose API server fails is tried again: each member on its own, and each of its two watches.
 var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 
-// The back-off begins anew after retryReset, and where a watch lasted for
-// lasting: what cuts it now and then is to cost no heartbeat.
+// The back-off begins anew after retryReset, and where a watch lasted for lasting: what cuts it now and then is to cost
+// no heartbeat.
 const (
 	retryReset = time.Minute
 	lasting    = 5 * time.Second
 )
 
-// How long a member whose slices were left out is waited for to make more room
-// before they are read anew. The delay doubles with each list that leaves
-// something out, so that a member that stays at its limits is seldom listed.
+// How long a member whose slices were left out is waited for to make more room before they are read anew. The delay
+// doubles with each list that leaves something out, so that a member that stays at its limits is seldom listed.
 const (
 	relistAfter  = 5 * time.Second
 	relistAtMost = 10 * time.Minute
@@ -60,8 +58,7 @@ const (
 	watchedArrival   = "arrival of the heartbeat" // see listen
 )
 
-// A Member is one other cluster of the set as it is seen from here. It is safe
-// for concurrent use.
+// A Member is one other cluster of the set as it is seen from here. It is safe for concurrent use.
 type Member struct {
 	cluster   string
 	clock     clock.WithTicker
@@ -81,9 +78,8 @@ type Member struct {
 // toldBefore is the kind of a problem that was reported of a former credential.
 const toldBefore = "told before"
 
-// newMember returns a member of which nothing is known yet. changed is told of
-// each service whose slices changed, synced once all slices were seen, and
-// report the state of the connection when it changes: nil for a healthy one.
+// newMember returns a member of which nothing is known yet. changed is told of each service whose slices changed,
+// synced once all slices were seen, and report the state of the connection when it changes: nil for a healthy one.
 func newMember(cluster string, now clock.WithTicker, changed func(types.NamespacedName), synced func(), report func(error)) *Member {
 	m := &Member{
 		cluster:   cluster,
@@ -104,9 +100,8 @@ func newMember(cluster string, now clock.WithTicker, changed func(types.Namespac
 // Cluster returns the id of the member.
 func (m *Member) Cluster() string { return m.cluster }
 
-// Annotations returns those of the Secret that the member's credential comes
-// from, nil where it comes from a flag. They are shared and must not be
-// changed.
+// Annotations returns those of the Secret that the member's credential comes from, nil where it comes from a flag. They
+// are shared and must not be changed.
 func (m *Member) Annotations() map[string]string {
 	if secret := m.Secret(); secret != nil {
 		return secret.Annotations
@@ -114,34 +109,29 @@ func (m *Member) Annotations() map[string]string {
 	return nil
 }
 
-// Secret returns the Secret that the member's credential comes from, nil where
-// it comes from a flag. It is shared and must not be changed.
+// Secret returns the Secret that the member's credential comes from, nil where it comes from a flag. It is shared and
+// must not be changed.
 func (m *Member) Secret() *corev1.Secret { return m.source.secret.Load() }
 
-// CIDRs confine the addresses of the member's endpoints; all are allowed where
-// there are none.
+// CIDRs confine the addresses of the member's endpoints; all are allowed where there are none.
 func (m *Member) CIDRs() []netip.Prefix { return *m.source.cidrs.Load() }
 
-// Rank is that of the member's exports in conflicts: see ParseRank. While the
-// annotation is not valid it is the last valid one, or LastRank if there was
-// none.
+// Rank is that of the member's exports in conflicts: see ParseRank. While the annotation is not valid it is the last
+// valid one, or LastRank if there was none.
 func (m *Member) Rank() int { return int(m.source.rank.Load()) }
 
-// Synced tells whether all slices of the member were seen once since it
-// joined, or since its credential changed. It never turns false again: a
-// member that goes silent stays as last seen.
+// Synced tells whether all slices of the member were seen once since it joined, or since its credential changed. It
+// never turns false again: a member that goes silent stays as last seen.
 func (m *Member) Synced() bool { return m.slices.synced.Load() }
 
-// Slices returns the slices that the member publishes for a service, in no
-// order. They mean something only once Synced. They are shared and must not be
-// changed.
+// Slices returns the slices that the member publishes for a service, in no order. They mean something only once Synced.
+// They are shared and must not be changed.
 func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return m.slices.of(service)
 }
 
-// Withheld reports whether the limits keep out all slices of a service that was
-// imported before, so that the copies of them count. To be sure, call it before
-// and after Slices.
+// Withheld reports whether the limits keep out all slices of a service that was imported before, so that the copies of
+// them count. To be sure, call it before and after Slices.
 func (m *Member) Withheld(service types.NamespacedName) bool { return m.slices.isWithheld(service) }
 
 // Services returns every service that the member publishes a slice for.
@@ -150,8 +140,8 @@ func (m *Member) Services() []types.NamespacedName { return m.slices.services() 
 // Excess returns the limits that the member exceeds, in a new map.
 func (m *Member) Excess() Excess { return m.slices.get() }
 
-// SetLimited notes that a limit that all members share refuses a service of the
-// member, or that it refuses none if service is nil.
+// SetLimited notes that a limit that all members share refuses a service of the member, or that it refuses none if
+// service is nil.
 func (m *Member) SetLimited(limit export.Limit, service *types.NamespacedName) {
 	m.slices.set(limit, service)
 }
@@ -162,13 +152,11 @@ func (m *Member) Published() int { return m.slices.count() }
 // Heartbeat returns the last sign of life of the member.
 func (m *Member) Heartbeat() Heartbeat { return m.heartbeat.get() }
 
-// Misidentified tells whether the member is known to be another cluster than
-// its credential says.
+// Misidentified tells whether the member is known to be another cluster than its credential says.
 func (m *Member) Misidentified() bool { return m.misidentified.Load() }
 
-// Problem returns why the member cannot be read at the moment, nil where
-// nothing is known to fail. That no heartbeat arrives is one: a connection that
-// hangs shows no other.
+// Problem returns why the member cannot be read at the moment, nil where nothing is known to fail. That no heartbeat
+// arrives is one: a connection that hangs shows no other.
 func (m *Member) Problem() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -179,9 +167,8 @@ func (m *Member) problem() error {
 	return errors.Join(m.problems[watchedSlices], m.problems[watchedHeartbeat], m.problems[watchedArrival])
 }
 
-// note keeps how a request for one of the watches went, and reports the state
-// of the member when its kind changes. Messages differ from try to try; kinds
-// do not.
+// note keeps how a request for one of the watches went, and reports the state of the member when its kind changes.
+// Messages differ from try to try; kinds do not.
 func (m *Member) note(watched string, err error) {
 	m.mu.Lock()
 	m.problems[watched] = err
@@ -196,8 +183,8 @@ func (m *Member) toldOf() bool {
 	return m.told != ""
 }
 
-// recovering makes the member report that it is healthy as soon as it is,
-// because a problem of its credential was reported before.
+// recovering makes the member report that it is healthy as soon as it is, because a problem of its credential was
+// reported before.
 func (m *Member) recovering() {
 	m.mu.Lock()
 	m.told = toldBefore
@@ -205,8 +192,7 @@ func (m *Member) recovering() {
 	m.tell()
 }
 
-// tell reports the state of the member if its kind changed. It is healthy only
-// once both watches went well.
+// tell reports the state of the member if its kind changed. It is healthy only once both watches went well.
 func (m *Member) tell() {
 	m.mu.Lock()
 	problem := m.problem()
@@ -274,9 +260,8 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	return nil
 }
 
-// look reads the heartbeat. After a list of slices, and before anybody sees the
-// list, it tells whose they are: the server may be another one than that which
-// was heard last.
+// look reads the heartbeat. After a list of slices, and before anybody sees the list, it tells whose they are: the
+// server may be another one than that which was heard last.
 func (m *Member) look(ctx context.Context, lease cache.ListerWatcherWithContext) error {
 	list, err := lease.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -310,9 +295,8 @@ func (m *Member) outcome(ctx context.Context, watched string) func(error) {
 	}
 }
 
-// watch fills the store until the context ends, and anew some time after
-// something is received from again. It differs from the reflector's own loop in
-// that failures, of which outcome was told, are not logged each time.
+// watch fills the store until the context ends, and anew some time after something is received from again. It differs
+// from the reflector's own loop in that failures, of which outcome was told, are not logged each time.
 func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatcher, kind any, store cache.ReflectorStore, again <-chan struct{}) {
 	backoff := retry
 	logger := klog.FromContext(ctx)
@@ -342,8 +326,7 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 	}
 }
 
-// endAfter calls end some time after something is received, unless the context
-// ends before.
+// endAfter calls end some time after something is received, unless the context ends before.
 func endAfter(ctx context.Context, end func(), received <-chan struct{}, delay func() time.Duration) {
 	select {
 	case <-ctx.Done():

@@ -23,14 +23,12 @@ import (
 )
 
 const (
-	// ClusterLabel marks a Secret as the credential of the member that its
-	// value names.
+	// ClusterLabel marks a Secret as the credential of the member that its value names.
 	ClusterLabel = "clusterset-dns.github.io/cluster"
-	// CIDRsAnnotation on that Secret confines the addresses of the member's
-	// endpoints to prefixes, separated by commas.
+	// CIDRsAnnotation on that Secret confines the addresses of the member's endpoints to prefixes, separated by commas.
 	CIDRsAnnotation = "clusterset-dns.github.io/cidrs"
-	// RankAnnotation on that Secret, or on the namespace of the controller for the
-	// local cluster, ranks a cluster: see ParseRank.
+	// RankAnnotation on that Secret, or on the namespace of the controller for the local cluster, ranks a cluster: see
+	// ParseRank.
 	RankAnnotation = "clusterset-dns.github.io/rank"
 	// KubeconfigKey is the key of the Secret's data that holds the kubeconfig.
 	KubeconfigKey = "kubeconfig"
@@ -40,8 +38,7 @@ const (
 type Static struct {
 	// Cluster is the id of the member.
 	Cluster string
-	// Kubeconfig is the path of its kubeconfig, Context the context to use in
-	// it; empty means the current one.
+	// Kubeconfig is the path of its kubeconfig, Context the context to use in it; empty means the current one.
 	Kubeconfig string
 	Context    string
 }
@@ -54,14 +51,12 @@ type Problem struct {
 	Secret *corev1.Secret
 	// Err is nil when a problem is over.
 	Err error
-	// Refused tells that the credential is not used, rather than that its
-	// cluster cannot be reached.
+	// Refused tells that the credential is not used, rather than that its cluster cannot be reached.
 	Refused bool
-	// Misidentified tells that the member is another cluster than the
-	// credential says, rather than that it cannot be read.
+	// Misidentified tells that the member is another cluster than the credential says, rather than that it cannot be
+	// read.
 	Misidentified bool
-	// Limited tells that the member exceeds a limit, rather than that it cannot
-	// be read.
+	// Limited tells that the member exceeds a limit, rather than that it cannot be read.
 	Limited bool
 }
 
@@ -75,29 +70,26 @@ func (p Problem) key() string {
 
 // Local is what members need of the local cluster.
 type Local interface {
-	// KubeSystemUID returns the UID of the namespace kube-system, which no member
-	// may have.
+	// KubeSystemUID returns the UID of the namespace kube-system, which no member may have.
 	KubeSystemUID() string
 	// Credentials returns the Secrets that carry ClusterLabel.
 	Credentials() []*corev1.Secret
-	// Imported returns the services that are imported from a member, with the
-	// weight of the copies of its slices, in a new map.
+	// Imported returns the services that are imported from a member, with the weight of the copies of its slices, in a
+	// new map.
 	Imported(cluster string) map[types.NamespacedName]export.Weight
 }
 
 // A Tracker tracks the state of members. Its methods must not block.
 type Tracker interface {
-	// Track is called before anything is read of a member, and again when its
-	// credential or annotations change. Members has the member already.
+	// Track is called before anything is read of a member, and again when its credential or annotations change. Members
+	// has the member already.
 	Track(*Member)
 	// Untrack is called when a member left.
 	Untrack(cluster string)
-	// LeaseRead is called for every heartbeat Lease that is read. uid is the UID in
-	// it, renewed reports whether the Lease was renewed since it was last read, and
-	// mistaken whether the cluster calls itself by another id.
+	// LeaseRead is called for every heartbeat Lease that is read. uid is the UID in it, renewed reports whether the
+	// Lease was renewed since it was last read, and mistaken whether the cluster calls itself by another id.
 	LeaseRead(cluster, uid string, at time.Time, renewed, mistaken bool)
-	// Listed is called with the services in a complete list of a member's slices,
-	// before Slices returns the list.
+	// Listed is called with the services in a complete list of a member's slices, before Slices returns the list.
 	Listed(cluster string, services []types.NamespacedName)
 }
 
@@ -105,15 +97,14 @@ type Tracker interface {
 type Handler interface {
 	// ServiceChanged is called for each service of which a member's slices changed.
 	ServiceChanged(types.NamespacedName)
-	// MemberChanged is called when all services of a cluster are to be reconciled:
-	// it joined, synced, has other annotations, or left.
+	// MemberChanged is called when all services of a cluster are to be reconciled: it joined, synced, has other
+	// annotations, or left.
 	MemberChanged(cluster string)
 }
 
 // A Reporter reports problems.
 type Reporter interface {
-	// Report is called once for a problem, and once when it is over. It must not
-	// block.
+	// Report is called once for a problem, and once when it is over. It must not block.
 	Report(Problem)
 }
 
@@ -125,8 +116,7 @@ type Config struct {
 	Static []Static
 	// Limits bound what a member may contribute.
 	Limits export.Limits
-	// Memory is about how many bytes the slices of all members may take; 0 means
-	// no limit.
+	// Memory is about how many bytes the slices of all members may take; 0 means no limit.
 	Memory   int
 	Local    Local
 	Tracker  Tracker
@@ -137,8 +127,8 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Members tracks the current member clusters and their connections. It is safe
-// for concurrent use; one goroutine runs it.
+// Members tracks the current member clusters and their connections. It is safe for concurrent use; one goroutine runs
+// it.
 type Members struct {
 	config  Config
 	handler Handler
@@ -168,8 +158,7 @@ func New(config Config) *Members {
 // Handle sets the handler. It is to be called before Run.
 func (s *Members) Handle(handler Handler) { s.handler = handler }
 
-// Known is closed once the first look at the credentials is done: all members of
-// that moment have joined.
+// Known is closed once the first look at the credentials is done: all members of that moment have joined.
 func (s *Members) Known() <-chan struct{} { return s.known }
 
 // Get returns a member, or nil if the cluster is not a member.
@@ -182,8 +171,7 @@ func (s *Members) List() []*Member {
 	})
 }
 
-// Refused returns the number of credentials that are not used because they are
-// invalid.
+// Refused returns the number of credentials that are not used because they are invalid.
 func (s *Members) Refused() int { return int(s.refused.Load()) }
 
 // A connection is a member that joined, its credential, and how to disconnect it.
@@ -195,8 +183,8 @@ type connection struct {
 	read func()
 }
 
-// Run keeps the members as the flags and the Secrets state, until the context
-// ends. It reads the Secrets at once, and again whenever changed receives.
+// Run keeps the members as the flags and the Secrets state, until the context ends. It reads the Secrets at once, and
+// again whenever changed receives.
 func (s *Members) Run(ctx context.Context, changed <-chan struct{}) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -214,8 +202,7 @@ func (s *Members) Run(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// refresh reads the flags and the Secrets, and returns their problems that are
-// reported now.
+// refresh reads the flags and the Secrets, and returns their problems that are reported now.
 func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, connections map[string]*connection, before map[string]string) map[string]string {
 	sources, problems := gather(s.config)
 	s.refused.Store(int64(len(problems)))
@@ -227,13 +214,12 @@ func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, connection
 	return told
 }
 
-// change connects, replaces and disconnects members so that they match the
-// sources. corrected reports whether a source was refused before.
+// change connects, replaces and disconnects members so that they match the sources. corrected reports whether a source
+// was refused before.
 func (s *Members) change(ctx context.Context, group *sync.WaitGroup, connections map[string]*connection, sources map[string]*source, corrected func(*source) bool) {
 	var affected, left []string
 	var joined, renewed []*connection
-	// The services that a member published are reconciled without it, also those
-	// that were not imported.
+	// The services that a member published are reconciled without it, also those that were not imported.
 	var published []types.NamespacedName
 	for cluster, connected := range connections {
 		if sources[cluster] == nil {
@@ -260,8 +246,8 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, connections
 			}
 			continue
 		case connected != nil && source.err != nil:
-			// A credential that becomes unusable removes nothing, and the connection
-			// stays. The annotations of an administrator take effect nevertheless.
+			// A credential that becomes unusable removes nothing, and the connection stays. The annotations of an
+			// administrator take effect nevertheless.
 			if connected.source.renew(source) {
 				renewed = append(renewed, connected)
 				affected = append(affected, cluster)
@@ -305,8 +291,8 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, connections
 	}
 }
 
-// join returns the connection of a member, which is not read yet. A cluster with an
-// unusable credential is a member nevertheless: what it contributed stays.
+// join returns the connection of a member, which is not read yet. A cluster with an unusable credential is a member
+// nevertheless: what it contributed stays.
 func (s *Members) join(ctx context.Context, source *source, recovering bool) *connection {
 	cluster := source.cluster
 	var member *Member
@@ -370,8 +356,7 @@ func (s *Members) unlimited(cluster string) {
 	delete(s.limited, cluster)
 }
 
-// tell reports the problems that were not reported yet, and returns those that
-// are reported now.
+// tell reports the problems that were not reported yet, and returns those that are reported now.
 func (s *Members) tell(told map[string]string, problems []Problem) map[string]string {
 	now := make(map[string]string, len(problems))
 	for _, problem := range problems {

@@ -27,8 +27,7 @@ const (
 	EventAllMembersSilent        = "AllMembersSilent"
 )
 
-// A Reporter logs problems of members and records them as Events on their
-// Secrets.
+// A Reporter logs problems of members and records them as Events on their Secrets.
 type Reporter struct {
 	Logger   logr.Logger
 	Recorder record.EventRecorder
@@ -36,53 +35,40 @@ type Reporter struct {
 
 // Report implements member.Reporter.
 func (r *Reporter) Report(problem member.Problem) {
-	logger := r.Logger.WithValues("member", problem.Cluster)
+	reason, log := EventMemberUnreachable, "Cannot read a member; what was seen of it stays"
+	over, overLog, message := EventMemberReachable, "Reading the member", "Reading cluster "+problem.Cluster
+	switch {
+	case problem.Misidentified:
+		reason, log = EventMemberIdentityMismatch, "A member is another cluster than its credential says; what was seen of it stays"
+		over, overLog = EventMemberIdentityRestored, "The member is the cluster that its credential says"
+		message = "This is cluster " + problem.Cluster
+	case problem.Limited:
+		reason, log = EventMemberOverLimit, "A member exceeds a limit; what is beyond it is left out"
+		over, overLog = EventMemberWithinLimits, "The member is within its limits again"
+		message = "Cluster " + problem.Cluster + " is within its limits"
+	case problem.Refused:
+		reason, log = EventMemberCredentialInvalid, "Refused the credential of a member"
+	}
+	logger, kind := r.Logger.WithValues("member", problem.Cluster), corev1.EventTypeWarning
 	if problem.Secret != nil {
 		logger = logger.WithValues("secret", problem.Secret.Namespace+"/"+problem.Secret.Name)
 	}
-	reason, kind := EventMemberUnreachable, corev1.EventTypeWarning
-	switch {
-	case problem.Err == nil && problem.Misidentified:
-		logger.Info("The member is the cluster that its credential says")
-		reason, kind = EventMemberIdentityRestored, corev1.EventTypeNormal
-	case problem.Err == nil && problem.Limited:
-		logger.Info("The member is within its limits again")
-		reason, kind = EventMemberWithinLimits, corev1.EventTypeNormal
-	case problem.Limited:
-		logger.Error(problem.Err, "A member exceeds a limit; what is beyond it is left out")
-		reason = EventMemberOverLimit
-	case problem.Misidentified:
-		logger.Error(problem.Err, "A member is another cluster than its credential says; what was seen of it stays")
-		reason = EventMemberIdentityMismatch
-	case problem.Err == nil:
-		logger.Info("Reading the member")
-		reason, kind = EventMemberReachable, corev1.EventTypeNormal
-	case problem.Refused:
-		logger.Error(problem.Err, "Refused the credential of a member")
-		reason = EventMemberCredentialInvalid
-	default:
-		logger.Error(problem.Err, "Cannot read a member; what was seen of it stays")
-	}
-	if problem.Secret == nil {
-		return
-	}
-	message := "Reading cluster " + problem.Cluster
-	switch {
-	case problem.Err != nil:
+	if problem.Err != nil {
 		message = problem.Err.Error()
-	case problem.Limited:
-		message = "Cluster " + problem.Cluster + " is within its limits"
-	case problem.Misidentified:
-		message = "This is cluster " + problem.Cluster
+		logger.Error(problem.Err, log)
+	} else {
+		reason, kind = over, corev1.EventTypeNormal
+		logger.Info(overLog)
 	}
-	r.Recorder.Event(problem.Secret, kind, reason, message)
+	if problem.Secret != nil {
+		r.Recorder.Event(problem.Secret, kind, reason, message)
+	}
 }
 
-// judged reports the changes between two judgements. source returns a member, or
-// nil if it left.
+// judged reports the changes between two judgements. source returns a member, or nil if it left.
 func (r *Reporter) judged(before, after liveness.Judgement, source func(cluster string) *member.Member) {
-	if before.Deaf != after.Deaf {
-		if after.Deaf {
+	if before.Isolated != after.Isolated {
+		if after.Isolated {
 			r.Logger.Error(nil, "No member is heard: the fault is more likely here. Nothing new is demoted until one is heard")
 		} else {
 			r.Logger.Info("A member is heard again")
@@ -104,8 +90,7 @@ func (r *Reporter) judged(before, after liveness.Judgement, source func(cluster 
 	}
 }
 
-// eventOf returns the Event for a new verdict; the reason is empty if there is
-// none.
+// eventOf returns the Event for a new verdict; the reason is empty if there is none.
 func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 	cluster := "Cluster " + is.Cluster
 	confirm := "or until the annotation " + AnnotationConfirm + " of this Secret is " + is.Token

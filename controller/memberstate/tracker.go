@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memberstate tracks the state of the member clusters: it collects what
-// is read of them, has liveness judge it, shows the result in Leases and Events,
-// and hands it to the next leader (docs/design/liveness.md).
+// Package memberstate tracks the state of the member clusters: it collects what is read of them, has liveness judge it,
+// shows the result in Leases and Events, and hands it to the next leader (docs/design/liveness.md).
 package memberstate
 
 import (
@@ -17,13 +16,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// Annotations on a member's Secret with which an administrator overrides the
-// liveness judgement.
+// Annotations on a member's Secret with which an administrator overrides the liveness judgement.
 const (
 	// AnnotationDrain demotes the endpoints of the cluster if its value is "true".
 	AnnotationDrain = "clusterset-dns.github.io/drain"
-	// AnnotationConfirm accepts the data of a quarantined member. Its value is the
-	// token in the Event.
+	// AnnotationConfirm accepts the data of a quarantined member. Its value is the token in the Event.
 	AnnotationConfirm = "clusterset-dns.github.io/confirm"
 )
 
@@ -39,9 +36,8 @@ type Handler interface {
 	VerdictChanged(cluster string)
 }
 
-// A Tracker keeps a judgement of all members. The judgement is updated before a
-// method that reports news returns, and when time changes it. It is safe for
-// concurrent use.
+// A Tracker keeps a judgement of all members. The judgement is updated before a method that reports news returns, and
+// when time changes it. It is safe for concurrent use.
 type Tracker struct {
 	limits   liveness.Limits
 	clock    clock.WithTicker
@@ -82,8 +78,7 @@ func NewTracker(limits liveness.Limits, now clock.WithTicker, exports Exports, r
 	}
 }
 
-// Handle sets the handler. It is to be called before Run, and before anything is
-// read of members.
+// Handle sets the handler. It is to be called before Run, and before anything is read of members.
 func (t *Tracker) Handle(handler Handler) { t.handler = handler }
 
 // Verdict returns the verdict on a member.
@@ -132,9 +127,8 @@ func (t *Tracker) LeaseRead(cluster, uid string, at time.Time, renewed, mistaken
 			m.Arrivals = m.Arrivals.Seen(at, uid)
 		}
 		if m.Mistaken && !mistaken {
-			// The cluster publishes its exports under the corrected id between this
-			// heartbeat and the next (heartbeat.Renewer), so its slices count from the
-			// next heartbeat on.
+			// The cluster publishes its exports under the corrected id between this heartbeat and the next
+			// (heartbeat.Renewer), so its slices count from the next heartbeat on.
 			m.Shrunk = at
 		}
 		m.Mistaken = mistaken
@@ -171,8 +165,7 @@ func (t *Tracker) Listed(cluster string, services []types.NamespacedName) {
 	})
 }
 
-// compare returns how many services a member exported last, and how many of them
-// are not among services.
+// compare returns how many services a member exported last, and how many of them are not among services.
 func (t *Tracker) compare(cluster string, services []types.NamespacedName) (before, lacking int) {
 	known := t.exports.ServicesFrom(cluster)
 	before = len(known)

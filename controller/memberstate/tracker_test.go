@@ -147,7 +147,7 @@ func TestTrackerSilence(t *testing.T) {
 	// Both at once.
 	l.pass(600)
 	l.expect(t, "west", "fresh AllMembersSilent", "")
-	if !l.Judgement().Deaf {
+	if !l.Judgement().Isolated {
 		t.Error("nobody is heard, and nothing is suspected here")
 	}
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics counts what the controller does, and describes its state on each
-// scrape.
+// Package metrics counts what the controller does, and describes its state on each scrape.
 package metrics
 
 import (
@@ -72,7 +71,7 @@ var (
 	heartbeatDesc  = describe("member_heartbeat_age_seconds", "Seconds since a member's heartbeat last arrived; absent where none ever did.", "member")
 	stateDesc      = describe("member_state", "1 for the state of a member that is in force, by the reason for it.", "member", "state", "reason")
 	demotedDesc    = describe("member_demoted", "1 where the endpoints of a member are used only where no other cluster has a ready one, else 0.", "member")
-	deafDesc       = describe("all_members_silent", "1 where no member is heard, so that this cluster suspects itself, else 0.")
+	silentDesc     = describe("all_members_silent", "1 where no member is heard, so that this cluster suspects itself, else 0.")
 	stoppedDesc    = describe("heartbeat_stopped", "1 where the heartbeat of this cluster is not renewed because its EndpointSlices are not kept true, by reason (inputs, workers, writes), else 0.", "reason")
 	publishedDesc  = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "member")
 	zonelessDesc   = describe("nodes_without_zone", "Nodes of the own cluster without the label topology.kubernetes.io/zone, which hints for zones have no effect on.")
@@ -166,7 +165,7 @@ func (m *Metrics) Lead(leader *Leader) func() {
 func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, each := range []*prometheus.Desc{
 		buildDesc, leadingDesc, servedDesc, queueDesc, exportsDesc, importsDesc, conditionsDesc,
-		unreadableDesc, refusedDesc, connectedDesc, mistakenDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, deafDesc, stoppedDesc, publishedDesc, overLimitDesc, zonelessDesc, problemsDesc,
+		unreadableDesc, refusedDesc, connectedDesc, mistakenDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, silentDesc, stoppedDesc, publishedDesc, overLimitDesc, zonelessDesc, problemsDesc,
 	} {
 		descriptions <- each
 	}
@@ -188,7 +187,7 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 	gauge(refusedDesc, float64(r.Members.Refused()))
 	gauge(zonelessDesc, float64(len(r.Local.NodesWithoutZone())))
 	judgement := r.Tracker.Judgement()
-	gauge(deafDesc, number(judgement.Deaf))
+	gauge(silentDesc, number(judgement.Isolated))
 	for _, reason := range heartbeat.Reasons {
 		gauge(stoppedDesc, number(r.Record.Reason() == reason), string(reason))
 	}

@@ -19,7 +19,7 @@ import (
 
 // newTestReconciler returns a reconciler of cluster east, of which nothing runs.
 func newTestReconciler(recorder record.EventRecorder) *Reconciler {
-	gate := &informer.Group{}
+	gate := &informer.FreshnessGate{}
 	api, err := mcsapi.NewFollower(&rest.Config{}, nil, gate)
 	if err != nil {
 		panic(err)

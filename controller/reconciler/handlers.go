@@ -21,8 +21,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// This file maps changes to the services that they concern. Over-enqueueing only
-// costs a reconcile; a missed key would lose a change.
+// This file maps changes to the services that they concern. Over-enqueueing only costs a reconcile; a missed key would
+// lose a change.
 
 // EventRankInvalid is the reason of an Event on the namespace of the controller.
 const EventRankInvalid = "RankInvalid"
@@ -51,8 +51,7 @@ func (r *Reconciler) MemberChanged(cluster string) {
 	r.enqueueCluster(cluster)
 }
 
-// enqueueShown enqueues a service because of an object that this controller may
-// have written.
+// enqueueShown enqueues a service because of an object that this controller may have written.
 func (r *Reconciler) enqueueShown(service types.NamespacedName, change change) {
 	if change.gone {
 		r.enqueue(service)
@@ -70,9 +69,8 @@ type accessHandler struct {
 // AccessChanged implements mcsapi.Handler.
 func (h accessHandler) AccessChanged() { h.EnqueueAll() }
 
-// exportOrImportChanged enqueues the service of a ServiceExport or ServiceImport. A
-// ServiceImport that changes or is deleted may also free the name of its derived
-// Service for another ServiceImport.
+// exportOrImportChanged enqueues the service of a ServiceExport or ServiceImport. A ServiceImport that changes or is
+// deleted may also free the name of its derived Service for another ServiceImport.
 func (r *Reconciler) exportOrImportChanged(object change) {
 	service := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	r.enqueueShown(service, object)
@@ -82,8 +80,7 @@ func (r *Reconciler) exportOrImportChanged(object change) {
 	}
 }
 
-// enqueueDerivedAs enqueues the services, except one, whose derived Service has that
-// name or would have it.
+// enqueueDerivedAs enqueues the services, except one, whose derived Service has that name or would have it.
 func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) {
 	access, _ := r.API.Access()
 	if access == nil {
@@ -97,8 +94,8 @@ func (r *Reconciler) enqueueDerivedAs(derived types.NamespacedName, but string) 
 	}
 }
 
-// serviceChanged enqueues the service that exports a Service, and those whose
-// derived Service it is or whose derived Service needs its name.
+// serviceChanged enqueues the service that exports a Service, and those whose derived Service it is or whose derived
+// Service needs its name.
 func (r *Reconciler) serviceChanged(object change) {
 	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	service := object.GetLabels()[export.LabelService]
@@ -122,8 +119,8 @@ func (r *Reconciler) serviceChanged(object change) {
 	r.adoptable(access, object.Object)
 }
 
-// adoptable retries the services whose adopted imports have an IP of a Service that
-// is not theirs: once that Service is deleted, the derived Service can have the IP.
+// adoptable retries the services whose adopted imports have an IP of a Service that is not theirs: once that Service is
+// deleted, the derived Service can have the IP.
 func (r *Reconciler) adoptable(access *mcsapi.Access, object metav1.Object) {
 	service, ok := object.(*corev1.Service)
 	if !ok || len(service.Spec.ClusterIPs) == 0 {
@@ -137,8 +134,7 @@ func (r *Reconciler) adoptable(access *mcsapi.Access, object metav1.Object) {
 	}
 }
 
-// sliceChanged enqueues the service that an EndpointSlice was made for, or is
-// exported from.
+// sliceChanged enqueues the service that an EndpointSlice was made for, or is exported from.
 func (r *Reconciler) sliceChanged(object change) {
 	slice, ok := object.Object.(*discoveryv1.EndpointSlice)
 	if !ok {
@@ -153,9 +149,8 @@ func (r *Reconciler) sliceChanged(object change) {
 	}
 }
 
-// namespaceHandler enqueues all services of a namespace that is created or deleted.
-// Those of the namespaces in the first list are enqueued because of the objects in
-// them.
+// namespaceHandler enqueues all services of a namespace that is created or deleted. Those of the namespaces in the
+// first list are enqueued because of the objects in them.
 func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
 	all := func(object change) {
 		for service := range r.known() {
@@ -194,8 +189,8 @@ func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
 	}
 }
 
-// nodeHandler enqueues all services when the zones of the nodes change. The zones in
-// the first list are read by the first reconciles.
+// nodeHandler enqueues all services when the zones of the nodes change. The zones in the first list are read by the
+// first reconciles.
 func (r *Reconciler) nodeHandler() cache.ResourceEventHandler {
 	var last locality.Nodes
 	each := onChange(func(change) {
@@ -238,8 +233,7 @@ func (r *Reconciler) EnqueueAll() {
 	}
 }
 
-// Exported returns the services that the local cluster exports, or publishes slices
-// for, in a new map.
+// Exported returns the services that the local cluster exports, or publishes slices for, in a new map.
 func (r *Reconciler) Exported() map[types.NamespacedName]struct{} {
 	services := r.Local.ServicesFrom(r.Cluster)
 	if access, _ := r.API.Access(); access != nil {
@@ -297,8 +291,7 @@ func onChange(changed func(change)) cache.ResourceEventHandlerFuncs {
 	}
 }
 
-// relabelled reports whether the labels of an object changed so that it may belong
-// to another service.
+// relabelled reports whether the labels of an object changed so that it may belong to another service.
 func relabelled(before, after any) bool {
 	old, ok := before.(metav1.Object)
 	current, alsoOK := after.(metav1.Object)

@@ -23,16 +23,14 @@ type writer interface {
 	Echo(service types.NamespacedName, shown metav1.Object) bool
 }
 
-// A queue holds each service to reconcile once. It skips a service that is due only
-// because the caches show what this process wrote: each write was decided with its
-// outcome in mind. It is safe for concurrent use.
+// A queue holds each service to reconcile once. It skips a service that is due only because the caches show what this
+// process wrote: each write was decided with its outcome in mind. It is safe for concurrent use.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	writer writer
 
 	mu sync.Mutex
-	// shown are the objects because of which a service is due; nil if it is due
-	// for another reason.
+	// shown are the objects because of which a service is due; nil if it is due for another reason.
 	shown map[types.NamespacedName][]metav1.Object
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reconciler maps changes to services, and reconciles one service at a
-// time: it gathers the input, merges it, and applies the result.
+// Package reconciler maps changes to services, and reconciles one service at a time: it gathers the input, merges it,
+// and applies the result.
 package reconciler
 
 import (
@@ -10,10 +10,13 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -22,6 +25,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 )
+
+// EventUnreadable is the reason of the Event on a ServiceExport or ServiceImport that cannot be decoded.
+const EventUnreadable = "Unreadable"
 
 // Metrics observe reconciles.
 type Metrics interface {
@@ -35,14 +41,13 @@ type Metrics interface {
 type Config struct {
 	*input.Gatherer
 	API      *mcsapi.Follower
-	Gate     *informer.Group
+	Gate     *informer.FreshnessGate
 	Recorder record.EventRecorder
 	Clock    clock.WithTicker
 	Metrics  Metrics
 }
 
-// A Reconciler reconciles the services that the caches and the members show changes
-// of.
+// A Reconciler reconciles the services that the caches and the members show changes of.
 type Reconciler struct {
 	Config
 	shares *shares
@@ -53,8 +58,7 @@ type Reconciler struct {
 	credentials chan struct{}
 }
 
-// New returns a Reconciler that handles the events of its inputs. It is to be called
-// before they run.
+// New returns a Reconciler that handles the events of its inputs. It is to be called before they run.
 func New(config Config) *Reconciler {
 	r := &Reconciler{Config: config, queue: newQueue(config.Applier), credentials: make(chan struct{}, 1)}
 	r.Members.Handle(r)
@@ -73,8 +77,8 @@ func New(config Config) *Reconciler {
 	return r
 }
 
-// Limit bounds the imports of all members together, and those with a cluster IP. It
-// is to be called before the members run.
+// Limit bounds the imports of all members together, and those with a cluster IP. It is to be called before the members
+// run.
 func (r *Reconciler) Limit(imports, ips int) { r.shares = newShares(imports, ips, r) }
 
 // CredentialsChanged receives when the Secrets of members changed.
@@ -83,8 +87,7 @@ func (r *Reconciler) CredentialsChanged() <-chan struct{} { return r.credentials
 // QueueLength returns the number of services that wait to be reconciled.
 func (r *Reconciler) QueueLength() int { return r.queue.Len() }
 
-// Run reconciles with so many workers until the context ends, and notes in the
-// record how that goes.
+// Run reconciles with so many workers until the context ends, and notes in the record how that goes.
 func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Record) {
 	r.record = record
 	var group sync.WaitGroup
@@ -138,8 +141,7 @@ func (r *Reconciler) work(ctx context.Context) {
 	}
 }
 
-// unpublished returns why slices that the local cluster publishes are out of date,
-// nil if they are not.
+// unpublished returns why slices that the local cluster publishes are out of date, nil if they are not.
 func unpublished(err error) error {
 	if unpublished := (*apply.PublishError)(nil); errors.As(err, &unpublished) {
 		return unpublished
@@ -185,8 +187,28 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	return err
 }
 
-// catchUpAfter is after how long a service is reconciled again if the caches do
-// not show what was written of it.
+// unreadable reports whether the ServiceExport or the ServiceImport of a service cannot be decoded, and records an
+// Event on the object. All objects of the service then stay as they are: such a ServiceExport withdraws nothing, and
+// such a ServiceImport is not created again.
+func (r *Reconciler) unreadable(access *mcsapi.Access, service types.NamespacedName) bool {
+	why := ""
+	report := func(object runtime.Object, kind, reason string) {
+		if reason != "" {
+			why = reason
+			r.Recorder.Event(object, corev1.EventTypeWarning, EventUnreadable,
+				kind+" "+service.String()+" cannot be decoded, so that its service stays as it is. Correct or delete it: "+reason)
+		}
+	}
+	if object := access.ServiceExport(service); object != nil {
+		report(object, v1beta1.ServiceExportKindName, mcsapi.Unreadable(object))
+	}
+	if object := access.ServiceImport(service); object != nil {
+		report(object, v1beta1.ServiceImportKindName, mcsapi.Unreadable(object))
+	}
+	return why != ""
+}
+
+// catchUpAfter is after how long a service is reconciled again if the caches do not show what was written of it.
 const catchUpAfter = 10 * time.Second
 
 // catchUp enqueues the services that the caches are behind of.

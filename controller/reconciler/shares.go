@@ -20,14 +20,13 @@ import (
 type shareholder interface {
 	// enqueue is called with a service that was refused and has room now.
 	enqueue(service types.NamespacedName)
-	// limited is called when the first service of a member is refused, and with nil
-	// when no service of the member is refused any more.
+	// limited is called when the first service of a member is refused, and with nil when no service of the member is
+	// refused any more.
 	limited(cluster string, limit export.Limit, service *types.NamespacedName)
 }
 
-// shares divides the imports, and the cluster IPs of imports, among the members.
-// Services that the local cluster exports are not counted. It is safe for
-// concurrent use for different services.
+// shares divides the imports, and the cluster IPs of imports, among the members. Services that the local cluster
+// exports are not counted. It is safe for concurrent use for different services.
 type shares struct {
 	holder shareholder
 
@@ -66,8 +65,7 @@ func (s *shares) setMembers(members []string) {
 	}
 }
 
-// load admits the imports that exist, before any other service. Only the first
-// call has an effect.
+// load admits the imports that exist, before any other service. Only the first call has an effect.
 func (s *shares) load(own string, imports func() []*v1beta1.ServiceImport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +89,8 @@ func (s *shares) load(own string, imports func() []*v1beta1.ServiceImport) {
 	}
 }
 
-// admit reports whether a service that the wanted members export is admitted;
-// exists is set if it was admitted before. Without members it needs no share.
+// admit reports whether a service that the wanted members export is admitted; exists is set if it was admitted before.
+// Without members it needs no share.
 func (s *shares) admit(limit export.Limit, service types.NamespacedName, wanted []string, exists bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +102,8 @@ func (s *shares) admit(limit export.Limit, service types.NamespacedName, wanted 
 	return s.kinds[limit].Admit(service, wanted, exists)
 }
 
-// settled reports the members whose services are refused, and enqueues one
-// refused service that has room now. The next follows when it is admitted.
+// settled reports the members whose services are refused, and enqueues one refused service that has room now. The next
+// follows when it is admitted.
 func (s *shares) settled(limit export.Limit) {
 	kind := s.kinds[limit]
 	if len(kind.told) == 0 && !kind.Waiting() {
@@ -136,8 +134,8 @@ func (s *shares) release(service types.NamespacedName) {
 	}
 }
 
-// mergeWithin merges within the shares of the members. Imports that exist, and
-// those that the local cluster exports, are never refused.
+// mergeWithin merges within the shares of the members. Imports that exist, and those that the local cluster exports,
+// are never refused.
 func (s *shares) mergeWithin(observed merge.Observed, contributions []merge.Contribution) merge.Result {
 	var wanted []string
 	for _, contribution := range contributions {

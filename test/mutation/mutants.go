@@ -83,7 +83,7 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/local/copies.go",
-		text: `range c.used[service][cluster] {`, replacement: `range c.used[service][cluster][:0] {`,
+		text: `slices.Concat(c.used[service], existing)`, replacement: `slices.Clone(existing)`,
 		harm: "who deletes copies while their cluster is away takes its endpoints away for good",
 	},
 	{
@@ -176,12 +176,12 @@ var judging = []mutant{
 		harm: "a list that lacks exports is believed before it is known whose it is",
 	},
 	{
-		file: "controller/liveness/deaf.go",
+		file: "controller/liveness/isolation.go",
 		text: `return fell >= 2`, replacement: `return fell >= 200`,
 		harm: "a cluster that hears nobody demotes everybody",
 	},
 	{
-		file: "controller/liveness/deaf.go",
+		file: "controller/liveness/isolation.go",
 		text: `		length -= each.Until.Sub(each.From)
 `, replacement: `		_ = each
 `,

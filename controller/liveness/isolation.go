@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// deafness is the times in which this cluster suspects itself, in order and
-// apart from each other: nobody was heard, and at least two members had fallen
-// silent together. Each begins only once the silence is recognised as one, so
-// that what is known of a time never changes afterwards.
-func deafness(now time.Time, limits Limits, members []Member) []Silence {
+// isolation returns the times in which the local cluster was probably isolated, in order and disjoint: no member was
+// heard, and at least two had fallen silent together. Each begins only when the silence is recognised, so that the
+// result for a past time never changes.
+func isolation(now time.Time, limits Limits, members []Member) []Silence {
 	if len(members) < 2 {
 		return nil
 	}
@@ -19,22 +18,21 @@ func deafness(now time.Time, limits Limits, members []Member) []Silence {
 	for _, member := range members[1:] {
 		nobody = intersect(nobody, everywhere(member, now, limits))
 	}
-	var deaf []Silence
+	var isolated []Silence
 	for _, silence := range nobody {
 		if silence.From.IsZero() {
 			silence.From = secondJoined(members)
 		}
 		recognised := silence.From.Add(limits.quiet())
 		if recognised.Before(silence.Until) && together(silence.From, now, limits, members) {
-			deaf = append(deaf, Silence{recognised, silence.Until})
+			isolated = append(isolated, Silence{recognised, silence.Until})
 		}
 	}
-	return deaf
+	return isolated
 }
 
-// everywhere is the silences of a member, with the time before it joined:
-// nothing was heard of it then either, so that one who joins a cluster that
-// hears nobody changes nothing.
+// everywhere returns the silences of a member and the time before it joined, so that a member that joins an isolated
+// cluster changes nothing.
 func everywhere(member Member, now time.Time, limits Limits) []Silence {
 	silences := slices.Clone(member.Arrivals.silences(now, limits))
 	if len(silences) > 0 && silences[0].From.Equal(member.Arrivals.Joined) {
@@ -44,7 +42,7 @@ func everywhere(member Member, now time.Time, limits Limits) []Silence {
 	return append([]Silence{{Until: member.Arrivals.Joined}}, silences...)
 }
 
-// secondJoined is when there were two members to listen to.
+// secondJoined returns when the second member joined.
 func secondJoined(members []Member) time.Time {
 	joined := make([]time.Time, len(members))
 	for i, member := range members {
@@ -54,8 +52,7 @@ func secondJoined(members []Member) time.Time {
 	return joined[1]
 }
 
-// together tells whether at least two members fell silent at a moment or
-// shortly before, and nobody was heard any more. Their phases differ by up to
+// together reports whether at least two members fell silent at a moment or shortly before. Their phases differ by up to
 // one interval, and one heartbeat may have been late.
 func together(moment, now time.Time, limits Limits, members []Member) bool {
 	fell := 0
@@ -70,18 +67,16 @@ func together(moment, now time.Time, limits Limits, members []Member) bool {
 	return fell >= 2
 }
 
-// counted is how long a silence is, without the times in which this cluster
-// suspects itself.
-func counted(silence Silence, deaf []Silence) time.Duration {
+// counted returns the length of a silence without the times in which the local cluster was isolated.
+func counted(silence Silence, isolated []Silence) time.Duration {
 	length := silence.Until.Sub(silence.From)
-	for _, each := range intersect([]Silence{silence}, deaf) {
+	for _, each := range intersect([]Silence{silence}, isolated) {
 		length -= each.Until.Sub(each.From)
 	}
 	return length
 }
 
-// intersect is the times that are in both. Each list is in order, and so is
-// the result.
+// intersect returns the times that are in both lists. The lists and the result are in order.
 func intersect(a, b []Silence) []Silence {
 	var both []Silence
 	for len(a) > 0 && len(b) > 0 {
