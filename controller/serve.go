@@ -35,7 +35,9 @@ func (r *readiness) get() string {
 }
 
 // serve answers /metrics, /healthz and /readyz until the context ends.
-func serve(ctx context.Context, group *sync.WaitGroup, listener net.Listener, registry *prometheus.Registry, stuck, ready *readiness) {
+func serve(
+	ctx context.Context, group *sync.WaitGroup, listener net.Listener, registry *prometheus.Registry, stuck, ready *readiness,
+) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, stuck.get()) })

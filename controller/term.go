@@ -73,7 +73,7 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 		return err
 	}
 	group.Go(func() { r.Tracker.Run(ctx) })
-	group.Go(func() { r.Members.Run(ctx, r.CredentialsChanged()) })
+	group.Go(func() { r.Members.Run(ctx) })
 	for _, known := range []<-chan struct{}{r.Members.Known(), r.API.Looked()} {
 		select {
 		case <-ctx.Done():

@@ -72,7 +72,8 @@ const (
 func (h *Renewer) Announce(ctx context.Context) {
 	asking, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
-	existing, err := h.Client.CoordinationV1().Leases(h.Namespace).Get(asking, member.HeartbeatLease, metav1.GetOptions{})
+	leases := h.Client.CoordinationV1().Leases(h.Namespace)
+	existing, err := leases.Get(asking, member.HeartbeatLease, metav1.GetOptions{})
 	if err != nil {
 		return // run reports it
 	}
@@ -84,7 +85,8 @@ func (h *Renewer) Announce(ctx context.Context) {
 	klog.FromContext(ctx).Info("The heartbeat was written by another cluster or under another id; "+
 		"announcing this one before the work begins", "before", before, "cluster", h.Cluster)
 	if err := h.renew(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot announce the id of this cluster", "lease", klog.KRef(h.Namespace, member.HeartbeatLease))
+		klog.FromContext(ctx).Error(err, "Cannot announce the id of this cluster",
+			"lease", klog.KRef(h.Namespace, member.HeartbeatLease))
 		return
 	}
 	h.announced = true
@@ -112,7 +114,8 @@ func (h *Renewer) doubt(ctx context.Context) time.Duration {
 		h.Recorder.Event(lease, corev1.EventTypeWarning, EventHeartbeatStopped, message)
 	case reason == None && before != None:
 		klog.FromContext(ctx).Info("The heartbeat is renewed again")
-		h.Recorder.Event(lease, corev1.EventTypeNormal, EventHeartbeatResumed, "The EndpointSlices of this cluster are kept true again")
+		h.Recorder.Event(lease, corev1.EventTypeNormal, EventHeartbeatResumed,
+			"The EndpointSlices of this cluster are kept true again")
 	}
 	if reason == None {
 		if before == WritesFail {

@@ -70,7 +70,8 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 		return in
 	}
 	if observed.ServiceExport != nil {
-		view, problems, invalid := export.FromService(g.Cluster, observed.ServiceExport, g.Local.Service(service), g.Local.KubernetesSlices(service))
+		view, problems, invalid := export.FromService(
+			g.Cluster, observed.ServiceExport, g.Local.Service(service), g.Local.KubernetesSlices(service))
 		observed.Invalid, observed.Problems = invalid, problems
 		in.Problems[g.Cluster] = problems
 		if view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing)) {
@@ -87,11 +88,15 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 		used = append(used, usedOf...)
 		in.Problems[m.Cluster()] = problems
 		if view != nil {
-			in.Contributions = append(in.Contributions, merge.Contribution{View: view, Demote: verdict.Demote, Rank: m.Rank()})
+			in.Contributions = append(in.Contributions, merge.Contribution{
+				View: view, Demote: verdict.Demote, Rank: m.Rank(),
+			})
 		}
 	}
 	g.Local.Use(service, used)
-	in.Existing.Exported = slices.ContainsFunc(in.Contributions, func(c merge.Contribution) bool { return !c.View.Absent() })
+	in.Existing.Exported = slices.ContainsFunc(in.Contributions, func(c merge.Contribution) bool {
+		return !c.View.Absent()
+	})
 	return in
 }
 
@@ -165,7 +170,9 @@ type judge interface {
 
 // evidenceOf returns what is known of a service that a member exports, and a verdict that is not older. A list is
 // judged before it can be read, so the verdict is read after the slices.
-func evidenceOf(m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, judge judge) (liveness.Evidence, liveness.Verdict) {
+func evidenceOf(
+	m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, judge judge,
+) (liveness.Evidence, liveness.Verdict) {
 	withheld := m.Withheld(service)
 	e := liveness.Evidence{
 		Source:  export.Source{Cluster: m.Cluster(), CIDRs: m.CIDRs()},

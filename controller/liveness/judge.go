@@ -104,7 +104,9 @@ type Judgement struct {
 
 // Of returns the verdict on a member. An unknown member is Fresh.
 func (j Judgement) Of(cluster string) Verdict {
-	i, found := slices.BinarySearchFunc(j.Members, cluster, func(v Verdict, cluster string) int { return cmp.Compare(v.Cluster, cluster) })
+	i, found := slices.BinarySearchFunc(j.Members, cluster, func(v Verdict, cluster string) int {
+		return cmp.Compare(v.Cluster, cluster)
+	})
 	if !found {
 		return Verdict{Cluster: cluster, Reason: NotYetHeard}
 	}

@@ -45,7 +45,9 @@ func (v Verdict) View(e Evidence) (view *export.View, problems []export.Problem,
 			names[export.SliceName(e.Source.Cluster, e.Service, slice.Name, addressType)] = true
 		}
 	}
-	used = slices.DeleteFunc(slices.Clone(e.Copies), func(slice *discoveryv1.EndpointSlice) bool { return !names[slice.Name] })
+	used = slices.DeleteFunc(slices.Clone(e.Copies), func(slice *discoveryv1.EndpointSlice) bool {
+		return !names[slice.Name]
+	})
 	if len(used) > 0 {
 		previous, _ := export.FromSlices(e.Source, e.Service, used, nil)
 		view, problems = export.FromSlices(e.Source, e.Service, e.Published, previous)

@@ -41,7 +41,9 @@ type Cluster struct {
 
 // New returns the caches, which are empty until Run. Secrets are read in one namespace, and only if they carry
 // member.ClusterLabel.
-func New(client kubernetes.Interface, metadataClient metadata.Interface, gate *informer.FreshnessGate, namespace string) *Cluster {
+func New(
+	client kubernetes.Interface, metadataClient metadata.Interface, gate *informer.FreshnessGate, namespace string,
+) *Cluster {
 	core, all := client.CoreV1(), metav1.NamespaceAll
 	return &Cluster{
 		Services: informer.New(gate, core.Services(all), informer.Options{

@@ -57,7 +57,9 @@ func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 	return id, nil
 }
 
-func readClusterProperty(ctx context.Context, client dynamic.Interface) (property *unstructured.Unstructured, err error) {
+func readClusterProperty(
+	ctx context.Context, client dynamic.Interface,
+) (property *unstructured.Unstructured, err error) {
 	for _, version := range []string{"v1beta1", "v1alpha1"} {
 		resource := schema.GroupVersionResource{Group: "about.k8s.io", Version: version, Resource: "clusterproperties"}
 		property, err = client.Resource(resource).Get(ctx, clusterProperty, metav1.GetOptions{})

@@ -29,7 +29,9 @@ func newNodes(client metadata.Interface, gate *informer.FreshnessGate) *informer
 			if !ok {
 				return object, nil
 			}
-			kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}}
+			kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion,
+			}}
 			if zone := zoneOf(node); zone != "" {
 				kept.Labels = map[string]string{corev1.LabelTopologyZone: zone}
 			}

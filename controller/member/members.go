@@ -134,12 +134,16 @@ type Members struct {
 	handler Handler
 	members atomic.Pointer[map[string]*Member]
 	known   chan struct{}
+	changed chan struct{}
 	refused atomic.Int64
 	memory  *memory
 	turns   chan struct{} // of lists
 
 	identifying   sync.Mutex
 	misidentified map[string]string // what was reported, by Problem.key
+
+	// connections are those of the members, by cluster. Only Run uses them.
+	connections map[string]*connection
 
 	limiting sync.Mutex
 	limited  map[string]string // what was reported, by cluster
@@ -148,8 +152,8 @@ type Members struct {
 // New returns Members without any member. They join in Run.
 func New(config Config) *Members {
 	s := &Members{
-		config: config, known: make(chan struct{}), limited: map[string]string{},
-		memory: newMemory(config.Memory), turns: make(chan struct{}, listsAtOnce),
+		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1), limited: map[string]string{},
+		memory: newMemory(config.Memory), turns: make(chan struct{}, listsAtOnce), connections: map[string]*connection{},
 	}
 	s.members.Store(&map[string]*Member{})
 	return s
@@ -183,31 +187,37 @@ type connection struct {
 	read func()
 }
 
-// Run keeps the members as the flags and the Secrets state, until the context ends. It reads the Secrets at once, and
-// again whenever changed receives.
-func (s *Members) Run(ctx context.Context, changed <-chan struct{}) {
+// Refresh makes Run read the Secrets again. It does not block.
+func (s *Members) Refresh() {
+	select {
+	case s.changed <- struct{}{}:
+	default: // a signal already pending covers this change
+	}
+}
+
+// Run keeps the members as the flags and the Secrets state, until the context ends.
+func (s *Members) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
-	connections := map[string]*connection{}
 	told := map[string]string{}
 	var once sync.Once
 	for {
-		told = s.refresh(ctx, &group, connections, told)
+		told = s.refresh(ctx, &group, told)
 		once.Do(func() { close(s.known) })
 		select {
 		case <-ctx.Done():
 			return
-		case <-changed:
+		case <-s.changed:
 		}
 	}
 }
 
 // refresh reads the flags and the Secrets, and returns their problems that are reported now.
-func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, connections map[string]*connection, before map[string]string) map[string]string {
+func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map[string]string) map[string]string {
 	sources, problems := gather(s.config)
 	s.refused.Store(int64(len(problems)))
 	told := s.tell(before, problems)
-	s.change(ctx, group, connections, sources, func(source *source) bool {
+	s.change(ctx, group, sources, func(source *source) bool {
 		key := Problem{Cluster: source.cluster, Secret: source.secret.Load()}.key()
 		return before[key] != "" && told[key] == ""
 	})
@@ -216,16 +226,18 @@ func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, connection
 
 // change connects, replaces and disconnects members so that they match the sources. corrected reports whether a source
 // was refused before.
-func (s *Members) change(ctx context.Context, group *sync.WaitGroup, connections map[string]*connection, sources map[string]*source, corrected func(*source) bool) {
+func (s *Members) change(
+	ctx context.Context, group *sync.WaitGroup, sources map[string]*source, corrected func(*source) bool,
+) {
 	var affected, left []string
 	var joined, renewed []*connection
 	// The services that a member published are reconciled without it, also those that were not imported.
 	var published []types.NamespacedName
-	for cluster, connected := range connections {
+	for cluster, connected := range s.connections {
 		if sources[cluster] == nil {
 			published = append(published, connected.member.Services()...)
 			connected.leave()
-			delete(connections, cluster)
+			delete(s.connections, cluster)
 			s.unlimited(cluster)
 			left = append(left, cluster)
 			klog.FromContext(ctx).Info("Member left", "member", cluster)
@@ -233,7 +245,7 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, connections
 		}
 	}
 	for cluster, source := range sources {
-		connected := connections[cluster]
+		connected := s.connections[cluster]
 		recovering := corrected(source) || connected != nil && connected.member.toldOf()
 		switch {
 		case connected != nil && connected.source.sameAs(source):
@@ -260,13 +272,13 @@ func (s *Members) change(ctx context.Context, group *sync.WaitGroup, connections
 		if connected == nil {
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.String())
 		}
-		connections[cluster] = s.join(ctx, source, recovering && source.err == nil)
-		joined = append(joined, connections[cluster])
+		s.connections[cluster] = s.join(ctx, source, recovering && source.err == nil)
+		joined = append(joined, s.connections[cluster])
 		affected = append(affected, cluster)
 	}
-	s.memory.setMembers(slices.Collect(maps.Keys(connections)))
-	members := make(map[string]*Member, len(connections))
-	for cluster, connected := range connections {
+	s.memory.setMembers(slices.Collect(maps.Keys(s.connections)))
+	members := make(map[string]*Member, len(s.connections))
+	for cluster, connected := range s.connections {
 		members[cluster] = connected.member
 	}
 	s.members.Store(&members)
@@ -346,7 +358,8 @@ func (s *Members) exceeded(cluster string, source *source, excess Excess) {
 	s.limited[cluster] = kinds
 	s.limiting.Unlock()
 	if kinds != before {
-		s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: excess.err(cluster, s.config.Limits), Limited: true})
+		err := excess.err(cluster, s.config.Limits)
+		s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err, Limited: true})
 	}
 }
 

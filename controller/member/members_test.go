@@ -182,13 +182,13 @@ func TestRecoveryIsTold(t *testing.T) {
 			cancel() // nothing is read: the test says how requests went
 			var group sync.WaitGroup
 			defer group.Wait()
-			connections, before := map[string]*connection{}, map[string]string(nil)
+			var before map[string]string
 			for i, step := range steps {
 				credential = credential.DeepCopy()
 				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
 				credential.Annotations = map[string]string{CIDRsAnnotation: step.cidrs}
 				told = nil
-				before = set.refresh(ctx, &group, connections, before)
+				before = set.refresh(ctx, &group, before)
 				step.then(set.Get("west"))
 				if got := strings.Join(told, " "); got != step.want {
 					t.Errorf("step %d: told %q, want %q", i, got, step.want)
@@ -211,17 +211,16 @@ func TestConnectionsAreLogged(t *testing.T) {
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
 	cancel() // nothing is read
 	var group sync.WaitGroup
-	connections := map[string]*connection{}
-	set.refresh(ctx, &group, connections, nil)
+	set.refresh(ctx, &group, nil)
 	for range 2 {
 		if err := set.Get("west").slices.Replace([]any{slice("web-1", "web", "1"), slice("web-2", "web", "1")}, "1"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	secrets[0] = secret("a", "west", 0, kubeconfig(`{token: u}`, aServer))
-	set.refresh(ctx, &group, connections, nil)
+	set.refresh(ctx, &group, nil)
 	secrets = nil
-	set.refresh(ctx, &group, connections, nil)
+	set.refresh(ctx, &group, nil)
 	group.Wait()
 	want := []string{
 		`"level"=0 "msg"="Member joined" "member"="west" "credential"="Secret system/a"`,
@@ -257,15 +256,14 @@ func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
 	cancel() // nothing is read
 	var group sync.WaitGroup
 	defer group.Wait()
-	connections := map[string]*connection{}
-	set.refresh(ctx, &group, connections, nil)
+	set.refresh(ctx, &group, nil)
 	for name, change := range map[string]func(){
 		"another credential": func() { secrets[0] = secret("a", "west", 0, kubeconfig(`{token: u}`, aServer)) },
 		"none":               func() { secrets = nil },
 	} {
 		if set.Get("west") == nil {
 			secrets = []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
-			set.refresh(ctx, &group, connections, nil)
+			set.refresh(ctx, &group, nil)
 		}
 		if err := set.Get("west").slices.Replace([]any{slice("web-1", "web", "1")}, "1"); err != nil {
 			t.Fatal(err)
@@ -273,7 +271,7 @@ func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
 		changed = nil
 		change()
 		leaving = true
-		set.refresh(ctx, &group, connections, nil)
+		set.refresh(ctx, &group, nil)
 		leaving = false
 		if !slices.Equal(changed, []string{"web not spoken of"}) {
 			t.Errorf("%s: told %q", name, changed)
@@ -317,7 +315,7 @@ func TestJoiningMembersAreMembers(t *testing.T) {
 	cancel() // nothing is read
 	var group sync.WaitGroup
 	defer group.Wait()
-	set.refresh(ctx, &group, map[string]*connection{}, nil)
+	set.refresh(ctx, &group, nil)
 	slices.Sort(joined)
 	slices.Sort(told)
 	if strings.Join(joined, " ") != want || strings.Join(told, " ") != want {
@@ -374,14 +372,14 @@ func TestSecretOfARefusedCredential(t *testing.T) {
 			cancel() // nothing is read
 			var group sync.WaitGroup
 			defer group.Wait()
-			connections, before := map[string]*connection{}, map[string]string(nil)
+			var before map[string]string
 			for i, step := range steps {
 				credential = credential.DeepCopy()
 				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
 				credential.Annotations = map[string]string{CIDRsAnnotation: step.cidrs, "drain": step.drain}
 				was := set.Get("west")
 				changed = false
-				before = set.refresh(ctx, &group, connections, before)
+				before = set.refresh(ctx, &group, before)
 				m := set.Get("west")
 				if m.Annotations()["drain"] != step.drain || m.Secret() != credential {
 					t.Errorf("step %d: the member has the Secret with the annotations %v", i, m.Annotations())

@@ -43,7 +43,8 @@ type Leases struct {
 }
 
 // errForeignLease is the error of a Lease that another writer made.
-var errForeignLease = errors.New("the Lease lacks the label " + export.LabelManagedBy + "=" + export.Manager + ": somebody else made it")
+var errForeignLease = errors.New(
+	"the Lease lacks the label " + export.LabelManagedBy + "=" + export.Manager + ": somebody else made it")
 
 // NewLeases returns the Leases that show the state of the tracker's members. It gives the tracker the state that the
 // previous leader left, and retries until the API server answers or the context ends. It is to be called before the

@@ -58,7 +58,7 @@ func newLookout(t *testing.T, left map[string]state, clusters ...string) *lookou
 	stop()
 	members := member.New(member.Config{Cluster: "east", Local: l, Tracker: l, Reporter: l, Clock: l.now})
 	members.Handle(l)
-	members.Run(ctx, nil)
+	members.Run(ctx)
 	return l
 }
 

@@ -54,13 +54,11 @@ type Reconciler struct {
 	queue  *queue
 	// record is set by Run.
 	record *heartbeat.Record
-	// credentials receives when the Secrets of members changed.
-	credentials chan struct{}
 }
 
 // New returns a Reconciler that handles the events of its inputs. It is to be called before they run.
 func New(config Config) *Reconciler {
-	r := &Reconciler{Config: config, queue: newQueue(config.Applier), credentials: make(chan struct{}, 1)}
+	r := &Reconciler{Config: config, queue: newQueue(config.Applier)}
 	r.Members.Handle(r)
 	r.Tracker.Handle(r)
 	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
@@ -68,21 +66,13 @@ func New(config Config) *Reconciler {
 	r.Local.EndpointSlices.Handle(onChange(r.sliceChanged))
 	r.Local.Namespaces.Handle(r.namespaceHandler())
 	r.Local.Nodes.Handle(r.nodeHandler())
-	r.Local.Secrets.Handle(onChange(func(change) {
-		select {
-		case r.credentials <- struct{}{}:
-		default: // a signal already pending covers this change
-		}
-	}))
+	r.Local.Secrets.Handle(onChange(func(change) { r.Members.Refresh() }))
 	return r
 }
 
 // Limit bounds the imports of all members together, and those with a cluster IP. It is to be called before the members
 // run.
 func (r *Reconciler) Limit(imports, ips int) { r.shares = newShares(imports, ips, r) }
-
-// CredentialsChanged receives when the Secrets of members changed.
-func (r *Reconciler) CredentialsChanged() <-chan struct{} { return r.credentials }
 
 // QueueLength returns the number of services that wait to be reconciled.
 func (r *Reconciler) QueueLength() int { return r.queue.Len() }
@@ -163,7 +153,8 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 	if access == nil {
 		// All services are enqueued once the API is served.
 		r.Applier.Forget(service)
-		return r.Applier.Clean(ctx, r.Cluster, r.Local.DerivedServices(service), r.Local.ManagedSlices(service), lost.Exports, lost.Imports)
+		derived, slices := r.Local.DerivedServices(service), r.Local.ManagedSlices(service)
+		return r.Applier.Clean(ctx, r.Cluster, derived, slices, lost.Exports, lost.Imports)
 	}
 	if r.unreadable(access, service) {
 		return nil
