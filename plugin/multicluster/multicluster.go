@@ -3,12 +3,14 @@
 // Package multicluster is a CoreDNS plugin that answers for the services of a clusterset.
 //
 // It serves what an implementation of the Multi-Cluster Services API (KEP-1645) writes into the local Kubernetes API:
-// ServiceImports and EndpointSlices.
+// ServiceImports and EndpointSlices. Package watch follows them:
 //
-//	watch ── ServiceImport ──► object.Import ─┐
-//	                                          ├─► record.Build ─► record.Service ─► index.Update ─► index.Snapshot
-//	watch ── EndpointSlice ──► object.Endpoints                                                          │
-//	                          query ─► name.Request ─► answer.Question ─► Snapshot.Lookup ─► answer.Answer
+//	ServiceImport ─► object.Import ────┐
+//	                                   ├─► record.Build ─► record.Service ─► Index.Update ─► index.Snapshot
+//	EndpointSlice ─► object.Endpoints ─┘                                                           │
+//	                                     query ─► name.Request ─► answer.Question ─► Snapshot.Lookup ─► answer.Answer
+//
+// A query takes one look at an immutable snapshot.
 package multicluster
 
 import (

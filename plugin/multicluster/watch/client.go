@@ -95,7 +95,7 @@ func importCodecs() serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme)
 }
 
-// eachVersion asks with the version that was served last, and with the others where that one is not served.
+// eachVersion asks with the version that was served last, and with the others if that one is not served.
 func eachVersion[T any](c *importClient, ask func(*rest.RESTClient) (T, error)) (T, error) {
 	first := int(c.served.Load())
 	answer, err := ask(c.versions[first])
@@ -154,57 +154,25 @@ const (
 	mirroredOnly    = discoveryv1.LabelManagedBy + "=" + object.MirroredBy + ",!" + mcsv1beta1.LabelServiceName
 )
 
-func (c *clients) endpointSlices(labels, namespace string) lister {
-	all := c.discovery.EndpointSlices(namespace)
-	return lister{
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = labels
-			return all.List(ctx, options)
-		},
-		watch: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-			options.LabelSelector = labels
-			return all.Watch(ctx, options)
-		},
-	}
-}
-
-func (c *clients) services(namespace string) lister {
-	all := c.core.Services(namespace)
-	return lister{
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = servicesWithIP
-			return all.List(ctx, options)
-		},
-		watch: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-			options.FieldSelector = servicesWithIP
-			return all.Watch(ctx, options)
-		},
-	}
-}
-
-// servicesWithIP leaves headless Services out: none can stand in for an address.
+// servicesWithIP is a field selector that leaves headless Services out: they have no address.
 const servicesWithIP = "spec.clusterIP!=None"
 
-func (c *clients) namespaces(labels string) lister {
-	return lister{
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = labels
-			return c.core.Namespaces().List(ctx, options)
-		},
-		watch: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-			options.LabelSelector = labels
-			return c.core.Namespaces().Watch(ctx, options)
-		},
-	}
+// typedClient asks for the objects of one resource, in one namespace or in all.
+type typedClient[List runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (List, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error)
 }
 
-func (c *clients) nodes() lister {
+// listerOf selects by labels and fields.
+func listerOf[List runtime.Object](client typedClient[List], labels, fields string) lister {
 	return lister{
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			return c.core.Nodes().List(ctx, options)
+			options.LabelSelector, options.FieldSelector = labels, fields
+			return client.List(ctx, options)
 		},
 		watch: func(ctx context.Context, options metav1.ListOptions) (apiwatch.Interface, error) {
-			return c.core.Nodes().Watch(ctx, options)
+			options.LabelSelector, options.FieldSelector = labels, fields
+			return client.Watch(ctx, options)
 		},
 	}
 }

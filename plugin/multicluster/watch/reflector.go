@@ -56,10 +56,10 @@ func (s *Source) reflectors(clients *clients, options Options) []reflector {
 	}
 	if options.NamespaceLabels != "" {
 		of := scope{resource: Namespaces}
-		all = append(all, s.reflector(of, &corev1.Namespace{}, clients.namespaces(options.NamespaceLabels)))
+		all = append(all, s.reflector(of, &corev1.Namespace{}, listerOf(clients.core.Namespaces(), options.NamespaceLabels, "")))
 	}
 	if options.Zones {
-		all = append(all, s.reflector(scope{resource: Nodes}, &corev1.Node{}, clients.nodes()))
+		all = append(all, s.reflector(scope{resource: Nodes}, &corev1.Node{}, listerOf(clients.core.Nodes(), "", "")))
 	}
 	return all
 }
@@ -77,15 +77,17 @@ func (s *Source) namespaced(clients *clients, options Options, namespace string)
 	}
 	if options.FallbackServices {
 		of := scope{Services, namespace}
-		all = append(all, s.reflector(of, &corev1.Service{}, s.optional(of, clients.services(namespace))))
+		from := listerOf(clients.core.Services(namespace), "", servicesWithIP)
+		all = append(all, s.reflector(of, &corev1.Service{}, s.optional(of, from)))
 	}
+	slices := clients.discovery.EndpointSlices(namespace)
 	if !options.NoEndpoints {
 		all = append(all, s.reflector(scope{EndpointSlices, namespace}, &discoveryv1.EndpointSlice{},
-			clients.endpointSlices(withServiceName, namespace)))
+			listerOf(slices, withServiceName, "")))
 	}
 	if options.mirrors() {
 		all = append(all, s.reflector(scope{MirroredEndpointSlices, namespace}, &discoveryv1.EndpointSlice{},
-			clients.endpointSlices(mirroredOnly, namespace)))
+			listerOf(slices, mirroredOnly, "")))
 	}
 	return all
 }
