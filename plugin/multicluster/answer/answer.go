@@ -1,14 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package answer answers questions from the record set of a service: which of its records, as many as the client can
+// take.
+//
+// Records may be shared with other answers: they must not be changed. The package is pure.
 package answer
 
 import (
-	"math"
-
 	"github.com/miekg/dns"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
+
+// Question is what is asked.
+type Question struct {
+	// Name is the name in question, as it came. Records that are made for the answer have it as their owner.
+	Name string
+	// Request is what the name asks for in the zone with the number Zone.
+	Request name.Request
+	Zone    int
+	Type    uint16
+	// Prefer says which endpoints come first, unless the service does.
+	Prefer topology.Preference
+	// Max is the greatest number of records in the answer, or 0 for all that fit.
+	Max int
+}
+
+// Client is what a client can take.
+type Client struct {
+	// Size is the number of octets that the message may have in all. It is never 0.
+	Size int
+	// Reserved is how many of them are taken by the OPT record and a signature.
+	Reserved int
+	// Point selects the records if not all are taken. Clients with many different points get all records equally often.
+	Point uint64
+	// Place is where the client is. If it is not known, no endpoint comes before another.
+	Place topology.Place
+}
+
+// Result is what there is at a name.
+type Result uint8
+
+const (
+	// NotExist is NXDOMAIN: there is no such name.
+	NotExist Result = iota
+	// Empty is NODATA: the name has no records of that type, or only names below it have records.
+	Empty
+	// Found is at least one record.
+	Found
+)
+
+// Answer is what there is to say to a question. Its slices have no spare capacity.
+type Answer struct {
+	Result    Result
+	Answer    []dns.RR
+	Extra     []dns.RR
+	Truncated bool
+}
+
+// Lookup answers a question for a name of a service. It takes no lock. It calls client only if there may be more
+// records than any client can take.
+func Lookup(
+	config *record.Config, service *record.Service, cache *Cache, q *Question, client func() Client,
+) Answer {
+	if service = service.In(q.Zone); !service.Exists {
+		return Answer{}
+	}
+	if service.Import.Headless {
+		h := headless{service, config, cache}
+		return h.lookup(q, client)
+	}
+	return lookupClusterSetIP(service, q, client)
+}
 
 // Octets of records whose owner is compressed to a pointer (RFC 1035, section 4.1.4). The target of an SRV record is
 // never compressed (RFC 2782).
@@ -38,195 +103,5 @@ func answerOf(answer, extra []dns.RR, truncated bool) Answer {
 	return Answer{Result: Found, Answer: answer, Extra: extra, Truncated: truncated}
 }
 
-// maxAlways is how many address records fit into any message.
-const maxAlways = 4
-
-// prebuilt answers with records made before: as many as fit, and as many of the extra ones.
-func (q *Question) prebuilt(answer, extra []dns.RR, client func() Client) Answer {
-	if len(answer) == 0 {
-		return Answer{Result: Empty}
-	}
-	if len(answer) <= maxAlways && q.Type != dns.TypeSRV {
-		return Answer{Result: Found, Answer: answer}
-	}
-	room := client().room(q.Name)
-	if answer[0].Header().Name != q.Name {
-		room -= len(answer[0].Header().Name) + 1 - sizePointer // its first occurrence is not the question's
-	}
-	fits := 0
-	for ; fits < len(answer); fits++ {
-		size := recordSize(answer[fits])
-		if room < size {
-			return Answer{Result: Found, Answer: answer[:fits:fits], Truncated: true}
-		}
-		room -= size
-	}
-	fits = 0
-	for ; fits < len(extra); fits++ {
-		size := recordSize(extra[fits])
-		if room < size {
-			break
-		}
-		room -= size
-	}
-	return Answer{Result: Found, Answer: answer, Extra: extra[:fits:fits]}
-}
-
-// recordSize is the size of a record in a message that has its owner before.
-func recordSize(rr dns.RR) int {
-	switch rr := rr.(type) {
-	case *dns.A:
-		return sizeA
-	case *dns.AAAA:
-		return sizeAAAA
-	case *dns.SRV:
-		return sizeSRV + len(rr.Target) + 1
-	default:
-		return sizeFixed - sizePointer + dns.Len(rr)
-	}
-}
-
 // span is the rooms, in octets, for which an answer is the same. The zero value is none but the client's.
 type span struct{ min, max int }
-
-// pick is an endpoint of a service, and for SRV records a port number.
-type pick struct {
-	block, entry int32
-	number       uint16
-	length       uint16 // of the target
-}
-
-// answerBuilder makes the records of an answer of a headless service. It holds no pointer to the question, which thus
-// stays on the stack.
-type answerBuilder struct {
-	service *record.Service
-	owner   string
-	zone    string
-	ttl     uint32
-	max     int
-	client  Client
-}
-
-func (s headless) builder(q *Question, client Client) answerBuilder {
-	return answerBuilder{
-		service: s.Service,
-		owner:   q.Name,
-		zone:    s.config.Zones[q.Zone],
-		ttl:     s.config.TTL,
-		max:     q.Max,
-		client:  client,
-	}
-}
-
-// room is how many octets there are for records.
-func (b *answerBuilder) room() int { return b.client.room(b.owner) }
-
-// limit is how many of n records may be taken.
-func (b *answerBuilder) limit(n int) int {
-	if b.max > 0 {
-		return min(n, b.max)
-	}
-	return n
-}
-
-// addresses answers with the addresses of the service name that have that many octets.
-func (b answerBuilder) addresses(size uint8) (Answer, span) {
-	n := 0
-	blocks := b.service.Blocks
-	for i := range blocks {
-		if block := &blocks[i]; block.InService && block.Size == size {
-			n += block.Len()
-		}
-	}
-	if n == 0 {
-		return Answer{Result: Empty}, span{}
-	}
-	limit := b.limit(n)
-	count := max(0, min(limit, b.room()/addressSize(size)))
-	out := newAddressList(count, size, b.owner, b.ttl)
-	if count == n {
-		for i := range blocks {
-			if block := &blocks[i]; block.InService && block.Size == size {
-				for j := range block.Len() {
-					out.add(block.Addr(j))
-				}
-			}
-		}
-	} else {
-		var few [fewBlocks]int
-		ends := newRanks(few[:0], len(blocks))
-		for i := range blocks {
-			if block := &blocks[i]; block.InService && block.Size == size {
-				ends.add(block.Len())
-			} else {
-				ends.add(0)
-			}
-		}
-		w := newWindow(n, true, b.client.Point)
-		for range count {
-			i, at := ends.find(w.next())
-			out.add(blocks[i].Addr(at))
-		}
-	}
-	var fits span
-	if count == n {
-		fits = span{n * addressSize(size), math.MaxInt}
-	}
-	return answerOf(out.records, nil, count < limit), fits
-}
-
-// hostAddresses answers with the addresses of a host name.
-func (b answerBuilder) hostAddresses(addrs [][]byte, size uint8) Answer {
-	count := max(0, min(len(addrs), b.room()/addressSize(size)))
-	out := newAddressList(count, size, b.owner, b.ttl)
-	for _, addr := range addrs[:count] {
-		out.add(addr)
-	}
-	return answerOf(out.records, nil, count < len(addrs))
-}
-
-// single is the record of one address, made in one piece.
-func single(owner string, ttl uint32, addr []byte) []dns.RR {
-	if len(addr) == 4 {
-		one := new(struct {
-			dns.A
-			records [1]dns.RR
-		})
-		one.records[0] = record.SetA(&one.A, owner, ttl, addr)
-		return one.records[:]
-	}
-	one := new(struct {
-		dns.AAAA
-		records [1]dns.RR
-	})
-	one.records[0] = record.SetAAAA(&one.AAAA, owner, ttl, addr)
-	return one.records[:]
-}
-
-// addressList makes address records of one family in two pieces.
-type addressList struct {
-	records []dns.RR
-	a       []dns.A
-	aaaa    []dns.AAAA
-	owner   string
-	ttl     uint32
-}
-
-func newAddressList(count int, size uint8, owner string, ttl uint32) addressList {
-	l := addressList{records: make([]dns.RR, 0, count), owner: owner, ttl: ttl}
-	if size == 4 {
-		l.a = make([]dns.A, count)
-	} else {
-		l.aaaa = make([]dns.AAAA, count)
-	}
-	return l
-}
-
-func (l *addressList) add(addr []byte) {
-	i := len(l.records)
-	if len(addr) == 4 {
-		l.records = append(l.records, record.SetA(&l.a[i], l.owner, l.ttl, addr))
-	} else {
-		l.records = append(l.records, record.SetAAAA(&l.aaaa[i], l.owner, l.ttl, addr))
-	}
-}

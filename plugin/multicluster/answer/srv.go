@@ -38,6 +38,13 @@ func (b answerBuilder) services(wanted object.PortName, tiers []uint16) (Answer,
 	return answerOf(answer, extra, false), fits
 }
 
+// pick is an SRV record: an endpoint of a service and a port number.
+type pick struct {
+	block, entry int32
+	number       uint16
+	length       uint16 // of the target
+}
+
 // serviceList makes the SRV records of a headless service.
 type serviceList struct {
 	answerBuilder

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package answer answers questions from the record set of a service: which of its records, as many as the client can
-// take.
-//
-// Records may be shared with other answers: they must not be changed. The package is pure.
 package answer
 
 import (
@@ -15,126 +11,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
-
-// Question is what is asked.
-type Question struct {
-	// Name is the name in question, as it came. Records that are made for the answer have it as their owner.
-	Name string
-	// Request is what the name asks for in the zone with the number Zone.
-	Request name.Request
-	Zone    int
-	Type    uint16
-	// Prefer says which endpoints come first, unless the service does.
-	Prefer topology.Preference
-	// Max is the greatest number of records in the answer, or 0 for all that fit.
-	Max int
-}
-
-// Client is what a client can take.
-type Client struct {
-	// Size is the number of octets that the message may have in all. It is never 0.
-	Size int
-	// Reserved is how many of them are taken by the OPT record and a signature.
-	Reserved int
-	// Point selects the records if not all are taken. Clients with many different points get all records equally often.
-	Point uint64
-	// Place is where the client is. If it is not known, no endpoint comes before another.
-	Place topology.Place
-}
-
-// Result is what there is at a name.
-type Result uint8
-
-const (
-	// NotExist is NXDOMAIN: there is no such name.
-	NotExist Result = iota
-	// Empty is NODATA: the name has no records of that type, or only names below it have records.
-	Empty
-	// Found is at least one record.
-	Found
-)
-
-// Answer is what there is to say to a question. Its slices have no spare capacity.
-type Answer struct {
-	Result    Result
-	Answer    []dns.RR
-	Extra     []dns.RR
-	Truncated bool
-}
-
-// Lookup answers a question for a name of a service. It takes no lock. It calls client only if there may be more
-// records than any client can take.
-func Lookup(
-	config *record.Config, service *record.Service, cache *Cache, q *Question, client func() Client,
-) Answer {
-	if service = service.In(q.Zone); !service.Exists {
-		return Answer{}
-	}
-	if service.Import.Headless {
-		h := headless{service, config, cache}
-		return h.lookup(q, client)
-	}
-	return lookupClusterSetIP(service, q, client)
-}
-
-// portName reads labels of a query, in any case and without their underscores. ok is false if no port can have them.
-func portName(port, protocol string) (wanted object.PortName, ok bool) {
-	if port == "" && protocol == "" {
-		return object.PortName{}, true
-	}
-	for p := object.TCP; p <= object.SCTP; p++ {
-		if name.EqualFold(p.String(), protocol) {
-			return object.PortName{Name: strings.ToLower(port), Protocol: p}, true
-		}
-	}
-	return object.PortName{}, false
-}
-
-func lookupClusterSetIP(s *record.Service, q *Question, client func() Client) Answer {
-	switch q.Request.Kind {
-	case name.Service:
-		if s.ClusterSetIP == nil {
-			return Answer{Result: Empty}
-		}
-		records := &s.ClusterSetIP[q.Zone]
-		switch q.Type {
-		case dns.TypeA:
-			return q.prebuilt(records.A, nil, client)
-		case dns.TypeAAAA:
-			return q.prebuilt(records.AAAA, nil, client)
-		case dns.TypeSRV:
-			return q.prebuilt(records.SRV, records.Extra, client)
-		}
-		return Answer{Result: Empty}
-	case name.Port:
-		wanted, ok := portName(q.Request.Port, q.Request.Protocol)
-		if !ok {
-			return Answer{}
-		}
-		if s.ClusterSetIP == nil {
-			if s.Import.Declares(wanted) {
-				return Answer{Result: Empty}
-			}
-			return Answer{}
-		}
-		records := &s.ClusterSetIP[q.Zone]
-		switch srv := records.Port(wanted); {
-		case srv == nil:
-			return Answer{}
-		case q.Type != dns.TypeSRV:
-			return Answer{Result: Empty}
-		default:
-			return q.prebuilt(srv, records.Extra, client)
-		}
-	case name.Protocol:
-		if wanted, ok := portName("", q.Request.Protocol); ok && object.HasNamed(s.Import.Ports, wanted.Protocol) {
-			return Answer{Result: Empty}
-		}
-	}
-	return Answer{}
-}
 
 // headless answers for a headless service that exists.
 type headless struct {
@@ -283,4 +160,17 @@ func (s headless) lookupHost(q *Question, client func() Client) Answer {
 	default:
 		return s.lookupCluster(q.Request.Prefix)
 	}
+}
+
+// portName reads labels of a query, in any case and without their underscores. ok is false if no port can have them.
+func portName(port, protocol string) (wanted object.PortName, ok bool) {
+	if port == "" && protocol == "" {
+		return object.PortName{}, true
+	}
+	for p := object.TCP; p <= object.SCTP; p++ {
+		if name.EqualFold(p.String(), protocol) {
+			return object.PortName{Name: strings.ToLower(port), Protocol: p}, true
+		}
+	}
+	return object.PortName{}, false
 }
