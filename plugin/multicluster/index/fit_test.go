@@ -211,7 +211,7 @@ func TestTheClientMattersOnlyToAnswersThatMayNotFit(t *testing.T) {
 	}
 }
 
-func TestARememberedAnswerIsTheAnswer(t *testing.T) {
+func TestACachedAnswerIsTheAnswer(t *testing.T) {
 	x := index.New(config)
 	publish := func(address string) *index.Snapshot {
 		var endpoints []string

@@ -75,7 +75,7 @@ func TestChangesAtOnceLeaveEarlierSnapshotsAsTheyWere(t *testing.T) {
 	}
 }
 
-func TestEachOfManyRunsIsTakenFrom(t *testing.T) {
+func TestEachOfManyBlocksIsTakenFrom(t *testing.T) {
 	const clusters = 40
 	var all []string
 	for c := range clusters {

@@ -189,7 +189,7 @@ func TestManyServicesComeAndGo(t *testing.T) {
 	}
 }
 
-func TestADeletedServiceIsNotKeptByTheAnswersThatAreRemembered(t *testing.T) {
+func TestADeletedServiceIsNotKeptByTheCache(t *testing.T) {
 	x := index.New(config)
 	service := build(t, sql, from("east", "IPv4", sqlPorts, func() (all []string) {
 		for i := range 60 {

@@ -7,7 +7,7 @@
 //	API server ── reflector per scope ──► inputs (compact, by service) ── keys that changed ──► publisher ──► indexes
 //
 // A scope is a resource, in one namespace or in all. A reflector (client-go) lists and watches and puts what it gets
-// into the inputs, in the compact form of the index package; the object itself is not kept. The inputs hold the
+// into the inputs, in the compact form of package object; the object itself is not kept. The inputs hold the
 // import and the slices of each service and collect the keys of those that changed. The publisher takes all keys at
 // once, builds the services and publishes them: while it is busy, any number of changes to one service become one.
 //
