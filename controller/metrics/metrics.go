@@ -57,26 +57,26 @@ type Leader struct {
 
 var (
 	buildDesc      = describe("build_info", "Always 1, with the version of the program and of Go.", "version", "goversion")
-	leadingDesc    = describe("leader", "1 where this replica is the leader, else 0.")
-	servedDesc     = describe("mcs_api_served", "1 where the own cluster serves the MCS API, by version.", "version")
-	queueDesc      = describe("queue_depth", "Services that wait to be looked at.")
-	exportsDesc    = describe("exports", "ServiceExports of the own cluster.")
-	importsDesc    = describe("imports", "ServiceImports of the own cluster that this controller made, by type.", "type")
-	conditionsDesc = describe("conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. One with several reasons counts for each.", "kind", "type", "status", "reason")
+	leadingDesc    = describe("leader", "1 if this replica is the leader, else 0.")
+	servedDesc     = describe("mcs_api_served", "1 for the version of the MCS API in use.", "version")
+	queueDesc      = describe("queue_depth", "Services that wait for a reconcile.")
+	exportsDesc    = describe("exports", "ServiceExports of the local cluster.")
+	importsDesc    = describe("imports", "ServiceImports that this controller created, by type.", "type")
+	conditionsDesc = describe("conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. A condition with several reasons counts for each.", "kind", "type", "status", "reason")
 	unreadableDesc = describe("unreadable_objects", "ServiceExports and ServiceImports that cannot be decoded, so that their services stay as they are, by kind.", "kind")
-	refusedDesc    = describe("member_credentials_invalid", "Credentials of members that are not used because they are wrong.")
-	connectedDesc  = describe("member_connected", "1 where nothing is known to fail in reading a member and its heartbeat arrives, else 0.", "member")
-	mistakenDesc   = describe("member_identity_mismatch", "1 where a member is another cluster than its credential says, else 0.", "member")
-	syncedDesc     = describe("member_synced", "1 where all slices of a member were seen since it joined or its credential changed, else 0.", "member")
-	heartbeatDesc  = describe("member_heartbeat_age_seconds", "Seconds since a member's heartbeat last arrived; absent where none ever did.", "member")
-	stateDesc      = describe("member_state", "1 for the state of a member that is in force, by the reason for it.", "member", "state", "reason")
-	demotedDesc    = describe("member_demoted", "1 where the endpoints of a member are used only where no other cluster has a ready one, else 0.", "member")
-	silentDesc     = describe("all_members_silent", "1 where no member is heard, so that this cluster suspects itself, else 0.")
-	stoppedDesc    = describe("heartbeat_stopped", "1 where the heartbeat of this cluster is not renewed because its EndpointSlices are not kept true, by reason (inputs, workers, writes), else 0.", "reason")
+	refusedDesc    = describe("member_credentials_invalid", "Secrets of members that are invalid and not used.")
+	connectedDesc  = describe("member_connected", "1 if reading a member works and its heartbeat arrives, else 0.", "member")
+	mistakenDesc   = describe("member_identity_mismatch", "1 if the credential of a member connects to another cluster, else 0.", "member")
+	syncedDesc     = describe("member_synced", "1 once all slices of a member were listed with its current credential, else 0.", "member")
+	heartbeatDesc  = describe("member_heartbeat_age_seconds", "Seconds since the last heartbeat of a member; absent before the first.", "member")
+	stateDesc      = describe("member_state", "1 for the state of a member, with its reason.", "member", "state", "reason")
+	demotedDesc    = describe("member_demoted", "1 if the endpoints of a member are used only if no other cluster has a ready one, else 0.", "member")
+	silentDesc     = describe("all_members_silent", "1 if no member is reachable, so that the fault is probably local, else 0.")
+	stoppedDesc    = describe("heartbeat_stopped", "1 if this cluster stopped its heartbeat because its EndpointSlices are not up to date, by reason (inputs, workers, writes), else 0.", "reason")
 	publishedDesc  = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "member")
-	zonelessDesc   = describe("nodes_without_zone", "Nodes of the own cluster without the label topology.kubernetes.io/zone, which hints for zones have no effect on.")
-	overLimitDesc  = describe("member_over_limit", "1 where a member exceeds a limit, so that something of it is left out, else 0.", "member", "limit")
-	problemsDesc   = describe("export_problems", "Services of which something was left out, by the cluster that exports them and by reason.", "member", "reason")
+	zonelessDesc   = describe("nodes_without_zone", "Nodes of the local cluster without the label topology.kubernetes.io/zone, which ignore hints for zones.")
+	overLimitDesc  = describe("member_over_limit", "1 if a member exceeds a limit, so that the excess is left out, else 0.", "member", "limit")
+	problemsDesc   = describe("export_problems", "Services that are partially imported, by exporting cluster and reason.", "member", "reason")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -89,7 +89,7 @@ func New(registry *prometheus.Registry, version string) (*Metrics, error) {
 		version: version,
 		reconciles: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    prefix + "reconcile_duration_seconds",
-			Help:    "Time that bringing one service up to date took, by result (ok, error).",
+			Help:    "Duration of the reconcile of one service, by result (ok, error).",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}, []string{"result"}),
 		propagation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -99,7 +99,7 @@ func New(registry *prometheus.Registry, version string) (*Metrics, error) {
 		}, []string{"origin"}),
 		repeated: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: prefix + "overwritten_objects_total",
-			Help: "Writes that another writer had undone, by kind of the object.",
+			Help: "Writes repeated because another writer reverted them, by kind of the object.",
 		}, []string{"kind"}),
 	}
 	for _, collector := range []prometheus.Collector{m.reconciles, m.propagation, m.repeated, m} {
