@@ -174,3 +174,30 @@ func TestEcho(t *testing.T) {
 		}
 	}
 }
+
+// TestDeletedSlices: a slice that was deleted does not exist any more, also while
+// the caches show it. One whose deletion failed does.
+func TestDeletedSlices(t *testing.T) {
+	p := slicePass(&sliceServer{refused: []string{"west-2"}}, merge.Observed{ServiceImport: ownImport()}, "west-1 west-2", "")
+	for _, slice := range p.existing.EndpointSlices {
+		slice.UID = types.UID(slice.Name)
+	}
+	if err := p.removeRest(t.Context(), nil); err == nil {
+		t.Error("a deletion that is refused is no error")
+	}
+	again := slicesOf("west-1")[0]
+	again.UID = "again"
+	for _, step := range []struct {
+		cached []*discoveryv1.EndpointSlice
+		want   int
+	}{{p.existing.EndpointSlices, 1}, {append(slices.Clone(p.existing.EndpointSlices), again), 2}, {nil, 0}} {
+		existing := Existing{Observed: p.observed, EndpointSlices: slices.Clone(step.cached)}
+		p.CatchUp(&existing, Versions{})
+		if got := existing.EndpointSlices; len(got) != step.want || slices.Contains(got, p.existing.EndpointSlices[0]) {
+			t.Errorf("%d cached: got %v", len(step.cached), got)
+		}
+	}
+	if p.recent.of(web) != nil {
+		t.Error("the deletion is remembered although the caches show it")
+	}
+}
