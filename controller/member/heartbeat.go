@@ -40,16 +40,18 @@ type Heartbeat struct {
 	Cluster string
 }
 
+// A leaseHandler handles heartbeat Leases.
+type leaseHandler interface {
+	// leaseRead is called for every Lease that is read, with the ids in it. renewed reports whether the Lease was
+	// renewed since it was last read, and identified whether it has other ids.
+	leaseRead(uid, holder string, at time.Time, renewed, identified bool)
+}
+
 // heartbeat notes when the Lease that a reflector delivers changes.
 type heartbeat struct {
-	clock clock.PassiveClock
-	// read is told of each delivery, of the ids of the cluster in it, and whether it is a sign of life; nil where
-	// nobody wants to know.
-	read func(uid, holder string, at time.Time, sign bool)
-	// identified is called once the heartbeat says who the member is, and when it says something else; nil where nobody
-	// wants to know.
-	identified func()
-	// arrived receives after a sign of life, of size one.
+	clock   clock.PassiveClock
+	handler leaseHandler // optional
+	// arrived, of size one, receives after each renewal.
 	arrived chan struct{}
 
 	mu              sync.RWMutex
@@ -82,13 +84,14 @@ func (h *heartbeat) Replace(objects []any, _ string) error {
 
 func (h *heartbeat) Resync() error { return nil }
 
-// note takes the arrival of another resourceVersion as a sign of life. A list that delivers the same one again is none.
+// note takes another resourceVersion for a renewal. The first Lease may have been written long ago.
 func (h *heartbeat) note(obj any) error {
 	lease, ok := obj.(*coordinationv1.Lease)
 	if !ok {
 		return fmt.Errorf("unexpected object %T in a list of Leases", obj)
 	}
-	now, uid, cluster := h.clock.Now(), shorten(lease.Annotations[HeartbeatUIDAnnotation]), shorten(ptr.Deref(lease.Spec.HolderIdentity, ""))
+	now, uid := h.clock.Now(), shorten(lease.Annotations[HeartbeatUIDAnnotation])
+	cluster := shorten(ptr.Deref(lease.Spec.HolderIdentity, ""))
 	h.mu.Lock()
 	identified := h.resourceVersion == "" || h.last.KubeSystemUID != uid || h.last.Cluster != cluster
 	first, changed := h.resourceVersion == "", lease.ResourceVersion != h.resourceVersion
@@ -100,15 +103,11 @@ func (h *heartbeat) note(obj any) error {
 	if changed {
 		select {
 		case h.arrived <- struct{}{}:
-		default: // one that is due sees this, too
+		default: // a signal already pending covers this renewal
 		}
 	}
-	if h.read != nil {
-		// The first one may have been written long ago.
-		h.read(uid, cluster, now, changed && !first)
-	}
-	if h.identified != nil && identified {
-		h.identified()
+	if h.handler != nil {
+		h.handler.leaseRead(uid, cluster, now, changed && !first, identified)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func TestIdentifyTellsOnce(t *testing.T) {
 		m := newMember(cluster, now, func(types.NamespacedName) {}, func() {}, func(error) {})
 		m.source = &source{cluster: cluster}
 		m.source.secret.Store(secret("a", cluster, 0, ""))
-		m.heartbeat.identified = set.identify
+		m.heartbeat.handler = memberLease{set, cluster}
 		set.members.Store(&map[string]*Member{cluster: m})
 		set.identify()
 		return m

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -57,7 +56,7 @@ func TestWhoseSlicesTheyAreIsReadBeforeThem(t *testing.T) {
 
 	events := make(chan string, 100)
 	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
-	m.heartbeat.read = func(uid, _ string, _ time.Time, _ bool) { events <- "read " + uid }
+	m.heartbeat.handler = leaseFunc(func(uid string) { events <- "read " + uid })
 	m.slices.listing = func([]types.NamespacedName) { events <- "listing" }
 	defer reading(t, m, server)()
 	if first := receive(t, events); first != "read another" {

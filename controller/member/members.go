@@ -317,10 +317,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 			s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err})
 		})
 	member.source = source
-	member.heartbeat.read = func(uid, holder string, at time.Time, sign bool) {
-		s.config.Tracker.LeaseRead(cluster, uid, at, sign, holder != "" && holder != cluster)
-	}
-	member.heartbeat.identified = s.identify
+	member.heartbeat.handler = memberLease{s, cluster}
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
 	member.slices.limits = s.config.Limits
 	member.slices.imported = func() map[types.NamespacedName]export.Weight { return s.config.Local.Imported(cluster) }
@@ -343,6 +340,19 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 		}
 	}
 	return &connection{member: member, source: source, leave: leave, read: read}
+}
+
+// memberLease handles the Leases of one member.
+type memberLease struct {
+	*Members
+	cluster string
+}
+
+func (l memberLease) leaseRead(uid, holder string, at time.Time, renewed, identified bool) {
+	l.config.Tracker.LeaseRead(l.cluster, uid, at, renewed, holder != "" && holder != l.cluster)
+	if identified {
+		l.identify()
+	}
 }
 
 // exceeded reports the limits that a member exceeds if they changed.

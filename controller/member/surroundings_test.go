@@ -27,7 +27,8 @@ func call[T any](function func(T), argument T) {
 	}
 }
 
-func (s *surroundings) KubeSystemUID() string                                  { return s.kubeSystemUID }
+func (s *surroundings) KubeSystemUID() string { return s.kubeSystemUID }
+
 func (s *surroundings) Credentials() []*corev1.Secret                          { return s.secrets() }
 func (s *surroundings) Imported(string) map[types.NamespacedName]export.Weight { return nil }
 func (s *surroundings) Track(m *Member)                                        { call(s.tracked, m) }
@@ -35,8 +36,10 @@ func (s *surroundings) Untrack(string)                                         {
 func (s *surroundings) LeaseRead(_, _ string, _ time.Time, _, _ bool)          {}
 func (s *surroundings) Listed(string, []types.NamespacedName)                  {}
 func (s *surroundings) ServiceChanged(service types.NamespacedName)            { call(s.serviceChanged, service) }
-func (s *surroundings) MemberChanged(cluster string)                           { call(s.memberChanged, cluster) }
-func (s *surroundings) Report(problem Problem)                                 { call(s.reported, problem) }
+
+func (s *surroundings) MemberChanged(cluster string) { call(s.memberChanged, cluster) }
+
+func (s *surroundings) Report(problem Problem) { call(s.reported, problem) }
 
 // of returns a configuration with these surroundings.
 func (s *surroundings) of(config Config) Config {
@@ -55,3 +58,8 @@ func (s *surroundings) members(config Config) *Members {
 func having(secrets ...*corev1.Secret) *surroundings {
 	return &surroundings{secrets: func() []*corev1.Secret { return secrets }}
 }
+
+// leaseFunc is called with the UID in each Lease.
+type leaseFunc func(uid string)
+
+func (f leaseFunc) leaseRead(uid, _ string, _ time.Time, _, _ bool) { f(uid) }

@@ -117,7 +117,7 @@ func TestSwallowedRequests(t *testing.T) {
 	told, changed, heard := make(chan error, 100), make(chan types.NamespacedName, 100), make(chan string, 100)
 	m := newMember("west", clock.RealClock{}, func(service types.NamespacedName) { changed <- service }, func() {}, func(err error) { told <- err })
 	m.patience = 200 * time.Millisecond
-	m.heartbeat.read = func(uid, _ string, _ time.Time, _ bool) { heard <- uid }
+	m.heartbeat.handler = leaseFunc(func(uid string) { heard <- uid })
 	defer reading(t, m, server)()
 	receive(t, changed)
 	receive(t, heard)

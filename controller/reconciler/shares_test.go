@@ -53,8 +53,8 @@ func newSharing(imports, ips int, members ...string) *sharing {
 // restart forgets all but what the cluster has.
 func (s *sharing) restart(imports, ips int, members ...string) {
 	s.shares = newShares(imports, ips, s)
-	s.shares.setMembers(members)
-	s.shares.load(s.cluster, func() []*v1beta1.ServiceImport {
+	s.setMembers(members)
+	s.load(s.cluster, func() []*v1beta1.ServiceImport {
 		var all []*v1beta1.ServiceImport
 		for _, each := range s.imports {
 			all = append(all, each)
@@ -225,7 +225,7 @@ func TestImportsOfOneMember(t *testing.T) {
 	// Its namespace goes while it is refused.
 	s.reconcile(t, "x10", v1beta1.ClusterSetIP, "hostile")
 	s.told = nil
-	s.shares.release(types.NamespacedName{Namespace: "demo", Name: "x10"})
+	s.release(types.NamespacedName{Namespace: "demo", Name: "x10"})
 	if want := []string{"hostile imports none"}; !slices.Equal(s.told, want) {
 		t.Errorf("reported %q, want %q", s.told, want)
 	}

@@ -98,7 +98,7 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/member/heartbeat.go",
-		text: `h.read(uid, cluster, now, changed && !first)`, replacement: `h.read(uid, cluster, now, changed || !first || first)`,
+		text: `now, changed && !first, identified)`, replacement: `now, changed || !first || first, identified)`,
 		harm: "a Lease that nobody renews any more counts as a heartbeat with each list",
 	},
 }
