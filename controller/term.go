@@ -143,17 +143,12 @@ func (c *Controller) newReconciler(
 	}), nil
 }
 
-// eventful returns the scheme of the kinds that Events are about.
-var eventful = sync.OnceValue(func() *runtime.Scheme {
+// newRecorder returns a recorder of Events, and a function that stops it.
+func newRecorder(ctx context.Context, client kubernetes.Interface) (record.EventRecorder, func()) {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(kubernetesscheme.AddToScheme(scheme))
 	utilruntime.Must(v1beta1.Install(scheme))
-	return scheme
-})
-
-// newRecorder returns a recorder of Events, and a function that stops it.
-func newRecorder(ctx context.Context, client kubernetes.Interface) (record.EventRecorder, func()) {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	return broadcaster.NewRecorder(eventful(), corev1.EventSource{Component: component}), broadcaster.Shutdown
+	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component}), broadcaster.Shutdown
 }

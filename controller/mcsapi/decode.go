@@ -15,17 +15,15 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// markUnreadable is an annotation that only exists in memory: what an API
-// server has under this key is dropped.
+// markUnreadable is an annotation that only exists in memory: what an API server has under this key is dropped.
 const markUnreadable = export.Domain + "/unreadable"
 
-// Unreadable returns why the spec of a cached object could not be decoded, empty
-// if it could. Of such an object only the metadata is known.
+// Unreadable returns why the spec of a cached object could not be decoded, empty if it could. Of such an object only
+// the metadata is known.
 func Unreadable(object metav1.Object) string { return object.GetAnnotations()[markUnreadable] }
 
-// tolerant decodes what a schema accepts and the Go types do not, such as the
-// time "2026-01-01t00:00:00Z" in a condition. One such object must not keep
-// all others from being read.
+// tolerant decodes what a schema accepts and the Go types do not, such as the time "2026-01-01t00:00:00Z" in a
+// condition. One such object must not keep all others from being read.
 type tolerant struct{ runtime.NegotiatedSerializer }
 
 // DecoderToVersion implements runtime.NegotiatedSerializer.
@@ -52,8 +50,8 @@ func (d tolerantDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, 
 	return d.Decoder.Decode(readable, defaults, into)
 }
 
-// readable returns the object, or the list of objects, without what cannot be
-// decoded, and false if nothing of it is known.
+// readable returns the object, or the list of objects, without what cannot be decoded, and false if nothing of it is
+// known.
 func (d tolerantDecoder) readable(data []byte) ([]byte, bool) {
 	var fields map[string]json.RawMessage
 	var items []json.RawMessage
@@ -83,9 +81,8 @@ func (d tolerantDecoder) readable(data []byte) ([]byte, bool) {
 	return list, err == nil
 }
 
-// readableObject returns the object if it can be decoded. Else it returns the
-// object without its status, which the controller writes itself, or if that
-// cannot be decoded either its metadata alone, marked.
+// readableObject returns the object if it can be decoded. Else it returns the object without its status, which the
+// controller writes itself, or if that cannot be decoded either its metadata alone, marked.
 func (d tolerantDecoder) readableObject(data []byte, kind schema.GroupVersionKind) ([]byte, bool) {
 	var fields map[string]any
 	if json.Unmarshal(data, &fields) != nil {

@@ -17,25 +17,22 @@ import (
 )
 
 const (
-	// maxAnswer bounds an answer that is no watch, in bytes once it is
-	// decompressed. What it takes in memory is bounded by maxDecoded.
+	// maxAnswer bounds an answer that is no watch, in bytes once it is decompressed. What it takes in memory is bounded
+	// by maxDecoded.
 	maxAnswer = 4 << 20
 	// maxRefusal bounds an answer that is an error, in bytes.
 	maxRefusal = 64 << 10
 	// maxOther bounds an event of a watch that has no slice, in bytes.
 	maxOther = 16 << 10
-	// frameHeader is the length of what begins each event of a watch: its
-	// length, in network byte order.
+	// frameHeader is the length of what begins each event of a watch: its length, in network byte order.
 	frameHeader = 4
 )
 
-// errTooLarge is of an answer that has more bytes than are read of one, or
-// would take more once it is decoded.
+// errTooLarge is of an answer that has more bytes than are read of one, or would take more once it is decoded.
 var errTooLarge = errors.New("the answer is too large")
 
-// bounded reads no more of what a member answers than it may send at once: a
-// whole answer, or one event of a watch. What it hands on takes a bounded amount
-// of memory once it is decoded. It takes no object in another form than
+// bounded reads no more of what a member answers than it may send at once: a whole answer, or one event of a watch.
+// What it hands on takes a bounded amount of memory once it is decoded. It takes no object in another form than
 // protobuf, which the requests ask for.
 type bounded struct {
 	base http.RoundTripper
@@ -91,9 +88,8 @@ func isProtobuf(form string) bool {
 	return err == nil && media == runtime.ContentTypeProtobuf
 }
 
-// endOf ends a watch that its server does not end when it was asked to: what
-// stands between may have lost it. The server ends one that was asked for
-// without an end.
+// endOf ends a watch that its server does not end when it was asked to: what stands between may have lost it. The
+// server ends one that was asked for without an end.
 func (b *bounded) endOf(request *http.Request, body io.Closer) *time.Timer {
 	seconds, err := strconv.Atoi(request.URL.Query().Get("timeoutSeconds"))
 	if err != nil {
@@ -102,8 +98,8 @@ func (b *bounded) endOf(request *http.Request, body io.Closer) *time.Timer {
 	return time.AfterFunc(time.Duration(seconds)*time.Second+b.patience, func() { body.Close() })
 }
 
-// frames is the body of a watch. It hands on whole events, of which none is
-// longer than the limit or takes more memory than maxDecoded.
+// frames is the body of a watch. It hands on whole events, of which none is longer than the limit or takes more memory
+// than maxDecoded.
 type frames struct {
 	io.ReadCloser
 	limit int

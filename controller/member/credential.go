@@ -14,8 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// DefaultNamespace is where a member's heartbeat is looked for when its
-// kubeconfig context names no namespace.
+// DefaultNamespace is where a member's heartbeat is looked for when its kubeconfig context names no namespace.
 const DefaultNamespace = "clusterset-dns"
 
 // A Credential is what it takes to read one member cluster.
@@ -26,10 +25,9 @@ type Credential struct {
 	Namespace string
 }
 
-// ParseKubeconfig makes a credential of the current context of a kubeconfig
-// that came from a Secret. A Secret is data from outside: a kubeconfig that
-// would run a program or read a file here is refused, with an error that names
-// the field and the one to use instead.
+// ParseKubeconfig makes a credential of the current context of a kubeconfig that came from a Secret. A Secret is data
+// from outside: a kubeconfig that would run a program or read a file here is refused, with an error that names the
+// field and the one to use instead.
 func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -44,8 +42,8 @@ func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 	return fromConfig(config, config.CurrentContext)
 }
 
-// LoadKubeconfig makes a credential of a kubeconfig file that the operator
-// named. An empty context means the file's current one.
+// LoadKubeconfig makes a credential of a kubeconfig file that the operator named. An empty context means the file's
+// current one.
 func LoadKubeconfig(path, context string) (Credential, error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if file := (*os.PathError)(nil); err != nil && !errors.As(err, &file) {
@@ -70,8 +68,8 @@ func LoadKubeconfig(path, context string) (Credential, error) {
 // lineOf is where an error of the YAML parser says the fault is.
 var lineOf = regexp.MustCompile(`line \d+`)
 
-// notKubeconfig says what a parser's error means. The error itself is left out:
-// it quotes what it read, which may be a token.
+// notKubeconfig says what a parser's error means. The error itself is left out: it quotes what it read, which may be a
+// token.
 func notKubeconfig(err error) error {
 	at := lineOf.FindString(err.Error())
 	switch {

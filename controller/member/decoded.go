@@ -16,19 +16,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxDecoded bounds what one answer, or one event of a watch, takes in memory
-// once it is decoded, in bytes, without the texts in it and without what the
-// lists in it take while they grow, which is about as much again. A page of 100
-// slices of 100 ordinary endpoints takes two thirds of it at most. Two bytes can be an
-// empty element of a list, which takes hundreds, so that a bound of what is read
-// is none of what it takes.
+// maxDecoded bounds what one answer, or one event of a watch, takes in memory once it is decoded, in bytes, without the
+// texts in it and without what the lists in it take while they grow, which is about as much again. A page of 100 slices
+// of 100 ordinary endpoints takes two thirds of it at most. Two bytes can be an empty element of a list, which takes
+// hundreds, so that a bound of what is read is none of what it takes.
 const maxDecoded = 4 << 20
 
 // protobufPrefix begins each object that an API server encodes.
 var protobufPrefix = []byte("k8s\x00")
 
-// The fields of the messages around an object: see runtime.Unknown and
-// metav1.WatchEvent in k8s.io/apimachinery.
+// The fields of the messages around an object: see runtime.Unknown and metav1.WatchEvent in k8s.io/apimachinery.
 const (
 	unknownType, unknownRaw = 1, 2
 	typeVersion, typeKind   = 1, 2
@@ -36,8 +33,7 @@ const (
 	extensionRaw            = 1
 )
 
-// kinds are what a member may answer with. Anything else would be decoded as
-// what it says it is.
+// kinds are what a member may answer with. Anything else would be decoded as what it says it is.
 var kinds = map[string]*message{
 	"discovery.k8s.io/v1 EndpointSliceList": messageOf[discoveryv1.EndpointSliceList](),
 	"discovery.k8s.io/v1 EndpointSlice":     messageOf[discoveryv1.EndpointSlice](),
@@ -48,8 +44,7 @@ var kinds = map[string]*message{
 
 var errMalformed = errors.New("the answer is no object in the protobuf form of Kubernetes")
 
-// A message is what the fields of a type take in memory for each time they
-// occur.
+// A message is what the fields of a type take in memory for each time they occur.
 type message struct{ fields map[protowire.Number]field }
 
 type field struct {
@@ -57,14 +52,12 @@ type field struct {
 	of   *message // nil for a field that has no fields
 }
 
-// mapEntry is about what an entry of a map of strings takes, without the
-// strings' texts.
+// mapEntry is about what an entry of a map of strings takes, without the strings' texts.
 const mapEntry = 100
 
 func messageOf[T any]() *message { return describe(reflect.TypeFor[T]()) }
 
-// describe reads the numbers of the fields from the tags of a type's generated
-// code. The types have no cycles.
+// describe reads the numbers of the fields from the tags of a type's generated code. The types have no cycles.
 func describe(of reflect.Type) *message {
 	m := &message{map[protowire.Number]field{}}
 	for i := range of.NumField() {
@@ -92,9 +85,8 @@ func describe(of reflect.Type) *message {
 	return m
 }
 
-// checkObject returns an error if an object in protobuf is of a kind that a
-// member is not asked for, or takes more than maxDecoded. The latter is
-// errTooLarge.
+// checkObject returns an error if an object in protobuf is of a kind that a member is not asked for, or takes more than
+// maxDecoded. The latter is errTooLarge.
 func checkObject(data []byte) error {
 	data, ok := bytes.CutPrefix(data, protobufPrefix)
 	if !ok {
@@ -164,8 +156,7 @@ func (m *message) take(data []byte, room *int) error {
 	})
 }
 
-// each calls do with the fields of a message, and with the content of those
-// that have a length.
+// each calls do with the fields of a message, and with the content of those that have a length.
 func each(data []byte, do func(protowire.Number, []byte) error) error {
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)

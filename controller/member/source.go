@@ -44,8 +44,7 @@ func (s *source) sameAs(other *source) bool {
 		(s.secret.Load() == nil) == (other.secret.Load() == nil)
 }
 
-// renew takes over what may change while a member is read, and tells whether
-// anything did.
+// renew takes over what may change while a member is read, and tells whether anything did.
 func (s *source) renew(from *source) bool {
 	before, after := s.secret.Load(), from.secret.Load()
 	s.secret.Store(after)
@@ -58,8 +57,7 @@ func (s *source) renew(from *source) bool {
 	return changed
 }
 
-// ParseCIDRs reads the value of CIDRsAnnotation. The prefixes are masked; none
-// means that the member is not confined.
+// ParseCIDRs reads the value of CIDRsAnnotation. The prefixes are masked; none means that the member is not confined.
 func ParseCIDRs(text string) ([]netip.Prefix, error) {
 	var cidrs []netip.Prefix
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -78,11 +76,9 @@ const (
 	LastRank = maxRank + 1
 )
 
-// ParseRank reads the annotation RankAnnotation among those of an object. The
-// exports of a cluster with a lower rank precede those with a higher one in
-// conflicts. A cluster without the annotation has rank 0. One whose annotation
-// is not an integer from -1000 to 1000 has LastRank: a typing error must give no
-// cluster precedence.
+// ParseRank reads the annotation RankAnnotation among those of an object. The exports of a cluster with a lower rank
+// precede those with a higher one in conflicts. A cluster without the annotation has rank 0. One whose annotation is
+// not an integer from -1000 to 1000 has LastRank: a typing error must give no cluster precedence.
 func ParseRank(annotations map[string]string) (int, error) {
 	text, found := annotations[RankAnnotation]
 	if !found {
@@ -95,9 +91,8 @@ func ParseRank(annotations map[string]string) (int, error) {
 	return rank, nil
 }
 
-// gather decides which members there are. A credential that is refused for its
-// content still makes its cluster a member; one that is refused for its id does
-// not.
+// gather decides which members there are. A credential that is refused for its content still makes its cluster a
+// member; one that is refused for its id does not.
 func gather(config Config) (map[string]*source, []Problem) {
 	sources := map[string]*source{}
 	var problems []Problem

@@ -79,8 +79,12 @@ var (
 	problemsDesc   = describe("export_problems", "Services that are partially imported, by exporting cluster and reason.", "member", "reason")
 )
 
+// described are all descriptions.
+var described []*prometheus.Desc
+
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(prefix+name, help, labels, nil)
+	described = append(described, prometheus.NewDesc(prefix+name, help, labels, nil))
+	return described[len(described)-1]
 }
 
 // New returns metrics, which it registers.
@@ -110,7 +114,7 @@ func New(registry *prometheus.Registry, version string) (*Metrics, error) {
 	return m, nil
 }
 
-// Reconciled implements reconciler.Metrics.
+// Reconciled observes one reconcile.
 func (m *Metrics) Reconciled(took time.Duration, err error) {
 	result := "ok"
 	if err != nil {
@@ -119,7 +123,7 @@ func (m *Metrics) Reconciled(took time.Duration, err error) {
 	m.reconciles.WithLabelValues(result).Observe(took.Seconds())
 }
 
-// Problems implements reconciler.Metrics.
+// Problems replaces the problems of the exports of a service, by cluster.
 func (m *Metrics) Problems(service types.NamespacedName, problems map[string][]export.Problem) {
 	m.problems.set(service, problems)
 }
@@ -163,10 +167,7 @@ func (m *Metrics) Lead(leader *Leader) func() {
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, each := range []*prometheus.Desc{
-		buildDesc, leadingDesc, servedDesc, queueDesc, exportsDesc, importsDesc, conditionsDesc,
-		unreadableDesc, refusedDesc, connectedDesc, mistakenDesc, syncedDesc, heartbeatDesc, stateDesc, demotedDesc, silentDesc, stoppedDesc, publishedDesc, overLimitDesc, zonelessDesc, problemsDesc,
-	} {
+	for _, each := range described {
 		descriptions <- each
 	}
 }

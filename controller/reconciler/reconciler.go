@@ -19,23 +19,15 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 )
 
 // EventUnreadable is the reason of the Event on a ServiceExport or ServiceImport that cannot be decoded.
 const EventUnreadable = "Unreadable"
-
-// Metrics observe reconciles.
-type Metrics interface {
-	// Reconciled is called after each reconcile.
-	Reconciled(took time.Duration, err error)
-	// Problems replaces the problems of the exports of a service, by cluster.
-	Problems(service types.NamespacedName, problems map[string][]export.Problem)
-}
 
 // Config is what a Reconciler needs.
 type Config struct {
@@ -44,7 +36,7 @@ type Config struct {
 	Gate     *informer.FreshnessGate
 	Recorder record.EventRecorder
 	Clock    clock.WithTicker
-	Metrics  Metrics
+	Metrics  *metrics.Metrics
 }
 
 // A Reconciler reconciles the services that the caches and the members show changes of.
