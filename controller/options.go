@@ -28,7 +28,7 @@ const (
 	DefaultLeaseDuration = 15 * time.Second
 	DefaultRenewDeadline = 10 * time.Second
 	DefaultRetryPeriod   = 2 * time.Second
-	DefaultStaleAfter    = 30 * time.Second
+	DefaultStaleAfter    = 30 * time.Second // values.yaml of the chart has it, too
 	// DefaultMaxImports is what Kubernetes supports of Services.
 	DefaultMaxImports = 10_000
 	// DefaultMaxImportIPs is a quarter of a /20, a small range of Services.
@@ -65,8 +65,9 @@ type Options struct {
 	// Prefer is which endpoints clients of imports use first that wish nothing themselves: locality.PreferCluster, or
 	// locality.PreferNone, which empty means too.
 	Prefer string
-	// StaleAfter is how long a member may be silent before its endpoints are demoted; 0 means DefaultStaleAfter, and
-	// the least is four times member.HeartbeatInterval. GoneAfter is how long before what it contributes is removed; 0
+	// StaleAfter is how long a member may be silent before its endpoints are demoted, and how long a fault of the local
+	// cluster may last before its own heartbeat stops. 0 means DefaultStaleAfter, and the least is four times
+	// member.HeartbeatInterval. GoneAfter is how long before what it contributes is removed; 0
 	// means never.
 	StaleAfter, GoneAfter time.Duration
 	// MemberLimits bound what a member may contribute; 0 means what export.DefaultLimits has.

@@ -85,7 +85,7 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 	set.StringSliceVar(&f.denied, "denied-namespaces", controller.DefaultDeniedNamespaces, "`patterns` of namespaces that are neither exported nor imported")
 	set.BoolVar(&f.handMade, "hand-made-imports", false, "serve ServiceImports that a person wrote, not only those with annotation "+export.AnnotationServe)
 	set.StringVar(&f.prefer, "prefer", locality.PreferNone, "which endpoints clients of an import use first that wishes nothing itself: `cluster` (the own) or none")
-	set.DurationVar(&f.staleAfter, "stale-after", controller.DefaultStaleAfter, "how long a member may be silent before its endpoints are used only where no other cluster has a ready one")
+	set.DurationVar(&f.staleAfter, "stale-after", controller.DefaultStaleAfter, "how long a member may be silent before its endpoints are used only if no other cluster has a ready one, and how long a fault here may last before the own heartbeat stops")
 	set.DurationVar(&f.goneAfter, "gone-after", 0, "how long a member may be silent before what it contributed is removed; 0 means never")
 	set.IntVar(&f.limits.Services, "member-services", export.DefaultLimits.Services, "how many services of a member are imported at most")
 	set.IntVar(&f.limits.Endpoints, "member-endpoints", export.DefaultLimits.Endpoints, "how many endpoints a member's services may have together; a slice counts as one at least, and a dual-stack pod once")

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// Labels and annotations of the objects that the controller writes. All keys
-// of the project are listed here and nowhere else.
+// Labels and annotations of ServiceImports, ServiceExports, Services and
+// EndpointSlices. Those of Secrets and Leases are in member and memberstate.
 const (
 	// Domain is the domain of the project's own keys. Exports cannot set keys
 	// of it or of its subdomains on an import.

@@ -54,10 +54,11 @@ func IsDerivedFor(derived *corev1.Service, service string) bool {
 	return IsManaged(derived) && (of == "" || of == service)
 }
 
-// SliceName is the name of the EndpointSlice that the controller writes for a
-// slice of that name and address type in that cluster: the published slice
-// for one of the own Service, the copy for one that another cluster
-// publishes. Different arguments give different names, so that no cluster can
+// SliceName returns <service>-<cluster>-<digest>, the name of the EndpointSlice that
+// the controller writes for a slice of that name and address type in that cluster:
+// the published slice for one of the own Service, the copy for one that another
+// cluster publishes. The format is stable: copies are found by it after an upgrade
+// (liveness.Verdict.View). Different arguments give different names, so that no cluster can
 // choose names to meet those of another, and a new address type, which is
 // immutable, makes a new object. The name of source may be empty. With a
 // cluster id and a service name of at most 63 characters each it has at most

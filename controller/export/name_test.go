@@ -53,4 +53,8 @@ func TestSliceName(t *testing.T) {
 		}
 		seen[name] = a
 	}
+	service := types.NamespacedName{Namespace: "demo", Name: "web"}
+	if got, want := SliceName("east", service, "web-1", discoveryv1.AddressTypeIPv4), "web-east-stuapkc1dvqa4r8nqlg0"; got != want {
+		t.Errorf("got %q, want %q: another format renames the slices of all clusters", got, want)
+	}
 }

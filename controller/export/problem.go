@@ -11,7 +11,8 @@ import (
 // that it can label a metric.
 type Reason string
 
-// Reasons of problems.
+// Reasons of problems, for messages and the metric. Those of conditions are below, at
+// Invalid.
 const (
 	// ReasonNotOurs: the labels or the namespace of a slice do not fit the
 	// cluster and service that it was read for.
@@ -74,7 +75,8 @@ func (p Problem) String() string {
 // condition Valid=False of the ServiceExport.
 type Invalid struct {
 	// Reason is a condition's reason: NoService and InvalidServiceType of the
-	// MCS API, or one of the constants here, or one of the caller's.
+	// MCS API, or one of the constants here, or input.InvalidDenied. kubectl clusterset
+	// explain has a hint for each (explain/problems.go).
 	Reason string
 	// Message says what is wrong and what to do, in one sentence.
 	Message string

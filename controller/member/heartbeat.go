@@ -26,8 +26,9 @@ const (
 	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
 	// HeartbeatInterval is the time between two renewals.
 	HeartbeatInterval = 5 * time.Second
-	// silentAfter is how long nothing may be heard before that is a problem.
-	silentAfter = 3 * HeartbeatInterval
+	// reportAfter is the silence after which a member counts as unreachable, which is
+	// reported and demotes nothing: that is liveness.Limits.
+	reportAfter = 3 * HeartbeatInterval
 )
 
 // A Heartbeat is the last sign of life of a member.
@@ -126,12 +127,12 @@ func (m *Member) listen(ctx context.Context) {
 		if from.IsZero() {
 			from = joined
 		}
-		left := silentAfter - m.clock.Since(from)
+		left := reportAfter - m.clock.Since(from)
 		if silent != (left <= 0) {
 			silent = !silent
 			var err error
 			if silent {
-				err = fmt.Errorf("no heartbeat of cluster %s for %s: its API server hangs, the way there is cut, or its controller does not run", m.cluster, silentAfter)
+				err = fmt.Errorf("no heartbeat of cluster %s for %s: its API server hangs, the way there is cut, or its controller does not run", m.cluster, reportAfter)
 			}
 			m.note(watchedArrival, err)
 		}

@@ -109,7 +109,7 @@ func TestSilenceIsAProblem(t *testing.T) {
 	if err := m.Problem(); err != nil || len(told) > 0 {
 		t.Fatalf("a member that is heard has the problem %v", err)
 	}
-	pass(silentAfter)
+	pass(reportAfter)
 	if err := next(); err == nil || !strings.Contains(err.Error(), "no heartbeat of cluster west for 15s") {
 		t.Errorf("told %v", err)
 	}

@@ -25,7 +25,7 @@ import (
 
 const (
 	defaultZone           = "clusterset.local."
-	defaultTTL            = 5
+	defaultTTL            = 5 // seconds; documents name it, too
 	maxTTL                = 3600
 	defaultStartupTimeout = 5 * time.Second
 )

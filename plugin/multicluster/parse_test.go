@@ -85,6 +85,12 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestDefaultTTL(t *testing.T) {
+	if got := newMulticluster().ttl; got != 5 {
+		t.Errorf("got %d s, want the 5 s that the documents state", got)
+	}
+}
+
 func equalOptions(a, b watch.Options) bool {
 	return slices.Equal(a.Namespaces, b.Namespaces) && a.Kubeconfig == b.Kubeconfig && a.Context == b.Context &&
 		a.NamespaceLabels == b.NamespaceLabels && a.Labels == b.Labels && a.NoEndpoints == b.NoEndpoints &&

@@ -100,6 +100,30 @@ func TestNamesInDocumentsExist(t *testing.T) {
 	}
 }
 
+// TestReasonsAreDocumented holds the documents against the reasons of Events, conditions and problems in the code.
+func TestReasonsAreDocumented(t *testing.T) {
+	var all strings.Builder
+	for _, text := range documents(t) {
+		all.WriteString(text)
+	}
+	reason := regexp.MustCompile(`(?m)^\s*(?:const )?(?:Event|Reason|reason|Invalid)[A-Z]\w*(?: Reason)? *= *"([A-Z]\w+)"`)
+	count := 0
+	for _, f := range goFiles(t) {
+		if f.test() || !strings.HasPrefix(f.path, "controller/") {
+			continue
+		}
+		for _, match := range reason.FindAllStringSubmatch(f.text, -1) {
+			count++
+			if !strings.Contains(all.String(), "`"+match[1]+"`") {
+				t.Errorf("%s: no document explains the reason %s", f.path, match[1])
+			}
+		}
+	}
+	if count < 40 {
+		t.Errorf("only %d reasons found", count)
+	}
+}
+
 // foreignFlags are those of kubectl, helm and other programs that documents name by themselves.
 var foreignFlags = []string{
 	"as", "as-group", "as-uid", "as-user-extra", "force-conflicts", "privileged", "proxy-url", "request-timeout",

@@ -105,6 +105,18 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) { east.Members = nil },
 			"failed joined east: It has no credential of west, so that it imports nothing of it. > kubectl clusterset join east west",
 		},
+		"a limit of cluster IPs": {
+			func(east, _ *Cluster) {
+				east.Imports = append(east.Imports, v1beta1.ServiceImport{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Labels: map[string]string{export.LabelManagedBy: export.Manager}},
+					Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{{
+						Type: string(v1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse,
+						Reason: merge.ReasonClusterIPLimit, Message: "No IP is left.",
+					}}},
+				})
+			},
+			"failed imports-ready east: Import shop/db is not ready: No IP is left. > Raise --max-import-ips of the controller, or export fewer services as ClusterSetIP.",
+		},
 		"an ended credential": {
 			func(east, _ *Cluster) { east.Members[0].Expires = now.Add(-time.Hour) },
 			"failed credential-lasts east: The credential of west ended 1h0m0s ago: nothing new is learned of it. > kubectl clusterset join east west",

@@ -75,6 +75,8 @@ var serviceChecks = []Check{
 					fix = "Export one of the two Services under another name, in all clusters that export it."
 				case string(v1beta1.ServiceImportReasonIPFamilyNotSupported):
 					fix = "Give the Service an IP family that this cluster has, in the clusters that export it."
+				case merge.ReasonClusterIPLimit:
+					fix = "Raise --max-import-ips of the controller, or export fewer services as ClusterSetIP."
 				case string(v1beta1.ServiceImportReasonPending):
 				default: // what the API server says
 					fix = "Do what the API server asks for, or change the Service in the clusters that export it."

@@ -89,7 +89,7 @@ func TakeOver(context, namespace, name string) string {
 }
 
 func (e *Explanation) importHint(f *facts.Facts, service types.NamespacedName, reason string) string {
-	if reason == "ForeignService" {
+	if reason == merge.ReasonForeignService {
 		return fmt.Sprintf("kubectl --context %s -n %s delete service %s", f.Context, service.Namespace, export.DerivedServiceName(service))
 	}
 	return e.check(f.Context)
