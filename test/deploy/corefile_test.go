@@ -175,10 +175,10 @@ addressType: IPv4
 ports: [{name: sql, port: 5432}]
 endpoints:
 ` + endpoints.String()
-	admin := kubeconfig(t, cluster)
+	admin, program := kubeconfig(t, cluster), kubectl(t)
 	// The namespaces of the test before may still be going.
 	eventually(t, "the objects of the shop", func(ctx context.Context) error {
-		_, err := try(ctx, t, text, kubectl(t), "--kubeconfig", admin, "apply", "-f", "-")
+		_, err := try(ctx, t, text, program, "--kubeconfig", admin, "apply", "-f", "-")
 		return err
 	})
 	t.Cleanup(func() {

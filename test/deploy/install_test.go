@@ -21,14 +21,14 @@ var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", WithoutCRD
 // for, and what it left does not stop the next installation. That nothing else is left is tested in test/quickstart.
 func TestInstallUpgradeUninstall(t *testing.T) {
 	cluster := bare(t)[0]
-	admin := kubeconfig(t, cluster)
+	admin, program := kubeconfig(t, cluster), kubectl(t)
 	release := func(args ...string) {
 		t.Helper()
 		run(t, "", helm(t), append(args, "--kubeconfig", admin, "--namespace", system, "--wait", "--timeout", "2m")...)
 	}
 	cli := func(args ...string) string {
 		t.Helper()
-		return run(t, "", kubectl(t), append([]string{"--kubeconfig", admin}, args...)...)
+		return run(t, "", program, append([]string{"--kubeconfig", admin}, args...)...)
 	}
 	// Pod security is enforced: a pod that is not confined would not start.
 	cli("create", "namespace", system)
@@ -37,7 +37,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	cli("-n", system, "rollout", "status", "deployment/clusterset-controller", "--timeout", "1m")
 	export := `{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: web, namespace: default}}`
 	eventually(t, "create a ServiceExport", func(ctx context.Context) error {
-		_, err := try(ctx, t, export, kubectl(t), "--kubeconfig", admin, "apply", "-f", "-")
+		_, err := try(ctx, t, export, program, "--kubeconfig", admin, "apply", "-f", "-")
 		return err
 	})
 
