@@ -153,7 +153,11 @@ func (a *Applier) Behind(since time.Duration) (services []types.NamespacedName) 
 	a.recent.mu.Lock()
 	defer a.recent.mu.Unlock()
 	for service, known := range a.recent.services {
-		if a.Clock.Since(known.noted) >= since { // all else may change meanwhile
+		switch {
+		case a.Clock.Since(known.noted) < since:
+		case known.empty(): // only events that were seen for another reason
+			delete(a.recent.services, service)
+		default: // all else may change meanwhile
 			services = append(services, service)
 		}
 	}

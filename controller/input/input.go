@@ -127,6 +127,9 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName)
 		EndpointSlices: g.Local.ManagedSlices(service),
 	}
 	g.Applier.CatchUp(&existing, shown)
+	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil && existing.Observed.DerivedService == nil {
+		existing.Observed.TakenIPs = g.Local.OtherHolders(derived, serviceImport.Spec.IPs)
+	}
 	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil && !export.IsManaged(serviceImport) {
 		existing.Observed.ServeHandMade = g.ServeHandMade
 		existing.Observed.HandMadeSlices = g.Local.HandMadeSlices(service)

@@ -27,6 +27,8 @@ const (
 	byKubernetesService = "kubernetes-service"
 	// byManagedService: EndpointSlices and derived Services that this controller made for a multi-cluster service.
 	byManagedService = "managed-service"
+	// byDerivedIP: derived Services, by their IPs.
+	byDerivedIP = "derived-ip"
 	// byHandMadeService: EndpointSlices that another writer made for a multi-cluster service.
 	byHandMadeService = "hand-made-service"
 	// bySourceCluster: EndpointSlices that this controller made, by the cluster that exports the endpoints.
@@ -48,7 +50,7 @@ func New(
 	return &Cluster{
 		Services: informer.New(gate, core.Services(all), informer.Options{
 			Resource: "Services", Example: &corev1.Service{}, Exports: true,
-			Indexers: cache.Indexers{byManagedService: byService(export.LabelService, true)},
+			Indexers: cache.Indexers{byManagedService: byService(export.LabelService, true), byDerivedIP: derivedIPs},
 		}),
 		EndpointSlices: informer.New(gate, client.DiscoveryV1().EndpointSlices(all), informer.Options{
 			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true,
@@ -80,6 +82,14 @@ func byService(label string, managed bool) cache.IndexFunc {
 		}
 		return []string{labelled.GetNamespace() + "/" + labelled.GetLabels()[label]}, nil
 	}
+}
+
+func derivedIPs(object any) ([]string, error) {
+	service, ok := object.(*corev1.Service)
+	if !ok || !export.IsManaged(service) {
+		return nil, nil
+	}
+	return service.Spec.ClusterIPs, nil
 }
 
 func sourceCluster(object any) ([]string, error) {
@@ -164,6 +174,18 @@ func (c *Cluster) slices(index, value string) []*discoveryv1.EndpointSlice {
 // DerivedServices returns the Services that this controller made for a multi-cluster service.
 func (c *Cluster) DerivedServices(service types.NamespacedName) []*corev1.Service {
 	return informer.ByIndex[*corev1.Service](c.Services.Indexer(), byManagedService, service.String())
+}
+
+// OtherHolders returns those of the IPs that derived Services of other names have.
+func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string) (held []string) {
+	for _, ip := range ips {
+		for _, service := range informer.ByIndex[*corev1.Service](c.Services.Indexer(), byDerivedIP, ip) {
+			if service.Namespace != derived.Namespace || service.Name != derived.Name {
+				held = append(held, ip)
+			}
+		}
+	}
+	return held
 }
 
 // ManagedServices returns the multi-cluster services that this controller made EndpointSlices or a derived Service for.

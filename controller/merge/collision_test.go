@@ -229,3 +229,21 @@ func TestAdoptTakesNoServiceOfAnother(t *testing.T) {
 		}
 	}
 }
+
+// TestATakenIPIsGivenUp: somebody deleted the derived Service, and another one got
+// its IP, under which clients would reach another service.
+func TestATakenIPIsGivenUp(t *testing.T) {
+	views := contribute(newView("east", 1, "http:80/TCP", "10.1.0.1"))
+	observed := newObserved("east")
+	observed.ServiceImport = Merge(observed, views).ServiceImport
+	observed.ServiceImport.Spec.IPs = []string{"10.96.0.7"}
+	kept := Merge(observed, views)
+	if got := kept.DerivedService.Spec.ClusterIP; got != "10.96.0.7" || len(kept.ServiceImport.Spec.IPs) != 1 {
+		t.Errorf("the IP of a deleted Service: asked for %q, the import has %v", got, kept.ServiceImport.Spec.IPs)
+	}
+	observed.TakenIPs = []string{"10.96.0.7"}
+	given := Merge(observed, views)
+	if got := given.DerivedService.Spec.ClusterIP; got != "" || len(given.ServiceImport.Spec.IPs) > 0 {
+		t.Errorf("an IP of another service: asked for %q, the import has %v", got, given.ServiceImport.Spec.IPs)
+	}
+}

@@ -212,7 +212,9 @@ func knownIPs(observed Observed) []string {
 	if imported := observed.ServiceImport; imported != nil && (export.IsManaged(imported) || Adopted(imported) || imported.Annotations[export.AnnotationDerivedService] != "") {
 		ips = append(ips, imported.Spec.IPs...)
 	}
-	return slices.DeleteFunc(ips, func(ip string) bool { return familyOf(ip) == "" })
+	return slices.DeleteFunc(ips, func(ip string) bool {
+		return familyOf(ip) == "" || slices.Contains(observed.TakenIPs, ip)
+	})
 }
 
 // hasAll reports whether a Service has an IP of each family.

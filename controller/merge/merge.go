@@ -54,6 +54,10 @@ type Observed struct {
 	// Services have the same name as this service's, in any order. Only one of
 	// them can have its Service: that which has it, or else the oldest.
 	Namesakes []*v1beta1.ServiceImport
+	// TakenIPs are those IPs of ServiceImport that derived Services of other
+	// imports have: somebody deleted the derived Service, and the API server gave
+	// its IP away.
+	TakenIPs []string
 	// Denied says that the namespace takes no part in the cluster set: hand-made
 	// imports are not served either, for any cluster that asks.
 	Denied bool
