@@ -74,7 +74,9 @@ func (j *Judge) Copies(in, name string, held map[string][]truth.Endpoint, now ti
 			ready = ready || endpoint.Ready
 			switch {
 			case known != nil && known.cluster == cluster && known.ready:
-				if r.held[name][endpoint.Address] = !known.broken; !endpoint.Ready {
+				r.held[name][endpoint.Address] = !known.broken
+				// A copy may be of the time when it was not ready.
+				if !endpoint.Ready && (!known.broken || j.clearSince(cluster, in, known.since)) {
 					demoted = endpoint.Address.String()
 				}
 			case !endpoint.Ready:
