@@ -41,7 +41,7 @@ var zones = map[string][]string{"east": {"a", "b"}, "west": {"b", "c"}, "north":
 // newBed starts the clusters, and joins them. All of it stops with the test.
 func newBed(t *testing.T, mode string) *bed {
 	t.Helper()
-	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.KubeProxy)
+	paths, err := assets.Ensure(t.Context(), os.Stderr, assets.Etcd, assets.KubeProxy)
 	must(t, err)
 	b := &bed{mode: mode, paths: paths, programs: os.Getenv(programsVariable)}
 	options := make([]controlplane.Options, 0, len(zones))

@@ -21,6 +21,7 @@ var stories = []struct {
 	{"drain", drain},
 	{"silent cluster", silentCluster},
 	{"ingress", ingress},
+	{"etcd discovery", etcdDiscovery},
 }
 
 func TestNFTables(t *testing.T) { tellAll(t, newBed(t, "nftables")) }

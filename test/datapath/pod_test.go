@@ -37,6 +37,8 @@ type podSpec struct {
 	labels          map[string]string
 	// node is the index of its node in the cluster.
 	node int
+	// subdomain makes its name the hostname of its endpoint.
+	subdomain string
 	// serve is what its server listens to, such as "tcp:8080". Without it nothing runs in the pod at first.
 	serve []string
 }
@@ -58,7 +60,11 @@ func (c *cluster) pod(t testing.TB, spec podSpec) *pod {
 		Spec: corev1.PodSpec{
 			NodeName:   node.name,
 			Containers: []corev1.Container{{Name: "pod", Image: "pod", SecurityContext: &restricted}},
+			Subdomain:  spec.subdomain,
 		},
+	}
+	if spec.subdomain != "" {
+		object.Spec.Hostname = spec.name
 	}
 	pods := c.CoreV1().Pods(spec.namespace)
 	eventually(t, "create pod "+spec.name, func(ctx context.Context) error {
