@@ -39,7 +39,8 @@ func (r *scaleRun) grow(ctx context.Context, services int) error {
 	for i := imports; i < services; i++ {
 		r.set.Headless(fmt.Sprintf("db-%d", i), endpointsPerService)
 	}
-	r.say("writing %s imports and %s slices", thousands(len(r.set.Imports)-imports), thousands(len(r.set.Slices)-slices))
+	r.say("writing %s imports and %s slices", thousands(len(r.set.Imports)-imports),
+		thousands(len(r.set.Slices)-slices))
 	return r.plane.writer.Create(ctx, r.set, imports, slices)
 }
 
@@ -154,7 +155,8 @@ func (r *scaleRun) starts(ctx context.Context) (figures []figure.Figure, err err
 			if err != nil {
 				return nil, err
 			}
-			r.say("start of %s, round %d: answers after %s, heap %s", kind, round+1, figure.Time(sample.answer), figure.Bytes(sample.heap))
+			r.say("start of %s, round %d: answers after %s, heap %s", kind, round+1, figure.Time(sample.answer),
+				figure.Bytes(sample.heap))
 			samples[kind] = append(samples[kind], sample)
 		}
 	}
@@ -168,7 +170,8 @@ func (r *scaleRun) starts(ctx context.Context) (figures []figure.Figure, err err
 	add := func(what string, show func(float64) string, number func(startSample) float64) *figure.Figure {
 		ours := of(servers.Ours, number)
 		figures = append(figures, figure.Figure{What: what, Cells: []string{
-			show(figure.Median(ours)), divided(ours, of(servers.Stock, number), show), show(figure.Median(of(servers.Idle, number))),
+			show(figure.Median(ours)), divided(ours, of(servers.Stock, number), show),
+			show(figure.Median(of(servers.Idle, number))),
 		}})
 		return &figures[len(figures)-1]
 	}
@@ -176,7 +179,8 @@ func (r *scaleRun) starts(ctx context.Context) (figures []figure.Figure, err err
 	what := fmt.Sprintf("live heap per endpoint, of %s endpoints", thousands(r.endpoints()))
 	heap := func(s startSample) float64 { return s.heap / n }
 	f := add(what, func(bytes float64) string { return fmt.Sprintf("%.0f B", bytes) }, heap)
-	f.Goal, f.Verdict = "≤ ⅛ of stock", figure.Judge(figure.Ratio(of(servers.Ours, heap), of(servers.Stock, heap)) <= 0.125)
+	f.Goal, f.Verdict = "≤ 1/10 of stock", figure.Judge(figure.Ratio(of(servers.Ours, heap),
+		of(servers.Stock, heap)) <= 0.1)
 	resident := func(s startSample) float64 { return s.resident }
 	idle := figure.Median(of(servers.Idle, resident))
 	beyond := func(kind servers.Kind) float64 { return figure.Median(of(kind, resident)) - idle }
@@ -185,7 +189,8 @@ func (r *scaleRun) starts(ctx context.Context) (figures []figure.Figure, err err
 	add("peak of resident memory", figure.Bytes, func(s startSample) float64 { return s.peak })
 	answer := func(s startSample) float64 { return s.answer }
 	f = add("start to the first headless answer", figure.Time, answer)
-	f.Goal, f.Verdict = "≤ ½ of stock", figure.Judge(figure.Ratio(of(servers.Ours, answer), of(servers.Stock, answer)) <= 0.5)
+	f.Goal, f.Verdict = "≤ ⅓ of stock", figure.Judge(figure.Ratio(of(servers.Ours, answer),
+		of(servers.Stock, answer)) <= 1.0/3)
 	f.Why = "both wait for the API server and decode the same slices"
 	return figures, nil
 }

@@ -82,7 +82,8 @@ func (s *Server) serve(req *http.Request, body []byte) *http.Response {
 		object, failure = s.delete(t, body)
 	case "deletecollection":
 		if failure = s.deleteCollection(t, body); failure == nil {
-			return respond(req, http.StatusOK, jsonType, []byte(`{"kind":"Status","apiVersion":"v1","status":"Success"}`))
+			return respond(req, http.StatusOK, jsonType,
+				[]byte(`{"kind":"Status","apiVersion":"v1","status":"Success"}`))
 		}
 	default:
 		failure = apierrors.NewMethodNotSupported(t.Resource, req.Method)
@@ -95,7 +96,8 @@ func (s *Server) serve(req *http.Request, body []byte) *http.Response {
 
 // target parses the URL of a request.
 func (s *Server) target(req *http.Request) (*target, *apierrors.StatusError) {
-	missing := apierrors.NewGenericServerResponse(http.StatusNotFound, req.Method, schema.GroupResource{}, "", "404 page not found", 0, true)
+	missing := apierrors.NewGenericServerResponse(http.StatusNotFound, req.Method, schema.GroupResource{}, "",
+		"404 page not found", 0, true)
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	var version schema.GroupVersion
 	switch {
@@ -123,7 +125,8 @@ func (s *Server) target(req *http.Request) (*target, *apierrors.StatusError) {
 		}
 	}
 	t.Verb = map[string]string{
-		http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+		http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
+		http.MethodDelete: "delete",
 	}[req.Method]
 	if t.Verb == "get" && t.name == "" {
 		t.Verb = "list"
@@ -188,45 +191,6 @@ func (s *Server) update(t *target, body []byte) (runtime.Object, *apierrors.Stat
 	return s.replace(t, object)
 }
 
-// patch merges JSON into an object (RFC 7386). What strategic merge patches do
-// beyond that is not modeled.
-func (s *Server) patch(t *target, body []byte) (runtime.Object, *apierrors.StatusError) {
-	old, failure := s.existing(t)
-	if failure != nil {
-		return nil, failure
-	}
-	var value, change map[string]any
-	plain := format{kind: t.kind}
-	if err := errors.Join(json.Unmarshal(plain.encode(plain.present(old)), &value), json.Unmarshal(body, &change)); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	mergePatch(value, change)
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	object, failure := decode(t.kind, text)
-	if failure != nil {
-		return nil, failure
-	}
-	return s.replace(t, object)
-}
-
-func mergePatch(value, change map[string]any) {
-	for key, each := range change {
-		nested, isObject := each.(map[string]any)
-		old, wasObject := value[key].(map[string]any)
-		switch {
-		case each == nil:
-			delete(value, key)
-		case isObject && wasObject:
-			mergePatch(old, nested)
-		default:
-			value[key] = each
-		}
-	}
-}
-
 // replace writes a new state of an object that exists.
 func (s *Server) replace(t *target, object runtime.Object) (runtime.Object, *apierrors.StatusError) {
 	old, failure := s.existing(t)
@@ -241,11 +205,15 @@ func (s *Server) replace(t *target, object runtime.Object) (runtime.Object, *api
 	case m.GetName() != t.name || m.GetNamespace() != t.Namespace:
 		return nil, apierrors.NewBadRequest("the name or namespace of the object does not match that of the URL")
 	case m.GetUID() != "" && m.GetUID() != was.GetUID():
-		return nil, apierrors.NewConflict(t.Resource, t.name, fmt.Errorf("precondition failed: UID in precondition: %s, UID in object meta: %s", m.GetUID(), was.GetUID()))
+		return nil, apierrors.NewConflict(t.Resource, t.name,
+			fmt.Errorf("precondition failed: UID in precondition: %s, UID in object meta: %s", m.GetUID(),
+				was.GetUID()))
 	case m.GetResourceVersion() == "" && t.kind.custom():
-		return nil, apierrors.NewInvalid(t.kind.GroupKind(), t.name, nil) // metadata.resourceVersion: must be specified for an update
+		// metadata.resourceVersion: must be specified for an update
+		return nil, apierrors.NewInvalid(t.kind.GroupKind(), t.name, nil)
 	case m.GetResourceVersion() != "" && m.GetResourceVersion() != was.GetResourceVersion():
-		return nil, apierrors.NewConflict(t.Resource, t.name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+		return nil, apierrors.NewConflict(t.Resource, t.name,
+			errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	if object, failure = s.admitUpdate(t, old, object); failure != nil {
 		return nil, failure
@@ -275,10 +243,12 @@ func (s *Server) delete(t *target, body []byte) (runtime.Object, *apierrors.Stat
 	if wanted := options.Preconditions; wanted != nil {
 		was := access(old)
 		if wanted.UID != nil && *wanted.UID != was.GetUID() {
-			return nil, apierrors.NewConflict(t.Resource, t.name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *wanted.UID, was.GetUID()))
+			return nil, apierrors.NewConflict(t.Resource, t.name,
+				fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *wanted.UID, was.GetUID()))
 		}
 		if wanted.ResourceVersion != nil && *wanted.ResourceVersion != was.GetResourceVersion() {
-			return nil, apierrors.NewConflict(t.Resource, t.name, fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *wanted.ResourceVersion, was.GetResourceVersion()))
+			return nil, apierrors.NewConflict(t.Resource, t.name,
+				fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *wanted.ResourceVersion, was.GetResourceVersion()))
 		}
 	}
 	if len(options.DryRun) > 0 || t.dryRun() {
@@ -372,8 +342,12 @@ func (s *Server) tooNew(t *target) *apierrors.StatusError {
 	if revision <= s.store.revision {
 		return nil
 	}
-	failure := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", revision, s.store.revision), 1)
-	failure.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	failure := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", revision,
+		s.store.revision), 1)
+	failure.ErrStatus.Details.Causes = []metav1.StatusCause{{
+		Type:    metav1.CauseTypeResourceVersionTooLarge,
+		Message: "Too large resource version",
+	}}
 	return failure
 }
 
