@@ -160,7 +160,8 @@ func (o Options) complete() (Options, error) {
 	}
 	setDefault(&o.MaxImportMemory, DefaultMaxImportMemory)
 	if o.MemberLimits.SliceBytes > export.MaxSliceBytes {
-		return o, fmt.Errorf("at most %d bytes of a member's slice: use %d or less", o.MemberLimits.SliceBytes, export.MaxSliceBytes)
+		return o, fmt.Errorf("at most %d bytes of a member's slice: use %d or less", o.MemberLimits.SliceBytes,
+			export.MaxSliceBytes)
 	}
 	setDefault(&o.LeaseDuration, DefaultLeaseDuration)
 	setDefault(&o.RenewDeadline, DefaultRenewDeadline)
@@ -188,9 +189,11 @@ func validateMembers(own string, members []member.Static) error {
 		case err != nil:
 			return fmt.Errorf("member %s=%s: %w", id, static.Kubeconfig, err)
 		case id == own:
-			return fmt.Errorf("member %s=%s: this is the id of the own cluster: give each cluster an id of its own", id, static.Kubeconfig)
+			return fmt.Errorf("member %s=%s: this is the id of the own cluster: give each cluster an id of its own", id,
+				static.Kubeconfig)
 		case seen[id]:
-			return fmt.Errorf("member %s=%s: another member has the same id: name each cluster once", id, static.Kubeconfig)
+			return fmt.Errorf("member %s=%s: another member has the same id: name each cluster once", id,
+				static.Kubeconfig)
 		}
 		seen[id] = true
 	}

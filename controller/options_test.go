@@ -18,25 +18,35 @@ func TestOptions(t *testing.T) {
 		options Options
 		wrong   string
 	}{
-		"the least":      {Options{Config: config}, ""},
-		"no config":      {Options{}, "no Config"},
-		"a wrong id":     {Options{Config: config, Cluster: "a_b"}, "a_b"},
-		"a wrong deny":   {Options{Config: config, DeniedNamespaces: []string{"["}}, "denied namespaces"},
-		"minus workers":  {Options{Config: config, Workers: -1}, "-1 workers"},
-		"preference":     {Options{Config: config, Prefer: "cluster"}, ""},
-		"a wrong one":    {Options{Config: config, Prefer: "zone"}, `"zone" is no preference`},
-		"a limit":        {Options{Config: config, MemberLimits: export.Limits{Services: 1, SliceBytes: 2 << 20}}, ""},
-		"a wrong limit":  {Options{Config: config, MemberLimits: export.Limits{Endpoints: -1}}, "-1 endpoints"},
-		"a large slice":  {Options{Config: config, MemberLimits: export.Limits{SliceBytes: 3 << 20}}, "3145728 bytes"},
-		"own id":         {Options{Config: config, Cluster: "east", Members: []member.Static{{Cluster: "east"}}}, "id of the own cluster"},
-		"a member twice": {Options{Config: config, Members: []member.Static{{Cluster: "west"}, {Cluster: "west"}}}, "another member has the same id"},
+		"the least":     {Options{Config: config}, ""},
+		"no config":     {Options{}, "no Config"},
+		"a wrong id":    {Options{Config: config, Cluster: "a_b"}, "a_b"},
+		"a wrong deny":  {Options{Config: config, DeniedNamespaces: []string{"["}}, "denied namespaces"},
+		"minus workers": {Options{Config: config, Workers: -1}, "-1 workers"},
+		"preference":    {Options{Config: config, Prefer: "cluster"}, ""},
+		"a wrong one":   {Options{Config: config, Prefer: "zone"}, `"zone" is no preference`},
+		"a limit":       {Options{Config: config, MemberLimits: export.Limits{Services: 1, SliceBytes: 2 << 20}}, ""},
+		"a wrong limit": {Options{Config: config, MemberLimits: export.Limits{Endpoints: -1}}, "-1 endpoints"},
+		"a large slice": {Options{Config: config, MemberLimits: export.Limits{SliceBytes: 3 << 20}}, "3145728 bytes"},
+		"own id": {
+			Options{Config: config, Cluster: "east", Members: []member.Static{{Cluster: "east"}}},
+			"id of the own cluster",
+		},
+		"a member twice": {
+			Options{Config: config, Members: []member.Static{{Cluster: "west"}, {Cluster: "west"}}},
+			"another member has the same id",
+		},
 		"a wrong member": {Options{Config: config, Members: []member.Static{{Cluster: "a_b"}}}, "a_b"},
-		"two members":    {Options{Config: config, Cluster: "east", Members: []member.Static{{Cluster: "west"}, {Cluster: "north"}}}, ""},
+		"two members": {Options{
+			Config: config, Cluster: "east",
+			Members: []member.Static{{Cluster: "west"}, {Cluster: "north"}},
+		}, ""},
 		"a two-label id": {Options{Config: config, Cluster: "name.registry"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New(test.options)
-			if test.wrong == "" && err != nil || test.wrong != "" && (err == nil || !strings.Contains(err.Error(), test.wrong)) {
+			if test.wrong == "" && err != nil || test.wrong != "" &&
+				(err == nil || !strings.Contains(err.Error(), test.wrong)) {
 				t.Errorf("got %v, want %q", err, test.wrong)
 			}
 		})
@@ -45,8 +55,10 @@ func TestOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if completed.Namespace != member.DefaultNamespace || completed.Workers != DefaultWorkers || completed.Clock == nil ||
-		completed.LeaseDuration != DefaultLeaseDuration || completed.MemberLimits != export.DefaultLimits || completed.Registry == nil {
+	if completed.Namespace != member.DefaultNamespace || completed.Workers != DefaultWorkers ||
+		completed.Clock == nil ||
+		completed.LeaseDuration != DefaultLeaseDuration || completed.MemberLimits != export.DefaultLimits ||
+		completed.Registry == nil {
 		t.Errorf("got %+v", completed)
 	}
 }

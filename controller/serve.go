@@ -36,7 +36,8 @@ func (r *readiness) get() string {
 
 // serve answers /metrics, /healthz and /readyz until the context ends.
 func serve(
-	ctx context.Context, group *sync.WaitGroup, listener net.Listener, registry *prometheus.Registry, stuck, ready *readiness,
+	ctx context.Context, group *sync.WaitGroup, listener net.Listener, registry *prometheus.Registry, stuck,
+	ready *readiness,
 ) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

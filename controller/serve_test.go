@@ -32,7 +32,8 @@ func TestServe(t *testing.T) {
 	serve(ctx, &group, listener, registry, &stuck, &ready)
 	get := func(path string, wantStatus int, want string) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+path, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+path,
+			http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}

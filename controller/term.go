@@ -88,7 +88,8 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	context.AfterFunc(ctx, record.TermEnds)
 	c.stuck.check(func() string { return record.Stuck(stuckAfter) })
 	defer c.metrics.Lead(&metrics.Leader{
-		Clock: c.options.Clock, Queue: r, API: r.API, Local: r.Local, Members: r.Members, Tracker: r.Tracker, Record: record,
+		Clock: c.options.Clock, Queue: r, API: r.API, Local: r.Local, Members: r.Members, Tracker: r.Tracker,
+		Record: record,
 	})()
 	c.readiness.check(func() string {
 		_, lost := r.API.Access()

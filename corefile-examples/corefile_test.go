@@ -25,7 +25,8 @@ import (
 func TestMain(m *testing.M) {
 	caddy.Quiet, dnsserver.Quiet = true, true
 	before := slices.Index(dnsserver.Directives, "kubernetes") // as in cmd/coredns
-	if err := dnsserver.SetDirectives(slices.Insert(slices.Clone(dnsserver.Directives), before, "multicluster")); err != nil {
+	if err := dnsserver.SetDirectives(slices.Insert(slices.Clone(dnsserver.Directives), before,
+		"multicluster")); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -75,7 +76,8 @@ func atHome(corefile, kubeconfig string) string {
 	corefile = kubeconfigLine.ReplaceAllString(corefile, "")
 	corefile = pluginLine.ReplaceAllStringFunc(corefile, func(line string) string {
 		parts := pluginLine.FindStringSubmatch(line)
-		block := fmt.Sprintf("%s%s%s{\n kubeconfig %s\n startup_timeout 1ms\n", parts[1], parts[2], parts[3]+" ", kubeconfig)
+		block := fmt.Sprintf("%s%s%s{\n kubeconfig %s\n startup_timeout 1ms\n", parts[1], parts[2], parts[3]+" ",
+			kubeconfig)
 		if parts[4] == "" {
 			block += "}\n"
 		}

@@ -27,8 +27,12 @@ func TestMigrationWithoutTheCRDLeavesClusterLocalAsItWas(t *testing.T) {
 	inner := freePort(t)
 	corefile := strings.ReplaceAll(atHome(string(text), clusterWithoutImports(t)), "1053", inner)
 	corefile = localNames.ReplaceAllString(corefile, "") // it has none of the names below, and would pass each on
-	corefile = strings.NewReplacer(":53 {", ":0 {\n bind 127.0.0.1", "startup_timeout 1ms", "startup_timeout 1m").Replace(corefile)
-	instance, err := caddy.Start(caddy.CaddyfileInput{Filepath: "migration.Corefile", Contents: []byte(corefile), ServerTypeName: "dns"})
+	corefile = strings.NewReplacer(":53 {", ":0 {\n bind 127.0.0.1", "startup_timeout 1ms",
+		"startup_timeout 1m").Replace(corefile)
+	instance, err := caddy.Start(caddy.CaddyfileInput{
+		Filepath: "migration.Corefile", Contents: []byte(corefile),
+		ServerTypeName: "dns",
+	})
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, corefile)
 	}

@@ -77,26 +77,45 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 		},
 	}
 	set := command.Flags()
-	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the own cluster; empty means the pod's service account, else $KUBECONFIG or ~/.kube/config")
+	set.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"kubeconfig `file` of the own cluster; empty means the pod's service account, else $KUBECONFIG or ~/.kube/config")
 	set.StringVar(&f.context, "context", "", "`name` of the context to use in the kubeconfig; empty means its current one")
-	set.StringVar(&f.cluster, "cluster-id", "", "`id` of the own cluster: a DNS label, or two joined with a dot; empty means the value of ClusterProperty cluster.clusterset.k8s.io")
-	set.StringVar(&f.namespace, "namespace", "", "namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+member.DefaultNamespace)
-	set.StringArrayVar(&f.members, "member", nil, "a member besides those that Secrets name, as `id=kubeconfig[:context]`; may be repeated")
-	set.StringSliceVar(&f.denied, "denied-namespaces", controller.DefaultDeniedNamespaces, "`patterns` of namespaces that are neither exported nor imported")
-	set.BoolVar(&f.handMade, "hand-made-imports", false, "serve ServiceImports that a person wrote, not only those with annotation "+export.AnnotationServe)
-	set.StringVar(&f.prefer, "prefer", locality.PreferNone, "which endpoints clients of an import use first that wishes nothing itself: `cluster` (the own) or none")
-	set.DurationVar(&f.staleAfter, "stale-after", controller.DefaultStaleAfter, "how long a member may be silent before its endpoints are used only if no other cluster has a ready one, and how long a fault here may last before the own heartbeat stops")
-	set.DurationVar(&f.goneAfter, "gone-after", 0, "how long a member may be silent before what it contributed is removed; 0 means never")
-	set.IntVar(&f.limits.Services, "member-services", export.DefaultLimits.Services, "how many services of a member are imported at most")
-	set.IntVar(&f.limits.Endpoints, "member-endpoints", export.DefaultLimits.Endpoints, "how many endpoints a member's services may have together; a slice counts as one at least, and a dual-stack pod once")
-	set.IntVar(&f.limits.SliceBytes, "member-slice-bytes", export.DefaultLimits.SliceBytes, "how many bytes one EndpointSlice of a member may have")
-	set.IntVar(&f.maxImports, "max-imports", controller.DefaultMaxImports, "how many services are imported of all members together; each member has a part of them")
-	set.IntVar(&f.maxImportIPs, "max-import-ips", 0, "how many imports of other clusters' services may have a cluster IP; 0 means half of the range of Services")
-	set.StringVar(&f.maxImportMemory, "max-import-memory", "0", "about how much memory the slices of all members may take, such as 100Mi; 0 means a fifth of the soft memory limit, or 92Mi if there is none")
+	set.StringVar(&f.cluster, "cluster-id", "",
+		"`id` of the own cluster: a DNS label, or two joined with a dot; empty means the value of ClusterProperty cluster.clusterset.k8s.io")
+	set.StringVar(&f.namespace, "namespace", "",
+		"namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+
+			member.DefaultNamespace)
+	set.StringArrayVar(&f.members, "member", nil,
+		"a member besides those that Secrets name, as `id=kubeconfig[:context]`; may be repeated")
+	set.StringSliceVar(&f.denied, "denied-namespaces", controller.DefaultDeniedNamespaces,
+		"`patterns` of namespaces that are neither exported nor imported")
+	set.BoolVar(&f.handMade, "hand-made-imports", false,
+		"serve ServiceImports that a person wrote, not only those with annotation "+export.AnnotationServe)
+	set.StringVar(&f.prefer, "prefer", locality.PreferNone,
+		"which endpoints clients of an import use first that wishes nothing itself: `cluster` (the own) or none")
+	set.DurationVar(&f.staleAfter, "stale-after", controller.DefaultStaleAfter,
+		"how long a member may be silent before its endpoints are used only if no other cluster has a ready one, and how long a fault here may last before the own heartbeat stops")
+	set.DurationVar(&f.goneAfter, "gone-after", 0,
+		"how long a member may be silent before what it contributed is removed; 0 means never")
+	set.IntVar(&f.limits.Services, "member-services", export.DefaultLimits.Services,
+		"how many services of a member are imported at most")
+	set.IntVar(&f.limits.Endpoints, "member-endpoints", export.DefaultLimits.Endpoints,
+		"how many endpoints a member's services may have together; a slice counts as one at least, and a dual-stack pod once")
+	set.IntVar(&f.limits.SliceBytes, "member-slice-bytes", export.DefaultLimits.SliceBytes,
+		"how many bytes one EndpointSlice of a member may have")
+	set.IntVar(&f.maxImports, "max-imports", controller.DefaultMaxImports,
+		"how many services are imported of all members together; each member has a part of them")
+	set.IntVar(&f.maxImportIPs, "max-import-ips", 0,
+		"how many imports of other clusters' services may have a cluster IP; 0 means half of the range of Services")
+	set.StringVar(&f.maxImportMemory, "max-import-memory", "0",
+		"about how much memory the slices of all members may take, such as 100Mi; 0 means a fifth of the soft memory limit, or 92Mi if there is none")
 	set.IntVar(&f.workers, "concurrent-services", controller.DefaultWorkers, "how many services are worked on at once")
-	set.BoolVar(&f.leaderElect, "leader-elect", true, "let one of several replicas do the work; without it this must be the only one")
-	set.StringVar(&f.bindAddress, "bind-address", ":8080", "`address` of /metrics, /healthz and /readyz; empty means none")
-	set.StringVar(&f.loggingFormat, "logging-format", logText, "`format` of the log: text, or json for one object a line")
+	set.BoolVar(&f.leaderElect, "leader-elect", true,
+		"let one of several replicas do the work; without it this must be the only one")
+	set.StringVar(&f.bindAddress, "bind-address", ":8080",
+		"`address` of /metrics, /healthz and /readyz; empty means none")
+	set.StringVar(&f.loggingFormat, "logging-format", logText,
+		"`format` of the log: text, or json for one object a line")
 	logging := goflag.NewFlagSet("logging", goflag.ContinueOnError)
 	klog.InitFlags(logging)
 	for _, name := range []string{"v", "vmodule"} {
@@ -115,7 +134,8 @@ func run(ctx context.Context, f *flags, version string) error {
 		return err
 	}
 	options.Version = version
-	klog.FromContext(ctx).Info("Starting clusterset-controller", "version", version, "memoryLimit", debug.SetMemoryLimit(-1))
+	klog.FromContext(ctx).Info("Starting clusterset-controller", "version", version, "memoryLimit",
+		debug.SetMemoryLimit(-1))
 	if f.bindAddress != "" {
 		var config net.ListenConfig
 		if options.Listener, err = config.Listen(ctx, "tcp", f.bindAddress); err != nil {
@@ -151,10 +171,12 @@ func (f *flags) options() (controller.Options, error) {
 	}
 	maxImportMemory, err := resource.ParseQuantity(f.maxImportMemory)
 	if err != nil || maxImportMemory.Sign() < 0 {
-		wrong = append(wrong, fmt.Errorf("--max-import-memory %q: use a quantity such as 100Mi, or 0", f.maxImportMemory))
+		wrong = append(wrong, fmt.Errorf("--max-import-memory %q: use a quantity such as 100Mi, or 0",
+			f.maxImportMemory))
 	}
 	if f.maxImportIPs < 0 {
-		wrong = append(wrong, fmt.Errorf("--max-import-ips %d: use 1 or more, or 0 for half of the range of Services", f.maxImportIPs))
+		wrong = append(wrong, fmt.Errorf("--max-import-ips %d: use 1 or more, or 0 for half of the range of Services",
+			f.maxImportIPs))
 	}
 	if err := locality.ValidatePreference(f.prefer); err != nil {
 		wrong = append(wrong, fmt.Errorf("--prefer: %w", err))
@@ -164,7 +186,8 @@ func (f *flags) options() (controller.Options, error) {
 		return controller.Options{}, err
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	options := controller.Options{
 		Config:           config,
 		Cluster:          f.cluster,
@@ -201,7 +224,8 @@ func (f *flags) restConfig() (*rest.Config, error) {
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, errors.New("it is not known how to reach the own cluster: name its kubeconfig with --kubeconfig, as this is no pod with a service account and there is none in $KUBECONFIG or ~/.kube/config")

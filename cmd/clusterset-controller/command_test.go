@@ -38,7 +38,8 @@ func FuzzParseMember(f *testing.F) {
 	f.Add("west=/etc/west:admin")
 	f.Fuzz(func(t *testing.T, text string) {
 		static, err := parseMember(text)
-		if err == nil && (member.ValidateID(static.Cluster) != nil || !strings.HasPrefix(text, static.Cluster+"="+static.Kubeconfig)) {
+		if err == nil && (member.ValidateID(static.Cluster) != nil ||
+			!strings.HasPrefix(text, static.Cluster+"="+static.Kubeconfig)) {
 			t.Errorf("%q: got %v", text, static)
 		}
 	})
@@ -105,7 +106,8 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		"--denied-namespaces=[ --cluster-id=a":                                     "denied namespaces",
 	} {
 		command := newCommand()
-		command.SetArgs(append([]string{"--kubeconfig=" + kubeconfig, "--bind-address=127.0.0.1:0"}, strings.Fields(args)...))
+		command.SetArgs(append([]string{"--kubeconfig=" + kubeconfig, "--bind-address=127.0.0.1:0"},
+			strings.Fields(args)...))
 		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", args, err, want)
 		}
@@ -138,7 +140,8 @@ func TestVersion(t *testing.T) {
 	command := newCommand()
 	command.SetOut(&out)
 	command.SetArgs([]string{"--version"})
-	if err := command.ExecuteContext(t.Context()); err != nil || out.String() != "clusterset-controller version "+command.Version+"\n" {
+	if err := command.ExecuteContext(t.Context()); err != nil || out.String() != "clusterset-controller version "+
+		command.Version+"\n" {
 		t.Errorf("--version: %q, %v", out.String(), err)
 	}
 }

@@ -22,7 +22,8 @@ func limitMemory(getenv func(string) string) error {
 	}
 	limit, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || limit <= 0 {
-		return fmt.Errorf("environment variable %s is %q: set it to the container's memory limit in bytes, or unset it", memoryLimitVariable, text)
+		return fmt.Errorf("environment variable %s is %q: set it to the container's memory limit in bytes, or unset it",
+			memoryLimitVariable, text)
 	}
 	debug.SetMemoryLimit(limit / 10 * 9)
 	return nil

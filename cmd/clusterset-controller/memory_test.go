@@ -18,9 +18,13 @@ func TestMemoryLimit(t *testing.T) {
 		want        int64
 		wrong       bool
 	}{
-		"the chart's":    {map[string]string{memoryLimitVariable: "536870912"}, 536870912 / 10 * 9, false},
-		"none":           {nil, math.MaxInt64, false},
-		"GOMEMLIMIT":     {map[string]string{memoryLimitVariable: "536870912", "GOMEMLIMIT": "1GiB"}, math.MaxInt64, false},
+		"the chart's": {map[string]string{memoryLimitVariable: "536870912"}, 536870912 / 10 * 9, false},
+		"none":        {nil, math.MaxInt64, false},
+		"GOMEMLIMIT": {
+			map[string]string{memoryLimitVariable: "536870912", "GOMEMLIMIT": "1GiB"},
+			math.MaxInt64,
+			false,
+		},
 		"not a number":   {map[string]string{memoryLimitVariable: "512Mi"}, math.MaxInt64, true},
 		"not a limit":    {map[string]string{memoryLimitVariable: "-1"}, math.MaxInt64, true},
 		"nothing at all": {map[string]string{memoryLimitVariable: "0"}, math.MaxInt64, true},

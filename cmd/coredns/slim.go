@@ -4,4 +4,5 @@
 
 package main
 
-import _ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins" // CoreDNS's own plugins but for those that are rarely used.
+// CoreDNS's own plugins but for those that are rarely used.
+import _ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins"

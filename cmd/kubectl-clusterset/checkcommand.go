@@ -33,9 +33,10 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 			}
 			all, failed := gather(command.Context(), clusters, "")
 			findings := check.Run(check.Gather(command.Context(), clusters, all, failed, o.zone, o.server))
-			err = output.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings}, func(out io.Writer, wide bool) error {
-				return check.Text(out, wide, findings)
-			})
+			err = output.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings},
+				func(out io.Writer, wide bool) error {
+					return check.Text(out, wide, findings)
+				})
 			if err == nil && check.Count(findings, check.Failed) > 0 {
 				err = errWrong
 			}

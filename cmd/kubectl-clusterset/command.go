@@ -109,7 +109,10 @@ func (o *options) addConfig(set *pflag.FlagSet) {
 	clientcmd.BindOverrideFlags(&o.overrides, set, flags)
 	set.StringArrayVar(&o.asUserExtra, "as-user-extra", nil, "`key=value` of the user to impersonate; can be repeated")
 	o.single = pflag.NewFlagSet("", pflag.ContinueOnError)
-	for _, name := range []string{"server", "cluster", "user", "token", "client-certificate", "client-key", "certificate-authority", "tls-server-name", "insecure-skip-tls-verify"} {
+	for _, name := range []string{
+		"server", "cluster", "user", "token", "client-certificate", "client-key",
+		"certificate-authority", "tls-server-name", "insecure-skip-tls-verify",
+	} {
 		flag := set.Lookup(name)
 		flag.Usage += " (if one cluster is selected)"
 		o.single.AddFlag(flag)
@@ -136,7 +139,8 @@ func (o *options) addNamespace(command *cobra.Command, usage string) {
 }
 
 func (o *options) addContexts(command *cobra.Command) {
-	command.Flags().StringSliceVar(&o.contexts, "contexts", nil, "`contexts` of the clusters to read or change, separated by commas; empty means the one of --context")
+	command.Flags().StringSliceVar(&o.contexts, "contexts", nil,
+		"`contexts` of the clusters to read or change, separated by commas; empty means the one of --context")
 	_ = command.RegisterFlagCompletionFunc("contexts", o.completeContexts)
 }
 
@@ -150,7 +154,8 @@ func (o *options) addPartial(set *pflag.FlagSet) {
 
 func (o *options) addOutput(command *cobra.Command) {
 	command.Flags().StringVarP(&o.output, "output", "o", "", "`format`: wide, json or yaml; empty means text")
-	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"wide", "json", "yaml"},
+		cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (o *options) addZone(set *pflag.FlagSet) {
@@ -254,7 +259,9 @@ func (o *options) completeContexts(*cobra.Command, []string, string) ([]cobra.Co
 }
 
 // completeServices offers the services that are exported or imported.
-func (o *options) completeServices(command *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (o *options) completeServices(command *cobra.Command, args []string, _ string) ([]cobra.Completion,
+	cobra.ShellCompDirective,
+) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

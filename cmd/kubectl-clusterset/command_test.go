@@ -23,7 +23,10 @@ func TestParseServers(t *testing.T) {
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
-	for _, text := range []string{"", "east", "east=10.0.0.1", "=https://10.0.0.1", "east=https://", "east=http://10.0.0.1"} {
+	for _, text := range []string{
+		"", "east", "east=10.0.0.1", "=https://10.0.0.1", "east=https://",
+		"east=http://10.0.0.1",
+	} {
 		var usage usageError
 		if _, err := parseServers([]string{text}); !errors.As(err, &usage) {
 			t.Errorf("%q: got %v", text, err)
@@ -43,7 +46,10 @@ func TestExitStatus(t *testing.T) {
 }
 
 func TestWrongCommandLines(t *testing.T) {
-	for _, line := range []string{"join east", "leave", "explain", "explain a/b/c --context x", "status surplus", "manifest nonsense", "status -o nonsense --context x", "nonsense", "check --contexts a,a"} {
+	for _, line := range []string{
+		"join east", "leave", "explain", "explain a/b/c --context x", "status surplus",
+		"manifest nonsense", "status -o nonsense --context x", "nonsense", "check --contexts a,a",
+	} {
 		var out bytes.Buffer
 		command := newCommand(streams{Out: &out, ErrOut: &out})
 		command.SetArgs(strings.Fields(line))

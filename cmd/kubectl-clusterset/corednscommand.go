@@ -29,7 +29,8 @@ func newCoreDNS(o *options) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if image == "" {
-				return usageError{errors.New("this build has no default image of CoreDNS with multicluster: set --image")}
+				return usageError{errors.New(
+					"this build has no default image of CoreDNS with multicluster: set --image")}
 			}
 			return o.coreDNS(command.Context(), coredns.Enable, image)
 		},
@@ -59,7 +60,10 @@ func (o *options) coreDNS(ctx context.Context, do func(context.Context, coredns.
 		return err
 	}
 	for _, c := range clusters {
-		if err := do(ctx, coredns.Options{Cluster: c, Image: image, Zone: o.zone, DryRun: o.dryRun != dryRunNone, Teller: o.teller()}); err != nil {
+		if err := do(ctx, coredns.Options{
+			Cluster: c, Image: image, Zone: o.zone, DryRun: o.dryRun != dryRunNone,
+			Teller: o.teller(),
+		}); err != nil {
 			return fmt.Errorf("context %s: %w", c.Context, err)
 		}
 	}

@@ -62,14 +62,16 @@ func (d *dryRun) all() []string {
 // addDryRun adds --dry-run. Commands whose writes depend on what the API servers
 // answer to those before have no client.
 func (o *options) addDryRun(command *cobra.Command, client bool) {
-	usage, values := "`none` or server: server has the API servers check every write, and write nothing", []cobra.Completion{"none", "server"}
+	usage, values := "`none` or server: server has the API servers check every write, and write nothing",
+		[]cobra.Completion{"none", "server"}
 	if client {
 		usage = "`none`, client or server: client sends no write; server has the API servers check every write, and write nothing"
 		values = append(values, "client")
 	}
 	command.Flags().Var(&o.dryRun, "dry-run", usage)
 	command.Flags().Lookup("dry-run").NoOptDefVal = bare
-	_ = command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	_ = command.RegisterFlagCompletionFunc("dry-run",
+		cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if client {
 		return
 	}

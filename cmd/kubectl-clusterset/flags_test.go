@@ -51,7 +51,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	reason := map[int]string{http.StatusNotFound: "NotFound", http.StatusForbidden: "Forbidden"}[status]
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"no","code":%d}`, reason, status)
+	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"message":"no","code":%d}`,
+		reason, status)
 }
 
 // seen are the methods and paths of all requests.
@@ -92,7 +93,10 @@ func answersOfAll(more map[string]string) map[string]string {
 			`{"metadata":{"namespace":"shop","name":"db"},"spec":{"type":"ClusterSetIP"}},{"metadata":{"namespace":"other","name":"web"},"spec":{"type":"ClusterSetIP"}}]}`,
 		"GET /apis/multicluster.x-k8s.io/v1beta1/serviceexports": `{"kind":"ServiceExportList","apiVersion":"multicluster.x-k8s.io/v1beta1","items":[]}`,
 	}
-	for _, list := range []string{"/api/v1/namespaces", "/apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases", "/api/v1/namespaces/clusterset-dns/secrets", "/apis/discovery.k8s.io/v1/endpointslices"} {
+	for _, list := range []string{
+		"/api/v1/namespaces", "/apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases",
+		"/api/v1/namespaces/clusterset-dns/secrets", "/apis/discovery.k8s.io/v1/endpointslices",
+	} {
 		answers["GET "+list] = `{"items":[]}`
 	}
 	for key, body := range more {
@@ -125,11 +129,13 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 	}
 	proxy := httptest.NewServer(newAPI(t, answersOfAll(nil), nil))
 	defer proxy.Close()
-	if out, _, err := invoke(t, "http://cluster.invalid", "version", "--proxy-url", proxy.URL); err != nil || !strings.Contains(out, "v1.36.1") {
+	if out, _, err := invoke(t, "http://cluster.invalid", "version", "--proxy-url", proxy.URL); err != nil ||
+		!strings.Contains(out, "v1.36.1") {
 		t.Errorf("--proxy-url: %v: %s", err, out)
 	}
 	server := newAPI(t, answersOfAll(nil), nil)
-	if out, _, err := invoke(t, "http://cluster.invalid", "version", "--server", server.URL); err != nil || !strings.Contains(out, "v1.36.1") {
+	if out, _, err := invoke(t, "http://cluster.invalid", "version", "--server", server.URL); err != nil ||
+		!strings.Contains(out, "v1.36.1") {
 		t.Errorf("--server: %v: %s", err, out)
 	}
 }
@@ -137,9 +143,13 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 // TestFlagsOfOneClusterAreRefusedForSeveral also holds that nobody is asked.
 func TestFlagsOfOneClusterAreRefusedForSeveral(t *testing.T) {
 	server := newAPI(t, nil, nil)
-	for _, flag := range []string{"server", "cluster", "user", "token", "client-certificate", "client-key", "certificate-authority", "tls-server-name", "insecure-skip-tls-verify"} {
+	for _, flag := range []string{
+		"server", "cluster", "user", "token", "client-certificate", "client-key",
+		"certificate-authority", "tls-server-name", "insecure-skip-tls-verify",
+	} {
 		_, _, err := invoke(t, server.URL, "status", "--contexts", "east,west", "--"+flag+"=true")
-		if exitStatus(err) != exitUsage || !strings.Contains(err.Error(), "--"+flag+" applies to one cluster, and 2 are selected") {
+		if exitStatus(err) != exitUsage || !strings.Contains(err.Error(), "--"+flag+
+			" applies to one cluster, and 2 are selected") {
 			t.Errorf("--%s: got %v", flag, err)
 		}
 	}
@@ -154,19 +164,31 @@ func TestFlagsOfOneClusterAreRefusedForSeveral(t *testing.T) {
 // TestNamespaceIsHonoredOrRefused has -n where it has a meaning.
 func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 	server := newAPI(t, answersOfAll(nil), nil)
-	for line, want := range map[string][]bool{"status": {true, true}, "status -n shop": {true, false}, "status -n other": {false, true}} {
+	for line, want := range map[string][]bool{
+		"status": {true, true}, "status -n shop": {true, false},
+		"status -n other": {false, true},
+	} {
 		out, _, err := invoke(t, server.URL, strings.Fields(line)...)
-		if got := []bool{strings.Contains(out, "shop/db"), strings.Contains(out, "other/web")}; err != nil || !slices.Equal(got, want) {
+		if got := []bool{strings.Contains(out, "shop/db"), strings.Contains(out, "other/web")}; err != nil ||
+			!slices.Equal(got, want) {
 			t.Errorf("%s: %v:\n%s", line, err, out)
 		}
 	}
-	for line, want := range map[string]string{"export db": "namespace: shop", "export db -n other": "namespace: other", "export a/db -n other": "namespace: a"} {
-		if out, _, err := invoke(t, server.URL, append(strings.Fields(line), "--dry-run=client", "-o", "yaml")...); err != nil || !strings.Contains(out, want) {
+	for line, want := range map[string]string{
+		"export db": "namespace: shop", "export db -n other": "namespace: other",
+		"export a/db -n other": "namespace: a",
+	} {
+		if out, _, err := invoke(t, server.URL, append(strings.Fields(line), "--dry-run=client", "-o",
+			"yaml")...); err != nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %v:\n%s", line, err, out)
 		}
 	}
-	for _, line := range []string{"join east west", "leave west", "drain west", "undrain west", "check", "coredns enable --image x", "coredns disable", "manifest crds", "version"} {
-		if _, _, err := invoke(t, server.URL, append(strings.Fields(line), "-n", "shop")...); exitStatus(err) != exitUsage {
+	for _, line := range []string{
+		"join east west", "leave west", "drain west", "undrain west", "check",
+		"coredns enable --image x", "coredns disable", "manifest crds", "version",
+	} {
+		if _, _, err := invoke(t, server.URL, append(strings.Fields(line), "-n", "shop")...); exitStatus(
+			err) != exitUsage {
 			t.Errorf("%s: got %v", line, err)
 		}
 	}
@@ -188,7 +210,8 @@ func TestDryRunTakesKubectlsValues(t *testing.T) {
 		"unexport db -o yaml --dry-run=client":       "unknown shorthand flag",
 		"coredns disable --dry-run=all --contexts a": "use none, client or server",
 	} {
-		if _, _, err := invoke(t, "http://127.0.0.1:1", strings.Fields(line)...); exitStatus(err) != exitUsage || !strings.Contains(err.Error(), want) {
+		if _, _, err := invoke(t, "http://127.0.0.1:1", strings.Fields(line)...); exitStatus(err) != exitUsage ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", line, err)
 		}
 	}
@@ -227,13 +250,15 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 				continue
 			}
 			if format == "yaml" {
-				if !strings.Contains(out, "apiVersion: cli.clusterset-dns.github.io/v1beta1\n") || !strings.Contains(out, "kind: "+want.kind+"\n") {
+				if !strings.Contains(out, "apiVersion: cli.clusterset-dns.github.io/v1beta1\n") ||
+					!strings.Contains(out, "kind: "+want.kind+"\n") {
 					t.Errorf("%s: %v:\n%s", line, err, out)
 				}
 				continue
 			}
 			var fields map[string]any
-			if failed := json.Unmarshal([]byte(out), &fields); failed != nil || fields["apiVersion"] != "cli.clusterset-dns.github.io/v1beta1" || fields["kind"] != want.kind {
+			if failed := json.Unmarshal([]byte(out), &fields); failed != nil ||
+				fields["apiVersion"] != "cli.clusterset-dns.github.io/v1beta1" || fields["kind"] != want.kind {
 				t.Errorf("%s: %v, %v:\n%s", line, failed, err, out)
 			}
 			if strings.Contains(out, ": null") {
@@ -251,15 +276,18 @@ func TestVersionNamesImages(t *testing.T) {
 	}
 	const ofController = "GET /apis/apps/v1/namespaces/clusterset-dns/deployments/clusterset-controller"
 	const ofCoreDNS = "GET /apis/apps/v1/namespaces/kube-system/deployments/coredns"
-	server := newAPI(t, answersOfAll(map[string]string{ofController: deployment("example.org/clusterset-controller:0.1.0")}), map[string]int{ofCoreDNS: http.StatusForbidden})
+	server := newAPI(t, answersOfAll(map[string]string{ofController: deployment(
+		"example.org/clusterset-controller:0.1.0")}), map[string]int{ofCoreDNS: http.StatusForbidden})
 	out, _, err := invoke(t, server.URL, "version")
-	if err != nil || !strings.HasPrefix(out, "Client: ") || !strings.Contains(out, "east      v1.36.1      example.org/clusterset-controller:0.1.0   -\n") {
+	if err != nil || !strings.HasPrefix(out, "Client: ") ||
+		!strings.Contains(out, "east      v1.36.1      example.org/clusterset-controller:0.1.0   -\n") {
 		t.Errorf("got %v:\n%s", err, out)
 	}
 	if _, _, err := invoke(t, "http://127.0.0.1:1", "version", "--client"); err != nil {
 		t.Error(err)
 	}
-	if out, _, err := invoke(t, "http://127.0.0.1:1", "version"); exitStatus(err) != exitFailed || !strings.Contains(out, "Context east: not reached") {
+	if out, _, err := invoke(t, "http://127.0.0.1:1", "version"); exitStatus(err) != exitFailed ||
+		!strings.Contains(out, "Context east: not reached") {
 		t.Errorf("got %v:\n%s", err, out)
 	}
 }

@@ -65,17 +65,18 @@ func newStatus(o *options) *cobra.Command {
 				}
 				statuses[i] = status.Of(f, o.overrides.Context.Namespace)
 			}
-			err = output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses}, func(out io.Writer, wide bool) error {
-				for i, each := range statuses {
-					if i > 0 {
-						fmt.Fprintln(out)
+			err = output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses},
+				func(out io.Writer, wide bool) error {
+					for i, each := range statuses {
+						if i > 0 {
+							fmt.Fprintln(out)
+						}
+						if err := each.Text(out, wide); err != nil {
+							return err
+						}
 					}
-					if err := each.Text(out, wide); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+					return nil
+				})
 			if err == nil && unreached > 0 {
 				err = fmt.Errorf("%d of %d clusters were not reached", unreached, len(clusters))
 			}
@@ -117,7 +118,9 @@ demoted or refused and why, and what DNS answers now.`,
 			explanation := explain.Of(all[0], service, o.zone)
 			for i, err := range failed[1:] {
 				if err != nil {
-					explanation.Problems = append(explanation.Problems, explain.Problem{What: fmt.Sprintf("Context %s was not reached: %v", clusters[i+1].Context, err)})
+					explanation.Problems = append(explanation.Problems,
+						explain.Problem{What: fmt.Sprintf("Context %s was not reached: %v", clusters[i+1].Context,
+							err)})
 				}
 			}
 			o.ask(command.Context(), clusters[0], explanation)

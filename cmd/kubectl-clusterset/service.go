@@ -57,8 +57,10 @@ func newExport(o *options, share bool) *cobra.Command {
 		},
 	}
 	if share {
-		command.Flags().StringVarP(&o.output, "output", "o", "", "print the ServiceExport as `json` or yaml; needs --dry-run=client")
-		_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+		command.Flags().StringVarP(&o.output, "output", "o", "",
+			"print the ServiceExport as `json` or yaml; needs --dry-run=client")
+		_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"json", "yaml"},
+			cobra.ShellCompDirectiveNoFileComp))
 	} else {
 		command.Use, command.Short = "unexport [NAMESPACE/]SERVICE", "Stop exporting a Service"
 		command.Example = `  kubectl clusterset unexport shop/db --contexts east,west`
@@ -100,7 +102,8 @@ func (o *options) exportable(ctx context.Context, clusters []*cluster.Cluster, s
 // export writes the ServiceExport and waits for the controller's verdict.
 func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.NamespacedName) error {
 	if o.dryRun != dryRunClient {
-		if err := c.CreateServiceExport(ctx, service.Namespace, service.Name, o.dryRun.all()); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := c.CreateServiceExport(ctx, service.Namespace, service.Name, o.dryRun.all()); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("export %s: %w", service, err)
 		}
 	}
@@ -126,7 +129,9 @@ func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.
 			return "", fmt.Errorf("%s is not exported: %s", service, valid.Message)
 		}
 		o.teller().Did("%s exports %s", c.Context, service)
-		if conflict := meta.FindStatusCondition(found.Status.Conditions, string(v1beta1.ServiceExportConditionConflict)); conflict != nil && conflict.Status == metav1.ConditionTrue {
+		if conflict := meta.FindStatusCondition(found.Status.Conditions,
+			string(v1beta1.ServiceExportConditionConflict)); conflict != nil &&
+			conflict.Status == metav1.ConditionTrue {
 			o.teller().Say("! %s", conflict.Message)
 		}
 		return "", nil
@@ -162,7 +167,8 @@ func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service type
 		err = o.awaitWithdrawal(ctx, c, service, identity.ID)
 	}
 	if apierrors.IsForbidden(err) || errors.Is(err, cluster.ErrNeverRan) {
-		o.teller().Say("ServiceExport %s is deleted. Not waiting for clusterset-controller to withdraw the export: %v", service, err)
+		o.teller().Say("ServiceExport %s is deleted. Not waiting for clusterset-controller to withdraw the export: %v",
+			service, err)
 		err = nil
 	}
 	if err == nil {
@@ -171,10 +177,14 @@ func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service type
 	return err
 }
 
-func (o *options) awaitWithdrawal(ctx context.Context, c *cluster.Cluster, service types.NamespacedName, id string) error {
-	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", export.LabelService, service.Name, export.LabelSourceCluster, id, discoveryv1.LabelManagedBy, export.Manager)
+func (o *options) awaitWithdrawal(ctx context.Context, c *cluster.Cluster, service types.NamespacedName,
+	id string,
+) error {
+	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", export.LabelService, service.Name, export.LabelSourceCluster, id,
+		discoveryv1.LabelManagedBy, export.Manager)
 	return o.teller().Wait(ctx, func(ctx context.Context) (string, error) {
-		slices, err := c.Kube.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		slices, err := c.Kube.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: selector})
 		if err != nil || len(slices.Items) == 0 {
 			return "", err
 		}

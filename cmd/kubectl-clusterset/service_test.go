@@ -22,10 +22,14 @@ func (a *api) writes() []string {
 // TestExportOfNoServiceWritesNothing in none of the clusters, although one of
 // them may have it.
 func TestExportOfNoServiceWritesNothing(t *testing.T) {
-	for _, line := range []string{"export db", "export shop/db --contexts east,west", "export shop/db --dry-run=server"} {
+	for _, line := range []string{
+		"export db", "export shop/db --contexts east,west",
+		"export shop/db --dry-run=server",
+	} {
 		server := newAPI(t, answersOfAll(nil), nil)
 		_, _, err := invoke(t, server.URL, strings.Fields(line)...)
-		if exitStatus(err) != exitFailed || !strings.Contains(err.Error(), "context east: Service shop/db does not exist, nothing was exported") {
+		if exitStatus(err) != exitFailed || !strings.Contains(err.Error(),
+			"context east: Service shop/db does not exist, nothing was exported") {
 			t.Errorf("%s: got %v", line, err)
 		}
 		if writes := server.writes(); len(writes) > 0 {
@@ -63,7 +67,8 @@ func TestClientDryRunWritesNothing(t *testing.T) {
 
 // TestUnexportNeedsTheRightToDeleteAlone has the rights of an application team.
 func TestUnexportNeedsTheRightToDeleteAlone(t *testing.T) {
-	const identity, lease = "GET /api/v1/namespaces/kube-system", "GET /apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases/clusterset-dns-heartbeat"
+	const identity, lease = "GET /api/v1/namespaces/kube-system",
+		"GET /apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases/clusterset-dns-heartbeat"
 	const slices = "GET /apis/discovery.k8s.io/v1/namespaces/shop/endpointslices"
 	namespace, heartbeat := `{"metadata":{"name":"kube-system","uid":"1"}}`, `{"spec":{"holderIdentity":"east"}}`
 	for name, test := range map[string]struct {
@@ -71,11 +76,18 @@ func TestUnexportNeedsTheRightToDeleteAlone(t *testing.T) {
 		denied  []string
 		waits   bool
 	}{
-		"nothing else may be read":   {nil, []string{identity, lease, slices}, false},
-		"the heartbeat may not":      {map[string]string{identity: namespace}, []string{lease}, false},
-		"EndpointSlices may not":     {map[string]string{identity: namespace, lease: heartbeat}, []string{slices}, false},
-		"there is no controller":     {map[string]string{identity: namespace}, nil, false},
-		"it waits where that may be": {map[string]string{identity: namespace, lease: heartbeat, slices: `{"items":[]}`}, nil, true},
+		"nothing else may be read": {nil, []string{identity, lease, slices}, false},
+		"the heartbeat may not":    {map[string]string{identity: namespace}, []string{lease}, false},
+		"EndpointSlices may not": {
+			map[string]string{identity: namespace, lease: heartbeat},
+			[]string{slices},
+			false,
+		},
+		"there is no controller": {map[string]string{identity: namespace}, nil, false},
+		"it waits where that may be": {
+			map[string]string{identity: namespace, lease: heartbeat, slices: `{"items":[]}`},
+			nil, true,
+		},
 	} {
 		answers := answersOfAll(test.answers)
 		answers["DELETE "+exports+"/db"] = `{"kind":"Status","status":"Success"}`
@@ -85,7 +97,8 @@ func TestUnexportNeedsTheRightToDeleteAlone(t *testing.T) {
 		}
 		server := newAPI(t, answers, statuses)
 		out, progress, err := invoke(t, server.URL, "unexport", "db")
-		if err != nil || out != "east does not export shop/db any more\n" || strings.Contains(progress, "Not waiting") == test.waits {
+		if err != nil || out != "east does not export shop/db any more\n" ||
+			strings.Contains(progress, "Not waiting") == test.waits {
 			t.Errorf("%s: got %v: %q, %q", name, err, out, progress)
 		}
 	}

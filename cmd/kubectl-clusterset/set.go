@@ -50,9 +50,12 @@ API servers stay as they are in the Secrets, unless --server names others.`,
 			return join.Join(command.Context(), options)
 		},
 	}
-	command.Flags().StringArrayVar(&servers, "server", nil, "address of the API server of a context as the others reach it, as `CONTEXT=URL`; may be repeated")
-	command.Flags().StringArrayVar(&authorities, "certificate-authority", nil, "file with the certificate authority of the API server of a context as the others reach it, as `CONTEXT=FILE`; may be repeated")
-	command.Flags().DurationVar(&duration, "duration", 365*24*time.Hour, "how long a credential lives, as far as the API server lets it")
+	command.Flags().StringArrayVar(&servers, "server", nil,
+		"address of the API server of a context as the others reach it, as `CONTEXT=URL`; may be repeated")
+	command.Flags().StringArrayVar(&authorities, "certificate-authority", nil,
+		"file with the certificate authority of the API server of a context as the others reach it, as `CONTEXT=FILE`; may be repeated")
+	command.Flags().DurationVar(&duration, "duration", 365*24*time.Hour,
+		"how long a credential lives, as far as the API server lets it")
 	command.Flags().BoolVar(&longLived, "long-lived", false, "make credentials that do not end by themselves")
 	command.MarkFlagsMutuallyExclusive("duration", "long-lived")
 	o.addWait(command.Flags())

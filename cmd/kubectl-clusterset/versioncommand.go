@@ -124,7 +124,10 @@ func (v versions) text(out io.Writer, wide bool) error {
 			fmt.Fprintf(out, "Context %s: not reached: %s\n", each.Context, strings.TrimSpace(each.Unreachable))
 			continue
 		}
-		rows = append(rows, []any{each.Context, output.Dash(each.Kubernetes), output.Dash(each.Controller), output.Dash(each.CoreDNS)})
+		rows = append(rows, []any{
+			each.Context, output.Dash(each.Kubernetes), output.Dash(each.Controller),
+			output.Dash(each.CoreDNS),
+		})
 	}
 	return output.Table(out, wide, "CONTEXT KUBERNETES CONTROLLER COREDNS", rows)
 }

@@ -93,7 +93,9 @@ type Outcome struct {
 // which report the rest. A write that fails does not keep back those that do not
 // need it: of slices it keeps back only the removals of the same source cluster.
 // All errors are returned.
-func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, existing Existing, result merge.Result) (Outcome, error) {
+func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, existing Existing,
+	result merge.Result,
+) (Outcome, error) {
 	p := &pass{Applier: a, access: access, existing: existing, observed: existing.Observed, result: result}
 	var importErr, serviceErr error
 	if !terminating(p.observed.ServiceImport) {
@@ -161,7 +163,8 @@ func (p *pass) noting() *answers { return p.recent.noting(p.observed.Service, p.
 // DNS has no answer for the other type without an IP.
 func (p *pass) gainsIP() bool {
 	before, after := p.observed.ServiceImport, p.result.ServiceImport
-	return before != nil && before.Spec.Type == v1beta1.Headless && p.result.DerivedService != nil && len(after.Spec.IPs) == 0
+	return before != nil && before.Spec.Type == v1beta1.Headless && p.result.DerivedService != nil &&
+		len(after.Spec.IPs) == 0
 }
 
 // writeImport writes metadata and spec of the import. The IPs may still be
@@ -171,9 +174,10 @@ func (p *pass) writeImport(ctx context.Context) error {
 		return nil
 	}
 	client := p.access.ServiceImports(p.namespace())
-	guard := guarding(p, v1beta1.ServiceImportKindName, p.observed.Service.Name, func(existing, desired *v1beta1.ServiceImport) any {
-		return changesOf(cmp.Or(existing, &v1beta1.ServiceImport{}), desired, desired.Spec)
-	})
+	guard := guarding(p, v1beta1.ServiceImportKindName, p.observed.Service.Name,
+		func(existing, desired *v1beta1.ServiceImport) any {
+			return changesOf(cmp.Or(existing, &v1beta1.ServiceImport{}), desired, desired.Spec)
+		})
 	guard.object.schema = p.access.Schema()
 	desired := p.unsupported.supported(p.result.ServiceImport, p.access.Schema())
 	written, err := write(ctx, guard, client, p.observed.Service.Name, p.observed.ServiceImport, desired, equalImport)
@@ -208,7 +212,8 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	before := p.observed.ServiceImport
 	desired := before.DeepCopy()
 	desired.Status = *p.result.ServiceImport.Status.DeepCopy()
-	desired.Status.Conditions = withRefusal(ofGeneration(desired.Status.Conditions, before.Generation), before, serviceErr)
+	desired.Status.Conditions = withRefusal(ofGeneration(desired.Status.Conditions, before.Generation), before,
+		serviceErr)
 	p.date(desired.Status.Conditions)
 	imports := p.access.ServiceImports(p.namespace())
 	client := statusClient[*v1beta1.ServiceImport]{client: imports, updateStatus: imports.UpdateStatus}
@@ -227,7 +232,8 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 // generation since its spec was written.
 func ofGeneration(conditions []metav1.Condition, generation int64) []metav1.Condition {
 	for i := range conditions {
-		if kind := conditions[i].Type; kind == string(v1beta1.ServiceImportConditionReady) || kind == merge.ConditionPreferCluster {
+		if kind := conditions[i].Type; kind == string(v1beta1.ServiceImportConditionReady) ||
+			kind == merge.ConditionPreferCluster {
 			conditions[i].ObservedGeneration = generation
 		}
 	}
@@ -242,7 +248,8 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 		return nil
 	}
 	client, failed := p.Core.CoreV1().Services(p.namespace()), func(err error) error {
-		return fmt.Errorf("derived Service %s/%s of ServiceImport %s: %w", p.namespace(), desired.Name, p.observed.Service, err)
+		return fmt.Errorf("derived Service %s/%s of ServiceImport %s: %w", p.namespace(), desired.Name,
+			p.observed.Service, err)
 	}
 	if existing != nil && merge.NeedsRecreation(existing, desired) {
 		if err := remove(ctx, client, existing); err != nil {
@@ -277,8 +284,10 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 func (p *pass) labelHandMade(ctx context.Context) error {
 	var errs []error
 	for _, labelled := range p.result.HandMadeSlices {
-		guard := guarding(p, "EndpointSlice", labelled.Name, func(_, desired *discoveryv1.EndpointSlice) any { return desired.Labels })
-		_, err := write(ctx, guard, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), labelled.Name, labelled, labelled,
+		guard := guarding(p, "EndpointSlice", labelled.Name,
+			func(_, desired *discoveryv1.EndpointSlice) any { return desired.Labels })
+		_, err := write(ctx, guard, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), labelled.Name, labelled,
+			labelled,
 			func(_, _ *discoveryv1.EndpointSlice) bool { return false })
 		if err != nil && !errors.Is(err, errChanged) { // the watch will tell
 			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), labelled.Name, err))
@@ -295,7 +304,8 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 		return nil // there is none, or the next pass knows
 	}
 	desired := before.DeepCopy()
-	desired.Status.Conditions = mergeConditions(before.Status.Conditions, withFailure(p.result.ExportConditions, before, slicesErr))
+	desired.Status.Conditions = mergeConditions(before.Status.Conditions, withFailure(p.result.ExportConditions, before,
+		slicesErr))
 	p.date(desired.Status.Conditions)
 	exports := p.access.ServiceExports(p.namespace())
 	client := statusClient[*v1beta1.ServiceExport]{client: exports, updateStatus: exports.UpdateStatus}

@@ -17,7 +17,9 @@ import (
 // ServiceImports the copies of the others' and the derived Service. Kubernetes'
 // garbage collector cannot, for it does not know kinds that are not served. All
 // objects carry the label of this controller.
-func (a *Applier) Clean(ctx context.Context, cluster string, services []*corev1.Service, slices []*discoveryv1.EndpointSlice, exports, imports bool) error {
+func (a *Applier) Clean(ctx context.Context, cluster string, services []*corev1.Service,
+	slices []*discoveryv1.EndpointSlice, exports, imports bool,
+) error {
 	var errs []error
 	for _, slice := range slices {
 		own := slice.Labels[export.LabelSourceCluster] == cluster

@@ -35,7 +35,8 @@ func refused(err error) (reason, message string, ok bool) {
 	}
 	code := int(status.Status().Code)
 	if code < http.StatusBadRequest || code >= http.StatusInternalServerError ||
-		code == http.StatusConflict || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code == http.StatusUnauthorized {
+		code == http.StatusConflict || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout ||
+		code == http.StatusUnauthorized {
 		return "", "", false
 	}
 	reason = string(status.Status().Reason)
@@ -83,7 +84,8 @@ func withFailure(conditions []metav1.Condition, existing *v1beta1.ServiceExport,
 	}
 	message := "The endpoints could not be published: " + err.Error()
 	return mergeConditions(conditions, []metav1.Condition{
-		notReady(existing.Status.Conditions, existing.Generation, string(v1beta1.ServiceExportReasonFailed), truncate(message)),
+		notReady(existing.Status.Conditions, existing.Generation, string(v1beta1.ServiceExportReasonFailed),
+			truncate(message)),
 	})
 }
 

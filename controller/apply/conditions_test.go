@@ -31,14 +31,15 @@ func TestRefused(t *testing.T) {
 		err    error
 		reason string
 	}{
-		"no error":                       {nil, ""},
-		"no answer":                      {errors.New("connection refused"), ""},
-		"not now":                        {status(503, metav1.StatusReasonServiceUnavailable, ""), ""},
-		"too many requests":              {status(429, metav1.StatusReasonTooManyRequests, ""), ""},
-		"a race":                         {status(409, metav1.StatusReasonConflict, ""), ""},
-		"expired":                        {status(401, metav1.StatusReasonUnauthorized, ""), ""},
-		"forbidden":                      {status(403, metav1.StatusReasonForbidden, "exceeded quota"), "Forbidden"},
-		"wrapped":                        {fmt.Errorf("derived Service: %w", status(422, metav1.StatusReasonInvalid, "taken")), "Invalid"},
+		"no error":          {nil, ""},
+		"no answer":         {errors.New("connection refused"), ""},
+		"not now":           {status(503, metav1.StatusReasonServiceUnavailable, ""), ""},
+		"too many requests": {status(429, metav1.StatusReasonTooManyRequests, ""), ""},
+		"a race":            {status(409, metav1.StatusReasonConflict, ""), ""},
+		"expired":           {status(401, metav1.StatusReasonUnauthorized, ""), ""},
+		"forbidden":         {status(403, metav1.StatusReasonForbidden, "exceeded quota"), "Forbidden"},
+		"wrapped": {fmt.Errorf("derived Service: %w",
+			status(422, metav1.StatusReasonInvalid, "taken")), "Invalid"},
 		"a webhook's own reason":         {status(400, "PolicyViolation", ""), "PolicyViolation"},
 		"a reason that cannot be stated": {status(400, "because of: you", ""), reasonRefused},
 		"no reason":                      {status(400, "", long), reasonRefused},
@@ -57,9 +58,11 @@ func TestRefused(t *testing.T) {
 // which IP that is, and what gives it one; other refusals say what they did.
 func TestTakenIPIsExplained(t *testing.T) {
 	invalid := func(path string) error {
-		return fmt.Errorf("derived Service: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "derived-x", field.ErrorList{
-			field.Invalid(field.NewPath("spec", path), []string{"10.96.0.7"}, "failed to allocate IP 10.96.0.7: provided IP is already allocated"),
-		}))
+		return fmt.Errorf("derived Service: %w", apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "derived-x",
+			field.ErrorList{
+				field.Invalid(field.NewPath("spec", path), []string{"10.96.0.7"},
+					"failed to allocate IP 10.96.0.7: provided IP is already allocated"),
+			}))
 	}
 	for name, test := range map[string]struct {
 		ips  []string
@@ -71,9 +74,13 @@ func TestTakenIPIsExplained(t *testing.T) {
 		"an import without IP": {nil, invalid("clusterIPs"), false},
 		"forbidden":            {[]string{"10.96.0.7"}, status(403, metav1.StatusReasonForbidden, "quota"), false},
 	} {
-		existing := &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}, Spec: v1beta1.ServiceImportSpec{IPs: test.ips}}
+		existing := &v1beta1.ServiceImport{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"},
+			Spec:       v1beta1.ServiceImportSpec{IPs: test.ips},
+		}
 		message := withRefusal(nil, existing, test.err)[0].Message
-		explained := strings.Contains(message, "had 10.96.0.7") && strings.Contains(message, "kubectl -n demo patch serviceimport web")
+		explained := strings.Contains(message, "had 10.96.0.7") &&
+			strings.Contains(message, "kubectl -n demo patch serviceimport web")
 		if explained != test.want || !strings.Contains(message, "was refused") {
 			t.Errorf("%s: got %q", name, message)
 		}
@@ -108,14 +115,16 @@ func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 	}
 	step("first", condition("Ready", "True", "Ready", 0), nil, condition("Ready", "True", "Ready", 1000))
 	step("refused", condition("Ready", "True", "Ready", 1000), no, condition("Ready", "False", "Forbidden", 1001))
-	step("refused again", condition("Ready", "False", "Pending", 1001), no, condition("Ready", "False", "Forbidden", 1001))
+	step("refused again", condition("Ready", "False", "Pending", 1001), no,
+		condition("Ready", "False", "Forbidden", 1001))
 	step("taken", condition("Ready", "True", "Ready", 0), nil, condition("Ready", "True", "Ready", 1003))
 }
 
 func TestExportIsNotReadyWhileItCannotBePublished(t *testing.T) {
 	merged := []metav1.Condition{condition("Ready", "True", "Ready", 1), condition("Valid", "True", "Valid", 1)}
 	got := withFailure(merged, &v1beta1.ServiceExport{}, errors.New("no room"))
-	if got[0].Status != metav1.ConditionFalse || got[0].Reason != "Failed" || !strings.Contains(got[0].Message, "no room") {
+	if got[0].Status != metav1.ConditionFalse || got[0].Reason != "Failed" ||
+		!strings.Contains(got[0].Message, "no room") {
 		t.Errorf("got %v", got[0])
 	}
 	if merged[0].Status != metav1.ConditionTrue {
@@ -128,8 +137,14 @@ func TestExportIsNotReadyWhileItCannotBePublished(t *testing.T) {
 
 func TestConditionsOfOthersStay(t *testing.T) {
 	existing := []metav1.Condition{condition("Theirs", "True", "R", 1), condition("Ready", "False", "Pending", 1)}
-	got := mergeConditions(existing, []metav1.Condition{condition("Conflict", "False", "NoConflicts", 2), condition("Ready", "True", "Ready", 2)})
-	want := []metav1.Condition{condition("Theirs", "True", "R", 1), condition("Ready", "True", "Ready", 2), condition("Conflict", "False", "NoConflicts", 2)}
+	got := mergeConditions(existing, []metav1.Condition{
+		condition("Conflict", "False", "NoConflicts", 2),
+		condition("Ready", "True", "Ready", 2),
+	})
+	want := []metav1.Condition{
+		condition("Theirs", "True", "R", 1), condition("Ready", "True", "Ready", 2),
+		condition("Conflict", "False", "NoConflicts", 2),
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -139,18 +154,33 @@ func TestConditionsOfOthersStay(t *testing.T) {
 // otherwise.
 func TestEvents(t *testing.T) {
 	for name, test := range map[string]struct{ before, after, want string }{
-		"valid at once":            {"", "Valid=True/Valid", ""},
-		"not valid":                {"", "Valid=False/NoService", "Warning NoService "},
-		"not valid still":          {"Valid=False/NoService", "Valid=False/NoService", ""},
-		"not valid otherwise":      {"Valid=False/NoService", "Valid=False/InvalidServiceType", "Warning InvalidServiceType "},
-		"valid again":              {"Valid=False/NoService", "Valid=True/Valid", "Normal Valid "},
-		"waiting":                  {"", "Ready=False/Pending", ""},
-		"ready after waiting":      {"Ready=False/Pending", "Ready=True/Ready", ""},
-		"refused":                  {"Ready=False/Pending", "Ready=False/Forbidden", "Warning Forbidden "},
-		"a conflict":               {"Conflict=False/NoConflicts", "Valid=True/Valid Conflict=True/PortConflict", "Warning PortConflict "},
-		"another conflict":         {"Conflict=True/PortConflict", "Valid=True/Valid Conflict=True/PortConflict,TypeConflict", "Warning PortConflict,TypeConflict "},
-		"no conflict any more":     {"Valid=True/Valid Conflict=True/PortConflict", "Valid=True/Valid Conflict=False/NoConflicts", "Normal NoConflicts "},
-		"not exported any more":    {"Valid=True/Valid Conflict=True/PortConflict", "Valid=False/NoService Conflict=False/NoConflicts", "Warning NoService "},
+		"valid at once":   {"", "Valid=True/Valid", ""},
+		"not valid":       {"", "Valid=False/NoService", "Warning NoService "},
+		"not valid still": {"Valid=False/NoService", "Valid=False/NoService", ""},
+		"not valid otherwise": {
+			"Valid=False/NoService", "Valid=False/InvalidServiceType",
+			"Warning InvalidServiceType ",
+		},
+		"valid again":         {"Valid=False/NoService", "Valid=True/Valid", "Normal Valid "},
+		"waiting":             {"", "Ready=False/Pending", ""},
+		"ready after waiting": {"Ready=False/Pending", "Ready=True/Ready", ""},
+		"refused":             {"Ready=False/Pending", "Ready=False/Forbidden", "Warning Forbidden "},
+		"a conflict": {
+			"Conflict=False/NoConflicts", "Valid=True/Valid Conflict=True/PortConflict",
+			"Warning PortConflict ",
+		},
+		"another conflict": {
+			"Conflict=True/PortConflict",
+			"Valid=True/Valid Conflict=True/PortConflict,TypeConflict", "Warning PortConflict,TypeConflict ",
+		},
+		"no conflict any more": {
+			"Valid=True/Valid Conflict=True/PortConflict",
+			"Valid=True/Valid Conflict=False/NoConflicts", "Normal NoConflicts ",
+		},
+		"not exported any more": {
+			"Valid=True/Valid Conflict=True/PortConflict",
+			"Valid=False/NoService Conflict=False/NoConflicts", "Warning NoService ",
+		},
 		"no conflict at the start": {"", "Conflict=False/NoConflicts", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -332,7 +332,8 @@ func sameMeaning(before, after []metav1.Condition) bool {
 	}
 	for _, condition := range changedConditions(before, after) {
 		if !slices.ContainsFunc(before, func(old metav1.Condition) bool {
-			return old.Type == condition.Type && old.Status == condition.Status && old.Reason == condition.Reason && old.ObservedGeneration == condition.ObservedGeneration
+			return old.Type == condition.Type && old.Status == condition.Status && old.Reason == condition.Reason &&
+				old.ObservedGeneration == condition.ObservedGeneration
 		}) {
 			return false
 		}

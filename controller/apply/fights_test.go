@@ -68,7 +68,10 @@ func newRing() *ring {
 func (r *ring) Repeated(string) { r.repeated++ }
 
 func (r *ring) pass() *pass {
-	return &pass{Applier: r.Applier, observed: merge.Observed{Service: types.NamespacedName{Namespace: "demo", Name: "web"}}}
+	return &pass{Applier: r.Applier, observed: merge.Observed{Service: types.NamespacedName{
+		Namespace: "demo",
+		Name:      "web",
+	}}}
 }
 
 func (r *ring) wait(d time.Duration) { r.clock.SetTime(r.clock.Now().Add(d)) }
@@ -85,7 +88,10 @@ func (r *ring) told() []string {
 func (r *ring) writeValue(t *testing.T, s *store[corev1.Service, *corev1.Service], value string) (retry time.Duration) {
 	t.Helper()
 	p := r.pass()
-	guard := guarding(p, "Service", "web", func(existing, desired *corev1.Service) any { return changesOf(existing, desired, desired.Spec) })
+	guard := guarding(p, "Service", "web", func(existing, desired *corev1.Service) any {
+		return changesOf(existing,
+			desired, desired.Spec)
+	})
 	desired := s.live.DeepCopy()
 	desired.Annotations["value"] = value
 	if _, err := write(t.Context(), guard, s, "web", s.live, desired, equalService); err != nil {
@@ -133,7 +139,8 @@ func TestFightSlowsDown(t *testing.T) {
 	if r.repeated != s.updates-1 {
 		t.Errorf("%d of %d writes counted as repeated", r.repeated, s.updates)
 	}
-	if told := r.told(); len(told) != 1 || !strings.Contains(told[0], EventOverwritten) || !strings.Contains(told[0], `"argocd"`) || !strings.Contains(told[0], "Service demo/web") {
+	if told := r.told(); len(told) != 1 || !strings.Contains(told[0], EventOverwritten) ||
+		!strings.Contains(told[0], `"argocd"`) || !strings.Contains(told[0], "Service demo/web") {
 		t.Errorf("told %q", told)
 	}
 
@@ -154,7 +161,8 @@ func TestDeletedObjectIsCreatedAgain(t *testing.T) {
 	for begin := r.clock.Now(); r.clock.Since(begin) < time.Hour; r.wait(time.Second) {
 		p, before := r.pass(), s.version
 		guard := guarding(p, "Service", "web", func(_, desired *corev1.Service) any { return desired.Spec })
-		_, err := write(t.Context(), guard, s, "web", nil, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "demo"}}, equalService)
+		_, err := write(t.Context(), guard, s, "web", nil,
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "demo"}}, equalService)
 		switch {
 		case err != nil:
 			t.Fatal(err)
@@ -226,7 +234,8 @@ func TestWhatTheAPIServerDropsIsAskedForOnce(t *testing.T) {
 			p := r.pass()
 			guard := guarding(p, "Service", "web", func(_, desired *corev1.Service) any { return desired.Annotations })
 			guard.object.schema = schema
-			got, err := write(t.Context(), guard, s, "web", live, webService(live.ResourceVersion, "dropped"), equalService)
+			got, err := write(t.Context(), guard, s, "web", live, webService(live.ResourceVersion, "dropped"),
+				equalService)
 			if err != nil || got != live || p.outcome.After > 0 || p.outcome.Again {
 				t.Fatalf("got %v, %v, %+v", got, err, p.outcome)
 			}
@@ -295,9 +304,12 @@ func TestOldFightsAreForgotten(t *testing.T) {
 // theirConditions are those that Cilium sets.
 func theirConditions(export *v1beta1.ServiceExport, generation int64, valid metav1.ConditionStatus) {
 	for _, condition := range []metav1.Condition{
-		v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionValid, valid, v1beta1.ServiceExportReasonValid, "ServiceExport is valid"),
-		v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, v1beta1.ServiceExportReasonReady, "ServiceExport is ready"),
-		v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse, v1beta1.ServiceExportReasonNoConflicts, "ServiceExport has no conflicts"),
+		v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionValid, valid, v1beta1.ServiceExportReasonValid,
+			"ServiceExport is valid"),
+		v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue,
+			v1beta1.ServiceExportReasonReady, "ServiceExport is ready"),
+		v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse,
+			v1beta1.ServiceExportReasonNoConflicts, "ServiceExport has no conflicts"),
 	} {
 		condition.ObservedGeneration = generation
 		meta.SetStatusCondition(&export.Status.Conditions, condition)
@@ -319,17 +331,22 @@ func TestConditionsFight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, s := newRing(), &store[v1beta1.ServiceExport, *v1beta1.ServiceExport]{}
-			s.put(&v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "1", Generation: 3}})
+			s.put(&v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "demo", Name: "web", UID: "1",
+				Generation: 3,
+			}})
 			message := "The Service can be exported."
 			reconcile := func() {
 				desired := s.live.DeepCopy()
 				for i, kind := range []string{"Valid", "Ready", "Conflict"} {
 					meta.SetStatusCondition(&desired.Status.Conditions, metav1.Condition{
-						Type: kind, Status: []metav1.ConditionStatus{"True", "True", "False"}[i], Reason: []string{"Valid", "Ready", "NoConflicts"}[i],
+						Type: kind, Status: []metav1.ConditionStatus{"True", "True", "False"}[i],
+						Reason:  []string{"Valid", "Ready", "NoConflicts"}[i],
 						Message: message, ObservedGeneration: 3, LastTransitionTime: metav1.NewTime(r.clock.Now()),
 					})
 				}
-				if _, err := write(t.Context(), exportStatusGuard(r.pass(), "web"), s, "web", s.live, desired, equalExportStatus); err != nil {
+				if _, err := write(t.Context(), exportStatusGuard(r.pass(), "web"), s, "web", s.live, desired,
+					equalExportStatus); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -359,11 +376,18 @@ func TestConditionsFight(t *testing.T) {
 // to be.
 func TestBackupIsNoOtherWriter(t *testing.T) {
 	r, s := newRing(), &store[v1beta1.ServiceExport, *v1beta1.ServiceExport]{}
-	s.put(&v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "1", Generation: 3}})
+	s.put(&v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "demo", Name: "web", UID: "1",
+		Generation: 3,
+	}})
 	say := func(message string) {
 		desired := s.live.DeepCopy()
-		meta.SetStatusCondition(&desired.Status.Conditions, metav1.Condition{Type: "Valid", Status: "True", Reason: "Valid", Message: message, ObservedGeneration: 3})
-		if _, err := write(t.Context(), exportStatusGuard(r.pass(), "web"), s, "web", s.live, desired, equalExportStatus); err != nil {
+		meta.SetStatusCondition(&desired.Status.Conditions, metav1.Condition{
+			Type: "Valid", Status: "True",
+			Reason: "Valid", Message: message, ObservedGeneration: 3,
+		})
+		if _, err := write(t.Context(), exportStatusGuard(r.pass(), "web"), s, "web", s.live, desired,
+			equalExportStatus); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -69,7 +69,10 @@ func (r *recent) noting(service types.NamespacedName, now time.Time) *answers {
 		r.services = map[types.NamespacedName]*answers{}
 	}
 	if r.services[service] == nil {
-		r.services[service] = &answers{endpointSlices: map[string]*discoveryv1.EndpointSlice{}, deleted: map[types.UID]bool{}}
+		r.services[service] = &answers{
+			endpointSlices: map[string]*discoveryv1.EndpointSlice{},
+			deleted:        map[types.UID]bool{},
+		}
 	}
 	r.services[service].noted = now
 	return r.services[service]
@@ -130,7 +133,8 @@ func (a *Applier) Echo(service types.NamespacedName, shown metav1.Object) bool {
 		return false
 	}
 	at := slices.IndexFunc(known.echoes, func(written metav1.Object) bool {
-		return written.GetName() == shown.GetName() && written.GetResourceVersion() == shown.GetResourceVersion() && same(written, shown)
+		return written.GetName() == shown.GetName() && written.GetResourceVersion() == shown.GetResourceVersion() &&
+			same(written, shown)
 	})
 	if at < 0 {
 		return false

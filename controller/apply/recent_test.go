@@ -89,7 +89,8 @@ func TestCatchUp(t *testing.T) {
 			existing.EndpointSlices = versioned(test.cached)
 			a.CatchUp(&existing, Versions{EndpointSlices: test.shown})
 			if len(existing.EndpointSlices) != len(versioned(test.cached)) || a.recent.of(web) != nil {
-				t.Errorf("much later there are %d slices, and %v is kept", len(existing.EndpointSlices), a.recent.services)
+				t.Errorf("much later there are %d slices, and %v is kept", len(existing.EndpointSlices),
+					a.recent.services)
 			}
 		})
 	}
@@ -100,8 +101,10 @@ func TestCatchUpOfOneObject(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	a := &Applier{Clock: now}
 	known := a.recent.noting(web, now.Now())
-	known.serviceImport, known.serviceExport, known.derivedService = &v1beta1.ServiceImport{}, &v1beta1.ServiceExport{}, &corev1.Service{}
-	known.serviceImport.ResourceVersion, known.serviceExport.ResourceVersion, known.derivedService.ResourceVersion = "21", "22", "23"
+	known.serviceImport, known.serviceExport, known.derivedService = &v1beta1.ServiceImport{}, &v1beta1.ServiceExport{},
+		&corev1.Service{}
+	known.serviceImport.ResourceVersion, known.serviceExport.ResourceVersion,
+		known.derivedService.ResourceVersion = "21", "22", "23"
 	cached := &v1beta1.ServiceExport{}
 	cached.ResourceVersion = "10"
 	look := func(version string) (text string, ahead bool) {
@@ -155,9 +158,13 @@ func TestEcho(t *testing.T) {
 		"an older version":              {slice("7", nothing), false, false},
 		"a newer version":               {slice("10", nothing), false, false},
 		"another object of the version": {slice("9", func(s *discoveryv1.EndpointSlice) { s.UID = "2" }), false, false},
-		"other content of the version":  {slice("9", func(s *discoveryv1.EndpointSlice) { s.Ports = make([]discoveryv1.EndpointPort, 1) }), false, false},
-		"another name":                  {versioned("b@9")[0], false, false},
-		"another kind":                  {&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "9"}}, false, false},
+		"other content of the version": {slice("9",
+			func(s *discoveryv1.EndpointSlice) { s.Ports = make([]discoveryv1.EndpointPort, 1) }), false, false},
+		"another name": {versioned("b@9")[0], false, false},
+		"another kind": {&corev1.Service{ObjectMeta: metav1.ObjectMeta{
+			Name:            "a",
+			ResourceVersion: "9",
+		}}, false, false},
 	} {
 		a := &Applier{Clock: now}
 		known := a.recent.noting(web, now.Now())
@@ -178,7 +185,8 @@ func TestEcho(t *testing.T) {
 // TestDeletedSlices: a slice that was deleted does not exist any more, also while
 // the caches show it. One whose deletion failed does.
 func TestDeletedSlices(t *testing.T) {
-	p := slicePass(&sliceServer{refused: []string{"west-2"}}, merge.Observed{ServiceImport: ownImport()}, "west-1 west-2", "")
+	p := slicePass(&sliceServer{refused: []string{"west-2"}}, merge.Observed{ServiceImport: ownImport()},
+		"west-1 west-2", "")
 	for _, slice := range p.existing.EndpointSlices {
 		slice.UID = types.UID(slice.Name)
 	}

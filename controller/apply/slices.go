@@ -66,7 +66,8 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 			update = withOthers(before, desired)
 		}
 		guard := guarding(p, "EndpointSlice", desired.Name, func(existing, desired *discoveryv1.EndpointSlice) any {
-			return changesOf(cmp.Or(existing, &discoveryv1.EndpointSlice{}), desired, []any{desired.Endpoints, desired.Ports})
+			return changesOf(cmp.Or(existing, &discoveryv1.EndpointSlice{}), desired,
+				[]any{desired.Endpoints, desired.Ports})
 		})
 		written, err := write(ctx, guard, client, desired.Name, before, update, equalSlice)
 		if written != before {
@@ -78,9 +79,11 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		case errors.Is(err, errChanged) && written == nil && waits:
 			// It was collected with the import.
 		case err != nil:
-			late.add(cluster, p.publishing(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name, err)))
+			late.add(cluster, p.publishing(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name,
+				err)))
 		case guard.held && cluster == p.observed.Cluster:
-			late.add(cluster, p.publishing(cluster, fmt.Errorf("EndpointSlice %s/%s: another writer keeps changing it back. Have that writer leave it alone", p.namespace(), desired.Name)))
+			late.add(cluster, p.publishing(cluster,
+				fmt.Errorf("EndpointSlice %s/%s: another writer keeps changing it back. Have that writer leave it alone", p.namespace(), desired.Name)))
 		case guard.held:
 			late.add(cluster, nil)
 		case written != before:
@@ -101,7 +104,8 @@ func (p *pass) publishing(cluster string, err error) error {
 
 // ownSliceLabels are the labels of slices that this controller sets or removes.
 var ownSliceLabels = []string{
-	export.LabelService, export.LabelSourceCluster, export.LabelSliceManagedBy, export.LabelKubernetesService, export.LabelHeadless,
+	export.LabelService, export.LabelSourceCluster, export.LabelSliceManagedBy, export.LabelKubernetesService,
+	export.LabelHeadless,
 }
 
 // withOthers returns the desired slice as an update of the existing one, with
@@ -116,7 +120,8 @@ func withOthers(existing, desired *discoveryv1.EndpointSlice) *discoveryv1.Endpo
 	maps.Copy(update.Labels, desired.Labels)
 	update.Annotations = make(map[string]string, len(existing.Annotations))
 	for key, value := range existing.Annotations {
-		if key != export.AnnotationTriggerTime && key != corev1.EndpointsLastChangeTriggerTime && !strings.HasPrefix(key, export.AnnotationSnapshotPrefix) {
+		if key != export.AnnotationTriggerTime && key != corev1.EndpointsLastChangeTriggerTime &&
+			!strings.HasPrefix(key, export.AnnotationSnapshotPrefix) {
 			update.Annotations[key] = value
 		}
 	}
@@ -148,13 +153,18 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 			continue
 		}
 		err := remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice)
-		note("EndpointSlice", slice.Name, p.publishing(slice.Labels[export.LabelSourceCluster], err), func(a *answers) { a.noteDeleted(slice) })
+		note("EndpointSlice", slice.Name, p.publishing(slice.Labels[export.LabelSourceCluster], err),
+			func(a *answers) { a.noteDeleted(slice) })
 	}
-	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil && export.IsDerivedFor(service, p.observed.Service.Name) {
-		note("Service", service.Name, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service), func(a *answers) { a.derivedService = nil })
+	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil &&
+		export.IsDerivedFor(service, p.observed.Service.Name) {
+		note("Service", service.Name, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service),
+			func(a *answers) { a.derivedService = nil })
 	}
-	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil && export.IsManaged(serviceImport) {
-		note(v1beta1.ServiceImportKindName, serviceImport.Name, remove(ctx, p.access.ServiceImports(p.namespace()), serviceImport), func(a *answers) { a.serviceImport = nil })
+	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil &&
+		export.IsManaged(serviceImport) {
+		note(v1beta1.ServiceImportKindName, serviceImport.Name, remove(ctx, p.access.ServiceImports(p.namespace()),
+			serviceImport), func(a *answers) { a.serviceImport = nil })
 	}
 	return errors.Join(errs...)
 }

@@ -59,11 +59,15 @@ func (s *sliceServer) Get(_ context.Context, name string, _ metav1.GetOptions) (
 	return nil, apierrors.NewNotFound(discoveryv1.Resource("endpointslices"), name)
 }
 
-func (s *sliceServer) Create(_ context.Context, slice *discoveryv1.EndpointSlice, _ metav1.CreateOptions) (*discoveryv1.EndpointSlice, error) {
+func (s *sliceServer) Create(_ context.Context, slice *discoveryv1.EndpointSlice,
+	_ metav1.CreateOptions,
+) (*discoveryv1.EndpointSlice, error) {
 	return s.take("create", slice)
 }
 
-func (s *sliceServer) Update(_ context.Context, slice *discoveryv1.EndpointSlice, _ metav1.UpdateOptions) (*discoveryv1.EndpointSlice, error) {
+func (s *sliceServer) Update(_ context.Context, slice *discoveryv1.EndpointSlice,
+	_ metav1.UpdateOptions,
+) (*discoveryv1.EndpointSlice, error) {
 	return s.take("update", slice)
 }
 
@@ -95,7 +99,10 @@ func slicesOf(names string) []*discoveryv1.EndpointSlice {
 }
 
 func ownImport() *v1beta1.ServiceImport {
-	return &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{export.LabelManagedBy: export.Manager}}}
+	return &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{
+		Name:   "web",
+		Labels: map[string]string{export.LabelManagedBy: export.Manager},
+	}}
 }
 
 type noMetrics struct{}
@@ -123,12 +130,24 @@ func TestFailureKeepsBackItsOwnCluster(t *testing.T) {
 		// own tells whether the own export has failed.
 		own bool
 	}{
-		"no failure":               {"east-1 west-1", "east-2 west-2", "", "create east-2, create west-2, delete east-1, delete west-1", false},
-		"a new copy":               {"east-1 west-1 north-1", "east-2 west-2 north-2", "west-2", "create east-2, create west-2, create north-2, delete east-1, delete north-1", false},
-		"a copy that changed":      {"west-1 west-2 north-1", "west-2+", "west-2", "update west-2, delete north-1", false},
-		"a new own one":            {"east-1 west-1", "east-2", "east-2", "create east-2, delete west-1", true},
-		"two copies of one":        {"west-1", "west-2 west-3", "west-2 west-3", "create west-2, create west-3", false},
-		"one copy of two clusters": {"west-1 north-1", "west-2 north-2", "west-2 north-2", "create west-2, create north-2", false},
+		"no failure": {
+			"east-1 west-1", "east-2 west-2", "",
+			"create east-2, create west-2, delete east-1, delete west-1", false,
+		},
+		"a new copy": {
+			"east-1 west-1 north-1", "east-2 west-2 north-2", "west-2",
+			"create east-2, create west-2, create north-2, delete east-1, delete north-1", false,
+		},
+		"a copy that changed": {
+			"west-1 west-2 north-1", "west-2+", "west-2", "update west-2, delete north-1",
+			false,
+		},
+		"a new own one":     {"east-1 west-1", "east-2", "east-2", "create east-2, delete west-1", true},
+		"two copies of one": {"west-1", "west-2 west-3", "west-2 west-3", "create west-2, create west-3", false},
+		"one copy of two clusters": {
+			"west-1 north-1", "west-2 north-2", "west-2 north-2",
+			"create west-2, create north-2", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &sliceServer{refused: strings.Fields(test.refused)}
@@ -155,7 +174,8 @@ func TestFailureKeepsBackItsOwnCluster(t *testing.T) {
 // TestOwnFailuresAreMarked: the heartbeat stops for those, and for no others.
 func TestOwnFailuresAreMarked(t *testing.T) {
 	for refused, want := range map[string]bool{"east-2": true, "east-1": true, "west-2": false, "west-1": false} {
-		p := slicePass(&sliceServer{refused: []string{refused}}, merge.Observed{ServiceImport: ownImport()}, "east-1 west-1", "east-2 west-2")
+		p := slicePass(&sliceServer{refused: []string{refused}}, merge.Observed{ServiceImport: ownImport()},
+			"east-1 west-1", "east-2 west-2")
 		failed := p.writeSlices(t.Context())
 		err := errors.Join(errors.New("another"), failed.err(), p.removeRest(t.Context(), failed))
 		if marked := (*PublishError)(nil); errors.As(err, &marked) != want || !strings.Contains(err.Error(), refused) {
@@ -180,7 +200,10 @@ func TestCopiesWaitForTheirImport(t *testing.T) {
 		"ending":                   {ending, "west-1 north-1", "east-2 west-2", "", "create east-2, delete north-1"},
 		"ending, a change":         {ending, "west-1 west-2", "west-2+", "", "update west-2"},
 		"ending, collected before": {ending, "west-1 west-2", "west-2+", "west-2", "update west-2"},
-		"there":                    {ownImport(), "west-1 north-1", "east-2 west-2", "", "create east-2, create west-2, delete west-1, delete north-1"},
+		"there": {
+			ownImport(), "west-1 north-1", "east-2 west-2", "",
+			"create east-2, create west-2, delete west-1, delete north-1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &sliceServer{gone: strings.Fields(test.gone)}
@@ -199,7 +222,8 @@ func TestCopiesWaitForTheirImport(t *testing.T) {
 // TestAChangeMeanwhileIsNoFailure: a slice of the local cluster that was changed or
 // deleted while it was written is written in the next pass. The export stays ready.
 func TestAChangeMeanwhileIsNoFailure(t *testing.T) {
-	p := slicePass(&sliceServer{gone: []string{"east-1"}}, merge.Observed{ServiceImport: ownImport(), ServiceExport: &v1beta1.ServiceExport{}}, "east-1", "east-1+")
+	p := slicePass(&sliceServer{gone: []string{"east-1"}},
+		merge.Observed{ServiceImport: ownImport(), ServiceExport: &v1beta1.ServiceExport{}}, "east-1", "east-1+")
 	late := p.writeSlices(t.Context())
 	if err := late["east"]; !Changed(err) {
 		t.Fatalf("got %v", err)
@@ -245,7 +269,10 @@ func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
 		map[string]string{export.AnnotationSnapshotPrefix + "v1": "new"})
 	before := desired.DeepCopy()
 	want := slice(
-		map[string]string{export.LabelService: "web", export.LabelKubernetesService: "derived-web", "argocd.argoproj.io/instance": "shop"},
+		map[string]string{
+			export.LabelService: "web", export.LabelKubernetesService: "derived-web",
+			"argocd.argoproj.io/instance": "shop",
+		},
 		map[string]string{export.AnnotationSnapshotPrefix + "v1": "new", "example.com/note": "theirs"})
 	want.UID, want.ResourceVersion = "1", "7"
 	if d := cmp.Diff(want, withOthers(existing, desired)); d != "" {

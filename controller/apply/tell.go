@@ -60,7 +60,8 @@ func (p *pass) foreign(object metav1.Object) { p.strangers = append(p.strangers,
 // tellForeign reports foreign objects: on the object itself, and on the
 // ServiceExport of this cluster, which is where a person would look.
 func (p *pass) tellForeign() {
-	if serviceImport := p.observed.ServiceImport; p.existing.Exported && serviceImport != nil && !export.IsManaged(serviceImport) {
+	if serviceImport := p.observed.ServiceImport; p.existing.Exported && serviceImport != nil &&
+		!export.IsManaged(serviceImport) {
 		p.foreign(serviceImport)
 	}
 	if service := p.observed.DerivedService; service != nil && !export.IsManaged(service) &&
@@ -112,7 +113,8 @@ func (a *Applier) tellConditions(object runtime.Object, before, after []metav1.C
 		if old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
 			continue
 		}
-		if condition.Type == string(v1beta1.ServiceExportConditionConflict) && !meta.IsStatusConditionTrue(after, string(v1beta1.ServiceExportConditionValid)) {
+		if condition.Type == string(v1beta1.ServiceExportConditionConflict) &&
+			!meta.IsStatusConditionTrue(after, string(v1beta1.ServiceExportConditionValid)) {
 			continue // nothing that is not exported conflicts: Valid tells
 		}
 		good := metav1.ConditionTrue
@@ -122,7 +124,8 @@ func (a *Applier) tellConditions(object runtime.Object, before, after []metav1.C
 		switch {
 		case condition.Status != good && condition.Reason != string(v1beta1.ServiceExportReasonPending):
 			a.Recorder.Event(object, corev1.EventTypeWarning, condition.Reason, condition.Message)
-		case condition.Status == good && old != nil && old.Status != good && old.Reason != string(v1beta1.ServiceExportReasonPending):
+		case condition.Status == good && old != nil && old.Status != good &&
+			old.Reason != string(v1beta1.ServiceExportReasonPending):
 			a.Recorder.Event(object, corev1.EventTypeNormal, condition.Reason, condition.Message)
 		}
 	}

@@ -86,7 +86,8 @@ func (p *pass) refusesDistribution(ctx context.Context, written *corev1.Service,
 	if asked == "" || !dropped && !isAbout(err, "spec.trafficDistribution") || !p.unsupported.noteDistribution(asked) {
 		return false
 	}
-	p.tellUnsupported(ctx, "The API server does not know the trafficDistribution "+asked+". Derived Services have the nearest one that it knows, or none")
+	p.tellUnsupported(ctx, "The API server does not know the trafficDistribution "+asked+
+		". Derived Services have the nearest one that it knows, or none")
 	return true
 }
 
@@ -125,7 +126,8 @@ func (p *pass) refusesSecondIP(ctx context.Context, desired *v1beta1.ServiceImpo
 func (p *pass) tellUnsupported(ctx context.Context, what string) {
 	klog.FromContext(ctx).Info(what, "service", p.observed.Service)
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil {
-		p.Recorder.Event(serviceImport, corev1.EventTypeWarning, EventUnsupported, what+". It is so for all imports, and told once")
+		p.Recorder.Event(serviceImport, corev1.EventTypeWarning, EventUnsupported,
+			what+". It is so for all imports, and told once")
 	}
 }
 
@@ -136,7 +138,8 @@ func isAbout(err error, field string) bool {
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return false
 	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == field })
+	return slices.ContainsFunc(status.Status().Details.Causes,
+		func(cause metav1.StatusCause) bool { return cause.Field == field })
 }
 
 func hasNodeHints(slice *discoveryv1.EndpointSlice) bool {

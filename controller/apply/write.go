@@ -33,7 +33,9 @@ type client[P any] interface {
 // existing; nil leaves the object as it is. If the object changed meanwhile, write
 // returns what exists, nil for nothing, and errChanged. The guard may hold the
 // write back, as if the object were to be left as it is.
-func write[T any, P object[T]](ctx context.Context, guard *guard[P], client client[P], name string, existing, desired P, equal func(a, b P) bool) (P, error) {
+func write[T any, P object[T]](ctx context.Context, guard *guard[P], client client[P], name string, existing, desired P,
+	equal func(a, b P) bool,
+) (P, error) {
 	if desired == nil || existing != nil && equal(existing, desired) {
 		return existing, nil
 	}
@@ -97,7 +99,8 @@ func read[T any, P object[T]](ctx context.Context, client client[P], name string
 // an error if it changed, so that the caller decides again.
 func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) error {
 	uid, version := seen.GetUID(), seen.GetResourceVersion()
-	err := client.Delete(ctx, seen.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+	err := client.Delete(ctx, seen.GetName(),
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -27,7 +27,10 @@ type server struct {
 
 func webService(version, value string) *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "1", ResourceVersion: version, Annotations: map[string]string{"value": value}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web", UID: "1", ResourceVersion: version,
+			Annotations: map[string]string{"value": value},
+		},
 	}
 }
 
@@ -61,7 +64,8 @@ func (s *server) Update(_ context.Context, o *corev1.Service, _ metav1.UpdateOpt
 }
 
 func (s *server) Delete(_ context.Context, _ string, options metav1.DeleteOptions) error {
-	s.asked = append(s.asked, fmt.Sprintf("delete %s of version %s", *options.Preconditions.UID, *options.Preconditions.ResourceVersion))
+	s.asked = append(s.asked, fmt.Sprintf("delete %s of version %s", *options.Preconditions.UID,
+		*options.Preconditions.ResourceVersion))
 	switch {
 	case s.live == nil:
 		return apierrors.NewNotFound(resource, "web")
@@ -81,13 +85,22 @@ func TestWrite(t *testing.T) {
 		known        string
 		changed      bool
 	}{
-		"new":                            {nil, nil, []string{"create"}, "new", false},
-		"changed":                        {webService("1", "old"), webService("1", "old"), []string{"update"}, "new", false},
+		"new": {nil, nil, []string{"create"}, "new", false},
+		"changed": {
+			webService("1", "old"), webService("1", "old"),
+			[]string{"update"},
+			"new",
+			false,
+		},
 		"as it should be":                {webService("1", "new"), webService("1", "new"), nil, "new", false},
 		"new, the cache being late":      {webService("1", "new"), nil, []string{"create", "get"}, "new", true},
 		"made by another, and different": {webService("1", "old"), nil, []string{"create", "get"}, "old", true},
-		"changed, the cache being late":  {webService("2", "other"), webService("1", "old"), []string{"update", "get"}, "other", true},
-		"gone, the cache being late":     {nil, webService("1", "old"), []string{"update", "get"}, "", true},
+		"changed, the cache being late": {
+			webService("2", "other"), webService("1", "old"),
+			[]string{"update", "get"},
+			"other", true,
+		},
+		"gone, the cache being late": {nil, webService("1", "old"), []string{"update", "get"}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{live: test.live}
@@ -123,7 +136,8 @@ func (s stubborn) Update(context.Context, *corev1.Service, metav1.UpdateOptions)
 func TestWriteThatIsUndone(t *testing.T) {
 	s := stubborn{&server{live: webService("1", "undone")}}
 	existing := s.live.DeepCopy()
-	got, err := write(t.Context(), nil, s, "web", existing, webService(existing.ResourceVersion, "wanted"), equalService)
+	got, err := write(t.Context(), nil, s, "web", existing, webService(existing.ResourceVersion, "wanted"),
+		equalService)
 	if err != nil || got != existing {
 		t.Errorf("got %v, %v, want what existed", got, err)
 	}
@@ -156,7 +170,8 @@ func TestRemove(t *testing.T) {
 		"changed meanwhile":     {webService("2", ""), false, true, []string{remove1, "get"}},
 	} {
 		s := &server{live: test.live}
-		if err := remove(t.Context(), s, webService("1", "")); (err != nil) != test.fails || (s.live == nil) != test.gone {
+		if err := remove(t.Context(), s, webService("1", "")); (err != nil) != test.fails ||
+			(s.live == nil) != test.gone {
 			t.Errorf("%s: got %v, there is %v", name, err, s.live)
 		}
 		if !slices.Equal(s.asked, test.asked) {

@@ -44,7 +44,8 @@ func (c *Claims) Admit(service types.NamespacedName, wanted []string, exists boo
 	c.uncharge(service)
 	c.unrefuse(service)
 	// The member with most room left pays: a member with many services does not use up the room of one with few.
-	best := slices.MaxFunc(slices.Sorted(slices.Values(wanted)), func(a, b string) int { return cmp.Compare(c.left(a), c.left(b)) })
+	best := slices.MaxFunc(slices.Sorted(slices.Values(wanted)),
+		func(a, b string) int { return cmp.Compare(c.left(a), c.left(b)) })
 	if c.left(best) < 1 && !admitted && !exists {
 		c.refuse(service, wanted)
 		return false

@@ -166,7 +166,8 @@ func TestRoomIsNeverForgotten(t *testing.T) {
 			}
 			for service, wanted := range wanted {
 				if len(wanted) > 0 && (c.charged[service] == "") != (c.refused[service] != nil) {
-					t.Fatalf("seed %d: %v is charged to %q and refused to %v", seed, service, c.charged[service], c.refused[service])
+					t.Fatalf("seed %d: %v is charged to %q and refused to %v", seed, service, c.charged[service],
+						c.refused[service])
 				}
 			}
 		}

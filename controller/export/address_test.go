@@ -78,7 +78,8 @@ func TestFormsOfAddresses(t *testing.T) {
 	exported := func(addresses ...string) (*View, []Problem) {
 		slice := newSlice("web-1", "http:80/TCP", "fd00::9")
 		slice.Endpoints[0].Addresses = addresses
-		view, found, invalid := FromService("east", newExport(), newService("http:80/TCP"), []*discoveryv1.EndpointSlice{slice})
+		view, found, invalid := FromService("east", newExport(), newService("http:80/TCP"),
+			[]*discoveryv1.EndpointSlice{slice})
 		if invalid != nil {
 			t.Fatal(invalid)
 		}
@@ -97,7 +98,9 @@ func TestFormsOfAddresses(t *testing.T) {
 			"BadAddress: EndpointSlice demo/web-1: fd00::1 is repeated in one endpoint",
 		},
 		"none": {
-			[]string{"", "fd00::1"}, []string{"fd00::1"}, `BadAddress: EndpointSlice demo/web-1: "" is not an IP address`,
+			[]string{"", "fd00::1"},
+			[]string{"fd00::1"},
+			`BadAddress: EndpointSlice demo/web-1: "" is not an IP address`,
 		},
 		"one that no pod has between them": {
 			[]string{"FD00::1", "FE80::1", "FD00::2"},

@@ -26,7 +26,10 @@ var (
 // Conditions are the conditions of an endpoint with all three set. The
 // pointers are shared.
 func Conditions(ready, serving, terminating bool) discoveryv1.EndpointConditions {
-	return discoveryv1.EndpointConditions{Ready: condition(ready), Serving: condition(serving), Terminating: condition(terminating)}
+	return discoveryv1.EndpointConditions{
+		Ready: condition(ready), Serving: condition(serving),
+		Terminating: condition(terminating),
+	}
 }
 
 func condition(value bool) *bool {
@@ -126,7 +129,8 @@ func (r *endpointReader) addresses(in []string) []string {
 // returns its canonical form.
 func (r *endpointReader) usable(before []string, text string) (canonical string, _ bool) {
 	if len(before) >= maxAddresses {
-		r.found.add(ReasonTooLarge, r.object, "an endpoint has more than %d addresses; the rest is left out", maxAddresses)
+		r.found.add(ReasonTooLarge, r.object, "an endpoint has more than %d addresses; the rest is left out",
+			maxAddresses)
 		return "", false
 	}
 	address, err := checkAddress(text, r.addressType)

@@ -63,7 +63,10 @@ func newSlice(name, ports, endpoints string, change ...func(*discoveryv1.Endpoin
 	s := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: web.Namespace, Name: name,
-			Labels: map[string]string{LabelKubernetesService: web.Name, LabelSliceManagedBy: "endpointslice-controller.k8s.io"},
+			Labels: map[string]string{
+				LabelKubernetesService: web.Name,
+				LabelSliceManagedBy:    "endpointslice-controller.k8s.io",
+			},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 	}
@@ -77,12 +80,15 @@ func newSlice(name, ports, endpoints string, change ...func(*discoveryv1.Endpoin
 			s.AddressType = discoveryv1.AddressTypeIPv6
 		}
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
-			Addresses:  []string{address},
-			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(!unready), Serving: ptr.To(!unready), Terminating: ptr.To(false)},
-			NodeName:   ptr.To("node-1"),
-			TargetRef:  &corev1.ObjectReference{Kind: "Pod", Namespace: web.Namespace, Name: "web-" + address},
-			Zone:       ptr.To("zone-a"),
-			Hints:      &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "zone-a"}}},
+			Addresses: []string{address},
+			Conditions: discoveryv1.EndpointConditions{
+				Ready: ptr.To(!unready), Serving: ptr.To(!unready),
+				Terminating: ptr.To(false),
+			},
+			NodeName:  ptr.To("node-1"),
+			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: web.Namespace, Name: "web-" + address},
+			Zone:      ptr.To("zone-a"),
+			Hints:     &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "zone-a"}}},
 		})
 	}
 	for _, c := range change {

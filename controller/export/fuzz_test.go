@@ -19,7 +19,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add(good, "fd00::1", "", "", true)
 	f.Add(publish(absent(f))[0].Annotations[key1], "10.1.0.1", "a", "b", false)
 	for _, slice := range publish(rich(f), 0, 2) {
-		f.Add(slice.Annotations[key1], slice.Endpoints[0].Addresses[0], "a", "b", slice.AddressType == discoveryv1.AddressTypeIPv6)
+		f.Add(slice.Annotations[key1], slice.Endpoints[0].Addresses[0], "a", "b",
+			slice.AddressType == discoveryv1.AddressTypeIPv6)
 	}
 	f.Fuzz(func(t *testing.T, text, address, hostname, zone string, six bool) {
 		slices := hostile(func(s *discoveryv1.EndpointSlice) {
@@ -27,7 +28,10 @@ func FuzzDecode(f *testing.F) {
 				s.AddressType = discoveryv1.AddressTypeIPv6
 			}
 			s.Annotations = map[string]string{key1: text, corev1.EndpointsLastChangeTriggerTime: zone}
-			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}, Hostname: &hostname, Zone: &zone})
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{
+				Addresses: []string{address}, Hostname: &hostname,
+				Zone: &zone,
+			})
 		})
 		view, found := FromSlices(Source{Cluster: "east"}, web, slices, nil)
 		for _, problem := range found {
@@ -41,7 +45,8 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if view.Cluster != "east" || len(view.Slices) != 1 || len(validation.IsDNS1123Subdomain(view.Slices[0].Name)) > 0 {
+		if view.Cluster != "east" || len(view.Slices) != 1 ||
+			len(validation.IsDNS1123Subdomain(view.Slices[0].Name)) > 0 {
 			t.Errorf("view %v", view)
 		}
 		if !view.Absent() {

@@ -64,8 +64,9 @@ func TestSelection(t *testing.T) {
 			want: "a/1 b/1 c/1 d/1", refused: "e services",
 		},
 		"imported ones that grow at the limit are withheld from the first on": {
-			services: 9, endpoints: 6, imported: "a=1 b=1 c=2 d=1", offered: "a/1=1 a/2=1 b/1=2 b/2=3 c/1=2 d/1=2 e/1=1",
-			want: "a/1 a/2 c/1", refused: "b endpoints b d",
+			services: 9, endpoints: 6, imported: "a=1 b=1 c=2 d=1",
+			offered: "a/1=1 a/2=1 b/1=2 b/2=3 c/1=2 d/1=2 e/1=1",
+			want:    "a/1 a/2 c/1", refused: "b endpoints b d",
 		},
 		"what is withheld counts as it was": {
 			services: 9, endpoints: 5, imported: "a=1 b=3", offered: "a/1=2 a/2=1 b/1=4", refused: "a endpoints a b",
@@ -73,9 +74,18 @@ func TestSelection(t *testing.T) {
 		"one that is imported is no longer exported": {
 			services: 1, endpoints: 100, imported: "z=1", offered: "a/1=2", refused: "a services", gone: true,
 		},
-		"memory":                            {services: 9, endpoints: 9, bytes: 2, offered: "a/1=1 b/1=1 c/1=1", want: "a/1 b/1", refused: "c memory"},
-		"memory of what is imported":        {services: 9, endpoints: 9, bytes: 2, imported: "c=1 d=1 e=1", offered: "a/1=1 c/1=1 d/1=1 e/1=1", want: "c/1 d/1 e/1", refused: "a memory"},
-		"an endpoint counts for one family": {services: 9, endpoints: 3, offered: "a/1=3 a/6=3 b/6=1", want: "a/1 a/6", refused: "b endpoints"},
+		"memory": {
+			services: 9, endpoints: 9, bytes: 2, offered: "a/1=1 b/1=1 c/1=1",
+			want: "a/1 b/1", refused: "c memory",
+		},
+		"memory of what is imported": {
+			services: 9, endpoints: 9, bytes: 2, imported: "c=1 d=1 e=1",
+			offered: "a/1=1 c/1=1 d/1=1 e/1=1", want: "c/1 d/1 e/1", refused: "a memory",
+		},
+		"an endpoint counts for one family": {
+			services: 9, endpoints: 3, offered: "a/1=3 a/6=3 b/6=1", want: "a/1 a/6",
+			refused: "b endpoints",
+		},
 		"an endpoint too many, and none of those after it": {
 			services: 9, endpoints: 4, offered: "a/1=2 a/2=1 b/1=2 c/1=1",
 			want: "a/1 a/2", refused: "b endpoints",
@@ -135,7 +145,8 @@ func TestSelectionHoldsNoMoreThanItMay(t *testing.T) {
 		for _, slice := range offered(fmt.Sprintf("s%d/1=1", 9_999-i)) {
 			s.Offer(demo(slice.Labels[LabelService]), slice)
 		}
-		if len(s.taken) > 10 || s.endpoints > 20 || s.services != len(s.taken) || s.order.Len() != len(s.taken) || len(s.withheld) > 0 {
+		if len(s.taken) > 10 || s.endpoints > 20 || s.services != len(s.taken) || s.order.Len() != len(s.taken) ||
+			len(s.withheld) > 0 {
 			t.Fatalf("%d services of weight %d are held, %d in order", len(s.taken), s.endpoints, s.order.Len())
 		}
 	}
@@ -177,8 +188,14 @@ func TestDualStackPodsCountOnce(t *testing.T) {
 	s := NewSelection(DefaultLimits, nil, nil)
 	endpoints := make([]discoveryv1.Endpoint, 100)
 	for service := range 800 {
-		for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
-			s.Offer(demo(fmt.Sprint("s", service)), &discoveryv1.EndpointSlice{AddressType: addressType, Endpoints: endpoints})
+		for _, addressType := range []discoveryv1.AddressType{
+			discoveryv1.AddressTypeIPv4,
+			discoveryv1.AddressTypeIPv6,
+		} {
+			s.Offer(demo(fmt.Sprint("s", service)), &discoveryv1.EndpointSlice{
+				AddressType: addressType,
+				Endpoints:   endpoints,
+			})
 		}
 	}
 	if first, limit, any := s.Refused(); any || s.endpoints != 80_000 {

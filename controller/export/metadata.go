@@ -30,7 +30,9 @@ func IsReservedKey(key string) bool {
 // exportedMetadata gives the labels and annotations that may be exported of
 // those that an export has. The maps are new, and nil where empty. What is left
 // out is reported for the object.
-func exportedMetadata(labels, annotations map[string]string, object string, found *problems) (exportedLabels, exportedAnnotations map[string]string) {
+func exportedMetadata(labels, annotations map[string]string, object string, found *problems) (exportedLabels,
+	exportedAnnotations map[string]string,
+) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		value := labels[key]
 		switch {

@@ -33,7 +33,10 @@ func DerivedServiceName(service types.NamespacedName) string {
 // the name of a Service alone does not say which of them it belongs to.
 func DerivedFor(derived *corev1.Service) string {
 	named := func(service string) bool {
-		return service != "" && DerivedServiceName(types.NamespacedName{Namespace: derived.Namespace, Name: service}) == derived.Name
+		return service != "" && DerivedServiceName(types.NamespacedName{
+			Namespace: derived.Namespace,
+			Name:      service,
+		}) == derived.Name
 	}
 	if service := derived.Labels[LabelService]; named(service) {
 		return service
@@ -63,7 +66,9 @@ func IsDerivedFor(derived *corev1.Service, service string) bool {
 // immutable, makes a new object. The name of source may be empty. With a
 // cluster id and a service name of at most 63 characters each it has at most
 // 148 of the 253 characters that the API allows.
-func SliceName(cluster string, service types.NamespacedName, source string, addressType discoveryv1.AddressType) string {
+func SliceName(cluster string, service types.NamespacedName, source string,
+	addressType discoveryv1.AddressType,
+) string {
 	key := strings.Join([]string{cluster, service.Namespace, service.Name, source, string(addressType)}, "/")
 	return service.Name + "-" + cluster + "-" + digest(key)[:digestLength]
 }

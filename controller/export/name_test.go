@@ -44,7 +44,8 @@ func TestSliceName(t *testing.T) {
 		{"east.registry", "demo", "web", "web-1", discoveryv1.AddressTypeIPv4},
 		{long, long, long, strings.Repeat("y", 253), discoveryv1.AddressTypeIPv6},
 	} {
-		name := SliceName(a.cluster, types.NamespacedName{Namespace: a.namespace, Name: a.name}, a.source, a.addressType)
+		name := SliceName(a.cluster, types.NamespacedName{Namespace: a.namespace, Name: a.name}, a.source,
+			a.addressType)
 		if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
 			t.Errorf("SliceName(%v) = %q: %v", a, name, wrong)
 		}
@@ -54,7 +55,8 @@ func TestSliceName(t *testing.T) {
 		seen[name] = a
 	}
 	service := types.NamespacedName{Namespace: "demo", Name: "web"}
-	if got, want := SliceName("east", service, "web-1", discoveryv1.AddressTypeIPv4), "web-east-stuapkc1dvqa4r8nqlg0"; got != want {
+	if got, want := SliceName("east", service, "web-1", discoveryv1.AddressTypeIPv4),
+		"web-east-stuapkc1dvqa4r8nqlg0"; got != want {
 		t.Errorf("got %q, want %q: another format renames the slices of all clusters", got, want)
 	}
 }

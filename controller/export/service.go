@@ -24,7 +24,9 @@ import (
 // or Absent if the Service does not exist. The problems say what else was left
 // out of a valid export. The view shares immutable parts with its inputs, which
 // stay unchanged.
-func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *corev1.Service, endpointSlices []*discoveryv1.EndpointSlice) (*View, []Problem, *Invalid) {
+func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *corev1.Service,
+	endpointSlices []*discoveryv1.EndpointSlice,
+) (*View, []Problem, *Invalid) {
 	name := types.NamespacedName{Namespace: serviceExport.Namespace, Name: serviceExport.Name}
 	if invalid := checkService(serviceExport, service); invalid != nil {
 		if invalid.Reason == string(v1beta1.ServiceExportReasonNoService) {
@@ -35,7 +37,8 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 	var found problems
 	spec, err := validSpec(specOf(serviceExport, service), "ServiceExport "+name.String(), &found)
 	if err != nil {
-		return nil, nil, &Invalid{Reason: InvalidSpec, Message: fmt.Sprintf("Service %s cannot be exported: %v.", name, err)}
+		return nil, nil, &Invalid{Reason: InvalidSpec, Message: fmt.Sprintf("Service %s cannot be exported: %v.", name,
+			err)}
 	}
 
 	view := &View{Cluster: cluster, Service: name, Spec: spec}
@@ -66,7 +69,10 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 
 // absentView is the view of an export whose Service does not exist.
 func absentView(cluster string, service types.NamespacedName) *View {
-	return &View{Cluster: cluster, Service: service, Slices: []Slice{emptySlice(cluster, service, discoveryv1.AddressTypeIPv4)}}
+	return &View{
+		Cluster: cluster, Service: service,
+		Slices: []Slice{emptySlice(cluster, service, discoveryv1.AddressTypeIPv4)},
+	}
 }
 
 // emptySlice holds the snapshot of an export that has no endpoints.
@@ -98,12 +104,14 @@ func checkService(serviceExport *v1beta1.ServiceExport, service *corev1.Service)
 	case IsManaged(service):
 		return &Invalid{
 			string(v1beta1.ServiceExportReasonInvalidServiceType),
-			fmt.Sprintf("Service %s is imported and cannot be exported again. Export the Service that it stands for.", name),
+			fmt.Sprintf("Service %s is imported and cannot be exported again. Export the Service that it stands for.",
+				name),
 		}
 	case len(service.Spec.Ports) > maxPorts:
 		return &Invalid{
 			InvalidPorts,
-			fmt.Sprintf("Service %s has %d ports. At most %d can be exported.", name, len(service.Spec.Ports), maxPorts),
+			fmt.Sprintf("Service %s has %d ports. At most %d can be exported.", name, len(service.Spec.Ports),
+				maxPorts),
 		}
 	}
 	return nil

@@ -24,7 +24,10 @@ func TestFromService(t *testing.T) {
 	})
 	exported := newExport(func(e *v1beta1.ServiceExport) {
 		e.Spec.ExportedLabels = map[string]string{"team": "red"}
-		e.Spec.ExportedAnnotations = map[string]string{"example.com/note": "a \"note\" <1>", AnnotationPrefer: "cluster"}
+		e.Spec.ExportedAnnotations = map[string]string{
+			"example.com/note": "a \"note\" <1>",
+			AnnotationPrefer:   "cluster",
+		}
 	})
 	slice := newSlice("web-1", "dns:5353/UDP http:8080/TCP", "10.1.0.1 !10.1.0.2", func(s *discoveryv1.EndpointSlice) {
 		s.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-03-01T12:00:00.123Z"}
@@ -105,7 +108,8 @@ func TestFromServiceInvalid(t *testing.T) {
 			Invalid{"InvalidServiceType", "Service demo/web is of type ExternalName, which cannot be exported. Use another type."},
 		},
 		"derived Service": {
-			newExport(), newService("80/TCP", func(s *corev1.Service) { s.Labels = map[string]string{LabelManagedBy: Manager} }),
+			newExport(), newService("80/TCP",
+				func(s *corev1.Service) { s.Labels = map[string]string{LabelManagedBy: Manager} }),
 			Invalid{"InvalidServiceType", "Service demo/web is imported and cannot be exported again. Export the Service that it stands for."},
 		},
 		"too many ports": {
@@ -113,7 +117,8 @@ func TestFromServiceInvalid(t *testing.T) {
 			Invalid{"InvalidPorts", "Service demo/web has 101 ports. At most 100 can be exported."},
 		},
 		"being deleted": {
-			newExport(func(e *v1beta1.ServiceExport) { e.DeletionTimestamp = &metav1.Time{Time: created} }), newService("80/TCP"),
+			newExport(func(e *v1beta1.ServiceExport) { e.DeletionTimestamp = &metav1.Time{Time: created} }),
+			newService("80/TCP"),
 			Invalid{"Deleted", "ServiceExport demo/web is being deleted."},
 		},
 	} {
@@ -175,7 +180,10 @@ func TestFromServiceSpec(t *testing.T) {
 		},
 		"SCTP, and one number in two protocols": {
 			func(s *corev1.Service) {
-				s.Spec.Ports = []corev1.ServicePort{{Name: "a", Port: 80, Protocol: "SCTP"}, {Name: "b", Port: 80, Protocol: "UDP"}}
+				s.Spec.Ports = []corev1.ServicePort{
+					{Name: "a", Port: 80, Protocol: "SCTP"},
+					{Name: "b", Port: 80, Protocol: "UDP"},
+				}
 			},
 			func(s *Spec) {
 				s.Ports = []Port{{Name: "a", Number: 80, Protocol: "SCTP"}, {Name: "b", Number: 80, Protocol: "UDP"}}
@@ -185,9 +193,10 @@ func TestFromServiceSpec(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := &Spec{
 				Created: created, Type: v1beta1.ClusterSetIP,
-				Ports:           []Port{{Protocol: corev1.ProtocolTCP, Number: 80}},
-				IPFamilies:      []corev1.IPFamily{corev1.IPv4Protocol},
-				SessionAffinity: corev1.ServiceAffinityNone, InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicyCluster,
+				Ports:                 []Port{{Protocol: corev1.ProtocolTCP, Number: 80}},
+				IPFamilies:            []corev1.IPFamily{corev1.IPv4Protocol},
+				SessionAffinity:       corev1.ServiceAffinityNone,
+				InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicyCluster,
 			}
 			test.want(want)
 			diff(t, "spec", mustView(t, newExport(), newService("80/TCP", test.service)).Spec, want)
@@ -199,7 +208,8 @@ func TestFromServiceMetadata(t *testing.T) {
 	view, found, invalid := FromService("east", newExport(func(e *v1beta1.ServiceExport) {
 		e.Spec.ExportedLabels = map[string]string{
 			"team": "red", "example.com/tier": "front",
-			"kubernetes.io/service-name": "x", "service.kubernetes.io/headless": "", "multicluster.x-k8s.io/a": "b", "k8s.io/c": "d",
+			"kubernetes.io/service-name": "x", "service.kubernetes.io/headless": "", "multicluster.x-k8s.io/a": "b",
+			"k8s.io/c":                        "d",
 			"clusterset-dns.github.io/prefer": "cluster", "sub.clusterset-dns.github.io/x": "y",
 			"bad key": "x", "long": strings.Repeat("x", 64),
 		}
@@ -212,7 +222,10 @@ func TestFromServiceMetadata(t *testing.T) {
 		t.Fatal(invalid)
 	}
 	diff(t, "labels", view.Spec.Labels, map[string]string{"team": "red", "example.com/tier": "front"})
-	diff(t, "annotations", view.Spec.Annotations, map[string]string{"note": "anything, at all\n", "notclusterset-dns.github.io/fine": "x"})
+	diff(t, "annotations", view.Spec.Annotations, map[string]string{
+		"note":                             "anything, at all\n",
+		"notclusterset-dns.github.io/fine": "x",
+	})
 	diff(t, "problems", texts(found), []string{
 		`BadMetadata: ServiceExport demo/web: exported label "bad key" is not valid and left out (2 times)`,
 		`ReservedKey: ServiceExport demo/web: exported label "clusterset-dns.github.io/prefer" is reserved and left out (9 times)`,
@@ -259,20 +272,27 @@ func TestFromServiceSlices(t *testing.T) {
 			problems: []string{`BadAddressType: EndpointSlice demo/a: address type "FQDN" is not exported`},
 		},
 		"other target numbers": {
-			slices: []*discoveryv1.EndpointSlice{newSlice("a", "8080/TCP", "10.1.0.1"), newSlice("b", "8081/TCP", "10.1.0.2")},
-			want:   []string{"IPv4 [TCP 80 8080] [10.1.0.1]", "IPv4 [TCP 80 8081] [10.1.0.2]"},
+			slices: []*discoveryv1.EndpointSlice{
+				newSlice("a", "8080/TCP", "10.1.0.1"),
+				newSlice("b", "8081/TCP", "10.1.0.2"),
+			},
+			want: []string{"IPv4 [TCP 80 8080] [10.1.0.1]", "IPv4 [TCP 80 8081] [10.1.0.2]"},
 		},
 		"ports that the Service lacks": {
 			slices: []*discoveryv1.EndpointSlice{newSlice("a", "http:80/TCP 80/UDP", "10.1.0.1")},
 			want:   []string{"IPv4 [] [10.1.0.1]"},
 		},
 		"port without a number": {
-			slices: []*discoveryv1.EndpointSlice{newSlice("a", "80/TCP", "10.1.0.1", func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = nil })},
-			want:   []string{"IPv4 [] [10.1.0.1]"},
+			slices: []*discoveryv1.EndpointSlice{newSlice("a", "80/TCP", "10.1.0.1",
+				func(s *discoveryv1.EndpointSlice) { s.Ports[0].Port = nil })},
+			want: []string{"IPv4 [] [10.1.0.1]"},
 		},
 		"both families": {
-			slices: []*discoveryv1.EndpointSlice{newSlice("a", "80/TCP", "fd00::1"), newSlice("b", "80/TCP", "10.1.0.2")},
-			want:   []string{"IPv4 [TCP 80 80] [10.1.0.2]", "IPv6 [TCP 80 80] [fd00::1]"},
+			slices: []*discoveryv1.EndpointSlice{
+				newSlice("a", "80/TCP", "fd00::1"),
+				newSlice("b", "80/TCP", "10.1.0.2"),
+			},
+			want: []string{"IPv4 [TCP 80 80] [10.1.0.2]", "IPv6 [TCP 80 80] [fd00::1]"},
 		},
 		"addresses of no pod": {
 			slices:   []*discoveryv1.EndpointSlice{newSlice("a", "80/TCP", "127.0.0.1 10.1.0.1 169.254.169.254")},

@@ -34,11 +34,15 @@ type Source struct {
 // no slices the service is not exported. It is Absent if all that is left says
 // so: while an export changes, what it has counts. It shares immutable parts
 // with its inputs, which stay unchanged.
-func FromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice, previous *View) (*View, []Problem) {
+func FromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice,
+	previous *View,
+) (*View, []Problem) {
 	return fromSlices(from, service, endpointSlices, previous, versions)
 }
 
-func fromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice, previous *View, versions []version) (*View, []Problem) {
+func fromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice, previous *View,
+	versions []version,
+) (*View, []Problem) {
 	r := viewReader{
 		from: from, service: service, previous: previous, versions: versions,
 		names: make(map[string]bool), refused: make(map[string]bool), badName: !validName(service.Name),
@@ -94,7 +98,10 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 	}
 	r.names[decoded.name] = true
 	if decoded.absent {
-		r.readable = append(r.readable, readableSlice{Slice: Slice{Name: decoded.name, AddressType: slice.AddressType}, object: object, absent: true})
+		r.readable = append(r.readable, readableSlice{
+			Slice:  Slice{Name: decoded.name, AddressType: slice.AddressType},
+			object: object, absent: true,
+		})
 		return
 	}
 	endpoints := endpointReader{
@@ -119,8 +126,10 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 
 // accept decodes the snapshot of a slice, or says why it is refused as a whole.
 func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
-	if slice.Namespace != r.service.Namespace || slice.Labels[LabelService] != r.service.Name || slice.Labels[LabelSourceCluster] != r.from.Cluster {
-		return snapshot{}, ReasonNotOurs, fmt.Errorf("its namespace or labels are not those of service %s in cluster %q", r.service, r.from.Cluster)
+	if slice.Namespace != r.service.Namespace || slice.Labels[LabelService] != r.service.Name ||
+		slice.Labels[LabelSourceCluster] != r.from.Cluster {
+		return snapshot{}, ReasonNotOurs, fmt.Errorf(
+			"its namespace or labels are not those of service %s in cluster %q", r.service, r.from.Cluster)
 	}
 	if r.badName {
 		return snapshot{}, ReasonInvalidName, fmt.Errorf("no Service can have the name %q", r.service.Name)
@@ -136,7 +145,8 @@ func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason,
 	case err != nil:
 		return snapshot{}, reason, err
 	case decoded.cluster != r.from.Cluster:
-		return snapshot{}, ReasonWrongCluster, fmt.Errorf("its snapshot is of cluster %.100q, but it was read from %q", decoded.cluster, r.from.Cluster)
+		return snapshot{}, ReasonWrongCluster, fmt.Errorf("its snapshot is of cluster %.100q, but it was read from %q",
+			decoded.cluster, r.from.Cluster)
 	case len(validation.IsDNS1123Subdomain(decoded.name)) > 0:
 		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("slice name %.100q is not valid", decoded.name)
 	}
@@ -147,7 +157,8 @@ func (r *viewReader) targets(in []Target, object string) []Target {
 	var out []Target
 	for _, target := range in {
 		if !knownProtocol(target.Protocol) || !validNumber(target.Number) || !validNumber(target.Port) {
-			r.found.add(ReasonBadSnapshot, object, "target %d of port %d/%.100s is not valid", target.Port, target.Number, target.Protocol)
+			r.found.add(ReasonBadSnapshot, object, "target %d of port %d/%.100s is not valid", target.Port,
+				target.Number, target.Protocol)
 			continue
 		}
 		out = append(out, target)

@@ -44,26 +44,66 @@ func TestRefusedSlices(t *testing.T) {
 		change func(*discoveryv1.EndpointSlice)
 		want   string // reason and sentence, empty where passed over
 	}{
-		"not ours":       {func(s *discoveryv1.EndpointSlice) { s.Labels[LabelSliceManagedBy] = "other" }, ""},
-		"another source": {func(s *discoveryv1.EndpointSlice) { s.Labels[LabelSourceCluster] = "west" }, `NotOurs: EndpointSlice demo/web-east-1: its namespace or labels are not those of service demo/web in cluster "east"`},
-		"another name":   {func(s *discoveryv1.EndpointSlice) { s.Labels[LabelService] = "db" }, `NotOurs: EndpointSlice demo/web-east-1: its namespace or labels are not those of service demo/web in cluster "east"`},
-		"FQDN":           {func(s *discoveryv1.EndpointSlice) { s.AddressType = "FQDN" }, `BadAddressType: EndpointSlice demo/web-east-1: address type "FQDN" is not known`},
-		"no snapshot":    {func(s *discoveryv1.EndpointSlice) { s.Annotations = nil }, `NoSnapshot: EndpointSlice demo/web-east-1: it has no snapshot`},
+		"not ours": {func(s *discoveryv1.EndpointSlice) { s.Labels[LabelSliceManagedBy] = "other" }, ""},
+		"another source": {
+			func(s *discoveryv1.EndpointSlice) { s.Labels[LabelSourceCluster] = "west" },
+			`NotOurs: EndpointSlice demo/web-east-1: its namespace or labels are not those of service demo/web in cluster "east"`,
+		},
+		"another name": {
+			func(s *discoveryv1.EndpointSlice) { s.Labels[LabelService] = "db" },
+			`NotOurs: EndpointSlice demo/web-east-1: its namespace or labels are not those of service demo/web in cluster "east"`,
+		},
+		"FQDN": {
+			func(s *discoveryv1.EndpointSlice) { s.AddressType = "FQDN" },
+			`BadAddressType: EndpointSlice demo/web-east-1: address type "FQDN" is not known`,
+		},
+		"no snapshot": {
+			func(s *discoveryv1.EndpointSlice) { s.Annotations = nil },
+			`NoSnapshot: EndpointSlice demo/web-east-1: it has no snapshot`,
+		},
 		"unknown versions": {
 			func(s *discoveryv1.EndpointSlice) {
-				s.Annotations = map[string]string{AnnotationSnapshotPrefix + "v9": "x", AnnotationSnapshotPrefix + "v8": "x"}
+				s.Annotations = map[string]string{AnnotationSnapshotPrefix + "v9": "x", AnnotationSnapshotPrefix +
+					"v8": "x"}
 			},
 			`UnknownVersion: EndpointSlice demo/web-east-1: its snapshot is of unknown version "v8, v9"; upgrade this controller`,
 		},
-		"no JSON":                       {snapshot(good, `{"cluster":`), `BadSnapshot: EndpointSlice demo/web-east-1: its snapshot in version v1 does not parse: unexpected end of JSON input`},
-		"too large":                     {snapshot(good, strings.Repeat(" ", 256<<10)+good), `TooLarge: EndpointSlice demo/web-east-1: its snapshot has 262375 bytes; the limit is 262144`},
-		"wrong cluster":                 {snapshot(`"east"`, `"west"`), `WrongCluster: EndpointSlice demo/web-east-1: its snapshot is of cluster "west", but it was read from "east"`},
-		"no cluster":                    {snapshot(`"cluster":"east",`, ``), `WrongCluster: EndpointSlice demo/web-east-1: its snapshot is of cluster "", but it was read from "east"`},
-		"no slice name":                 {snapshot(`"name":"web-east-1",`, ``), `BadSnapshot: EndpointSlice demo/web-east-1: slice name "" is not valid`},
-		"bad slice name":                {snapshot(`"web-east-1"`, `"../x"`), `BadSnapshot: EndpointSlice demo/web-east-1: slice name "../x" is not valid`},
-		"no service":                    {snapshot(`"service"`, `"x"`), `BadSnapshot: EndpointSlice demo/web-east-1: it has no service`},
-		"no time":                       {snapshot(`2026-03-01T12:00:00Z`, `yesterday`), `BadSnapshot: EndpointSlice demo/web-east-1: its creation time "yesterday" is not one of RFC 3339`},
-		"a year that cannot be written": {snapshot(`2026-03-01T12:00:00Z`, `9999-12-31T23:59:59-23:00`), `BadSnapshot: EndpointSlice demo/web-east-1: year 10000 of creation cannot be written`},
+		"no JSON": {
+			snapshot(good, `{"cluster":`),
+			`BadSnapshot: EndpointSlice demo/web-east-1: its snapshot in version v1 does not parse: unexpected end of JSON input`,
+		},
+		"too large": {
+			snapshot(good, strings.Repeat(" ", 256<<10)+good),
+			`TooLarge: EndpointSlice demo/web-east-1: its snapshot has 262375 bytes; the limit is 262144`,
+		},
+		"wrong cluster": {
+			snapshot(`"east"`, `"west"`),
+			`WrongCluster: EndpointSlice demo/web-east-1: its snapshot is of cluster "west", but it was read from "east"`,
+		},
+		"no cluster": {
+			snapshot(`"cluster":"east",`, ``),
+			`WrongCluster: EndpointSlice demo/web-east-1: its snapshot is of cluster "", but it was read from "east"`,
+		},
+		"no slice name": {
+			snapshot(`"name":"web-east-1",`, ``),
+			`BadSnapshot: EndpointSlice demo/web-east-1: slice name "" is not valid`,
+		},
+		"bad slice name": {
+			snapshot(`"web-east-1"`, `"../x"`),
+			`BadSnapshot: EndpointSlice demo/web-east-1: slice name "../x" is not valid`,
+		},
+		"no service": {
+			snapshot(`"service"`, `"x"`),
+			`BadSnapshot: EndpointSlice demo/web-east-1: it has no service`,
+		},
+		"no time": {
+			snapshot(`2026-03-01T12:00:00Z`, `yesterday`),
+			`BadSnapshot: EndpointSlice demo/web-east-1: its creation time "yesterday" is not one of RFC 3339`,
+		},
+		"a year that cannot be written": {
+			snapshot(`2026-03-01T12:00:00Z`, `9999-12-31T23:59:59-23:00`),
+			`BadSnapshot: EndpointSlice demo/web-east-1: year 10000 of creation cannot be written`,
+		},
 		"before Kubernetes existed": {
 			snapshot(`2026-03-01T12:00:00Z`, `0001-01-01T00:00:00Z`),
 			`BadSnapshot: EndpointSlice demo/web-east-1: its creation time 0001-01-01T00:00:00Z is before Kubernetes existed: create the ServiceExport again with the clock of its API server corrected`,
@@ -72,10 +112,22 @@ func TestRefusedSlices(t *testing.T) {
 			snapshot(`2026-03-01T12:00:00Z`, `2014-05-31T23:59:59Z`),
 			`BadSnapshot: EndpointSlice demo/web-east-1: its creation time 2014-05-31T23:59:59Z is before Kubernetes existed: create the ServiceExport again with the clock of its API server corrected`,
 		},
-		"unknown type":  {snapshot(`ClusterSetIP`, `ExternalName`), `BadSnapshot: EndpointSlice demo/web-east-1: type "ExternalName" is not known`},
-		"no family":     {snapshot(`["IPv4"]`, `[]`), `BadSnapshot: EndpointSlice demo/web-east-1: it has no IP family`},
-		"many ports":    {snapshot(`{"protocol":"TCP","port":80}`, strings.Repeat(`{},`, 100)+`{}`), `BadSnapshot: EndpointSlice demo/web-east-1: it has 101 ports; the limit is 100`},
-		"ports no list": {snapshot(`[{"protocol":"TCP","port":80}]`, `7`), `BadSnapshot: EndpointSlice demo/web-east-1: json: cannot unmarshal number into Go struct field service1.ports of type []export.port1`},
+		"unknown type": {
+			snapshot(`ClusterSetIP`, `ExternalName`),
+			`BadSnapshot: EndpointSlice demo/web-east-1: type "ExternalName" is not known`,
+		},
+		"no family": {
+			snapshot(`["IPv4"]`, `[]`),
+			`BadSnapshot: EndpointSlice demo/web-east-1: it has no IP family`,
+		},
+		"many ports": {
+			snapshot(`{"protocol":"TCP","port":80}`, strings.Repeat(`{},`, 100)+`{}`),
+			`BadSnapshot: EndpointSlice demo/web-east-1: it has 101 ports; the limit is 100`,
+		},
+		"ports no list": {
+			snapshot(`[{"protocol":"TCP","port":80}]`, `7`),
+			`BadSnapshot: EndpointSlice demo/web-east-1: json: cannot unmarshal number into Go struct field service1.ports of type []export.port1`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			view, found := FromSlices(Source{Cluster: "east"}, web, hostile(test.change), nil)
@@ -102,13 +154,17 @@ func TestRefusedSlices(t *testing.T) {
 // TestRefusedNames: what a label can say and no Service be called is no export,
 // neither by what is published nor by copies of it.
 func TestRefusedNames(t *testing.T) {
-	for name, valid := range map[string]bool{"web": true, "0": true, "Foo_Bar": false, "Web": false, "web.v2": false, "a_b": false, "": false} {
+	for name, valid := range map[string]bool{
+		"web": true, "0": true, "Foo_Bar": false, "Web": false, "web.v2": false,
+		"a_b": false, "": false,
+	} {
 		service := types.NamespacedName{Namespace: "demo", Name: name}
 		published := hostile(func(s *discoveryv1.EndpointSlice) { s.Labels[LabelService] = name })
 		view, found := FromSlices(Source{Cluster: "east"}, service, published, nil)
 		var want []string
 		if !valid {
-			want = []string{fmt.Sprintf("InvalidName: EndpointSlice demo/web-east-1: no Service can have the name %q", name)}
+			want = []string{fmt.Sprintf("InvalidName: EndpointSlice demo/web-east-1: no Service can have the name %q",
+				name)}
 		}
 		diff(t, "problems of "+name, texts(found), want)
 		if (view != nil) != valid {
@@ -144,7 +200,8 @@ func TestSkippedParts(t *testing.T) {
 			func(*View) {}, "BadEndpoint: EndpointSlice demo/web-east-1: an endpoint has no address",
 		},
 		"bad address": {
-			endpoints(discoveryv1.Endpoint{Addresses: []string{"10.1.0.1", "::1"}}, discoveryv1.Endpoint{Addresses: []string{"169.254.169.254"}}),
+			endpoints(discoveryv1.Endpoint{Addresses: []string{"10.1.0.1", "::1"}},
+				discoveryv1.Endpoint{Addresses: []string{"169.254.169.254"}}),
 			func(*View) {}, "BadAddress: EndpointSlice demo/web-east-1: ::1 is not an IPv4 address (2 times)",
 		},
 		"repeated address": {
@@ -214,15 +271,28 @@ func TestSkippedParts(t *testing.T) {
 			snapshot(`"targets":[`, `"targets":[{"protocol":"TCP","port":80,"target":0},`),
 			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: target 0 of port 80/TCP is not valid`,
 		},
-		"repeated target":               {snapshot(`"target":8080}`, `"target":8080},{"protocol":"TCP","port":80,"target":9090}`), func(*View) {}, ""},
-		"target of no port":             {snapshot(`"target":8080}`, `"target":8080},{"protocol":"UDP","port":80,"target":9090}`), func(*View) {}, ""},
-		"demotion of what is not there": {snapshot(`"targets"`, `"demoted":[{"endpoints":[-1,7]}],"targets"`), func(*View) {}, ""},
-		"trigger time that is no time":  {func(s *discoveryv1.EndpointSlice) { s.Annotations[AnnotationTriggerTime] = "soon" }, func(*View) {}, ""},
+		"repeated target": {snapshot(`"target":8080}`,
+			`"target":8080},{"protocol":"TCP","port":80,"target":9090}`), func(*View) {}, ""},
+		"target of no port": {snapshot(`"target":8080}`,
+			`"target":8080},{"protocol":"UDP","port":80,"target":9090}`), func(*View) {}, ""},
+		"demotion of what is not there": {
+			snapshot(`"targets"`, `"demoted":[{"endpoints":[-1,7]}],"targets"`),
+			func(*View) {}, "",
+		},
+		"trigger time that is no time": {func(
+			s *discoveryv1.EndpointSlice,
+		) {
+			s.Annotations[AnnotationTriggerTime] = "soon"
+		}, func(*View) {}, ""},
 		"trigger time without end": {func(s *discoveryv1.EndpointSlice) {
 			s.Annotations[AnnotationTriggerTime] = "2026-03-01T12:00:00." + strings.Repeat("1", 1000) + "Z"
 		}, func(*View) {}, ""},
-		"affinity config for none":       {snapshot(`"ipFamilies"`, `"sessionAffinityConfig":{"clientIP":{"timeoutSeconds":5}},"ipFamilies"`), func(*View) {}, ""},
-		"fractions and zones of seconds": {snapshot(`2026-03-01T12:00:00Z`, `2026-03-01T14:00:00.9+02:00`), func(*View) {}, ""},
+		"affinity config for none": {snapshot(`"ipFamilies"`,
+			`"sessionAffinityConfig":{"clientIP":{"timeoutSeconds":5}},"ipFamilies"`), func(*View) {}, ""},
+		"fractions and zones of seconds": {
+			snapshot(`2026-03-01T12:00:00Z`, `2026-03-01T14:00:00.9+02:00`),
+			func(*View) {}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want, found := FromSlices(Source{Cluster: "east"}, web, hostile(func(*discoveryv1.EndpointSlice) {}), nil)
@@ -243,7 +313,11 @@ func TestSkippedParts(t *testing.T) {
 
 func TestConfinedAddresses(t *testing.T) {
 	slices := hostile(func(s *discoveryv1.EndpointSlice) {
-		s.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}, {Addresses: []string{"10.2.0.1"}}, {Addresses: []string{"10.3.0.1"}}}
+		s.Endpoints = []discoveryv1.Endpoint{
+			{Addresses: []string{"10.1.0.1"}},
+			{Addresses: []string{"10.2.0.1"}},
+			{Addresses: []string{"10.3.0.1"}},
+		}
 	})
 	within := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.3.0.0/24")}
 	view, found := FromSlices(Source{Cluster: "east", CIDRs: within}, web, slices, nil)
@@ -255,7 +329,8 @@ func TestTooManyEndpoints(t *testing.T) {
 	view, found := FromSlices(Source{Cluster: "east"}, web, hostile(func(s *discoveryv1.EndpointSlice) {
 		s.Endpoints = nil
 		for i := range 1001 {
-			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.1.%d.%d", i/256, i%256)}})
+			s.Endpoints = append(s.Endpoints,
+				discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.1.%d.%d", i/256, i%256)}})
 		}
 		for i := range 101 {
 			s.Endpoints[0].Addresses = append(s.Endpoints[0].Addresses, fmt.Sprintf("10.2.0.%d", i))
@@ -277,7 +352,8 @@ func TestSlicesDisagree(t *testing.T) {
 	slice := func(object, name, distribution string) *discoveryv1.EndpointSlice {
 		s := hostile(func(*discoveryv1.EndpointSlice) {})[0]
 		s.Name = object
-		s.Annotations[key1] = strings.NewReplacer(`"web-east-1"`, `"`+name+`"`, `"ipFamilies"`, distribution+`"ipFamilies"`).Replace(good)
+		s.Annotations[key1] = strings.NewReplacer(`"web-east-1"`, `"`+name+`"`, `"ipFamilies"`, distribution+
+			`"ipFamilies"`).Replace(good)
 		return s
 	}
 	all := []*discoveryv1.EndpointSlice{

@@ -85,7 +85,10 @@ func demotions(slice *Slice, demoted []int) []demotion {
 	for _, i := range demoted {
 		conditions := slice.Endpoints[i].Conditions
 		serving, terminating := isTrue(conditions.Serving, true), isTrue(conditions.Terminating, false)
-		at := slices.IndexFunc(groups, func(g demotion) bool { return g.serving == serving && g.terminating == terminating })
+		at := slices.IndexFunc(groups, func(g demotion) bool {
+			return g.serving == serving &&
+				g.terminating == terminating
+		})
 		if at < 0 {
 			at = len(groups)
 			groups = append(groups, demotion{serving: serving, terminating: terminating})
@@ -108,11 +111,13 @@ func readSnapshot(annotations map[string]string, versions []version) (snapshot, 
 			continue
 		}
 		if len(text) > maxSnapshot {
-			return snapshot{}, ReasonTooLarge, fmt.Errorf("its snapshot has %d bytes; the limit is %d", len(text), maxSnapshot)
+			return snapshot{}, ReasonTooLarge, fmt.Errorf("its snapshot has %d bytes; the limit is %d", len(text),
+				maxSnapshot)
 		}
 		decoded, err := v.decode(text)
 		if err != nil {
-			return snapshot{}, ReasonBadSnapshot, fmt.Errorf("its snapshot in version %s does not parse: %w", v.name, err)
+			return snapshot{}, ReasonBadSnapshot, fmt.Errorf("its snapshot in version %s does not parse: %w", v.name,
+				err)
 		}
 		return decoded, "", nil
 	}
@@ -123,7 +128,8 @@ func readSnapshot(annotations map[string]string, versions []version) (snapshot, 
 		}
 	}
 	if len(unknown) > 0 {
-		return snapshot{}, ReasonUnknownVersion, fmt.Errorf("its snapshot is of unknown version %q; upgrade this controller", strings.Join(unknown, ", "))
+		return snapshot{}, ReasonUnknownVersion,
+			fmt.Errorf("its snapshot is of unknown version %q; upgrade this controller", strings.Join(unknown, ", "))
 	}
 	return snapshot{}, ReasonNoSnapshot, fmt.Errorf("it has no snapshot")
 }

@@ -29,12 +29,16 @@ func rich(t testing.TB) *View {
 			s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
 			s.Spec.TrafficDistribution = ptr.To("PreferSameZone")
 		}),
-		newSlice("web-4", "http:8080/TCP dns:53/UDP", "10.1.0.1 !10.1.0.2 10.1.0.3 10.1.0.4", func(s *discoveryv1.EndpointSlice) {
-			s.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-03-01T12:00:00Z"}
-			s.Endpoints[0].Hostname = ptr.To("web-0")
-			// As of a Service that publishes what is not ready.
-			s.Endpoints[2].Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(false), Terminating: ptr.To(true)}
-		}),
+		newSlice("web-4", "http:8080/TCP dns:53/UDP", "10.1.0.1 !10.1.0.2 10.1.0.3 10.1.0.4",
+			func(s *discoveryv1.EndpointSlice) {
+				s.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-03-01T12:00:00Z"}
+				s.Endpoints[0].Hostname = ptr.To("web-0")
+				// As of a Service that publishes what is not ready.
+				s.Endpoints[2].Conditions = discoveryv1.EndpointConditions{
+					Ready: ptr.To(true), Serving: ptr.To(false),
+					Terminating: ptr.To(true),
+				}
+			}),
 		newSlice("web-6", "http:8080/TCP", "fd00::1"),
 	)
 }
@@ -86,7 +90,8 @@ func TestAbsentText(t *testing.T) {
 	if read != nil {
 		t.Errorf("read as %v", read)
 	}
-	diff(t, "problems", texts(found), []string{"BadSnapshot: EndpointSlice demo/" + view.Slices[0].Name + ": it has no service"})
+	diff(t, "problems", texts(found), []string{"BadSnapshot: EndpointSlice demo/" + view.Slices[0].Name +
+		": it has no service"})
 	// Nor does it keep endpoints that are gone.
 	old := abroad(mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1")))
 	if read, _ = fromSlices(Source{Cluster: "east"}, web, publish(view), old, []version{before}); read != nil {
@@ -97,7 +102,8 @@ func TestAbsentText(t *testing.T) {
 // TestAbsentAmongOthers: while a Service goes or comes back its export has
 // slices of both kinds for a moment. Those of the Service count.
 func TestAbsentAmongOthers(t *testing.T) {
-	view, gone := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1"), newSlice("b", "8080/TCP", "10.1.0.2")), absent(t)
+	view, gone := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1"),
+		newSlice("b", "8080/TCP", "10.1.0.2")), absent(t)
 	read := func(previous *View, slices ...*discoveryv1.EndpointSlice) *View {
 		view, _ := FromSlices(Source{Cluster: "east"}, web, slices, previous)
 		return view
@@ -126,15 +132,17 @@ func TestAbsentAmongOthers(t *testing.T) {
 	// What it holds besides counts for nothing.
 	full := away[0].DeepCopy()
 	full.Endpoints = present[0].Endpoints
-	full.Annotations[key1] = strings.Replace(full.Annotations[key1], `"slice":{`, `"service":{"created":"x"},"slice":{"targets":[{"protocol":"TCP","port":80,"target":8080}],`, 1)
+	full.Annotations[key1] = strings.Replace(full.Annotations[key1], `"slice":{`,
+		`"service":{"created":"x"},"slice":{"targets":[{"protocol":"TCP","port":80,"target":8080}],`, 1)
 	diff(t, "with endpoints", read(nil, full), gone)
 }
 
 func TestRoundTrip(t *testing.T) {
 	for name, view := range map[string]*View{
-		"rich":      rich(t),
-		"empty":     mustView(t, newExport(), newService("80/TCP")),
-		"no ports":  mustView(t, newExport(), newService("", func(s *corev1.Service) { s.Spec.ClusterIP = "None" }), newSlice("a", "", "10.1.0.1")),
+		"rich":  rich(t),
+		"empty": mustView(t, newExport(), newService("80/TCP")),
+		"no ports": mustView(t, newExport(), newService("", func(s *corev1.Service) { s.Spec.ClusterIP = "None" }),
+			newSlice("a", "", "10.1.0.1")),
 		"one port":  mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1")),
 		"absent":    absent(t),
 		"no target": mustView(t, newExport(), newService("80/TCP"), newSlice("a", "", "10.1.0.1")),
@@ -201,7 +209,8 @@ func TestNeighbouringVersions(t *testing.T) {
 		{"old", "newest", `its snapshot is of unknown version "v1"; upgrade this controller`},
 	} {
 		t.Run(test.writer+" read by "+test.reader, func(t *testing.T) {
-			read, found := fromSlices(Source{Cluster: "east"}, web, written(releases[test.writer]), nil, releases[test.reader])
+			read, found := fromSlices(Source{Cluster: "east"}, web, written(releases[test.writer]), nil,
+				releases[test.reader])
 			if test.want == "" {
 				diff(t, "problems", found, []Problem(nil))
 				diff(t, "view", read, abroad(view))
@@ -219,7 +228,8 @@ func TestNeighbouringVersions(t *testing.T) {
 				t.Errorf("%d problems, want one for each of %d slices", len(found), len(view.Slices))
 			}
 
-			kept, _ := fromSlices(Source{Cluster: "east"}, web, written(releases[test.writer]), abroad(view), releases[test.reader])
+			kept, _ := fromSlices(Source{Cluster: "east"}, web, written(releases[test.writer]), abroad(view),
+				releases[test.reader])
 			diff(t, "what was known before", kept, abroad(view))
 		})
 	}

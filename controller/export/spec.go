@@ -98,7 +98,8 @@ func validPorts(in []Port, object string, found *problems) []Port {
 		}
 		names[port.Name], numbers[key] = true, true
 		if port.AppProtocol != "" && len(validation.IsQualifiedName(port.AppProtocol)) > 0 {
-			found.add(ReasonBadSnapshot, object, "port %q: appProtocol %.100q is not valid", port.Name, port.AppProtocol)
+			found.add(ReasonBadSnapshot, object, "port %q: appProtocol %.100q is not valid", port.Name,
+				port.AppProtocol)
 			port.AppProtocol = ""
 		}
 		out = append(out, port)
@@ -118,7 +119,9 @@ func checkPort(port Port) error {
 	return nil
 }
 
-func validAffinityConfig(in *corev1.SessionAffinityConfig, object string, found *problems) *corev1.SessionAffinityConfig {
+func validAffinityConfig(in *corev1.SessionAffinityConfig, object string,
+	found *problems,
+) *corev1.SessionAffinityConfig {
 	if in == nil || in.ClientIP == nil || in.ClientIP.TimeoutSeconds == nil {
 		return nil
 	}

@@ -67,7 +67,8 @@ func encoder1(view *View) func(*Slice, []demotion) string {
 	// that part once for each of them.
 	beginning := fmt.Sprintf(`{"cluster":%s,"absent":true,"slice":`, marshal(view.Cluster))
 	if !view.Absent() {
-		beginning = fmt.Sprintf(`{"cluster":%s,"service":%s,"slice":`, marshal(view.Cluster), marshal(encodeService1(view.Spec)))
+		beginning = fmt.Sprintf(`{"cluster":%s,"service":%s,"slice":`, marshal(view.Cluster),
+			marshal(encodeService1(view.Spec)))
 	}
 	return func(slice *Slice, demoted []demotion) string {
 		out := slice1{Name: slice.Name}

@@ -46,7 +46,8 @@ const (
 // WeightOf returns the weight of one slice.
 func WeightOf(slice *discoveryv1.EndpointSlice) Weight {
 	endpoints := max(1, len(slice.Endpoints))
-	weight := Weight{Bytes: sizeOfSlice + len(slice.Namespace) + len(slice.Name) + len(slice.UID) + len(slice.ResourceVersion)}
+	weight := Weight{Bytes: sizeOfSlice + len(slice.Namespace) + len(slice.Name) + len(slice.UID) +
+		len(slice.ResourceVersion)}
 	if slice.AddressType == discoveryv1.AddressTypeIPv6 {
 		weight.IPv6 = endpoints
 	} else {

@@ -168,7 +168,8 @@ func (h *Renewer) Run(ctx context.Context) {
 			}
 			next = retryAfter
 		case failing:
-			klog.FromContext(ctx).Info("Renewed the heartbeat again", "lease", klog.KRef(h.Namespace, member.HeartbeatLease))
+			klog.FromContext(ctx).Info("Renewed the heartbeat again", "lease",
+				klog.KRef(h.Namespace, member.HeartbeatLease))
 		}
 		failing = err != nil
 		h.sleep(ctx, next)

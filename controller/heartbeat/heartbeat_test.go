@@ -43,7 +43,9 @@ type beating struct {
 
 func newBeating(expected map[types.NamespacedName]struct{}, objects ...runtime.Object) *beating {
 	b := &beating{client: fake.NewClientset(objects...), events: record.NewFakeRecorder(10)}
-	b.client.PrependReactor("create", "endpointslices", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	b.client.PrependReactor("create", "endpointslices", func(action clienttesting.Action) (bool, runtime.Object,
+		error,
+	) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return true, action.(clienttesting.CreateAction).GetObject(), b.refused
@@ -77,7 +79,8 @@ func (b *beating) renewed(t *testing.T) string {
 	t.Helper()
 	synctest.Wait()
 	text := "never"
-	if lease, err := b.client.CoordinationV1().Leases("system").Get(t.Context(), member.HeartbeatLease, metav1.GetOptions{}); err == nil {
+	if lease, err := b.client.CoordinationV1().Leases("system").Get(t.Context(), member.HeartbeatLease,
+		metav1.GetOptions{}); err == nil {
 		text = fmt.Sprintf("%s ago by %s", time.Since(lease.Spec.RenewTime.Time), *lease.Spec.HolderIdentity)
 	}
 	for len(b.events.Events) > 0 {
@@ -138,9 +141,11 @@ func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 			t.Errorf("retried are %v", b.retried)
 		}
 		for _, action := range b.client.Actions() {
-			if action, ok := action.(clienttesting.CreateActionImpl); ok && action.GetResource().Resource == "endpointslices" {
+			if action, ok := action.(clienttesting.CreateActionImpl); ok &&
+				action.GetResource().Resource == "endpointslices" {
 				slice := action.GetObject().(*discoveryv1.EndpointSlice)
-				if fmt.Sprint(action.GetCreateOptions().DryRun) != "[All]" || slice.Namespace != "" && slice.Namespace != "system" || slice.Labels[export.LabelSourceCluster] != "east" {
+				if fmt.Sprint(action.GetCreateOptions().DryRun) != "[All]" || slice.Namespace != "" &&
+					slice.Namespace != "system" || slice.Labels[export.LabelSourceCluster] != "east" {
 					t.Fatalf("probed with %v in %s: %v", action.GetCreateOptions(), action.GetNamespace(), slice)
 				}
 			}
@@ -182,8 +187,14 @@ func TestSlicesAreWrittenBetweenTwoHeartbeats(t *testing.T) {
 func TestAnnounce(t *testing.T) {
 	lease := func(holder, uid string) runtime.Object {
 		return &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{member.HeartbeatUIDAnnotation: uid}},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(holder), RenewTime: ptr.To(metav1.NewMicroTime(time.Unix(0, 0)))},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "system", Name: member.HeartbeatLease,
+				Annotations: map[string]string{member.HeartbeatUIDAnnotation: uid},
+			},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: ptr.To(holder),
+				RenewTime:      ptr.To(metav1.NewMicroTime(time.Unix(0, 0))),
+			},
 		}
 	}
 	for name, test := range map[string]struct {
@@ -191,10 +202,18 @@ func TestAnnounce(t *testing.T) {
 		took   time.Duration
 		want   string
 	}{
-		"a new cluster":      {nil, 0, "never"},
-		"the same cluster":   {[]runtime.Object{lease("east", "uid-of-east")}, 0, "by east"},
-		"another id":         {[]runtime.Object{lease("west", "uid-of-east")}, member.HeartbeatInterval, "5s ago by east"},
-		"restored elsewhere": {[]runtime.Object{lease("east", "uid-of-west")}, member.HeartbeatInterval, "5s ago by east"},
+		"a new cluster":    {nil, 0, "never"},
+		"the same cluster": {[]runtime.Object{lease("east", "uid-of-east")}, 0, "by east"},
+		"another id": {
+			[]runtime.Object{lease("west", "uid-of-east")},
+			member.HeartbeatInterval,
+			"5s ago by east",
+		},
+		"restored elsewhere": {
+			[]runtime.Object{lease("east", "uid-of-west")},
+			member.HeartbeatInterval,
+			"5s ago by east",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -204,7 +223,8 @@ func TestAnnounce(t *testing.T) {
 				if took := time.Since(begun); took != test.took {
 					t.Errorf("took %s, want %s", took, test.took)
 				}
-				if got := b.renewed(t); !strings.HasSuffix(got, test.want) || test.took == 0 && strings.HasPrefix(got, "0s") {
+				if got := b.renewed(t); !strings.HasSuffix(got, test.want) || test.took == 0 &&
+					strings.HasPrefix(got, "0s") {
 					t.Errorf("renewed %s, want %s", got, test.want)
 				}
 			})

@@ -73,7 +73,10 @@ type Record struct {
 // NewRecord returns the record of a new term. expected are the services that the cluster exports or publishes slices
 // for. The record owns the map.
 func NewRecord(config RecordConfig, expected map[types.NamespacedName]struct{}) *Record {
-	r := &Record{config: config, unseen: expected, seen: make(chan struct{}), late: map[types.NamespacedName]time.Time{}}
+	r := &Record{
+		config: config, unseen: expected, seen: make(chan struct{}),
+		late: map[types.NamespacedName]time.Time{},
+	}
 	if len(expected) == 0 {
 		close(r.seen)
 	}

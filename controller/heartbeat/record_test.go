@@ -44,7 +44,8 @@ func (f *faults) Probe(context.Context) error {
 
 func newTerm(expected map[types.NamespacedName]struct{}) *term {
 	t := &term{now: clocktesting.NewFakeClock(time.Unix(1e9, 0)), faults: &faults{}}
-	t.Record = NewRecord(RecordConfig{Clock: t.now, After: 30 * time.Second, Inputs: t.faults, Prober: t.faults}, expected)
+	t.Record = NewRecord(RecordConfig{Clock: t.now, After: 30 * time.Second, Inputs: t.faults, Prober: t.faults},
+		expected)
 	return t
 }
 
@@ -106,7 +107,8 @@ func TestWritesThatFail(t *testing.T) {
 	m.expect(t, None, 0)
 	m.now.Step(10 * time.Second)
 	m.expect(t, WritesFail, 1)
-	if _, message := m.Doubt(t.Context()); !strings.Contains(message, "demo/web") || !strings.Contains(message, "refused") {
+	if _, message := m.Doubt(t.Context()); !strings.Contains(message, "demo/web") ||
+		!strings.Contains(message, "refused") {
 		t.Errorf("the message is %q", message)
 	}
 	m.probed, m.probe = 0, nil
@@ -163,8 +165,11 @@ func TestStuck(t *testing.T) {
 	}{
 		"nothing happened yet": {func(*term) {}, ""},
 		"at rest":              {func(m *term) { m.pass(web, nil) }, ""},
-		"a worker":             {func(m *term) { m.Begins() }, "no service was reconciled for 5m0s although some are due"},
-		"the heartbeat":        {func(m *term) { m.Beats() }, "the heartbeat was not looked after for 5m0s"},
+		"a worker": {
+			func(m *term) { m.Begins() },
+			"no service was reconciled for 5m0s although some are due",
+		},
+		"the heartbeat": {func(m *term) { m.Beats() }, "the heartbeat was not looked after for 5m0s"},
 		"the end": {func(m *term) {
 			m.Begins()
 			m.Beats()

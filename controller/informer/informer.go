@@ -87,7 +87,9 @@ func New[L runtime.Object](gate *FreshnessGate, client listwatch.Client[L], opti
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			i.options.Narrow(&options)
-			w, err := i.watch.Open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			w, err := i.watch.Open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface,
+				error,
+			) {
 				w, err := client.Watch(ctx, options)
 				i.asked(ctx, err)
 				return w, err

@@ -66,7 +66,8 @@ func (s *server) Watch(_ context.Context, options metav1.ListOptions) (watch.Int
 		return nil, err
 	}
 	for _, event := range s.history {
-		if version, err := strconv.Atoi(event.Object.(*corev1.ConfigMap).ResourceVersion); err == nil && version > from {
+		if version, err := strconv.Atoi(event.Object.(*corev1.ConfigMap).ResourceVersion); err == nil &&
+			version > from {
 			s.watch.Action(event.Type, event.Object)
 		}
 	}
@@ -88,7 +89,10 @@ func (s *server) put(names ...string) {
 	for _, name := range names {
 		if s.objects[name] == nil {
 			s.version++
-			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: strconv.Itoa(s.version)}}
+			object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Name:            name,
+				ResourceVersion: strconv.Itoa(s.version),
+			}}
 			if s.objects == nil {
 				s.objects = map[string]*corev1.ConfigMap{}
 			}
@@ -319,7 +323,8 @@ func TestAWatchIsGoneOnWithAtItsEnd(t *testing.T) {
 		p.slices.fail(nil)
 		<-time.After(longest)
 		synctest.Wait()
-		if got, want := fmt.Sprintf("%v; %s; %d", p.slices.asked, p.acted, p.handlers), "[list watch watch list watch]; old with newer,old; 2"; got != want {
+		if got, want := fmt.Sprintf("%v; %s; %d", p.slices.asked, p.acted, p.handlers),
+			"[list watch watch list watch]; old with newer,old; 2"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
@@ -351,7 +356,8 @@ func TestARefusedWatch(t *testing.T) {
 				p.slices.fail(nil)
 				<-time.After(longest)
 				synctest.Wait()
-				if got, want := fmt.Sprint(p.slices.asked, "; ", p.acted, "; ", len(p.group.behind)), test.want+"; old with new,old; 0"; got != want {
+				if got, want := fmt.Sprint(p.slices.asked, "; ", p.acted, "; ", len(p.group.behind)), test.want+
+					"; old with new,old; 0"; got != want {
 					t.Errorf("got %s, want %s", got, want)
 				}
 			})
@@ -393,7 +399,10 @@ func TestAListComparesContent(t *testing.T) {
 	i.Handle(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { told++ }})
 	list := func(text string) {
 		t.Helper()
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "100"}, Data: map[string]string{"k": text}}
+		object := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "100"},
+			Data:       map[string]string{"k": text},
+		}
 		if err := (store{i}).Replace([]any{object}, "100"); err != nil {
 			t.Fatal(err)
 		}
@@ -409,7 +418,8 @@ func TestAListComparesContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := got.(*corev1.ConfigMap).Data["k"]; text != "after" || told != 1 {
-		t.Errorf("the cache has %q and the change was reported %d times, want the new content and one report", text, told)
+		t.Errorf("the cache has %q and the change was reported %d times, want the new content and one report", text,
+			told)
 	}
 }
 

@@ -120,14 +120,16 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName)
 			ServiceExport:  access.ServiceExport(service),
 			DerivedService: g.Local.Service(derived),
 			Unsupported:    g.Applier.Unsupported(),
-			Namesakes: slices.DeleteFunc(access.ImportsDerivedAs(derived), func(serviceImport *v1beta1.ServiceImport) bool {
-				return serviceImport.Name == service.Name
-			}),
+			Namesakes: slices.DeleteFunc(access.ImportsDerivedAs(derived),
+				func(serviceImport *v1beta1.ServiceImport) bool {
+					return serviceImport.Name == service.Name
+				}),
 		},
 		EndpointSlices: g.Local.ManagedSlices(service),
 	}
 	g.Applier.CatchUp(&existing, shown)
-	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil && existing.Observed.DerivedService == nil {
+	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil &&
+		existing.Observed.DerivedService == nil {
 		existing.Observed.TakenIPs = g.Local.OtherHolders(derived, serviceImport.Spec.IPs)
 	}
 	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil && !export.IsManaged(serviceImport) {

@@ -49,7 +49,8 @@ func TestViewIsNotOlderThanItsVerdict(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Name: "web-west-1",
 			Labels: map[string]string{
-				export.LabelService: "web", export.LabelSourceCluster: "west", export.LabelSliceManagedBy: export.Manager,
+				export.LabelService: "web", export.LabelSourceCluster: "west",
+				export.LabelSliceManagedBy: export.Manager,
 			},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
@@ -57,7 +58,11 @@ func TestViewIsNotOlderThanItsVerdict(t *testing.T) {
 	}
 	snapshot := &export.View{
 		Cluster: "west", Service: web,
-		Spec:   &export.Spec{Created: time.Unix(1.7e9, 0), Type: v1beta1.ClusterSetIP, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, Ports: []export.Port{{Protocol: corev1.ProtocolTCP, Number: 80}}},
+		Spec: &export.Spec{
+			Created: time.Unix(1.7e9, 0), Type: v1beta1.ClusterSetIP,
+			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+			Ports:      []export.Port{{Protocol: corev1.ProtocolTCP, Number: 80}},
+		},
 		Slices: []export.Slice{{Name: slice.Name, AddressType: slice.AddressType, Endpoints: slice.Endpoints}},
 	}
 	slice.Annotations = export.NewEncoder(snapshot).Annotations(&snapshot.Slices[0], nil)

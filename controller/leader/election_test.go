@@ -90,7 +90,10 @@ func (l *memoryLock) renewals() int {
 // TestLockIsGivenUpAfterTheWork: no other replica may begin before the work of
 // this one has stopped, however its term ends.
 func TestLockIsGivenUpAfterTheWork(t *testing.T) {
-	config := Config{LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 20 * time.Millisecond}
+	config := Config{
+		LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond,
+		RetryPeriod: 20 * time.Millisecond,
+	}
 	failure := errors.New("the work failed")
 	for name, test := range map[string]struct {
 		end     func(lock *memoryLock, stop func()) error
@@ -98,10 +101,20 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 		holding string // while the work stops
 		after   string
 	}{
-		"asked to stop":        {func(_ *memoryLock, stop func()) error { stop(); return nil }, nil, "first", ""},
-		"cannot renew":         {func(lock *memoryLock, _ func()) error { lock.set(func() { lock.failing = true }); return nil }, errLost, "first", ""},
-		"the work fails":       {func(*memoryLock, func()) error { return failure }, failure, "first", ""},
-		"somebody else's lock": {func(lock *memoryLock, _ func()) error { lock.set(func() { lock.record = thief() }); return nil }, errLost, "thief", "thief"},
+		"asked to stop": {func(_ *memoryLock, stop func()) error { stop(); return nil }, nil, "first", ""},
+		"cannot renew": {func(lock *memoryLock,
+			_ func(),
+		) error {
+			lock.set(func() { lock.failing = true })
+			return nil
+		}, errLost, "first", ""},
+		"the work fails": {func(*memoryLock, func()) error { return failure }, failure, "first", ""},
+		"somebody else's lock": {func(lock *memoryLock,
+			_ func(),
+		) error {
+			lock.set(func() { lock.record = thief() })
+			return nil
+		}, errLost, "thief", "thief"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lock := &memoryLock{}
@@ -157,7 +170,10 @@ func TestLockThatWasTakenStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lock := &memoryLock{}
 		ctx, stop := context.WithCancel(t.Context())
-		err := leadWhileHeld(ctx, lock, Config{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}, func(context.Context) error {
+		err := leadWhileHeld(ctx, lock, Config{
+			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second,
+			RetryPeriod: 2 * time.Second,
+		}, func(context.Context) error {
 			stop()
 			lock.set(func() { lock.record = thief() })
 			return nil
@@ -170,7 +186,10 @@ func TestLockThatWasTakenStays(t *testing.T) {
 
 // TestReplicaThatNeverLed leaves the lock to its holder.
 func TestReplicaThatNeverLed(t *testing.T) {
-	config := Config{LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond, RetryPeriod: 20 * time.Millisecond}
+	config := Config{
+		LeaseDuration: 2 * time.Second, RenewDeadline: 300 * time.Millisecond,
+		RetryPeriod: 20 * time.Millisecond,
+	}
 	lock := &memoryLock{record: thief()}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -46,7 +46,8 @@ func TestMissingRightsToElect(t *testing.T) {
 	} {
 		hints := 0
 		logger := funcr.New(func(_, line string) {
-			if strings.Contains(line, "deploy/rbac.yaml") && strings.Contains(line, "--namespace") && strings.Contains(line, "elsewhere") {
+			if strings.Contains(line, "deploy/rbac.yaml") && strings.Contains(line, "--namespace") &&
+				strings.Contains(line, "elsewhere") {
 				hints++
 			}
 		}, funcr.Options{})
@@ -54,7 +55,10 @@ func TestMissingRightsToElect(t *testing.T) {
 		lock := &hintingLock{Interface: &failingLock{err: test.err}, namespace: "elsewhere"}
 		for range 3 {
 			_, _, got := lock.Get(ctx)
-			for _, err := range []error{got, lock.Create(ctx, resourcelock.LeaderElectionRecord{}), lock.Update(ctx, resourcelock.LeaderElectionRecord{})} {
+			for _, err := range []error{
+				got, lock.Create(ctx, resourcelock.LeaderElectionRecord{}),
+				lock.Update(ctx, resourcelock.LeaderElectionRecord{}),
+			} {
 				if !errors.Is(err, test.err) {
 					t.Errorf("got %v, want %v", err, test.err)
 				}

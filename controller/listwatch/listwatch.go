@@ -56,7 +56,9 @@ func (w *Watch) Listing() { w.until.Store(nil) }
 
 // Open calls open, unless the last watch broke. It returns ErrBroken if all objects are to be listed again. A watch
 // that begins with a list (SendInitialEvents) always reads the newest state, and its error is returned as it is.
-func (w *Watch) Open(ctx context.Context, options metav1.ListOptions, open func(context.Context, metav1.ListOptions) (watch.Interface, error)) (watch.Interface, error) {
+func (w *Watch) Open(ctx context.Context, options metav1.ListOptions,
+	open func(context.Context, metav1.ListOptions) (watch.Interface, error),
+) (watch.Interface, error) {
 	if options.SendInitialEvents != nil {
 		w.Listing()
 		options.ResourceVersion = ""

@@ -34,8 +34,14 @@ func TestWhatFollowsAWatch(t *testing.T) {
 		"it broke, and all is streamed":            {lasted: time.Second, stream: true, opened: true},
 		"the API server is too busy":               {lasted: time.Minute, err: busy, want: busy, opened: true},
 		"it broke, and the API server is too busy": {lasted: time.Second, err: busy, want: ErrBroken},
-		"the API server does not listen":           {lasted: time.Minute, err: syscall.ECONNREFUSED, want: ErrBroken, opened: true},
-		"the API server does not stream lists":     {lasted: time.Minute, err: syscall.EINVAL, stream: true, want: syscall.EINVAL, opened: true},
+		"the API server does not listen": {
+			lasted: time.Minute, err: syscall.ECONNREFUSED, want: ErrBroken,
+			opened: true,
+		},
+		"the API server does not stream lists": {
+			lasted: time.Minute, err: syscall.EINVAL, stream: true,
+			want: syscall.EINVAL, opened: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

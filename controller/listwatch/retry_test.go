@@ -24,11 +24,13 @@ func TestRetry(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		if err := Retry(ctx, func(context.Context) (bool, error) { return false, nil }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := Retry(ctx, func(context.Context) (bool, error) { return false, nil }); !errors.Is(err,
+			context.DeadlineExceeded) {
 			t.Errorf("got %v once the context ended", err)
 		}
 		failure := errors.New("no")
-		if err := Retry(t.Context(), func(context.Context) (bool, error) { return false, failure }); !errors.Is(err, failure) {
+		if err := Retry(t.Context(), func(context.Context) (bool, error) { return false, failure }); !errors.Is(err,
+			failure) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -58,7 +58,8 @@ func together(moment, now time.Time, limits Limits, members []Member) bool {
 	fell := 0
 	for _, member := range members {
 		for _, silence := range member.Arrivals.silences(now, limits) {
-			if before := moment.Sub(silence.From); before >= 0 && before <= limits.quiet() && silence.Until.After(moment) {
+			if before := moment.Sub(silence.From); before >= 0 && before <= limits.quiet() &&
+				silence.Until.After(moment) {
 				fell++
 				break
 			}

@@ -189,7 +189,8 @@ func (v *Verdict) quarantine(limits Limits, member Member) Reason {
 		// No token: an administrator corrects the id or removes the member.
 		v.Keep = true
 		return ClusterIDMismatch
-	case !another && !member.Lost.IsZero() && member.Confirmed != tokenOf(member.Lost) && !arrivals.steady(member.Lost, long):
+	case !another && !member.Lost.IsZero() && member.Confirmed != tokenOf(member.Lost) &&
+		!arrivals.steady(member.Lost, long):
 		v.Keep, v.Token = true, tokenOf(member.Lost)
 		return ExportsLost
 	}
@@ -210,7 +211,8 @@ func flapping(limits Limits, arrivals Arrivals, isolated []Silence) bool {
 	failed := 0
 	var last time.Time
 	for _, silence := range arrivals.Silences {
-		if arrivals.Last.Sub(silence.Until) <= flapWindow*limits.StaleAfter && counted(silence, isolated) >= limits.StaleAfter {
+		if arrivals.Last.Sub(silence.Until) <= flapWindow*limits.StaleAfter &&
+			counted(silence, isolated) >= limits.StaleAfter {
 			failed++
 			last = silence.Until
 		}

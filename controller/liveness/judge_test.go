@@ -85,9 +85,15 @@ func TestJudge(t *testing.T) {
 		{name: "not yet stale", now: 129, members: []string{"west 5-100"}, want: "west fresh Heard; next 130"},
 		{name: "stale", now: 130, members: []string{"west 5-100"}, want: "west stale Silent demote"},
 		{name: "stale for ever", now: 1e6, members: []string{"west 5-100"}, want: "west stale Silent demote"},
-		{name: "gone is due", now: 131, limits: gone, members: []string{"west 5-100"}, want: "west stale Silent demote; next 3700"},
+		{
+			name: "gone is due", now: 131, limits: gone, members: []string{"west 5-100"},
+			want: "west stale Silent demote; next 3700",
+		},
 		{name: "gone", now: 3700, limits: gone, members: []string{"west 5-100"}, want: "west gone Silent demote"},
-		{name: "back at once", now: 3705, limits: gone, members: []string{"west 5-100 3702"}, want: "west fresh Heard; next 3732"},
+		{
+			name: "back at once", now: 3705, limits: gone, members: []string{"west 5-100 3702"},
+			want: "west fresh Heard; next 3732",
+		},
 
 		{name: "just joined", now: 29, members: []string{"west"}, want: "west fresh NotYetHeard; next 30"},
 		{name: "never heard", now: 30, members: []string{"west"}, want: "west stale Silent demote"},
@@ -117,29 +123,75 @@ func TestJudge(t *testing.T) {
 			want:   "west fresh Heard demote; next 130",
 		},
 
-		{name: "one of two", now: 130, members: []string{"north 5-130", "west 5-100"}, want: "north fresh Heard; west stale Silent demote; next 140"},
-		{name: "both at once, not yet recognised", now: 110, members: []string{"north 3-98", "west 5-100"}, want: "north fresh Heard; west fresh Heard; next 110"},
-		{name: "both at once", now: 111, members: []string{"north 3-98", "west 5-100"}, want: "isolated; north fresh AllMembersSilent; west fresh AllMembersSilent"},
-		{name: "both at once, for long", now: 1e5, limits: gone, members: []string{"north 3-98", "west 5-100"}, want: "isolated; north fresh AllMembersSilent; west fresh AllMembersSilent"},
-		{name: "both, one after the other", now: 150, members: []string{"north 5-100", "west 5-115"}, want: "north stale Silent demote; west stale Silent demote"},
-		{name: "the last of two", now: 230, members: []string{"north 5-100", "west 5-200"}, want: "north stale Silent demote; west stale Silent demote"},
-		{name: "all that were left", now: 400, members: []string{"north 5-100", "south 5-200", "west 5-200"}, want: "isolated; north stale Silent demote; south fresh AllMembersSilent; west fresh AllMembersSilent"},
-		{name: "after it, the other has its time", now: 1014, members: []string{"north 3-98", "west 5-100 1000"}, want: "north fresh Heard; west fresh Heard; next 1018"},
-		{name: "after it, the other stays away", now: 1018, members: []string{"north 3-98", "west 5-100 1000-1015"}, want: "north stale Silent demote; west fresh Heard; next 1025"},
-		{name: "after it, both are back", now: 1014, members: []string{"north 3-98 1010", "west 5-100 1000"}, want: "north fresh Heard; west fresh Heard; next 1020"},
-		{name: "nobody from the start", now: 1000, members: []string{"north", "west"}, want: "isolated; north fresh AllMembersSilent; west fresh AllMembersSilent"},
+		{
+			name: "one of two", now: 130, members: []string{"north 5-130", "west 5-100"},
+			want: "north fresh Heard; west stale Silent demote; next 140",
+		},
+		{
+			name: "both at once, not yet recognised", now: 110, members: []string{"north 3-98", "west 5-100"},
+			want: "north fresh Heard; west fresh Heard; next 110",
+		},
+		{
+			name: "both at once", now: 111, members: []string{"north 3-98", "west 5-100"},
+			want: "isolated; north fresh AllMembersSilent; west fresh AllMembersSilent",
+		},
+		{
+			name: "both at once, for long", now: 1e5, limits: gone, members: []string{"north 3-98", "west 5-100"},
+			want: "isolated; north fresh AllMembersSilent; west fresh AllMembersSilent",
+		},
+		{
+			name: "both, one after the other", now: 150, members: []string{"north 5-100", "west 5-115"},
+			want: "north stale Silent demote; west stale Silent demote",
+		},
+		{
+			name: "the last of two", now: 230, members: []string{"north 5-100", "west 5-200"},
+			want: "north stale Silent demote; west stale Silent demote",
+		},
+		{
+			name: "all that were left", now: 400, members: []string{"north 5-100", "south 5-200", "west 5-200"},
+			want: "isolated; north stale Silent demote; south fresh AllMembersSilent; west fresh AllMembersSilent",
+		},
+		{
+			name: "after it, the other has its time", now: 1014, members: []string{"north 3-98", "west 5-100 1000"},
+			want: "north fresh Heard; west fresh Heard; next 1018",
+		},
+		{
+			name: "after it, the other stays away", now: 1018, members: []string{"north 3-98", "west 5-100 1000-1015"},
+			want: "north stale Silent demote; west fresh Heard; next 1025",
+		},
+		{
+			name: "after it, both are back", now: 1014, members: []string{"north 3-98 1010", "west 5-100 1000"},
+			want: "north fresh Heard; west fresh Heard; next 1020",
+		},
+		{
+			name: "nobody from the start", now: 1000, members: []string{"north", "west"},
+			want: "isolated; north fresh AllMembersSilent; west fresh AllMembersSilent",
+		},
 		{
 			name: "one joins meanwhile", now: 1000, members: []string{"north 3-98", "west 5-100", "south"},
 			change: func(m []Member) { m[2].Arrivals.Joined = at(500) },
 			want:   "isolated; north fresh AllMembersSilent; south fresh AllMembersSilent; west fresh AllMembersSilent",
 		},
-		{name: "times of our own are no failures", now: 441, members: []string{"north 5-100 150-200 250-300 350-400 440", "west 5-100 150-200 250-300 350-400 440"}, want: "north fresh Heard; west fresh Heard; next 450"},
+		{
+			name: "times of our own are no failures", now: 441,
+			members: []string{"north 5-100 150-200 250-300 350-400 440", "west 5-100 150-200 250-300 350-400 440"},
+			want:    "north fresh Heard; west fresh Heard; next 450",
+		},
 
 		{name: "failed twice", now: 181, members: []string{"west 5-100 140 180"}, want: "west fresh Heard; next 210"},
 		{name: "flaps", now: 221, members: []string{flapped}, want: "west stale Flapping demote; next 250"},
-		{name: "flaps, and did not stay", now: 279, members: []string{flapped + " 225-275"}, want: "west stale Flapping demote; next 305"},
-		{name: "flaps, and stayed", now: 281, members: []string{flapped + " 225-280"}, want: "west fresh Heard; next 310"},
-		{name: "failed long ago", now: 1000, members: []string{"west 5-100 140 180 185-960 1000"}, want: "west fresh Heard; next 1030"},
+		{
+			name: "flaps, and did not stay", now: 279, members: []string{flapped + " 225-275"},
+			want: "west stale Flapping demote; next 305",
+		},
+		{
+			name: "flaps, and stayed", now: 281, members: []string{flapped + " 225-280"},
+			want: "west fresh Heard; next 310",
+		},
+		{
+			name: "failed long ago", now: 1000, members: []string{"west 5-100 140 180 185-960 1000"},
+			want: "west fresh Heard; next 1030",
+		},
 
 		{
 			name: "another cluster", now: 101, members: []string{"west 5-100"},
@@ -248,8 +300,14 @@ func TestValidate(t *testing.T) {
 		{Limits{5 * second, 20 * second, 21 * second}, "<nil>"},
 		{Limits{0, 30 * second, 0}, "heartbeat interval 0s: it must be positive"},
 		{Limits{5 * second, 19 * second, 0}, "stale after 19s: use 20s or more, 4 heartbeats"},
-		{Limits{5 * second, 30 * second, 30 * second}, "gone after 30s: use 0 for never, or more than the 30s after which a member is stale"},
-		{Limits{5 * second, 30 * second, -second}, "gone after -1s: use 0 for never, or more than the 30s after which a member is stale"},
+		{
+			Limits{5 * second, 30 * second, 30 * second},
+			"gone after 30s: use 0 for never, or more than the 30s after which a member is stale",
+		},
+		{
+			Limits{5 * second, 30 * second, -second},
+			"gone after -1s: use 0 for never, or more than the 30s after which a member is stale",
+		},
 	}
 	for _, test := range tests {
 		if got := fmt.Sprint(test.limits.Validate()); got != test.want {
@@ -275,7 +333,17 @@ func TestLostMost(t *testing.T) {
 	for _, test := range []struct {
 		before, after int
 		want          bool
-	}{{0, 0, false}, {1, 0, true}, {2, 0, true}, {2, 1, false}, {3, 0, true}, {3, 1, true}, {4, 2, false}, {5, 2, true}, {5, 9, false}} {
+	}{
+		{0, 0, false},
+		{1, 0, true},
+		{2, 0, true},
+		{2, 1, false},
+		{3, 0, true},
+		{3, 1, true},
+		{4, 2, false},
+		{5, 2, true},
+		{5, 9, false},
+	} {
 		if got := LostMost(test.before, test.after); got != test.want {
 			t.Errorf("%d of %d left: %v, want %v", test.after, test.before, got, test.want)
 		}
@@ -296,7 +364,8 @@ func TestTheVerdictOnAStrangerDemotesNothing(t *testing.T) {
 func TestSeenIsNotHeard(t *testing.T) {
 	m := Member{Cluster: "west", Arrivals: Arrivals{Joined: at(0)}, KnownUID: "uid-0"}
 	m.Arrivals = m.Arrivals.Seen(at(20), "uid-1")
-	if got, want := text(Judge(at(29), limits, []Member{m})), "west stale AnotherCluster demote keep uid-1; next 30"; got != want {
+	if got, want := text(Judge(at(29), limits, []Member{m})),
+		"west stale AnotherCluster demote keep uid-1; next 30"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	m.KnownUID = "uid-1"

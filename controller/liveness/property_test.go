@@ -104,7 +104,8 @@ func TestNextIsNotLate(t *testing.T) {
 				between := now.Add(time.Duration(random.Int64N(int64(end.Sub(now)))))
 				later := Judge(between, l, members)
 				if later.Isolated != judgement.Isolated || !sameStates(later, judgement) {
-					t.Fatalf("judged at %s and due at %s: %s, became %s at %s", now, next, text(judgement), text(later), between)
+					t.Fatalf("judged at %s and due at %s: %s, became %s at %s", now, next, text(judgement), text(later),
+						between)
 				}
 			}
 			if next.IsZero() {

@@ -41,7 +41,10 @@ func (v Verdict) View(e Evidence) (view *export.View, problems []export.Problem,
 	names := map[string]bool{}
 	for _, slice := range e.Published {
 		// A slice may be refused because of its address type, which its copy was named after.
-		for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+		for _, addressType := range []discoveryv1.AddressType{
+			discoveryv1.AddressTypeIPv4,
+			discoveryv1.AddressTypeIPv6,
+		} {
 			names[export.SliceName(e.Source.Cluster, e.Service, slice.Name, addressType)] = true
 		}
 	}

@@ -22,14 +22,19 @@ func TestRefusedSliceStays(t *testing.T) {
 	for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 		view := &export.View{
 			Cluster: "west", Service: web,
-			Spec:   &export.Spec{Created: time.Unix(1.7e9, 0), Type: v1beta1.ClusterSetIP, IPFamilies: []corev1.IPFamily{corev1.IPFamily(addressType)}},
+			Spec: &export.Spec{
+				Created: time.Unix(1.7e9, 0), Type: v1beta1.ClusterSetIP,
+				IPFamilies: []corev1.IPFamily{corev1.IPFamily(addressType)},
+			},
 			Slices: []export.Slice{{Name: "web-1", AddressType: addressType}},
 		}
 		published := &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "demo", Name: "web-1", Annotations: export.NewEncoder(view).Annotations(&view.Slices[0], nil),
+				Namespace: "demo", Name: "web-1", Annotations: export.NewEncoder(view).Annotations(&view.Slices[0],
+					nil),
 				Labels: map[string]string{
-					export.LabelService: "web", export.LabelSourceCluster: "west", export.LabelSliceManagedBy: export.Manager,
+					export.LabelService: "web", export.LabelSourceCluster: "west",
+					export.LabelSliceManagedBy: export.Manager,
 				},
 			},
 			AddressType: addressType,

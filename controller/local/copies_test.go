@@ -46,7 +46,8 @@ func textOf(copies []*discoveryv1.EndpointSlice) string {
 func TestCopies(t *testing.T) {
 	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
 	var c Cluster
-	c.EndpointSlices = New(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), &informer.FreshnessGate{}, "").EndpointSlices
+	c.EndpointSlices = New(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
+		&informer.FreshnessGate{}, "").EndpointSlices
 	pass := func(existing, want string) {
 		t.Helper()
 		copies := c.Copies(web, "west", copiesOf(existing))

@@ -100,7 +100,9 @@ func ServiceIPFamilies(
 	return families, ips, nil
 }
 
-func readServiceCIDR(ctx context.Context, client kubernetes.Interface) (families []corev1.IPFamily, ips int, err error) {
+func readServiceCIDR(ctx context.Context, client kubernetes.Interface) (families []corev1.IPFamily, ips int,
+	err error,
+) {
 	serviceCIDR, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, defaultServiceCIDR, metav1.GetOptions{})
 	if err != nil {
 		return nil, 0, err

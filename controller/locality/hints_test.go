@@ -31,7 +31,10 @@ func parse(text string) export.Slice {
 	for i, field := range strings.Fields(endpoints) {
 		zone, unready := strings.CutPrefix(field, "!")
 		zone, node, _ := strings.Cut(zone, "@")
-		endpoint := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.0.0.%d", i+1)}, Conditions: export.Conditions(!unready, !unready, false)}
+		endpoint := discoveryv1.Endpoint{
+			Addresses:  []string{fmt.Sprintf("10.0.0.%d", i+1)},
+			Conditions: export.Conditions(!unready, !unready, false),
+		}
 		if zone != "-" {
 			endpoint.Zone = ptr.To(zone)
 		}
@@ -128,7 +131,8 @@ func TestHints(t *testing.T) {
 func TestPorts(t *testing.T) {
 	one, two, six := parse("80 81: a"), parse("80: b"), parse("80: a b")
 	six.AddressType = discoveryv1.AddressTypeIPv6
-	hints := New(Wish{Zone: true, Cluster: true}, Nodes{Zones: []string{"a", "b"}}, &export.View{Slices: []export.Slice{one, two, six}})
+	hints := New(Wish{Zone: true, Cluster: true}, Nodes{Zones: []string{"a", "b"}},
+		&export.View{Slices: []export.Slice{one, two, six}})
 	for i, want := range []string{"a,b", "b", "a b"} {
 		slice := []export.Slice{one, two, six}[i]
 		if got := text(hints.Of(true, &slice, slice.Endpoints)); got != want {

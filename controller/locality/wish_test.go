@@ -44,7 +44,10 @@ func TestWishOf(t *testing.T) {
 }
 
 func TestValidatePreference(t *testing.T) {
-	for preference, valid := range map[string]bool{"": true, "none": true, "cluster": true, "zone": false, "Cluster": false} {
+	for preference, valid := range map[string]bool{
+		"": true, "none": true, "cluster": true, "zone": false,
+		"Cluster": false,
+	} {
 		if err := ValidatePreference(preference); (err == nil) != valid {
 			t.Errorf("%q: %v", preference, err)
 		}

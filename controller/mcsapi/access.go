@@ -47,7 +47,9 @@ type Access struct {
 }
 
 // newAccess prepares a version for use. Its caches fill once run.
-func newAccess(config *rest.Config, httpClient *http.Client, group *informer.FreshnessGate, version, schemas string) (*Access, error) {
+func newAccess(config *rest.Config, httpClient *http.Client, group *informer.FreshnessGate, version,
+	schemas string,
+) (*Access, error) {
 	groupVersion := schema.GroupVersion{Group: Group, Version: version}
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(groupVersion,
@@ -73,8 +75,13 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Fre
 	}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	importIndexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, byDerivedName: derivedName}
-	a.exports = informer.New(group, a.ServiceExports(metav1.NamespaceAll), informer.Options{Resource: "ServiceExports", Example: &v1beta1.ServiceExport{}, Exports: true, Indexers: byNamespace})
-	a.imports = informer.New(group, a.ServiceImports(metav1.NamespaceAll), informer.Options{Resource: "ServiceImports", Example: &v1beta1.ServiceImport{}, Indexers: importIndexers})
+	a.exports = informer.New(group, a.ServiceExports(metav1.NamespaceAll),
+		informer.Options{
+			Resource: "ServiceExports", Example: &v1beta1.ServiceExport{}, Exports: true,
+			Indexers: byNamespace,
+		})
+	a.imports = informer.New(group, a.ServiceImports(metav1.NamespaceAll),
+		informer.Options{Resource: "ServiceImports", Example: &v1beta1.ServiceImport{}, Indexers: importIndexers})
 	return a, nil
 }
 

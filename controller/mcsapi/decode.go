@@ -34,7 +34,9 @@ func (t tolerant) DecoderToVersion(decoder runtime.Decoder, version runtime.Grou
 type tolerantDecoder struct{ runtime.Decoder }
 
 // Decode implements runtime.Decoder for objects and lists of objects in JSON.
-func (d tolerantDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d tolerantDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object,
+	*schema.GroupVersionKind, error,
+) {
 	forged := bytes.Contains(data, []byte(markUnreadable))
 	object, kind, err := d.Decoder.Decode(data, defaults, into)
 	if err == nil && !forged {

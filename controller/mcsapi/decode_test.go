@@ -25,7 +25,8 @@ import (
 func importText(name, version, annotation, spec, time string) string {
 	return fmt.Sprintf(`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport",`+
 		`"metadata":{"namespace":"demo","name":%q,"uid":"uid-%s","resourceVersion":%q,"annotations":{%q:"x"}},`+
-		`"spec":%s,"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`, name, name, version, annotation, spec, time)
+		`"spec":%s,"status":{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`, name, name,
+		version, annotation, spec, time)
 }
 
 const (
@@ -42,7 +43,8 @@ func imports(t *testing.T, listed, watched []string) *Access {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("watch") != "true" {
-			_, _ = io.WriteString(w, `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImportList","metadata":{"resourceVersion":"10"},"items":[`+strings.Join(listed, ",")+`]}`) // the client may hang up
+			// the client may hang up
+			_, _ = io.WriteString(w, `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImportList","metadata":{"resourceVersion":"10"},"items":[`+strings.Join(listed, ",")+`]}`)
 			return
 		}
 		if r.URL.Query().Get("sendInitialEvents") == "true" {
@@ -57,7 +59,8 @@ func imports(t *testing.T, listed, watched []string) *Access {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
-	access, err := newAccess(&rest.Config{Host: server.URL}, http.DefaultClient, &informer.FreshnessGate{}, "v1beta1", "")
+	access, err := newAccess(&rest.Config{Host: server.URL}, http.DefaultClient, &informer.FreshnessGate{}, "v1beta1",
+		"")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +68,8 @@ func imports(t *testing.T, listed, watched []string) *Access {
 }
 
 func describe(object *v1beta1.ServiceImport) string {
-	text := fmt.Sprintf("%s@%s %v %d", object.Name, object.ResourceVersion, object.Spec.IPs, len(object.Status.Conditions))
+	text := fmt.Sprintf("%s@%s %v %d", object.Name, object.ResourceVersion, object.Spec.IPs,
+		len(object.Status.Conditions))
 	if why := Unreadable(object); why != "" {
 		text += " unreadable"
 		if !strings.Contains(why, "ports") {
@@ -113,7 +117,10 @@ func TestOneBadObjectHarmsNoOther(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			seen := make(chan string, 10)
 			tell := func(object any) { seen <- describe(object.(*v1beta1.ServiceImport)) }
-			access.imports.Handle(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, object any) { tell(object) }})
+			access.imports.Handle(cache.ResourceEventHandlerFuncs{
+				AddFunc:    tell,
+				UpdateFunc: func(_, object any) { tell(object) },
+			})
 			ended := make(chan struct{})
 			go func() {
 				access.imports.Run(ctx)

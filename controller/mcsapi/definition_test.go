@@ -52,9 +52,15 @@ func TestDefinitionsThatCannotBeUsed(t *testing.T) {
 		definition *unstructured.Unstructured
 		gone       bool
 	}{
-		"not established": {parse(t, crd.ServiceExportCRD, map[string]any{"type": "Established", "status": "False"}), false},
-		"no conditions":   {parse(t, crd.ServiceExportCRD, map[string]any{"type": "NamesAccepted", "status": "True"}), false},
-		"being deleted":   {deleted, true},
+		"not established": {
+			parse(t, crd.ServiceExportCRD, map[string]any{"type": "Established", "status": "False"}),
+			false,
+		},
+		"no conditions": {
+			parse(t, crd.ServiceExportCRD, map[string]any{"type": "NamesAccepted", "status": "True"}),
+			false,
+		},
+		"being deleted": {deleted, true},
 	} {
 		_, err := parseDefinition(test.definition)
 		if err == nil || gone(err) != test.gone {

@@ -21,7 +21,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitions = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1",
+	Resource: "customresourcedefinitions",
+}
 
 // A Follower keeps an Access to the served version of the MCS API.
 type Follower struct {
@@ -144,7 +147,9 @@ func (f *Follower) Run(ctx context.Context) {
 
 // look replaces the access where another one is due. It returns how to end the present one, and whether it came to an
 // end: while it waits for caches to fill a trigger makes it give up, and the trigger stays for the next look.
-func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan struct{}, stop context.CancelFunc) (context.CancelFunc, bool) {
+func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan struct{},
+	stop context.CancelFunc,
+) (context.CancelFunc, bool) {
 	logger := klog.FromContext(ctx)
 	exports, err1 := definitionIn(f.exportCRD, exportsDefinition)
 	imports, err2 := definitionIn(f.importCRD, importsDefinition)
@@ -196,7 +201,9 @@ func gone(err error) bool {
 
 // start fills the caches and returns true once they are full. It returns false where the context ended or a trigger
 // came before.
-func (a *Access) start(ctx context.Context, group *sync.WaitGroup, trigger chan struct{}, handler cache.ResourceEventHandler) bool {
+func (a *Access) start(ctx context.Context, group *sync.WaitGroup, trigger chan struct{},
+	handler cache.ResourceEventHandler,
+) bool {
 	for _, each := range []*informer.Informer{a.exports, a.imports} {
 		each.Handle(handler)
 		group.Go(func() { each.Run(ctx) })

@@ -51,7 +51,8 @@ func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	ok := response.StatusCode == http.StatusOK
 	if form := response.Header.Get("Content-Type"); ok && !isProtobuf(form) {
 		response.Body.Close()
-		return nil, fmt.Errorf("the API server answers in the form %.100q instead of %s", form, runtime.ContentTypeProtobuf)
+		return nil, fmt.Errorf("the API server answers in the form %.100q instead of %s", form,
+			runtime.ContentTypeProtobuf)
 	}
 	if ok && request.URL.Query().Get("watch") == "true" {
 		response.Body = &frames{ReadCloser: response.Body, limit: b.event, end: b.endOf(request, response.Body)}

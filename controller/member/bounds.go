@@ -28,7 +28,8 @@ func (e Excess) err(cluster string, limits export.Limits) error {
 		var text string
 		switch limit {
 		case export.LimitServices:
-			text = fmt.Sprintf("more than %d services (--member-services): service %s is left out, and maybe others", limits.Services, e[limit])
+			text = fmt.Sprintf("more than %d services (--member-services): service %s is left out, and maybe others",
+				limits.Services, e[limit])
 		case export.LimitEndpoints:
 			text = fmt.Sprintf("more than %d endpoints (--member-endpoints): those of service %s are left out, and maybe others", limits.Endpoints, e[limit])
 		case export.LimitMemory:

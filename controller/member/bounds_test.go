@@ -153,7 +153,8 @@ func TestLimits(t *testing.T) {
 		return one
 	}
 
-	step("list", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2), sized("b", 3)}, most: 100}), "a b", "a/a=2 b/b=3", "", false)
+	step("list", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2), sized("b", 3)}, most: 100}), "a b",
+		"a/a=2 b/b=3", "", false)
 	step("a third service", put("c", 1), "c", "a/a=2 b/b=3 c/c=1", "", false)
 	step("a fourth", put("d", 1), "", "a/a=2 b/b=3 c/c=1", "services demo/d", false)
 	step("and a fifth is not told again", put("e", 1), "", "a/a=2 b/b=3 c/c=1", "", false)
@@ -184,22 +185,26 @@ func TestLimits(t *testing.T) {
 	if got := strings.Join(listed, " "); got != "a b y z" {
 		t.Errorf("listed %s", got)
 	}
-	if z := (types.NamespacedName{Namespace: "demo", Name: "z"}); !store.isWithheld(z) || store.isWithheld(types.NamespacedName{Namespace: "demo", Name: "b"}) {
+	if z := (types.NamespacedName{Namespace: "demo", Name: "z"}); !store.isWithheld(z) ||
+		store.isWithheld(types.NamespacedName{Namespace: "demo", Name: "b"}) {
 		t.Error("z alone is withheld")
 	}
 	// What was left out whole does not come in by half.
 	step("one goes", remove("y"), "y", "a/a=2 b/b=2", "", true)
 	step("a slice of what is withheld", put("z/1", 2), "", "a/a=2 b/b=2", "", true)
 	step("which goes", remove("z/1"), "", "a/a=2 b/b=2", "", true)
-	step("all of them fit", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2)}, most: 100}), "b z", "a/a=2", "", false)
+	step("all of them fit", list(&pages{slices: []*discoveryv1.EndpointSlice{sized("a", 2)}, most: 100}), "b z",
+		"a/a=2", "", false)
 	step("there is room for new ones", put("c", 1), "c", "a/a=2 c/c=1", "", false)
 	step("and they go", remove("c"), "c", "a/a=2", "", false)
 
-	step("a slice that is too large", func() error { return store.Update(large("a")) }, "a", "a/a=0!", "slice-bytes demo/a", false)
+	step("a slice that is too large", func() error { return store.Update(large("a")) }, "a", "a/a=0!",
+		"slice-bytes demo/a", false)
 	step("and another", func() error { return store.Update(large("b")) }, "b", "a/a=0! b/b=0!", "", false)
 	step("a smaller one", put("a", 1), "a", "a/a=1 b/b=0!", "", false)
 	step("the other goes", remove("b"), "b", "a/a=1", "", false)
-	step("in a list", list(&pages{slices: []*discoveryv1.EndpointSlice{large("a")}, most: 100}), "a", "a/a=0!", "slice-bytes demo/a", false)
+	step("in a list", list(&pages{slices: []*discoveryv1.EndpointSlice{large("a")}, most: 100}), "a", "a/a=0!",
+		"slice-bytes demo/a", false)
 	step("it loses its service", func() error { return store.Update(sized("/a", 1)) }, "a", "", "", false)
 	if len(store.counts)+store.endpoints+store.bytes+len(store.large) != 0 {
 		t.Errorf("counts %v, %d, %v", store.counts, store.endpoints, store.large)
@@ -246,7 +251,8 @@ func TestPagesGrowAgain(t *testing.T) {
 	for i := range 1000 {
 		server.slices = append(server.slices, sized(fmt.Sprintf("s%04d", i), 1))
 	}
-	if _, err := listSelection(t.Context(), growing{server}, metav1.ListOptions{Limit: pageSize}, newSliceStore(func(types.NamespacedName) {}, func(bool) {})); err != nil {
+	if _, err := listSelection(t.Context(), growing{server}, metav1.ListOptions{Limit: pageSize},
+		newSliceStore(func(types.NamespacedName) {}, func(bool) {})); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(server.asked); got != "[100 50 25 25 25 25 25 25 25 25 50 50 50 50 50 50 50 50 100 100 100 100]" {
@@ -283,7 +289,8 @@ func TestRelistsBecomeRare(t *testing.T) {
 	for range 20 {
 		delays = append(delays, list("a", "b"))
 	}
-	if delays[0] != 5*time.Second || delays[1] != 10*time.Second || delays[2] != 20*time.Second || delays[19] != 10*time.Minute {
+	if delays[0] != 5*time.Second || delays[1] != 10*time.Second || delays[2] != 20*time.Second ||
+		delays[19] != 10*time.Minute {
 		t.Errorf("delays of %v", delays)
 	}
 	if got := list("a"); got != 5*time.Second {
@@ -296,7 +303,8 @@ func TestExcessTells(t *testing.T) {
 	all := Excess{export.LimitServices: "demo/a", export.LimitEndpoints: "demo/b", export.LimitSliceBytes: "demo/c"}
 	for limit := range maps.Keys(all) {
 		err := all.err("west", export.DefaultLimits)
-		if want := "--member-" + string(limit); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), all[limit]) {
+		if want := "--member-" + string(limit); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), all[limit]) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

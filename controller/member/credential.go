@@ -78,7 +78,8 @@ func notKubeconfig(err error) error {
 	case strings.Contains(err.Error(), "illegal base64"):
 		at = " (a field that ends in -data is no base64)"
 	}
-	return errors.New("this is no kubeconfig" + at + ": use YAML or JSON with apiVersion: v1 and kind: Config, as kubectl reads it")
+	return errors.New("this is no kubeconfig" + at +
+		": use YAML or JSON with apiVersion: v1 and kind: Config, as kubectl reads it")
 }
 
 func fromConfig(config *clientcmdapi.Config, context string) (Credential, error) {
@@ -86,7 +87,8 @@ func fromConfig(config *clientcmdapi.Config, context string) (Credential, error)
 	if !ok {
 		return Credential{}, fmt.Errorf("the kubeconfig has no context %q", context)
 	}
-	restConfig, err := clientcmd.NewNonInteractiveClientConfig(*config, context, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	restConfig, err := clientcmd.NewNonInteractiveClientConfig(*config, context, &clientcmd.ConfigOverrides{},
+		nil).ClientConfig()
 	if err != nil {
 		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
 	}
@@ -140,7 +142,8 @@ func selfContained(config *clientcmdapi.Config) error {
 		refuse(cluster.CertificateAuthority != "", "certificate-authority", "use certificate-authority-data")
 	}
 	if len(refused) > 0 {
-		return fmt.Errorf("a kubeconfig in a Secret may not run programs nor read files, so it may not have %s", strings.Join(refused, ", "))
+		return fmt.Errorf("a kubeconfig in a Secret may not run programs nor read files, so it may not have %s",
+			strings.Join(refused, ", "))
 	}
 	return nil
 }

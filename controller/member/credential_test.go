@@ -28,29 +28,55 @@ func TestParseKubeconfig(t *testing.T) {
 		// wrong is a part of the error; empty where there is none.
 		wrong string
 	}{
-		"a token":               {kubeconfig(aToken, aServer), ""},
-		"insecure":              {kubeconfig(aToken, `{server: "https://192.0.2.1", insecure-skip-tls-verify: true}`), "insecure-skip-tls-verify is refused"},
-		"no TLS":                {kubeconfig(aToken, `{server: "http://192.0.2.1"}`), "use a server that begins with https://"},
-		"no scheme":             {kubeconfig(aToken, `{server: "192.0.2.1:6443"}`), "use a server that begins with https://"},
-		"https in capitals":     {kubeconfig(aToken, `{server: "HTTPS://192.0.2.1"}`), ""},
-		"nothing":               {"", "no current-context"},
-		"no YAML":               {"{", "no kubeconfig (line 1)"},
-		"another kind":          {`{apiVersion: v1, kind: Secret}`, "no kubeconfig"},
-		"garbage":               {"garbage", "this is no kubeconfig: use YAML"},
-		"no base64":             {kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority-data: "%"}`), "no base64"},
+		"a token": {kubeconfig(aToken, aServer), ""},
+		"insecure": {
+			kubeconfig(aToken, `{server: "https://192.0.2.1", insecure-skip-tls-verify: true}`),
+			"insecure-skip-tls-verify is refused",
+		},
+		"no TLS": {
+			kubeconfig(aToken, `{server: "http://192.0.2.1"}`),
+			"use a server that begins with https://",
+		},
+		"no scheme": {
+			kubeconfig(aToken, `{server: "192.0.2.1:6443"}`),
+			"use a server that begins with https://",
+		},
+		"https in capitals": {kubeconfig(aToken, `{server: "HTTPS://192.0.2.1"}`), ""},
+		"nothing":           {"", "no current-context"},
+		"no YAML":           {"{", "no kubeconfig (line 1)"},
+		"another kind":      {`{apiVersion: v1, kind: Secret}`, "no kubeconfig"},
+		"garbage":           {"garbage", "this is no kubeconfig: use YAML"},
+		"no base64": {
+			kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority-data: "%"}`),
+			"no base64",
+		},
 		"no current context":    {`{apiVersion: v1, kind: Config}`, "no current-context"},
 		"context of no cluster": {`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {}}]}`, "context"},
 		"unknown context":       {`{apiVersion: v1, kind: Config, current-context: x}`, `no context "x"`},
 		"no server":             {kubeconfig(aToken, `{server: ""}`), "context"},
-		"a program":             {kubeconfig(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: id, interactiveMode: Never}}`, aServer), "exec"},
-		"an auth provider":      {kubeconfig(`{auth-provider: {name: oidc}}`, aServer), "auth-provider"},
-		"a token file":          {kubeconfig(`{tokenFile: /etc/passwd}`, aServer), "tokenFile"},
-		"a certificate file":    {kubeconfig(`{client-certificate: /etc/passwd}`, aServer), "client-certificate-data"},
-		"a key file":            {kubeconfig(`{client-key: /etc/passwd}`, aServer), "client-key-data"},
-		"a CA file":             {kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority: /etc/passwd}`), "certificate-authority-data"},
-		"a CA that is none":     {kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority-data: eA==}`), "root certificates"},
-		"a wrong certificate":   {kubeconfig(`{client-certificate-data: eA==, client-key-data: eA==}`, aServer), "context"},
-		"two things at once":    {kubeconfig(`{tokenFile: /a, client-key: /b}`, aServer), "tokenFile (use token), client-key"},
+		"a program": {
+			kubeconfig(
+				`{exec: {apiVersion: client.authentication.k8s.io/v1, command: id, interactiveMode: Never}}`, aServer),
+			"exec",
+		},
+		"an auth provider":   {kubeconfig(`{auth-provider: {name: oidc}}`, aServer), "auth-provider"},
+		"a token file":       {kubeconfig(`{tokenFile: /etc/passwd}`, aServer), "tokenFile"},
+		"a certificate file": {kubeconfig(`{client-certificate: /etc/passwd}`, aServer), "client-certificate-data"},
+		"a key file":         {kubeconfig(`{client-key: /etc/passwd}`, aServer), "client-key-data"},
+		"a CA file": {kubeconfig(aToken,
+			`{server: "https://192.0.2.1", certificate-authority: /etc/passwd}`), "certificate-authority-data"},
+		"a CA that is none": {
+			kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority-data: eA==}`),
+			"root certificates",
+		},
+		"a wrong certificate": {
+			kubeconfig(`{client-certificate-data: eA==, client-key-data: eA==}`, aServer),
+			"context",
+		},
+		"two things at once": {
+			kubeconfig(`{tokenFile: /a, client-key: /b}`, aServer),
+			"tokenFile (use token), client-key",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			credential, err := ParseKubeconfig([]byte(test.kubeconfig))
@@ -136,9 +162,12 @@ func FuzzParseKubeconfig(f *testing.F) {
 func TestNoTokenIsQuoted(t *testing.T) {
 	const token = "s3cr3t"
 	for _, text := range []string{
-		token, `"` + token + `"`, "- " + token, "{" + token, `{"token": "` + token, "token: " + token + "\n\t" + token, "[" + token + "]",
-		"kind: " + token, `{apiVersion: v1, kind: Config, users: ` + token + `}`, kubeconfig(`{token: [`+token+`]}`, aServer),
-		kubeconfig(token, aServer), kubeconfig(aToken, `{server: "https://192.0.2.1", insecure-skip-tls-verify: `+token+`}`),
+		token, `"` + token + `"`, "- " + token, "{" + token, `{"token": "` + token, "token: " + token + "\n\t" + token,
+		"[" + token + "]",
+		"kind: " + token, `{apiVersion: v1, kind: Config, users: ` + token + `}`,
+		kubeconfig(`{token: [`+token+`]}`, aServer),
+		kubeconfig(token, aServer), kubeconfig(aToken, `{server: "https://192.0.2.1", insecure-skip-tls-verify: `+token+
+			`}`),
 	} {
 		path := filepath.Join(t.TempDir(), "kubeconfig")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

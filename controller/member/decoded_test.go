@@ -19,7 +19,8 @@ import (
 
 // empties is a page with a slice of so many empty endpoints.
 func empties(count int) *discoveryv1.EndpointSliceList {
-	return &discoveryv1.EndpointSliceList{Items: []discoveryv1.EndpointSlice{{Endpoints: make([]discoveryv1.Endpoint, count)}}}
+	return &discoveryv1.EndpointSliceList{Items: []discoveryv1.EndpointSlice{{Endpoints: make([]discoveryv1.Endpoint,
+		count)}}}
 }
 
 // padded is an encoded object with a field more, that nobody knows, and so many
@@ -27,7 +28,8 @@ func empties(count int) *discoveryv1.EndpointSliceList {
 func padded(object string, length int) string {
 	const number = 1000
 	for fill := max(0, length-len(object)-8); ; fill++ {
-		field := protowire.AppendString(protowire.AppendTag(nil, number, protowire.BytesType), strings.Repeat("x", fill))
+		field := protowire.AppendString(protowire.AppendTag(nil, number, protowire.BytesType),
+			strings.Repeat("x", fill))
 		if len(object)+len(field) >= length || length == 0 {
 			return (object + string(field))[:length]
 		}
@@ -40,14 +42,19 @@ func ordinary() *discoveryv1.EndpointSliceList {
 	for range 100 {
 		slice := discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: "web-east-1", Namespace: "shop", Labels: map[string]string{"a": "b", "c": "d"}, Annotations: map[string]string{"e": "f"},
-				OwnerReferences: []metav1.OwnerReference{{Kind: "ServiceExport", Name: "web"}}, ManagedFields: make([]metav1.ManagedFieldsEntry, 2),
+				Name: "web-east-1", Namespace: "shop", Labels: map[string]string{"a": "b", "c": "d"},
+				Annotations:     map[string]string{"e": "f"},
+				OwnerReferences: []metav1.OwnerReference{{Kind: "ServiceExport", Name: "web"}},
+				ManagedFields:   make([]metav1.ManagedFieldsEntry, 2),
 			},
 			Ports: []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To[int32](80)}},
 		}
 		for range 100 {
 			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-				Addresses: []string{"10.64.10.10"}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(false)},
+				Addresses: []string{"10.64.10.10"}, Conditions: discoveryv1.EndpointConditions{
+					Ready:   ptr.To(true),
+					Serving: ptr.To(true), Terminating: ptr.To(false),
+				},
 				NodeName: ptr.To("node-1"), Zone: ptr.To("zone-1"),
 			})
 		}
@@ -70,17 +77,33 @@ func TestWhatAnAnswerUnfolds(t *testing.T) {
 		object   apiruntime.Object
 		tooLarge bool
 	}{
-		"nothing":            {object: &discoveryv1.EndpointSliceList{}},
-		"an ordinary page":   {object: ordinary()},
-		"a heartbeat":        {object: &coordinationv1.LeaseList{Items: []coordinationv1.Lease{{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("east")}}}}},
-		"empty slices":       {object: &discoveryv1.EndpointSliceList{Items: make([]discoveryv1.EndpointSlice, many/2)}, tooLarge: true},
-		"empty Leases":       {object: &coordinationv1.LeaseList{Items: make([]coordinationv1.Lease, many/2)}, tooLarge: true},
-		"empty endpoints":    {object: empties(many), tooLarge: true},
-		"empty ports":        {object: one(discoveryv1.EndpointSlice{Ports: make([]discoveryv1.EndpointPort, many)}), tooLarge: true},
-		"empty addresses":    {object: one(discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{{Addresses: make([]string, 4*many)}}}), tooLarge: true},
-		"empty owners":       {object: about(metav1.ObjectMeta{OwnerReferences: make([]metav1.OwnerReference, many)}), tooLarge: true},
-		"empty field owners": {object: about(metav1.ObjectMeta{ManagedFields: make([]metav1.ManagedFieldsEntry, many)}), tooLarge: true},
-		"empty finalizers":   {object: about(metav1.ObjectMeta{Finalizers: make([]string, 4*many)}), tooLarge: true},
+		"nothing":          {object: &discoveryv1.EndpointSliceList{}},
+		"an ordinary page": {object: ordinary()},
+		"a heartbeat":      {object: &coordinationv1.LeaseList{Items: []coordinationv1.Lease{{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("east")}}}}},
+		"empty slices": {
+			object:   &discoveryv1.EndpointSliceList{Items: make([]discoveryv1.EndpointSlice, many/2)},
+			tooLarge: true,
+		},
+		"empty Leases": {
+			object:   &coordinationv1.LeaseList{Items: make([]coordinationv1.Lease, many/2)},
+			tooLarge: true,
+		},
+		"empty endpoints": {object: empties(many), tooLarge: true},
+		"empty ports": {
+			object:   one(discoveryv1.EndpointSlice{Ports: make([]discoveryv1.EndpointPort, many)}),
+			tooLarge: true,
+		},
+		"empty addresses": {object: one(discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{{Addresses: make(
+			[]string, 4*many)}}}), tooLarge: true},
+		"empty owners": {
+			object:   about(metav1.ObjectMeta{OwnerReferences: make([]metav1.OwnerReference, many)}),
+			tooLarge: true,
+		},
+		"empty field owners": {
+			object:   about(metav1.ObjectMeta{ManagedFields: make([]metav1.ManagedFieldsEntry, many)}),
+			tooLarge: true,
+		},
+		"empty finalizers": {object: about(metav1.ObjectMeta{Finalizers: make([]string, 4*many)}), tooLarge: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			encoded := encode(t, test.object)
@@ -94,13 +117,15 @@ func TestWhatAnAnswerUnfolds(t *testing.T) {
 		})
 	}
 	list := protowire.AppendTag(nil, unknownRaw, protowire.BytesType)
-	pods := append([]byte("k8s\x00\x0a\x0d\x0a\x02v1\x12\x07PodList"), protowire.AppendBytes(list, []byte(strings.Repeat("\x12\x00", many)))...)
+	pods := append([]byte("k8s\x00\x0a\x0d\x0a\x02v1\x12\x07PodList"),
+		protowire.AppendBytes(list, []byte(strings.Repeat("\x12\x00", many)))...)
 	if err := checkObject(pods); err == nil || !strings.Contains(err.Error(), `"PodList" in "v1"`) {
 		t.Errorf("a list of pods: %v", err)
 	}
 	for _, event := range [][]byte{pods, encode(t, &empties(many).Items[0])} {
 		extension := protowire.AppendBytes(protowire.AppendTag(nil, extensionRaw, protowire.BytesType), event)
-		if err := checkEvent(protowire.AppendBytes(protowire.AppendTag(nil, eventObject, protowire.BytesType), extension)); err == nil {
+		if err := checkEvent(protowire.AppendBytes(protowire.AppendTag(nil, eventObject, protowire.BytesType),
+			extension)); err == nil {
 			t.Error("an event with that is handed on")
 		}
 	}
@@ -112,7 +137,8 @@ func TestTheLargestAnswersThatAreDecoded(t *testing.T) {
 	for name, list := range map[string]*discoveryv1.EndpointSliceList{
 		"endpoints": empties(maxDecoded/160 - 1000),
 		"slices":    {Items: make([]discoveryv1.EndpointSlice, maxDecoded/700)},
-		"addresses": {Items: []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{Addresses: make([]string, maxDecoded/16-1000)}}}}},
+		"addresses": {Items: []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{Addresses: make([]string,
+			maxDecoded/16-1000)}}}}},
 	} {
 		encoded := encode(t, list)
 		if err := checkObject(encoded); err != nil {
@@ -142,7 +168,8 @@ func FuzzCheckObject(f *testing.F) {
 		err := checkObject(data)
 		_ = checkEvent(data) // it does not panic
 		object, decodeErr := apiruntime.Decode(scheme.Codecs.UniversalDeserializer(), data)
-		if _, isSlice := object.(*discoveryv1.EndpointSlice); decodeErr == nil && isSlice && errors.Is(err, errMalformed) {
+		if _, isSlice := object.(*discoveryv1.EndpointSlice); decodeErr == nil && isSlice &&
+			errors.Is(err, errMalformed) {
 			t.Errorf("%q is decoded, and refused: %v", data, err)
 		}
 	})

@@ -23,14 +23,18 @@ func (i identity) wrong() bool { return i.holder != "" && i.holder != i.cluster 
 func misidentified(is identity, own, ownUID string, others []identity) error {
 	var problems []error
 	if is.wrong() {
-		problems = append(problems, fmt.Errorf("this cluster calls itself %s, %s says %s: correct the id there, or --cluster-id of that cluster's controller", is.holder, is.source, is.cluster))
+		problems = append(problems, fmt.Errorf(
+			"this cluster calls itself %s, %s says %s: correct the id there, or --cluster-id of that cluster's controller", is.holder, is.source, is.cluster))
 	}
 	if is.uid != "" && is.uid == ownUID {
-		problems = append(problems, fmt.Errorf("this is the same cluster as %s, the one that this controller runs in: its kubeconfig leads back here", own))
+		problems = append(problems, fmt.Errorf(
+			"this is the same cluster as %s, the one that this controller runs in: its kubeconfig leads back here",
+			own))
 	}
 	for _, other := range others {
 		if is.uid != "" && other.cluster != is.cluster && other.uid == is.uid && (is.wrong() || !other.wrong()) {
-			problems = append(problems, fmt.Errorf("this is the same cluster as member %s: the two have the same namespace kube-system", other.cluster))
+			problems = append(problems, fmt.Errorf(
+				"this is the same cluster as member %s: the two have the same namespace kube-system", other.cluster))
 		}
 	}
 	return errors.Join(problems...)
@@ -45,7 +49,10 @@ func (s *Members) identify() {
 	identities := make([]identity, len(members))
 	for i, m := range members {
 		heard := m.Heartbeat()
-		identities[i] = identity{cluster: m.cluster, holder: heard.Cluster, uid: heard.KubeSystemUID, source: "the flag --member"}
+		identities[i] = identity{
+			cluster: m.cluster, holder: heard.Cluster, uid: heard.KubeSystemUID,
+			source: "the flag --member",
+		}
 		if m.Secret() != nil {
 			identities[i].source = "the Secret"
 		}
@@ -62,7 +69,8 @@ func (s *Members) identify() {
 			}
 			continue
 		}
-		if problem.Err = misidentified(identities[i], s.config.Cluster, s.config.Local.KubeSystemUID(), identities); problem.Err != nil {
+		if problem.Err = misidentified(identities[i], s.config.Cluster, s.config.Local.KubeSystemUID(),
+			identities); problem.Err != nil {
 			told[key] = problem.Err.Error()
 		}
 		m.misidentified.Store(problem.Err != nil)

@@ -21,15 +21,27 @@ func TestMisidentified(t *testing.T) {
 		// wrong are parts of the error, none where there is none.
 		wrong []string
 	}{
-		"right":                       {[]string{"west west uid-w", "north north uid-n"}, nil},
-		"says nothing":                {[]string{"west _ _", "north _ _"}, nil},
-		"another name":                {[]string{"esat east2 uid-w"}, []string{"calls itself east2, the Secret says esat"}},
-		"the own cluster":             {[]string{"west east uid-own"}, []string{"calls itself east", "same cluster as east"}},
+		"right":        {[]string{"west west uid-w", "north north uid-n"}, nil},
+		"says nothing": {[]string{"west _ _", "north _ _"}, nil},
+		"another name": {
+			[]string{"esat east2 uid-w"},
+			[]string{"calls itself east2, the Secret says esat"},
+		},
+		"the own cluster": {
+			[]string{"west east uid-own"},
+			[]string{"calls itself east", "same cluster as east"},
+		},
 		"the copy of the own cluster": {[]string{"west west uid-own"}, []string{"same cluster as east"}},
-		"one under two ids":           {[]string{"west north uid-n", "north north uid-n"}, []string{"calls itself north", "same cluster as member north"}},
-		"the right one of two ids":    {[]string{"north north uid-n", "west north uid-n"}, nil},
-		"both wrong":                  {[]string{"a c uid-c", "b c uid-c"}, []string{"calls itself c", "same cluster as member b"}},
-		"a copy of another member":    {[]string{"a a uid-c", "b b uid-c"}, []string{"same cluster as member b"}},
+		"one under two ids": {
+			[]string{"west north uid-n", "north north uid-n"},
+			[]string{"calls itself north", "same cluster as member north"},
+		},
+		"the right one of two ids": {[]string{"north north uid-n", "west north uid-n"}, nil},
+		"both wrong": {
+			[]string{"a c uid-c", "b c uid-c"},
+			[]string{"calls itself c", "same cluster as member b"},
+		},
+		"a copy of another member": {[]string{"a a uid-c", "b b uid-c"}, []string{"same cluster as member b"}},
 	} {
 		var identities []identity
 		for _, member := range test.members {
@@ -84,8 +96,11 @@ func TestIdentifyTellsOnce(t *testing.T) {
 	}
 	hear := func(m *Member, version, name string) {
 		lease := &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{HeartbeatUIDAnnotation: "uid-w"}},
-			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &name},
+			ObjectMeta: metav1.ObjectMeta{
+				ResourceVersion: version,
+				Annotations:     map[string]string{HeartbeatUIDAnnotation: "uid-w"},
+			},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &name},
 		}
 		if err := m.heartbeat.Update(lease); err != nil {
 			t.Fatal(err)

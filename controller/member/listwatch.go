@@ -37,7 +37,10 @@ func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 // server. patience bounds each page of a list. outcome is called with the
 // result of each request, because a reflector retries some failures without
 // returning them. What follows when the watch ends is decided by listwatch.
-func selected[L runtime.Object](client listwatch.Client[L], patience time.Duration, list func(context.Context, metav1.ListOptions) (L, error), narrow func(*metav1.ListOptions), outcome func(error)) *listWatch {
+func selected[L runtime.Object](client listwatch.Client[L], patience time.Duration,
+	list func(context.Context, metav1.ListOptions) (L, error), narrow func(*metav1.ListOptions),
+	outcome func(error),
+) *listWatch {
 	// The beginning of an answer is waited for less long: that tells more.
 	seconds := int64(patience/time.Second) + 1
 	tell := func(ctx context.Context, err error) {
@@ -62,7 +65,9 @@ func selected[L runtime.Object](client listwatch.Client[L], patience time.Durati
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			narrow(&options)
-			return watching.Open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return watching.Open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface,
+				error,
+			) {
 				w, err := client.Watch(ctx, options)
 				tell(ctx, err)
 				return w, err
@@ -74,7 +79,9 @@ func selected[L runtime.Object](client listwatch.Client[L], patience time.Durati
 // listSelection reads all slices of a member and returns those that the limits
 // allow. At no time are more of them held than those, and one page in its turn.
 // The store is told what was left out, before it gets the list.
-func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.EndpointSliceList], options metav1.ListOptions, store *sliceStore) (_ *discoveryv1.EndpointSliceList, err error) {
+func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.EndpointSliceList],
+	options metav1.ListOptions, store *sliceStore,
+) (_ *discoveryv1.EndpointSliceList, err error) {
 	defer func() {
 		if err != nil {
 			store.account.abandon()

@@ -38,11 +38,18 @@ func TestWhoseSlicesTheyAreIsReadBeforeThem(t *testing.T) {
 			<-r.Context().Done()
 			return
 		}
-		var object runtime.Object = &discoveryv1.EndpointSliceList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []discoveryv1.EndpointSlice{*slice("one", "web", "1")}}
+		var object runtime.Object = &discoveryv1.EndpointSliceList{
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+			Items:    []discoveryv1.EndpointSlice{*slice("one", "web", "1")},
+		}
 		if leases {
-			object = &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{
-				Name: HeartbeatLease, ResourceVersion: "1", Annotations: map[string]string{HeartbeatUIDAnnotation: "another"},
-			}}}}
+			object = &coordinationv1.LeaseList{
+				ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+				Items: []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{
+					Name: HeartbeatLease, ResourceVersion: "1",
+					Annotations: map[string]string{HeartbeatUIDAnnotation: "another"},
+				}}},
+			}
 		}
 		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
 		_, _ = w.Write(encode(t, object)) // the client may hang up

@@ -80,7 +80,9 @@ const toldBefore = "told before"
 
 // newMember returns a member of which nothing is known yet. changed is told of each service whose slices changed,
 // synced once all slices were seen, and report the state of the connection when it changes: nil for a healthy one.
-func newMember(cluster string, now clock.WithTicker, changed func(types.NamespacedName), synced func(), report func(error)) *Member {
+func newMember(cluster string, now clock.WithTicker, changed func(types.NamespacedName), synced func(),
+	report func(error),
+) *Member {
 	m := &Member{
 		cluster:   cluster,
 		clock:     now,
@@ -197,7 +199,8 @@ func (m *Member) tell() {
 	m.mu.Lock()
 	problem := m.problem()
 	kind := ""
-	if first := cmp.Or(m.problems[watchedSlices], m.problems[watchedHeartbeat], m.problems[watchedArrival]); first != nil {
+	if first := cmp.Or(m.problems[watchedSlices], m.problems[watchedHeartbeat],
+		m.problems[watchedArrival]); first != nil {
 		kind = "failed " + string(apierrors.ReasonForError(first))
 	}
 	_, slices := m.problems[watchedSlices]
@@ -219,7 +222,10 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		return err
 	}
 	// An event has a slice as it is published, with what is not kept of it.
-	httpClient.Transport = &bounded{base: httpClient.Transport, event: maxOther + 2*m.slices.limits.SliceBytes, patience: m.patience}
+	httpClient.Transport = &bounded{
+		base: httpClient.Transport, event: maxOther + 2*m.slices.limits.SliceBytes,
+		patience: m.patience,
+	}
 	config := rest.CopyConfig(credential.Config)
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf
@@ -234,22 +240,25 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	}
 	slices, leases := discovery.EndpointSlices(metav1.NamespaceAll), coordination.Leases(credential.Namespace)
 	heartbeats := func() *listWatch {
-		return selected(leases, m.patience, func(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+		return selected(leases, m.patience, func(ctx context.Context,
+			options metav1.ListOptions,
+		) (*coordinationv1.LeaseList, error) {
 			return listOne(ctx, leases, options)
 		}, func(options *metav1.ListOptions) {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
 		}, m.outcome(ctx, watchedHeartbeat))
 	}
 	lease, looked := heartbeats(), heartbeats()
-	published := selected(slices, m.patience, func(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
-		list, err := listSelection(ctx, slices, options, m.slices)
-		if err != nil {
-			return nil, err
-		}
-		return list, m.look(ctx, looked)
-	}, func(options *metav1.ListOptions) {
-		options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()
-	}, m.outcome(ctx, watchedSlices))
+	published := selected(slices, m.patience,
+		func(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
+			list, err := listSelection(ctx, slices, options, m.slices)
+			if err != nil {
+				return nil, err
+			}
+			return list, m.look(ctx, looked)
+		}, func(options *metav1.ListOptions) {
+			options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()
+		}, m.outcome(ctx, watchedSlices))
 
 	var watches sync.WaitGroup
 	watches.Go(func() { m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices, m.slices.room) })
@@ -297,7 +306,9 @@ func (m *Member) outcome(ctx context.Context, watched string) func(error) {
 
 // watch fills the store until the context ends, and anew some time after something is received from again. It differs
 // from the reflector's own loop in that failures, of which outcome was told, are not logged each time.
-func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatcher, kind any, store cache.ReflectorStore, again <-chan struct{}) {
+func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatcher, kind any, store cache.ReflectorStore,
+	again <-chan struct{},
+) {
 	backoff := retry
 	logger := klog.FromContext(ctx)
 	reflector := cache.NewReflectorWithOptions(from, kind, store, cache.ReflectorOptions{

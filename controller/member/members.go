@@ -153,7 +153,8 @@ type Members struct {
 func New(config Config) *Members {
 	s := &Members{
 		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1), limited: map[string]string{},
-		memory: newMemory(config.Memory), turns: make(chan struct{}, listsAtOnce), connections: map[string]*connection{},
+		memory: newMemory(config.Memory), turns: make(chan struct{}, listsAtOnce),
+		connections: map[string]*connection{},
 	}
 	s.members.Store(&map[string]*Member{})
 	return s

@@ -50,7 +50,10 @@ func TestGather(t *testing.T) {
 			members: []string{"north.registry", "west"},
 		},
 		"no id, a wrong one, our own": {
-			secrets:  []*corev1.Secret{secret("a", "", 0, good), secret("b", "a_b", 0, good), secret("c", "east", 0, good)},
+			secrets: []*corev1.Secret{
+				secret("a", "", 0, good), secret("b", "a_b", 0, good),
+				secret("c", "east", 0, good),
+			},
 			problems: []string{"a: empty", "b: RFC 1123", "c: that of this cluster"},
 		},
 		"the older of two": {
@@ -69,7 +72,11 @@ func TestGather(t *testing.T) {
 			problems: []string{"a: no kubeconfig", "b: no data"},
 		},
 		"a flag wins": {
-			static:   []Static{{Cluster: "west", Kubeconfig: "good"}, {Cluster: "east", Kubeconfig: "good"}, {Cluster: "north", Kubeconfig: "none"}},
+			static: []Static{
+				{Cluster: "west", Kubeconfig: "good"},
+				{Cluster: "east", Kubeconfig: "good"},
+				{Cluster: "north", Kubeconfig: "none"},
+			},
 			secrets:  []*corev1.Secret{secret("a", "west", 0, good)},
 			members:  []string{"north!", "west"},
 			problems: []string{"a: named by a flag", "flag: that of this cluster", "flag: none"},
@@ -113,7 +120,10 @@ func TestGather(t *testing.T) {
 
 func TestProblemsAreToldOnce(t *testing.T) {
 	var told []string
-	around := &surroundings{reported: func(problem Problem) { told = append(told, problem.Secret.Name+" "+problem.Err.Error()) }}
+	around := &surroundings{reported: func(problem Problem) {
+		told = append(told, problem.Secret.Name+" "+
+			problem.Err.Error())
+	}}
 	set := around.members(Config{})
 	bad := func(name, data string) []Problem {
 		_, problems := gather(having(secret(name, "west", 0, data)).of(Config{Cluster: "east"}))
@@ -159,7 +169,10 @@ func TestRecoveryIsTold(t *testing.T) {
 		"garbage meanwhile":  {{good, "", healthy, ""}, {"{", "", idle, "refused"}, {good, "", idle, "over"}},
 		"another credential": {{good, "", failing, "failed"}, {other, "", idle, ""}, {other, "", healthy, "over"}},
 		"wrong annotation":   {{good, "no-cidr", idle, "refused"}, {good, "192.0.2.0/24", healthy, "over"}},
-		"one watch is none":  {{"{", "", idle, "refused"}, {good, "", func(m *Member) { m.note(watchedSlices, nil) }, ""}},
+		"one watch is none": {{"{", "", idle, "refused"}, {
+			good, "", func(m *Member) { m.note(watchedSlices, nil) },
+			"",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told []string
@@ -213,7 +226,8 @@ func TestConnectionsAreLogged(t *testing.T) {
 	var group sync.WaitGroup
 	set.refresh(ctx, &group, nil)
 	for range 2 {
-		if err := set.Get("west").slices.Replace([]any{slice("web-1", "web", "1"), slice("web-2", "web", "1")}, "1"); err != nil {
+		if err := set.Get("west").slices.Replace([]any{slice("web-1", "web", "1"), slice("web-2", "web", "1")},
+			"1"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -295,7 +309,10 @@ func TestJoiningMembersAreMembers(t *testing.T) {
 	const want = "north south west"
 	around := &surroundings{
 		secrets: func() []*corev1.Secret {
-			return []*corev1.Secret{secret("a", "west", 0, good), secret("b", "north", 0, good), secret("c", "south", 0, "{")}
+			return []*corev1.Secret{
+				secret("a", "west", 0, good), secret("b", "north", 0, good),
+				secret("c", "south", 0, "{"),
+			}
 		},
 		tracked: func(m *Member) {
 			joined = append(joined, m.Cluster())

@@ -39,7 +39,9 @@ type account struct {
 // open returns a new account of a member, which holds what the copies of its
 // slices take until it is known what the member publishes. room receives when a
 // claim that was refused has room. It returns nil if there is no limit.
-func (m *memory) open(cluster string, imported func() map[types.NamespacedName]export.Weight, room chan<- struct{}) *account {
+func (m *memory) open(cluster string, imported func() map[types.NamespacedName]export.Weight,
+	room chan<- struct{},
+) *account {
 	if m.total == 0 {
 		return nil
 	}

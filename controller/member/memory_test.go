@@ -65,7 +65,9 @@ func TestMemoryAtTheLimits(t *testing.T) {
 		one.AddressType, one.Endpoints = discoveryv1.AddressTypeIPv4, nil
 		return one
 	}
-	endpoints := func(one *discoveryv1.EndpointSlice, count int, change func(int, *discoveryv1.Endpoint)) *discoveryv1.EndpointSlice {
+	endpoints := func(one *discoveryv1.EndpointSlice, count int,
+		change func(int, *discoveryv1.Endpoint),
+	) *discoveryv1.EndpointSlice {
 		for e := range count {
 			endpoint := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.%d.%d.1", e/250, e%250)}}
 			change(e, &endpoint)
@@ -79,7 +81,10 @@ func TestMemoryAtTheLimits(t *testing.T) {
 			one.Annotations = map[string]string{"clusterset-dns.github.io/snapshot": strings.Repeat("s", 400)}
 			one.Ports = []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To[int32](80)}}
 			return endpoints(one, 100, func(_ int, endpoint *discoveryv1.Endpoint) {
-				endpoint.Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(true), Serving: ptr.To(true), Terminating: ptr.To(false)}
+				endpoint.Conditions = discoveryv1.EndpointConditions{
+					Ready: ptr.To(true), Serving: ptr.To(true),
+					Terminating: ptr.To(false),
+				}
 				endpoint.Zone, endpoint.NodeName = ptr.To("eu-central-1a"), ptr.To("node-1")
 				endpoint.TargetRef = nil
 			})
@@ -114,7 +119,10 @@ func TestMemoryAtTheLimits(t *testing.T) {
 		"ports": func(i int) *discoveryv1.EndpointSlice {
 			one := base(i)
 			for p := range 1000 {
-				one.Ports = append(one.Ports, discoveryv1.EndpointPort{Name: ptr.To(fmt.Sprint("p", p)), Port: ptr.To(int32(p)), AppProtocol: ptr.To("x")})
+				one.Ports = append(one.Ports, discoveryv1.EndpointPort{
+					Name: ptr.To(fmt.Sprint("p", p)),
+					Port: ptr.To(int32(p)), AppProtocol: ptr.To("x"),
+				})
 			}
 			return one
 		},
@@ -126,7 +134,9 @@ func TestMemoryAtTheLimits(t *testing.T) {
 			of.setMembers([]string{"west", "north"})
 			part := of.budget.Room("west")
 			before := heap()
-			list, err := listSelection(t.Context(), &endless{make: make1, most: 3 * part / 2 / export.WeightOf(strip(make1(0))).Bytes}, metav1.ListOptions{Limit: pageSize}, store)
+			list, err := listSelection(t.Context(),
+				&endless{make: make1, most: 3 * part / 2 / export.WeightOf(strip(make1(0))).Bytes},
+				metav1.ListOptions{Limit: pageSize}, store)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,15 +151,20 @@ func TestMemoryAtTheLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 			took := heap() - before
-			t.Logf("%d slices, %d endpoints: %.1f MiB are counted, %.1f are held", store.count(), store.endpoints, float64(store.bytes)/(1<<20), float64(took)/(1<<20))
+			t.Logf("%d slices, %d endpoints: %.1f MiB are counted, %.1f are held", store.count(), store.endpoints,
+				float64(store.bytes)/(1<<20), float64(took)/(1<<20))
 			if took > part || store.bytes > part || of.budget.Held("west") != store.bytes {
 				t.Errorf("%d bytes are held and %d counted, with room for %d", took, store.bytes, part)
 			}
-			copies := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{"a": func(any) ([]string, error) { return []string{"a"}, nil }})
+			copies := cache.NewIndexer(cache.MetaNamespaceKeyFunc,
+				cache.Indexers{"a": func(any) ([]string, error) { return []string{"a"}, nil }})
 			for _, object := range store.indexer.List() {
 				if one, ok := object.(*discoveryv1.EndpointSlice); ok {
 					copied := one.DeepCopy()
-					copied.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceImport", Name: "x", Controller: ptr.To(true)}}
+					copied.OwnerReferences = []metav1.OwnerReference{{
+						APIVersion: "v1", Kind: "ServiceImport",
+						Name: "x", Controller: ptr.To(true),
+					}}
 					if err := copies.Add(copied); err != nil {
 						t.Fatal(err)
 					}

@@ -10,7 +10,8 @@ import (
 func TestParseRank(t *testing.T) {
 	for text, want := range map[string]int{
 		"0": 0, "-0": 0, "7": 7, "+7": 7, "-1": -1, "1000": 1000, "-1000": -1000,
-		"": LastRank, "1001": LastRank, "-1001": LastRank, "first": LastRank, "1.5": LastRank, " 1": LastRank, "1O": LastRank, //nolint:gocritic // a space is no digit
+		"": LastRank, "1001": LastRank, "-1001": LastRank, "first": LastRank, "1.5": LastRank, " 1": LastRank,
+		"1O":                    LastRank, //nolint:gocritic // a space is no digit
 		"-99999999999999999999": LastRank,
 	} {
 		rank, err := ParseRank(map[string]string{RankAnnotation: text})
@@ -37,7 +38,8 @@ func TestRankOfAMember(t *testing.T) {
 	}
 	first, problems := ranked("last")
 	m := &Member{source: first}
-	if m.Rank() != LastRank || len(problems) != 1 || !strings.Contains(problems[0].Err.Error(), `"last" is not an integer from -1000 to 1000`) {
+	if m.Rank() != LastRank || len(problems) != 1 ||
+		!strings.Contains(problems[0].Err.Error(), `"last" is not an integer from -1000 to 1000`) {
 		t.Errorf("not valid from the start: rank %d, problems %v", m.Rank(), problems)
 	}
 	first, problems = ranked("5")

@@ -31,7 +31,8 @@ func TestRequestsSelectWhatIsExported(t *testing.T) {
 		if watch {
 			verb = "watch"
 		}
-		request := strings.Join([]string{r.Method, verb, r.URL.Path, "labels:" + query.Get("labelSelector"), "fields:" + query.Get("fieldSelector")}, " ")
+		request := strings.Join([]string{r.Method, verb, r.URL.Path, "labels:" + query.Get("labelSelector"), "fields:" +
+			query.Get("fieldSelector")}, " ")
 		mu.Lock()
 		seen[request] = true
 		mu.Unlock()

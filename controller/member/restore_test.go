@@ -37,7 +37,10 @@ func (s *restored) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("watch") == "true" {
 		if !back && strings.HasSuffix(r.URL.Path, "/endpointslices") {
 			// Of a watch that ends without an event soon after it began, client-go lists anew by itself.
-			event, err := (&metav1.WatchEvent{Type: "ADDED", Object: runtime.RawExtension{Raw: encode(s.t, slice("two", "old", "101"))}}).Marshal()
+			event, err := (&metav1.WatchEvent{
+				Type:   "ADDED",
+				Object: runtime.RawExtension{Raw: encode(s.t, slice("two", "old", "101"))},
+			}).Marshal()
 			if err != nil {
 				s.t.Error(err)
 			}
@@ -58,7 +61,10 @@ func (s *restored) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if back {
 		version, service = "50", "new"
 	}
-	var object runtime.Object = &discoveryv1.EndpointSliceList{ListMeta: metav1.ListMeta{ResourceVersion: version}, Items: []discoveryv1.EndpointSlice{*slice("one", service, version)}}
+	var object runtime.Object = &discoveryv1.EndpointSliceList{
+		ListMeta: metav1.ListMeta{ResourceVersion: version},
+		Items:    []discoveryv1.EndpointSlice{*slice("one", service, version)},
+	}
 	if strings.HasSuffix(r.URL.Path, "/leases") {
 		object = &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
 	}
@@ -74,7 +80,8 @@ func TestARestoredMemberIsListedAnew(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	changed := make(chan types.NamespacedName, 100)
-	m := newMember("west", clock.RealClock{}, func(service types.NamespacedName) { changed <- service }, func() {}, func(error) {})
+	m := newMember("west", clock.RealClock{}, func(service types.NamespacedName) { changed <- service }, func() {},
+		func(error) {})
 	defer reading(t, m, server)()
 	for range 2 { // listed, and watched
 		if got := receive(t, changed); got.Name != "old" {

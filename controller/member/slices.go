@@ -232,7 +232,8 @@ func strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 			endpoint.Addresses = []string{endpoint.Addresses[0]}
 		}
 		endpoint.Conditions = discoveryv1.EndpointConditions{
-			Ready: shared(endpoint.Conditions.Ready), Serving: shared(endpoint.Conditions.Serving), Terminating: shared(endpoint.Conditions.Terminating),
+			Ready: shared(endpoint.Conditions.Ready), Serving: shared(endpoint.Conditions.Serving),
+			Terminating: shared(endpoint.Conditions.Terminating),
 		}
 		if zone != nil && endpoint.Zone != nil && *zone == *endpoint.Zone {
 			endpoint.Zone = zone

@@ -64,8 +64,10 @@ func TestSliceStore(t *testing.T) {
 	}
 	step("add", func() error { return store.Add(slice("a", "web", "2")) }, []string{"web"}, []string{"web/a@2"})
 	step("update", func() error { return store.Update(slice("a", "web", "3")) }, []string{"web"}, []string{"web/a@3"})
-	step("another service", func() error { return store.Add(slice("b", "db", "4")) }, []string{"db"}, []string{"db/b@4", "web/a@3"})
-	step("moved to another service", func() error { return store.Update(slice("b", "web", "5")) }, []string{"db", "web"}, []string{"web/a@3", "web/b@5"})
+	step("another service", func() error { return store.Add(slice("b", "db", "4")) }, []string{"db"},
+		[]string{"db/b@4", "web/a@3"})
+	step("moved to another service", func() error { return store.Update(slice("b", "web", "5")) },
+		[]string{"db", "web"}, []string{"web/a@3", "web/b@5"})
 	step("of no service", func() error { return store.Add(slice("c", "", "6")) }, nil, []string{"web/a@3", "web/b@5"})
 	step("the same list again", func() error {
 		return store.Replace([]any{slice("a", "web", "3"), slice("b", "web", "5"), slice("c", "", "6")}, "7")
@@ -74,7 +76,8 @@ func TestSliceStore(t *testing.T) {
 		return store.Replace([]any{slice("a", "db", "8"), slice("d", "mq", "8")}, "8")
 	}, []string{"db", "mq", "web"}, []string{"db/a@8", "mq/d@8"})
 	step("delete", func() error { return store.Delete(slice("a", "db", "9")) }, []string{"db"}, []string{"mq/d@8"})
-	step("delete what is not there", func() error { return store.Delete(slice("z", "web", "9")) }, nil, []string{"mq/d@8"})
+	step("delete what is not there", func() error { return store.Delete(slice("z", "web", "9")) }, nil,
+		[]string{"mq/d@8"})
 	if want := []bool{true, false, false}; !slices.Equal(lists, want) {
 		t.Errorf("told lists %v, want %v", lists, want)
 	}

@@ -86,7 +86,8 @@ func ParseRank(annotations map[string]string) (int, error) {
 	}
 	rank, err := strconv.Atoi(text)
 	if err != nil || rank < -maxRank || rank > maxRank {
-		return LastRank, fmt.Errorf("annotation %s: %.100q is not an integer from %d to %d", RankAnnotation, text, -maxRank, maxRank)
+		return LastRank, fmt.Errorf("annotation %s: %.100q is not an integer from %d to %d", RankAnnotation, text,
+			-maxRank, maxRank)
 	}
 	return rank, nil
 }
@@ -155,6 +156,7 @@ func admit(own, cluster string, sources map[string]*source) error {
 	case first.secret.Load() == nil:
 		return fmt.Errorf("cluster id %q is already that of a member named by a flag", cluster)
 	default:
-		return errors.New("cluster id " + cluster + " is already that of the older Secret " + first.secret.Load().Name + ": delete one of the two")
+		return errors.New("cluster id " + cluster + " is already that of the older Secret " + first.secret.Load().Name +
+			": delete one of the two")
 	}
 }

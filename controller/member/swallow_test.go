@@ -55,7 +55,10 @@ func (s *swallower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"list endpointslices":  &discoveryv1.EndpointSliceList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}},
 		"list leases":          &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}},
 		"watch endpointslices": slice("one", "web", "2"),
-		"watch leases":         &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: HeartbeatLease, ResourceVersion: "2"}},
+		"watch leases": &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Name:            HeartbeatLease,
+			ResourceVersion: "2",
+		}},
 	}[kind]
 	encoded := encode(s.t, object)
 	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
@@ -89,9 +92,12 @@ func encode(t testing.TB, object runtime.Object) []byte {
 
 // credentialOf is one for the server.
 func credentialOf(server *httptest.Server) Credential {
-	return Credential{Namespace: "clusterset-dns", Config: &rest.Config{Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{
-		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}}}
+	return Credential{Namespace: "clusterset-dns", Config: &rest.Config{
+		Host: server.URL, BearerToken: "t",
+		TLSClientConfig: rest.TLSClientConfig{
+			CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		},
+	}}
 }
 
 // reading has a member read the server until the returned function is called.
@@ -115,7 +121,8 @@ func TestSwallowedRequests(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	told, changed, heard := make(chan error, 100), make(chan types.NamespacedName, 100), make(chan string, 100)
-	m := newMember("west", clock.RealClock{}, func(service types.NamespacedName) { changed <- service }, func() {}, func(err error) { told <- err })
+	m := newMember("west", clock.RealClock{}, func(service types.NamespacedName) { changed <- service }, func() {},
+		func(err error) { told <- err })
 	m.patience = 200 * time.Millisecond
 	m.heartbeat.handler = leaseFunc(func(uid string) { heard <- uid })
 	defer reading(t, m, server)()
@@ -151,7 +158,8 @@ func TestWatchThatNobodyEnds(t *testing.T) {
 	defer server.Close()
 	client := &http.Client{Transport: &bounded{base: http.DefaultTransport, event: 1, patience: 100 * time.Millisecond}}
 	begin := time.Now()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/?watch=true&timeoutSeconds=1", http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/?watch=true&timeoutSeconds=1",
+		http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +182,8 @@ func TestSliceThatNobodyCanRead(t *testing.T) {
 	_, err := listSelection(t.Context(), &pages{}, metav1.ListOptions{Limit: pageSize}, store)
 	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
 	m.outcome(t.Context(), watchedSlices)(err)
-	if problem := m.Problem(); !errors.Is(problem, errTooLarge) || !strings.Contains(problem.Error(), "one EndpointSlice") {
+	if problem := m.Problem(); !errors.Is(problem, errTooLarge) ||
+		!strings.Contains(problem.Error(), "one EndpointSlice") {
 		t.Errorf("got %v", problem)
 	}
 }

@@ -22,7 +22,8 @@ type answers struct {
 func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	<-a.begin
 	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}}, Body: io.NopCloser(bytes.NewReader(a.page)),
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {runtime.ContentTypeProtobuf}},
+		Body: io.NopCloser(bytes.NewReader(a.page)),
 	}, nil
 }
 
@@ -37,7 +38,8 @@ func TestPagesAreReadInTurn(t *testing.T) {
 		read := make(chan *turn, 10)
 		list := func(begin chan struct{}) {
 			ours := &turn{of: of}
-			request, err := http.NewRequestWithContext(ours.with(t.Context()), http.MethodGet, "https://west/", http.NoBody)
+			request, err := http.NewRequestWithContext(ours.with(t.Context()), http.MethodGet, "https://west/",
+				http.NoBody)
 			if err != nil {
 				t.Error(err)
 				return

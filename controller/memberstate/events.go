@@ -39,7 +39,8 @@ func (r *Reporter) Report(problem member.Problem) {
 	over, overLog, message := EventMemberReachable, "Reading the member", "Reading cluster "+problem.Cluster
 	switch {
 	case problem.Misidentified:
-		reason, log = EventMemberIdentityMismatch, "A member is another cluster than its credential says; what was seen of it stays"
+		reason, log = EventMemberIdentityMismatch,
+			"A member is another cluster than its credential says; what was seen of it stays"
 		over, overLog = EventMemberIdentityRestored, "The member is the cluster that its credential says"
 		message = "This is cluster " + problem.Cluster
 	case problem.Limited:
@@ -96,7 +97,8 @@ func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 	confirm := "or until the annotation " + AnnotationConfirm + " of this Secret is " + is.Token
 	switch {
 	case is.State == liveness.Gone:
-		return EventMemberGone, corev1.EventTypeWarning, cluster + " was silent for too long: what it contributed is removed"
+		return EventMemberGone, corev1.EventTypeWarning,
+			cluster + " was silent for too long: what it contributed is removed"
 	case is.Reason == liveness.AnotherCluster:
 		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " is another one than before: " +
 			"what was known of it is kept until it stayed a while, " + confirm

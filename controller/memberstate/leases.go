@@ -172,7 +172,8 @@ func (l *Leases) due(is, want *coordinationv1.Lease) bool {
 	if want.Spec.RenewTime == nil {
 		return false
 	}
-	return is.Spec.RenewTime == nil || want.Spec.RenewTime.Sub(is.Spec.RenewTime.Time).Abs() >= l.tracker.limits.StaleAfter/3
+	return is.Spec.RenewTime == nil || want.Spec.RenewTime.Sub(
+		is.Spec.RenewTime.Time).Abs() >= l.tracker.limits.StaleAfter/3
 }
 
 // put creates or updates one Lease, unless another writer made it.

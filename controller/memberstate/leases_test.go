@@ -29,8 +29,11 @@ import (
 // once, says nothing of a member, and keeps no other from being written.
 func TestForeignLease(t *testing.T) {
 	theirs := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: LeasePrefix + "north", Labels: map[string]string{"whose": "theirs", member.ClusterLabel: "north"}},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody")},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "system", Name: LeasePrefix + "north",
+			Labels: map[string]string{"whose": "theirs", member.ClusterLabel: "north"},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("somebody")},
 	}
 	client := fake.NewClientset(theirs.DeepCopy())
 	leases := client.CoordinationV1().Leases("system")
@@ -64,7 +67,8 @@ func TestForeignLease(t *testing.T) {
 		if err := l.write(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if got := holder(ctx, "north") + " " + holder(ctx, "south") + " " + holder(ctx, "west"); got != "somebody south west" {
+		if got := holder(ctx, "north") + " " + holder(ctx, "south") + " " +
+			holder(ctx, "west"); got != "somebody south west" {
 			t.Errorf("the holders are %s", got)
 		}
 	}
@@ -89,7 +93,8 @@ func TestForeignLease(t *testing.T) {
 func TestLeasesOfMembers(t *testing.T) {
 	client := fake.NewClientset()
 	leases := client.CoordinationV1().Leases("system")
-	s := NewTracker(liveness.Limits{StaleAfter: 30 * time.Second}, clocktesting.NewFakeClock(time.Unix(1e9, 0)), nil, nil)
+	s := NewTracker(liveness.Limits{StaleAfter: 30 * time.Second}, clocktesting.NewFakeClock(time.Unix(1e9, 0)), nil,
+		nil)
 	heard := func(at time.Duration, uid string) {
 		s.members["west"] = &tracked{Member: liveness.Member{
 			Cluster: "west", KnownUID: uid, Arrivals: liveness.Arrivals{Last: time.Unix(1e9, 0).Add(at)},
@@ -133,7 +138,8 @@ func TestLeasesOfMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := lease.Spec.RenewTime.Time; !got.Equal(time.Unix(1e9+10, 0)) || *lease.Spec.HolderIdentity != "west" || *lease.Spec.LeaseDurationSeconds != 30 {
+	if got := lease.Spec.RenewTime.Time; !got.Equal(time.Unix(1e9+10, 0)) || *lease.Spec.HolderIdentity != "west" ||
+		*lease.Spec.LeaseDurationSeconds != 30 {
 		t.Errorf("the Lease is %v", lease.Spec)
 	}
 	next := &Leases{client: client, namespace: "system", tracker: s}

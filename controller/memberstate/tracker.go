@@ -203,7 +203,8 @@ func (t *Tracker) update(change func()) {
 
 	for _, is := range after.Members {
 		was := before.Of(is.Cluster)
-		if was.Demote != is.Demote || was.Keep != is.Keep || (was.State == liveness.Gone) != (is.State == liveness.Gone) {
+		if was.Demote != is.Demote || was.Keep != is.Keep ||
+			(was.State == liveness.Gone) != (is.State == liveness.Gone) {
 			t.handler.VerdictChanged(is.Cluster)
 		}
 	}

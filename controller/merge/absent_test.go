@@ -16,7 +16,8 @@ import (
 // TestKeepsImport: an import outlives the Service of an export, and no import
 // comes of an export without one.
 func TestKeepsImport(t *testing.T) {
-	observed, last := settled(t, newObserved("east"), contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", labels("team=red"))))
+	observed, last := settled(t, newObserved("east"),
+		contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", labels("team=red"))))
 	noService := &export.Invalid{Reason: "NoService", Message: "Service demo/web does not exist."}
 
 	observed.Invalid = noService
@@ -38,13 +39,15 @@ func TestKeepsImport(t *testing.T) {
 	t.Run("the derived Service comes back with its IP", func(t *testing.T) {
 		observed := gone
 		observed.DerivedService = nil
-		diff(t, "IPs", Merge(observed, contribute(newAbsent("east"))).DerivedService.Spec.ClusterIPs, []string{"10.96.0.7"})
+		diff(t, "IPs", Merge(observed, contribute(newAbsent("east"))).DerivedService.Spec.ClusterIPs,
+			[]string{"10.96.0.7"})
 	})
 	t.Run("an API without families", func(t *testing.T) {
 		observed := gone
 		observed.ServiceImport = gone.ServiceImport.DeepCopy()
 		observed.ServiceImport.Spec.IPFamilies = nil
-		diff(t, "families", Merge(observed, contribute(newAbsent("east"))).DerivedService.Spec.IPFamilies, []corev1.IPFamily{"IPv4"})
+		diff(t, "families", Merge(observed, contribute(newAbsent("east"))).DerivedService.Spec.IPFamilies,
+			[]corev1.IPFamily{"IPv4"})
 	})
 	t.Run("the Service comes back", func(t *testing.T) {
 		observed := gone
@@ -78,11 +81,15 @@ func TestKeepsImport(t *testing.T) {
 // TestKeepsImportElsewhere: the import of another cluster outlives the Service
 // as well, with its IP, until the ServiceExport goes.
 func TestKeepsImportElsewhere(t *testing.T) {
-	for name, change := range map[string]func(*export.View){"ClusterSetIP": func(*export.View) {}, "headless": headless} {
+	for name, change := range map[string]func(*export.View){
+		"ClusterSetIP": func(*export.View) {},
+		"headless":     headless,
+	} {
 		t.Run(name, func(t *testing.T) {
 			observed := newObserved("west")
 			observed.ServiceExport = nil
-			observed, last := settled(t, observed, contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", labels("team=red"), change)))
+			observed, last := settled(t, observed,
+				contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", labels("team=red"), change)))
 
 			gone, result := settled(t, observed, contribute(newAbsent("east"), newAbsent("north")))
 			want := last.ServiceImport.DeepCopy()
@@ -96,7 +103,8 @@ func TestKeepsImportElsewhere(t *testing.T) {
 				diff(t, "copies of "+cluster, reread(t, cluster, result), newAbsent(cluster))
 			}
 
-			_, result = settled(t, gone, contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", labels("team=red"), change)))
+			_, result = settled(t, gone, contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", labels("team=red"),
+				change)))
 			diff(t, "result when the Service is back", result, last)
 			result = Merge(gone, nil)
 			if result.ServiceImport != nil || result.DerivedService != nil || len(result.EndpointSlices) > 0 {
@@ -118,7 +126,8 @@ func TestAbsentAlone(t *testing.T) {
 
 	foreign := newObserved("east")
 	foreign.ServiceImport = &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}}
-	diff(t, "slices beside an import of somebody else", Merge(foreign, contribute(newAbsent("west"), newAbsent("east"))).EndpointSlices, want)
+	diff(t, "slices beside an import of somebody else",
+		Merge(foreign, contribute(newAbsent("west"), newAbsent("east"))).EndpointSlices, want)
 	byHand := handMade()
 	byHand.Cluster, byHand.ServiceExport = "east", newObserved("east").ServiceExport
 	diff(t, "slices beside an import by hand", Merge(byHand, contribute(newAbsent("east"))).EndpointSlices, want)
@@ -133,10 +142,12 @@ func publishedAbsent(t *testing.T, cluster string) *discoveryv1.EndpointSlice {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Name: view.Slices[0].Name,
 			Labels: map[string]string{
-				export.LabelService: "web", export.LabelSourceCluster: cluster, export.LabelSliceManagedBy: export.Manager,
+				export.LabelService: "web", export.LabelSourceCluster: cluster,
+				export.LabelSliceManagedBy: export.Manager,
 			},
-			Annotations:     export.NewEncoder(view).Annotations(&view.Slices[0], nil),
-			OwnerReferences: []metav1.OwnerReference{owner(newObserved(cluster), v1beta1.ServiceExportKindName, "uid-of-export")},
+			Annotations: export.NewEncoder(view).Annotations(&view.Slices[0], nil),
+			OwnerReferences: []metav1.OwnerReference{owner(newObserved(cluster), v1beta1.ServiceExportKindName,
+				"uid-of-export")},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{},
 	}

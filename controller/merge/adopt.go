@@ -14,7 +14,8 @@ import (
 // It stays so afterwards, because the Service behind it may have to wait for
 // the other implementation's to free the IP. False for nil.
 func Adopted(imported *v1beta1.ServiceImport) bool {
-	return imported != nil && imported.DeletionTimestamp == nil && imported.Annotations[export.AnnotationAdopt] == "true"
+	return imported != nil && imported.DeletionTimestamp == nil &&
+		imported.Annotations[export.AnnotationAdopt] == "true"
 }
 
 // adopts reports whether an import that this controller did not make becomes

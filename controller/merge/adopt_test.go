@@ -20,8 +20,9 @@ func TestAdopt(t *testing.T) {
 		return &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name, UID: "uid-of-service"},
 			Spec: corev1.ServiceSpec{
-				ClusterIP: "10.96.0.9", ClusterIPs: []string{"10.96.0.9"}, IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
-				Selector: map[string]string{"app": "web"},
+				ClusterIP: "10.96.0.9", ClusterIPs: []string{"10.96.0.9"},
+				IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol},
+				Selector:   map[string]string{"app": "web"},
 			},
 		}
 	}
@@ -48,7 +49,10 @@ func TestAdopt(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: "demo", Name: "web", UID: "uid-of-import",
 					// The reference implementation has the annotation and the name in common with this one.
-					Annotations: map[string]string{export.AnnotationAdopt: tc.annotation, export.AnnotationDerivedService: derivedName},
+					Annotations: map[string]string{
+						export.AnnotationAdopt:          tc.annotation,
+						export.AnnotationDerivedService: derivedName,
+					},
 				},
 				Spec: v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP, IPs: []string{"10.96.0.9"}},
 			}
@@ -59,7 +63,8 @@ func TestAdopt(t *testing.T) {
 			result := Merge(observed, tc.contributions)
 			if tc.want == nil {
 				if result.ServiceImport != nil || result.DerivedService != nil || len(result.HandMadeSlices) > 0 {
-					t.Errorf("the result is %v, %v and %v", result.ServiceImport, result.DerivedService, result.HandMadeSlices)
+					t.Errorf("the result is %v, %v and %v", result.ServiceImport, result.DerivedService,
+						result.HandMadeSlices)
 				}
 				return
 			}
@@ -68,7 +73,8 @@ func TestAdopt(t *testing.T) {
 				t.Fatalf("the result is %v and %v", imported, derived)
 			}
 			if !export.IsManaged(imported) || !export.IsManaged(derived) || imported.UID != "uid-of-import" ||
-				!slices.Equal(imported.Spec.IPs, tc.want) || !slices.Equal(derived.Spec.ClusterIPs, tc.want) || derived.Spec.Selector != nil {
+				!slices.Equal(imported.Spec.IPs, tc.want) || !slices.Equal(derived.Spec.ClusterIPs, tc.want) ||
+				derived.Spec.Selector != nil {
 				t.Errorf("the result is %v and %v", imported, derived)
 			}
 			if tc.service != nil && (derived.UID != tc.service.UID || NeedsRecreation(tc.service, derived)) {
@@ -90,7 +96,10 @@ func TestAdoptOfHandMade(t *testing.T) {
 	observed.ServiceImport.Spec.IPs = []string{"10.96.0.9"}
 	observed.DerivedService = &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: derivedName, UID: "uid-of-service"},
-		Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.9", ClusterIPs: []string{"10.96.0.9"}, Selector: map[string]string{"app": "web"}},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: "10.96.0.9", ClusterIPs: []string{"10.96.0.9"},
+			Selector: map[string]string{"app": "web"},
+		},
 	}
 	result := Merge(observed, nil)
 	if result.DerivedService != nil || len(result.HandMadeSlices) > 0 || export.IsManaged(result.ServiceImport) {
@@ -101,7 +110,8 @@ func TestAdoptOfHandMade(t *testing.T) {
 
 	observed.ServiceImport = result.ServiceImport
 	exported := Merge(observed, contribute(newView("west", 1, "http:80/TCP", "10.65.0.1")))
-	if exported.DerivedService == nil || exported.DerivedService.UID != "uid-of-service" || !export.IsManaged(exported.ServiceImport) {
+	if exported.DerivedService == nil || exported.DerivedService.UID != "uid-of-service" ||
+		!export.IsManaged(exported.ServiceImport) {
 		t.Errorf("with an export it is not taken over: %v", exported)
 	}
 	diff(t, "IPs with an export", exported.ServiceImport.Spec.IPs, []string{"10.96.0.9"})

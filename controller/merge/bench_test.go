@@ -53,13 +53,15 @@ func BenchmarkMergePorts(b *testing.B) {
 func sized(clusters, endpoints int) []Contribution {
 	var all []Contribution
 	for c := range clusters {
-		view := newView(fmt.Sprintf("cluster-%d", c), 1+c%28, "http:80/TCP metrics:9090/TCP", "", labels("team=red", "tier=front"))
+		view := newView(fmt.Sprintf("cluster-%d", c), 1+c%28, "http:80/TCP metrics:9090/TCP", "",
+			labels("team=red", "tier=front"))
 		view.Slices = nil
 		for first := c; first < endpoints || first == c; first += 100 * clusters {
 			slice := newSlice(fmt.Sprintf("web-cluster-%d-%06d", c, first), "http:80/TCP metrics:9090/TCP", "")
 			for i := first; i < min(first+100*clusters, endpoints); i += clusters {
 				slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-					Addresses: []string{fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)}, Conditions: export.Conditions(true, true, false),
+					Addresses:  []string{fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)},
+					Conditions: export.Conditions(true, true, false),
 				})
 			}
 			view.Slices = append(view.Slices, slice)

@@ -38,15 +38,20 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 		cluster := []string{"east", "west", "north.registry", "south", "centre"}[i]
 		m := &member{
 			observed: Observed{
-				Cluster: cluster, Service: web, IPFamilies: randomFamilies(r), Prefer: pick(r, "", "", locality.PreferCluster),
-				Nodes: locality.Nodes{Zones: pick(r, nil, []string{"zone-a"}, []string{"zone-a", "zone-b"}), SomeWithoutZone: r.IntN(4) == 0},
+				Cluster: cluster, Service: web, IPFamilies: randomFamilies(r),
+				Prefer: pick(r, "", "", locality.PreferCluster),
+				Nodes: locality.Nodes{
+					Zones:           pick(r, nil, []string{"zone-a"}, []string{"zone-a", "zone-b"}),
+					SomeWithoutZone: r.IntN(4) == 0,
+				},
 			},
 			demote: r.IntN(4) == 0,
 			rank:   pick(r, 0, 0, 0, -1, 2),
 		}
 		if r.IntN(5) > 0 {
 			m.observed.ServiceExport = randomExport(r)
-			m.own, m.observed.Problems, m.observed.Invalid = export.FromService(cluster, m.observed.ServiceExport, randomService(r), randomSlices(r, i))
+			m.own, m.observed.Problems, m.observed.Invalid = export.FromService(cluster, m.observed.ServiceExport,
+				randomService(r), randomSlices(r, i))
 		}
 		if m.own != nil {
 			m.sees = republished(t, m, Merge(m.observed, contribute(m.own)))
@@ -99,7 +104,8 @@ func contributionsIn(r *rand.Rand, cluster string, members []*member) []Contribu
 func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
 func randomFamilies(r *rand.Rand) []corev1.IPFamily {
-	return pick(r, []corev1.IPFamily{"IPv4"}, []corev1.IPFamily{"IPv6"}, []corev1.IPFamily{"IPv4", "IPv6"}, []corev1.IPFamily{"IPv6", "IPv4"})
+	return pick(r, []corev1.IPFamily{"IPv4"}, []corev1.IPFamily{"IPv6"}, []corev1.IPFamily{"IPv4", "IPv6"},
+		[]corev1.IPFamily{"IPv6", "IPv4"})
 }
 
 func randomExport(r *rand.Rand) *v1beta1.ServiceExport {
@@ -109,8 +115,10 @@ func randomExport(r *rand.Rand) *v1beta1.ServiceExport {
 			CreationTimestamp: metav1.NewTime(day(1 + r.IntN(3)).Add(time.Duration(r.IntN(3)) * time.Second)),
 		},
 		Spec: v1beta1.ServiceExportSpec{
-			ExportedLabels:      pick(r, nil, map[string]string{}, map[string]string{"team": "red"}, map[string]string{"team": "blue", "k8s.io/x": "y"}),
-			ExportedAnnotations: pick(r, nil, map[string]string{"note": `<"é">`}, map[string]string{export.AnnotationPrefer: pick(r, "cluster", "cluster", "none", "moon")}),
+			ExportedLabels: pick(r, nil, map[string]string{}, map[string]string{"team": "red"},
+				map[string]string{"team": "blue", "k8s.io/x": "y"}),
+			ExportedAnnotations: pick(r, nil, map[string]string{"note": `<"é">`},
+				map[string]string{export.AnnotationPrefer: pick(r, "cluster", "cluster", "none", "moon")}),
 		},
 	}
 }
@@ -120,14 +128,16 @@ func randomService(r *rand.Rand) *corev1.Service {
 		return nil
 	}
 	service := &corev1.Service{Spec: corev1.ServiceSpec{
-		ClusterIP:             pick(r, "None", "10.96.0.1"),
-		IPFamilies:            randomFamilies(r),
-		SessionAffinity:       pick(r, corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP),
-		InternalTrafficPolicy: pick(r, nil, ptr.To(corev1.ServiceInternalTrafficPolicyCluster), ptr.To(corev1.ServiceInternalTrafficPolicyLocal)),
-		TrafficDistribution:   pick(r, nil, nil, ptr.To("PreferClose"), ptr.To("PreferSameNode")),
+		ClusterIP:       pick(r, "None", "10.96.0.1"),
+		IPFamilies:      randomFamilies(r),
+		SessionAffinity: pick(r, corev1.ServiceAffinityNone, corev1.ServiceAffinityClientIP),
+		InternalTrafficPolicy: pick(r, nil, ptr.To(corev1.ServiceInternalTrafficPolicyCluster),
+			ptr.To(corev1.ServiceInternalTrafficPolicyLocal)),
+		TrafficDistribution: pick(r, nil, nil, ptr.To("PreferClose"), ptr.To("PreferSameNode")),
 	}}
 	if service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
-		service.Spec.SessionAffinityConfig = pick(r, nil, &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(1 + r.Int32N(2))}})
+		service.Spec.SessionAffinityConfig = pick(r, nil,
+			&corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(1 + r.Int32N(2))}})
 	}
 	count := r.IntN(4)
 	if service.Spec.ClusterIP != "None" {
@@ -135,13 +145,19 @@ func randomService(r *rand.Rand) *corev1.Service {
 	}
 	if r.IntN(20) == 0 {
 		for i, first := 0, pick[int32](r, 1000, 1050, 1200, 1300); i < 100; i++ {
-			service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Name: fmt.Sprintf("p%d", first+int32(i)), Port: first + int32(i), Protocol: corev1.ProtocolTCP})
+			service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
+				Name: fmt.Sprintf("p%d", first+int32(i)),
+				Port: first + int32(i), Protocol: corev1.ProtocolTCP,
+			})
 		}
 		return service
 	}
 	numbers := make(map[string]bool)
 	for i := range count {
-		port := corev1.ServicePort{Port: pick[int32](r, 80, 81, 53), Protocol: pick(r, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)}
+		port := corev1.ServicePort{
+			Port:     pick[int32](r, 80, 81, 53),
+			Protocol: pick(r, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP),
+		}
 		if key := fmt.Sprint(port.Port, port.Protocol); numbers[key] {
 			continue
 		} else {
@@ -160,8 +176,9 @@ func randomSlices(r *rand.Rand, cluster int) []*discoveryv1.EndpointSlice {
 	var all []*discoveryv1.EndpointSlice
 	for i := range r.IntN(4) {
 		slice := &discoveryv1.EndpointSlice{
-			ObjectMeta:  metav1.ObjectMeta{Namespace: "demo", Name: fmt.Sprintf("web-%d", i)},
-			AddressType: pick(r, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6, discoveryv1.AddressTypeFQDN),
+			ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: fmt.Sprintf("web-%d", i)},
+			AddressType: pick(r, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6,
+				discoveryv1.AddressTypeFQDN),
 		}
 		if r.IntN(2) == 0 {
 			slice.Annotations = map[string]string{corev1.EndpointsLastChangeTriggerTime: "2026-03-01T12:00:00.5Z"}
@@ -169,7 +186,8 @@ func randomSlices(r *rand.Rand, cluster int) []*discoveryv1.EndpointSlice {
 		for _, name := range []string{"", "http", "tcp-80", "dns", "http-a", "dns-b"} {
 			if r.IntN(3) > 0 {
 				slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{
-					Name: ptr.To(name), Port: ptr.To(8000 + r.Int32N(2)), Protocol: ptr.To(pick(r, corev1.ProtocolTCP, corev1.ProtocolUDP)),
+					Name: ptr.To(name), Port: ptr.To(8000 + r.Int32N(2)),
+					Protocol: ptr.To(pick(r, corev1.ProtocolTCP, corev1.ProtocolUDP)),
 				})
 			}
 		}
@@ -180,13 +198,16 @@ func randomSlices(r *rand.Rand, cluster int) []*discoveryv1.EndpointSlice {
 				address = fmt.Sprintf("fd00:%x::%x:%x", cluster+1, i+1, j+1)
 			}
 			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-				Addresses:  []string{address},
-				Conditions: discoveryv1.EndpointConditions{Ready: condition(), Serving: condition(), Terminating: condition()},
-				Hostname:   pick(r, nil, ptr.To("web-0")),
-				NodeName:   ptr.To("node-1"),
-				TargetRef:  &corev1.ObjectReference{Kind: "Pod", Name: "web"},
-				Zone:       pick(r, nil, ptr.To("zone-a"), ptr.To("zone-b")),
-				Hints:      &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "zone-a"}}},
+				Addresses: []string{address},
+				Conditions: discoveryv1.EndpointConditions{
+					Ready: condition(), Serving: condition(),
+					Terminating: condition(),
+				},
+				Hostname:  pick(r, nil, ptr.To("web-0")),
+				NodeName:  ptr.To("node-1"),
+				TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "web"},
+				Zone:      pick(r, nil, ptr.To("zone-a"), ptr.To("zone-b")),
+				Hints:     &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "zone-a"}}},
 			})
 		}
 		all = append(all, slice)

@@ -35,7 +35,10 @@ type namespace struct {
 }
 
 func newNamespace() *namespace {
-	return &namespace{imports: map[types.NamespacedName]*v1beta1.ServiceImport{}, slices: map[types.NamespacedName]map[string]int{}, ip: "10.96.0.7"}
+	return &namespace{
+		imports: map[types.NamespacedName]*v1beta1.ServiceImport{},
+		slices:  map[types.NamespacedName]map[string]int{}, ip: "10.96.0.7",
+	}
 }
 
 // reconcile merges and writes one service, merging again after each write.
@@ -43,7 +46,8 @@ func newNamespace() *namespace {
 func (n *namespace) reconcile(service types.NamespacedName, exported bool) {
 	var views []*export.View
 	if exported {
-		views = append(views, newView("east", 1, "http:80/TCP", "10.1.0.1", func(v *export.View) { v.Service = service }))
+		views = append(views, newView("east", 1, "http:80/TCP", "10.1.0.1",
+			func(v *export.View) { v.Service = service }))
 	}
 	observe := func() Observed {
 		observed := newObserved("east")
@@ -71,7 +75,8 @@ func (n *namespace) reconcile(service types.NamespacedName, exported bool) {
 		}
 		result = Merge(observe(), contribute(views...))
 		switch wanted := result.DerivedService; {
-		case wanted == nil && n.derived != nil && export.IsManaged(n.derived) && export.DerivedFor(n.derived) == service.Name:
+		case wanted == nil && n.derived != nil && export.IsManaged(n.derived) &&
+			export.DerivedFor(n.derived) == service.Name:
 			n.derived = nil
 			n.writes++
 		case wanted != nil:
@@ -99,7 +104,8 @@ func (n *namespace) ready(t *testing.T, service types.NamespacedName) metav1.Con
 // its IP nor endpoints behind it.
 func (n *namespace) has(t *testing.T, has, hasNot types.NamespacedName) {
 	t.Helper()
-	if n.derived == nil || n.derived.Labels[export.LabelService] != has.Name || n.derived.OwnerReferences[0].UID != n.imports[has].UID {
+	if n.derived == nil || n.derived.Labels[export.LabelService] != has.Name ||
+		n.derived.OwnerReferences[0].UID != n.imports[has].UID {
 		t.Fatalf("the Service is %v, want that of %s", n.derived, has)
 	}
 	diff(t, "IPs", n.imports[has].Spec.IPs, []string{n.ip})
@@ -216,14 +222,18 @@ func TestAdoptTakesNoServiceOfAnother(t *testing.T) {
 			Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.9", ClusterIPs: []string{"10.96.0.9"}},
 		}
 		if of != "" {
-			service.OwnerReferences = []metav1.OwnerReference{{APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceImport", Name: of, Controller: ptr.To(true)}}
+			service.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: "multicluster.x-k8s.io/v1alpha1",
+				Kind:       "ServiceImport", Name: of, Controller: ptr.To(true),
+			}}
 		}
 		observed := newObserved("east")
 		observed.Service, observed.DerivedService = first, service
 		observed.ServiceImport = &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Name: first.Name, Annotations: map[string]string{export.AnnotationAdopt: "true"},
 		}}
-		result := Merge(observed, contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", func(v *export.View) { v.Service = first })))
+		result := Merge(observed, contribute(newView("east", 1, "http:80/TCP", "10.1.0.1",
+			func(v *export.View) { v.Service = first })))
 		if (result.DerivedService != nil) != taken {
 			t.Errorf("a Service of %q: the result has %v", of, result.DerivedService)
 		}

@@ -18,28 +18,37 @@ import (
 // without end. Conditions of other types are kept.
 func exportConditions(observed Observed, contributions []Contribution, agreed decision) []metav1.Condition {
 	serviceExport := observed.ServiceExport
-	if serviceExport == nil || foreign(observed.ServiceImport) && !adopts(observed, contributions) && !servesHandMade(observed, contributions) {
+	if serviceExport == nil || foreign(observed.ServiceImport) && !adopts(observed, contributions) &&
+		!servesHandMade(observed, contributions) {
 		return nil
 	}
-	contributes := slices.ContainsFunc(contributions, func(c Contribution) bool { return c.View.Cluster == observed.Cluster })
+	contributes := slices.ContainsFunc(contributions,
+		func(c Contribution) bool { return c.View.Cluster == observed.Cluster })
 	var conditions []metav1.Condition
 	set := func(kind v1beta1.ServiceExportConditionType, status metav1.ConditionStatus, reason, message string) {
 		conditions = append(conditions, metav1.Condition{
-			Type: string(kind), Status: status, Reason: reason, Message: message, ObservedGeneration: serviceExport.Generation,
+			Type: string(kind), Status: status, Reason: reason, Message: message,
+			ObservedGeneration: serviceExport.Generation,
 		})
 	}
 	switch {
 	case contributes:
-		set(v1beta1.ServiceExportConditionValid, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonValid), validMessage(observed))
-		set(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonReady), "The service is exported.")
+		set(v1beta1.ServiceExportConditionValid, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonValid),
+			validMessage(observed))
+		set(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, string(v1beta1.ServiceExportReasonReady),
+			"The service is exported.")
 		status, reason, message := conflictCondition(agreed.conflicts)
 		set(v1beta1.ServiceExportConditionConflict, status, reason, message)
 	case observed.Invalid != nil:
-		set(v1beta1.ServiceExportConditionValid, metav1.ConditionFalse, observed.Invalid.Reason, shorten(observed.Invalid.Message))
-		set(v1beta1.ServiceExportConditionReady, metav1.ConditionFalse, string(v1beta1.ServiceExportReasonFailed), "The service is not exported: see condition Valid.")
-		set(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse, string(v1beta1.ServiceExportReasonNoConflicts), "The service is not exported: see condition Valid.")
+		set(v1beta1.ServiceExportConditionValid, metav1.ConditionFalse, observed.Invalid.Reason,
+			shorten(observed.Invalid.Message))
+		set(v1beta1.ServiceExportConditionReady, metav1.ConditionFalse, string(v1beta1.ServiceExportReasonFailed),
+			"The service is not exported: see condition Valid.")
+		set(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse,
+			string(v1beta1.ServiceExportReasonNoConflicts), "The service is not exported: see condition Valid.")
 	default:
-		set(v1beta1.ServiceExportConditionReady, metav1.ConditionUnknown, string(v1beta1.ServiceExportReasonPending), "The Service was not looked at yet.")
+		set(v1beta1.ServiceExportConditionReady, metav1.ConditionUnknown, string(v1beta1.ServiceExportReasonPending),
+			"The Service was not looked at yet.")
 	}
 	return withObserved(serviceExport.Status.Conditions, conditions)
 }
@@ -61,7 +70,8 @@ func validMessage(observed Observed) string {
 // conflictCondition tells all conflicts at once.
 func conflictCondition(conflicts []conflict) (status metav1.ConditionStatus, reason, message string) {
 	if len(conflicts) == 0 {
-		return metav1.ConditionFalse, string(v1beta1.ServiceExportReasonNoConflicts), "The exports of all clusters agree."
+		return metav1.ConditionFalse, string(v1beta1.ServiceExportReasonNoConflicts),
+			"The exports of all clusters agree."
 	}
 	reasons := make([]string, 0, len(conflicts))
 	messages := make([]string, 0, len(conflicts))

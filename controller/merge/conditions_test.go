@@ -33,14 +33,21 @@ func TestExportConditions(t *testing.T) {
 		"valid with parts left out": {
 			func(o *Observed) {
 				o.Problems = []export.Problem{
-					{Reason: export.ReasonReservedKey, Object: "ServiceExport demo/web", Message: `label "k8s.io/a" is left out`, Count: 2},
-					{Reason: export.ReasonBadAddress, Object: "EndpointSlice demo/web-1", Message: "::1 is not the address of a pod", Count: 1},
+					{
+						Reason: export.ReasonReservedKey, Object: "ServiceExport demo/web",
+						Message: `label "k8s.io/a" is left out`, Count: 2,
+					},
+					{
+						Reason: export.ReasonBadAddress, Object: "EndpointSlice demo/web-1",
+						Message: "::1 is not the address of a pod", Count: 1,
+					},
 				}
 			}, true, conditions{
 				condition("Conflict", no, "NoConflicts", agree),
 				condition("Ready", yes, "Ready", "The service is exported."),
-				condition("Valid", yes, "Valid", `The Service can be exported. ServiceExport demo/web: label "k8s.io/a" is left out (2 times). `+
-					`EndpointSlice demo/web-1: ::1 is not the address of a pod.`),
+				condition("Valid", yes, "Valid",
+					`The Service can be exported. ServiceExport demo/web: label "k8s.io/a" is left out (2 times). `+
+						`EndpointSlice demo/web-1: ::1 is not the address of a pod.`),
 			},
 		},
 		"no Service": {
@@ -54,8 +61,9 @@ func TestExportConditions(t *testing.T) {
 				condition("Valid", no, "NoService", "Service demo/web does not exist."),
 			},
 		},
-		"no export":     {func(o *Observed) { o.ServiceExport = nil }, false, nil},
-		"not looked at": {nil, false, conditions{condition("Ready", unknown, "Pending", "The Service was not looked at yet.")}},
+		"no export": {func(o *Observed) { o.ServiceExport = nil }, false, nil},
+		"not looked at": {nil, false, conditions{condition("Ready", unknown, "Pending",
+			"The Service was not looked at yet.")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			observed := newObserved("east")
@@ -74,9 +82,13 @@ func TestExportConditions(t *testing.T) {
 func TestManyProblems(t *testing.T) {
 	observed := newObserved("east")
 	for range 12 {
-		observed.Problems = append(observed.Problems, export.Problem{Object: "o", Message: strings.Repeat("x", 256), Count: 1})
+		observed.Problems = append(observed.Problems, export.Problem{
+			Object: "o", Message: strings.Repeat("x", 256),
+			Count: 1,
+		})
 	}
-	message := conditionOf(t, Merge(observed, contribute(newView("east", 1, "80/TCP", ""))).ExportConditions, "Valid").Message
+	message := conditionOf(t, Merge(observed, contribute(newView("east", 1, "80/TCP", ""))).ExportConditions,
+		"Valid").Message
 	if !strings.HasSuffix(message, ". 2 more.") || len(message) > 3000 {
 		t.Errorf("message %s", message)
 	}
@@ -96,8 +108,14 @@ func TestTransitionTimes(t *testing.T) {
 	diff(t, "conditions", got, []metav1.Condition{
 		{Type: "Conflict", Status: metav1.ConditionFalse, Reason: "NoConflicts", Message: agree, ObservedGeneration: 3},
 		{Type: "Others", Status: metav1.ConditionTrue, LastTransitionTime: before, Message: "theirs"},
-		{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "The service is exported.", ObservedGeneration: 3},
-		{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Valid", Message: "The Service can be exported.", ObservedGeneration: 3, LastTransitionTime: before},
+		{
+			Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "The service is exported.",
+			ObservedGeneration: 3,
+		},
+		{
+			Type: "Valid", Status: metav1.ConditionTrue, Reason: "Valid", Message: "The Service can be exported.",
+			ObservedGeneration: 3, LastTransitionTime: before,
+		},
 	})
 }
 
@@ -108,9 +126,12 @@ func TestConditionsOfAnotherImplementation(t *testing.T) {
 	theirs := func(conditions []metav1.Condition) bool {
 		changed := false
 		for _, condition := range []metav1.Condition{
-			v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionValid, metav1.ConditionTrue, v1beta1.ServiceExportReasonValid, "ServiceExport is valid"),
-			v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue, v1beta1.ServiceExportReasonReady, "ServiceExport is ready"),
-			v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse, v1beta1.ServiceExportReasonNoConflicts, "ServiceExport has no conflicts"),
+			v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionValid, metav1.ConditionTrue,
+				v1beta1.ServiceExportReasonValid, "ServiceExport is valid"),
+			v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionReady, metav1.ConditionTrue,
+				v1beta1.ServiceExportReasonReady, "ServiceExport is ready"),
+			v1beta1.NewServiceExportCondition(v1beta1.ServiceExportConditionConflict, metav1.ConditionFalse,
+				v1beta1.ServiceExportReasonNoConflicts, "ServiceExport has no conflicts"),
 		} {
 			changed = meta.SetStatusCondition(&conditions, condition) || changed
 		}
@@ -122,7 +143,10 @@ func TestConditionsOfAnotherImplementation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			observed := newObserved("east")
-			observed.ServiceImport = &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}}
+			observed.ServiceImport = &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "demo",
+				Name:      "web",
+			}}
 			observed.Invalid, observed.Denied = invalid, invalid != nil
 			var contributions []Contribution
 			if invalid == nil {

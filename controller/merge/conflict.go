@@ -54,7 +54,9 @@ func of[T ~string](field string, reason v1beta1.ServiceExportConditionReason, va
 	}
 }
 
-func ofMap(field string, reason v1beta1.ServiceExportConditionReason, value func(*export.Spec) map[string]string) property {
+func ofMap(field string, reason v1beta1.ServiceExportConditionReason,
+	value func(*export.Spec) map[string]string,
+) property {
 	return property{
 		field: field, reason: reason,
 		equal: func(a, b *export.Spec) bool { return maps.Equal(value(a), value(b)) },
@@ -71,7 +73,9 @@ func conflicts(views []*export.View, ranked bool, merged union, families []corev
 		why = "first-ranked"
 	}
 	var found []conflict
-	add := func(field string, reason v1beta1.ServiceExportConditionReason, used string, disagrees func(*export.Spec) bool, details func() string) {
+	add := func(field string, reason v1beta1.ServiceExportConditionReason, used string,
+		disagrees func(*export.Spec) bool, details func() string,
+	) {
 		count := 0
 		for _, view := range views {
 			if disagrees(view.Spec) {

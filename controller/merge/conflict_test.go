@@ -69,7 +69,8 @@ func TestConflict(t *testing.T) {
 		},
 		"type": {
 			exports{
-				v("cluster-1", 1, "80/TCP", ""), v("cluster-2", 2, "80/TCP", "", headless), v("cluster-3", 3, "80/TCP", ""),
+				v("cluster-1", 1, "80/TCP", ""), v("cluster-2", 2, "80/TCP", "", headless),
+				v("cluster-3", 3, "80/TCP", ""),
 				v("cluster-4", 4, "80/TCP", "", headless), v("cluster-5", 5, "80/TCP", ""),
 			},
 			"TypeConflict", `Conflicting type. Using "ClusterSetIP" from oldest service export in "cluster-1". 2/5 clusters disagree.`,
@@ -85,12 +86,16 @@ func TestConflict(t *testing.T) {
 		"session affinity": {
 			exports{
 				v("cluster-1", 1, "80/TCP", ""),
-				v("cluster-2", 2, "80/TCP", "", func(v *export.View) { v.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }),
+				v("cluster-2", 2, "80/TCP", "",
+					func(v *export.View) { v.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }),
 			},
 			"SessionAffinityConflict", `Conflicting sessionAffinity. Using "None" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
 		},
 		"session affinity config": {
-			exports{v("cluster-1", 1, "80/TCP", "", timeout(5)), v("cluster-2", 2, "80/TCP", "", timeout(6)), v("cluster-3", 3, "80/TCP", "", timeout(5))},
+			exports{
+				v("cluster-1", 1, "80/TCP", "", timeout(5)), v("cluster-2", 2, "80/TCP", "", timeout(6)),
+				v("cluster-3", 3, "80/TCP", "", timeout(5)),
+			},
 			"SessionAffinityConfigConflict",
 			`Conflicting sessionAffinityConfig. Using "clientIP.timeoutSeconds=5" from oldest service export in "cluster-1". 1/3 clusters disagree.`,
 		},
@@ -106,12 +111,18 @@ func TestConflict(t *testing.T) {
 			`Conflicting internalTrafficPolicy. Using "Local" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
 		},
 		"traffic distribution": {
-			exports{v("cluster-1", 1, "80/TCP", "", distribution("PreferClose")), v("cluster-2", 2, "80/TCP", ""), v("cluster-3", 3, "80/TCP", "", distribution("PreferSameNode"))},
+			exports{
+				v("cluster-1", 1, "80/TCP", "", distribution("PreferClose")), v("cluster-2", 2, "80/TCP", ""),
+				v("cluster-3", 3, "80/TCP", "", distribution("PreferSameNode")),
+			},
 			"TrafficDistributionConflict",
 			`Conflicting trafficDistribution. Using "PreferClose" from oldest service export in "cluster-1". 2/3 clusters disagree.`,
 		},
 		"exported labels": {
-			exports{v("cluster-1", 1, "80/TCP", "", labels("b=c", "a=b")), v("cluster-2", 2, "80/TCP", "", labels("a=b"))},
+			exports{
+				v("cluster-1", 1, "80/TCP", "", labels("b=c", "a=b")),
+				v("cluster-2", 2, "80/TCP", "", labels("a=b")),
+			},
 			"LabelsConflict", `Conflicting exportedLabels. Using "a=b,b=c" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
 		},
 		"exported annotations": {
@@ -145,19 +156,26 @@ func TestConflict(t *testing.T) {
 				`"dns:53/TCP" of "cluster-2" is not served, because its name is taken. "dns:53/UDP" is missing in "cluster-2".`,
 		},
 		"one number, two names": {
-			exports{v("cluster-1", 1, "http:80/TCP", ""), v("cluster-2", 2, "web:80/TCP", ""), v("cluster-3", 3, "80/TCP", "")},
+			exports{
+				v("cluster-1", 1, "http:80/TCP", ""), v("cluster-2", 2, "web:80/TCP", ""),
+				v("cluster-3", 3, "80/TCP", ""),
+			},
 			"PortConflict",
 			`Conflicting ports. Using "http:80/TCP" from oldest service export in "cluster-1". 2/3 clusters disagree. ` +
 				`"web:80/TCP" of "cluster-2" is served as "http:80/TCP". "80/TCP" of "cluster-3" is served as "http:80/TCP".`,
 		},
 		"application protocol": {
-			exports{v("cluster-1", 1, "http:80/TCP(http)", ""), v("cluster-2", 2, "http:80/TCP(kubernetes.io/h2c)", "")},
+			exports{v("cluster-1", 1, "http:80/TCP(http)", ""), v("cluster-2", 2, "http:80/TCP(kubernetes.io/h2c)",
+				"")},
 			"PortConflict",
 			`Conflicting ports. Using "http:80/TCP(http)" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
 				`"http:80/TCP(kubernetes.io/h2c)" of "cluster-2" is served as "http:80/TCP(http)".`,
 		},
 		"many differences": {
-			exports{v("cluster-1", 1, "", "", headless), v("cluster-2", 2, "a:1/TCP b:2/TCP c:3/TCP d:4/TCP e:5/TCP f:6/TCP g:7/TCP h:8/TCP i:9/TCP j:10/TCP k:11/TCP l:12/TCP", "", headless)},
+			exports{
+				v("cluster-1", 1, "", "", headless),
+				v("cluster-2", 2, "a:1/TCP b:2/TCP c:3/TCP d:4/TCP e:5/TCP f:6/TCP g:7/TCP h:8/TCP i:9/TCP j:10/TCP k:11/TCP l:12/TCP", "", headless),
+			},
 			"PortConflict",
 			`Conflicting ports. Using "" from oldest service export in "cluster-1". 1/2 clusters disagree. "a:1/TCP" of "cluster-2" is added. "b:2/TCP" of "cluster-2" is added. ` +
 				`"c:3/TCP" of "cluster-2" is added. "d:4/TCP" of "cluster-2" is added. "e:5/TCP" of "cluster-2" is added. "f:6/TCP" of "cluster-2" is added. ` +
@@ -165,29 +183,52 @@ func TestConflict(t *testing.T) {
 		},
 
 		"a family that all have": {
-			exports{v("cluster-1", 1, "80/TCP", "", families("IPv4", "IPv6")), v("cluster-2", 2, "80/TCP", "", families("IPv6"))}, "NoConflicts", agree,
+			exports{
+				v("cluster-1", 1, "80/TCP", "", families("IPv4", "IPv6")),
+				v("cluster-2", 2, "80/TCP", "", families("IPv6")),
+			}, "NoConflicts", agree,
 		},
 		"order of families": {
-			exports{v("cluster-1", 1, "80/TCP", "", families("IPv4", "IPv6")), v("cluster-2", 2, "80/TCP", "", families("IPv6", "IPv4"))}, "NoConflicts", agree,
+			exports{
+				v("cluster-1", 1, "80/TCP", "", families("IPv4", "IPv6")),
+				v("cluster-2", 2, "80/TCP", "", families("IPv6", "IPv4")),
+			}, "NoConflicts", agree,
 		},
 		"no family that all have": {
-			exports{v("cluster-1", 1, "80/TCP", "", families("IPv4")), v("cluster-2", 2, "80/TCP", "", families("IPv6")), v("cluster-3", 3, "80/TCP", "", families("IPv6", "IPv4"))},
+			exports{
+				v("cluster-1", 1, "80/TCP", "", families("IPv4")),
+				v("cluster-2", 2, "80/TCP", "", families("IPv6")),
+				v("cluster-3", 3, "80/TCP", "", families("IPv6", "IPv4")),
+			},
 			"IPFamilyConflict", `Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/3 clusters disagree.`,
 		},
 		"backends out of reach for each family": {
-			exports{v("cluster-1", 1, "80/TCP", "", families("IPv6", "IPv4")), v("cluster-2", 2, "80/TCP", "", families("IPv4")), v("cluster-3", 3, "80/TCP", "", families("IPv6"))},
+			exports{
+				v("cluster-1", 1, "80/TCP", "", families("IPv6", "IPv4")),
+				v("cluster-2", 2, "80/TCP", "", families("IPv4")), v("cluster-3", 3, "80/TCP", "", families("IPv6")),
+			},
 			"IPFamilyConflict", `Conflicting ipFamilies. Using "IPv6,IPv4" from oldest service export in "cluster-1". 2/3 clusters disagree.`,
 		},
 
 		"a family of some endpoints of a headless service alone": {
-			exports{v("cluster-1", 1, "80/TCP", "", headless, families("IPv4", "IPv6")), v("cluster-2", 2, "80/TCP", "", headless, families("IPv4")), v("cluster-3", 3, "80/TCP", "", headless, families("IPv4"))},
+			exports{
+				v("cluster-1", 1, "80/TCP", "", headless, families("IPv4", "IPv6")),
+				v("cluster-2", 2, "80/TCP", "", headless, families("IPv4")),
+				v("cluster-3", 3, "80/TCP", "", headless, families("IPv4")),
+			},
 			"IPFamilyConflict", `Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/3 clusters disagree.`,
 		},
 		"all endpoints of a headless service have both families": {
-			exports{v("cluster-1", 1, "80/TCP", "", headless, families("IPv4", "IPv6")), v("cluster-2", 2, "80/TCP", "", headless, families("IPv6", "IPv4"))}, "NoConflicts", agree,
+			exports{
+				v("cluster-1", 1, "80/TCP", "", headless, families("IPv4", "IPv6")),
+				v("cluster-2", 2, "80/TCP", "", headless, families("IPv6", "IPv4")),
+			}, "NoConflicts", agree,
 		},
 		"the oldest of a headless service has one family": {
-			exports{v("cluster-1", 1, "80/TCP", "", headless), v("cluster-2", 2, "80/TCP", "", headless, families("IPv6", "IPv4"))},
+			exports{
+				v("cluster-1", 1, "80/TCP", "", headless),
+				v("cluster-2", 2, "80/TCP", "", headless, families("IPv6", "IPv4")),
+			},
 			"IPFamilyConflict", `Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
 		},
 
@@ -201,7 +242,8 @@ func TestConflict(t *testing.T) {
 		"all at once": {
 			exports{
 				v("cluster-1", 1, "http:80/TCP", "", labels("a=1"), annotations("b=1"), distribution("PreferClose")),
-				v("cluster-2", 2, "http:81/TCP", "", headless, timeout(7), local, families("IPv6"), distribution("PreferSameZone")),
+				v("cluster-2", 2, "http:81/TCP", "", headless, timeout(7), local, families("IPv6"),
+					distribution("PreferSameZone")),
 			},
 			"AnnotationsConflict,IPFamilyConflict,InternalTrafficPolicyConflict,LabelsConflict,PortConflict,SessionAffinityConfigConflict,SessionAffinityConflict,TrafficDistributionConflict,TypeConflict",
 			`Conflicting exportedAnnotations. Using "b=1" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
@@ -217,7 +259,10 @@ func TestConflict(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := metav1.Condition{Type: "Conflict", Status: metav1.ConditionTrue, Reason: test.reason, Message: test.message, ObservedGeneration: 3}
+			want := metav1.Condition{
+				Type: "Conflict", Status: metav1.ConditionTrue, Reason: test.reason,
+				Message: test.message, ObservedGeneration: 3,
+			}
 			if test.reason == "NoConflicts" {
 				want.Status = metav1.ConditionFalse
 			}
@@ -235,10 +280,12 @@ func TestConflictBounds(t *testing.T) {
 	long := strings.Repeat("é\x00", 300)
 	var ports []string
 	for i := range 100 {
-		ports = append(ports, fmt.Sprintf("%s-%d:%d/TCP(%s)", strings.Repeat("p", 59), i%90+10, i+1, strings.Repeat("a", 253)+"/"+strings.Repeat("b", 63)))
+		ports = append(ports, fmt.Sprintf("%s-%d:%d/TCP(%s)", strings.Repeat("p", 59), i%90+10, i+1,
+			strings.Repeat("a", 253)+"/"+strings.Repeat("b", 63)))
 	}
 	result := Merge(newObserved(strings.Repeat("x", 63)), contribute(
-		newView(strings.Repeat("x", 63), 1, strings.Join(ports, " "), "", labels("a="+long), annotations("b="+long), distribution(long)),
+		newView(strings.Repeat("x", 63), 1, strings.Join(ports, " "), "", labels("a="+long), annotations("b="+long),
+			distribution(long)),
 		newView("cluster-2", 2, "http:81/TCP", "", headless, timeout(7), local, families("IPv6")),
 	))
 	conflict := conditionOf(t, result.ExportConditions, "Conflict")

@@ -71,7 +71,10 @@ func commonFamilies(views []*export.View) []corev1.IPFamily {
 	first := views[0].Spec.IPFamilies
 	var common []corev1.IPFamily
 	for _, family := range first {
-		if !slices.ContainsFunc(views, func(view *export.View) bool { return !slices.Contains(view.Spec.IPFamilies, family) }) {
+		if !slices.ContainsFunc(views, func(view *export.View) bool {
+			return !slices.Contains(view.Spec.IPFamilies,
+				family)
+		}) {
 			common = append(common, family)
 		}
 	}

@@ -46,8 +46,9 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 		IPFamilyPolicy:        ptr.To(corev1.IPFamilyPolicySingleStack),
 		SessionAffinity:       spec.SessionAffinity,
 		SessionAffinityConfig: derivedAffinity(spec),
-		InternalTrafficPolicy: ptr.To(ptr.Deref(spec.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)),
-		TrafficDistribution:   derivedDistribution(observed.Unsupported, spec.TrafficDistribution),
+		InternalTrafficPolicy: ptr.To(ptr.Deref(spec.InternalTrafficPolicy,
+			corev1.ServiceInternalTrafficPolicyCluster)),
+		TrafficDistribution: derivedDistribution(observed.Unsupported, spec.TrafficDistribution),
 	}
 	if service.Spec.SessionAffinity == "" {
 		service.Spec.SessionAffinity = corev1.ServiceAffinityNone
@@ -119,7 +120,8 @@ func rival(observed Observed) string {
 // those do that have or may create one.
 func states(imported *v1beta1.ServiceImport) bool {
 	return imported != nil && imported.DeletionTimestamp == nil &&
-		imported.Annotations[export.AnnotationDerivedService] == export.DerivedServiceName(types.NamespacedName{Namespace: imported.Namespace, Name: imported.Name})
+		imported.Annotations[export.AnnotationDerivedService] == export.DerivedServiceName(
+			types.NamespacedName{Namespace: imported.Namespace, Name: imported.Name})
 }
 
 // olderImport orders imports by age, those of the same second by name.
@@ -153,10 +155,12 @@ func derivedAffinity(spec v1beta1.ServiceImportSpec) *corev1.SessionAffinityConf
 	if spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		return nil
 	}
-	if spec.SessionAffinityConfig != nil && spec.SessionAffinityConfig.ClientIP != nil && spec.SessionAffinityConfig.ClientIP.TimeoutSeconds != nil {
+	if spec.SessionAffinityConfig != nil && spec.SessionAffinityConfig.ClientIP != nil &&
+		spec.SessionAffinityConfig.ClientIP.TimeoutSeconds != nil {
 		return spec.SessionAffinityConfig.DeepCopy()
 	}
-	return &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(corev1.DefaultClientIPServiceAffinitySeconds)}}
+	return &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(
+		corev1.DefaultClientIPServiceAffinitySeconds)}}
 }
 
 // NeedsRecreation reports whether the API server would refuse to make the
@@ -165,7 +169,8 @@ func derivedAffinity(spec v1beta1.ServiceImportSpec) *corev1.SessionAffinityConf
 // desired one then is to be created without UID and resourceVersion; its
 // clusterIPs are those to ask for.
 func NeedsRecreation(existing, desired *corev1.Service) bool {
-	if len(existing.Spec.IPFamilies) > 0 && len(desired.Spec.IPFamilies) > 0 && existing.Spec.IPFamilies[0] != desired.Spec.IPFamilies[0] {
+	if len(existing.Spec.IPFamilies) > 0 && len(desired.Spec.IPFamilies) > 0 &&
+		existing.Spec.IPFamilies[0] != desired.Spec.IPFamilies[0] {
 		return true
 	}
 	return existing.Spec.ClusterIP != "" && existing.Spec.ClusterIP != desired.Spec.ClusterIP
@@ -209,7 +214,8 @@ func knownIPs(observed Observed) []string {
 	}
 	// The IPs of an import that a person wrote are known where they were
 	// written here.
-	if imported := observed.ServiceImport; imported != nil && (export.IsManaged(imported) || Adopted(imported) || imported.Annotations[export.AnnotationDerivedService] != "") {
+	if imported := observed.ServiceImport; imported != nil && (export.IsManaged(imported) || Adopted(imported) ||
+		imported.Annotations[export.AnnotationDerivedService] != "") {
 		ips = append(ips, imported.Spec.IPs...)
 	}
 	return slices.DeleteFunc(ips, func(ip string) bool {

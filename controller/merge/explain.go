@@ -55,11 +55,14 @@ func Explain(contributions []Contribution) Account {
 	if len(agreed.conflicts) > 0 {
 		_, _, account.Conflict = conflictCondition(agreed.conflicts)
 	}
-	add := func(field, value string, reason v1beta1.ServiceExportConditionReason, text func(*export.Spec) string, disagrees func(*export.Spec) bool) {
+	add := func(field, value string, reason v1beta1.ServiceExportConditionReason, text func(*export.Spec) string,
+		disagrees func(*export.Spec) bool,
+	) {
 		property := Property{Field: field, Value: value, Reason: reason}
 		for _, contribution := range contributions {
 			if spec := contribution.View.Spec; disagrees(spec) {
-				property.Dissent = append(property.Dissent, Dissent{Cluster: contribution.View.Cluster, Value: text(spec)})
+				property.Dissent = append(property.Dissent,
+					Dissent{Cluster: contribution.View.Cluster, Value: text(spec)})
 			}
 		}
 		account.Properties = append(account.Properties, property)
@@ -68,7 +71,8 @@ func Explain(contributions []Contribution) Account {
 		account.Precedence = append(account.Precedence, contribution.View.Cluster)
 	}
 	for _, p := range properties {
-		add(p.field, p.text(agreed.spec), p.reason, p.text, func(s *export.Spec) bool { return !p.equal(s, agreed.spec) })
+		add(p.field, p.text(agreed.spec), p.reason, p.text,
+			func(s *export.Spec) bool { return !p.equal(s, agreed.spec) })
 	}
 	first := setOf(agreed.spec.Ports)
 	add("ports", importPortsText(agreed.ports), v1beta1.ServiceExportReasonPortConflict,
@@ -87,7 +91,10 @@ func importPortsText(ports []v1beta1.ServicePort) string {
 		if port.AppProtocol != nil {
 			appProtocol = *port.AppProtocol
 		}
-		exported = append(exported, export.Port{Name: port.Name, Protocol: port.Protocol, Number: port.Port, AppProtocol: appProtocol})
+		exported = append(exported, export.Port{
+			Name: port.Name, Protocol: port.Protocol, Number: port.Port,
+			AppProtocol: appProtocol,
+		})
 	}
 	return portsText(exported)
 }

@@ -31,11 +31,17 @@ func TestExplain(t *testing.T) {
 			`east west; type "Headless" (west "ClusterSetIP")`,
 		},
 		"ports are united": {
-			[]*export.View{v("east", 1, "http:80/TCP", ""), v("west", 2, "http:80/TCP api:90/TCP", ""), v("north", 3, "http:80/TCP", "")},
+			[]*export.View{
+				v("east", 1, "http:80/TCP", ""), v("west", 2, "http:80/TCP api:90/TCP", ""),
+				v("north", 3, "http:80/TCP", ""),
+			},
 			`east west north; ports "api:90/TCP,http:80/TCP" (west "api:90/TCP,http:80/TCP")`,
 		},
 		"families are what all have": {
-			[]*export.View{v("east", 1, "80/TCP", "", families(corev1.IPv4Protocol)), v("west", 2, "80/TCP", "", families(corev1.IPv6Protocol))},
+			[]*export.View{
+				v("east", 1, "80/TCP", "", families(corev1.IPv4Protocol)),
+				v("west", 2, "80/TCP", "", families(corev1.IPv6Protocol)),
+			},
 			`east west; ipFamilies "IPv4" (west "IPv6")`,
 		},
 		"several": {
@@ -56,7 +62,8 @@ func TestExplain(t *testing.T) {
 			if len(test.exports) == 0 {
 				return
 			}
-			condition := conditionOf(t, Merge(newObserved(test.exports[0].Cluster), contributions).ExportConditions, "Conflict")
+			condition := conditionOf(t, Merge(newObserved(test.exports[0].Cluster), contributions).ExportConditions,
+				"Conflict")
 			if account.Conflict == "" {
 				account.Conflict = agree
 			}

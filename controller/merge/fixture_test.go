@@ -38,7 +38,10 @@ func parsePorts(text string) []export.Port {
 		if err != nil {
 			panic(err)
 		}
-		ports = append(ports, export.Port{Name: name, Protocol: corev1.Protocol(protocol), Number: int32(number), AppProtocol: app})
+		ports = append(ports, export.Port{
+			Name: name, Protocol: corev1.Protocol(protocol), Number: int32(number),
+			AppProtocol: app,
+		})
 	}
 	return ports
 }
@@ -68,14 +71,18 @@ func newView(cluster string, created int, ports, endpoints string, change ...fun
 
 // newAbsent is an export of a cluster whose Service does not exist.
 func newAbsent(cluster string) *export.View {
-	view, _, _ := export.FromService(cluster, &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name}}, nil, nil)
+	view, _, _ := export.FromService(cluster,
+		&v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name}}, nil, nil)
 	return view
 }
 
 func newSlice(name, ports, endpoints string) export.Slice {
 	slice := export.Slice{Name: name, AddressType: discoveryv1.AddressTypeIPv4}
 	for _, port := range parsePorts(ports) {
-		slice.Targets = append(slice.Targets, export.Target{Protocol: port.Protocol, Number: port.Number, Port: port.Number + 8000})
+		slice.Targets = append(slice.Targets, export.Target{
+			Protocol: port.Protocol, Number: port.Number,
+			Port: port.Number + 8000,
+		})
 	}
 	for _, field := range strings.Fields(endpoints) {
 		address, unready := strings.CutPrefix(field, "!")
@@ -135,7 +142,8 @@ func settle(observed Observed, result Result) Observed {
 		derived := result.DerivedService.DeepCopy()
 		for i, family := range derived.Spec.IPFamilies {
 			if i == len(derived.Spec.ClusterIPs) {
-				derived.Spec.ClusterIPs = append(derived.Spec.ClusterIPs, map[corev1.IPFamily]string{"IPv4": "10.96.0.7", "IPv6": "fd00:96::7"}[family])
+				derived.Spec.ClusterIPs = append(derived.Spec.ClusterIPs,
+					map[corev1.IPFamily]string{"IPv4": "10.96.0.7", "IPv6": "fd00:96::7"}[family])
 			}
 		}
 		derived.Spec.ClusterIP = derived.Spec.ClusterIPs[0]

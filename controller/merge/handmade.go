@@ -19,7 +19,8 @@ import (
 func servesHandMade(observed Observed, contributions []Contribution) bool {
 	imported := observed.ServiceImport
 	return foreign(imported) && imported.Spec.Type == v1beta1.ClusterSetIP && len(contributions) == 0 &&
-		imported.DeletionTimestamp == nil && !observed.Denied && (observed.ServeHandMade || imported.Annotations[export.AnnotationServe] == "true")
+		imported.DeletionTimestamp == nil && !observed.Denied &&
+		(observed.ServeHandMade || imported.Annotations[export.AnnotationServe] == "true")
 }
 
 // serveHandMade gives an import that a person wrote its derived Service and
@@ -43,7 +44,10 @@ func serveHandMade(observed Observed, result *Result) {
 			result.HandMadeSlices = append(result.HandMadeSlices, labelled)
 		}
 	}
-	slices.SortFunc(result.HandMadeSlices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(result.HandMadeSlices, func(a, b *discoveryv1.EndpointSlice) int {
+		return cmp.Compare(a.Name,
+			b.Name)
+	})
 
 	ready := importReady(observed, decision{}, nil, imported)
 	ready.Type = string(v1beta1.ServiceImportConditionReady)
@@ -72,7 +76,8 @@ func retireHandMade(observed Observed, result *Result) {
 		return
 	}
 	imported := old.DeepCopy()
-	if len(old.Spec.IPs) == 0 && !meta.IsStatusConditionTrue(old.Status.Conditions, string(v1beta1.ServiceImportConditionReady)) {
+	if len(old.Spec.IPs) == 0 && !meta.IsStatusConditionTrue(old.Status.Conditions,
+		string(v1beta1.ServiceImportConditionReady)) {
 		delete(imported.Annotations, export.AnnotationDerivedService)
 	}
 	imported.Spec.IPs = nil
@@ -91,7 +96,10 @@ func retireHandMade(observed Observed, result *Result) {
 			result.HandMadeSlices = append(result.HandMadeSlices, unlabelled)
 		}
 	}
-	slices.SortFunc(result.HandMadeSlices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(result.HandMadeSlices, func(a, b *discoveryv1.EndpointSlice) int {
+		return cmp.Compare(a.Name,
+			b.Name)
+	})
 }
 
 // withServiceLabel is the slice with the label of the derived Service. It is nil
@@ -101,7 +109,8 @@ func withServiceLabel(observed Observed, slice *discoveryv1.EndpointSlice) *disc
 	if nameTaken(observed) {
 		return nil
 	}
-	if slice.Labels[export.LabelService] != observed.Service.Name || slice.Labels[export.LabelKubernetesService] != "" || export.IsManaged(slice) {
+	if slice.Labels[export.LabelService] != observed.Service.Name ||
+		slice.Labels[export.LabelKubernetesService] != "" || export.IsManaged(slice) {
 		return nil
 	}
 	labelled := slice.DeepCopy()

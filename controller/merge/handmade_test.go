@@ -21,11 +21,17 @@ func handMade() Observed {
 	observed.ServiceExport = nil
 	observed.ServeHandMade = true
 	observed.ServiceImport = &v1beta1.ServiceImport{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web", UID: "uid-of-import", Labels: map[string]string{"team": "red"}},
-		Spec:       v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP, Ports: []v1beta1.ServicePort{{Port: 80}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "web", UID: "uid-of-import",
+			Labels: map[string]string{"team": "red"},
+		},
+		Spec: v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP, Ports: []v1beta1.ServicePort{{Port: 80}}},
 	}
 	observed.HandMadeSlices = []*discoveryv1.EndpointSlice{{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "demo", Name: "by-hand", Labels: map[string]string{export.LabelService: "web"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "by-hand",
+			Labels: map[string]string{export.LabelService: "web"},
+		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 	}}
 	return observed
@@ -39,7 +45,10 @@ func TestHandMade(t *testing.T) {
 	want.Spec.IPs = []string{"10.96.0.7"}
 	want.Status = v1beta1.ServiceImportStatus{
 		EndpointSliceObjects: v1beta1.EndpointSliceObjectsPresent,
-		Conditions:           []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "The service is imported."}},
+		Conditions: []metav1.Condition{{
+			Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready",
+			Message: "The service is imported.",
+		}},
 	}
 	first := Merge(observed, nil)
 	diff(t, "observed", observed, before)
@@ -57,12 +66,16 @@ func TestHandMade(t *testing.T) {
 			Labels: map[string]string{export.LabelManagedBy: export.Manager, export.LabelService: "web"},
 		},
 		Spec: corev1.ServiceSpec{
-			Type:       corev1.ServiceTypeClusterIP,
-			Ports:      []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(80)}},
+			Type: corev1.ServiceTypeClusterIP,
+			Ports: []corev1.ServicePort{{
+				Protocol: corev1.ProtocolTCP, Port: 80,
+				TargetPort: intstr.FromInt32(80),
+			}},
 			ClusterIP:  "10.96.0.7",
 			ClusterIPs: []string{"10.96.0.7"},
 			IPFamilies: []corev1.IPFamily{"IPv4"}, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicySingleStack),
-			SessionAffinity: corev1.ServiceAffinityNone, InternalTrafficPolicy: ptr.To(corev1.ServiceInternalTrafficPolicyCluster),
+			SessionAffinity:       corev1.ServiceAffinityNone,
+			InternalTrafficPolicy: ptr.To(corev1.ServiceInternalTrafficPolicyCluster),
 		},
 	})
 
@@ -79,14 +92,18 @@ func TestHandMadeNoLonger(t *testing.T) {
 	begin := handMade()
 	begin.HandMadeSlices = Merge(begin, nil).HandMadeSlices
 	served, _ := settled(t, begin, nil)
-	for name, views := range map[string][]*export.View{"not asked for": nil, "exported": {newView("west", 1, "80/TCP", "")}} {
+	for name, views := range map[string][]*export.View{
+		"not asked for": nil,
+		"exported":      {newView("west", 1, "80/TCP", "")},
+	} {
 		t.Run(name, func(t *testing.T) {
 			observed := served
 			observed.ServeHandMade = false
 			result := Merge(observed, contribute(views...))
 			diff(t, "IPs", len(result.ServiceImport.Spec.IPs), 0)
 			diff(t, "Ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
-				Type: "Ready", Status: metav1.ConditionFalse, Reason: "NotServed", Message: "The import is no longer asked to be served.",
+				Type: "Ready", Status: metav1.ConditionFalse, Reason: "NotServed",
+				Message: "The import is no longer asked to be served.",
 			})
 			diff(t, "label", result.HandMadeSlices[0].Labels, map[string]string{export.LabelService: "web"})
 			if result.DerivedService == nil {
@@ -140,10 +157,12 @@ func TestHandMadeNotServed(t *testing.T) {
 			observed := handMade()
 			test.change(&observed)
 			result := Merge(observed, contribute(test.views...))
-			if served := result.ServiceImport != nil && result.DerivedService != nil && len(result.HandMadeSlices) == 1; served != test.served {
+			if served := result.ServiceImport != nil && result.DerivedService != nil &&
+				len(result.HandMadeSlices) == 1; served != test.served {
 				t.Errorf("served = %v: %v", served, result)
 			}
-			if !test.served && (result.ServiceImport != nil || result.DerivedService != nil || len(result.HandMadeSlices) > 0) {
+			if !test.served && (result.ServiceImport != nil || result.DerivedService != nil ||
+				len(result.HandMadeSlices) > 0) {
 				t.Errorf("something is written: %v", result)
 			}
 		})
@@ -187,7 +206,8 @@ func TestDeniedNamespaceServesNothing(t *testing.T) {
 				observed = settle(observed, result)
 			}
 			if observed.DerivedService != nil || len(observed.ServiceImport.Spec.IPs) > 0 {
-				t.Errorf("the import has IPs %v and Service %v", observed.ServiceImport.Spec.IPs, observed.DerivedService)
+				t.Errorf("the import has IPs %v and Service %v", observed.ServiceImport.Spec.IPs,
+					observed.DerivedService)
 			}
 			for _, slice := range slices {
 				if slice.Labels[export.LabelKubernetesService] != "" {

@@ -40,7 +40,8 @@ const (
 // tells it, so that the wish is still there while a Service is replaced and
 // nobody exports.
 func wishOf(observed Observed, imported *v1beta1.ServiceImport) (locality.Wish, error) {
-	return locality.WishOf(ptr.Deref(imported.Spec.TrafficDistribution, ""), imported.Annotations[export.AnnotationPrefer], observed.Prefer)
+	return locality.WishOf(ptr.Deref(imported.Spec.TrafficDistribution, ""),
+		imported.Annotations[export.AnnotationPrefer], observed.Prefer)
 }
 
 // hintsOf are the hints of all slices of an import, nil for none. kube-proxy
@@ -52,7 +53,11 @@ func hintsOf(observed Observed, imported *v1beta1.ServiceImport, contributions [
 	wish, _ := wishOf(observed, imported)
 	wish.Node = wish.Node && !observed.Unsupported.NodeHints
 	var own *export.View
-	if i := slices.IndexFunc(contributions, func(c Contribution) bool { return c.View.Cluster == observed.Cluster }); i >= 0 {
+	if i := slices.IndexFunc(contributions, func(
+		c Contribution,
+	) bool {
+		return c.View.Cluster == observed.Cluster
+	}); i >= 0 {
 		own = contributions[i].View
 	}
 	return locality.New(wish, observed.Nodes, own)
@@ -78,23 +83,29 @@ func preferCondition(observed Observed, agreed decision, imported *v1beta1.Servi
 		return nil // an older schema of the import may not have kept what was wished
 	}
 	condition := func(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
-		return &metav1.Condition{Type: ConditionPreferCluster, Status: status, Reason: reason, Message: message, ObservedGeneration: imported.Generation}
+		return &metav1.Condition{
+			Type: ConditionPreferCluster, Status: status, Reason: reason, Message: message,
+			ObservedGeneration: imported.Generation,
+		}
 	}
 	wish, err := wishOf(observed, imported)
 	switch {
 	case err != nil:
-		return condition(metav1.ConditionFalse, ReasonUnknownPreference, fmt.Sprintf("Exported annotation %s: %v.", export.AnnotationPrefer, err))
+		return condition(metav1.ConditionFalse, ReasonUnknownPreference,
+			fmt.Sprintf("Exported annotation %s: %v.", export.AnnotationPrefer, err))
 	case !wish.Cluster:
 		return nil
 	case len(observed.Nodes.Zones) == 0:
 		return condition(metav1.ConditionFalse, ReasonNoZones,
-			"No node of this cluster has the label "+corev1.LabelTopologyZone+", without which no endpoint can be preferred. Label the nodes.")
+			"No node of this cluster has the label "+corev1.LabelTopologyZone+
+				", without which no endpoint can be preferred. Label the nodes.")
 	case !observed.Nodes.CanPreferCluster():
 		return condition(metav1.ConditionFalse, ReasonTooManyZones,
 			fmt.Sprintf("The nodes of this cluster are in more than %d zones, the most that an endpoint can be hinted for.", locality.MaxZones))
 	case observed.Nodes.SomeWithoutZone:
 		return condition(metav1.ConditionTrue, ReasonNodesWithoutZone,
-			"Endpoints of this cluster are used first, but not on its nodes without the label "+corev1.LabelTopologyZone+". Label these nodes.")
+			"Endpoints of this cluster are used first, but not on its nodes without the label "+
+				corev1.LabelTopologyZone+". Label these nodes.")
 	}
 	return condition(metav1.ConditionTrue, ReasonHinted, "Endpoints of this cluster are used first.")
 }

@@ -41,21 +41,45 @@ func TestLocality(t *testing.T) {
 		hints              string // of east, then of west
 		distribution, told string
 	}{
-		"nothing":                 {nil, labelled, "", "-/-", "", ""},
-		"the annotation":          {changes{prefers("cluster")}, labelled, "", "a,b/elsewhere", "PreferClose", "True Hinted"},
-		"the operator":            {nil, labelled, "cluster", "a,b/elsewhere", "PreferClose", "True Hinted"},
-		"not this service":        {changes{prefers("none")}, labelled, "cluster", "-/-", "", ""},
-		"another wish":            {changes{distribution("PreferSameZone")}, labelled, "cluster", "a/b", "PreferSameZone", ""},
-		"both":                    {changes{distribution("PreferSameZone"), prefers("cluster")}, labelled, "", "a,b/elsewhere", "PreferSameZone", "True Hinted"},
-		"a wish that none knows":  {changes{distribution("PreferMoon")}, labelled, "", "-/-", "", ""},
-		"the same, and ours":      {changes{distribution("PreferMoon"), prefers("cluster")}, labelled, "", "a,b/elsewhere", "PreferClose", "True Hinted"},
+		"nothing": {nil, labelled, "", "-/-", "", ""},
+		"the annotation": {
+			changes{prefers("cluster")},
+			labelled, "", "a,b/elsewhere", "PreferClose",
+			"True Hinted",
+		},
+		"the operator":     {nil, labelled, "cluster", "a,b/elsewhere", "PreferClose", "True Hinted"},
+		"not this service": {changes{prefers("none")}, labelled, "cluster", "-/-", "", ""},
+		"another wish": {
+			changes{distribution("PreferSameZone")},
+			labelled, "cluster", "a/b",
+			"PreferSameZone", "",
+		},
+		"both": {
+			changes{distribution("PreferSameZone"), prefers("cluster")},
+			labelled, "",
+			"a,b/elsewhere", "PreferSameZone", "True Hinted",
+		},
+		"a wish that none knows": {changes{distribution("PreferMoon")}, labelled, "", "-/-", "", ""},
+		"the same, and ours": {
+			changes{distribution("PreferMoon"), prefers("cluster")},
+			labelled, "",
+			"a,b/elsewhere", "PreferClose", "True Hinted",
+		},
 		"a value that none knows": {changes{prefers("Cluster")}, labelled, "", "-/-", "", "False UnknownPreference"},
-		"some without a zone":     {changes{prefers("cluster")}, mixed, "", "a,b/elsewhere", "PreferClose", "True NodesWithoutZone"},
-		"all without a zone":      {changes{prefers("cluster")}, "?", "", "-/-", "", "False NoZones"},
-		"no nodes":                {changes{prefers("cluster")}, "", "", "-/-", "", "False NoZones"},
-		"too many zones":          {changes{prefers("cluster")}, nine, "", "-/-", "", "False TooManyZones"},
-		"too many, but a zone":    {changes{prefers("cluster"), distribution("PreferClose")}, nine, "", "a/b", "PreferClose", "False TooManyZones"},
-		"headless":                {changes{prefers("cluster"), headless}, labelled, "", "-/-", "", ""},
+		"some without a zone": {
+			changes{prefers("cluster")},
+			mixed, "", "a,b/elsewhere", "PreferClose",
+			"True NodesWithoutZone",
+		},
+		"all without a zone": {changes{prefers("cluster")}, "?", "", "-/-", "", "False NoZones"},
+		"no nodes":           {changes{prefers("cluster")}, "", "", "-/-", "", "False NoZones"},
+		"too many zones":     {changes{prefers("cluster")}, nine, "", "-/-", "", "False TooManyZones"},
+		"too many, but a zone": {
+			changes{prefers("cluster"), distribution("PreferClose")},
+			nine, "", "a/b",
+			"PreferClose", "False TooManyZones",
+		},
+		"headless": {changes{prefers("cluster"), headless}, labelled, "", "-/-", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			east := newView("east", 1, "80/TCP", "10.1.0.1 !10.1.0.2", append(changes{in("a")}, test.oldest...)...)
@@ -73,9 +97,11 @@ func TestLocality(t *testing.T) {
 			observed, result := settled(t, observed, contribute(west, east))
 			diff(t, "hints", hintsText(result, "east")+"/"+hintsText(result, "west"), test.hints)
 			if result.DerivedService != nil {
-				diff(t, "trafficDistribution of the derived Service", ptr.Deref(result.DerivedService.Spec.TrafficDistribution, ""), test.distribution)
+				diff(t, "trafficDistribution of the derived Service",
+					ptr.Deref(result.DerivedService.Spec.TrafficDistribution, ""), test.distribution)
 			}
-			diff(t, "trafficDistribution of the import", ptr.Deref(result.ServiceImport.Spec.TrafficDistribution, ""), east.Spec.TrafficDistribution)
+			diff(t, "trafficDistribution of the import", ptr.Deref(result.ServiceImport.Spec.TrafficDistribution, ""),
+				east.Spec.TrafficDistribution)
 			diff(t, "condition", preferText(result), test.told)
 
 			// The Service is replaced: until it is back nothing of the wish goes.
@@ -169,7 +195,8 @@ func checkHints(t *testing.T, name string, all []*discoveryv1.EndpointSlice) {
 			for _, zone := range endpoint.Hints.ForZones {
 				seen[zone.Name] = true
 			}
-			if n := len(endpoint.Hints.ForZones); n < 1 || n > locality.MaxZones || n != len(seen) || len(endpoint.Hints.ForNodes) > 1 {
+			if n := len(endpoint.Hints.ForZones); n < 1 || n > locality.MaxZones || n != len(seen) ||
+				len(endpoint.Hints.ForNodes) > 1 {
 				t.Errorf("%shints %v", name, endpoint.Hints)
 			}
 		}
@@ -187,7 +214,10 @@ func TestConditionIsOfTheImport(t *testing.T) {
 	views := contribute(newView("east", 1, "80/TCP", "10.1.0.1", prefers("cluster")))
 	observed, _ = settled(t, observed, views)
 	at := metav1.NewTime(day(9))
-	theirs := metav1.Condition{Type: "example.com/Theirs", Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: at}
+	theirs := metav1.Condition{
+		Type: "example.com/Theirs", Status: metav1.ConditionTrue, Reason: "R",
+		LastTransitionTime: at,
+	}
 	for i := range observed.ServiceImport.Status.Conditions {
 		observed.ServiceImport.Status.Conditions[i].LastTransitionTime = at
 	}
@@ -203,7 +233,8 @@ func TestConditionIsOfTheImport(t *testing.T) {
 	diff(t, "the derived Service", Merge(observed, views).DerivedService.Spec.TrafficDistribution, (*string)(nil))
 	observed.Invalid = &export.Invalid{Reason: "NoService"}
 	conditions = Merge(observed, contribute(newAbsent("east"))).ServiceImport.Status.Conditions
-	diff(t, "reason while the Service is replaced", conditionOf(t, conditions, ConditionPreferCluster).Reason, ReasonNoZones)
+	diff(t, "reason while the Service is replaced", conditionOf(t, conditions, ConditionPreferCluster).Reason,
+		ReasonNoZones)
 	diff(t, "another's while the Service is replaced", conditionOf(t, conditions, theirs.Type), theirs)
 }
 
@@ -219,7 +250,8 @@ func TestReplacedBehindAnOlderSchema(t *testing.T) {
 	view.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(int32(60))}}
 	observed, _ = settled(t, observed, contribute(view))
 	spec := &observed.ServiceImport.Spec
-	spec.InternalTrafficPolicy, spec.TrafficDistribution, spec.SessionAffinityConfig, spec.IPFamilies = nil, nil, nil, nil
+	spec.InternalTrafficPolicy, spec.TrafficDistribution, spec.SessionAffinityConfig, spec.IPFamilies = nil, nil, nil,
+		nil
 	observed.Invalid = &export.Invalid{Reason: string(v1beta1.ServiceExportReasonNoService)}
 	result := Merge(observed, contribute(newAbsent("east")))
 	diff(t, "derived Service", result.DerivedService, observed.DerivedService)

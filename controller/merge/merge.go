@@ -153,14 +153,16 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	}
 	if foreign(observed.ServiceImport) {
 		// The others read this cluster's own slices whatever import exists here.
-		result.EndpointSlices = append(endpointSlices(observed, agreed, onlyOwn(observed, contributions), nil), absentSlices(observed, onlyOwn(observed, absent))...)
+		result.EndpointSlices = append(endpointSlices(observed, agreed, onlyOwn(observed, contributions), nil),
+			absentSlices(observed, onlyOwn(observed, absent))...)
 		retireHandMade(observed, &result)
 		return result
 	}
 	switch {
 	case len(contributions) > 0:
 		result.ServiceImport = serviceImport(observed, agreed)
-		result.EndpointSlices = endpointSlices(observed, agreed, contributions, hintsOf(observed, result.ServiceImport, contributions))
+		result.EndpointSlices = endpointSlices(observed, agreed, contributions,
+			hintsOf(observed, result.ServiceImport, contributions))
 	case observed.ServiceImport != nil && len(absent) > 0:
 		result.ServiceImport = observed.ServiceImport.DeepCopy()
 	default:
@@ -174,7 +176,8 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	if derived := result.DerivedService; derived != nil && derived.Spec.TrafficDistribution == nil {
 		derived.Spec.TrafficDistribution = hintedDistribution(observed, result.ServiceImport)
 	}
-	if existing, derived := observed.DerivedService, result.DerivedService; agreed.spec == nil && derived != nil && existing != nil && export.IsManaged(existing) {
+	if existing, derived := observed.DerivedService, result.DerivedService; agreed.spec == nil && derived != nil &&
+		existing != nil && export.IsManaged(existing) {
 		// Nobody says anything else of it, and an older schema of the import may not keep all that it has.
 		derived.Spec = *existing.Spec.DeepCopy()
 	}
@@ -193,14 +196,18 @@ func divide(contributions []Contribution) (present, absent []Contribution) {
 			present = append(present, contribution)
 		}
 	}
-	slices.SortFunc(present, func(a, b Contribution) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), older(a.View, b.View)) })
+	slices.SortFunc(present, func(a, b Contribution) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank),
+			older(a.View, b.View))
+	})
 	slices.SortFunc(absent, func(a, b Contribution) int { return cmp.Compare(a.View.Cluster, b.View.Cluster) })
 	return present, absent
 }
 
 // onlyOwn is the contribution of the local cluster, in a new list.
 func onlyOwn(observed Observed, contributions []Contribution) []Contribution {
-	return slices.DeleteFunc(slices.Clone(contributions), func(c Contribution) bool { return c.View.Cluster != observed.Cluster })
+	return slices.DeleteFunc(slices.Clone(contributions),
+		func(c Contribution) bool { return c.View.Cluster != observed.Cluster })
 }
 
 // foreign reports whether a ServiceImport exists that this controller did not

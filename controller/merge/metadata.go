@@ -33,7 +33,10 @@ func parseExportedKeys(text string) exportedKeys {
 // formatExportedKeys returns the value of the annotation, empty if nothing is
 // exported.
 func formatExportedKeys(spec *export.Spec) string {
-	keys := exportedKeys{Labels: slices.Sorted(maps.Keys(spec.Labels)), Annotations: slices.Sorted(maps.Keys(spec.Annotations))}
+	keys := exportedKeys{
+		Labels:      slices.Sorted(maps.Keys(spec.Labels)),
+		Annotations: slices.Sorted(maps.Keys(spec.Annotations)),
+	}
 	if len(keys.Labels) == 0 && len(keys.Annotations) == 0 {
 		return ""
 	}

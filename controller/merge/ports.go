@@ -116,7 +116,8 @@ func portDetails(views []*export.View, first portSet, merged union) string {
 	for i, port := range merged.defined {
 		if port.Name != merged.ports[i].Name {
 			say(func() string {
-				return fmt.Sprintf("%q is named %q, because only a single port can have no name.", portText(port), merged.ports[i].Name)
+				return fmt.Sprintf("%q is named %q, because only a single port can have no name.", portText(port),
+					merged.ports[i].Name)
 			})
 		}
 	}
@@ -138,7 +139,8 @@ func portDetails(views []*export.View, first portSet, merged union) string {
 		sentences = append(sentences, fmt.Sprintf("%d more differences.", more))
 	}
 	if len(merged.left) > 0 {
-		sentences = append(sentences, fmt.Sprintf("Ports not served, because an import has at most %d: %d.", maxPorts, len(merged.left)))
+		sentences = append(sentences, fmt.Sprintf("Ports not served, because an import has at most %d: %d.", maxPorts,
+			len(merged.left)))
 	}
 	return " " + strings.Join(sentences, " ")
 }
@@ -148,7 +150,8 @@ func became(port export.Port, cluster string, merged union) string {
 	i, served := merged.index[keyOf(port)]
 	switch {
 	case !served && merged.left[keyOf(port)]:
-		return fmt.Sprintf("%q of %q is not served, because the import has %d ports already.", portText(port), cluster, maxPorts)
+		return fmt.Sprintf("%q of %q is not served, because the import has %d ports already.", portText(port), cluster,
+			maxPorts)
 	case !served:
 		return fmt.Sprintf("%q of %q is not served, because its name is taken.", portText(port), cluster)
 	case merged.defined[i] == port:

@@ -43,10 +43,14 @@ func TestPorts(t *testing.T) {
 			[]string{"http:80/TCP", "web:80/TCP"}, "http:80/TCP", []string{"http:8080/TCP", "http:8080/TCP"},
 		},
 		"names swapped": {
-			[]string{"a:80/TCP b:81/TCP", "a:81/TCP b:80/TCP"}, "a:80/TCP b:81/TCP", []string{"a:8080/TCP b:8081/TCP", "a:8080/TCP b:8081/TCP"},
+			[]string{"a:80/TCP b:81/TCP", "a:81/TCP b:80/TCP"},
+			"a:80/TCP b:81/TCP",
+			[]string{"a:8080/TCP b:8081/TCP", "a:8080/TCP b:8081/TCP"},
 		},
 		"a number that only a third cluster can name": {
-			[]string{"http:80/TCP", "http:81/TCP", "alt:81/TCP"}, "http:80/TCP alt:81/TCP", []string{"http:8080/TCP", "alt:8081/TCP", "alt:8081/TCP"},
+			[]string{"http:80/TCP", "http:81/TCP", "alt:81/TCP"},
+			"http:80/TCP alt:81/TCP",
+			[]string{"http:8080/TCP", "alt:8081/TCP", "alt:8081/TCP"},
 		},
 		"unnamed in a union of several": {
 			[]string{"80/TCP", "53/UDP", "http:90/TCP"},
@@ -78,7 +82,8 @@ func TestPorts(t *testing.T) {
 				var views []*export.View
 				for i, ports := range test.exports {
 					cluster := fmt.Sprintf("cluster-%d", i+1)
-					views = append(views, newView(cluster, i+1, ports, fmt.Sprintf("10.%d.0.1", i), func(v *export.View) { v.Spec.Type = kind }))
+					views = append(views, newView(cluster, i+1, ports, fmt.Sprintf("10.%d.0.1", i),
+						func(v *export.View) { v.Spec.Type = kind }))
 				}
 				result := Merge(newObserved("cluster-1"), contribute(views...))
 				diff(t, "import", importPorts(result.ServiceImport), test.want)
@@ -105,7 +110,8 @@ func TestManyPorts(t *testing.T) {
 	views := withPorts(clusters, each)
 	result := Merge(newObserved("c000"), contribute(views...))
 	imported := result.ServiceImport
-	diff(t, "ports", importPorts(imported), importPorts(Merge(newObserved("c000"), contribute(views[:3]...)).ServiceImport))
+	diff(t, "ports", importPorts(imported), importPorts(Merge(newObserved("c000"),
+		contribute(views[:3]...)).ServiceImport))
 	diff(t, "number of ports", len(imported.Spec.Ports), maxPorts)
 	if size := result.DerivedService.Size(); size > 64<<10 {
 		t.Errorf("the Service has %d bytes", size)
@@ -166,7 +172,10 @@ func TestHeadlessWithoutPorts(t *testing.T) {
 // numbers, and endpoints that serve no port stay without one.
 func TestTargetsOfOneService(t *testing.T) {
 	view := newView("cluster-1", 1, "http:80/TCP", "", func(v *export.View) {
-		v.Slices = []export.Slice{newSlice("a", "http:80/TCP", "10.1.0.1"), newSlice("b", "http:80/TCP", "10.1.0.2"), newSlice("c", "", "10.1.0.3")}
+		v.Slices = []export.Slice{
+			newSlice("a", "http:80/TCP", "10.1.0.1"), newSlice("b", "http:80/TCP", "10.1.0.2"),
+			newSlice("c", "", "10.1.0.3"),
+		}
 		v.Slices[1].Targets[0].Port = 9999
 	})
 	var got []string

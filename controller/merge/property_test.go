@@ -91,7 +91,9 @@ func checkClusterset(t *testing.T, seed uint64) {
 // checkReplaced takes the Services of all exports away. The import and what is
 // behind it stay as they are, with no endpoints, and come back with them. They
 // go once nobody exports.
-func checkReplaced(t *testing.T, name string, r *rand.Rand, observed Observed, contributions []Contribution, before Result) {
+func checkReplaced(t *testing.T, name string, r *rand.Rand, observed Observed, contributions []Contribution,
+	before Result,
+) {
 	t.Helper()
 	var absent []Contribution
 	for _, c := range contributions {
@@ -115,7 +117,8 @@ func checkReplaced(t *testing.T, name string, r *rand.Rand, observed Observed, c
 	_, back := settled(t, gone, contributions)
 	equal(t, name+"import when the Services are back", everywhereOf(back), everywhereOf(before))
 	equal(t, name+"IPs when the Services are back", back.ServiceImport.Spec.IPs, before.ServiceImport.Spec.IPs)
-	if last := Merge(gone, nil); last.ServiceImport != nil || last.DerivedService != nil || len(last.EndpointSlices) > 0 {
+	if last := Merge(gone, nil); last.ServiceImport != nil || last.DerivedService != nil ||
+		len(last.EndpointSlices) > 0 {
 		t.Errorf("%swhat is left without exports: %v", name, last)
 	}
 }
@@ -153,15 +156,18 @@ func checkResult(t *testing.T, name string, observed Observed, result Result) {
 		names, numbers := make(map[string]bool), make(map[portKey]bool)
 		for _, port := range imported.Spec.Ports {
 			key := portKey{port.Protocol, port.Port}
-			if names[port.Name] || numbers[key] || (port.Name == "" && len(imported.Spec.Ports) > 1) || (port.Name != "" && len(validation.IsDNS1123Label(port.Name)) > 0) {
+			if names[port.Name] || numbers[key] || (port.Name == "" && len(imported.Spec.Ports) > 1) ||
+				(port.Name != "" && len(validation.IsDNS1123Label(port.Name)) > 0) {
 				t.Errorf("%sports %v", name, imported.Spec.Ports)
 			}
 			names[port.Name], numbers[key] = true, true
 		}
-		if len(imported.Spec.Ports) > maxPorts || imported.Spec.Ports == nil || (imported.Spec.Type == v1beta1.Headless && len(imported.Spec.IPs) > 0) {
+		if len(imported.Spec.Ports) > maxPorts || imported.Spec.Ports == nil ||
+			(imported.Spec.Type == v1beta1.Headless && len(imported.Spec.IPs) > 0) {
 			t.Errorf("%simport %v", name, imported.Spec)
 		}
-		if (result.DerivedService != nil) != (imported.Spec.Type == v1beta1.ClusterSetIP && len(imported.Spec.IPFamilies) > 0) {
+		if (result.DerivedService != nil) != (imported.Spec.Type == v1beta1.ClusterSetIP &&
+			len(imported.Spec.IPFamilies) > 0) {
 			t.Errorf("%sderived Service %v for %v", name, result.DerivedService, imported.Spec)
 		}
 	}
@@ -184,7 +190,8 @@ func checkResult(t *testing.T, name string, observed Observed, result Result) {
 		}
 		for _, endpoint := range slice.Endpoints {
 			if endpoint.NodeName != nil || endpoint.TargetRef != nil {
-				t.Errorf("%san endpoint of another cluster has node %v and pod %v", name, endpoint.NodeName, endpoint.TargetRef)
+				t.Errorf("%san endpoint of another cluster has node %v and pod %v", name, endpoint.NodeName,
+					endpoint.TargetRef)
 			}
 		}
 	}

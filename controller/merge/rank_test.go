@@ -28,7 +28,8 @@ func TestRankPrecedesCreation(t *testing.T) {
 			result := Merge(observed, contributions)
 			diff(t, "type", result.ServiceImport.Spec.Type, before.ServiceImport.Spec.Type)
 			diff(t, "IPs", result.ServiceImport.Spec.IPs, before.ServiceImport.Spec.IPs)
-			diff(t, "policy", result.ServiceImport.Spec.InternalTrafficPolicy, before.ServiceImport.Spec.InternalTrafficPolicy)
+			diff(t, "policy", result.ServiceImport.Spec.InternalTrafficPolicy,
+				before.ServiceImport.Spec.InternalTrafficPolicy)
 			diff(t, "ports", result.ServiceImport.Spec.Ports, before.ServiceImport.Spec.Ports)
 			for _, slice := range result.EndpointSlices {
 				if slice.Labels[export.LabelSourceCluster] == "east" {
@@ -40,7 +41,10 @@ func TestRankPrecedesCreation(t *testing.T) {
 }
 
 func TestRanks(t *testing.T) {
-	views := []*export.View{newView("a", 3, "80/TCP", ""), newView("b", 2, "80/TCP", "", headless), newView("c", 1, "80/TCP", ""), newView("d", 1, "80/TCP", "", headless)}
+	views := []*export.View{
+		newView("a", 3, "80/TCP", ""), newView("b", 2, "80/TCP", "", headless),
+		newView("c", 1, "80/TCP", ""), newView("d", 1, "80/TCP", "", headless),
+	}
 	for name, test := range map[string]struct {
 		ranks   []int
 		want    []string
@@ -86,7 +90,8 @@ func TestRanks(t *testing.T) {
 				account := Explain(contributions)
 				diff(t, "precedence", account.Precedence, test.want)
 				diff(t, "ranked", account.Ranked, test.want[0] != "c")
-				condition := conditionOf(t, Merge(newObserved("a"), contributions).ExportConditions, string(v1beta1.ServiceExportConditionConflict))
+				condition := conditionOf(t, Merge(newObserved("a"), contributions).ExportConditions,
+					string(v1beta1.ServiceExportConditionConflict))
 				diff(t, "message", condition.Message, test.message)
 				slices.Reverse(contributions)
 			}

@@ -125,7 +125,9 @@ func clustersText(contributions []Contribution) string {
 	return strings.Join(names, ", ")
 }
 
-func importReady(observed Observed, agreed decision, absent []Contribution, imported *v1beta1.ServiceImport) metav1.Condition {
+func importReady(observed Observed, agreed decision, absent []Contribution,
+	imported *v1beta1.ServiceImport,
+) metav1.Condition {
 	not := func(reason, format string, args ...any) metav1.Condition {
 		return metav1.Condition{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 	}
@@ -137,10 +139,12 @@ func importReady(observed Observed, agreed decision, absent []Contribution, impo
 			"No cluster exports the service. The import stays for the ServiceExport of %s, whose Service does not exist.", clustersText(absent))
 	case len(families) == 0:
 		return not(string(v1beta1.ServiceImportReasonIPFamilyNotSupported),
-			"The service is exported with %s, this cluster has %s.", familiesText(agreed.families), familiesText(observed.IPFamilies))
+			"The service is exported with %s, this cluster has %s.", familiesText(agreed.families),
+			familiesText(observed.IPFamilies))
 	case imported.Spec.Type == v1beta1.ClusterSetIP && foreignService(observed):
 		return not(ReasonForeignService,
-			"Service %s/%s was not made by %s. Delete it to have the service imported.", derived.Namespace, derived.Name, export.Manager)
+			"Service %s/%s was not made by %s. Delete it to have the service imported.", derived.Namespace,
+			derived.Name, export.Manager)
 	case imported.Spec.Type == v1beta1.ClusterSetIP && rival(observed) != "":
 		return not(ReasonNameCollision,
 			"The derived Service needs the name %s, which ServiceImport %s/%s already uses. Rename one of the two Services, and its exports in all clusters.",
@@ -151,5 +155,8 @@ func importReady(observed Observed, agreed decision, absent []Contribution, impo
 		return not(string(v1beta1.ServiceImportReasonPending),
 			"Service %s/%s has no IP yet.", observed.Service.Namespace, export.DerivedServiceName(observed.Service))
 	}
-	return metav1.Condition{Status: metav1.ConditionTrue, Reason: string(v1beta1.ServiceImportReasonReady), Message: "The service is imported."}
+	return metav1.Condition{
+		Status: metav1.ConditionTrue, Reason: string(v1beta1.ServiceImportReasonReady),
+		Message: "The service is imported.",
+	}
 }

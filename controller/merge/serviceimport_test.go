@@ -20,13 +20,15 @@ var derivedName = export.DerivedServiceName(web)
 
 func importOwnerReference(uid string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{
-		APIVersion: "multicluster.x-k8s.io/v1beta1", Kind: "ServiceImport", Name: "web", UID: types.UID(uid), Controller: ptr.To(true),
+		APIVersion: "multicluster.x-k8s.io/v1beta1", Kind: "ServiceImport", Name: "web", UID: types.UID(uid),
+		Controller: ptr.To(true),
 	}}
 }
 
 func TestServiceImport(t *testing.T) {
 	contributions := contribute(
-		newView("west", 1, "http:80/TCP", "10.2.0.1", timeout(60), local, distribution("PreferClose"), labels("team=red"), annotations("note=x"), families("IPv4", "IPv6")),
+		newView("west", 1, "http:80/TCP", "10.2.0.1", timeout(60), local, distribution("PreferClose"),
+			labels("team=red"), annotations("note=x"), families("IPv4", "IPv6")),
 		newView("east", 2, "http:80/TCP", "10.1.0.1", labels("team=blue"), families("IPv4", "IPv6")),
 	)
 	observed := newObserved("east")
@@ -36,7 +38,8 @@ func TestServiceImport(t *testing.T) {
 			Namespace: "demo", Name: "web",
 			Labels: map[string]string{"team": "red", export.LabelManagedBy: export.Manager},
 			Annotations: map[string]string{
-				"note": "x", export.AnnotationDerivedService: derivedName, export.AnnotationExported: `{"labels":["team"],"annotations":["note"]}`,
+				"note": "x", export.AnnotationDerivedService: derivedName,
+				export.AnnotationExported: `{"labels":["team"],"annotations":["note"]}`,
 			},
 		},
 		Spec: v1beta1.ServiceImportSpec{
@@ -52,7 +55,8 @@ func TestServiceImport(t *testing.T) {
 			EndpointSliceObjects: v1beta1.EndpointSliceObjectsPresent,
 			Clusters:             []v1beta1.ClusterStatus{{Cluster: "east"}, {Cluster: "west"}},
 			Conditions: []metav1.Condition{{
-				Type: "Ready", Status: metav1.ConditionFalse, Reason: "Pending", Message: "Service demo/" + derivedName + " has no IP yet.",
+				Type: "Ready", Status: metav1.ConditionFalse, Reason: "Pending", Message: "Service demo/" +
+					derivedName + " has no IP yet.",
 			}},
 		},
 	}
@@ -64,8 +68,11 @@ func TestServiceImport(t *testing.T) {
 			OwnerReferences: importOwnerReference(""),
 		},
 		Spec: corev1.ServiceSpec{
-			Type:                  corev1.ServiceTypeClusterIP,
-			Ports:                 []corev1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, TargetPort: intstr.FromInt32(80)}},
+			Type: corev1.ServiceTypeClusterIP,
+			Ports: []corev1.ServicePort{{
+				Name: "http", Protocol: corev1.ProtocolTCP, Port: 80,
+				TargetPort: intstr.FromInt32(80),
+			}},
 			IPFamilies:            []corev1.IPFamily{"IPv4", "IPv6"},
 			IPFamilyPolicy:        ptr.To(corev1.IPFamilyPolicyRequireDualStack),
 			SessionAffinity:       corev1.ServiceAffinityClientIP,
@@ -79,7 +86,10 @@ func TestServiceImport(t *testing.T) {
 	_, last := settled(t, observed, contributions)
 	want.UID = "uid-of-import"
 	want.Spec.IPs = []string{"10.96.0.7", "fd00:96::7"}
-	want.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "The service is imported."}}
+	want.Status.Conditions = []metav1.Condition{{
+		Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready",
+		Message: "The service is imported.",
+	}}
 	diff(t, "import at rest", last.ServiceImport, want)
 	wantService.OwnerReferences = importOwnerReference("uid-of-import")
 	wantService.Spec.ClusterIP, wantService.Spec.ClusterIPs = "10.96.0.7", []string{"10.96.0.7", "fd00:96::7"}
@@ -89,7 +99,9 @@ func TestServiceImport(t *testing.T) {
 // TestImportMetadata: what exports set goes with them, and what others set on an
 // import and its Service stays.
 func TestImportMetadata(t *testing.T) {
-	observed, _ := settled(t, newObserved("east"), contribute(newView("east", 1, "80/TCP", "", labels("team=red"), annotations(export.AnnotationPrefer+"=cluster"))))
+	observed, _ := settled(t, newObserved("east"),
+		contribute(newView("east", 1, "80/TCP", "", labels("team=red"),
+			annotations(export.AnnotationPrefer+"=cluster"))))
 	observed.ServiceImport.Labels["app.kubernetes.io/part-of"] = "shop"
 	observed.ServiceImport.Labels["argocd.argoproj.io/instance"] = "shop"
 	observed.ServiceImport.Annotations["kubectl.kubernetes.io/note"] = "kept"
@@ -97,22 +109,26 @@ func TestImportMetadata(t *testing.T) {
 	observed.ServiceImport.Finalizers = []string{"example.com/wait"}
 	observed.DerivedService.Annotations = map[string]string{"example.com/mesh": "on"}
 	other := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "uid-of-other"}
-	observed.DerivedService.OwnerReferences = append([]metav1.OwnerReference{other}, observed.DerivedService.OwnerReferences...)
+	observed.DerivedService.OwnerReferences = append([]metav1.OwnerReference{other},
+		observed.DerivedService.OwnerReferences...)
 
 	result := Merge(observed, contribute(newView("east", 1, "80/TCP", "", labels("tier=front"))))
 	diff(t, "labels", result.ServiceImport.Labels, map[string]string{
-		"tier": "front", "app.kubernetes.io/part-of": "shop", "argocd.argoproj.io/instance": "shop", export.LabelManagedBy: export.Manager,
+		"tier": "front", "app.kubernetes.io/part-of": "shop", "argocd.argoproj.io/instance": "shop",
+		export.LabelManagedBy: export.Manager,
 	})
 	diff(t, "annotations", result.ServiceImport.Annotations, map[string]string{
 		"kubectl.kubernetes.io/note": "kept", "example.com/owner": "red", export.AnnotationDerivedService: derivedName,
 		export.AnnotationExported: `{"labels":["tier"]}`,
 	})
-	diff(t, "owners of the derived Service", result.DerivedService.OwnerReferences, append([]metav1.OwnerReference{other}, importOwnerReference("uid-of-import")...))
+	diff(t, "owners of the derived Service", result.DerivedService.OwnerReferences,
+		append([]metav1.OwnerReference{other}, importOwnerReference("uid-of-import")...))
 	diff(t, "finalizers", result.ServiceImport.Finalizers, []string{"example.com/wait"})
 	diff(t, "labels of the derived Service", result.DerivedService.Labels, map[string]string{
 		export.LabelManagedBy: export.Manager, export.LabelService: "web",
 	})
-	diff(t, "annotations of the derived Service", result.DerivedService.Annotations, map[string]string{"example.com/mesh": "on"})
+	diff(t, "annotations of the derived Service", result.DerivedService.Annotations,
+		map[string]string{"example.com/mesh": "on"})
 }
 
 func TestTypeChanges(t *testing.T) {
@@ -125,7 +141,8 @@ func TestTypeChanges(t *testing.T) {
 	diff(t, "annotations", result.ServiceImport.Annotations, map[string]string{})
 	diff(t, "families", result.ServiceImport.Spec.IPFamilies, []corev1.IPFamily{"IPv4"})
 	diff(t, "labels of the slice", result.EndpointSlices[0].Labels, map[string]string{
-		export.LabelService: "web", export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager, export.LabelHeadless: "",
+		export.LabelService: "web", export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager,
+		export.LabelHeadless: "",
 	})
 	diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready").Status, metav1.ConditionTrue)
 
@@ -137,7 +154,8 @@ func TestTypeChanges(t *testing.T) {
 // all the same.
 func TestMixedTypes(t *testing.T) {
 	for _, oldest := range []int{1, 3} {
-		views := contribute(newView("east", oldest, "http:80/TCP", "10.1.0.1"), newView("west", 2, "http:80/TCP", "10.2.0.1", headless))
+		views := contribute(newView("east", oldest, "http:80/TCP", "10.1.0.1"),
+			newView("west", 2, "http:80/TCP", "10.2.0.1", headless))
 		for _, cluster := range []string{"east", "west", "north"} {
 			result := Merge(newObserved(cluster), views)
 			for _, slice := range result.EndpointSlices {
@@ -168,21 +186,67 @@ func TestIPFamilies(t *testing.T) {
 		ready   string
 		renew   bool // the Service must be made anew
 	}{
-		"first time":                              {exports: []list{{v4, v6}}, cluster: list{v4, v6}, want: list{v4, v6}, ready: "Pending"},
-		"order of the export":                     {exports: []list{{v6, v4}}, cluster: list{v4, v6}, want: list{v6, v4}, ready: "Pending"},
-		"order of the derived Service":            {exports: []list{{v6, v4}}, cluster: list{v4, v6}, derived: []string{"10.0.0.1", "fd00::1"}, want: list{v4, v6}, ips: []string{"10.0.0.1", "fd00::1"}, ready: "Ready"},
-		"order of the IPs, the Service is gone":   {exports: []list{{v6, v4}}, cluster: list{v4, v6}, old: []string{"10.0.0.1", "fd00::1"}, want: list{v4, v6}, ips: []string{"10.0.0.1", "fd00::1"}, ready: "Pending"},
-		"the Service has the say over the import": {exports: []list{{v4}}, cluster: list{v4}, derived: []string{"10.0.0.2"}, old: []string{"10.0.0.1"}, want: list{v4}, ips: []string{"10.0.0.2"}, ready: "Ready"},
-		"intersection":                            {exports: []list{{v4, v6}, {v6}}, cluster: list{v4, v6}, want: list{v6}, ready: "Pending"},
-		"no intersection, the oldest's":           {exports: []list{{v4}, {v6}}, cluster: list{v4, v6}, want: list{v4}, ready: "Pending"},
-		"the cluster has one":                     {exports: []list{{v4, v6}}, cluster: list{v6}, want: list{v6}, ready: "Pending"},
-		"the cluster has none of them":            {exports: []list{{v6}}, cluster: list{v4}, ready: "IPFamilyNotSupported"},
-		"the cluster is not known":                {exports: []list{{v6, v4}}, want: list{v6, v4}, ready: "Pending"},
-		"a second one comes":                      {exports: []list{{v4, v6}}, cluster: list{v4, v6}, derived: []string{"10.0.0.1"}, want: list{v4, v6}, ips: []string{"10.0.0.1"}, ready: "Pending"},
-		"the second one goes":                     {exports: []list{{v4}}, cluster: list{v4, v6}, derived: []string{"10.0.0.1", "fd00::1"}, want: list{v4}, ips: []string{"10.0.0.1"}, ready: "Ready"},
-		"the first one goes":                      {exports: []list{{v6}}, cluster: list{v4, v6}, derived: []string{"10.0.0.1", "fd00::1"}, want: list{v6}, ips: []string{"fd00::1"}, ready: "Ready", renew: true},
-		"the other one comes":                     {exports: []list{{v6}}, cluster: list{v4, v6}, derived: []string{"10.0.0.1"}, want: list{v6}, ready: "Pending", renew: true},
-		"IPs that are none":                       {exports: []list{{v4}}, cluster: list{v4}, derived: []string{"None"}, old: []string{"x"}, want: list{v4}, ready: "Pending", renew: true},
+		"first time": {
+			exports: []list{{v4, v6}}, cluster: list{v4, v6},
+			want: list{v4, v6}, ready: "Pending",
+		},
+		"order of the export": {
+			exports: []list{{v6, v4}}, cluster: list{v4, v6},
+			want: list{v6, v4}, ready: "Pending",
+		},
+		"order of the derived Service": {
+			exports: []list{{v6, v4}}, cluster: list{v4, v6},
+			derived: []string{"10.0.0.1", "fd00::1"}, want: list{v4, v6}, ips: []string{"10.0.0.1", "fd00::1"},
+			ready: "Ready",
+		},
+		"order of the IPs, the Service is gone": {
+			exports: []list{{v6, v4}}, cluster: list{v4, v6},
+			old: []string{"10.0.0.1", "fd00::1"}, want: list{v4, v6}, ips: []string{"10.0.0.1", "fd00::1"},
+			ready: "Pending",
+		},
+		"the Service has the say over the import": {
+			exports: []list{{v4}}, cluster: list{v4},
+			derived: []string{"10.0.0.2"}, old: []string{"10.0.0.1"}, want: list{v4}, ips: []string{"10.0.0.2"},
+			ready: "Ready",
+		},
+		"intersection": {
+			exports: []list{{v4, v6}, {v6}}, cluster: list{v4, v6},
+			want: list{v6}, ready: "Pending",
+		},
+		"no intersection, the oldest's": {
+			exports: []list{{v4}, {v6}}, cluster: list{v4, v6}, want: list{v4},
+			ready: "Pending",
+		},
+		"the cluster has one": {
+			exports: []list{{v4, v6}}, cluster: list{v6}, want: list{v6},
+			ready: "Pending",
+		},
+		"the cluster has none of them": {
+			exports: []list{{v6}}, cluster: list{v4},
+			ready: "IPFamilyNotSupported",
+		},
+		"the cluster is not known": {exports: []list{{v6, v4}}, want: list{v6, v4}, ready: "Pending"},
+		"a second one comes": {
+			exports: []list{{v4, v6}}, cluster: list{v4, v6},
+			derived: []string{"10.0.0.1"}, want: list{v4, v6}, ips: []string{"10.0.0.1"}, ready: "Pending",
+		},
+		"the second one goes": {
+			exports: []list{{v4}}, cluster: list{v4, v6},
+			derived: []string{"10.0.0.1", "fd00::1"}, want: list{v4}, ips: []string{"10.0.0.1"}, ready: "Ready",
+		},
+		"the first one goes": {
+			exports: []list{{v6}}, cluster: list{v4, v6},
+			derived: []string{"10.0.0.1", "fd00::1"}, want: list{v6}, ips: []string{"fd00::1"}, ready: "Ready",
+			renew: true,
+		},
+		"the other one comes": {
+			exports: []list{{v6}}, cluster: list{v4, v6},
+			derived: []string{"10.0.0.1"}, want: list{v6}, ready: "Pending", renew: true,
+		},
+		"IPs that are none": {
+			exports: []list{{v4}}, cluster: list{v4}, derived: []string{"None"},
+			old: []string{"x"}, want: list{v4}, ready: "Pending", renew: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var views []*export.View
@@ -193,13 +257,20 @@ func TestIPFamilies(t *testing.T) {
 			observed.IPFamilies = test.cluster
 			managed := map[string]string{export.LabelManagedBy: export.Manager}
 			if test.derived != nil {
-				observed.DerivedService = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Labels: managed}, Spec: corev1.ServiceSpec{ClusterIP: test.derived[0], ClusterIPs: test.derived}}
+				observed.DerivedService = &corev1.Service{
+					ObjectMeta: metav1.ObjectMeta{Labels: managed},
+					Spec:       corev1.ServiceSpec{ClusterIP: test.derived[0], ClusterIPs: test.derived},
+				}
 				for _, ip := range test.derived {
-					observed.DerivedService.Spec.IPFamilies = append(observed.DerivedService.Spec.IPFamilies, familyOf(ip))
+					observed.DerivedService.Spec.IPFamilies = append(observed.DerivedService.Spec.IPFamilies,
+						familyOf(ip))
 				}
 			}
 			if test.old != nil {
-				observed.ServiceImport = &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Labels: managed}, Spec: v1beta1.ServiceImportSpec{IPs: test.old}}
+				observed.ServiceImport = &v1beta1.ServiceImport{
+					ObjectMeta: metav1.ObjectMeta{Labels: managed},
+					Spec:       v1beta1.ServiceImportSpec{IPs: test.old},
+				}
 			}
 			result := Merge(observed, contribute(views...))
 			diff(t, "families", result.ServiceImport.Spec.IPFamilies, test.want)
@@ -231,7 +302,8 @@ func TestIPFamilyNotSupported(t *testing.T) {
 	for _, kind := range []func(*export.View){func(*export.View) {}, headless} {
 		result := Merge(observed, contribute(newView("west", 1, "80/TCP", "fd00::1", families("IPv6"), kind)))
 		diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
-			Type: "Ready", Status: metav1.ConditionFalse, Reason: "IPFamilyNotSupported", Message: "The service is exported with IPv6, this cluster has IPv4.",
+			Type: "Ready", Status: metav1.ConditionFalse, Reason: "IPFamilyNotSupported",
+			Message: "The service is exported with IPv6, this cluster has IPv4.",
 		})
 		if len(result.EndpointSlices) != 1 {
 			t.Errorf("%d slices", len(result.EndpointSlices))
@@ -241,7 +313,8 @@ func TestIPFamilyNotSupported(t *testing.T) {
 
 func TestDerivedServiceDefaults(t *testing.T) {
 	clientIP := func(v *export.View) { v.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }
-	result := Merge(newObserved("east"), contribute(newView("east", 1, "80/TCP", "", clientIP, distribution("example.com/unknown"))))
+	result := Merge(newObserved("east"), contribute(newView("east", 1, "80/TCP", "", clientIP,
+		distribution("example.com/unknown"))))
 	diff(t, "affinity config", result.DerivedService.Spec.SessionAffinityConfig,
 		&corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](10800)}})
 	if got := result.ServiceImport.Spec.SessionAffinityConfig; got != nil {
@@ -250,7 +323,8 @@ func TestDerivedServiceDefaults(t *testing.T) {
 	if got := result.DerivedService.Spec.TrafficDistribution; got != nil {
 		t.Errorf("the API server would refuse traffic distribution %q", *got)
 	}
-	diff(t, "traffic distribution of the import", result.ServiceImport.Spec.TrafficDistribution, ptr.To("example.com/unknown"))
+	diff(t, "traffic distribution of the import", result.ServiceImport.Spec.TrafficDistribution,
+		ptr.To("example.com/unknown"))
 }
 
 // TestForeign: what this controller did not make stays as it is.
@@ -283,7 +357,8 @@ func TestForeign(t *testing.T) {
 		}
 		diff(t, "ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
 			Type: "Ready", Status: metav1.ConditionFalse, Reason: "ForeignService",
-			Message: "Service demo/" + derivedName + " was not made by clusterset-controller.clusterset-dns.github.io. Delete it to have the service imported.",
+			Message: "Service demo/" + derivedName +
+				" was not made by clusterset-controller.clusterset-dns.github.io. Delete it to have the service imported.",
 		})
 	})
 }

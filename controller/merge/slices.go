@@ -25,7 +25,9 @@ import (
 // sends it nothing, a headless name still has its addresses but no SRV records
 // of it, and its snapshot is still there for others to read. hints are nil where
 // endpoints have none.
-func endpointSlices(observed Observed, agreed decision, contributions []Contribution, hints *locality.Hints) []*discoveryv1.EndpointSlice {
+func endpointSlices(observed Observed, agreed decision, contributions []Contribution,
+	hints *locality.Hints,
+) []*discoveryv1.EndpointSlice {
 	covered := coverage(contributions)
 	var result []*discoveryv1.EndpointSlice
 	for _, contribution := range contributions {

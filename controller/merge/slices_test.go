@@ -29,7 +29,10 @@ func TestEndpointSlices(t *testing.T) {
 			export.LabelKubernetesService: derivedName,
 		}
 	}
-	ports := []discoveryv1.EndpointPort{{Name: ptr.To("http"), Protocol: ptr.To(parsePorts("80/TCP")[0].Protocol), Port: ptr.To[int32](8080)}}
+	ports := []discoveryv1.EndpointPort{{
+		Name: ptr.To("http"), Protocol: ptr.To(parsePorts("80/TCP")[0].Protocol),
+		Port: ptr.To[int32](8080),
+	}}
 	copyName := export.SliceName("west", web, "web-west", discoveryv1.AddressTypeIPv4)
 	diff(t, "slices", result.EndpointSlices, []*discoveryv1.EndpointSlice{
 		{
@@ -37,7 +40,8 @@ func TestEndpointSlices(t *testing.T) {
 				Namespace: "demo", Name: "web-east", Labels: labels("east"),
 				Annotations: export.NewEncoder(east).Annotations(&east.Slices[0], nil),
 				OwnerReferences: []metav1.OwnerReference{{
-					APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceExport", Name: "web", UID: "uid-of-export", Controller: ptr.To(true),
+					APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceExport", Name: "web",
+					UID: "uid-of-export", Controller: ptr.To(true),
 				}},
 			},
 			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: east.Slices[0].Endpoints, Ports: ports,
@@ -47,7 +51,8 @@ func TestEndpointSlices(t *testing.T) {
 				Namespace: "demo", Name: copyName, Labels: labels("west"),
 				Annotations: export.NewEncoder(west).Annotations(&west.Slices[0], nil),
 				OwnerReferences: []metav1.OwnerReference{{
-					APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceImport", Name: "web", Controller: ptr.To(true),
+					APIVersion: "multicluster.x-k8s.io/v1alpha1", Kind: "ServiceImport", Name: "web",
+					Controller: ptr.To(true),
 				}},
 			},
 			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: west.Slices[0].Endpoints, Ports: ports,
@@ -72,11 +77,15 @@ func TestSlicesOfForeignService(t *testing.T) {
 		"without labels": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: derivedName, Labels: labels}}
+			service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "demo", Name: derivedName,
+				Labels: labels,
+			}}
 			observed, byHand := newObserved("east"), handMade()
 			observed.DerivedService, byHand.DerivedService = service, service
 			var got []string
-			for _, slice := range Merge(observed, contribute(newView("east", 1, "80/TCP", "10.1.0.1"), newView("west", 2, "80/TCP", "10.2.0.1"))).EndpointSlices {
+			for _, slice := range Merge(observed, contribute(newView("east", 1, "80/TCP", "10.1.0.1"),
+				newView("west", 2, "80/TCP", "10.2.0.1"))).EndpointSlices {
 				got = append(got, slice.Labels[export.LabelKubernetesService])
 			}
 			for _, slice := range Merge(byHand, nil).HandMadeSlices {

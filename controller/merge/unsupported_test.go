@@ -35,7 +35,10 @@ func TestUnsupported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			observed := newObserved("east")
 			observed.Nodes = locality.Nodes{Zones: []string{"a"}}
-			observed.Unsupported = Unsupported{Distributions: strings.Fields(test.unsupported), NodeHints: test.unsupported != ""}
+			observed.Unsupported = Unsupported{
+				Distributions: strings.Fields(test.unsupported),
+				NodeHints:     test.unsupported != "",
+			}
 			view := newView("east", 1, "80/TCP", "10.1.0.1", in("a"), distribution(test.wish))
 			view.Slices[0].Endpoints[0].NodeName = ptr.To("node")
 			if test.prefer != "" {

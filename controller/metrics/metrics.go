@@ -56,27 +56,42 @@ type Leader struct {
 }
 
 var (
-	buildDesc      = describe("build_info", "Always 1, with the version of the program and of Go.", "version", "goversion")
+	buildDesc = describe("build_info", "Always 1, with the version of the program and of Go.", "version",
+		"goversion")
 	leadingDesc    = describe("leader", "1 if this replica is the leader, else 0.")
 	servedDesc     = describe("mcs_api_served", "1 for the version of the MCS API in use.", "version")
 	queueDesc      = describe("queue_depth", "Services that wait for a reconcile.")
 	exportsDesc    = describe("exports", "ServiceExports of the local cluster.")
 	importsDesc    = describe("imports", "ServiceImports that this controller created, by type.", "type")
 	conditionsDesc = describe("conditions", "Conditions of ServiceExports and ServiceImports, by type, status and reason. A condition with several reasons counts for each.", "kind", "type", "status", "reason")
-	unreadableDesc = describe("unreadable_objects", "ServiceExports and ServiceImports that cannot be decoded, so that their services stay as they are, by kind.", "kind")
-	refusedDesc    = describe("member_credentials_invalid", "Secrets of members that are invalid and not used.")
-	connectedDesc  = describe("member_connected", "1 if reading a member works and its heartbeat arrives, else 0.", "member")
-	mistakenDesc   = describe("member_identity_mismatch", "1 if the credential of a member connects to another cluster, else 0.", "member")
-	syncedDesc     = describe("member_synced", "1 once all slices of a member were listed with its current credential, else 0.", "member")
-	heartbeatDesc  = describe("member_heartbeat_age_seconds", "Seconds since the last heartbeat of a member; absent before the first.", "member")
-	stateDesc      = describe("member_state", "1 for the state of a member, with its reason.", "member", "state", "reason")
-	demotedDesc    = describe("member_demoted", "1 if the endpoints of a member are used only if no other cluster has a ready one, else 0.", "member")
-	silentDesc     = describe("all_members_silent", "1 if no member is reachable, so that the fault is probably local, else 0.")
-	stoppedDesc    = describe("heartbeat_stopped", "1 if this cluster stopped its heartbeat because its EndpointSlices are not up to date, by reason (inputs, workers, writes), else 0.", "reason")
-	publishedDesc  = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "member")
-	zonelessDesc   = describe("nodes_without_zone", "Nodes of the local cluster without the label topology.kubernetes.io/zone, which ignore hints for zones.")
-	overLimitDesc  = describe("member_over_limit", "1 if a member exceeds a limit, so that the excess is left out, else 0.", "member", "limit")
-	problemsDesc   = describe("export_problems", "Services that are partially imported, by exporting cluster and reason.", "member", "reason")
+	unreadableDesc = describe("unreadable_objects",
+		"ServiceExports and ServiceImports that cannot be decoded, so that their services stay as they are, by kind.",
+		"kind")
+	refusedDesc   = describe("member_credentials_invalid", "Secrets of members that are invalid and not used.")
+	connectedDesc = describe("member_connected", "1 if reading a member works and its heartbeat arrives, else 0.",
+		"member")
+	mistakenDesc = describe("member_identity_mismatch",
+		"1 if the credential of a member connects to another cluster, else 0.", "member")
+	syncedDesc = describe("member_synced",
+		"1 once all slices of a member were listed with its current credential, else 0.", "member")
+	heartbeatDesc = describe("member_heartbeat_age_seconds",
+		"Seconds since the last heartbeat of a member; absent before the first.", "member")
+	stateDesc = describe("member_state", "1 for the state of a member, with its reason.", "member", "state",
+		"reason")
+	demotedDesc = describe("member_demoted",
+		"1 if the endpoints of a member are used only if no other cluster has a ready one, else 0.", "member")
+	silentDesc = describe("all_members_silent",
+		"1 if no member is reachable, so that the fault is probably local, else 0.")
+	stoppedDesc = describe("heartbeat_stopped",
+		"1 if this cluster stopped its heartbeat because its EndpointSlices are not up to date, by reason (inputs, workers, writes), else 0.", "reason")
+	publishedDesc = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.",
+		"member")
+	zonelessDesc = describe("nodes_without_zone",
+		"Nodes of the local cluster without the label topology.kubernetes.io/zone, which ignore hints for zones.")
+	overLimitDesc = describe("member_over_limit",
+		"1 if a member exceeds a limit, so that the excess is left out, else 0.", "member", "limit")
+	problemsDesc = describe("export_problems",
+		"Services that are partially imported, by exporting cluster and reason.", "member", "reason")
 )
 
 // described are all descriptions.
@@ -222,7 +237,10 @@ func (m *Metrics) collectObjects(r *Leader, gauge func(*prometheus.Desc, float64
 		return
 	}
 	gauge(servedDesc, 1, strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/"))
-	exports, unreadable := access.Exports(), map[string]int{v1beta1.ServiceExportKindName: 0, v1beta1.ServiceImportKindName: 0}
+	exports, unreadable := access.Exports(), map[string]int{
+		v1beta1.ServiceExportKindName: 0,
+		v1beta1.ServiceImportKindName: 0,
+	}
 	gauge(exportsDesc, float64(len(exports)))
 	conditions := map[[4]string]int{}
 	count := func(kind string, each []metav1.Condition) {

@@ -44,7 +44,8 @@ func TestMetricsAreInTheManual(t *testing.T) {
 		t.Fatal(err)
 	}
 	var documented []string
-	for _, match := range regexp.MustCompile("(?m)^\\| `(clusterset_controller_[a-z_]*)`").FindAllStringSubmatch(string(manual), -1) {
+	for _, match := range regexp.MustCompile("(?m)^\\| `(clusterset_controller_[a-z_]*)`").FindAllStringSubmatch(
+		string(manual), -1) {
 		documented = append(documented, match[1])
 	}
 	slices.Sort(names)
@@ -81,7 +82,10 @@ func TestMetricsOfAStandby(t *testing.T) {
 			t.Error("a standby leads")
 		}
 	}
-	want := []string{prefix + "build_info", prefix + "leader", prefix + "propagation_duration_seconds", prefix + "reconcile_duration_seconds"}
+	want := []string{
+		prefix + "build_info", prefix + "leader", prefix + "propagation_duration_seconds",
+		prefix + "reconcile_duration_seconds",
+	}
 	if !slices.Equal(names, want) {
 		t.Errorf("a standby has %v, want %v", names, want)
 	}

@@ -178,7 +178,8 @@ func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
 			if current.Name == r.Namespace && input.Standing(old) != input.Standing(current) {
 				r.enqueueCluster(r.Cluster)
 			}
-			if current.Name == r.Namespace && old.Annotations[member.RankAnnotation] != current.Annotations[member.RankAnnotation] {
+			if current.Name == r.Namespace &&
+				old.Annotations[member.RankAnnotation] != current.Annotations[member.RankAnnotation] {
 				r.checkRank(current)
 			}
 			if old.UID != current.UID || terminating(old) != terminating(current) {

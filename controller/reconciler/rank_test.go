@@ -22,9 +22,12 @@ import (
 func TestRankOfTheLocalCluster(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	r := newTestReconciler(recorder)
-	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web-east", Labels: map[string]string{
-		export.LabelService: "web", export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager,
-	}}}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "demo", Name: "web-east",
+		Labels: map[string]string{
+			export.LabelService: "web", export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager,
+		},
+	}}
 	if err := r.Local.EndpointSlices.Indexer().Add(slice); err != nil {
 		t.Fatal(err)
 	}

@@ -27,12 +27,16 @@ import (
 func definitionsWith(t *testing.T, serviceImport string) http.HandlerFunc {
 	t.Helper()
 	definitions := map[string]string{}
-	for name, text := range map[string][]byte{"serviceexports": crd.ServiceExportCRD, "serviceimports": crd.ServiceImportCRD} {
+	for name, text := range map[string][]byte{
+		"serviceexports": crd.ServiceExportCRD,
+		"serviceimports": crd.ServiceImportCRD,
+	} {
 		object, err := yaml.ToJSON(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		definitions[name+".multicluster.x-k8s.io"] = strings.TrimSuffix(string(object), "}") + `,"status":{"conditions":[{"type":"Established","status":"True"}]}}`
+		definitions[name+".multicluster.x-k8s.io"] = strings.TrimSuffix(string(object), "}") +
+			`,"status":{"conditions":[{"type":"Established","status":"True"}]}}`
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -40,7 +44,8 @@ func definitionsWith(t *testing.T, serviceImport string) http.HandlerFunc {
 		switch {
 		case r.URL.Query().Get("sendInitialEvents") == "true":
 			w.WriteHeader(http.StatusUnprocessableEntity)
-			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`) // the client may hang up
+			// the client may hang up
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
 			return
 		case r.URL.Query().Get("watch") == "true":
 			_ = http.NewResponseController(w).Flush()
@@ -57,15 +62,17 @@ func definitionsWith(t *testing.T, serviceImport string) http.HandlerFunc {
 		if kind == "CustomResourceDefinition" {
 			group = "apiextensions.k8s.io/v1"
 		}
-		_, _ = io.WriteString(w, `{"apiVersion":"`+group+`","kind":"`+kind+`List","metadata":{"resourceVersion":"1"},"items":[`+items+`]}`)
+		_, _ = io.WriteString(w, `{"apiVersion":"`+group+`","kind":"`+kind+
+			`List","metadata":{"resourceVersion":"1"},"items":[`+items+`]}`)
 	}
 }
 
 // TestAnUnreadableObjectStopsItsServiceAlone: nothing of the service is written
 // or removed, and the object says why.
 func TestAnUnreadableObjectStopsItsServiceAlone(t *testing.T) {
-	server := httptest.NewServer(definitionsWith(t, `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport",`+
-		`"metadata":{"namespace":"demo","name":"web","uid":"u","resourceVersion":"1"},"spec":{"ports":"http"}}`))
+	server := httptest.NewServer(definitionsWith(t,
+		`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport",`+
+			`"metadata":{"namespace":"demo","name":"web","uid":"u","resourceVersion":"1"},"spec":{"ports":"http"}}`))
 	defer server.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -91,7 +98,8 @@ func TestAnUnreadableObjectStopsItsServiceAlone(t *testing.T) {
 	if len(events.Events) != 1 {
 		t.Fatalf("%d Events, want 1", len(events.Events))
 	}
-	if event := <-events.Events; !strings.HasPrefix(event, "Warning Unreadable ServiceImport demo/web cannot be decoded") || !strings.Contains(event, "ports") {
+	if event := <-events.Events; !strings.HasPrefix(event,
+		"Warning Unreadable ServiceImport demo/web cannot be decoded") || !strings.Contains(event, "ports") {
 		t.Errorf("the Event is %q", event)
 	}
 }

@@ -144,7 +144,8 @@ func (s *shares) mergeWithin(observed merge.Observed, contributions []merge.Cont
 			wanted = append(wanted, contribution.View.Cluster)
 		}
 	}
-	if slices.Contains(wanted, observed.Cluster) || observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport) {
+	if slices.Contains(wanted, observed.Cluster) || observed.ServiceImport != nil &&
+		!export.IsManaged(observed.ServiceImport) {
 		wanted = nil
 	}
 	if !s.admit(export.LimitImports, observed.Service, wanted, observed.ServiceImport != nil) {

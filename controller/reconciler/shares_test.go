@@ -91,7 +91,9 @@ func (s *sharing) reconcile(t *testing.T, name string, kind v1beta1.ServiceImpor
 }
 
 // reconcileOnce merges what the clusters export, and writes nothing.
-func (s *sharing) reconcileOnce(service types.NamespacedName, kind v1beta1.ServiceImportType, clusters ...string) merge.Result {
+func (s *sharing) reconcileOnce(service types.NamespacedName, kind v1beta1.ServiceImportType,
+	clusters ...string,
+) merge.Result {
 	var contributions []merge.Contribution
 	for _, cluster := range clusters {
 		contributions = append(contributions, merge.Contribution{View: &export.View{
@@ -133,7 +135,8 @@ func TestClusterIPsOfOneMember(t *testing.T) {
 		}
 	}
 	for i := range total {
-		if got := s.reconcile(t, fmt.Sprint("headless-", i), v1beta1.Headless, "honest"); got != string(v1beta1.ServiceImportReasonReady) {
+		if got := s.reconcile(t, fmt.Sprint("headless-", i), v1beta1.Headless,
+			"honest"); got != string(v1beta1.ServiceImportReasonReady) {
 			t.Fatalf("headless service %d needs no IP: %s", i, got)
 		}
 	}
@@ -182,7 +185,8 @@ func TestNameCollisionClaimsNoIP(t *testing.T) {
 	s.imports[loser] = &v1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{
 		Namespace: loser.Namespace, Name: loser.Name, Labels: map[string]string{export.LabelManagedBy: export.Manager},
 	}}
-	if got := s.reconcileOnce(loser, v1beta1.ClusterSetIP, "west").ServiceImport.Status.Conditions[0].Reason; got != merge.ReasonNameCollision {
+	if got := s.reconcileOnce(loser, v1beta1.ClusterSetIP,
+		"west").ServiceImport.Status.Conditions[0].Reason; got != merge.ReasonNameCollision {
 		t.Fatalf("the other one: %s", got)
 	}
 	if got := s.reconcile(t, "web", v1beta1.ClusterSetIP, "west"); got != "IP" {

@@ -84,7 +84,10 @@ func (f *fixture) headless(name string, count int) {
 			slice := &discoveryv1.EndpointSlice{
 				ObjectMeta: metav1.ObjectMeta{
 					Name: fmt.Sprintf("%s-%s-%d", name, cluster, start), Namespace: "demo",
-					Labels: map[string]string{mcsv1beta1.LabelServiceName: name, mcsv1beta1.LabelSourceCluster: cluster},
+					Labels: map[string]string{
+						mcsv1beta1.LabelServiceName:   name,
+						mcsv1beta1.LabelSourceCluster: cluster,
+					},
 				},
 				AddressType: discoveryv1.AddressTypeIPv4,
 				Ports:       []discoveryv1.EndpointPort{{Name: pointer("sql"), Port: pointer(int32(5432))}},
@@ -189,7 +192,10 @@ func BenchmarkReply(b *testing.B) {
 		{"headless A of 1000 TCP", "db-1000.demo.svc.clusterset.local.", dns.TypeA, 1232, scrubbedTCP},
 		{"headless SRV of 1000 TCP", "_sql._tcp.db-1000.demo.svc.clusterset.local.", dns.TypeSRV, 1232, scrubbedTCP},
 		{"headless A of 1000 UDP 1232", "db-1000.demo.svc.clusterset.local.", dns.TypeA, 1232, scrubbedUDP},
-		{"headless SRV of 1000 UDP 1232", "_sql._tcp.db-1000.demo.svc.clusterset.local.", dns.TypeSRV, 1232, scrubbedUDP},
+		{
+			"headless SRV of 1000 UDP 1232", "_sql._tcp.db-1000.demo.svc.clusterset.local.", dns.TypeSRV, 1232,
+			scrubbedUDP,
+		},
 	} {
 		r := benchQuery(bc.qname, bc.qtype, bc.size)
 		f := capture(b, m, r, bc.wrap(r))
@@ -238,7 +244,10 @@ func BenchmarkUpdate(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				all.slices[0].Endpoints[0].Addresses[0] = fmt.Sprintf("10.9.0.%d", 1+i%250)
 				endpoints[0] = object.FromEndpointSlice(all.slices[0], false)
-				if !x.Update(testTime, index.Change{Key: imported.Key, Service: record.Build(config, imported, endpoints)}) {
+				if !x.Update(testTime, index.Change{
+					Key:     imported.Key,
+					Service: record.Build(config, imported, endpoints),
+				}) {
 					b.Fatal("nothing changed")
 				}
 			}

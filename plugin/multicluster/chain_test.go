@@ -122,7 +122,8 @@ func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
 		}
 		running.Wait()
 		if strings.Contains(plugins, "autopath") {
-			reply, _, err := (&dns.Client{Timeout: patience}).Exchange(new(dns.Msg).SetQuestion("web.demo.pods.example.", dns.TypeA), udp)
+			reply, _, err := (&dns.Client{Timeout: patience}).Exchange(
+				new(dns.Msg).SetQuestion("web.demo.pods.example.", dns.TypeA), udp)
 			if err != nil || len(reply.Answer) != 2 {
 				t.Errorf("by way of the search path: %v, %v", reply, err)
 			}
@@ -228,7 +229,8 @@ func TestATransferIsWhatQueriesAnswer(t *testing.T) {
 		}
 	}
 	for _, tc := range cases {
-		if _, ok := sets[dns.Question{Name: tc.Qname, Qtype: tc.Qtype, Qclass: dns.ClassINET}]; !ok && len(tc.Answer) > 0 {
+		if _, ok := sets[dns.Question{Name: tc.Qname, Qtype: tc.Qtype, Qclass: dns.ClassINET}]; !ok &&
+			len(tc.Answer) > 0 {
 			t.Errorf("%s %s is answered and not transferred", tc.Qname, dns.TypeToString[tc.Qtype])
 		}
 	}

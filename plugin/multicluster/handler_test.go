@@ -49,7 +49,10 @@ var cases = []test.Case{
 			ns.dns.clusterset.local. 5 IN AAAA 2001:db8::53`),
 	},
 	{Qname: "clusterset.local.", Qtype: dns.TypeA, Ns: nodata},
-	{Qname: "ns.dns.clusterset.local.", Qtype: dns.TypeA, Answer: records("ns.dns.clusterset.local. 5 IN A 192.0.2.53")},
+	{
+		Qname: "ns.dns.clusterset.local.", Qtype: dns.TypeA,
+		Answer: records("ns.dns.clusterset.local. 5 IN A 192.0.2.53"),
+	},
 	{
 		Qname: "ns.dns.clusterset.local.", Qtype: dns.TypeAAAA,
 		Answer: records("ns.dns.clusterset.local. 5 IN AAAA 2001:db8::53"),
@@ -64,7 +67,10 @@ var cases = []test.Case{
 	{Qname: "a.dns-version.clusterset.local.", Qtype: dns.TypeTXT, Rcode: dns.RcodeNameError, Ns: nxdomain},
 
 	// ClusterSetIP.
-	{Qname: "web.demo.svc.clusterset.local.", Qtype: dns.TypeA, Answer: records("web.demo.svc.clusterset.local. 5 IN A 10.42.0.1")},
+	{
+		Qname: "web.demo.svc.clusterset.local.", Qtype: dns.TypeA,
+		Answer: records("web.demo.svc.clusterset.local. 5 IN A 10.42.0.1"),
+	},
 	{
 		Qname: "web.demo.svc.clusterset.local.", Qtype: dns.TypeAAAA,
 		Answer: records("web.demo.svc.clusterset.local. 5 IN AAAA fd00:42::1"),
@@ -238,17 +244,28 @@ func TestNamesCompareWithoutCaseAndTheQuestionIsEchoed(t *testing.T) {
 
 func TestBeforeTheFirstSyncThereIsServfailInTheZoneAndNowhereElse(t *testing.T) {
 	const passed, failed, none = dns.RcodeBadName, dns.RcodeServerFailure, dns.RcodeNameError
-	const service, other, apex, above = "web.demo.svc.clusterset.local.", "web.demo.svc.cluster.local.", testZone, "svc." + testZone
+	const service, other, apex, above = "web.demo.svc.clusterset.local.", "web.demo.svc.cluster.local.", testZone,
+		"svc." + testZone
 	next := test.NextHandler(passed, nil)
 	for name, tc := range map[string]struct {
 		fall  fall.F
 		next  plugin.Handler
 		wants map[string]int
 	}{
-		"without fallthrough":       {fall.Zero, next, map[string]int{service: failed, apex: failed, above: failed, other: passed}},
-		"fallthrough":               {fall.Root, next, map[string]int{service: passed, apex: failed, above: failed, other: passed}},
-		"fallthrough to no plugin":  {fall.Root, nil, map[string]int{service: none, apex: failed, above: failed}},
-		"fallthrough of other zone": {fall.F{Zones: []string{"example.org."}}, next, map[string]int{service: failed, other: passed}},
+		"without fallthrough": {fall.Zero, next, map[string]int{
+			service: failed, apex: failed, above: failed,
+			other: passed,
+		}},
+		"fallthrough": {fall.Root, next, map[string]int{
+			service: passed, apex: failed, above: failed,
+			other: passed,
+		}},
+		"fallthrough to no plugin": {fall.Root, nil, map[string]int{service: none, apex: failed, above: failed}},
+		"fallthrough of other zone": {
+			fall.F{Zones: []string{"example.org."}},
+			next,
+			map[string]int{service: failed, other: passed},
+		},
 	} {
 		m := newMulticluster()
 		m.Zones, m.Next, m.Fall = []string{testZone}, tc.next, tc.fall
@@ -294,7 +311,8 @@ func TestFallthroughPassesOnWhatDoesNotExist(t *testing.T) {
 	}
 	m.Fall.SetZonesFromArgs([]string{"example.org"})
 	r := new(dns.Msg).SetQuestion("none.demo.svc.clusterset.local.", dns.TypeA)
-	if rcode, _ := m.ServeDNS(t.Context(), dnstest.NewRecorder(&test.ResponseWriter{}), r); rcode != dns.RcodeNameError {
+	if rcode, _ := m.ServeDNS(t.Context(), dnstest.NewRecorder(&test.ResponseWriter{}),
+		r); rcode != dns.RcodeNameError {
 		t.Errorf("a name outside of the zones that fall through: %d", rcode)
 	}
 }
@@ -322,7 +340,8 @@ func TestAnotherClassIsForOtherPlugins(t *testing.T) {
 	m.Next = test.NextHandler(dns.RcodeRefused, nil)
 	r := new(dns.Msg).SetQuestion("web.demo.svc.clusterset.local.", dns.TypeA)
 	r.Question[0].Qclass = dns.ClassCHAOS
-	if rcode, err := m.ServeDNS(t.Context(), dnstest.NewRecorder(&test.ResponseWriter{}), r); rcode != dns.RcodeRefused || err != nil {
+	if rcode, err := m.ServeDNS(t.Context(), dnstest.NewRecorder(&test.ResponseWriter{}),
+		r); rcode != dns.RcodeRefused || err != nil {
 		t.Errorf("%s, %v", dns.RcodeToString[rcode], err)
 	}
 }

@@ -75,7 +75,8 @@ func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 	}
 	snapshot := m.snapshot()
 	if snapshot == nil && zone >= len(m.Zones) && m.Fall.Through(question.Name) {
-		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r) // the local cluster's addresses do not wait for others
+		// the local cluster's addresses do not wait for others
+		return plugin.NextOrFailure(pluginName, m.Next, ctx, w, r)
 	}
 	if snapshot == nil {
 		return m.serveUnsynced(ctx, w, r, below)
@@ -95,7 +96,8 @@ func (m *Multicluster) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dn
 // resolver keeps it (RFC 2308, section 5).
 func (m *Multicluster) serveUnsynced(ctx context.Context, w dns.ResponseWriter, r *dns.Msg, below string) (int, error) {
 	switch kind := name.Parse(below).Kind; {
-	case !m.Fall.Through(r.Question[0].Name), kind == name.Apex, kind == name.Version, kind == name.NameServer, kind == name.Above:
+	case !m.Fall.Through(r.Question[0].Name), kind == name.Apex, kind == name.Version, kind == name.NameServer,
+		kind == name.Above:
 		return dns.RcodeServerFailure, nil
 	case m.Next == nil:
 		return m.reply(w, r, &answer.Answer{Result: answer.NotExist}, nil)

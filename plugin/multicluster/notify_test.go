@@ -149,7 +149,8 @@ func TestFailuresToNotifyAreLoggedOnce(t *testing.T) {
 	t.Cleanup(func() { golog.SetOutput(before) })
 	synctest.Test(t, func(t *testing.T) {
 		m := newTestPlugin(t, demo)
-		s := &secondaries{m: m, since: time.Now(), err: errors.Join(errors.New("192.0.2.2 refused"), errors.New("192.0.2.3 refused"))}
+		s := &secondaries{m: m, since: time.Now(), err: errors.Join(errors.New("192.0.2.2 refused"),
+			errors.New("192.0.2.3 refused"))}
 		synced := make(chan struct{})
 		close(synced)
 		defer m.notifySecondaries(s, synced, func() {})()

@@ -191,7 +191,8 @@ func parse(c *caddy.Controller) (*Multicluster, error) {
 		return nil, c.Err("ignore empty_service and noendpoints cannot both be set")
 	}
 	if len(m.Zones) == 0 {
-		return nil, c.Errf("%q are reverse zones: list the zone of the names that their records hold as well", m.Reverse)
+		return nil, c.Errf("%q are reverse zones: list the zone of the names that their records hold as well",
+			m.Reverse)
 	}
 	if len(m.Reverse) > 0 && m.cluster == "" {
 		return nil, c.Errf("%q are reverse zones, which have no records for endpoints of the local cluster: name it with cluster ID", m.Reverse)

@@ -21,9 +21,13 @@ func TestParse(t *testing.T) {
 		keys  []string
 		want  func(*Multicluster)
 	}{
-		{"the zones of the server block", "multicluster", []string{"example.org.:53", "Example.COM.:53"}, func(m *Multicluster) {
-			m.Zones = []string{"example.com.", "example.org."}
-		}},
+		{
+			"the zones of the server block", "multicluster",
+			[]string{"example.org.:53", "Example.COM.:53"},
+			func(m *Multicluster) {
+				m.Zones = []string{"example.com.", "example.org."}
+			},
+		},
 		{"the default zone in a server block of the root", "multicluster", []string{".:53"}, nil},
 		{"zones", "multicluster a.example B.example", []string{".:53"}, func(m *Multicluster) {
 			m.Zones = []string{"a.example.", "b.example."}
@@ -54,8 +58,14 @@ func TestParse(t *testing.T) {
 			m.startupTimeout = time.Minute
 		}},
 		{"max_answers", "multicluster {\nmax_answers 16\n}", nil, func(m *Multicluster) { m.maxAnswers = 16 }},
-		{"cluster", "multicluster {\ncluster East.Example\n}", nil, func(m *Multicluster) { m.cluster = "east.example" }},
-		{"prefer none", "multicluster {\nprefer none\n}", nil, func(m *Multicluster) { m.prefer = topology.PreferNone }},
+		{
+			"cluster", "multicluster {\ncluster East.Example\n}", nil,
+			func(m *Multicluster) { m.cluster = "east.example" },
+		},
+		{
+			"prefer none", "multicluster {\nprefer none\n}", nil,
+			func(m *Multicluster) { m.prefer = topology.PreferNone },
+		},
 		{"prefer cluster", "multicluster {\nprefer cluster\ncluster east\n}", nil, func(m *Multicluster) {
 			m.prefer, m.cluster = topology.PreferCluster, "east"
 		}},
@@ -77,7 +87,8 @@ func TestParse(t *testing.T) {
 				tc.want(want)
 			}
 			if !slices.Equal(got.Zones, want.Zones) || !slices.Equal(got.Fall.Zones, want.Fall.Zones) ||
-				got.ttl != want.ttl || got.maxAnswers != want.maxAnswers || got.prefer != want.prefer || got.cluster != want.cluster || got.startupTimeout != want.startupTimeout ||
+				got.ttl != want.ttl || got.maxAnswers != want.maxAnswers || got.prefer != want.prefer ||
+				got.cluster != want.cluster || got.startupTimeout != want.startupTimeout ||
 				!equalOptions(got.options, want.options) {
 				t.Errorf("got %+v\nwant %+v", got, want)
 			}
@@ -99,9 +110,12 @@ func equalOptions(a, b watch.Options) bool {
 
 func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 	tests := []struct{ input, want string }{
-		{"multicluster {\nttl 5\npods verified\n}", "Testfile:3 - Error during parsing: unknown property 'pods'; allowed are: " +
-			"cluster, fallback, fallthrough, groups, ignore, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, " +
-			"prefer, startup_timeout, ttl"},
+		{
+			"multicluster {\nttl 5\npods verified\n}",
+			"Testfile:3 - Error during parsing: unknown property 'pods'; allowed are: " +
+				"cluster, fallback, fallthrough, groups, ignore, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, " +
+				"prefer, startup_timeout, ttl",
+		},
 		{"multicluster {\nkubeconfig\n}", "Testfile:2 - Error during parsing: kubeconfig: wrong arguments; " +
 			"the form is: kubeconfig PATH [CONTEXT]"},
 		{"multicluster {\nkubeconfig a b c\n}", "the form is: kubeconfig PATH [CONTEXT]"},
@@ -116,7 +130,10 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{"multicluster {\nnoendpoints a\n}", "the form is: noendpoints"},
 		{"multicluster {\nignore\n}", "the form is: ignore empty_service"},
 		{"multicluster {\nignore all\n}", "the form is: ignore empty_service"},
-		{"multicluster {\nignore empty_service\nnoendpoints\n}", "ignore empty_service and noendpoints cannot both be set"},
+		{
+			"multicluster {\nignore empty_service\nnoendpoints\n}",
+			"ignore empty_service and noendpoints cannot both be set",
+		},
 		{"multicluster {\nstartup_timeout\n}", "the form is: startup_timeout DURATION"},
 		{"multicluster {\nstartup_timeout 5\n}", `"5" is no duration`},
 		{"multicluster {\nstartup_timeout -5s\n}", `"-5s" is no duration`},
@@ -146,7 +163,10 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 
 func TestWhatIsWrongWithAKubeconfigIsSaidAtTheStart(t *testing.T) {
 	for _, tc := range []struct{ input, want string }{
-		{"multicluster {\nkubeconfig /does/not/exist\n}", "plugin/multicluster: Testfile:3 - Error during parsing: kubeconfig /does/not/exist: "},
+		{
+			"multicluster {\nkubeconfig /does/not/exist\n}",
+			"plugin/multicluster: Testfile:3 - Error during parsing: kubeconfig /does/not/exist: ",
+		},
 		{"multicluster", "no kubeconfig is given, and this runs in no pod"},
 	} {
 		t.Setenv("KUBERNETES_SERVICE_HOST", "")
@@ -158,7 +178,8 @@ func TestWhatIsWrongWithAKubeconfigIsSaidAtTheStart(t *testing.T) {
 }
 
 func TestReverseZonesAreToldFromOthers(t *testing.T) {
-	m, err := parse(caddy.NewTestController("dns", "multicluster 10.42.0.0/16 clusterset.local ip6.arpa {\ncluster east\n}"))
+	m, err := parse(caddy.NewTestController("dns",
+		"multicluster 10.42.0.0/16 clusterset.local ip6.arpa {\ncluster east\n}"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,8 @@ func TestTheReadmeHasEveryMetric(t *testing.T) {
 		text := description.String()
 		name := regexp.MustCompile(`fqName: "([^"]+)"`).FindStringSubmatch(text)[1]
 		help := regexp.MustCompile(`help: "([^"]+)"`).FindStringSubmatch(text)[1]
-		labels := strings.ReplaceAll(regexp.MustCompile(`variableLabels: \{([^}]*)\}`).FindStringSubmatch(text)[1], ",", ", ")
+		labels := strings.ReplaceAll(regexp.MustCompile(`variableLabels: \{([^}]*)\}`).FindStringSubmatch(text)[1], ",",
+			", ")
 		want = append(want, name)
 		lines = append(lines, fmt.Sprintf("* `%s{%s}` - %s", name, labels, strings.TrimSuffix(help, ".")))
 	}
@@ -151,7 +152,8 @@ func TestTheReadmeHasEveryPieceOfMetadata(t *testing.T) {
 	}
 	r = new(dns.Msg).SetQuestion("a.example.org.", dns.TypeA)
 	other := metadata.ContextWithMetadata(t.Context())
-	if labels := metadata.Labels(m.Metadata(other, request.Request{W: &test.ResponseWriter{}, Req: r})); len(labels) > 0 {
+	if labels := metadata.Labels(m.Metadata(other, request.Request{W: &test.ResponseWriter{}, Req: r})); len(
+		labels) > 0 {
 		t.Errorf("a name of another zone has %q", labels)
 	}
 }

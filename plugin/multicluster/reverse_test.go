@@ -16,7 +16,8 @@ const (
 	reverse4   = "10.in-addr.arpa."
 	reverse6   = "d.f.ip6.arpa."
 	reverseSOA = " 5 IN SOA ns.dns.clusterset.local. hostmaster.clusterset.local. 1800000000 7200 1800 86400 5"
-	zeros      = "0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0." // between fd00:2::'s first 32 bits and its last digit
+	// between fd00:2::'s first 32 bits and its last digit
+	zeros = "0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0."
 )
 
 // newReversePlugin serves the objects, and reverse zones, in the cluster east.
@@ -35,10 +36,19 @@ func TestReverseZones(t *testing.T) {
 	nodata4, nodata6 := records(reverse4+reverseSOA), records(reverse6+reverseSOA)
 	m := newReversePlugin(t, demo)
 	for _, tc := range []test.Case{
-		{Qname: "1.0.2.10.in-addr.arpa.", Qtype: dns.TypePTR, Answer: records("1.0.2.10.in-addr.arpa. 5 IN PTR 10-2-0-1" + db)},
-		{Qname: "1.0.2.10.IN-addr.arpa.", Qtype: dns.TypePTR, Answer: records("1.0.2.10.IN-addr.arpa. 5 IN PTR 10-2-0-1" + db)},
+		{
+			Qname: "1.0.2.10.in-addr.arpa.", Qtype: dns.TypePTR,
+			Answer: records("1.0.2.10.in-addr.arpa. 5 IN PTR 10-2-0-1" + db),
+		},
+		{
+			Qname: "1.0.2.10.IN-addr.arpa.", Qtype: dns.TypePTR,
+			Answer: records("1.0.2.10.IN-addr.arpa. 5 IN PTR 10-2-0-1" + db),
+		},
 		// Its name has no ready endpoint, so that it resolves to this one.
-		{Qname: "9.0.2.10.in-addr.arpa.", Qtype: dns.TypePTR, Answer: records("9.0.2.10.in-addr.arpa. 5 IN PTR 10-2-0-9" + db)},
+		{
+			Qname: "9.0.2.10.in-addr.arpa.", Qtype: dns.TypePTR,
+			Answer: records("9.0.2.10.in-addr.arpa. 5 IN PTR 10-2-0-9" + db),
+		},
 		{Qname: fd00, Qtype: dns.TypePTR, Answer: records(fd00 + " 5 IN PTR fd00-2--0" + db)},
 		{Qname: "1.0.2.10.in-addr.arpa.", Qtype: dns.TypeA, Ns: nodata4},
 		{Qname: "2.10.in-addr.arpa.", Qtype: dns.TypePTR, Ns: nodata4},
@@ -76,7 +86,8 @@ func TestReverseZonesAreTransferred(t *testing.T) {
 			got = append(got, some...)
 		}
 		soa := zone + reverseSOA + "\n"
-		if want := sorted(records(soa + soa + zone + " 5 IN NS ns.dns.clusterset.local.\n" + want)); !slices.Equal(sorted(got), want) {
+		if want := sorted(records(soa + soa + zone + " 5 IN NS ns.dns.clusterset.local.\n" + want)); !slices.Equal(
+			sorted(got), want) {
 			t.Errorf("the transfer of %s is\n%q\nwant\n%q", zone, sorted(got), want)
 		}
 	}
@@ -113,7 +124,8 @@ func TestAddressesThatAreNotRemoteEndpointsFallThrough(t *testing.T) {
 
 func TestAnAddressOfSeveralServicesHasOneName(t *testing.T) {
 	db := serviceImport("db", "{type: Headless, ports: []}") +
-		endpointSlice("db", "west", "IPv4", "[]", "{addresses: [10.2.0.1], hostname: b}", "{addresses: [10.2.0.1], hostname: a}")
+		endpointSlice("db", "west", "IPv4", "[]", "{addresses: [10.2.0.1], hostname: b}",
+			"{addresses: [10.2.0.1], hostname: a}")
 	cache := serviceImport("cache", "{type: Headless, ports: []}") +
 		endpointSlice("cache", "west", "IPv4", "[]", "{addresses: [10.2.0.1], hostname: a}")
 	for _, text := range []string{db + cache, cache + db} {

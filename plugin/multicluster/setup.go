@@ -85,7 +85,8 @@ func signatureSize(secrets map[string]string) (octets int) {
 	const macSize = 64 // of SHA-512
 	for key := range secrets {
 		octets = max(octets, dns.Len(&dns.TSIG{
-			Hdr: dns.RR_Header{Name: key}, Algorithm: dns.HmacSHA512, MACSize: macSize, MAC: strings.Repeat("00", macSize),
+			Hdr: dns.RR_Header{Name: key}, Algorithm: dns.HmacSHA512, MACSize: macSize,
+			MAC: strings.Repeat("00", macSize),
 		}))
 	}
 	return octets

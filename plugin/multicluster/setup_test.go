@@ -112,7 +112,10 @@ func TestLocalAddresses(t *testing.T) {
 		hosts []string
 		want  []netip.Addr
 	}{
-		"global":          {[]string{"10.0.0.1", "169.254.20.10", "127.0.0.1"}, []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
+		"global": {
+			[]string{"10.0.0.1", "169.254.20.10", "127.0.0.1"},
+			[]netip.Addr{netip.MustParseAddr("10.0.0.1")},
+		},
 		"link-local":      {[]string{"169.254.20.10", "127.0.0.1"}, []netip.Addr{netip.MustParseAddr("169.254.20.10")}},
 		"loopback":        {[]string{"127.0.0.1", "fe80::1%lo"}, []netip.Addr{netip.MustParseAddr("127.0.0.1")}},
 		"none with sense": {[]string{"fe80::1%lo"}, nil},

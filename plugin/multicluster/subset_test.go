@@ -74,7 +74,8 @@ func TestASignedReplyFitsTheClientsBuffer(t *testing.T) {
 			}
 			reply, octets := exchange(t, udp, signed)
 			if octets > size || !reply.Truncated || len(reply.Answer) < 10 {
-				t.Errorf("%s, %s: %d octets and %d records, truncated %v; the client takes %d octets", dns.TypeToString[qtype],
+				t.Errorf("%s, %s: %d octets and %d records, truncated %v; the client takes %d octets",
+					dns.TypeToString[qtype],
 					algorithm, octets, len(reply.Answer), reply.Truncated, size)
 			}
 			if reply.IsTsig() == nil {

@@ -31,7 +31,8 @@ var apiChecks = []Check{
 		if c.Unreachable == nil {
 			return nil
 		}
-		return []problem{wrong("Have its API server answer at "+c.Server+", or correct the address and the credential of context "+c.Context+" in your kubeconfig.",
+		return []problem{wrong("Have its API server answer at "+c.Server+
+			", or correct the address and the credential of context "+c.Context+" in your kubeconfig.",
 			"Its API server cannot be asked: %v", c.Unreachable)}
 	}},
 	{Name: "api-version", About: "Kubernetes is 1.30 or newer", run: func(_ *Set, c *Cluster) []problem {
@@ -46,7 +47,8 @@ var apiChecks = []Check{
 				break
 			}
 			if reached(other) && other.UID == c.UID {
-				return []problem{wrong("Name each cluster once with --contexts, or have context "+c.Context+" lead to another one in your kubeconfig.",
+				return []problem{wrong("Name each cluster once with --contexts, or have context "+c.Context+
+					" lead to another one in your kubeconfig.",
 					"It is the same cluster as that of context %s.", other.Context)}
 			}
 		}
@@ -58,64 +60,85 @@ var apiChecks = []Check{
 				continue
 			}
 			if skew := c.Ahead - other.Ahead; skew > maxSkew {
-				found = append(found, odd("Correct the clock of its control plane, or that of the other.", "Its clock is %s ahead of that of %s: a token that it makes may not be valid there yet.", skew.Round(time.Second), other.Context))
+				found = append(found, odd("Correct the clock of its control plane, or that of the other.",
+					"Its clock is %s ahead of that of %s: a token that it makes may not be valid there yet.",
+					skew.Round(time.Second), other.Context))
 			}
 		}
 		return found
 	}},
-	{Name: "crds", About: "the CRDs of the MCS API are installed and served", run: func(_ *Set, c *Cluster) (found []problem) {
-		for _, name := range []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName} {
-			switch definition := c.Definitions[name]; {
-			case definition == nil:
-				found = append(found, wrong("Apply them: `"+c.apply(manifest.CRDs)+"` (and install the chart with --set crds.install=false).", "CustomResourceDefinition %s is missing.", name))
-			case !established(definition):
-				found = append(found, wrong("Fix what its conditions name: `"+c.kubectl("describe crd %s", name)+"`.", "CustomResourceDefinition %s is not established.", name))
+	{
+		Name: "crds", About: "the CRDs of the MCS API are installed and served",
+		run: func(_ *Set, c *Cluster) (found []problem) {
+			for _, name := range []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName} {
+				switch definition := c.Definitions[name]; {
+				case definition == nil:
+					found = append(found, wrong("Apply them: `"+c.apply(manifest.CRDs)+
+						"` (and install the chart with --set crds.install=false).",
+						"CustomResourceDefinition %s is missing.", name))
+				case !established(definition):
+					found = append(found, wrong("Fix what its conditions name: `"+c.kubectl("describe crd %s", name)+
+						"`.",
+						"CustomResourceDefinition %s is not established.", name))
+				}
 			}
-		}
-		if len(found) == 0 && c.MCSVersion == "" {
-			found = append(found, wrong(c.apply(manifest.CRDs), "The CRDs of the MCS API serve neither v1beta1 nor v1alpha1."))
-		}
-		return found
-	}},
-	{Name: "crds-complete", About: "the CRDs keep all that is written", run: func(_ *Set, c *Cluster) (found []problem) {
-		for _, each := range []struct{ name, kind, field string }{
-			{v1beta1.ServiceExportFullName, "ServiceExports", "exportedAnnotations"},
-			{v1beta1.ServiceImportFullName, "ServiceImports", "trafficDistribution"},
-		} {
-			if definition := c.Definitions[each.name]; definition != nil && c.MCSVersion != "" && !keeps(definition, c.MCSVersion, each.field) {
-				found = append(found, odd(c.apply(manifest.CRDs), "The CRDs of the MCS API are old: %s lose fields such as %s.", each.kind, each.field))
+			if len(found) == 0 && c.MCSVersion == "" {
+				found = append(found, wrong(c.apply(manifest.CRDs),
+					"The CRDs of the MCS API serve neither v1beta1 nor v1alpha1."))
 			}
-		}
-		return found
-	}},
+			return found
+		},
+	},
+	{
+		Name: "crds-complete", About: "the CRDs keep all that is written",
+		run: func(_ *Set, c *Cluster) (found []problem) {
+			for _, each := range []struct{ name, kind, field string }{
+				{v1beta1.ServiceExportFullName, "ServiceExports", "exportedAnnotations"},
+				{v1beta1.ServiceImportFullName, "ServiceImports", "trafficDistribution"},
+			} {
+				if definition := c.Definitions[each.name]; definition != nil && c.MCSVersion != "" &&
+					!keeps(definition, c.MCSVersion, each.field) {
+					found = append(found, odd(c.apply(manifest.CRDs),
+						"The CRDs of the MCS API are old: %s lose fields such as %s.", each.kind, each.field))
+				}
+			}
+			return found
+		},
+	},
 	{Name: "namespace", About: "the controller has its namespace", run: func(_ *Set, c *Cluster) []problem {
 		if c.Namespaces[c.System] == nil {
-			return []problem{wrong(c.install(), "Namespace %s does not exist: the controller is not installed, or it is in another one (--system-namespace).", c.System)}
+			return []problem{wrong(c.install(),
+				"Namespace %s does not exist: the controller is not installed, or it is in another one (--system-namespace).", c.System)}
 		}
 		return nil
 	}},
 	{Name: "controller", About: "the controller works", run: func(_ *Set, c *Cluster) []problem {
 		const run = "Have clusterset-controller run in namespace "
 		if c.Heartbeat == nil || c.Heartbeat.Spec.RenewTime == nil {
-			return []problem{wrong(run+c.System+": `"+c.kubectl("-n %s get pods", c.System)+"` says whether it does. "+c.log(), "Its controller has never written a heartbeat into namespace %s.", c.System)}
+			return []problem{wrong(run+c.System+": `"+c.kubectl("-n %s get pods", c.System)+"` says whether it does. "+
+				c.log(), "Its controller has never written a heartbeat into namespace %s.", c.System)}
 		}
 		if silent := c.Now.Sub(c.Heartbeat.Spec.RenewTime.Time); silent > 3*member.HeartbeatInterval {
-			return []problem{wrong(run+c.System+". "+c.log(), "Its controller has written no heartbeat for %s.", silent.Round(time.Second))}
+			return []problem{wrong(run+c.System+". "+c.log(), "Its controller has written no heartbeat for %s.",
+				silent.Round(time.Second))}
 		}
 		return nil
 	}},
-	{Name: "cluster-id", About: "the cluster has a valid id that no other has", run: func(s *Set, c *Cluster) []problem {
-		if c.Heartbeat == nil {
+	{
+		Name: "cluster-id", About: "the cluster has a valid id that no other has",
+		run: func(s *Set, c *Cluster) []problem {
+			if c.Heartbeat == nil {
+				return nil
+			}
+			if err := member.ValidateID(c.ID); err != nil {
+				return []problem{wrong(c.rename(), "%v", err)}
+			}
+			if other := s.twin(c); other != nil {
+				return []problem{wrong(c.rename(), "The cluster of context %s is called %s, too.", other.Context, c.ID)}
+			}
 			return nil
-		}
-		if err := member.ValidateID(c.ID); err != nil {
-			return []problem{wrong(c.rename(), "%v", err)}
-		}
-		if other := s.twin(c); other != nil {
-			return []problem{wrong(c.rename(), "The cluster of context %s is called %s, too.", other.Context, c.ID)}
-		}
-		return nil
-	}},
+		},
+	},
 }
 
 // twin is another cluster with the same id, nil where there is none.
@@ -134,7 +157,8 @@ func established(definition *unstructured.Unstructured) bool {
 		return false
 	}
 	for _, each := range conditions {
-		if condition, ok := each.(map[string]any); ok && condition["type"] == "Established" && condition["status"] == "True" {
+		if condition, ok := each.(map[string]any); ok && condition["type"] == "Established" &&
+			condition["status"] == "True" {
 			return true
 		}
 	}
@@ -152,7 +176,8 @@ func keeps(definition *unstructured.Unstructured, version, field string) bool {
 		if !ok || one["name"] != version {
 			continue
 		}
-		_, found, err := unstructured.NestedMap(one, strings.Split("schema.openAPIV3Schema.properties.spec.properties."+field, ".")...)
+		_, found, err := unstructured.NestedMap(one, strings.Split("schema.openAPIV3Schema.properties.spec.properties."+
+			field, ".")...)
 		return err == nil && found
 	}
 	return true

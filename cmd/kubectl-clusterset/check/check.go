@@ -214,12 +214,14 @@ func (c *Cluster) kubectl(format string, args ...any) string {
 
 // log is a sentence that says where the log of the controller is.
 func (c *Cluster) log() string {
-	return "Its log says what keeps it from that: `" + c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.System) + "`."
+	return "Its log says what keeps it from that: `" +
+		c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.System) + "`."
 }
 
 // chart is a command of Helm on the installation in the cluster.
 func (c *Cluster) chart(verb, flags string) string {
-	return fmt.Sprintf("helm %s clusterset-dns deploy/chart --kube-context %s --namespace %s %s", verb, c.Context, c.System, flags)
+	return fmt.Sprintf("helm %s clusterset-dns deploy/chart --kube-context %s --namespace %s %s", verb, c.Context,
+		c.System, flags)
 }
 
 // install is the command that installs the controller.
@@ -234,5 +236,6 @@ func (c *Cluster) rename() string {
 
 // apply is the command that puts a manifest into the cluster.
 func (c *Cluster) apply(name string) string {
-	return "kubectl clusterset manifest " + name + c.system() + " | " + c.kubectl("apply --server-side --force-conflicts -f -")
+	return "kubectl clusterset manifest " + name + c.system() + " | " +
+		c.kubectl("apply --server-side --force-conflicts -f -")
 }

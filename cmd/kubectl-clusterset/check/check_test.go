@@ -33,7 +33,8 @@ func newCluster(id string, pods, services string) *Cluster {
 	return &Cluster{
 		Context: id, Server: "https://" + id + ".example",
 		Facts: &facts.Facts{
-			Context: id, ID: id, UID: "uid-of-" + id, System: "clusterset-dns", Now: now, Version: "v1.37.1", MCSVersion: "v1beta1",
+			Context: id, ID: id, UID: "uid-of-" + id, System: "clusterset-dns", Now: now, Version: "v1.37.1",
+			MCSVersion: "v1beta1",
 			Namespaces: map[string]*corev1.Namespace{"clusterset-dns": {}},
 			Heartbeat:  &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &id, RenewTime: &heard}},
 		},
@@ -50,7 +51,8 @@ func newCluster(id string, pods, services string) *Cluster {
 // newSet is two clusters that are joined, and in which nothing is wrong but what
 // is changed.
 func newSet(change func(east, west *Cluster)) *Set {
-	east, west := newCluster("east", "10.64.0.0/24", "10.160.0.0/16"), newCluster("west", "10.65.0.0/24", "10.161.0.0/16")
+	east, west := newCluster("east", "10.64.0.0/24", "10.160.0.0/16"),
+		newCluster("west", "10.65.0.0/24", "10.161.0.0/16")
 	for _, pair := range [][2]*Cluster{{east, west}, {west, east}} {
 		pair[0].Members = []facts.Member{{
 			ID:     pair[1].ID,
@@ -108,7 +110,10 @@ func TestChecks(t *testing.T) {
 		"a limit of cluster IPs": {
 			func(east, _ *Cluster) {
 				east.Imports = append(east.Imports, v1beta1.ServiceImport{
-					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Labels: map[string]string{export.LabelManagedBy: export.Manager}},
+					ObjectMeta: metav1.ObjectMeta{
+						Namespace: "shop", Name: "db",
+						Labels: map[string]string{export.LabelManagedBy: export.Manager},
+					},
 					Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{{
 						Type: string(v1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse,
 						Reason: merge.ReasonClusterIPLimit, Message: "No IP is left.",
@@ -141,7 +146,10 @@ func TestChecks(t *testing.T) {
 			func(east, west *Cluster) {
 				heard := metav1.NewMicroTime(now.Add(-time.Hour))
 				east.Members[0].ID = "south"
-				east.Members[0].Lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: stale}, Spec: coordinationv1.LeaseSpec{RenewTime: &heard}}
+				east.Members[0].Lease = &coordinationv1.Lease{
+					ObjectMeta: metav1.ObjectMeta{Annotations: stale},
+					Spec:       coordinationv1.LeaseSpec{RenewTime: &heard},
+				}
 				east.SecretsUnseen = errors.New("forbidden")
 			},
 			"failed member-fresh east: south is stale: it was last heard 1h0m0s ago. > Have the API server and the controller of south run, and be reachable from east. What is wrong in it is said by `kubectl clusterset check --contexts <context of south>`.",
@@ -156,7 +164,10 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) {
 				east.Members[0].Lease.Annotations = stale
 				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
-				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: memberstate.EventMemberQuarantined, Message: "Cluster west is another one than before: until the annotation is 0123-4567"}}
+				east.Members[0].Events = []corev1.Event{{
+					Type: "Warning", Reason: memberstate.EventMemberQuarantined,
+					Message: "Cluster west is another one than before: until the annotation is 0123-4567",
+				}}
 			},
 			"failed member-held east: Cluster west is another one than before: until the annotation is 0123-4567. > Look whether it exports what it should: `kubectl --context west get serviceexports -A`. If so: `kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/confirm=0123-4567 --overwrite`.",
 		},
@@ -172,7 +183,10 @@ func TestChecks(t *testing.T) {
 		"an address that the controller does not reach": {
 			func(east, _ *Cluster) {
 				east.Members[0].Credential.Config = &rest.Config{Host: "https://west.example"}
-				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: memberstate.EventMemberUnreachable, Message: "no route to host"}}
+				east.Members[0].Events = []corev1.Event{{
+					Type: "Warning", Reason: memberstate.EventMemberUnreachable,
+					Message: "no route to host",
+				}}
 			},
 			"failed member-reachable east: The controller cannot read west: no route to host. > kubectl clusterset join east west --server west=<address of the API server of west as east reaches it>",
 		},
@@ -180,7 +194,10 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) {
 				east.Members[0].Lease.Annotations = stale
 				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
-				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: memberstate.EventMemberStale, Message: "Cluster west failed over and over: its endpoints stay demoted until it stayed a while"}}
+				east.Members[0].Events = []corev1.Event{{
+					Type: "Warning", Reason: memberstate.EventMemberStale,
+					Message: "Cluster west failed over and over: its endpoints stay demoted until it stayed a while",
+				}}
 			},
 			"failed member-fresh east: west is stale: it was last heard 0s ago. > Wait: it is believed again once it was heard for a while.",
 		},
@@ -195,17 +212,24 @@ func TestChecks(t *testing.T) {
 		},
 		"a node without a zone, and DNS asks": {
 			func(east, _ *Cluster) {
-				east.Nodes[0].Labels, east.Corefile = nil, ". {\n multicluster clusterset.local {\n cluster east\n prefer zone\n }\n}"
+				east.Nodes[0].Labels, east.Corefile = nil,
+					". {\n multicluster clusterset.local {\n cluster east\n prefer zone\n }\n}"
 			},
 			"warning zones east: Node node does not say in which zone it is, so that clients on it use near endpoints no sooner than others, although the Corefile has `prefer zone`. > kubectl --context east label node node topology.kubernetes.io/zone=<zone that it is in>",
 		},
 		"an operator's preference that cannot be met": {
 			func(east, _ *Cluster) {
 				east.Imports = []v1beta1.ServiceImport{{
-					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Labels: map[string]string{export.LabelManagedBy: export.Manager}},
-					Spec:       v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP},
+					ObjectMeta: metav1.ObjectMeta{
+						Namespace: "shop", Name: "db",
+						Labels: map[string]string{export.LabelManagedBy: export.Manager},
+					},
+					Spec: v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP},
 					Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{
-						{Type: "Ready", Status: "True"}, {Type: merge.ConditionPreferCluster, Status: "False", Reason: merge.ReasonTooManyZones, Message: "Too many zones."},
+						{Type: "Ready", Status: "True"}, {
+							Type: merge.ConditionPreferCluster, Status: "False",
+							Reason: merge.ReasonTooManyZones, Message: "Too many zones.",
+						},
 					}},
 				}}
 			},
@@ -225,9 +249,15 @@ func TestChecks(t *testing.T) {
 				east.Namespaces["shop"] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}
 				unseen, conflicting := invalid("NoService"), invalid("NoService")
 				unseen.Status.Conditions = nil
-				conflicting.Status.Conditions = []metav1.Condition{{Type: "Valid", Status: "True"}, {Type: "Conflict", Status: "True"}}
+				conflicting.Status.Conditions = []metav1.Condition{
+					{Type: "Valid", Status: "True"},
+					{Type: "Conflict", Status: "True"},
+				}
 				east.Exports = []v1beta1.ServiceExport{invalid("NoService"), unseen, conflicting}
-				east.Imports = []v1beta1.ServiceImport{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Labels: map[string]string{export.LabelManagedBy: export.Manager}}}}
+				east.Imports = []v1beta1.ServiceImport{{ObjectMeta: metav1.ObjectMeta{
+					Namespace: "shop", Name: "db",
+					Labels: map[string]string{export.LabelManagedBy: export.Manager},
+				}}}
 			},
 			"",
 		},
@@ -288,7 +318,8 @@ func TestChecks(t *testing.T) {
 			var got []string
 			for _, finding := range Run(newSet(test.change)) {
 				if finding.What != "" && !known(finding) {
-					got = append(got, finding.Result+" "+finding.Check+" "+finding.Context+": "+finding.What+" > "+finding.Fix)
+					got = append(got, finding.Result+" "+finding.Check+" "+finding.Context+": "+finding.What+" > "+
+						finding.Fix)
 				}
 			}
 			if text := strings.Join(got, "\n"); text != test.want {
@@ -302,7 +333,10 @@ func TestChecks(t *testing.T) {
 func invalid(reason string) v1beta1.ServiceExport {
 	return v1beta1.ServiceExport{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
-		Status:     v1beta1.ServiceExportStatus{Conditions: []metav1.Condition{{Type: "Valid", Status: "False", Reason: reason, Message: "No."}}},
+		Status: v1beta1.ServiceExportStatus{Conditions: []metav1.Condition{{
+			Type: "Valid", Status: "False",
+			Reason: reason, Message: "No.",
+		}}},
 	}
 }
 
@@ -314,7 +348,8 @@ func known(finding Finding) bool { return finding.Check == "crds" }
 
 func TestCoreDNSChecks(t *testing.T) {
 	set := newSet(func(east, west *Cluster) {
-		east.Deployment, west.Deployment = installed("example.org/clusterset-coredns:v1"), installed("example.org/clusterset-coredns:v2")
+		east.Deployment, west.Deployment = installed("example.org/clusterset-coredns:v1"),
+			installed("example.org/clusterset-coredns:v2")
 		east.Corefile, west.Corefile = ". {\n multicluster clusterset.local\n}", ". {\n errors"
 	})
 	var got []string
@@ -336,13 +371,17 @@ func TestDefinitions(t *testing.T) {
 		exports, version string
 		want             string
 	}{
-		"names that are taken": {"False", "v1beta1", "CustomResourceDefinition serviceexports.multicluster.x-k8s.io is not established. > Fix what its conditions name: `kubectl --context east describe crd serviceexports.multicluster.x-k8s.io`."},
-		"nothing is served":    {"True", "", "The CRDs of the MCS API serve neither v1beta1 nor v1alpha1. > kubectl clusterset manifest crds | kubectl --context east apply --server-side --force-conflicts -f -"},
+		"names that are taken": {
+			"False", "v1beta1",
+			"CustomResourceDefinition serviceexports.multicluster.x-k8s.io is not established. > Fix what its conditions name: `kubectl --context east describe crd serviceexports.multicluster.x-k8s.io`.",
+		},
+		"nothing is served": {"True", "", "The CRDs of the MCS API serve neither v1beta1 nor v1alpha1. > kubectl clusterset manifest crds | kubectl --context east apply --server-side --force-conflicts -f -"},
 	} {
 		set := newSet(func(east, _ *Cluster) {
 			east.MCSVersion = test.version
 			east.Definitions = map[string]*unstructured.Unstructured{
-				v1beta1.ServiceExportFullName: definition(test.exports), v1beta1.ServiceImportFullName: definition("True"),
+				v1beta1.ServiceExportFullName: definition(test.exports),
+				v1beta1.ServiceImportFullName: definition("True"),
 			}
 		})
 		for _, finding := range Run(set) {
@@ -354,7 +393,13 @@ func TestDefinitions(t *testing.T) {
 }
 
 func TestOlder(t *testing.T) {
-	for _, order := range [][2]string{{"v1", "v2"}, {"v1.9.0", "v1.10.0"}, {"0.1.0", "0.2.0"}, {"0.2.0-alpha", "0.2.0"}, {"a", "b"}} {
+	for _, order := range [][2]string{
+		{"v1", "v2"},
+		{"v1.9.0", "v1.10.0"},
+		{"0.1.0", "0.2.0"},
+		{"0.2.0-alpha", "0.2.0"},
+		{"a", "b"},
+	} {
 		if !older(order[0], order[1]) || older(order[1], order[0]) {
 			t.Errorf("%v are not in order", order)
 		}

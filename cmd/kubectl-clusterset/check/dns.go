@@ -22,74 +22,107 @@ import (
 )
 
 var dnsChecks = []Check{
-	{Name: "coredns", About: "CoreDNS is where kubeadm installs it, or the cluster's DNS has the zone all the same", run: func(s *Set, c *Cluster) []problem {
-		const fix = "Have the cluster's DNS answer for %s by hand: forward the zone to the chart's CoreDNS (--set coredns.enabled=true), or use a CoreDNS with the plugin multicluster. Name its address with --dns."
-		switch {
-		case c.Deployment != nil:
-		case !asked(c):
-			return []problem{odd(fmt.Sprintf(fix, s.Zone), "There is no Deployment %s/%s, and the cluster's DNS could not be asked for the zone.", coredns.Namespace, coredns.Name)}
-		case !c.hasZone():
-			return []problem{wrong(fmt.Sprintf(fix, s.Zone), "There is no Deployment %s/%s, and the cluster's DNS answers %s for the zone %s.", coredns.Namespace, coredns.Name, c.Apex.Text(), s.Zone)}
-		}
-		return nil
-	}},
-	{Name: "coredns-available", About: "all pods of CoreDNS are available and new", skip: noCoreDNS, run: func(_ *Set, c *Cluster) []problem {
-		pending := coredns.Pending(c.Deployment)
-		if pending == "" {
-			return nil
-		}
-		fix := c.kubectl("-n %s rollout status deployment %s", coredns.Namespace, coredns.Name) // which waits
-		if slices.ContainsFunc(c.Deployment.Status.Conditions, func(condition appsv1.DeploymentCondition) bool {
-			return condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse
-		}) {
-			fix = c.kubectl("-n %s rollout undo deployment %s", coredns.Namespace, coredns.Name)
-			pending += ", and Kubernetes has given up waiting"
-		}
-		return []problem{wrong(fix, "CoreDNS is not as it is to be: %s.", pending)}
-	}},
-	{Name: "coredns-image", About: "CoreDNS has the plugin multicluster", skip: noPlugin, run: func(s *Set, c *Cluster) []problem {
-		if image := c.image(); !ours(c, image) {
-			return []problem{odd(s.enable(c), "CoreDNS runs %s, which is not known to have the plugin multicluster.", image)}
-		}
-		return nil
-	}},
-	{Name: "coredns-version", About: "all clusters run the same CoreDNS", skip: noCoreDNS, run: func(s *Set, c *Cluster) []problem {
-		for _, other := range s.others(c) {
-			if other.Deployment == nil || !ours(c, c.image()) || !ours(other, other.image()) || !older(tag(c.image()), tag(other.image())) {
-				continue
+	{
+		Name: "coredns", About: "CoreDNS is where kubeadm installs it, or the cluster's DNS has the zone all the same",
+		run: func(s *Set, c *Cluster) []problem {
+			const fix = "Have the cluster's DNS answer for %s by hand: forward the zone to the chart's CoreDNS (--set coredns.enabled=true), or use a CoreDNS with the plugin multicluster. Name its address with --dns."
+			switch {
+			case c.Deployment != nil:
+			case !asked(c):
+				return []problem{odd(fmt.Sprintf(fix, s.Zone),
+					"There is no Deployment %s/%s, and the cluster's DNS could not be asked for the zone.",
+					coredns.Namespace, coredns.Name)}
+			case !c.hasZone():
+				return []problem{wrong(fmt.Sprintf(fix, s.Zone),
+					"There is no Deployment %s/%s, and the cluster's DNS answers %s for the zone %s.",
+					coredns.Namespace, coredns.Name, c.Apex.Text(), s.Zone)}
 			}
-			return []problem{odd("kubectl clusterset coredns enable --contexts "+c.Context+" --image "+other.image()+s.flag(), "CoreDNS runs %s, and %s in %s.", c.image(), other.image(), other.Context)}
-		}
-		return nil
-	}},
+			return nil
+		},
+	},
+	{
+		Name: "coredns-available", About: "all pods of CoreDNS are available and new", skip: noCoreDNS,
+		run: func(_ *Set, c *Cluster) []problem {
+			pending := coredns.Pending(c.Deployment)
+			if pending == "" {
+				return nil
+			}
+			fix := c.kubectl("-n %s rollout status deployment %s", coredns.Namespace, coredns.Name) // which waits
+			if slices.ContainsFunc(c.Deployment.Status.Conditions, func(condition appsv1.DeploymentCondition) bool {
+				return condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse
+			}) {
+				fix = c.kubectl("-n %s rollout undo deployment %s", coredns.Namespace, coredns.Name)
+				pending += ", and Kubernetes has given up waiting"
+			}
+			return []problem{wrong(fix, "CoreDNS is not as it is to be: %s.", pending)}
+		},
+	},
+	{
+		Name: "coredns-image", About: "CoreDNS has the plugin multicluster", skip: noPlugin,
+		run: func(s *Set, c *Cluster) []problem {
+			if image := c.image(); !ours(c, image) {
+				return []problem{odd(s.enable(c),
+					"CoreDNS runs %s, which is not known to have the plugin multicluster.",
+					image)}
+			}
+			return nil
+		},
+	},
+	{
+		Name: "coredns-version", About: "all clusters run the same CoreDNS", skip: noCoreDNS,
+		run: func(s *Set, c *Cluster) []problem {
+			for _, other := range s.others(c) {
+				if other.Deployment == nil || !ours(c, c.image()) || !ours(other, other.image()) ||
+					!older(tag(c.image()), tag(other.image())) {
+					continue
+				}
+				return []problem{odd("kubectl clusterset coredns enable --contexts "+c.Context+" --image "+
+					other.image()+
+					s.flag(), "CoreDNS runs %s, and %s in %s.", c.image(), other.image(), other.Context)}
+			}
+			return nil
+		},
+	},
 	{Name: "corefile", About: "the Corefile parses", skip: noCoreDNS, run: func(_ *Set, c *Cluster) []problem {
 		if _, err := coredns.ParseCorefile(c.Corefile); err != nil {
-			return []problem{wrong(c.kubectl("-n %s edit configmap %s", coredns.Namespace, coredns.Name), "The Corefile cannot be read: %v.", err)}
+			return []problem{wrong(c.kubectl("-n %s edit configmap %s", coredns.Namespace, coredns.Name),
+				"The Corefile cannot be read: %v.", err)}
 		}
 		return nil
 	}},
-	{Name: "corefile-multicluster", About: "the Corefile has the plugin for the zone", skip: noPlugin, run: func(s *Set, c *Cluster) []problem {
-		if corefile, err := coredns.ParseCorefile(c.Corefile); err == nil && !corefile.Serves(s.Zone) {
-			return []problem{wrong(s.enable(c), "The Corefile has no line `multicluster %s` in the server block that answers for %s.", s.Zone, s.Zone)}
-		}
-		return nil
-	}},
-	{Name: "corefile-cluster", About: "the Corefile knows which cluster it is in", skip: noCoreDNS, run: func(s *Set, c *Cluster) []problem {
-		corefile := c.parsed()
-		if corefile == nil || !corefile.Serves(s.Zone) || c.ID == "" {
+	{
+		Name: "corefile-multicluster", About: "the Corefile has the plugin for the zone", skip: noPlugin,
+		run: func(s *Set, c *Cluster) []problem {
+			if corefile, err := coredns.ParseCorefile(c.Corefile); err == nil && !corefile.Serves(s.Zone) {
+				return []problem{wrong(s.enable(c),
+					"The Corefile has no line `multicluster %s` in the server block that answers for %s.", s.Zone,
+					s.Zone)}
+			}
 			return nil
-		}
-		switch id := corefile.Option(s.Zone, "cluster"); {
-		case len(id) == 1 && !strings.EqualFold(id[0], c.ID) && member.ValidateID(strings.ToLower(id[0])) == nil:
-			return []problem{wrong(fmt.Sprintf(`%s | sed 's/^\( *cluster\) %s/\1 %s/' | %s`,
-				c.kubectl("-n %s get configmap %s -o yaml", coredns.Namespace, coredns.Name), id[0], c.ID, c.kubectl("replace -f -")),
-				"The Corefile has `cluster %s`, and this is %s: DNS takes endpoints of another cluster for near ones.", id[0], c.ID)}
-		case len(id) == 0 && c.wantsCluster() != "":
-			return []problem{odd(fmt.Sprintf("Add `cluster %s` to the block of multicluster in the Corefile: `%s`.", c.ID, c.kubectl("-n %s edit configmap %s", coredns.Namespace, coredns.Name)),
-				"The Corefile does not say which cluster this is, so that DNS answers with near endpoints no sooner than with others, although %s.", c.wantsCluster())}
-		}
-		return nil
-	}},
+		},
+	},
+	{
+		Name: "corefile-cluster", About: "the Corefile knows which cluster it is in", skip: noCoreDNS,
+		run: func(s *Set, c *Cluster) []problem {
+			corefile := c.parsed()
+			if corefile == nil || !corefile.Serves(s.Zone) || c.ID == "" {
+				return nil
+			}
+			switch id := corefile.Option(s.Zone, "cluster"); {
+			case len(id) == 1 && !strings.EqualFold(id[0], c.ID) && member.ValidateID(strings.ToLower(id[0])) == nil:
+				return []problem{wrong(fmt.Sprintf(`%s | sed 's/^\( *cluster\) %s/\1 %s/' | %s`,
+					c.kubectl("-n %s get configmap %s -o yaml", coredns.Namespace, coredns.Name), id[0], c.ID,
+					c.kubectl("replace -f -")),
+					"The Corefile has `cluster %s`, and this is %s: DNS takes endpoints of another cluster for near ones.",
+					id[0], c.ID)}
+			case len(id) == 0 && c.wantsCluster() != "":
+				return []problem{odd(fmt.Sprintf("Add `cluster %s` to the block of multicluster in the Corefile: `%s`.",
+					c.ID, c.kubectl("-n %s edit configmap %s", coredns.Namespace, coredns.Name)),
+					"The Corefile does not say which cluster this is, so that DNS answers with near endpoints no sooner than with others, although %s.", c.wantsCluster())}
+			}
+			return nil
+		},
+	},
 	{Name: "coredns-rights", About: "CoreDNS may read what the plugin serves", skip: func(s *Set, c *Cluster) string {
 		if c.by(s) == coredns.ByKubernetes {
 			return noCoreDNS(s, c) // it reads the same
@@ -103,54 +136,69 @@ var dnsChecks = []Check{
 		if c.by(s) == coredns.ByKubernetes {
 			fix = c.grant()
 		}
-		return []problem{wrong(fix, "Service account %s/%s, which CoreDNS runs as, may not %s.", coredns.Namespace, coredns.AccountOf(c.Deployment), rightsText(c.CoreDNSLacks))}
+		return []problem{wrong(fix, "Service account %s/%s, which CoreDNS runs as, may not %s.", coredns.Namespace,
+			coredns.AccountOf(c.Deployment), rightsText(c.CoreDNSLacks))}
 	}},
 	{Name: "dns-asked", About: "the cluster's DNS answers", run: func(s *Set, c *Cluster) []problem {
 		if c.DNSError != nil {
-			return []problem{odd("kubectl clusterset check --contexts "+c.Context+" --dns "+c.Context+"=<address>"+s.flag()+c.system(), "Its DNS could not be asked: %v.", c.DNSError)}
+			return []problem{odd("kubectl clusterset check --contexts "+c.Context+" --dns "+c.Context+"=<address>"+
+				s.flag()+c.system(), "Its DNS could not be asked: %v.", c.DNSError)}
 		}
 		return nil
 	}},
-	{Name: "dns-zone", About: "the cluster's DNS has the zone", skip: func(s *Set, c *Cluster) string { return cmp.Or(noCoreDNS(s, c), unasked(c)) }, run: func(s *Set, c *Cluster) []problem {
-		if c.hasZone() {
-			return nil
-		}
-		fix := s.enable(c)
-		switch by := c.by(s); {
-		case by == coredns.ByForward:
-			fix = fmt.Sprintf("Have the server answer to which the Corefile forwards %s: `%s` names it.", s.Zone, c.kubectl("-n %s get configmap %s -o yaml", coredns.Namespace, coredns.Name))
-		case by == coredns.ByKubernetes, by == coredns.ByMulticluster && ours(c, c.image()):
-			fix = c.restart() // it runs with what was there before
-		}
-		return []problem{wrong(fix, "Its DNS answers %s for the zone %s.", c.Apex.Text(), s.Zone)}
-	}},
-	{Name: "node-local-dns", About: "NodeLocal DNSCache passes the zone on to the cluster's DNS", run: func(s *Set, c *Cluster) (found []problem) {
-		for _, cache := range c.NodeCaches {
-			corefile, err := coredns.ParseCorefile(cache.Corefile)
-			if err != nil || corefile.Passes(s.Zone) {
-				continue
+	{
+		Name: "dns-zone", About: "the cluster's DNS has the zone",
+		skip: func(s *Set, c *Cluster) string { return cmp.Or(noCoreDNS(s, c), unasked(c)) },
+		run: func(s *Set, c *Cluster) []problem {
+			if c.hasZone() {
+				return nil
 			}
-			found = append(found, wrong("Add this server block with `"+c.kubectl("-n %s edit configmap %s", coredns.Namespace, cache.ConfigMap)+"`.\n"+corefile.Passing(s.Zone),
-				"Pods cannot resolve names in %s: DaemonSet %s/%s answers them on each node, and its Corefile in ConfigMap %s has no server block for the zone.",
-				s.Zone, coredns.Namespace, cache.Name, cache.ConfigMap))
-		}
-		return found
-	}},
-	{Name: "dns-names", About: "the cluster's DNS answers for imports as it should", skip: func(_ *Set, c *Cluster) string {
-		if why := unasked(c); why != "" || c.hasZone() {
-			return why
-		}
-		return "Its DNS does not have the zone."
-	}, run: func(_ *Set, c *Cluster) (found []problem) {
-		for _, lookup := range c.Lookups {
-			for _, answer := range lookup.Answers {
-				if answer.Wrong {
-					found = append(found, wrong(c.restart(), "Its DNS answers %s for %s %s, and should answer %s.", answer.Text(), answer.Name, answer.Type, answer.ExpectedText()))
+			fix := s.enable(c)
+			switch by := c.by(s); {
+			case by == coredns.ByForward:
+				fix = fmt.Sprintf("Have the server answer to which the Corefile forwards %s: `%s` names it.", s.Zone,
+					c.kubectl("-n %s get configmap %s -o yaml", coredns.Namespace, coredns.Name))
+			case by == coredns.ByKubernetes, by == coredns.ByMulticluster && ours(c, c.image()):
+				fix = c.restart() // it runs with what was there before
+			}
+			return []problem{wrong(fix, "Its DNS answers %s for the zone %s.", c.Apex.Text(), s.Zone)}
+		},
+	},
+	{
+		Name: "node-local-dns", About: "NodeLocal DNSCache passes the zone on to the cluster's DNS",
+		run: func(s *Set, c *Cluster) (found []problem) {
+			for _, cache := range c.NodeCaches {
+				corefile, err := coredns.ParseCorefile(cache.Corefile)
+				if err != nil || corefile.Passes(s.Zone) {
+					continue
+				}
+				found = append(found, wrong("Add this server block with `"+c.kubectl("-n %s edit configmap %s",
+					coredns.Namespace, cache.ConfigMap)+"`.\n"+corefile.Passing(s.Zone),
+					"Pods cannot resolve names in %s: DaemonSet %s/%s answers them on each node, and its Corefile in ConfigMap %s has no server block for the zone.",
+					s.Zone, coredns.Namespace, cache.Name, cache.ConfigMap))
+			}
+			return found
+		},
+	},
+	{
+		Name: "dns-names", About: "the cluster's DNS answers for imports as it should",
+		skip: func(_ *Set, c *Cluster) string {
+			if why := unasked(c); why != "" || c.hasZone() {
+				return why
+			}
+			return "Its DNS does not have the zone."
+		}, run: func(_ *Set, c *Cluster) (found []problem) {
+			for _, lookup := range c.Lookups {
+				for _, answer := range lookup.Answers {
+					if answer.Wrong {
+						found = append(found, wrong(c.restart(), "Its DNS answers %s for %s %s, and should answer %s.",
+							answer.Text(), answer.Name, answer.Type, answer.ExpectedText()))
+					}
 				}
 			}
-		}
-		return found
-	}},
+			return found
+		},
+	},
 }
 
 func noCoreDNS(_ *Set, c *Cluster) string {
@@ -216,7 +264,8 @@ func (c *Cluster) image() string {
 // ours tells whether an image is known to have the plugin: it was put there by
 // `coredns enable`, or is called after the project.
 func ours(c *Cluster, image string) bool {
-	return image != "" && image == c.Deployment.Annotations[coredns.AnnotationImage] || strings.Contains(image, "clusterset")
+	return image != "" && image == c.Deployment.Annotations[coredns.AnnotationImage] ||
+		strings.Contains(image, "clusterset")
 }
 
 func tag(image string) string {

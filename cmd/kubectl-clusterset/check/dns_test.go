@@ -41,33 +41,45 @@ func TestWaysToAnswerTheZone(t *testing.T) {
 		fix      string   // part of that of the first
 	}{
 		"forwarding": {
-			". {\n kubernetes cluster.local\n}\nclusterset.local:53 {\n forward . 10.96.0.99\n}", func(c *Cluster) { c.CoreDNSLacks = lacks }, nil,
+			". {\n kubernetes cluster.local\n}\nclusterset.local:53 {\n forward . 10.96.0.99\n}",
+			func(c *Cluster) { c.CoreDNSLacks = lacks }, nil,
 			"The Corefile forwards clusterset.local to another server.", "",
 		},
 		"forwarding, and no answer": {
-			"clusterset.local:53 {\n forward . 10.96.0.99\n}", func(c *Cluster) { c.Apex = dns.Answer{Rcode: "SERVFAIL"} },
+			"clusterset.local:53 {\n forward . 10.96.0.99\n}",
+			func(c *Cluster) { c.Apex = dns.Answer{Rcode: "SERVFAIL"} },
 			[]string{"dns-zone"},
-			"The Corefile forwards clusterset.local to another server.", "Have the server answer to which the Corefile forwards clusterset.local",
+			"The Corefile forwards clusterset.local to another server.",
+			"Have the server answer to which the Corefile forwards clusterset.local",
 		},
 		"the stock plugin": {
 			". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}", nil, nil,
-			"The Corefile answers for clusterset.local with the option multicluster of the stock plugin kubernetes.", "",
+			"The Corefile answers for clusterset.local with the option multicluster of the stock plugin kubernetes.",
+			"",
 		},
 		"the stock plugin without rights": {
-			". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}", func(c *Cluster) { c.CoreDNSLacks = lacks },
+			". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}",
+			func(c *Cluster) { c.CoreDNSLacks = lacks },
 			[]string{"coredns-rights"},
-			"The Corefile answers for clusterset.local with the option multicluster of the stock plugin kubernetes.", "create clusterrolebinding clusterset-stock-coredns --clusterrole=clusterset-coredns --serviceaccount=kube-system:default`.",
+			"The Corefile answers for clusterset.local with the option multicluster of the stock plugin kubernetes.",
+			"create clusterrolebinding clusterset-stock-coredns --clusterrole=clusterset-coredns --serviceaccount=kube-system:default`.",
 		},
 		"a file that the Corefile imports": {
-			"import custom/*.server\n. {\n kubernetes cluster.local\n}", func(c *Cluster) { c.CoreDNSLacks = lacks }, nil,
+			"import custom/*.server\n. {\n kubernetes cluster.local\n}", func(c *Cluster) { c.CoreDNSLacks = lacks },
+			nil,
 			"The cluster's DNS answers for clusterset.local in a way that the Corefile does not show.", "",
 		},
-		"a Corefile that may not be read": {"", nil, nil, "The cluster's DNS answers for clusterset.local in a way that the Corefile does not show.", ""},
+		"a Corefile that may not be read": {
+			"", nil, nil,
+			"The cluster's DNS answers for clusterset.local in a way that the Corefile does not show.", "",
+		},
 		"the plugin, and the stock image": {
 			". {\n multicluster clusterset.local\n}", nil, []string{"coredns-image"}, "", enable,
 		},
 		"no way at all": {
-			". {\n kubernetes cluster.local\n}", func(c *Cluster) { c.Apex = dns.Answer{Rcode: "NXDOMAIN"} }, []string{"coredns-image", "corefile-multicluster", "dns-zone"}, "", enable,
+			". {\n kubernetes cluster.local\n}", func(c *Cluster) { c.Apex = dns.Answer{Rcode: "NXDOMAIN"} },
+			[]string{"coredns-image", "corefile-multicluster", "dns-zone"},
+			"", enable,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +102,8 @@ func TestWaysToAnswerTheZone(t *testing.T) {
 					why = finding.Why
 				}
 			}
-			if !slices.Equal(says, test.says) || why != test.why || !strings.Contains(fix, test.fix) || test.fix != enable && strings.Contains(fix, enable) {
+			if !slices.Equal(says, test.says) || why != test.why || !strings.Contains(fix, test.fix) ||
+				test.fix != enable && strings.Contains(fix, enable) {
 				t.Errorf("got %v, %q, %q", says, why, fix)
 			}
 		})
@@ -109,11 +122,17 @@ func TestNodeLocalCacheThatHidesTheZone(t *testing.T) {
 	volume := func(name string) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
 	}
-	for corefile, want := range map[string]string{hides: fix, hides + "clusterset.local {\n forward . 10.96.0.2\n}\n": ""} {
+	for corefile, want := range map[string]string{
+		hides: fix,
+		hides + "clusterset.local {\n forward . 10.96.0.2\n}\n": "",
+	} {
 		client := fake.NewClientset(
-			&appsv1.DaemonSet{ObjectMeta: named("node-local-dns"), Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				Volumes: []corev1.Volume{volume("kube-dns"), volume("node-local-dns")},
-			}}}},
+			&appsv1.DaemonSet{
+				ObjectMeta: named("node-local-dns"),
+				Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+					Volumes: []corev1.Volume{volume("kube-dns"), volume("node-local-dns")},
+				}}},
+			},
 			&appsv1.DaemonSet{ObjectMeta: named("another")},
 			&corev1.ConfigMap{ObjectMeta: named("node-local-dns"), Data: map[string]string{"Corefile": corefile}},
 		)

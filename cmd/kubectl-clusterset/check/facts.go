@@ -88,7 +88,9 @@ const maxLookups = 10
 
 // Gather looks at the clusters. The server of a cluster's DNS is asked for; it
 // may fail.
-func Gather(ctx context.Context, clusters []*cluster.Cluster, all []*facts.Facts, failed []error, zone string, server func(context.Context, *cluster.Cluster) (*dns.Server, error)) *Set {
+func Gather(ctx context.Context, clusters []*cluster.Cluster, all []*facts.Facts, failed []error, zone string,
+	server func(context.Context, *cluster.Cluster) (*dns.Server, error),
+) *Set {
 	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
 	var group sync.WaitGroup
 	for i, from := range clusters {
@@ -110,7 +112,10 @@ func Gather(ctx context.Context, clusters []*cluster.Cluster, all []*facts.Facts
 // there.
 func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
 	c.Definitions = map[string]*unstructured.Unstructured{}
-	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	definitions := schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions",
+	}
 	for _, name := range []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName} {
 		if found, err := from.Dynamic.Resource(definitions).Get(ctx, name, metav1.GetOptions{}); err == nil {
 			c.Definitions[name] = found
@@ -125,9 +130,11 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
 			c.ServiceCIDRs = append(c.ServiceCIDRs, prefixes(list.Items[i].Spec.CIDRs)...)
 		}
 	}
-	if deployment, err := from.Kube.AppsV1().Deployments(coredns.Namespace).Get(ctx, coredns.Name, metav1.GetOptions{}); err == nil {
+	if deployment, err := from.Kube.AppsV1().Deployments(coredns.Namespace).Get(ctx, coredns.Name,
+		metav1.GetOptions{}); err == nil {
 		c.Deployment = deployment
-		c.CoreDNSLacks, _ = manifest.Missing(ctx, from.Kube, coredns.Namespace, coredns.AccountOf(deployment), coredns.Needed())
+		c.CoreDNSLacks, _ = manifest.Missing(ctx, from.Kube, coredns.Namespace, coredns.AccountOf(deployment),
+			coredns.Needed())
 	}
 	c.nodeCaches(ctx, from)
 	c.Sources = map[types.NamespacedName][]facts.Source{}
@@ -149,7 +156,8 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
 }
 
 func (c *Cluster) nodeCaches(ctx context.Context, from *cluster.Cluster) {
-	list, err := from.Kube.AppsV1().DaemonSets(coredns.Namespace).List(ctx, metav1.ListOptions{LabelSelector: nodeCacheSelector})
+	list, err := from.Kube.AppsV1().DaemonSets(coredns.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: nodeCacheSelector})
 	if err != nil {
 		return
 	}
@@ -158,9 +166,13 @@ func (c *Cluster) nodeCaches(ctx context.Context, from *cluster.Cluster) {
 			if volume.ConfigMap == nil {
 				continue
 			}
-			configMap, err := from.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
+			configMap, err := from.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, volume.ConfigMap.Name,
+				metav1.GetOptions{})
 			if err == nil && configMap.Data[coredns.Key] != "" {
-				c.NodeCaches = append(c.NodeCaches, NodeCache{Name: list.Items[i].Name, ConfigMap: configMap.Name, Corefile: configMap.Data[coredns.Key]})
+				c.NodeCaches = append(c.NodeCaches, NodeCache{
+					Name: list.Items[i].Name, ConfigMap: configMap.Name,
+					Corefile: configMap.Data[coredns.Key],
+				})
 			}
 		}
 	}
@@ -171,7 +183,10 @@ func (c *Cluster) rights(ctx context.Context, from *cluster.Cluster) {
 	if err != nil {
 		return
 	}
-	for account, lacks := range map[string]*[]manifest.Right{controllerAccount: &c.ControllerLacks, manifest.MemberAccount: &c.MemberLacks} {
+	for account, lacks := range map[string]*[]manifest.Right{
+		controllerAccount:      &c.ControllerLacks,
+		manifest.MemberAccount: &c.MemberLacks,
+	} {
 		required, err := manifest.Required(objects, account)
 		if err != nil {
 			continue
@@ -197,12 +212,14 @@ func (c *Cluster) rights(ctx context.Context, from *cluster.Cluster) {
 // roles looks at what the roles of members give now.
 func (c *Cluster) roles(ctx context.Context, from *cluster.Cluster, shipped []manifest.Right) {
 	var given []manifest.Right
-	if role, err := from.Kube.RbacV1().ClusterRoles().Get(ctx, manifest.MemberAccount, metav1.GetOptions{}); err == nil {
+	if role, err := from.Kube.RbacV1().ClusterRoles().Get(ctx, manifest.MemberAccount,
+		metav1.GetOptions{}); err == nil {
 		for _, rule := range role.Rules {
 			given = append(given, manifest.Expand(rule, "")...)
 		}
 	}
-	if role, err := from.Kube.RbacV1().Roles(c.System).Get(ctx, manifest.MemberAccount, metav1.GetOptions{}); err == nil {
+	if role, err := from.Kube.RbacV1().Roles(c.System).Get(ctx, manifest.MemberAccount,
+		metav1.GetOptions{}); err == nil {
 		for _, rule := range role.Rules {
 			given = append(given, manifest.Expand(rule, c.System)...)
 		}
@@ -216,14 +233,17 @@ const controllerAccount = "clusterset-controller"
 
 func (c *Cluster) binding(kind string, object metav1.ObjectMeta, subjects []rbacv1.Subject) {
 	// Kubernetes' own bindings give what everybody needs.
-	if object.Labels["kubernetes.io/bootstrapping"] != "" || object.Name == manifest.MemberAccount && (object.Namespace == "" || object.Namespace == c.System) {
+	if object.Labels["kubernetes.io/bootstrapping"] != "" || object.Name == manifest.MemberAccount &&
+		(object.Namespace == "" || object.Namespace == c.System) {
 		return
 	}
 	binding := Binding{Kind: kind, Namespace: object.Namespace, Name: object.Name}
 	for _, subject := range subjects {
 		switch {
-		case subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == c.System && subject.Name == manifest.MemberAccount,
-			subject.Kind == rbacv1.UserKind && subject.Name == "system:serviceaccount:"+c.System+":"+manifest.MemberAccount:
+		case subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == c.System &&
+			subject.Name == manifest.MemberAccount,
+			subject.Kind == rbacv1.UserKind && subject.Name == "system:serviceaccount:"+c.System+":"+
+				manifest.MemberAccount:
 			c.Bindings = append(c.Bindings, binding)
 		case subject.Kind == rbacv1.GroupKind && slices.Contains(manifest.Groups(c.System), subject.Name):
 			binding.Group = subject.Name
@@ -236,7 +256,9 @@ func (c *Cluster) binding(kind string, object metav1.ObjectMeta, subjects []rbac
 }
 
 // ask asks the cluster's DNS.
-func (c *Cluster) ask(ctx context.Context, from *cluster.Cluster, zone string, find func(context.Context, *cluster.Cluster) (*dns.Server, error)) {
+func (c *Cluster) ask(ctx context.Context, from *cluster.Cluster, zone string,
+	find func(context.Context, *cluster.Cluster) (*dns.Server, error),
+) {
 	server, err := find(ctx, from)
 	if err != nil {
 		c.DNSError = err

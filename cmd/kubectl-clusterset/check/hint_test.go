@@ -32,9 +32,15 @@ func TestNameThatDoesNotExist(t *testing.T) {
 	for kind, wrong := range map[v1beta1.ServiceImportType]bool{v1beta1.Headless: false, v1beta1.ClusterSetIP: true} {
 		set := newSet(func(east, _ *Cluster) {
 			east.Imports = []v1beta1.ServiceImport{{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Labels: map[string]string{export.LabelManagedBy: export.Manager}},
-				Spec:       v1beta1.ServiceImportSpec{Type: kind},
-				Status:     v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: "True"}}},
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "shop", Name: "db",
+					Labels: map[string]string{export.LabelManagedBy: export.Manager},
+				},
+				Spec: v1beta1.ServiceImportSpec{Type: kind},
+				Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{{
+					Type:   "Ready",
+					Status: "True",
+				}}},
 			}}
 			e := explain.Of(east.Facts, types.NamespacedName{Namespace: "shop", Name: "db"}, explain.DefaultZone)
 			e.Answered("a server", dns.Answer{Name: e.Name, Type: "A", Rcode: "NXDOMAIN"})
@@ -54,7 +60,10 @@ func TestHintsNameWhatIsUnusual(t *testing.T) {
 		east.DNSError = errors.New("no pod is ready")
 		east.Exports = []v1beta1.ServiceExport{{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
-			Status:     v1beta1.ServiceExportStatus{Conditions: []metav1.Condition{{Type: "Valid", Status: "True"}, {Type: "Conflict", Status: "True"}}},
+			Status: v1beta1.ServiceExportStatus{Conditions: []metav1.Condition{
+				{Type: "Valid", Status: "True"},
+				{Type: "Conflict", Status: "True"},
+			}},
 		}}
 	})
 	set.Zone = "example.set."

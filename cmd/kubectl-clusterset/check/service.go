@@ -25,7 +25,8 @@ var serviceChecks = []Check{
 			if c.leaving(&c.Exports[i]) {
 				continue
 			}
-			if valid := conditionOf(c.Exports[i].Status.Conditions, v1beta1.ServiceExportConditionValid); valid != nil && valid.Status == metav1.ConditionFalse {
+			if valid := conditionOf(c.Exports[i].Status.Conditions,
+				v1beta1.ServiceExportConditionValid); valid != nil && valid.Status == metav1.ConditionFalse {
 				fix := "kubectl clusterset unexport " + nameOf(&c.Exports[i]) + " --contexts " + c.Context + c.system()
 				if valid.Reason == string(v1beta1.ServiceExportReasonNoService) {
 					fix = "Create the Service, or: `" + fix + "`."
@@ -35,29 +36,40 @@ var serviceChecks = []Check{
 		}
 		return found
 	}},
-	{Name: "exports-seen", About: "the controller has looked at all ServiceExports", run: func(_ *Set, c *Cluster) (found []problem) {
-		for i := range c.Exports {
-			each := &c.Exports[i]
-			// The implementation that has the import writes the conditions of the export.
-			serviceImport := c.Import(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
-			if !c.leaving(each) && (serviceImport == nil || export.IsManaged(serviceImport)) &&
-				conditionOf(each.Status.Conditions, v1beta1.ServiceExportConditionValid) == nil {
-				found = append(found, wrong("Have the controller look at it. "+c.log(), "The controller has not looked at ServiceExport %s.", nameOf(each)))
+	{
+		Name: "exports-seen", About: "the controller has looked at all ServiceExports",
+		run: func(_ *Set, c *Cluster) (found []problem) {
+			for i := range c.Exports {
+				each := &c.Exports[i]
+				// The implementation that has the import writes the conditions of the export.
+				serviceImport := c.Import(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
+				if !c.leaving(each) && (serviceImport == nil || export.IsManaged(serviceImport)) &&
+					conditionOf(each.Status.Conditions, v1beta1.ServiceExportConditionValid) == nil {
+					found = append(found, wrong("Have the controller look at it. "+c.log(),
+						"The controller has not looked at ServiceExport %s.", nameOf(each)))
+				}
 			}
-		}
-		return found
-	}},
-	{Name: "exports-agree", About: "the exports of all clusters agree", run: func(s *Set, c *Cluster) (found []problem) {
-		for i := range c.Exports {
-			if c.leaving(&c.Exports[i]) {
-				continue
+			return found
+		},
+	},
+	{
+		Name: "exports-agree", About: "the exports of all clusters agree",
+		run: func(s *Set, c *Cluster) (found []problem) {
+			for i := range c.Exports {
+				if c.leaving(&c.Exports[i]) {
+					continue
+				}
+				if conflict := conditionOf(c.Exports[i].Status.Conditions,
+					v1beta1.ServiceExportConditionConflict); conflict != nil &&
+					conflict.Status == metav1.ConditionTrue {
+					found = append(found, odd("Make them agree: `kubectl clusterset explain "+nameOf(&c.Exports[i])+
+						" --contexts "+strings.Join(s.contexts(c), ",")+s.flag()+c.system()+
+						"` says what to change where.", "%s: %s", nameOf(&c.Exports[i]), conflict.Message))
+				}
 			}
-			if conflict := conditionOf(c.Exports[i].Status.Conditions, v1beta1.ServiceExportConditionConflict); conflict != nil && conflict.Status == metav1.ConditionTrue {
-				found = append(found, odd("Make them agree: `kubectl clusterset explain "+nameOf(&c.Exports[i])+" --contexts "+strings.Join(s.contexts(c), ",")+s.flag()+c.system()+"` says what to change where.", "%s: %s", nameOf(&c.Exports[i]), conflict.Message))
-			}
-		}
-		return found
-	}},
+			return found
+		},
+	},
 	{Name: "imports-ready", About: "all imports are ready", run: func(_ *Set, c *Cluster) (found []problem) {
 		for i := range c.Imports {
 			each := &c.Imports[i]
@@ -70,7 +82,8 @@ var serviceChecks = []Check{
 				what = strings.TrimSuffix(ready.Message, ".")
 				switch ready.Reason {
 				case merge.ReasonForeignService:
-					fix = c.kubectl("-n %s delete service %s", each.Namespace, each.Annotations[export.AnnotationDerivedService])
+					fix = c.kubectl("-n %s delete service %s", each.Namespace,
+						each.Annotations[export.AnnotationDerivedService])
 				case merge.ReasonNameCollision:
 					fix = "Export one of the two Services under another name, in all clusters that export it."
 				case string(v1beta1.ServiceImportReasonIPFamilyNotSupported):
@@ -86,65 +99,90 @@ var serviceChecks = []Check{
 		}
 		return found
 	}},
-	{Name: "imports-foreign", About: "nothing stands in the way of an import", run: func(_ *Set, c *Cluster) (found []problem) {
-		for i := range c.Imports {
-			each := &c.Imports[i]
-			if !export.IsManaged(each) && len(facts.Contributions(c.Sources[types.NamespacedName{Namespace: each.Namespace, Name: each.Name}])) > 0 {
-				found = append(found, wrong(explain.TakeOver(c.Context, each.Namespace, each.Name), "ServiceImport %s was not made by the controller, so that what clusters export under that name is not imported.", nameOf(each)))
+	{
+		Name: "imports-foreign", About: "nothing stands in the way of an import",
+		run: func(_ *Set, c *Cluster) (found []problem) {
+			for i := range c.Imports {
+				each := &c.Imports[i]
+				if !export.IsManaged(each) && len(
+					facts.Contributions(c.Sources[types.NamespacedName{
+						Namespace: each.Namespace,
+						Name:      each.Name,
+					}])) > 0 {
+					found = append(found, wrong(explain.TakeOver(c.Context, each.Namespace, each.Name),
+						"ServiceImport %s was not made by the controller, so that what clusters export under that name is not imported.", nameOf(each)))
+				}
 			}
-		}
-		return found
-	}},
-	{Name: "namespaces", About: "each exported service has its namespace", run: func(_ *Set, c *Cluster) (found []problem) {
-		lacking := map[string]int{}
-		for service := range c.Sources {
-			if c.Namespaces[service.Namespace] == nil && !c.Denied(service.Namespace) {
-				lacking[service.Namespace]++
+			return found
+		},
+	},
+	{
+		Name: "namespaces", About: "each exported service has its namespace",
+		run: func(_ *Set, c *Cluster) (found []problem) {
+			lacking := map[string]int{}
+			for service := range c.Sources {
+				if c.Namespaces[service.Namespace] == nil && !c.Denied(service.Namespace) {
+					lacking[service.Namespace]++
+				}
 			}
-		}
-		for _, namespace := range slices.Sorted(maps.Keys(lacking)) {
-			found = append(found, odd(c.kubectl("create namespace %s", namespace), "There is no namespace %s, so that what is exported of it is not imported (services: %d).", namespace, lacking[namespace]))
-		}
-		return found
-	}},
-	ofSources("endpoints-refused", "nothing that members publish is refused", func(_ *Set, c *Cluster, service types.NamespacedName, source *facts.Source) (found []problem) {
-		for _, each := range source.Problems {
-			fix := "Correct it in " + source.Cluster + "."
-			if each.Reason == export.ReasonForeignAddress && source.Member.Secret != nil {
-				fix = c.confine(source.Member, strings.Join(texts(source.Member.CIDRs), ",")+",<range of that address>")
+			for _, namespace := range slices.Sorted(maps.Keys(lacking)) {
+				found = append(found, odd(c.kubectl("create namespace %s", namespace),
+					"There is no namespace %s, so that what is exported of it is not imported (services: %d).",
+					namespace, lacking[namespace]))
 			}
-			found = append(found, wrong(fix, "Something of %s in %s is left out: %s.", service, source.Cluster, each))
-		}
-		return found
-	}),
-	ofSources("in-step", "what members publish is here", func(_ *Set, c *Cluster, service types.NamespacedName, source *facts.Source) []problem {
+			return found
+		},
+	},
+	ofSources("endpoints-refused", "nothing that members publish is refused",
+		func(_ *Set, c *Cluster, service types.NamespacedName, source *facts.Source) (found []problem) {
+			for _, each := range source.Problems {
+				fix := "Correct it in " + source.Cluster + "."
+				if each.Reason == export.ReasonForeignAddress && source.Member.Secret != nil {
+					fix = c.confine(source.Member, strings.Join(texts(source.Member.CIDRs), ",")+
+						",<range of that address>")
+				}
+				found = append(found, wrong(fix, "Something of %s in %s is left out: %s.", service, source.Cluster,
+					each))
+			}
+			return found
+		}),
+	ofSources("in-step", "what members publish is here", func(_ *Set, c *Cluster, service types.NamespacedName,
+		source *facts.Source,
+	) []problem {
 		serviceImport := c.Import(service)
 		if !source.Behind() || !c.Takes(service.Namespace) ||
 			serviceImport != nil && !export.IsManaged(serviceImport) {
 			return nil
 		}
-		return []problem{odd("Have the controller read "+source.Cluster+" and write what it reads. "+c.log(), "What %s publishes of %s is not what is here; if this stays, the controller does not read it or cannot write.", source.Cluster, service)}
+		return []problem{odd("Have the controller read "+source.Cluster+" and write what it reads. "+c.log(),
+			"What %s publishes of %s is not what is here; if this stays, the controller does not read it or cannot write.", source.Cluster, service)}
 	}),
-	{Name: "left-behind", About: "nothing is left of clusters that are no members", run: func(_ *Set, c *Cluster) (found []problem) {
-		left := map[string]int{}
-		for _, slice := range c.Slices {
-			source := slice.Labels[export.LabelSourceCluster]
-			if export.IsManaged(slice) && source != c.ID && c.Member(source) == nil && c.SecretsUnseen == nil {
-				left[source]++
+	{
+		Name: "left-behind", About: "nothing is left of clusters that are no members",
+		run: func(_ *Set, c *Cluster) (found []problem) {
+			left := map[string]int{}
+			for _, slice := range c.Slices {
+				source := slice.Labels[export.LabelSourceCluster]
+				if export.IsManaged(slice) && source != c.ID && c.Member(source) == nil && c.SecretsUnseen == nil {
+					left[source]++
+				}
 			}
-		}
-		for _, source := range slices.Sorted(maps.Keys(left)) {
-			found = append(found, odd(c.kubectl("delete endpointslices -A -l %s=%s,%s=%s", export.LabelSourceCluster, source, export.LabelSliceManagedBy, export.Manager),
-				"%d EndpointSlices of %s are here, which is no member.", left[source], source))
-		}
-		return found
-	}},
+			for _, source := range slices.Sorted(maps.Keys(left)) {
+				found = append(found, odd(c.kubectl("delete endpointslices -A -l %s=%s,%s=%s",
+					export.LabelSourceCluster,
+					source, export.LabelSliceManagedBy, export.Manager),
+					"%d EndpointSlices of %s are here, which is no member.", left[source], source))
+			}
+			return found
+		},
+	},
 }
 
 // ofSources is a check of what each member says of each service.
 func ofSources(name, about string, run func(*Set, *Cluster, types.NamespacedName, *facts.Source) []problem) Check {
 	return Check{Name: name, About: about, run: func(s *Set, c *Cluster) (found []problem) {
-		services := slices.SortedFunc(maps.Keys(c.Sources), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
+		services := slices.SortedFunc(maps.Keys(c.Sources),
+			func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) })
 		for _, service := range services {
 			for i := range c.Sources[service] {
 				if source := &c.Sources[service][i]; !source.Own {

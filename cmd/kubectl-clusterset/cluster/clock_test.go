@@ -35,7 +35,10 @@ func TestServerClock(t *testing.T) {
 func TestClockFollowsAnswers(t *testing.T) {
 	clock := &serverClock{}
 	wrapped := clock.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
-		return &http.Response{Header: http.Header{"Date": {time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}}, Body: http.NoBody}, nil
+		return &http.Response{
+			Header: http.Header{"Date": {time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}},
+			Body:   http.NoBody,
+		}, nil
 	}))
 	response, err := wrapped.RoundTrip(&http.Request{})
 	if err != nil {

@@ -44,7 +44,10 @@ type Cluster struct {
 // FromConfig prepares the use of a cluster that is reached by a configuration,
 // which is not changed.
 func FromConfig(config *rest.Config, contextName, systemNamespace string) (*Cluster, error) {
-	c := &Cluster{Context: contextName, Namespace: systemNamespace, Config: rest.CopyConfig(config), clock: &serverClock{}}
+	c := &Cluster{
+		Context: contextName, Namespace: systemNamespace, Config: rest.CopyConfig(config),
+		clock: &serverClock{},
+	}
 	c.Config.QPS = -1 // the API server's priority and fairness is the limit
 	c.Config.UserAgent = FieldManager
 	// A warning is for whoever writes manifests; here nobody can act on it.
@@ -137,7 +140,8 @@ func (c *Cluster) NewestEvent(ctx context.Context, object metav1.Object) (*corev
 
 // Events are those of an object, the newest first.
 func (c *Cluster) Events(ctx context.Context, object metav1.Object) ([]corev1.Event, error) {
-	list, err := c.Kube.CoreV1().Events(object.GetNamespace()).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(object.GetUID())})
+	list, err := c.Kube.CoreV1().Events(object.GetNamespace()).List(ctx,
+		metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(object.GetUID())})
 	if err != nil {
 		return nil, err
 	}
@@ -170,9 +174,11 @@ func Distinct(clusters []*Cluster, identities []Identity) error {
 		for j := range i {
 			switch {
 			case identities[i].UID == identities[j].UID:
-				wrong = append(wrong, fmt.Errorf("contexts %s and %s lead to the same cluster: name each cluster once", clusters[j].Context, clusters[i].Context))
+				wrong = append(wrong, fmt.Errorf("contexts %s and %s lead to the same cluster: name each cluster once",
+					clusters[j].Context, clusters[i].Context))
 			case identities[i].ID == identities[j].ID:
-				wrong = append(wrong, fmt.Errorf("the clusters of contexts %s and %s both call themselves %s: give one of their controllers another --cluster-id", clusters[j].Context, clusters[i].Context, identities[i].ID))
+				wrong = append(wrong, fmt.Errorf(
+					"the clusters of contexts %s and %s both call themselves %s: give one of their controllers another --cluster-id", clusters[j].Context, clusters[i].Context, identities[i].ID))
 			}
 		}
 	}

@@ -32,7 +32,8 @@ func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
 			continue
 		}
 		for _, version := range mcsVersions {
-			if slices.ContainsFunc(group.Versions, func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version }) {
+			if slices.ContainsFunc(group.Versions,
+				func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version }) {
 				return version, nil
 			}
 		}
@@ -50,7 +51,10 @@ func (c *Cluster) mcs(ctx context.Context, resource, namespace string) (dynamic.
 	if version == "" {
 		return nil, "", fmt.Errorf("context %s: the MCS API is not served: kubectl clusterset manifest crds | kubectl --context %s apply -f -", c.Context, c.Context)
 	}
-	client := c.Dynamic.Resource(schema.GroupVersionResource{Group: v1beta1.GroupName, Version: version, Resource: resource})
+	client := c.Dynamic.Resource(schema.GroupVersionResource{
+		Group: v1beta1.GroupName, Version: version,
+		Resource: resource,
+	})
 	return client.Namespace(namespace), version, nil
 }
 
@@ -104,7 +108,10 @@ func (c *Cluster) ServiceExport(ctx context.Context, namespace, name string) (*v
 // MCS API.
 func NewServiceExport(version, namespace, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(schema.GroupVersionKind{Group: v1beta1.GroupName, Version: version, Kind: v1beta1.ServiceExportKindName})
+	object.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: v1beta1.GroupName, Version: version,
+		Kind: v1beta1.ServiceExportKindName,
+	})
 	object.SetNamespace(namespace)
 	object.SetName(name)
 	return object
@@ -116,7 +123,8 @@ func (c *Cluster) CreateServiceExport(ctx context.Context, namespace, name strin
 	if err != nil {
 		return err
 	}
-	_, err = client.Create(ctx, NewServiceExport(version, namespace, name), metav1.CreateOptions{FieldManager: FieldManager, DryRun: dryRun})
+	_, err = client.Create(ctx, NewServiceExport(version, namespace, name),
+		metav1.CreateOptions{FieldManager: FieldManager, DryRun: dryRun})
 	return err
 }
 

@@ -114,7 +114,8 @@ func Disable(ctx context.Context, o Options) error {
 	case at >= 0:
 		zones, text = slices.Delete(zones, at, at+1), c.corefile.Disable(o.Zone)
 	case c.corefile.Serves(o.Zone):
-		o.Teller.Say("The directive %s for %s in ConfigMap %s/%s was not added by `coredns enable`: it stays", plugin, name(o.Zone), Namespace, Name)
+		o.Teller.Say("The directive %s for %s in ConfigMap %s/%s was not added by `coredns enable`: it stays", plugin,
+			name(o.Zone), Namespace, Name)
 	}
 	after, err := ParseCorefile(text)
 	if err != nil {
@@ -151,10 +152,12 @@ func name(zone string) string { return strings.TrimSuffix(normal(zone), ".") }
 func (o Options) look(ctx context.Context) (*change, error) {
 	c := &change{Options: o}
 	var err error
-	if c.deployment, err = o.Cluster.Kube.AppsV1().Deployments(Namespace).Get(ctx, Name, metav1.GetOptions{}); err != nil {
+	if c.deployment, err = o.Cluster.Kube.AppsV1().Deployments(Namespace).Get(ctx, Name,
+		metav1.GetOptions{}); err != nil {
 		return nil, fmt.Errorf("this is for a CoreDNS as kubeadm installs it: %w", err)
 	}
-	if c.configMap, err = o.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Get(ctx, Name, metav1.GetOptions{}); err != nil {
+	if c.configMap, err = o.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Get(ctx, Name,
+		metav1.GetOptions{}); err != nil {
 		return nil, fmt.Errorf("this is for a CoreDNS as kubeadm installs it: %w", err)
 	}
 	container := Container(c.deployment)
@@ -256,15 +259,21 @@ func (c *change) restoreImage(ctx context.Context) error {
 	now, before := Container(c.deployment).Image, c.deployment.Annotations[AnnotationBefore]
 	switch {
 	case before == "" || c.deployment.Annotations[AnnotationImage] == "":
-		c.Teller.Say("The image of Deployment %s/%s was not put there by `coredns enable`: it stays %s", Namespace, Name, now)
+		c.Teller.Say("The image of Deployment %s/%s was not put there by `coredns enable`: it stays %s", Namespace,
+			Name, now)
 		return nil
 	case c.deployment.Annotations[AnnotationImage] != now:
-		c.Teller.Say("The image of Deployment %s/%s was changed since `coredns enable`: it stays %s", Namespace, Name, now)
+		c.Teller.Say("The image of Deployment %s/%s was changed since `coredns enable`: it stays %s", Namespace, Name,
+			now)
 		before = now
 	}
-	ours := map[string]any{AnnotationImage: c.deployment.Annotations[AnnotationImage], AnnotationBefore: c.deployment.Annotations[AnnotationBefore]}
+	ours := map[string]any{
+		AnnotationImage:  c.deployment.Annotations[AnnotationImage],
+		AnnotationBefore: c.deployment.Annotations[AnnotationBefore],
+	}
 	c.undo = append(c.undo, func(ctx context.Context) error { return c.patch(ctx, ours, now, nil) })
-	if err := c.patch(ctx, map[string]any{AnnotationImage: nil, AnnotationBefore: nil}, before, map[string]any{AnnotationCorefile: nil}); err != nil {
+	if err := c.patch(ctx, map[string]any{AnnotationImage: nil, AnnotationBefore: nil}, before,
+		map[string]any{AnnotationCorefile: nil}); err != nil {
 		return err
 	}
 	if err := c.awaitRollout(ctx); err != nil {
@@ -311,7 +320,8 @@ func (c *change) writeCorefile(ctx context.Context, text string, zones []string)
 	if len(zones) > 0 {
 		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, AnnotationZones, strings.Join(zones, ","))
 	}
-	updated, err := c.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Update(ctx, changed, metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()})
+	updated, err := c.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Update(ctx, changed,
+		metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()})
 	if err != nil {
 		return fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err)
 	}
@@ -372,9 +382,11 @@ func Pending(deployment *appsv1.Deployment) string {
 	case status.ObservedGeneration < deployment.Generation:
 		return "Kubernetes has to look at Deployment " + Name
 	case status.UpdatedReplicas < want:
-		return fmt.Sprintf("%d of %d new pods of Deployment %s have to be made", want-status.UpdatedReplicas, want, Name)
+		return fmt.Sprintf("%d of %d new pods of Deployment %s have to be made", want-status.UpdatedReplicas, want,
+			Name)
 	case status.AvailableReplicas < want:
-		return fmt.Sprintf("%d of %d pods of Deployment %s have to become available", want-status.AvailableReplicas, want, Name)
+		return fmt.Sprintf("%d of %d pods of Deployment %s have to become available", want-status.AvailableReplicas,
+			want, Name)
 	case status.Replicas > status.UpdatedReplicas:
 		return fmt.Sprintf("%d old pods of Deployment %s have to go", status.Replicas-status.UpdatedReplicas, Name)
 	}

@@ -28,10 +28,16 @@ func install(corefile string) *fake.Clientset {
 			Spec: appsv1.DeploymentSpec{
 				Replicas: ptr.To[int32](0),
 				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"k8s-app": "kube-dns"}},
-				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: Name, Image: "stock"}}}},
+				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name:  Name,
+					Image: "stock",
+				}}}},
 			},
 		},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name}, Data: map[string]string{Key: corefile}},
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name},
+			Data:       map[string]string{Key: corefile},
+		},
 	)
 	client.Resources = []*metav1.APIResourceList{{GroupVersion: "multicluster.x-k8s.io/v1beta1"}}
 	return client
@@ -47,10 +53,12 @@ func TestDisableRemovesWhatEnableAdded(t *testing.T) {
 		says                        string
 	}{
 		"nothing else": {
-			". {\n  errors\n}\n", ". {\n  multicluster clusterset.local\n  errors\n}\n", ". {\n  errors\n}\n", "stock", "",
+			". {\n  errors\n}\n", ". {\n  multicluster clusterset.local\n  errors\n}\n", ". {\n  errors\n}\n", "stock",
+			"",
 		},
 		"a zone that was added by hand": {
-			". {\n  errors\n}\n", ". {\n  multicluster clusterset.local\n  multicluster example.org\n  errors\n}\n", ". {\n  multicluster example.org\n  errors\n}\n", "ours",
+			". {\n  errors\n}\n", ". {\n  multicluster clusterset.local\n  multicluster example.org\n  errors\n}\n",
+			". {\n  multicluster example.org\n  errors\n}\n", "ours",
 			"still has the plugin multicluster, so that the image and the rights of CoreDNS stay",
 		},
 		"a directive that was there before": {
@@ -63,7 +71,10 @@ func TestDisableRemovesWhatEnableAdded(t *testing.T) {
 			var said bytes.Buffer
 			o := Options{
 				Cluster: &cluster.Cluster{Context: "east", Namespace: "clusterset-dns", Kube: client},
-				Image:   "ours", Zone: "clusterset.local.", Teller: progress.Teller{Out: &said, Results: io.Discard, Timeout: time.Minute},
+				Image:   "ours", Zone: "clusterset.local.", Teller: progress.Teller{
+					Out: &said, Results: io.Discard,
+					Timeout: time.Minute,
+				},
 			}
 			if err := Enable(t.Context(), o); err != nil {
 				t.Fatal(err)
@@ -100,7 +111,8 @@ func TestDisableRemovesWhatEnableAdded(t *testing.T) {
 			if got := Container(deployment).Image; got != test.image {
 				t.Errorf("the image is %s, want %s", got, test.image)
 			}
-			if _, err := client.RbacV1().ClusterRoles().Get(t.Context(), Rights, metav1.GetOptions{}); (err == nil) != (test.image == "ours") {
+			if _, err := client.RbacV1().ClusterRoles().Get(t.Context(), Rights,
+				metav1.GetOptions{}); (err == nil) != (test.image == "ours") {
 				t.Errorf("ClusterRole: %v", err)
 			}
 			if !strings.Contains(said.String(), test.says) {

@@ -122,7 +122,8 @@ func (c *Corefile) By(zone string) string {
 		return ByMulticluster
 	}
 	for _, directive := range directives(block, ByKubernetes) {
-		if slices.ContainsFunc(option(directive, "multicluster"), func(z string) bool { return normal(z) == normal(zone) }) {
+		if slices.ContainsFunc(option(directive, "multicluster"),
+			func(z string) bool { return normal(z) == normal(zone) }) {
 			return ByKubernetes
 		}
 	}
@@ -166,12 +167,14 @@ func (c *Corefile) Enable(zone string) (string, error) {
 		}
 	}
 	if at == 0 || at > len(c.lines) {
-		return "", fmt.Errorf("the server block %s of the Corefile is empty: add the line %s %s to it", strings.Join(block.Keys, " "), plugin, zone)
+		return "", fmt.Errorf("the server block %s of the Corefile is empty: add the line %s %s to it",
+			strings.Join(block.Keys, " "), plugin, zone)
 	}
 	line := c.lines[at-1]
 	indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 	end := line[len(strings.TrimRight(line, "\r")):]
-	return strings.Join(slices.Insert(slices.Clone(c.lines), at-1, indent+plugin+" "+strings.TrimSuffix(zone, ".")+end), "\n"), nil
+	return strings.Join(slices.Insert(slices.Clone(c.lines), at-1, indent+plugin+" "+strings.TrimSuffix(zone, ".")+end),
+		"\n"), nil
 }
 
 // Disable is the text without the directive that Enable adds for a zone,
@@ -195,7 +198,10 @@ func (c *Corefile) Disable(zone string) string {
 
 // Uses tells whether any server block has the plugin, for whichever zone.
 func (c *Corefile) Uses() bool {
-	return slices.ContainsFunc(c.blocks, func(block caddyfile.ServerBlock) bool { return len(block.Tokens[plugin]) > 0 })
+	return slices.ContainsFunc(c.blocks, func(block caddyfile.ServerBlock) bool {
+		return len(
+			block.Tokens[plugin]) > 0
+	})
 }
 
 // directives cuts the tokens of a plugin in a block, which may have it more than

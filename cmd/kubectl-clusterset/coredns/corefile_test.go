@@ -51,14 +51,26 @@ func TestEnableAndDisable(t *testing.T) {
 			"# mine\nexample.org:53 {\n\tforward . 192.0.2.1 # theirs\n}\n. {\n\tlog\n\t# before\n\tkubernetes cluster.local\n}\n",
 			"# mine\nexample.org:53 {\n\tforward . 192.0.2.1 # theirs\n}\n. {\n\tlog\n\t# before\n\tmulticluster clusterset.local\n\tkubernetes cluster.local\n}\n",
 		},
-		"line ends of Windows": {". {\r\n  kubernetes cluster.local\r\n}\r\n", ". {\r\n  multicluster clusterset.local\r\n  kubernetes cluster.local\r\n}\r\n"},
-		"a block of its own":   {"clusterset.local {\n  errors\n}\n. {\n  kubernetes\n}\n", "clusterset.local {\n  multicluster clusterset.local\n  errors\n}\n. {\n  kubernetes\n}\n"},
-		"no kubernetes":        {". {\n  whoami\n  errors\n}\n", ". {\n  multicluster clusterset.local\n  whoami\n  errors\n}\n"},
+		"line ends of Windows": {
+			". {\r\n  kubernetes cluster.local\r\n}\r\n",
+			". {\r\n  multicluster clusterset.local\r\n  kubernetes cluster.local\r\n}\r\n",
+		},
+		"a block of its own": {
+			"clusterset.local {\n  errors\n}\n. {\n  kubernetes\n}\n",
+			"clusterset.local {\n  multicluster clusterset.local\n  errors\n}\n. {\n  kubernetes\n}\n",
+		},
+		"no kubernetes": {
+			". {\n  whoami\n  errors\n}\n",
+			". {\n  multicluster clusterset.local\n  whoami\n  errors\n}\n",
+		},
 		"files that are not here": {
 			"import custom/*.server\n. {\n  import /etc/hostname\n  errors\n}\n",
 			"import custom/*.server\n. {\n  import /etc/hostname\n  multicluster clusterset.local\n  errors\n}\n",
 		},
-		"scheme and port": {"dns://.:1053 {\n  errors\n}\n", "dns://.:1053 {\n  multicluster clusterset.local\n  errors\n}\n"},
+		"scheme and port": {
+			"dns://.:1053 {\n  errors\n}\n",
+			"dns://.:1053 {\n  multicluster clusterset.local\n  errors\n}\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := parse(t, test.before)
@@ -110,7 +122,8 @@ func TestOption(t *testing.T) {
 		". {\n multicluster cluster.example clusterset.local {\n namespaces cluster\n ttl 5\n }\n}": nil,
 		"example.org {\n multicluster clusterset.local {\n cluster east\n }\n}":                     nil,
 	} {
-		if got := parse(t, text).Option("clusterset.local", "cluster"); !slices.Equal(got, want) || (got == nil) != (want == nil) {
+		if got := parse(t, text).Option("clusterset.local", "cluster"); !slices.Equal(got, want) ||
+			(got == nil) != (want == nil) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
@@ -126,9 +139,18 @@ func TestDisableTakesOutItsOwnDirectiveAlone(t *testing.T) {
 			". {\n  multicluster clusterset.local\n  multicluster example.org {\n    ttl 5\n  }\n}\nexample.net {\n  multicluster\n}\n",
 			". {\n  multicluster example.org {\n    ttl 5\n  }\n}\nexample.net {\n  multicluster\n}\n",
 		},
-		"several zones":                 {". {\n  multicluster clusterset.local example.org\n}\n", ". {\n  multicluster clusterset.local example.org\n}\n"},
-		"the zones of its server block": {"clusterset.local {\n  multicluster\n}\n", "clusterset.local {\n  multicluster\n}\n"},
-		"another zone":                  {". {\n  multicluster example.org\n}\n", ". {\n  multicluster example.org\n}\n"},
+		"several zones": {
+			". {\n  multicluster clusterset.local example.org\n}\n",
+			". {\n  multicluster clusterset.local example.org\n}\n",
+		},
+		"the zones of its server block": {
+			"clusterset.local {\n  multicluster\n}\n",
+			"clusterset.local {\n  multicluster\n}\n",
+		},
+		"another zone": {
+			". {\n  multicluster example.org\n}\n",
+			". {\n  multicluster example.org\n}\n",
+		},
 	} {
 		if got := parse(t, test.before).Disable("clusterset.local"); got != test.after {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.after)

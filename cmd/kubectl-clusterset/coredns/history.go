@@ -32,12 +32,17 @@ func (c *change) forgetOnce(ctx context.Context, selector string) error {
 	}
 	for i := range revisions.Items {
 		revision := &revisions.Items[i]
-		if !metav1.IsControlledBy(revision, c.deployment) || ptr.Deref(revision.Spec.Replicas, 1) > 0 || !made(revision) {
+		if !metav1.IsControlledBy(revision, c.deployment) || ptr.Deref(revision.Spec.Replicas, 1) > 0 ||
+			!made(revision) {
 			continue
 		}
-		options := metav1.DeleteOptions{DryRun: c.dryRun(), Preconditions: &metav1.Preconditions{UID: &revision.UID, ResourceVersion: &revision.ResourceVersion}}
+		options := metav1.DeleteOptions{DryRun: c.dryRun(), Preconditions: &metav1.Preconditions{
+			UID:             &revision.UID,
+			ResourceVersion: &revision.ResourceVersion,
+		}}
 		if err := ignoreNotFound(client.Delete(ctx, revision.Name, options)); err != nil {
-			return fmt.Errorf("ReplicaSet %s/%s, a revision of Deployment %s that is not needed any more: %w", Namespace, revision.Name, Name, err)
+			return fmt.Errorf("ReplicaSet %s/%s, a revision of Deployment %s that is not needed any more: %w",
+				Namespace, revision.Name, Name, err)
 		}
 	}
 	return nil

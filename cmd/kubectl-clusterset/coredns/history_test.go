@@ -27,7 +27,8 @@ func TestARevisionThatChangesMeanwhileIsLookedAtAnew(t *testing.T) {
 	revisions := client.AppsV1().ReplicaSets(Namespace)
 	if _, err := revisions.Create(t.Context(), &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "old", Labels: deployment.Spec.Selector.MatchLabels, Annotations: map[string]string{AnnotationImage: "stock"},
+			Name: "old", Labels: deployment.Spec.Selector.MatchLabels,
+			Annotations:     map[string]string{AnnotationImage: "stock"},
 			OwnerReferences: []metav1.OwnerReference{{Name: Name, Controller: ptr.To(true)}},
 		},
 		Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](0)},

@@ -44,9 +44,10 @@ func TestNodeLocalCachePassesZone(t *testing.T) {
 		corefile string
 		passes   bool
 	}{
-		"as Kubernetes has it":              {nodeLocal, false},
-		"with the block that is suggested":  {nodeLocal + parse(t, nodeLocal).Passing(zone) + "\n", true},
-		"all goes to the cluster's DNS":     {strings.ReplaceAll(nodeLocal, "__PILLAR__UPSTREAM__SERVERS__", "__PILLAR__CLUSTER__DNS__"), true},
+		"as Kubernetes has it":             {nodeLocal, false},
+		"with the block that is suggested": {nodeLocal + parse(t, nodeLocal).Passing(zone) + "\n", true},
+		"all goes to the cluster's DNS": {strings.ReplaceAll(nodeLocal, "__PILLAR__UPSTREAM__SERVERS__",
+			"__PILLAR__CLUSTER__DNS__"), true},
 		"no server block for the root zone": {"cluster.local {\n forward . 10.96.0.2\n}", false},
 		"nothing is forwarded":              {"cluster.local {\n errors\n}\n. {\n errors\n}", false},
 	} {

@@ -18,7 +18,10 @@ import (
 
 // needed is what the plugin reads, and the plugin kubernetes does not.
 var needed = []rbacv1.PolicyRule{
-	{APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"serviceimports"}, Verbs: []string{"list", "watch"}},
+	{
+		APIGroups: []string{"multicluster.x-k8s.io"}, Resources: []string{"serviceimports"},
+		Verbs: []string{"list", "watch"},
+	},
 	{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "watch"}},
 	{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
 }
@@ -38,7 +41,10 @@ func (c *change) grant(ctx context.Context) error {
 	_, err := client.ClusterRoles().Create(ctx, role, create)
 	made := err == nil
 	if apierrors.IsAlreadyExists(err) {
-		_, err = client.ClusterRoles().Update(ctx, role, metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()})
+		_, err = client.ClusterRoles().Update(ctx, role, metav1.UpdateOptions{
+			FieldManager: cluster.FieldManager,
+			DryRun:       c.dryRun(),
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("ClusterRole %s: %w", Rights, err)
@@ -52,11 +58,13 @@ func (c *change) grant(ctx context.Context) error {
 	switch {
 	case err == nil:
 		c.undo = append(c.undo, func(ctx context.Context) error {
-			return ignoreNotFound(client.ClusterRoleBindings().Delete(ctx, Rights, metav1.DeleteOptions{DryRun: c.dryRun()}))
+			return ignoreNotFound(client.ClusterRoleBindings().Delete(ctx, Rights,
+				metav1.DeleteOptions{DryRun: c.dryRun()}))
 		})
 		c.did("service account %s/%s may read ServiceImports", Namespace, account)
 	case apierrors.IsAlreadyExists(err):
-		_, err = client.ClusterRoleBindings().Update(ctx, binding, metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()})
+		_, err = client.ClusterRoleBindings().Update(ctx, binding,
+			metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()})
 	}
 	if err != nil {
 		return fmt.Errorf("ClusterRoleBinding %s: %w", Rights, err)

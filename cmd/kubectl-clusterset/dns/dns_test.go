@@ -86,7 +86,8 @@ func TestWhatIsLostIsAskedAgain(t *testing.T) {
 			handler := &lossy{lost: test.lost, asked: make(chan struct{}, tries)}
 			server := &Server{network: test.network, address: serve(t, test.network, handler), timeout: test.timeout}
 			answer, err := server.Ask(t.Context(), "web.demo.svc.clusterset.local", "A")
-			if got := err == nil && slices.Equal(answer.Records, []string{"10.0.0.1"}); got != test.answered || err != nil && !isTimeout(err) {
+			if got := err == nil && slices.Equal(answer.Records, []string{"10.0.0.1"}); got != test.answered ||
+				err != nil && !isTimeout(err) {
 				t.Errorf("got %+v, %v; want it answered: %t", answer, err, test.answered)
 			}
 			for range test.asked {

@@ -43,9 +43,10 @@ func InCluster(ctx context.Context, c *cluster.Cluster) (*Server, error) {
 }
 
 func isReady(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	})
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions,
+		func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+		})
 }
 
 // dnsPort is the port on which a pod serves DNS over TCP.
@@ -63,7 +64,8 @@ func dnsPort(pod *corev1.Pod) int32 {
 // forward opens a way to a pod. It is given up by Close.
 func forward(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) (*Server, error) {
 	name := "pod " + pod.Namespace + "/" + pod.Name
-	url := c.Kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
+	url := c.Kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource(
+		"portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(c.Config)
 	if err != nil {
 		return nil, fmt.Errorf("forward a port to %s: %w", name, err)
@@ -73,12 +75,15 @@ func forward(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) (*Server,
 		return nil, fmt.Errorf("forward a port to %s: %w", name, err)
 	}
 	// As kubectl does: SPDY where the API server does not know the other.
-	dialer := portforward.NewFallbackDialerForStreaming(websocket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url), func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-	})
+	dialer := portforward.NewFallbackDialerForStreaming(websocket,
+		spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url),
+		func(err error) bool {
+			return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+		})
 	stop, ready := make(chan struct{}), make(chan struct{})
 	ports := []string{":" + strconv.Itoa(int(dnsPort(pod)))}
-	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, ports, stop, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, ports, stop, ready,
+		io.Discard, io.Discard)
 	if err != nil {
 		return nil, fmt.Errorf("forward a port to %s: %w", name, err)
 	}

@@ -42,11 +42,14 @@ type wished struct {
 
 // prefers adds which endpoints come first. The import says what is wished, and
 // the oldest export who wished it.
-func (e *Explanation) prefers(f *facts.Facts, service types.NamespacedName, zone, oldest string, serviceImport *v1beta1.ServiceImport) {
+func (e *Explanation) prefers(f *facts.Facts, service types.NamespacedName, zone, oldest string,
+	serviceImport *v1beta1.ServiceImport,
+) {
 	if serviceImport == nil || !export.IsManaged(serviceImport) {
 		return
 	}
-	distribution, annotation := ptr.Deref(serviceImport.Spec.TrafficDistribution, ""), serviceImport.Annotations[export.AnnotationPrefer]
+	distribution, annotation := ptr.Deref(serviceImport.Spec.TrafficDistribution, ""),
+		serviceImport.Annotations[export.AnnotationPrefer]
 	asked := wished{condition: meta.FindStatusCondition(serviceImport.Status.Conditions, merge.ConditionPreferCluster)}
 	operator := ""
 	if asked.condition != nil && distribution == "" && annotation == "" {
@@ -55,7 +58,8 @@ func (e *Explanation) prefers(f *facts.Facts, service types.NamespacedName, zone
 	}
 	asked.Wish, _ = locality.WishOf(distribution, annotation, operator) // the condition tells of the error
 	if annotation != "" {
-		asked.by = append(asked.by, "the exported annotation "+export.AnnotationPrefer+": "+annotation+" of the ServiceExport in "+oldest)
+		asked.by = append(asked.by, "the exported annotation "+export.AnnotationPrefer+": "+annotation+
+			" of the ServiceExport in "+oldest)
 	}
 	if asked.Zone {
 		asked.by = append(asked.by, "trafficDistribution: "+distribution+" of the Service in "+oldest)
@@ -93,21 +97,25 @@ func (e *Explanation) hinted(f *facts.Facts, service types.NamespacedName, oldes
 	case asked.Zone:
 		p.First = clients + "their own zone first, in any cluster" + elseOthers
 	}
-	const noZone = "kubectl --context %s label node <name of the node> " + corev1.LabelTopologyZone + "=<zone that it is in>"
+	const noZone = "kubectl --context %s label node <name of the node> " + corev1.LabelTopologyZone +
+		"=<zone that it is in>"
 	told := asked.condition
 	switch {
 	case told != nil && told.Reason == merge.ReasonUnknownPreference:
 		p.But = "this is no preference, and has no effect"
 		e.problem(fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"<%s or %s>"}}}'`,
-			f.ContextOf(oldest), service.Namespace, service.Name, export.AnnotationPrefer, locality.PreferCluster, locality.PreferNone), "%s", told.Message)
+			f.ContextOf(oldest), service.Namespace, service.Name, export.AnnotationPrefer, locality.PreferCluster,
+			locality.PreferNone), "%s", told.Message)
 	case told != nil && told.Reason == merge.ReasonTooManyZones:
 		p.But = told.Message
 		e.problem("Have nodes share zones, or live without the preference.", "%s", told.Message)
 	case told != nil && told.Reason != merge.ReasonHinted:
 		p.But = told.Message
 		e.problem(fmt.Sprintf(noZone, f.Context), "%s", told.Message)
-	case asked.Wish != (locality.Wish{}) && len(e.Endpoints) > 0 && !slices.ContainsFunc(e.Endpoints, func(each Endpoint) bool { return each.HintedFor != "" }):
-		p.But = "No endpoint is hinted for a zone, as no node of " + f.ID + " has the label " + corev1.LabelTopologyZone + "."
+	case asked.Wish != (locality.Wish{}) && len(e.Endpoints) > 0 &&
+		!slices.ContainsFunc(e.Endpoints, func(each Endpoint) bool { return each.HintedFor != "" }):
+		p.But = "No endpoint is hinted for a zone, as no node of " + f.ID + " has the label " +
+			corev1.LabelTopologyZone + "."
 		e.problem(fmt.Sprintf(noZone, f.Context), "%s", p.But)
 	}
 }
@@ -130,7 +138,8 @@ func (e *Explanation) answered(f *facts.Facts, zone string, asked wished) {
 	case asked.Cluster:
 		p.First = "DNS answers with endpoints of " + f.ID + "; with the others where none of these is ready."
 	case asked.Zone:
-		p.First = "DNS answers with endpoints of the client's zone, in any cluster; else of " + f.ID + ", of the client's region, of all."
+		p.First = "DNS answers with endpoints of the client's zone, in any cluster; else of " + f.ID +
+			", of the client's region, of all."
 	default:
 		return
 	}

@@ -35,7 +35,10 @@ func TestAnswered(t *testing.T) {
 		"nothing where nothing is":       {"", "", true, true, "", "right"},
 	} {
 		near := strings.Fields(test.near)
-		e := &Explanation{near: near, expected: slices.Concat(near, strings.Fields(test.far)), onlyNear: test.onlyNear, part: test.part}
+		e := &Explanation{
+			near: near, expected: slices.Concat(near, strings.Fields(test.far)), onlyNear: test.onlyNear,
+			part: test.part,
+		}
 		e.Answered("a server", dns.Answer{Type: "A", Rcode: "NOERROR", Records: strings.Fields(test.got)})
 		got := "right"
 		switch answer := e.Answers[0]; {

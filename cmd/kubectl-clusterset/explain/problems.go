@@ -26,11 +26,14 @@ import (
 )
 
 // problems says what is not as a person would want it, and what to do.
-func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sources []facts.Source, serviceImport *v1beta1.ServiceImport, account merge.Account) {
+func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sources []facts.Source,
+	serviceImport *v1beta1.ServiceImport, account merge.Account,
+) {
 	exporting := slices.ContainsFunc(sources, func(s facts.Source) bool { return s.View != nil || s.Published != nil })
 	if exporting && f.Namespaces[service.Namespace] == nil {
 		e.problem(fmt.Sprintf("kubectl --context %s create namespace %s", f.Context, service.Namespace),
-			"Namespace %q does not exist in %s; services are imported only into namespaces that exist.", service.Namespace, f.ID)
+			"Namespace %q does not exist in %s; services are imported only into namespaces that exist.",
+			service.Namespace, f.ID)
 	}
 	if len(sources) == 0 {
 		e.nobody(f, service)
@@ -44,7 +47,8 @@ func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sou
 	for i := range f.Members {
 		if m := &f.Members[i]; m.Unread != nil {
 			e.problem(e.check(f.Context),
-				"What %s publishes now could not be read, so that what is here of it is all that is known: %v", m.ID, m.Unread)
+				"What %s publishes now could not be read, so that what is here of it is all that is known: %v", m.ID,
+				m.Unread)
 		}
 	}
 	if serviceImport == nil {
@@ -54,7 +58,8 @@ func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sou
 	switch {
 	case !export.IsManaged(serviceImport) && exporting:
 		e.problem(TakeOver(f.Context, service.Namespace, service.Name),
-			"ServiceImport %s in %s was not made by the controller, which leaves it alone and imports nothing.", service, f.ID)
+			"ServiceImport %s in %s was not made by the controller, which leaves it alone and imports nothing.",
+			service, f.ID)
 	case ready != nil && ready.Status != metav1.ConditionTrue:
 		e.problem(e.importHint(f, service, ready.Reason), "The import is not ready in %s: %s", f.ID, ready.Message)
 	}
@@ -90,19 +95,24 @@ func TakeOver(context, namespace, name string) string {
 
 func (e *Explanation) importHint(f *facts.Facts, service types.NamespacedName, reason string) string {
 	if reason == merge.ReasonForeignService {
-		return fmt.Sprintf("kubectl --context %s -n %s delete service %s", f.Context, service.Namespace, export.DerivedServiceName(service))
+		return fmt.Sprintf("kubectl --context %s -n %s delete service %s", f.Context, service.Namespace,
+			export.DerivedServiceName(service))
 	}
 	return e.check(f.Context)
 }
 
 // nobody says why no cluster says anything of the service.
 func (e *Explanation) nobody(f *facts.Facts, service types.NamespacedName) {
-	if slices.ContainsFunc(f.Services, func(s corev1.Service) bool { return s.Namespace == service.Namespace && s.Name == service.Name }) {
+	if slices.ContainsFunc(f.Services, func(s corev1.Service) bool {
+		return s.Namespace == service.Namespace &&
+			s.Name == service.Name
+	}) {
 		e.problem(fmt.Sprintf("kubectl clusterset export %s --contexts %s%s", service, f.Context, e.system),
 			"Neither %s nor any of its members exports %s. There is such a Service in %s, but without a ServiceExport it is not shared.", f.ID, service, f.ID)
 		return
 	}
-	e.problem(fmt.Sprintf("kubectl clusterset export %s --contexts <context of a cluster that has the Service>%s", service, e.system),
+	e.problem(fmt.Sprintf("kubectl clusterset export %s --contexts <context of a cluster that has the Service>%s",
+		service, e.system),
 		"Neither %s nor any of its members exports %s, and there is no such Service in %s. Export it in a cluster that has it.", f.ID, service, f.ID)
 }
 
@@ -110,32 +120,42 @@ func (e *Explanation) nobody(f *facts.Facts, service types.NamespacedName) {
 func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, source *facts.Source) {
 	switch {
 	case source.Invalid != nil:
-		e.problem(e.invalidHint(f, service, source), "%s does not export it: %s", source.Cluster, source.Invalid.Message)
+		e.problem(e.invalidHint(f, service, source), "%s does not export it: %s", source.Cluster,
+			source.Invalid.Message)
 	case source.State == liveness.Stale && source.Member.Warning(memberstate.EventMemberQuarantined) != nil:
-		e.problem(e.check(both(f, source.Cluster)), "%s is not believed: %s. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",
+		e.problem(e.check(both(f, source.Cluster)),
+			"%s is not believed: %s. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",
 			source.Cluster, source.Member.Warning(memberstate.EventMemberQuarantined).Message)
 	case source.State == liveness.Stale:
 		had, since := e.silence(source)
-		e.problem(e.check(both(f, source.Cluster)), "%s has %s from %s%s: %s's controller or API server is down, or %s cannot reach it. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",
+		e.problem(e.check(both(f, source.Cluster)),
+			"%s has %s from %s%s: %s's controller or API server is down, or %s cannot reach it. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",
 			f.ID, had, source.Cluster, since, source.Cluster, f.ID)
 	case source.State == liveness.Gone:
-		e.problem(e.check(both(f, source.Cluster)), "%s is gone: %s heard it last %s, too long ago for it to count.", source.Cluster, f.ID, e.heard(source))
+		e.problem(e.check(both(f, source.Cluster)), "%s is gone: %s heard it last %s, too long ago for it to count.",
+			source.Cluster, f.ID, e.heard(source))
 	case source.Behind() && f.Takes(service.Namespace):
-		e.problem(e.check(both(f, source.Cluster)), "%s publishes something else than what is here: the controller of %s has not read or written it (yet).", source.Cluster, f.ID)
+		e.problem(e.check(both(f, source.Cluster)),
+			"%s publishes something else than what is here: the controller of %s has not read or written it (yet).",
+			source.Cluster, f.ID)
 	}
 	if source.Drained {
-		e.problem("kubectl clusterset undrain "+source.Cluster+" --contexts "+everywhere(f)+e.system, "%s is drained on purpose. To give it traffic again:", source.Cluster)
+		e.problem("kubectl clusterset undrain "+source.Cluster+" --contexts "+everywhere(f)+e.system,
+			"%s is drained on purpose. To give it traffic again:", source.Cluster)
 	}
 	for _, problem := range source.Problems {
 		switch problem.Reason {
 		case export.ReasonForeignAddress:
 			address, _, _ := strings.Cut(problem.Message, " ")
 			e.problem(fmt.Sprintf("kubectl --context %s -n %s annotate secret %s %s=%s,<range of that address> --overwrite",
-				f.Context, f.System, source.Member.Secret.Name, member.CIDRsAnnotation, source.Member.Secret.Annotations[member.CIDRsAnnotation]),
+				f.Context, f.System, source.Member.Secret.Name, member.CIDRsAnnotation,
+				source.Member.Secret.Annotations[member.CIDRsAnnotation]),
 				"An endpoint of %s is refused: %s is not in %s that %s accepts from %s (annotation %s on Secret %s in %s). If that address is one of its pods', add their range; else correct the endpoint in %s.",
-				source.Cluster, address, onlyRanges(source.Member), f.ID, source.Cluster, member.CIDRsAnnotation, source.Member.Secret.Name, f.ID, source.Cluster)
+				source.Cluster, address, onlyRanges(source.Member), f.ID, source.Cluster, member.CIDRsAnnotation,
+				source.Member.Secret.Name, f.ID, source.Cluster)
 		default:
-			e.problem("Correct the object in "+source.Cluster+".", "Something of %s is left out: %s.", source.Cluster, problem)
+			e.problem("Correct the object in "+source.Cluster+".", "Something of %s is left out: %s.", source.Cluster,
+				problem)
 		}
 	}
 }
@@ -191,7 +211,8 @@ func (e *Explanation) agree(f *facts.Facts, service types.NamespacedName, accoun
 			if strings.HasPrefix(property.Field, "exported") {
 				object = "ServiceExport"
 			}
-			what := fmt.Sprintf("give %s %s in %s the %s %s", object, service, dissent.Cluster, property.Field, quoteEmpty(property.Value))
+			what := fmt.Sprintf("give %s %s in %s the %s %s", object, service, dissent.Cluster, property.Field,
+				quoteEmpty(property.Value))
 			if property.Field == "type" {
 				with := "without"
 				if property.Value == string(v1beta1.Headless) {
@@ -211,11 +232,14 @@ func (e *Explanation) agree(f *facts.Facts, service types.NamespacedName, accoun
 		return "Make the Services, and the ServiceExports, the same in all clusters."
 	}
 	text := strings.Join(changes, "; ")
-	return strings.ToUpper(text[:1]) + text[1:] + fmt.Sprintf(", or stop exporting it there: `kubectl clusterset unexport %s --contexts %s%s`.", service, strings.Join(contexts, ","), e.system)
+	return strings.ToUpper(text[:1]) + text[1:] +
+		fmt.Sprintf(", or stop exporting it there: `kubectl clusterset unexport %s --contexts %s%s`.", service,
+			strings.Join(contexts, ","), e.system)
 }
 
 func (e *Explanation) invalidHint(f *facts.Facts, service types.NamespacedName, source *facts.Source) string {
-	unexport := fmt.Sprintf("kubectl clusterset unexport %s --contexts %s%s", service, f.ContextOf(source.Cluster), e.system)
+	unexport := fmt.Sprintf("kubectl clusterset unexport %s --contexts %s%s", service, f.ContextOf(source.Cluster),
+		e.system)
 	switch source.Invalid.Reason {
 	case string(v1beta1.ServiceExportReasonNoService):
 		return "Create the Service, or: `" + unexport + "`."
@@ -226,7 +250,9 @@ func (e *Explanation) invalidHint(f *facts.Facts, service types.NamespacedName, 
 }
 
 // summary says in one or two sentences what comes of it.
-func (e *Explanation) summary(f *facts.Facts, service types.NamespacedName, sources []facts.Source, serviceImport *v1beta1.ServiceImport) {
+func (e *Explanation) summary(f *facts.Facts, service types.NamespacedName, sources []facts.Source,
+	serviceImport *v1beta1.ServiceImport,
+) {
 	if serviceImport == nil {
 		why := "neither it nor any of its members exports it"
 		switch {
@@ -237,7 +263,8 @@ func (e *Explanation) summary(f *facts.Facts, service types.NamespacedName, sour
 		case len(sources) > 0:
 			why = "no export of it is valid"
 		}
-		e.Summary = fmt.Sprintf("%s is not imported in %s, because %s. Its name does not exist there.", service, f.ID, why)
+		e.Summary = fmt.Sprintf("%s is not imported in %s, because %s. Its name does not exist there.", service, f.ID,
+			why)
 		return
 	}
 	counts := map[string]int{}
@@ -266,9 +293,11 @@ func (e *Explanation) summary(f *facts.Facts, service types.NamespacedName, sour
 	case len(serviceImport.Spec.IPs) == 0:
 		e.Summary = fmt.Sprintf("%s has no IP in %s.", e.Name, f.ID)
 	case len(serviceImport.Spec.IPs) == 1:
-		e.Summary = fmt.Sprintf("%s is %s in %s: a virtual IP, another one in each cluster.", e.Name, serviceImport.Spec.IPs[0], f.ID)
+		e.Summary = fmt.Sprintf("%s is %s in %s: a virtual IP, another one in each cluster.", e.Name,
+			serviceImport.Spec.IPs[0], f.ID)
 	default:
-		e.Summary = fmt.Sprintf("%s is %s in %s: virtual IPs, others in each cluster.", e.Name, strings.Join(serviceImport.Spec.IPs, " and "), f.ID)
+		e.Summary = fmt.Sprintf("%s is %s in %s: virtual IPs, others in each cluster.", e.Name,
+			strings.Join(serviceImport.Spec.IPs, " and "), f.ID)
 	}
 	e.Summary += " " + traffic + "."
 }
@@ -292,7 +321,8 @@ func (e *Explanation) Answered(server string, answer dns.Answer) {
 	slices.SortFunc(expected, compareAddresses)
 	answer.Records = got
 	out := Answer{Answer: answer, Expected: append([]string{}, expected...), Wrong: !slices.Equal(got, expected)}
-	if out.Wrong && e.part && len(got) > 0 && !slices.ContainsFunc(got, func(address string) bool { return !slices.Contains(expected, address) }) {
+	if out.Wrong && e.part && len(got) > 0 &&
+		!slices.ContainsFunc(got, func(address string) bool { return !slices.Contains(expected, address) }) {
 		out.Wrong, out.Part = false, true
 	}
 	if e.Import != nil && answer.Rcode == "NXDOMAIN" && !e.mayLack() {
@@ -300,7 +330,8 @@ func (e *Explanation) Answered(server string, answer dns.Answer) {
 	}
 	if out.Wrong {
 		e.problem(e.check(e.Context),
-			"DNS answers %s for %s %s, and should answer %s.", answer.Text(), answer.Name, answer.Type, orNothing(expected))
+			"DNS answers %s for %s %s, and should answer %s.", answer.Text(), answer.Name, answer.Type,
+			orNothing(expected))
 	}
 	e.Answers = append(e.Answers, out)
 }

@@ -33,17 +33,25 @@ func newFacts(endpoints ...string) *facts.Facts {
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: object, AddressType: discoveryv1.AddressTypeIPv4}
 	for _, text := range endpoints {
 		words := strings.Fields(text)
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: words[:1], Conditions: discoveryv1.EndpointConditions{
-			Ready: new(slices.Contains(words, "ready")), Serving: new(slices.Contains(words, "serving")), Terminating: new(slices.Contains(words, "terminating")),
-		}})
+		slice.Endpoints = append(slice.Endpoints,
+			discoveryv1.Endpoint{Addresses: words[:1], Conditions: discoveryv1.EndpointConditions{
+				Ready: new(slices.Contains(words, "ready")), Serving: new(slices.Contains(words, "serving")),
+				Terminating: new(slices.Contains(words, "terminating")),
+			}})
 	}
 	of := object
 	of.Labels = map[string]string{export.LabelKubernetesService: "db"}
 	return &facts.Facts{
 		ID: "east", Context: "east", System: "clusterset-dns", Now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC),
 		Namespaces: map[string]*corev1.Namespace{"shop": {}},
-		Exports:    []v1beta1.ServiceExport{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", CreationTimestamp: metav1.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}}},
-		Services:   []corev1.Service{{ObjectMeta: of, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: corev1.ClusterIPNone}}},
+		Exports: []v1beta1.ServiceExport{{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "db",
+			CreationTimestamp: metav1.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC),
+		}}},
+		Services: []corev1.Service{{ObjectMeta: of, Spec: corev1.ServiceSpec{
+			Type:      corev1.ServiceTypeClusterIP,
+			ClusterIP: corev1.ClusterIPNone,
+		}}},
 		Imports: []v1beta1.ServiceImport{{
 			ObjectMeta: object, Spec: v1beta1.ServiceImportSpec{Type: v1beta1.Headless},
 			Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: "True"}}},
@@ -61,11 +69,23 @@ func TestNoAnswer(t *testing.T) {
 		got    string // what DNS answers: NXDOMAIN, or addresses
 		want   string // what is said of it
 	}{
-		"headless, and nobody serves":           {facts: newFacts("10.0.0.1"), got: "NXDOMAIN", want: "as it should be: no endpoint is ready"},
-		"headless, and there is no endpoint":    {facts: newFacts(), got: "NXDOMAIN", want: "as it should be: no endpoint is ready"},
-		"headless, and somebody serves":         {facts: newFacts(ready), got: "NXDOMAIN", want: "WRONG, it should be 10.0.0.1"},
-		"headless, and the last one terminates": {facts: newFacts(last), got: "NXDOMAIN", want: "WRONG, it should be 10.0.0.2"},
-		"the last one, which terminates":        {facts: newFacts(last), got: "10.0.0.2", want: "as it should be"},
+		"headless, and nobody serves": {
+			facts: newFacts("10.0.0.1"), got: "NXDOMAIN",
+			want: "as it should be: no endpoint is ready",
+		},
+		"headless, and there is no endpoint": {
+			facts: newFacts(), got: "NXDOMAIN",
+			want: "as it should be: no endpoint is ready",
+		},
+		"headless, and somebody serves": {
+			facts: newFacts(ready), got: "NXDOMAIN",
+			want: "WRONG, it should be 10.0.0.1",
+		},
+		"headless, and the last one terminates": {
+			facts: newFacts(last), got: "NXDOMAIN",
+			want: "WRONG, it should be 10.0.0.2",
+		},
+		"the last one, which terminates": {facts: newFacts(last), got: "10.0.0.2", want: "as it should be"},
 		"one that terminates beside one that does not": {
 			facts: newFacts(ready, last), got: "10.0.0.1 10.0.0.2", want: "WRONG, it should be 10.0.0.1",
 		},

@@ -54,7 +54,10 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 			case len(property.Dissent) > 0:
 				from += ", the " + first
 			}
-			rows = append(rows, []any{property.Field, output.Dash(property.Value), from, output.Dash(strings.Join(property.Dissent, "; "))})
+			rows = append(rows, []any{
+				property.Field, output.Dash(property.Value), from,
+				output.Dash(strings.Join(property.Dissent, "; ")),
+			})
 		}
 	}
 	if err := section(out, wide, "What it is", "PROPERTY VALUE FROM OTHERS_SAY", rows); err != nil {
@@ -73,7 +76,10 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 
 	rows = nil
 	for _, endpoint := range e.Endpoints {
-		rows = append(rows, []any{endpoint.Address, endpoint.Cluster, endpoint.State, endpoint.Why, output.Dash(endpoint.Zone), output.Dash(endpoint.HintedFor)})
+		rows = append(rows, []any{
+			endpoint.Address, endpoint.Cluster, endpoint.State, endpoint.Why,
+			output.Dash(endpoint.Zone), output.Dash(endpoint.HintedFor),
+		})
 	}
 	if err := section(out, wide, "Endpoints", "ADDRESS CLUSTER STATE WHY +ZONE +HINTED_FOR", rows); err != nil {
 		return err

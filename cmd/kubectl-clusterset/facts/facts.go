@@ -109,7 +109,8 @@ func (f *Facts) ContextOf(id string) string {
 func (f *Facts) Copies(service types.NamespacedName, source string) []*discoveryv1.EndpointSlice {
 	var copies []*discoveryv1.EndpointSlice
 	for _, slice := range f.Slices {
-		if export.IsManaged(slice) && member.ServiceOf(slice) == service && slice.Labels[export.LabelSourceCluster] == source {
+		if export.IsManaged(slice) && member.ServiceOf(slice) == service &&
+			slice.Labels[export.LabelSourceCluster] == source {
 			copies = append(copies, slice)
 		}
 	}
@@ -133,7 +134,10 @@ func Gather(ctx context.Context, c *cluster.Cluster, namespace string) (*Facts, 
 	if f.MCSVersion, err = c.MCSVersion(ctx); err != nil {
 		return nil, err
 	}
-	for _, gather := range []func(context.Context, *cluster.Cluster, string) error{f.namespaces, f.leases, f.members, f.services, f.slices, f.mcs, f.coreDNS, f.controller} {
+	for _, gather := range []func(context.Context, *cluster.Cluster, string) error{
+		f.namespaces, f.leases, f.members,
+		f.services, f.slices, f.mcs, f.coreDNS, f.controller,
+	} {
 		if err := gather(ctx, c, namespace); err != nil {
 			return nil, err
 		}

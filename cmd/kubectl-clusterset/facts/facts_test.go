@@ -25,10 +25,16 @@ func TestDeniedNamespacesAreThoseOfTheController(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"the default":             {[]string{"--cluster-id=east"}, controller.DefaultDeniedNamespaces},
-		"others":                  {[]string{"--cluster-id", "east", "--denied-namespaces=kube-*,team-?", "-v=2"}, []string{"kube-*", "team-?"}},
-		"none":                    {[]string{"--denied-namespaces="}, []string{}},
-		"more by extraArgs":       {[]string{"--denied-namespaces=kube-*", "--leader-elect=false", "--denied-namespaces", "shop"}, []string{"kube-*", "shop"}},
+		"the default": {[]string{"--cluster-id=east"}, controller.DefaultDeniedNamespaces},
+		"others": {
+			[]string{"--cluster-id", "east", "--denied-namespaces=kube-*,team-?", "-v=2"},
+			[]string{"kube-*", "team-?"},
+		},
+		"none": {[]string{"--denied-namespaces="}, []string{}},
+		"more by extraArgs": {[]string{
+			"--denied-namespaces=kube-*", "--leader-elect=false",
+			"--denied-namespaces", "shop",
+		}, []string{"kube-*", "shop"}},
 		"a Deployment of another": {nil, controller.DefaultDeniedNamespaces},
 	} {
 		client := fake.NewClientset()
@@ -39,11 +45,15 @@ func TestDeniedNamespacesAreThoseOfTheController(t *testing.T) {
 			})
 		}
 		f := &Facts{}
-		if err := f.controller(t.Context(), &cluster.Cluster{Namespace: "mcs", Kube: client}, ""); err != nil || !slices.Equal(f.DeniedNamespaces, test.want) {
+		if err := f.controller(t.Context(), &cluster.Cluster{Namespace: "mcs", Kube: client}, ""); err != nil ||
+			!slices.Equal(f.DeniedNamespaces, test.want) {
 			t.Errorf("%s: got %q, %v, want %q", name, f.DeniedNamespaces, err, test.want)
 		}
 	}
-	f := &Facts{DeniedNamespaces: []string{"team-*"}, Namespaces: map[string]*corev1.Namespace{"team-a": {}, "kube-public": {}}}
+	f := &Facts{DeniedNamespaces: []string{"team-*"}, Namespaces: map[string]*corev1.Namespace{
+		"team-a":      {},
+		"kube-public": {},
+	}}
 	for namespace, want := range map[string]bool{"team-a": false, "kube-public": true, "nowhere": false} {
 		if got := f.Takes(namespace); got != want {
 			t.Errorf("%s: got %v", namespace, got)
@@ -52,13 +62,18 @@ func TestDeniedNamespacesAreThoseOfTheController(t *testing.T) {
 }
 
 func TestVersionThatIsForbiddenIsSaid(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request,
+	) {
+		w.WriteHeader(http.StatusForbidden)
+	}))
 	defer server.Close()
 	c, err := cluster.FromConfig(&rest.Config{Host: server.URL}, "east", "clusterset-dns")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Gather(t.Context(), c, ""); err == nil || !strings.Contains(err.Error(), "refuses GET /version to this user (403 Forbidden)") {
+	if _, err := Gather(t.Context(), c, ""); err == nil ||
+		!strings.Contains(err.Error(), "refuses GET /version to this user (403 Forbidden)") {
 		t.Errorf("got %v", err)
 	}
 }

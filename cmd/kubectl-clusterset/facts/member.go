@@ -218,7 +218,8 @@ func (m *Member) open() (*cluster.Cluster, error) {
 }
 
 func (m *Member) identify(ctx context.Context, by *cluster.Cluster) error {
-	heartbeat, err := by.Kube.CoordinationV1().Leases(m.Credential.Namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+	heartbeat, err := by.Kube.CoordinationV1().Leases(m.Credential.Namespace).Get(ctx, member.HeartbeatLease,
+		metav1.GetOptions{})
 	if err == nil {
 		m.Heartbeat = heartbeat
 	}
@@ -239,7 +240,8 @@ func (m *Member) ask(ctx context.Context, namespace string) {
 	by, err := m.open()
 	if err == nil {
 		var list *discoveryv1.EndpointSliceList
-		list, err = by.Kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=" + m.ID})
+		list, err = by.Kube.DiscoveryV1().EndpointSlices(namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=" + m.ID})
 		if err == nil {
 			m.Published = pointers(list.Items)
 			err = m.identify(ctx, by)

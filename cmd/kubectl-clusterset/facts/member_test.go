@@ -59,9 +59,13 @@ func TestWarnings(t *testing.T) {
 			m.Heartbeat = &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(test.holder)}}
 		}
 		for reason := range strings.FieldsSeq(test.said) {
-			event := corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: "this cluster calls itself north, the Secret says west: correct it"}
+			event := corev1.Event{
+				Type: corev1.EventTypeWarning, Reason: reason,
+				Message: "this cluster calls itself north, the Secret says west: correct it",
+			}
 			switch reason {
-			case memberstate.EventMemberReachable, memberstate.EventMemberRecovered, memberstate.EventMemberWithinLimits:
+			case memberstate.EventMemberReachable, memberstate.EventMemberRecovered,
+				memberstate.EventMemberWithinLimits:
 				event.Type = corev1.EventTypeNormal
 			}
 			m.Events = append(m.Events, event)
@@ -76,13 +80,21 @@ func TestWarnings(t *testing.T) {
 	}
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for heard, want := range map[time.Duration]int{-time.Second: 1, 900 * time.Millisecond: 1, 2 * time.Second: 0} {
-		m := &Member{Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(at.Add(heard)))}}}
-		m.Events = []corev1.Event{{Type: corev1.EventTypeWarning, Reason: memberstate.EventMemberCredentialInvalid, LastTimestamp: metav1.NewTime(at)}}
+		m := &Member{Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(
+			metav1.NewMicroTime(at.Add(heard)))}}}
+		m.Events = []corev1.Event{{
+			Type: corev1.EventTypeWarning, Reason: memberstate.EventMemberCredentialInvalid,
+			LastTimestamp: metav1.NewTime(at),
+		}}
 		if got := len(m.Warnings()); got != want {
 			t.Errorf("heard %s after: got %d warnings, want %d", heard, got, want)
 		}
 	}
-	relabelled := &Member{ID: "south", Events: []corev1.Event{{Type: corev1.EventTypeWarning, Reason: memberstate.EventMemberIdentityMismatch, Message: "this cluster calls itself south, the Secret says west: correct it"}}}
+	relabelled := &Member{ID: "south", Events: []corev1.Event{{
+		Type:    corev1.EventTypeWarning,
+		Reason:  memberstate.EventMemberIdentityMismatch,
+		Message: "this cluster calls itself south, the Secret says west: correct it",
+	}}}
 	if warning := relabelled.Warning(); warning != nil {
 		t.Errorf("got %s", warning.Message)
 	}

@@ -78,9 +78,11 @@ func (f *Facts) Sources(service types.NamespacedName) []Source {
 	var sources []Source
 	if serviceExport := f.Export(service); serviceExport != nil {
 		source := Source{Cluster: f.ID, Own: true, Drained: f.Drained(), Rank: f.rank()}
-		source.View, source.Problems, source.Invalid = export.FromService(f.ID, serviceExport, f.service(service), f.slicesOf(service))
+		source.View, source.Problems, source.Invalid = export.FromService(f.ID, serviceExport, f.service(service),
+			f.slicesOf(service))
 		// What the controller has against it besides is on the ServiceExport.
-		if valid := condition(serviceExport, v1beta1.ServiceExportConditionValid); source.Invalid == nil && valid != nil && valid.Status == "False" && valid.Reason == input.InvalidDenied {
+		if valid := condition(serviceExport, v1beta1.ServiceExportConditionValid); source.Invalid == nil &&
+			valid != nil && valid.Status == "False" && valid.Reason == input.InvalidDenied {
 			source.View, source.Invalid = nil, &export.Invalid{Reason: valid.Reason, Message: valid.Message}
 		}
 		if source.Invalid != nil {
@@ -96,9 +98,10 @@ func (f *Facts) Sources(service types.NamespacedName) []Source {
 		from := export.Source{Cluster: m.ID, CIDRs: m.CIDRs}
 		source.View, _ = export.FromSlices(from, service, copies, nil)
 		if m.Unread == nil {
-			source.Published, source.Problems = export.FromSlices(from, service, slices.DeleteFunc(slices.Clone(m.Published), func(slice *discoveryv1.EndpointSlice) bool {
-				return member.ServiceOf(slice) != service
-			}), source.View)
+			source.Published, source.Problems = export.FromSlices(from, service,
+				slices.DeleteFunc(slices.Clone(m.Published), func(slice *discoveryv1.EndpointSlice) bool {
+					return member.ServiceOf(slice) != service
+				}), source.View)
 		}
 		says := source.Published
 		if m.Unread != nil {
@@ -106,8 +109,9 @@ func (f *Facts) Sources(service types.NamespacedName) []Source {
 		}
 		if says != nil && says.Absent() {
 			source.Invalid = &export.Invalid{
-				Reason:  string(v1beta1.ServiceExportReasonNoService),
-				Message: fmt.Sprintf("Service %s does not exist in %s. Create it, or delete the ServiceExport.", service, m.ID),
+				Reason: string(v1beta1.ServiceExportReasonNoService),
+				Message: fmt.Sprintf("Service %s does not exist in %s. Create it, or delete the ServiceExport.",
+					service, m.ID),
 			}
 			source.View, source.Published = nil, nil
 		} else if source.View != nil && source.View.Absent() {
@@ -141,7 +145,10 @@ func Contributions(sources []Source) []merge.Contribution {
 			view = source.Published
 		}
 		if view != nil && source.State != liveness.Gone {
-			contributions = append(contributions, merge.Contribution{View: view, Demote: source.Demoted(), Rank: source.Rank})
+			contributions = append(contributions, merge.Contribution{
+				View: view, Demote: source.Demoted(),
+				Rank: source.Rank,
+			})
 		}
 	}
 	return contributions

@@ -23,7 +23,10 @@ func TestSourcesWithoutService(t *testing.T) {
 	view, _, _ := export.FromService("west", &serviceExport, nil, nil)
 	published := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
 	published.Namespace, published.Name = "demo", view.Slices[0].Name
-	published.Labels = map[string]string{export.LabelService: "web", export.LabelSourceCluster: "west", export.LabelSliceManagedBy: export.Manager}
+	published.Labels = map[string]string{
+		export.LabelService: "web", export.LabelSourceCluster: "west",
+		export.LabelSliceManagedBy: export.Manager,
+	}
 	published.Annotations = export.NewEncoder(view).Annotations(&view.Slices[0], nil)
 
 	f := &Facts{
@@ -39,7 +42,8 @@ func TestSourcesWithoutService(t *testing.T) {
 	}
 	for i, want := range []Source{{Cluster: "east", Rank: -2}, {Cluster: "west", Rank: 4}} {
 		got := sources[i]
-		if got.Cluster != want.Cluster || got.Rank != want.Rank || got.View != nil || got.Published != nil || got.Invalid == nil || got.Invalid.Reason != "NoService" {
+		if got.Cluster != want.Cluster || got.Rank != want.Rank || got.View != nil || got.Published != nil ||
+			got.Invalid == nil || got.Invalid.Reason != "NoService" {
 			t.Errorf("got %+v", got)
 		}
 	}

@@ -66,7 +66,8 @@ func (l *link) misled(ctx context.Context) bool {
 		return false
 	}
 	var heard time.Time
-	if lease, err := l.reader.MemberLease(ctx, memberstate.LeasePrefix+l.sourceID); err == nil && lease != nil && lease.Spec.RenewTime != nil {
+	if lease, err := l.reader.MemberLease(ctx, memberstate.LeasePrefix+l.sourceID); err == nil && lease != nil &&
+		lease.Spec.RenewTime != nil {
 		heard = lease.Spec.RenewTime.Time
 	}
 	return misleads(events, heard)

@@ -29,7 +29,10 @@ func TestReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	const users = "https://127.0.0.1:6443"
-	source := &cluster.Cluster{Context: "admin@east", Config: &rest.Config{Host: users, TLSClientConfig: rest.TLSClientConfig{ServerName: "kubernetes"}}}
+	source := &cluster.Cluster{
+		Context: "admin@east",
+		Config:  &rest.Config{Host: users, TLSClientConfig: rest.TLSClientConfig{ServerName: "kubernetes"}},
+	}
 	kubeconfig := func(cluster string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}, Data: map[string][]byte{
 			member.KubeconfigKey: []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
@@ -44,7 +47,10 @@ clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {toke
 	}{
 		"the first time": {nil, nil, Address{users, "kubernetes"}, ""},
 		"the first time, by another address": {
-			nil, map[string]string{"admin@east": "https://10.0.0.1:6443"}, Address{"https://10.0.0.1:6443", "kubernetes"}, "",
+			nil,
+			map[string]string{"admin@east": "https://10.0.0.1:6443"},
+			Address{"https://10.0.0.1:6443", "kubernetes"},
+			"",
 		},
 		"again": {
 			kubeconfig("server: 'https://10.0.0.1:6443'"),
@@ -53,17 +59,27 @@ clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {toke
 			"west goes on reading east at https://10.0.0.1:6443, as in Secret member-east, and not at https://127.0.0.1:6443: for another address use --server admin@east=https://…\n",
 		},
 		"again, by another address": {
-			kubeconfig("server: 'https://10.0.0.1:6443'"), map[string]string{"admin@east": "https://10.0.0.3:6443"}, Address{"https://10.0.0.3:6443", "kubernetes"}, "",
+			kubeconfig("server: 'https://10.0.0.1:6443'"),
+			map[string]string{"admin@east": "https://10.0.0.3:6443"},
+			Address{"https://10.0.0.3:6443", "kubernetes"},
+			"",
 		},
 		"again, by the same address": {
 			kubeconfig("server: '" + users + "', tls-server-name: kubernetes"), nil, Address{users, "kubernetes"}, "",
 		},
-		"a kubeconfig that is refused": {kubeconfig("server: 'http://10.0.0.1'"), nil, Address{users, "kubernetes"}, ""},
-		"none":                         {&corev1.Secret{}, nil, Address{users, "kubernetes"}, ""},
+		"a kubeconfig that is refused": {
+			kubeconfig("server: 'http://10.0.0.1'"), nil,
+			Address{users, "kubernetes"},
+			"",
+		},
+		"none": {&corev1.Secret{}, nil, Address{users, "kubernetes"}, ""},
 	} {
 		var said bytes.Buffer
 		o := Options{Servers: test.servers, Teller: progress.Teller{Results: &said}}
-		got := o.reach(t.Context(), &link{reader: reader, readerID: "west", source: source, sourceID: "east", secret: test.secret})
+		got := o.reach(t.Context(), &link{
+			reader: reader, readerID: "west", source: source, sourceID: "east",
+			secret: test.secret,
+		})
 		if got != test.want || said.String() != test.says {
 			t.Errorf("%s: got %+v, want %+v; it says %q, want %q", name, got, test.want, said.String(), test.says)
 		}
@@ -87,14 +103,21 @@ func TestMisleads(t *testing.T) {
 			[]corev1.Event{event(memberstate.EventMemberUnreachable, cut)}, at.Add(time.Minute), false,
 		},
 		"out of reach once, and reached since": {
-			[]corev1.Event{event(memberstate.EventMemberReachable, ""), event(memberstate.EventMemberUnreachable, cut)}, at, false,
+			[]corev1.Event{event(memberstate.EventMemberReachable, ""), event(memberstate.EventMemberUnreachable, cut)},
+			at, false,
 		},
 		"a token that has ended": {[]corev1.Event{event(memberstate.EventMemberUnreachable, refused)}, at, false},
 		"another cluster": {
-			[]corev1.Event{event(memberstate.EventMemberQuarantined, ""), event(memberstate.EventMemberReachable, ""), event(memberstate.EventMemberIdentityMismatch, "")}, at.Add(time.Minute), true,
+			[]corev1.Event{
+				event(memberstate.EventMemberQuarantined, ""), event(memberstate.EventMemberReachable, ""),
+				event(memberstate.EventMemberIdentityMismatch, ""),
+			}, at.Add(time.Minute), true,
 		},
 		"another cluster once": {
-			[]corev1.Event{event(memberstate.EventMemberIdentityRestored, ""), event(memberstate.EventMemberIdentityMismatch, "")}, at, false,
+			[]corev1.Event{
+				event(memberstate.EventMemberIdentityRestored, ""),
+				event(memberstate.EventMemberIdentityMismatch, ""),
+			}, at, false,
 		},
 	} {
 		if got := misleads(test.events, test.heard); got != test.want {

@@ -49,5 +49,6 @@ func beginning(ctx context.Context, c *cluster.Cluster) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	return fmt.Sprintf("%s of context %s has to begin, %d of %d pods are available", ControllerName, c.Context, deployment.Status.AvailableReplicas, deployment.Status.Replicas), nil
+	return fmt.Sprintf("%s of context %s has to begin, %d of %d pods are available", ControllerName, c.Context,
+		deployment.Status.AvailableReplicas, deployment.Status.Replicas), nil
 }

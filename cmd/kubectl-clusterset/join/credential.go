@@ -79,7 +79,8 @@ func (i Issuer) Issue(ctx context.Context, reader string) (Credential, error) {
 		anchor.Type = corev1.SecretTypeServiceAccountToken
 		anchor.Annotations[corev1.ServiceAccountNameKey] = manifest.MemberAccount
 	}
-	anchor, err := i.Of.Kube.CoreV1().Secrets(i.Of.Namespace).Create(ctx, anchor, metav1.CreateOptions{FieldManager: manager, DryRun: i.DryRun})
+	anchor, err := i.Of.Kube.CoreV1().Secrets(i.Of.Namespace).Create(ctx, anchor,
+		metav1.CreateOptions{FieldManager: manager, DryRun: i.DryRun})
 	if err != nil {
 		return Credential{}, fmt.Errorf("context %s: make a credential for %s: %w", i.Of.Context, reader, err)
 	}
@@ -111,9 +112,13 @@ func (i Issuer) Issue(ctx context.Context, reader string) (Credential, error) {
 func (i Issuer) requestToken(ctx context.Context, anchor *corev1.Secret) (string, time.Time, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ptr.To(int64(i.Duration / time.Second)),
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: anchor.Name, UID: anchor.UID},
+		BoundObjectRef: &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Secret", Name: anchor.Name,
+			UID: anchor.UID,
+		},
 	}}
-	made, err := i.Of.Kube.CoreV1().ServiceAccounts(i.Of.Namespace).CreateToken(ctx, manifest.MemberAccount, request, metav1.CreateOptions{})
+	made, err := i.Of.Kube.CoreV1().ServiceAccounts(i.Of.Namespace).CreateToken(ctx, manifest.MemberAccount, request,
+		metav1.CreateOptions{})
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -148,7 +153,8 @@ func (i Issuer) tried(ctx context.Context, token, reader string) error {
 		return fmt.Errorf("context %s: %s does not accept the credential that was made for %s: %w: if this is a proxy that refuses tokens of service accounts, name the API server itself with --server %s=https://…",
 			i.Of.Context, i.Of.Config.Host, reader, err, i.Of.Context)
 	}
-	i.Teller.Say("%s: %s does not accept the credential that was made for %s (%v); going on, because %s is to use %s", i.ID, i.Of.Config.Host, reader, err, reader, i.Address.Server)
+	i.Teller.Say("%s: %s does not accept the credential that was made for %s (%v); going on, because %s is to use %s",
+		i.ID, i.Of.Config.Host, reader, err, reader, i.Address.Server)
 	return nil
 }
 
@@ -193,7 +199,10 @@ func (i Issuer) kubeconfig(ctx context.Context, token string) ([]byte, error) {
 		authority = []byte(root.Data["ca.crt"])
 	}
 	made := clientcmdapi.NewConfig()
-	made.Clusters[i.ID] = &clientcmdapi.Cluster{Server: i.Address.Server, CertificateAuthorityData: authority, TLSServerName: i.Address.Name}
+	made.Clusters[i.ID] = &clientcmdapi.Cluster{
+		Server: i.Address.Server, CertificateAuthorityData: authority,
+		TLSServerName: i.Address.Name,
+	}
 	made.AuthInfos[i.ID] = &clientcmdapi.AuthInfo{Token: token}
 	made.Contexts[i.ID] = &clientcmdapi.Context{Cluster: i.ID, AuthInfo: i.ID, Namespace: i.Of.Namespace}
 	made.CurrentContext = i.ID
@@ -224,7 +233,8 @@ func Revoke(ctx context.Context, of *cluster.Cluster, reader, except string, dry
 		if list.Items[i].Name == except {
 			continue
 		}
-		if err := of.Kube.CoreV1().Secrets(of.Namespace).Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{DryRun: dryRun}); err != nil {
+		if err := of.Kube.CoreV1().Secrets(of.Namespace).Delete(ctx, list.Items[i].Name,
+			metav1.DeleteOptions{DryRun: dryRun}); err != nil {
 			return count, fmt.Errorf("context %s: revoke a credential of %s: %w", of.Context, reader, err)
 		}
 		count++

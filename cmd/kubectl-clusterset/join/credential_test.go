@@ -37,7 +37,10 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 	}))
 	defer proxy.Close()
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Certificate().Raw})
-	source, err := cluster.FromConfig(&rest.Config{Host: proxy.URL, BearerToken: "of-the-user", TLSClientConfig: rest.TLSClientConfig{CAData: authority}}, "admin@east", system)
+	source, err := cluster.FromConfig(&rest.Config{
+		Host: proxy.URL, BearerToken: "of-the-user",
+		TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+	}, "admin@east", system)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +49,15 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 		Of: source, ID: "east", Duration: time.Hour, Address: Address{Server: proxy.URL},
 		Teller: progress.Teller{Out: &said, Results: io.Discard, Timeout: time.Millisecond},
 	}
-	if _, err := issuer.Issue(t.Context(), "west"); err == nil || !strings.Contains(err.Error(), "if this is a proxy that refuses tokens of service accounts, name the API server itself with --server admin@east=https://") {
+	if _, err := issuer.Issue(t.Context(), "west"); err == nil ||
+		!strings.Contains(err.Error(), "if this is a proxy that refuses tokens of service accounts, name the API server itself with --server admin@east=https://") {
 		t.Errorf("the readers are to use the proxy: got %v", err)
 	}
 	issuer.Address.Server = "https://10.0.0.1:6443"
-	for name, other := range map[string][]byte{"of the user": nil, "another": bytes.Clone(authority[:len(authority)-1])} {
+	for name, other := range map[string][]byte{
+		"of the user": nil,
+		"another":     bytes.Clone(authority[:len(authority)-1]),
+	} {
 		issuer.Authority = other
 		said.Reset()
 		made, err := issuer.Issue(t.Context(), "west")
@@ -62,7 +69,8 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 		if other != nil {
 			want = other
 		}
-		if credential, err := member.ParseKubeconfig(made.Kubeconfig); err != nil || !bytes.Equal(credential.Config.CAData, want) {
+		if credential, err := member.ParseKubeconfig(made.Kubeconfig); err != nil ||
+			!bytes.Equal(credential.Config.CAData, want) {
 			t.Errorf("the authority is not %s: %v", name, err)
 		}
 	}

@@ -100,7 +100,10 @@ func Join(ctx context.Context, o Options) error {
 	if err := cluster.Distinct(o.Clusters, identities); err != nil {
 		return err
 	}
-	for flag, contexts := range map[string][]string{"server": slices.Collect(maps.Keys(o.Servers)), "certificate-authority": slices.Collect(maps.Keys(o.Authorities))} {
+	for flag, contexts := range map[string][]string{
+		"server":                slices.Collect(maps.Keys(o.Servers)),
+		"certificate-authority": slices.Collect(maps.Keys(o.Authorities)),
+	} {
 		for _, context := range contexts {
 			if !hasContext(o.Clusters, context) {
 				return fmt.Errorf("--%s names context %s, which is not one of those to join", flag, context)
@@ -261,7 +264,8 @@ func (o Options) put(ctx context.Context, l *link, credential Credential) (*core
 	if err != nil {
 		return nil, err
 	}
-	return secrets.Patch(ctx, l.secret.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager, DryRun: o.dryRun()})
+	return secrets.Patch(ctx, l.secret.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: manager, DryRun: o.dryRun()})
 }
 
 // oldest is the one that the controller uses.
@@ -320,7 +324,8 @@ func (l *link) look(ctx context.Context) (string, error) {
 		}
 	}
 	why = fmt.Sprintf("%s has to hear %s: %s", l.readerID, l.sourceID, why)
-	if event, err := l.reader.NewestEvent(ctx, l.secret); err == nil && event != nil && event.Type == corev1.EventTypeWarning {
+	if event, err := l.reader.NewestEvent(ctx, l.secret); err == nil && event != nil &&
+		event.Type == corev1.EventTypeWarning {
 		why += " (" + event.Message + ")"
 	}
 	return why, nil

@@ -24,14 +24,18 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1"}}], users: [{name: u,
 		issued     time.Time
 		expires    time.Time
 	}{
-		"a token that ends":     {kubeconfig(claims(`{"iat":1795176000,"exp":1795262400}`)), time.Unix(1795176000, 0), time.Unix(1795262400, 0)},
+		"a token that ends": {
+			kubeconfig(claims(`{"iat":1795176000,"exp":1795262400}`)), time.Unix(1795176000, 0),
+			time.Unix(1795262400, 0),
+		},
 		"one that does not":     {kubeconfig(claims(`{"iss":"kubernetes/serviceaccount"}`)), time.Time{}, time.Time{}},
 		"no token of this kind": {kubeconfig("secret"), time.Time{}, time.Time{}},
 		"no JSON":               {kubeconfig(claims("{")), time.Time{}, time.Time{}},
 		"no base64":             {kubeconfig("a.?.b"), time.Time{}, time.Time{}},
 		"no kubeconfig":         {"{", time.Time{}, time.Time{}},
 	} {
-		if issued, expires := Life([]byte(test.kubeconfig)); !issued.Equal(test.issued) || !expires.Equal(test.expires) {
+		if issued, expires := Life([]byte(test.kubeconfig)); !issued.Equal(test.issued) ||
+			!expires.Equal(test.expires) {
 			t.Errorf("%s: got %s to %s, want %s to %s", name, issued, expires, test.issued, test.expires)
 		}
 	}
@@ -64,9 +68,13 @@ func TestTarget(t *testing.T) {
 // TestOldest uses the Secret that the controller uses.
 func TestOldest(t *testing.T) {
 	secret := func(name string, second int) corev1.Secret {
-		return corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(int64(second), 0)}}
+		return corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(int64(second),
+			0)}}
 	}
-	if got := oldest([]corev1.Secret{secret("c", 2), secret("b", 1), secret("a", 2), secret("a-older", 1)}).Name; got != "a-older" {
+	if got := oldest([]corev1.Secret{
+		secret("c", 2), secret("b", 1), secret("a", 2),
+		secret("a-older", 1),
+	}).Name; got != "a-older" {
 		t.Errorf("got %s", got)
 	}
 }

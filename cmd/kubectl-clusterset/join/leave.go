@@ -138,7 +138,8 @@ func (o Options) forget(ctx context.Context, c *cluster.Cluster, own, id string)
 		return 0, err
 	}
 	for i := range secrets {
-		if err := c.Kube.CoreV1().Secrets(c.Namespace).Delete(ctx, secrets[i].Name, metav1.DeleteOptions{DryRun: o.dryRun()}); err != nil {
+		if err := c.Kube.CoreV1().Secrets(c.Namespace).Delete(ctx, secrets[i].Name,
+			metav1.DeleteOptions{DryRun: o.dryRun()}); err != nil {
 			return i, fmt.Errorf("context %s: %w", c.Context, err)
 		}
 		o.did("%s: %s is no member any more", own, secrets[i].Labels[member.ClusterLabel])
@@ -164,7 +165,8 @@ func remains(ctx context.Context, c *cluster.Cluster, own, id string) (string, e
 	if len(copies.Items)+len(states.Items) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("the controller of %s has to remove %d EndpointSlices and %d Leases", own, len(copies.Items), len(states.Items)), nil
+	return fmt.Sprintf("the controller of %s has to remove %d EndpointSlices and %d Leases", own, len(copies.Items),
+		len(states.Items)), nil
 }
 
 // Drain asks the clusters of the options to use the endpoints of a cluster,
@@ -193,7 +195,8 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	for i, c := range o.Clusters {
 		own := identities[i].ID
 		if own == id {
-			if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch, options); err != nil {
+			if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch,
+				options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
 			o.did("%s: its own endpoints are %s", own, done)
@@ -205,7 +208,8 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 			return err
 		}
 		for j := range secrets {
-			if _, err := c.Kube.CoreV1().Secrets(c.Namespace).Patch(ctx, secrets[j].Name, types.MergePatchType, patch, options); err != nil {
+			if _, err := c.Kube.CoreV1().Secrets(c.Namespace).Patch(ctx, secrets[j].Name, types.MergePatchType, patch,
+				options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
 			o.did("%s: the endpoints of %s are %s", own, id, done)

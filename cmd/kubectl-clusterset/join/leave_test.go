@@ -29,10 +29,16 @@ func joined(id string, members ...string) *cluster.Cluster {
 	client := fake.NewClientset(
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-of-" + id)}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}},
-		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: member.HeartbeatLease}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(id)}},
+		&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: member.HeartbeatLease},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(id)},
+		},
 	)
 	for _, other := range members {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "member-" + other, Labels: map[string]string{member.ClusterLabel: other}}}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: system, Name: "member-" + other,
+			Labels: map[string]string{member.ClusterLabel: other},
+		}}
 		if err := client.Tracker().Add(secret); err != nil {
 			panic(err)
 		}
@@ -44,7 +50,10 @@ func joined(id string, members ...string) *cluster.Cluster {
 // the clusters of the set that are not selected, and change nothing.
 func TestForgottenContextChangesNothing(t *testing.T) {
 	set := func() map[string]*cluster.Cluster {
-		return map[string]*cluster.Cluster{"east": joined("east", "north", "west"), "west": joined("west", "east", "north"), "north": joined("north", "east", "west")}
+		return map[string]*cluster.Cluster{
+			"east": joined("east", "north", "west"),
+			"west": joined("west", "east", "north"), "north": joined("north", "east", "west"),
+		}
 	}
 	for name, test := range map[string]struct {
 		target   string
@@ -64,7 +73,10 @@ func TestForgottenContextChangesNothing(t *testing.T) {
 			"drain":   func(o Options) error { return Drain(t.Context(), o, test.target, true) },
 			"undrain": func(o Options) error { return Drain(t.Context(), o, test.target, false) },
 		} {
-			o := Options{Partial: test.partial, Teller: progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute}}
+			o := Options{Partial: test.partial, Teller: progress.Teller{
+				Out: io.Discard, Results: io.Discard,
+				Timeout: time.Minute,
+			}}
 			clusters := set()
 			for _, id := range test.contexts {
 				o.Clusters = append(o.Clusters, clusters[id])
@@ -76,7 +88,8 @@ func TestForgottenContextChangesNothing(t *testing.T) {
 				}
 				continue
 			}
-			if err == nil || !strings.Contains(err.Error(), "nothing was changed: the set also has "+test.missing+",") || !strings.Contains(err.Error(), "--partial") {
+			if err == nil || !strings.Contains(err.Error(), "nothing was changed: the set also has "+test.missing+
+				",") || !strings.Contains(err.Error(), "--partial") {
 				t.Errorf("%s, %s: got %v", what, name, err)
 			}
 			for _, c := range o.Clusters {
@@ -92,7 +105,10 @@ func TestForgottenContextChangesNothing(t *testing.T) {
 
 // TestClusterThatNobodyKnows is told from a context that was forgotten.
 func TestClusterThatNobodyKnows(t *testing.T) {
-	o := Options{Clusters: []*cluster.Cluster{joined("east", "west")}, Teller: progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute}}
+	o := Options{
+		Clusters: []*cluster.Cluster{joined("east", "west")},
+		Teller:   progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute},
+	}
 	for _, err := range []error{Leave(t.Context(), o, "nobody"), Drain(t.Context(), o, "nobody", true)} {
 		if err == nil || !strings.HasPrefix(err.Error(), "nobody: ") {
 			t.Errorf("got %v", err)
@@ -104,7 +120,10 @@ func TestClusterThatNobodyKnows(t *testing.T) {
 func TestDrainMarksEveryCluster(t *testing.T) {
 	east, west := joined("east", "west"), joined("west", "east")
 	var said bytes.Buffer
-	o := Options{Clusters: []*cluster.Cluster{east, west}, Teller: progress.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute}}
+	o := Options{Clusters: []*cluster.Cluster{east, west}, Teller: progress.Teller{
+		Out: io.Discard, Results: &said,
+		Timeout: time.Minute,
+	}}
 	if err := Drain(t.Context(), o, "west", true); err != nil {
 		t.Fatal(err)
 	}

@@ -127,22 +127,34 @@ func move(object *unstructured.Unstructured, namespace string) {
 // resources of the kinds that are applied.
 var resources = map[string]string{
 	"Namespace": "namespaces", "ServiceAccount": "serviceaccounts",
-	"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles", "RoleBinding": "rolebindings",
+	"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings", "Role": "roles",
+	"RoleBinding": "rolebindings",
 }
 
 // Apply writes objects of the rights. dryRun is that of metav1.ApplyOptions.
-func Apply(ctx context.Context, client dynamic.Interface, objects []*unstructured.Unstructured, manager string, dryRun []string) error {
+func Apply(ctx context.Context, client dynamic.Interface, objects []*unstructured.Unstructured, manager string,
+	dryRun []string,
+) error {
 	for _, object := range objects {
 		kind := object.GroupVersionKind()
 		resource, ok := resources[kind.Kind]
 		if !ok {
 			return fmt.Errorf("%s %s: this kind is not applied", kind.Kind, object.GetName())
 		}
-		var of dynamic.ResourceInterface = client.Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: resource})
+		var of dynamic.ResourceInterface = client.Resource(schema.GroupVersionResource{
+			Group:   kind.Group,
+			Version: kind.Version, Resource: resource,
+		})
 		if namespace := object.GetNamespace(); namespace != "" {
-			of = client.Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: resource}).Namespace(namespace)
+			of = client.Resource(schema.GroupVersionResource{
+				Group: kind.Group, Version: kind.Version,
+				Resource: resource,
+			}).Namespace(namespace)
 		}
-		if _, err := of.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: dryRun}); err != nil {
+		if _, err := of.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{
+			FieldManager: manager, Force: true,
+			DryRun: dryRun,
+		}); err != nil {
 			return fmt.Errorf("%s %s: %w", kind.Kind, object.GetName(), err)
 		}
 	}

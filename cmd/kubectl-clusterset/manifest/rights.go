@@ -59,7 +59,10 @@ func Expand(rule rbacv1.PolicyRule, namespace string) []Right {
 
 func right(group, resource, verb, namespace, name string) Right {
 	resource, subresource := cutResource(resource)
-	return Right{Group: group, Resource: resource, Subresource: subresource, Verb: verb, Namespace: namespace, Name: name}
+	return Right{
+		Group: group, Resource: resource, Subresource: subresource, Verb: verb, Namespace: namespace,
+		Name: name,
+	}
 }
 
 func cutResource(text string) (resource, subresource string) {
@@ -93,19 +96,22 @@ func RightText(r Right) string {
 const maxReviews = 8
 
 // Allowed returns those of the rights that a service account has.
-func Allowed(ctx context.Context, client kubernetes.Interface, namespace, account string, rights []Right) ([]Right, error) {
+func Allowed(ctx context.Context, client kubernetes.Interface, namespace, account string, rights []Right) ([]Right,
+	error,
+) {
 	has := make([]bool, len(rights))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxReviews)
 	for i, right := range rights {
 		group.Go(func() error {
-			review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-				Spec: authorizationv1.SubjectAccessReviewSpec{
-					User:               "system:serviceaccount:" + namespace + ":" + account,
-					Groups:             Groups(namespace),
-					ResourceAttributes: &right,
-				},
-			}, metav1.CreateOptions{})
+			review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx,
+				&authorizationv1.SubjectAccessReview{
+					Spec: authorizationv1.SubjectAccessReviewSpec{
+						User:               "system:serviceaccount:" + namespace + ":" + account,
+						Groups:             Groups(namespace),
+						ResourceAttributes: &right,
+					},
+				}, metav1.CreateOptions{})
 			if err != nil {
 				return fmt.Errorf("ask what service account %s/%s may do: %w", namespace, account, err)
 			}
@@ -131,7 +137,9 @@ func Groups(namespace string) []string {
 }
 
 // Missing returns those of the rights that a service account lacks.
-func Missing(ctx context.Context, client kubernetes.Interface, namespace, account string, rights []Right) ([]Right, error) {
+func Missing(ctx context.Context, client kubernetes.Interface, namespace, account string, rights []Right) ([]Right,
+	error,
+) {
 	allowed, err := Allowed(ctx, client, namespace, account, rights)
 	if err != nil {
 		return nil, err
@@ -151,7 +159,10 @@ func Missing(ctx context.Context, client kubernetes.Interface, namespace, accoun
 
 // key is a right that can be compared with others of this package.
 func key(r Right) Right {
-	return Right{Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Verb: r.Verb, Namespace: r.Namespace, Name: r.Name}
+	return Right{
+		Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Verb: r.Verb, Namespace: r.Namespace,
+		Name: r.Name,
+	}
 }
 
 // Dangerous are rights that the credential of a member must not have: to write

@@ -51,7 +51,8 @@ func Print(out io.Writer, format, kind string, value any, text func(out io.Write
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	head, rest := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, APIVersion, kind), bytes.TrimPrefix(fields.Bytes(), []byte("{"))
+	head, rest := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, APIVersion, kind),
+		bytes.TrimPrefix(fields.Bytes(), []byte("{"))
 	return encode(out, format, append([]byte(head), rest...))
 }
 

@@ -44,7 +44,8 @@ func TestWaitEndsWithTheContextAndWithAnError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	failed := errors.New("no")
-	if err := teller.Wait(t.Context(), func(context.Context) (string, error) { return "", failed }); !errors.Is(err, failed) {
+	if err := teller.Wait(t.Context(), func(context.Context) (string, error) { return "", failed }); !errors.Is(err,
+		failed) {
 		t.Errorf("got %v", err)
 	}
 }

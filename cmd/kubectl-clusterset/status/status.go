@@ -104,7 +104,8 @@ func Unreached(context string, why error) Status {
 // members is always of all.
 func Of(f *facts.Facts, namespace string) Status {
 	s := Status{
-		Context: f.Context, Cluster: f.ID, Version: f.Version, MCSVersion: f.MCSVersion, Drained: f.Drained(), now: f.Now,
+		Context: f.Context, Cluster: f.ID, Version: f.Version, MCSVersion: f.MCSVersion, Drained: f.Drained(),
+		now:     f.Now,
 		Members: []Member{}, Imports: []Import{}, Conflicts: []Trouble{}, Invalid: []Trouble{},
 	}
 	shown := func(object metav1.Object) bool { return namespace == "" || object.GetNamespace() == namespace }

@@ -18,8 +18,12 @@ func published(namespace string) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "db-west",
-			Labels: map[string]string{export.LabelManagedBy: export.Manager, export.LabelSliceManagedBy: export.Manager, export.LabelService: "db", export.LabelSourceCluster: "west"},
-			Annotations: map[string]string{export.AnnotationSnapshotPrefix + "v1": `{"cluster":"west","service":{"created":"2026-03-01T12:00:00Z","type":"Headless","ipFamilies":["IPv4"]},` +
+			Labels: map[string]string{
+				export.LabelManagedBy: export.Manager, export.LabelSliceManagedBy: export.Manager,
+				export.LabelService: "db", export.LabelSourceCluster: "west",
+			},
+			Annotations: map[string]string{export.AnnotationSnapshotPrefix +
+				"v1": `{"cluster":"west","service":{"created":"2026-03-01T12:00:00Z","type":"Headless","ipFamilies":["IPv4"]},` +
 				`"slice":{"name":"db-1"}}`},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,

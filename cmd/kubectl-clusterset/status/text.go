@@ -22,7 +22,8 @@ func (s Status) Text(out io.Writer, wide bool) error {
 		_, err := fmt.Fprintf(out, "Context %s: not reached: %s\n", s.Context, s.Unreachable)
 		return err
 	}
-	fmt.Fprintf(out, "Cluster %s (context %s): %s\n", output.Dash(s.Cluster), s.Context, strings.Join(s.summary(), ", "))
+	fmt.Fprintf(out, "Cluster %s (context %s): %s\n", output.Dash(s.Cluster), s.Context,
+		strings.Join(s.summary(), ", "))
 	var rows [][]any
 	for _, m := range s.Members {
 		state := m.State
@@ -30,7 +31,8 @@ func (s Status) Text(out io.Writer, wide bool) error {
 			state += ",drained"
 		}
 		rows = append(rows, []any{
-			m.Cluster, state, s.age(m.Heard), m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints), m.lag(s.now), m.credential(s.now),
+			m.Cluster, state, s.age(m.Heard), m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints), m.lag(s.now),
+			m.credential(s.now),
 			output.Dash(m.Server), output.Dash(m.UID),
 		})
 	}
@@ -45,7 +47,8 @@ func (s Status) Text(out io.Writer, wide bool) error {
 	rows = nil
 	for _, i := range s.Imports {
 		rows = append(rows, []any{
-			i.Namespace + "/" + i.Name, i.Type, output.Dash(strings.Join(i.IPs, ",")), output.Dash(strings.Join(i.Clusters, ",")),
+			i.Namespace + "/" + i.Name, i.Type, output.Dash(strings.Join(i.IPs, ",")),
+			output.Dash(strings.Join(i.Clusters, ",")),
 			fmt.Sprintf("%d/%d", i.Ready, i.Endpoints), i.Reason, output.Dash(strings.Join(i.Ports, ",")),
 		})
 	}

@@ -38,7 +38,10 @@ func (s headless) lookup(q *Question, client func() Client) Answer {
 		return Answer{Result: Empty}
 	case name.Protocol:
 		wanted, ok := portName("", q.Request.Protocol)
-		if ok && s.anyPorts(func(ports *record.PortSet) bool { return object.HasNamed(ports.Ports(), wanted.Protocol) }) {
+		if ok && s.anyPorts(func(ports *record.PortSet) bool {
+			return object.HasNamed(ports.Ports(),
+				wanted.Protocol)
+		}) {
 			return Answer{Result: Empty}
 		}
 	case name.Host:

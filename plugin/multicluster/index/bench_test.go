@@ -65,7 +65,8 @@ func (l load) objects() (*object.Import, []*object.Endpoints) {
 	var all []*object.Endpoints
 	for start := 0; start < l.endpoints; start += perSlice {
 		raw := &discoveryv1.EndpointSlice{
-			ObjectMeta:  metav1.ObjectMeta{Labels: map[string]string{mcsv1beta1.LabelSourceCluster: l.cluster(start / perSlice)}},
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{mcsv1beta1.LabelSourceCluster: l.cluster(
+				start / perSlice)}},
 			AddressType: discoveryv1.AddressTypeIPv4,
 			Ports:       l.ports(start / perSlice),
 		}
@@ -119,7 +120,10 @@ func benchmarkQuery(b *testing.B, l load, qtype uint16) {
 // BenchmarkPorts is one endpoint with many ports.
 func BenchmarkPorts(b *testing.B) {
 	for _, count := range []int{10, 1000, 4000, 16000} {
-		l := load{endpoints: 1, cluster: inEast, ports: func(int) []discoveryv1.EndpointPort { return manyPorts(count) }}
+		l := load{
+			endpoints: 1, cluster: inEast,
+			ports: func(int) []discoveryv1.EndpointPort { return manyPorts(count) },
+		}
 		b.Run(fmt.Sprintf("build %d", count), func(b *testing.B) { benchmarkBuild(b, l) })
 		b.Run(fmt.Sprintf("SRV %d", count), func(b *testing.B) { benchmarkQuery(b, l, dns.TypeSRV) })
 	}
@@ -139,8 +143,14 @@ func BenchmarkHostnamesLikeAddresses(b *testing.B) {
 // BenchmarkClusters is of endpoints in many clusters, or with many port numbers, one for each slice.
 func BenchmarkClusters(b *testing.B) {
 	for _, count := range []int{1, 20, 200, 1000} {
-		clusters := load{endpoints: perSlice * count, cluster: func(slice int) string { return fmt.Sprintf("c%d", slice) }, ports: onePort}
-		numbers := load{endpoints: perSlice * count, cluster: inEast, ports: func(slice int) []discoveryv1.EndpointPort { return portsOf(slice) }}
+		clusters := load{
+			endpoints: perSlice * count,
+			cluster:   func(slice int) string { return fmt.Sprintf("c%d", slice) }, ports: onePort,
+		}
+		numbers := load{
+			endpoints: perSlice * count, cluster: inEast,
+			ports: func(slice int) []discoveryv1.EndpointPort { return portsOf(slice) },
+		}
 		b.Run(fmt.Sprintf("build %d clusters", count), func(b *testing.B) { benchmarkBuild(b, clusters) })
 		b.Run(fmt.Sprintf("build %d port numbers", count), func(b *testing.B) { benchmarkBuild(b, numbers) })
 		b.Run(fmt.Sprintf("A %d clusters", count), func(b *testing.B) { benchmarkQuery(b, clusters, dns.TypeA) })

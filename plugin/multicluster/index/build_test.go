@@ -73,7 +73,8 @@ func TestBuild(t *testing.T) {
 		{
 			"those that are serving and terminating answer for a name that has none", sql,
 			[]string{
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], conditions: {ready: false, serving: true, terminating: true}}"),
+				from("east", "IPv4", sqlPorts,
+					"{addresses: [10.1.0.1], conditions: {ready: false, serving: true, terminating: true}}"),
 				from("west", "IPv4", sqlPorts, "{addresses: [10.2.0.1]}"),
 			},
 			`db A 10.2.0.1
@@ -85,7 +86,8 @@ func TestBuild(t *testing.T) {
 		{
 			"where all are terminating they share", sql,
 			[]string{
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], conditions: {ready: false, serving: true, terminating: true}}"),
+				from("east", "IPv4", sqlPorts,
+					"{addresses: [10.1.0.1], conditions: {ready: false, serving: true, terminating: true}}"),
 			},
 			`db A 10.1.0.1
 			10-1-0-1.east.db A 10.1.0.1
@@ -107,7 +109,8 @@ func TestBuild(t *testing.T) {
 			"endpoints repeated across slices appear once", sql,
 			[]string{
 				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"),
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}", "{addresses: [10.1.0.1], hostname: 10-1-0-1}"),
+				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}",
+					"{addresses: [10.1.0.1], hostname: 10-1-0-1}"),
 			},
 			`db A 10.1.0.1
 			10-1-0-1.east.db A 10.1.0.1
@@ -159,7 +162,8 @@ func TestBuild(t *testing.T) {
 			"each pair of target and port number appears once",
 			"{type: Headless, ports: [{name: tcp, port: 53}, {name: udp, port: 53, protocol: UDP}]}",
 			[]string{
-				from("east", "IPv4", "[{name: tcp, port: 53}, {name: udp, port: 53, protocol: UDP}]", "{addresses: [10.1.0.1]}"),
+				from("east", "IPv4", "[{name: tcp, port: 53}, {name: udp, port: 53, protocol: UDP}]",
+					"{addresses: [10.1.0.1]}"),
 			},
 			`db A 10.1.0.1
 			10-1-0-1.east.db A 10.1.0.1
@@ -180,7 +184,10 @@ func TestBuild(t *testing.T) {
 		},
 		{
 			"a headless import that declares no ports has those of its slices", "{type: Headless, ports: []}",
-			[]string{from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"), from("west", "IPv4", "[]", "{addresses: [10.2.0.1]}")},
+			[]string{
+				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"),
+				from("west", "IPv4", "[]", "{addresses: [10.2.0.1]}"),
+			},
 			`db A 10.1.0.1
 			db A 10.2.0.1
 			10-1-0-1.east.db A 10.1.0.1
@@ -197,20 +204,27 @@ func TestBuild(t *testing.T) {
 		{
 			"a headless import has the families that it lists", "{type: Headless, ipFamilies: [IPv4], ports: []}",
 			[]string{
-				from("east", "IPv4", "[]", "{addresses: [10.1.0.1], hostname: a}"), from("east", "IPv6", sqlPorts, "{addresses: ['fd00::1'], hostname: a}"),
+				from("east", "IPv4", "[]", "{addresses: [10.1.0.1], hostname: a}"),
+				from("east", "IPv6", sqlPorts, "{addresses: ['fd00::1'], hostname: a}"),
 			},
 			`db A 10.1.0.1
 			a.east.db A 10.1.0.1`, "",
 		},
 		{
 			"a headless import that lists IPv6 alone", "{type: Headless, ipFamilies: [IPv6], ports: []}",
-			[]string{from("east", "IPv4", "[]", "{addresses: [10.1.0.1]}"), from("west", "IPv6", "[]", "{addresses: ['fd00::1'], hostname: a}")},
+			[]string{
+				from("east", "IPv4", "[]", "{addresses: [10.1.0.1]}"),
+				from("west", "IPv6", "[]", "{addresses: ['fd00::1'], hostname: a}"),
+			},
 			`db AAAA fd00::1
 			a.west.db AAAA fd00::1`, "",
 		},
 		{
 			"a headless import that lists both families", "{type: Headless, ipFamilies: [IPv6, IPv4], ports: []}",
-			[]string{from("east", "IPv4", "[]", "{addresses: [10.1.0.1]}"), from("west", "IPv6", "[]", "{addresses: ['fd00::1'], hostname: a}")},
+			[]string{
+				from("east", "IPv4", "[]", "{addresses: [10.1.0.1]}"),
+				from("west", "IPv6", "[]", "{addresses: ['fd00::1'], hostname: a}"),
+			},
 			`db A 10.1.0.1
 			db AAAA fd00::1
 			10-1-0-1.east.db A 10.1.0.1
@@ -238,7 +252,8 @@ func TestBuild(t *testing.T) {
 		{
 			"a source cluster that is none", sql,
 			[]string{
-				from("a.b.c", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"), from("East", "IPv4", sqlPorts, "{addresses: [10.1.0.2]}"),
+				from("a.b.c", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}"),
+				from("East", "IPv4", sqlPorts, "{addresses: [10.1.0.2]}"),
 				from("a_b", "IPv4", sqlPorts, "{addresses: [10.1.0.3]}"),
 			},
 			`db A 10.1.0.1
@@ -256,7 +271,8 @@ func TestBuild(t *testing.T) {
 		{
 			"IPv6 host labels are valid labels", "{type: Headless, ports: []}",
 			[]string{
-				from("east", "IPv6", "[]", "{addresses: ['2001:db8::']}", "{addresses: ['2001:db8::1']}", "{addresses: ['fd00::a:0:0:1']}"),
+				from("east", "IPv6", "[]", "{addresses: ['2001:db8::']}", "{addresses: ['2001:db8::1']}",
+					"{addresses: ['fd00::a:0:0:1']}"),
 			},
 			`db AAAA 2001:db8::
 			db AAAA 2001:db8::1
@@ -282,7 +298,8 @@ func TestBuild(t *testing.T) {
 		{
 			"a hostname that is no label", "{type: Headless, ports: []}",
 			[]string{
-				from("east", "IPv4", "[]", "{addresses: [10.1.0.1], hostname: a.b}", "{addresses: [10.1.0.2], hostname: UP}"),
+				from("east", "IPv4", "[]", "{addresses: [10.1.0.1], hostname: a.b}",
+					"{addresses: [10.1.0.2], hostname: UP}"),
 			},
 			`db A 10.1.0.1
 			db A 10.1.0.2
@@ -292,7 +309,8 @@ func TestBuild(t *testing.T) {
 		{
 			"a hostname that is the label of another endpoint's address", sql,
 			[]string{
-				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: 10-1-0-2}", "{addresses: [10.1.0.2]}"),
+				from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: 10-1-0-2}",
+					"{addresses: [10.1.0.2]}"),
 			},
 			`db A 10.1.0.1
 			db A 10.1.0.2
@@ -304,7 +322,8 @@ func TestBuild(t *testing.T) {
 		{
 			"names that are too long are left out", "{type: Headless, ports: [{name: sql, port: 1}]}",
 			[]string{
-				from(strings.Repeat("c", 31)+"."+strings.Repeat("c", 31), "IPv4", "[{name: sql, port: 1}]", "{addresses: [10.1.0.1]}"),
+				from(strings.Repeat("c", 31)+"."+strings.Repeat("c", 31), "IPv4", "[{name: sql, port: 1}]",
+					"{addresses: [10.1.0.1]}"),
 			},
 			`db A 10.1.0.1
 			10-1-0-1.` + strings.Repeat("c", 31) + "." + strings.Repeat("c", 31) + `.db A 10.1.0.1
@@ -312,8 +331,10 @@ func TestBuild(t *testing.T) {
 			_sql._tcp.db SRV 1 10-1-0-1.` + strings.Repeat("c", 31) + "." + strings.Repeat("c", 31) + `.db`, "",
 		},
 		{
-			"ports without a number, and ports that are none", "{type: Headless, ports: [{name: a, port: 1}, {name: b, port: 0}, {name: a_b, port: 1}]}",
-			[]string{from("east", "IPv4", "[{name: a}, {name: a, port: 70000}, {name: a, port: 1, protocol: X}]", "{addresses: [10.1.0.1]}")},
+			"ports without a number, and ports that are none",
+			"{type: Headless, ports: [{name: a, port: 1}, {name: b, port: 0}, {name: a_b, port: 1}]}",
+			[]string{from("east", "IPv4", "[{name: a}, {name: a, port: 70000}, {name: a, port: 1, protocol: X}]",
+				"{addresses: [10.1.0.1]}")},
 			`db A 10.1.0.1
 			10-1-0-1.east.db A 10.1.0.1`, "invalid_port=4",
 		},
@@ -388,7 +409,8 @@ func TestImportsThatCannotBeServedAreCounted(t *testing.T) {
 func TestObjectsAreNotChanged(t *testing.T) {
 	raw, slice := new(mcsv1beta1.ServiceImport), new(discoveryv1.EndpointSlice)
 	unmarshal(t, "metadata: {name: db, namespace: demo}\nspec: {type: Headless, ips: [b, a], ports: [{name: B, port: 2}, {name: a, port: 1}]}", raw)
-	unmarshal(t, from("east", "IPv4", "[{name: b, port: 2}, {name: a, port: 1}]", "{addresses: [10.1.0.2]}", "{addresses: [10.1.0.1]}"), slice)
+	unmarshal(t, from("east", "IPv4", "[{name: b, port: 2}, {name: a, port: 1}]", "{addresses: [10.1.0.2]}",
+		"{addresses: [10.1.0.1]}"), slice)
 	objectBefore, sliceBefore := raw.DeepCopy(), slice.DeepCopy()
 	imported, packed := object.FromServiceImport(raw), object.FromEndpointSlice(slice, false)
 	again := object.FromEndpointSlice(slice, false)

@@ -61,7 +61,8 @@ func TestTheAnswerFillsTheMessageAndTheServerCutsNothing(t *testing.T) {
 			for _, size := range []int{512, 1232, 4096, 65535} {
 				t.Run(fmt.Sprintf("%d %s %s %d", count, q.qname, dns.TypeToString[q.qtype], size), func(t *testing.T) {
 					const opt = 11
-					reply := askAs(snapshot, q.qname, q.qtype, 0, answer.Client{Size: size, Reserved: opt, Point: 12345})
+					reply := askAs(snapshot, q.qname, q.qtype, 0,
+						answer.Client{Size: size, Reserved: opt, Point: 12345})
 					if reply.Result == answer.Empty {
 						return
 					}
@@ -104,7 +105,8 @@ func TestWithMaxAnswersThereIsAFairSubset(t *testing.T) {
 	snapshot := many(t, count, true)
 	hosts := map[string]string{} // by address
 	for _, rr := range walk(snapshot) {
-		if host, found := strings.CutSuffix(rr.Header().Name, ".db.demo.svc."+zone); found && rr.Header().Rrtype != dns.TypeSRV {
+		if host, found := strings.CutSuffix(rr.Header().Name, ".db.demo.svc."+zone); found &&
+			rr.Header().Rrtype != dns.TypeSRV {
 			hosts[dataOf(rr)] = host
 		}
 	}
@@ -230,12 +232,21 @@ func TestACachedAnswerIsTheAnswer(t *testing.T) {
 		limit   int
 		records int // 0: fewer than all
 		extra   int
-	}{{udp, 0, 0, 0}, {tcp, 0, 41, 41}, {udp, 0, 0, 0}, {tcp, 0, 41, 41}, {tcp, 5, 5, 5}, {answer.Client{Size: 3200}, 0, 41, -1}, {tcp, 0, 41, 41}} {
+	}{
+		{udp, 0, 0, 0},
+		{tcp, 0, 41, 41},
+		{udp, 0, 0, 0},
+		{tcp, 0, 41, 41},
+		{tcp, 5, 5, 5},
+		{answer.Client{Size: 3200}, 0, 41, -1},
+		{tcp, 0, 41, 41},
+	} {
 		for _, name := range []string{qname, strings.ToUpper(qname)} {
 			reply := askAs(snapshot, name, dns.TypeSRV, step.limit, step.client)
 			if step.records > 0 && len(reply.Answer) != step.records || step.records == 0 && !reply.Truncated ||
 				step.extra >= 0 && len(reply.Extra) != step.extra {
-				t.Errorf("%+v: %d records, %d additional, truncated %v", step, len(reply.Answer), len(reply.Extra), reply.Truncated)
+				t.Errorf("%+v: %d records, %d additional, truncated %v", step, len(reply.Answer), len(reply.Extra),
+					reply.Truncated)
 			}
 			if reply.Answer[0].Header().Name != name {
 				t.Errorf("the owner is %s, and %s was asked for", reply.Answer[0].Header().Name, name)

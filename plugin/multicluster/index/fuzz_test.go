@@ -73,7 +73,8 @@ func (s *source) serviceImport() *mcsv1beta1.ServiceImport {
 	}
 	for range s.n(4) {
 		raw.Spec.Ports = append(raw.Spec.Ports, mcsv1beta1.ServicePort{
-			Name: s.text("a", "b", "A"), Protocol: pick(s, corev1.ProtocolTCP, corev1.ProtocolUDP, ""), Port: int32(s.n(5)),
+			Name: s.text("a", "b", "A"), Protocol: pick(s, corev1.ProtocolTCP, corev1.ProtocolUDP, ""),
+			Port: int32(s.n(5)),
 		})
 	}
 	for range s.n(4) {
@@ -151,7 +152,8 @@ func FuzzBuild(f *testing.F) {
 		x := index.New(config)
 		x.Update(1, index.Change{Key: service.Key(), Service: service})
 		if x.Update(2, index.Change{Key: service.Key(), Service: record.Build(config, imported, all)}) {
-			t.Errorf("the order of slices changed an answer: %q\nand\n%q", text(walk(snapshot)), text(walk(x.Snapshot())))
+			t.Errorf("the order of slices changed an answer: %q\nand\n%q", text(walk(snapshot)),
+				text(walk(x.Snapshot())))
 		}
 	})
 }

@@ -22,11 +22,13 @@ func TestLongNamesAreLeftOutAndCounted(t *testing.T) {
 	long := strings.Repeat("x", 63)
 	wide := &record.Config{Zones: []string{strings.Repeat("zone.", 12) + zone}, TTL: 5} // a zone of 76 octets
 	raw := new(mcsv1beta1.ServiceImport)
-	unmarshal(t, "metadata: {name: "+long+", namespace: "+long+"}\nspec: {type: Headless, ports: [{name: sql, port: 1}]}", raw)
+	unmarshal(t, "metadata: {name: "+long+", namespace: "+long+
+		"}\nspec: {type: Headless, ports: [{name: sql, port: 1}]}", raw)
 	slice := new(discoveryv1.EndpointSlice)
 	unmarshal(t, from("east", "IPv4", "[{name: sql, port: 1}]", "{addresses: [10.1.0.1]}",
 		"{addresses: [10.1.0.2], hostname: "+long+"}"), slice)
-	service := record.Build(wide, object.FromServiceImport(raw), []*object.Endpoints{object.FromEndpointSlice(slice, false)})
+	service := record.Build(wide, object.FromServiceImport(raw),
+		[]*object.Endpoints{object.FromEndpointSlice(slice, false)})
 	x := index.New(wide)
 	x.Update(1, index.Change{Key: service.Key(), Service: service})
 	var names []string
@@ -58,7 +60,8 @@ func TestANameTooLongForOneZoneIsInTheOthers(t *testing.T) {
 		"{addresses: [10.1.0.2], hostname: "+long+"}"), slice)
 	endpoints := []*object.Endpoints{object.FromEndpointSlice(slice, false)}
 	for _, spec := range []string{
-		"{type: Headless, ports: []}", "{type: ClusterSetIP, ips: [10.42.0.1], ports: [{name: " + long[1:] + ", port: 1}]}",
+		"{type: Headless, ports: []}", "{type: ClusterSetIP, ips: [10.42.0.1], ports: [{name: " + long[1:] +
+			", port: 1}]}",
 	} {
 		raw := new(mcsv1beta1.ServiceImport)
 		unmarshal(t, "metadata: {name: "+long+", namespace: "+long+"}\nspec: "+spec, raw)
@@ -66,7 +69,8 @@ func TestANameTooLongForOneZoneIsInTheOthers(t *testing.T) {
 		publish := func(config *record.Config) *index.Snapshot {
 			x := index.New(config)
 			service := record.Build(config, imported, endpoints)
-			if !x.Update(1, index.Change{Key: service.Key(), Service: service}) || service.Skips[object.NameTooLong] == 0 && len(config.Zones) > 1 {
+			if !x.Update(1, index.Change{Key: service.Key(), Service: service}) ||
+				service.Skips[object.NameTooLong] == 0 && len(config.Zones) > 1 {
 				t.Errorf("%s: not published, or nothing was left out", spec)
 			}
 			if x.Update(2, index.Change{Key: service.Key(), Service: record.Build(config, imported, endpoints)}) {
@@ -88,7 +92,10 @@ func TestANameTooLongForOneZoneIsInTheOthers(t *testing.T) {
 			}
 			for _, rr := range want {
 				below, _ := name.Cut(rr.Header().Name, zone)
-				q := answer.Question{Name: rr.Header().Name, Request: name.Parse(below), Zone: number, Type: rr.Header().Rrtype}
+				q := answer.Question{
+					Name: rr.Header().Name, Request: name.Parse(below), Zone: number,
+					Type: rr.Header().Rrtype,
+				}
 				if reply := lookup(all, q, large); !slices.Contains(text(reply.Answer), rr.String()) {
 					t.Errorf("%s: %s is not answered in zone %d", spec, rr, number)
 				}

@@ -17,7 +17,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-var reverseConfig = &record.Config{Zones: []string{zone}, TTL: 5, Reverse: []string{"10.in-addr.arpa.", "ip6.arpa."}, Cluster: "east"}
+var reverseConfig = &record.Config{
+	Zones: []string{zone}, TTL: 5, Reverse: []string{"10.in-addr.arpa.", "ip6.arpa."},
+	Cluster: "east",
+}
 
 // pointers are the text of all PTR records.
 func pointers(snapshot *index.Snapshot) (records []dns.RR) {

@@ -60,7 +60,8 @@ func TestChangesAtOnceLeaveEarlierSnapshotsAsTheyWere(t *testing.T) {
 	publish := func(now uint32, octet int) (published *index.Snapshot, zoneText []string) {
 		changes := make([]index.Change, 0, count)
 		for i := range count {
-			service := build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.%d.%d.%d], ports: []}", octet, i/250, 1+i%250))
+			service := build(t, fmt.Sprintf("{type: ClusterSetIP, ips: [10.%d.%d.%d], ports: []}", octet, i/250,
+				1+i%250))
 			changes = append(changes, index.Change{Key: fmt.Sprintf("web-%d.demo-%d", i, i%7), Service: service})
 		}
 		x.Update(now, append(changes, index.Change{Key: fmt.Sprintf("web-%d.demo-%d", octet, octet%7)})...)
@@ -83,7 +84,8 @@ func TestEachOfManyBlocksIsTakenFrom(t *testing.T) {
 		for i := range 1 + c%3 {
 			endpoints = append(endpoints, fmt.Sprintf("{addresses: [10.%d.0.%d], hostname: h%d}", c, i+1, i))
 		}
-		all = append(all, from(fmt.Sprintf("c%d", c), "IPv4", fmt.Sprintf("[{name: sql, port: %d}]", 1+c%5), endpoints...))
+		all = append(all, from(fmt.Sprintf("c%d", c), "IPv4", fmt.Sprintf("[{name: sql, port: %d}]", 1+c%5),
+			endpoints...))
 	}
 	snapshot := snapshotOf(build(t, sql, all...))
 	for _, qtype := range []uint16{dns.TypeA, dns.TypeSRV} {

@@ -30,18 +30,31 @@ func TestTheSerialMovesWithEveryChangeOfAnAnswerAndWithNothingElse(t *testing.T)
 		{"the first list", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}", nil, true},
 		{"nothing", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}", nil, false},
 		{"an IP that is none", "{type: ClusterSetIP, ips: [10.42.0.1, None], ports: []}", nil, false},
-		{"endpoints of a ClusterSetIP service", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}", []string{one}, false},
+		{
+			"endpoints of a ClusterSetIP service", "{type: ClusterSetIP, ips: [10.42.0.1], ports: []}",
+			[]string{one},
+			false,
+		},
 		{"another IP", "{type: ClusterSetIP, ips: [10.42.0.2], ports: []}", nil, true},
 		{"a port", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{name: a, port: 1}]}", nil, true},
 		{"another name of a port", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{name: b, port: 1}]}", nil, true},
 		{"another number of a port", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{name: b, port: 2}]}", nil, true},
 		{"another type", sql, nil, true}, // without endpoints: the name goes
-		{"an endpoint that is not ready", sql, []string{from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], conditions: {ready: false}}")}, false},
+		{
+			"an endpoint that is not ready", sql,
+			[]string{from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], conditions: {ready: false}}")},
+			false,
+		},
 		{"a ready one", sql, []string{one}, true},
 		{"the same in two slices", sql, []string{one, one}, false},
-		{"a port that is not declared", sql, []string{from("east", "IPv4", "[{name: sql, port: 5432}, {name: x, port: 1}]",
+		{"a port that is not declared", sql, []string{from("east", "IPv4",
+			"[{name: sql, port: 5432}, {name: x, port: 1}]",
 			"{addresses: [10.1.0.1], hostname: a}")}, false},
-		{"another number of a declared port in the import", "{type: Headless, ports: [{name: sql, port: 1}]}", []string{one}, false},
+		{
+			"another number of a declared port in the import", "{type: Headless, ports: [{name: sql, port: 1}]}",
+			[]string{one},
+			false,
+		},
 		{"another number of a declared port in the slice", sql, []string{from("east", "IPv4", "[{name: sql, port: 1}]",
 			"{addresses: [10.1.0.1], hostname: a}")}, true},
 		{"another hostname", sql, []string{from("east", "IPv4", "[{name: sql, port: 1}]",
@@ -141,17 +154,22 @@ func TestASnapshotStaysAsItWas(t *testing.T) {
 func TestRepliesHaveNoSpareCapacity(t *testing.T) {
 	services := []*record.Service{
 		build(t, "{type: ClusterSetIP, ips: [10.42.0.1, 10.42.0.2, 'fd00::1'], ports: [{name: a, port: 1}, {name: b, port: 2}]}"),
-		build(t, sql, from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}", "{addresses: [10.1.0.2], hostname: a}"),
+		build(t, sql, from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1], hostname: a}",
+			"{addresses: [10.1.0.2], hostname: a}"),
 			from("east", "IPv6", sqlPorts, "{addresses: ['fd00::1'], hostname: a}")),
 	}
 	for _, service := range services {
 		snapshot := snapshotOf(service)
-		for _, qname := range []string{"db.demo.svc.", "_a._tcp.db.demo.svc.", "_sql._tcp.db.demo.svc.", "a.east.db.demo.svc."} {
+		for _, qname := range []string{
+			"db.demo.svc.", "_a._tcp.db.demo.svc.", "_sql._tcp.db.demo.svc.",
+			"a.east.db.demo.svc.",
+		} {
 			for _, qtype := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV} {
 				reply := ask(snapshot, qname+zone, qtype)
 				for _, section := range [][]dns.RR{reply.Answer, reply.Extra, snapshot.SOA(0)} {
 					if len(section) != cap(section) {
-						t.Errorf("%s %s: %d records in a slice of %d", qname, dns.TypeToString[qtype], len(section), cap(section))
+						t.Errorf("%s %s: %d records in a slice of %d", qname, dns.TypeToString[qtype], len(section),
+							cap(section))
 					}
 				}
 			}

@@ -70,7 +70,10 @@ func TestTiers(t *testing.T) {
 	e := func(endpoints ...string) string { return from("east", "IPv4", sqlPorts, endpoints...) }
 	w := func(endpoints ...string) string { return from("west", "IPv4", sqlPorts, endpoints...) }
 	demoted := "{addresses: [10.1.0.1], zone: a, conditions: {ready: false, serving: true, terminating: true}}"
-	usual := []string{e(at("10.1.0.1", "a"), at("10.1.0.2", "b")), w(at("10.2.0.1", "a"), at("10.2.0.2", "b"), at("10.2.0.3", "c"), at("10.2.0.4", ""))}
+	usual := []string{
+		e(at("10.1.0.1", "a"), at("10.1.0.2", "b")),
+		w(at("10.2.0.1", "a"), at("10.2.0.2", "b"), at("10.2.0.3", "c"), at("10.2.0.4", "")),
+	}
 	for name, test := range map[string]struct {
 		raw    string
 		slices []string
@@ -78,25 +81,86 @@ func TestTiers(t *testing.T) {
 		client string
 		a, srv string
 	}{
-		"nothing is preferred":     {plain, usual, topology.PreferNone, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
-		"the operator is silent":   {plain, usual, topology.PreferDefault, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
-		"the cluster":              {plain, usual, topology.PreferCluster, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"the zone":                 {plain, usual, topology.PreferZone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
-		"another zone":             {plain, usual, topology.PreferZone, inB, "1.2 2.2", "0: 1.2 2.2, 1: 1.1, 2: 2.1, 3: 2.3 2.4"},
-		"a zone abroad":            {plain, usual, topology.PreferZone, inC, "2.3", "0: 2.3, 1: 1.1 1.2, 3: 2.1 2.2 2.4"},
-		"an unknown client":        {plain, usual, topology.PreferZone, nowhere, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"the import's own cluster": {cluster, usual, topology.PreferNone, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"the import's zone":        {sameZone, usual, topology.PreferNone, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
-		"the import's both":        {both, usual, topology.PreferZone, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"the import wants nothing": {none, usual, topology.PreferZone, inA, "1.1 1.2 2.1 2.2 2.3 2.4", "0: 1.1 1.2 2.1 2.2 2.3 2.4"},
-		"no cluster, but the zone": {noneButZone, usual, topology.PreferCluster, inA, "1.1 2.1", "0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4"},
-		"an unknown wish":          {unknown, usual, topology.PreferCluster, inA, "1.1 1.2", "0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4"},
-		"nothing at home":          {plain, usual[1:], topology.PreferCluster, inA, "2.1 2.2 2.3 2.4", "1: 2.1 2.2 2.3 2.4"},
-		"nothing in the zone":      {plain, usual[:1], topology.PreferZone, inC, "1.1 1.2", "1: 1.1 1.2"},
-		"only in the region":       {plain, []string{w(at("10.2.0.2", "b"), at("10.2.0.3", "c"))}, topology.PreferZone, inA, "2.2", "2: 2.2, 3: 2.3"},
-		"none is ready at home":    {plain, []string{e(demoted), w(at("10.2.0.1", "b"))}, topology.PreferZone, inA, "2.1", "2: 2.1"},
-		"none is ready anywhere":   {plain, []string{e(demoted), w(strings.Replace(demoted, "10.1", "10.2", 1))}, topology.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1"},
-		"no endpoint has a zone":   {plain, []string{e(at("10.1.0.1", "")), w(at("10.2.0.1", ""))}, topology.PreferZone, inA, "1.1", "1: 1.1, 3: 2.1"},
+		"nothing is preferred": {
+			plain, usual, topology.PreferNone, inA, "1.1 1.2 2.1 2.2 2.3 2.4",
+			"0: 1.1 1.2 2.1 2.2 2.3 2.4",
+		},
+		"the operator is silent": {
+			plain, usual, topology.PreferDefault, inA, "1.1 1.2 2.1 2.2 2.3 2.4",
+			"0: 1.1 1.2 2.1 2.2 2.3 2.4",
+		},
+		"the cluster": {
+			plain, usual, topology.PreferCluster, inA, "1.1 1.2",
+			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
+		},
+		"the zone": {
+			plain, usual, topology.PreferZone, inA, "1.1 2.1",
+			"0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4",
+		},
+		"another zone": {
+			plain, usual, topology.PreferZone, inB, "1.2 2.2",
+			"0: 1.2 2.2, 1: 1.1, 2: 2.1, 3: 2.3 2.4",
+		},
+		"a zone abroad": {
+			plain, usual, topology.PreferZone, inC, "2.3",
+			"0: 2.3, 1: 1.1 1.2, 3: 2.1 2.2 2.4",
+		},
+		"an unknown client": {
+			plain, usual, topology.PreferZone, nowhere, "1.1 1.2",
+			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
+		},
+		"the import's own cluster": {
+			cluster, usual, topology.PreferNone, inA, "1.1 1.2",
+			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
+		},
+		"the import's zone": {
+			sameZone, usual, topology.PreferNone, inA, "1.1 2.1",
+			"0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4",
+		},
+		"the import's both": {
+			both, usual, topology.PreferZone, inA, "1.1 1.2",
+			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
+		},
+		"the import wants nothing": {
+			none, usual, topology.PreferZone, inA, "1.1 1.2 2.1 2.2 2.3 2.4",
+			"0: 1.1 1.2 2.1 2.2 2.3 2.4",
+		},
+		"no cluster, but the zone": {
+			noneButZone, usual, topology.PreferCluster, inA, "1.1 2.1",
+			"0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4",
+		},
+		"an unknown wish": {
+			unknown, usual, topology.PreferCluster, inA, "1.1 1.2",
+			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
+		},
+		"nothing at home": {
+			plain, usual[1:], topology.PreferCluster, inA, "2.1 2.2 2.3 2.4",
+			"1: 2.1 2.2 2.3 2.4",
+		},
+		"nothing in the zone": {plain, usual[:1], topology.PreferZone, inC, "1.1 1.2", "1: 1.1 1.2"},
+		"only in the region": {
+			plain,
+			[]string{w(at("10.2.0.2", "b"), at("10.2.0.3", "c"))},
+			topology.PreferZone,
+			inA, "2.2", "2: 2.2, 3: 2.3",
+		},
+		"none is ready at home": {
+			plain,
+			[]string{e(demoted), w(at("10.2.0.1", "b"))},
+			topology.PreferZone, inA,
+			"2.1", "2: 2.1",
+		},
+		"none is ready anywhere": {
+			plain,
+			[]string{e(demoted), w(strings.Replace(demoted, "10.1", "10.2", 1))},
+			topology.PreferCluster, inA, "1.1", "0: 1.1, 1: 2.1",
+		},
+		"no endpoint has a zone": {
+			plain,
+			[]string{e(at("10.1.0.1", "")), w(at("10.2.0.1", ""))},
+			topology.PreferZone,
+			inA, "1.1", "1: 1.1, 3: 2.1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot := snapshotOf(zoned(t, test.raw, test.slices...))
@@ -157,11 +221,13 @@ func tiersOf(reply answer.Answer) string {
 
 // TestTiersOfEachFamily: a client of one family does not go without because the other one is nearer.
 func TestTiersOfEachFamily(t *testing.T) {
-	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("east", "IPv4", sqlPorts, at("10.1.0.1", "a")), from("west", "IPv6", sqlPorts, at("fd00::1", "a"))))
+	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("east", "IPv4", sqlPorts, at("10.1.0.1", "a")),
+		from("west", "IPv6", sqlPorts, at("fd00::1", "a"))))
 	for qtype, want := range map[uint16]string{dns.TypeA: "10.1.0.1", dns.TypeAAAA: "fd00::1"} {
 		q := question("db.demo.svc."+zone, qtype)
 		q.Prefer = topology.PreferCluster
-		if reply := lookup(snapshot, q, answer.Client{Size: 512, Place: east.Place("east", netip.Addr{})}).Answer; len(reply) != 1 || dataOf(reply[0]) != want {
+		if reply := lookup(snapshot, q, answer.Client{Size: 512, Place: east.Place("east", netip.Addr{})}).Answer; len(
+			reply) != 1 || dataOf(reply[0]) != want {
 			t.Errorf("got %v, want %s", reply, want)
 		}
 	}
@@ -172,9 +238,11 @@ func TestAFewOfATier(t *testing.T) {
 	const count, limit = 40, 50
 	var near, far []string
 	for i := range count {
-		near, far = append(near, at(fmt.Sprintf("10.1.0.%d", i+1), "a")), append(far, at(fmt.Sprintf("10.2.0.%d", i+1), "b"))
+		near, far = append(near, at(fmt.Sprintf("10.1.0.%d", i+1), "a")),
+			append(far, at(fmt.Sprintf("10.2.0.%d", i+1), "b"))
 	}
-	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("west", "IPv4", sqlPorts, far...), from("east", "IPv4", sqlPorts, near...)))
+	snapshot := snapshotOf(zoned(t, "spec: "+sql, from("west", "IPv4", sqlPorts, far...),
+		from("east", "IPv4", sqlPorts, near...)))
 	seen := map[string]int{}
 	for point := range uint64(4 * count) {
 		client := answer.Client{Size: 65535, Point: point, Place: east.Place("east", netip.Addr{})}
@@ -226,7 +294,8 @@ func TestZonesOfSlices(t *testing.T) {
 	}
 	a, b := from("east", "IPv4", sqlPorts, at("10.1.0.1", "a")), from("east", "IPv4", sqlPorts, at("10.1.0.1", "b"))
 	bare := from("east", "IPv4", sqlPorts, "{addresses: [10.1.0.1]}")
-	if !read(a, true).Equal(read(a, true)) || read(a, true).Equal(read(b, true)) || read(a, true).Equal(read(bare, true)) {
+	if !read(a, true).Equal(read(a, true)) || read(a, true).Equal(read(b, true)) ||
+		read(a, true).Equal(read(bare, true)) {
 		t.Error("zones do not count")
 	}
 	if !read(a, false).Equal(read(b, false)) || !read(bare, true).Equal(read(bare, false)) {

@@ -23,7 +23,8 @@ func TestAddress(t *testing.T) {
 				t.Errorf("%s is the name of %v, %v; want %s", asked, addr, ok, text)
 			}
 		}
-		for _, above, _ := strings.Cut(reverse, "."); strings.Count(above, ".") > 2; _, above, _ = strings.Cut(above, ".") {
+		for _, above, _ := strings.Cut(reverse, "."); strings.Count(above, ".") > 2; _, above,
+			_ = strings.Cut(above, ".") {
 			if addr, ok := name.Address(above); !ok || addr.IsValid() {
 				t.Errorf("%s is the name of %v, %v; want that of a part of an address", above, addr, ok)
 			}
@@ -33,8 +34,10 @@ func TestAddress(t *testing.T) {
 		}
 	}
 	for _, reverse := range []string{
-		"1.0.0.010.in-addr.arpa.", "256.0.0.10.in-addr.arpa.", "a.0.0.10.in-addr.arpa.", "..in-addr.arpa.", "0/25.0.0.10.in-addr.arpa.",
-		"+1.0.0.10.in-addr.arpa.", "-1.10.in-addr.arpa.", "_sql._tcp.10.in-addr.arpa.", "g.ip6.arpa.", "10.ip6.arpa.", ".ip6.arpa.",
+		"1.0.0.010.in-addr.arpa.", "256.0.0.10.in-addr.arpa.", "a.0.0.10.in-addr.arpa.", "..in-addr.arpa.",
+		"0/25.0.0.10.in-addr.arpa.",
+		"+1.0.0.10.in-addr.arpa.", "-1.10.in-addr.arpa.", "_sql._tcp.10.in-addr.arpa.", "g.ip6.arpa.", "10.ip6.arpa.",
+		".ip6.arpa.",
 		"1.2.3.4.clusterset.local.", "in-addr.arpa.", "",
 	} {
 		if addr, ok := name.Address(reverse); ok {

@@ -35,12 +35,20 @@ func TestDerivedServices(t *testing.T) {
 		{map[string]string{annotationDerived: "a"}, mcsv1beta1.ClusterSetIP, nil, "[a]"},
 		{map[string]string{annotationDerivedGKE: "gke-mcs-1"}, mcsv1beta1.ClusterSetIP, nil, "[gke-mcs-1]"},
 		{map[string]string{annotationDerived: "a"}, mcsv1beta1.Headless, nil, "[]"},
-		{map[string]string{annotationDerived: "../a"}, mcsv1beta1.ClusterSetIP, nil, "[derived-scaifns3gd derived-web antrea-mc-web]"},
+		{
+			map[string]string{annotationDerived: "../a"},
+			mcsv1beta1.ClusterSetIP, nil,
+			"[derived-scaifns3gd derived-web antrea-mc-web]",
+		},
 		{
 			map[string]string{annotationDerivedAWS: `[{"cluster":"b","derived-service":"y"},{"derived-service":"x"},{"derived-service":"x"},{}]`},
 			mcsv1beta1.ClusterSetIP, nil, "[x y]",
 		},
-		{map[string]string{annotationDerivedAWS: `{`}, mcsv1beta1.ClusterSetIP, nil, "[derived-scaifns3gd derived-web antrea-mc-web]"},
+		{
+			map[string]string{annotationDerivedAWS: `{`},
+			mcsv1beta1.ClusterSetIP, nil,
+			"[derived-scaifns3gd derived-web antrea-mc-web]",
+		},
 	} {
 		if got := fmt.Sprint(wantingImport(tc.annotations, tc.kind, tc.ips...).DerivedServices()); got != tc.want {
 			t.Errorf("%v %s %v: %s, want %s", tc.annotations, tc.kind, tc.ips, got, tc.want)
@@ -52,8 +60,11 @@ func TestEndpointsStandIn(t *testing.T) {
 	slice := func(port int32, conditions discoveryv1.EndpointConditions, address string) *Endpoints {
 		return FromEndpointSlice(&discoveryv1.EndpointSlice{
 			AddressType: discoveryv1.AddressTypeIPv4,
-			Ports:       []discoveryv1.EndpointPort{{Name: new("http"), Port: new(port)}, {Name: new("admin"), Port: new(int32(1))}},
-			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: conditions}},
+			Ports: []discoveryv1.EndpointPort{
+				{Name: new("http"), Port: new(port)},
+				{Name: new("admin"), Port: new(int32(1))},
+			},
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}, Conditions: conditions}},
 		}, false)
 	}
 	terminates := discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
@@ -65,8 +76,16 @@ func TestEndpointsStandIn(t *testing.T) {
 		want string
 	}{
 		{"none", nil, "[] [{http 80 tcp}]"},
-		{"ready", []*Endpoints{slice(8080, ready, "10.1.0.1"), slice(8080, ready, "10.2.0.1")}, "[10.1.0.1 10.2.0.1] [{http 8080 tcp}]"},
-		{"one terminates", []*Endpoints{slice(8080, ready, "10.1.0.1"), slice(9090, terminates, "10.2.0.1")}, "[10.1.0.1] [{http 8080 tcp}]"},
+		{
+			"ready",
+			[]*Endpoints{slice(8080, ready, "10.1.0.1"), slice(8080, ready, "10.2.0.1")},
+			"[10.1.0.1 10.2.0.1] [{http 8080 tcp}]",
+		},
+		{
+			"one terminates",
+			[]*Endpoints{slice(8080, ready, "10.1.0.1"), slice(9090, terminates, "10.2.0.1")},
+			"[10.1.0.1] [{http 8080 tcp}]",
+		},
 		{"all terminate", []*Endpoints{slice(9090, terminates, "10.2.0.1")}, "[10.2.0.1] [{http 9090 tcp}]"},
 		{"not ready", []*Endpoints{slice(9090, notReady, "10.2.0.1")}, "[] [{http 80 tcp}]"},
 	} {
@@ -86,7 +105,10 @@ func TestEndpointsStandIn(t *testing.T) {
 }
 
 func TestServiceAddresses(t *testing.T) {
-	service := &corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"fd00::1", "None", "", "10.43.0.1", "127.0.0.1"}}}
+	service := &corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{
+		"fd00::1", "None", "", "10.43.0.1",
+		"127.0.0.1",
+	}}}
 	if got := fmt.Sprint(ServiceAddresses(service)); got != "[10.43.0.1 fd00::1]" {
 		t.Errorf("the addresses are %s", got)
 	}
@@ -106,7 +128,10 @@ func TestBookkeepingOfOthers(t *testing.T) {
 		{"submariner-operator", nil, nil, true},
 		{"submariner-k8s-broker", nil, nil, true},
 	} {
-		object := &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Labels: tc.labels, Annotations: tc.annotations}}
+		object := &mcsv1beta1.ServiceImport{ObjectMeta: metav1.ObjectMeta{
+			Namespace: tc.namespace, Labels: tc.labels,
+			Annotations: tc.annotations,
+		}}
 		if got := isBookkeeping(object); got != tc.want {
 			t.Errorf("%s %v %v: %v, want %v", tc.namespace, tc.labels, tc.annotations, got, tc.want)
 		}

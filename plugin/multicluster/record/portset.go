@@ -133,7 +133,8 @@ func (p *portSets) intern(ports []object.Port) *PortSet {
 	for i, port := range ports {
 		set.numbers[i] = port.Number
 	}
-	if set.distinct = slices.Compact(slices.Sorted(slices.Values(set.numbers))); slices.Equal(set.distinct, set.numbers) {
+	if set.distinct = slices.Compact(slices.Sorted(slices.Values(set.numbers))); slices.Equal(set.distinct,
+		set.numbers) {
 		set.distinct = set.numbers
 	}
 	p.sets[string(p.key)] = set

@@ -37,9 +37,12 @@ func TestPlace(t *testing.T) {
 		"d/ 255.255.255.0/24 ff00::/8",
 	))
 	for client, zone := range map[string]string{
-		"10.0.0.0": "a", "10.0.0.255": "a", "::ffff:10.0.0.9": "a", "10.0.1.0": "b", "10.0.1.127": "b", "10.0.1.128": "c", "10.0.1.130": "c",
-		"10.0.1.255": "c", "10.0.2.1": "a", "10.0.3.0": "", "10.0.5.1": "", "9.255.255.255": "", "0.0.0.0": "", "192.0.2.7": "a", "192.0.2.8": "",
-		"fd00:0:0:1::9": "a", "fd00:0:0:2::9": "b", "fd00:0:0:3::9": "", "255.255.255.255": "d", "::": "", "::1": "", "fe80::1%eth0": "",
+		"10.0.0.0": "a", "10.0.0.255": "a", "::ffff:10.0.0.9": "a", "10.0.1.0": "b", "10.0.1.127": "b",
+		"10.0.1.128": "c", "10.0.1.130": "c",
+		"10.0.1.255": "c", "10.0.2.1": "a", "10.0.3.0": "", "10.0.5.1": "", "9.255.255.255": "", "0.0.0.0": "",
+		"192.0.2.7": "a", "192.0.2.8": "",
+		"fd00:0:0:1::9": "a", "fd00:0:0:2::9": "b", "fd00:0:0:3::9": "", "255.255.255.255": "d", "::": "", "::1": "",
+		"fe80::1%eth0": "",
 	} {
 		if got := topology.Place("east", netip.MustParseAddr(client)).zone; got != zone {
 			t.Errorf("%s: got zone %q, want %q", client, got, zone)
@@ -80,7 +83,10 @@ func TestPlaces(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		random := func() netip.Addr {
 			if r.IntN(2) == 0 {
-				return netip.AddrFrom4([4]byte{byte(r.IntN(2)) * 255, byte(r.IntN(2)) * 255, byte(r.IntN(4)), byte(r.IntN(256))})
+				return netip.AddrFrom4([4]byte{
+					byte(r.IntN(2)) * 255, byte(r.IntN(2)) * 255, byte(r.IntN(4)),
+					byte(r.IntN(256)),
+				})
 			}
 			return netip.AddrFrom16([16]byte{byte(r.IntN(2)) * 255, 15: byte(r.IntN(256))})
 		}

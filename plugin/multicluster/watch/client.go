@@ -122,7 +122,8 @@ func (c *importClient) list(labels, namespace string) lister {
 		if options.TimeoutSeconds != nil {
 			timeout = time.Duration(*options.TimeoutSeconds) * time.Second
 		}
-		return client.Get().NamespaceIfScoped(namespace, namespace != metav1.NamespaceAll).Resource(string(ServiceImports)).
+		return client.Get().NamespaceIfScoped(namespace,
+			namespace != metav1.NamespaceAll).Resource(string(ServiceImports)).
 			VersionedParams(&options, metav1.ParameterCodec).Timeout(timeout)
 	}
 	return lister{

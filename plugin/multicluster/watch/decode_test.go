@@ -72,8 +72,10 @@ func TestWhatDNSNeedsOfAnImportIsDecoded(t *testing.T) {
 	if err := errors.Join(utiljson.Unmarshal([]byte(text), &got), utiljson.Unmarshal([]byte(text), &want)); err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(got.Spec, want.Spec) || !maps.Equal(got.Labels, want.Labels) || !maps.Equal(got.Annotations, want.Annotations) ||
-		got.Name != want.Name || got.Namespace != want.Namespace || got.ResourceVersion != want.ResourceVersion || got.undecodable != nil {
+	if !reflect.DeepEqual(got.Spec, want.Spec) || !maps.Equal(got.Labels, want.Labels) ||
+		!maps.Equal(got.Annotations, want.Annotations) ||
+		got.Name != want.Name || got.Namespace != want.Namespace || got.ResourceVersion != want.ResourceVersion ||
+		got.undecodable != nil {
 		t.Errorf("decoded is %+v", got)
 	}
 }
@@ -147,7 +149,8 @@ func TestAnObjectThatDoesNotDecodeIsReportedOnce(t *testing.T) {
 	} {
 		put(t, step.do())
 		b.drain()
-		if got := reply(x, "bad"); got != step.want || b.undecodable["demo/bad"] != step.undecodable || b.reported != step.reported {
+		if got := reply(x, "bad"); got != step.want || b.undecodable["demo/bad"] != step.undecodable ||
+			b.reported != step.reported {
 			t.Errorf("%s: answer %q, undecodable %v, reported %d times", step.name, got, b.undecodable, b.reported)
 		}
 	}

@@ -133,7 +133,10 @@ func sliceOf(name, service, cluster string, addresses ...string) *discoveryv1.En
 			Labels: map[string]string{mcsv1beta1.LabelServiceName: service, mcsv1beta1.LabelSourceCluster: cluster},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: new("sql"), Port: new(int32(5432)), Protocol: new(corev1.ProtocolTCP)}},
+		Ports: []discoveryv1.EndpointPort{{
+			Name: new("sql"), Port: new(int32(5432)),
+			Protocol: new(corev1.ProtocolTCP),
+		}},
 	}
 	for _, address := range addresses {
 		object.Endpoints = append(object.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}})

@@ -27,9 +27,11 @@ func granting(t *testing.T, namespaces ...string) *clients {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // apis/<group>/<version>/namespaces/<namespace>/<resource>
+		// apis/<group>/<version>/namespaces/<namespace>/<resource>
+		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 		if len(parts) != 6 || !slices.Contains(namespaces, parts[4]) {
-			refuse(w, apierrors.NewForbidden(schema.GroupResource{Group: parts[1], Resource: parts[len(parts)-1]}, "", nil))
+			refuse(w, apierrors.NewForbidden(schema.GroupResource{Group: parts[1], Resource: parts[len(parts)-1]}, "",
+				nil))
 			return
 		}
 		query := r.URL.Query()

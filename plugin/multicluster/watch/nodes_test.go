@@ -26,7 +26,9 @@ func node(name, zone, address string, ranges ...string) *corev1.Node {
 	}
 	if address != "" {
 		raw.Status.Addresses = []corev1.NodeAddress{
-			{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeExternalIP, Address: "192.0.2.1"},
+			{Type: corev1.NodeHostName, Address: name},
+			{Type: corev1.NodeInternalIP, Address: address},
+			{Type: corev1.NodeExternalIP, Address: "192.0.2.1"},
 		}
 	}
 	return raw
@@ -46,7 +48,8 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 
 	nearest := func(client string) string {
 		reply := x.Snapshot().Lookup(&answer.Question{
-			Name: "db.demo.svc.clusterset.local.", Request: name.Parse("db.demo.svc"), Type: dns.TypeA, Prefer: topology.PreferZone,
+			Name: "db.demo.svc.clusterset.local.", Request: name.Parse("db.demo.svc"), Type: dns.TypeA,
+			Prefer: topology.PreferZone,
 		}, func() answer.Client {
 			return answer.Client{Size: 65535, Place: b.Topology().Place("east", netip.MustParseAddr(client))}
 		})
@@ -90,7 +93,10 @@ func TestNodesTellWhereClientsAre(t *testing.T) {
 
 	before := b.Topology()
 	beat := node("two", "b", "", "10.64.2.0/24")
-	beat.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
+	beat.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue,
+		LastHeartbeatTime: metav1.Now(),
+	}}
 	put(t, nodes.Update(beat))
 	put(t, nodes.Delete(node("none", "a", "")))
 	if times := b.drain(); times != 0 || b.Topology() != before {

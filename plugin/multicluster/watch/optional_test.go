@@ -33,8 +33,11 @@ func TestNothingWaitsForWhatIsOptional(t *testing.T) {
 				b := newBench(t, Options{})
 				b.missing = map[scope]bool{{resource: GKEServiceImports}: false}
 				from := b.optional(scope{resource: GKEServiceImports}, lister{
-					list:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, test.err },
-					watch: func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) { return nil, test.err },
+					list: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, test.err },
+					watch: func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) {
+						return nil,
+							test.err
+					},
 				})
 				var err error
 				if ask == "list" {

@@ -56,7 +56,8 @@ func (s *Source) reflectors(clients *clients, options Options) []reflector {
 	}
 	if options.NamespaceLabels != "" {
 		of := scope{resource: Namespaces}
-		all = append(all, s.reflector(of, &corev1.Namespace{}, listerOf(clients.core.Namespaces(), options.NamespaceLabels, "")))
+		all = append(all, s.reflector(of, &corev1.Namespace{},
+			listerOf(clients.core.Namespaces(), options.NamespaceLabels, "")))
 	}
 	if options.Zones {
 		all = append(all, s.reflector(scope{resource: Nodes}, &corev1.Node{}, listerOf(clients.core.Nodes(), "", "")))

@@ -24,10 +24,17 @@ func TestAnAPIServerWithoutWatchListIsHealthy(t *testing.T) {
 		fails   []string
 		closes  bool // connections, before an answer
 	}{
-		"without WatchList":   {func(o metav1.ListOptions) bool { return o.SendInitialEvents != nil }, nil, false},
-		"that watches not":    {func(metav1.ListOptions) bool { return true }, []string{"serviceimports: " + invalid.Error()}, false},
+		"without WatchList": {func(o metav1.ListOptions) bool { return o.SendInitialEvents != nil }, nil, false},
+		"that watches not": {
+			func(metav1.ListOptions) bool { return true },
+			[]string{"serviceimports: " + invalid.Error()},
+			false,
+		},
 		"that has everything": {func(metav1.ListOptions) bool { return false }, nil, false},
-		"that hangs up":       {func(metav1.ListOptions) bool { return false }, slices.Repeat([]string{"serviceimports: " + errClosed.Error()}, 2), true},
+		"that hangs up": {
+			func(metav1.ListOptions) bool { return false },
+			slices.Repeat([]string{"serviceimports: " + errClosed.Error()}, 2), true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,8 @@ func unlessRestored(from lister) lister {
 			if err != nil {
 				return nil, err
 			}
-			if accessor, err := meta.ListAccessor(present); err == nil && before(accessor.GetResourceVersion(), options.ResourceVersion) {
+			if accessor, err := meta.ListAccessor(present); err == nil &&
+				before(accessor.GetResourceVersion(), options.ResourceVersion) {
 				until = time.Time{}
 				return nil, apierrors.NewResourceExpired("the API server was restored: its resourceVersion is " +
 					accessor.GetResourceVersion() + ", and that of the watch " + options.ResourceVersion)

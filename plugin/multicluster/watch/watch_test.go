@@ -103,7 +103,8 @@ func TestObjectsComeChangeAndGo(t *testing.T) {
 	expect("no import", "")
 	put(t, b.slices.Delete(sliceOf("c", "db", "east")))
 	expect("nothing", "")
-	if held := len(b.inputs.services) + len(b.inputs.slices[EndpointSlices]) + len(b.inputs.imports[ServiceImports]); held > 0 {
+	if held := len(b.inputs.services) + len(b.inputs.slices[EndpointSlices]) +
+		len(b.inputs.imports[ServiceImports]); held > 0 {
 		t.Errorf("%d inputs are still held", held)
 	}
 	if b.objects[ServiceImports] != 0 || b.objects[EndpointSlices] != 0 {
@@ -218,7 +219,8 @@ func TestViewsOfEqualConfigurationsAreShared(t *testing.T) {
 		t.Errorf("a view that comes later answers %q", got)
 	}
 	if other.Snapshot().Serial() <= first.Snapshot().Serial() {
-		t.Errorf("a view that comes later has serial %d, an older one %d", other.Snapshot().Serial(), first.Snapshot().Serial())
+		t.Errorf("a view that comes later has serial %d, an older one %d", other.Snapshot().Serial(),
+			first.Snapshot().Serial())
 	}
 	b.Release(first)
 	if b.View(config) != first {
@@ -258,7 +260,8 @@ func TestProgrammingLatencyIsThatOfTheOriginsCause(t *testing.T) {
 	b.drain()
 	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.4"), 3000))) // nothing that DNS shows
 	b.drain()
-	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.5"), 3000))) // which is not what changed this long after
+	// which is not what changed this long after
+	put(t, b.slices.Update(caused(sliceOf("a", "db", "east", "10.1.0.5"), 3000)))
 	b.drain()
 	slices.Sort(b.programmed)
 	if want := []string{"headless=true 2s"}; !slices.Equal(b.programmed, want) {
@@ -278,10 +281,18 @@ func TestSlicesThatNoAnswerComesFromAreNotPublished(t *testing.T) {
 		"no import":                  {Options{}, false, nil, 0},
 		"ClusterSetIP":               {Options{}, false, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 0},
 		"ClusterSetIP without an IP": {Options{}, false, importOf("web", mcsv1beta1.ClusterSetIP), 0},
-		"fallback endpoints":         {Options{FallbackEndpoints: true}, false, importOf("web", mcsv1beta1.ClusterSetIP), 1},
-		"fallback endpoints and IPs": {Options{FallbackEndpoints: true}, false, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 0},
-		"ignore empty_service":       {Options{}, true, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 1},
-		"headless":                   {Options{}, false, importOf("web", mcsv1beta1.Headless), 1},
+		"fallback endpoints": {
+			Options{FallbackEndpoints: true},
+			false,
+			importOf("web", mcsv1beta1.ClusterSetIP), 1,
+		},
+		"fallback endpoints and IPs": {
+			Options{FallbackEndpoints: true},
+			false,
+			importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 0,
+		},
+		"ignore empty_service": {Options{}, true, importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1"), 1},
+		"headless":             {Options{}, false, importOf("web", mcsv1beta1.Headless), 1},
 	} {
 		b := newBench(t, test.options)
 		b.View(config)
@@ -309,18 +320,23 @@ func TestServicesOfTwoViewsCountOnce(t *testing.T) {
 	first := b.View(config)
 	long := b.View(&record.Config{Zones: []string{strings.Repeat("a.", 100)}, TTL: 5})
 	put(t, b.imports.Add(importOf("web", mcsv1beta1.ClusterSetIP, "10.42.0.1")))
-	b.imports.set(&item{namespace: strings.Repeat("n", 63), name: "web", imported: object.FromServiceImport(&mcsv1beta1.ServiceImport{
-		ObjectMeta: metav1.ObjectMeta{Namespace: strings.Repeat("n", 63), Name: "web"},
-		Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, IPs: []string{"10.42.0.2"}},
-	})})
+	b.imports.set(&item{
+		namespace: strings.Repeat("n", 63), name: "web",
+		imported: object.FromServiceImport(&mcsv1beta1.ServiceImport{
+			ObjectMeta: metav1.ObjectMeta{Namespace: strings.Repeat("n", 63), Name: "web"},
+			Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.ClusterSetIP, IPs: []string{"10.42.0.2"}},
+		}),
+	})
 	put(t, b.imports.Add(importOf("db", mcsv1beta1.Headless)))
 	put(t, b.slices.Add(sliceOf("a", "db", "east", "10.1.0.1")))
 	b.list()
 	expect := func(step string, services, tooLong int) {
 		t.Helper()
 		headless := min(services, 1)
-		if got, left := b.served, b.served.Skips[object.NameTooLong]; got.ClusterSetIP != services || got.Headless != headless || left != tooLong {
-			t.Errorf("%s: %+v and %d names that are too long, want %d services, %d headless, and %d", step, got, left, services, headless, tooLong)
+		if got, left := b.served, b.served.Skips[object.NameTooLong]; got.ClusterSetIP != services ||
+			got.Headless != headless || left != tooLong {
+			t.Errorf("%s: %+v and %d names that are too long, want %d services, %d headless, and %d", step, got, left,
+				services, headless, tooLong)
 		}
 	}
 	if first == long {
@@ -443,7 +459,8 @@ func BenchmarkHeap(b *testing.B) {
 							addresses = append(addresses, address(endpoint))
 							endpoint++
 						}
-						slice := sliceOf(fmt.Sprintf("%s-imported-%d", service, j), service, []string{"east", "west"}[j%2], addresses...)
+						slice := sliceOf(fmt.Sprintf("%s-imported-%d", service, j), service,
+							[]string{"east", "west"}[j%2], addresses...)
 						for k := range slice.Endpoints {
 							if hostnames {
 								slice.Endpoints[k].Hostname = new(fmt.Sprintf("%s-%d", service, 10*j+k))
