@@ -60,6 +60,7 @@ type fight struct {
 	repetitions int       // how often in a row it was written again
 	creation    bool      // what was written is the whole object
 	version     string    // resourceVersion of what was written
+	kept        uint64    // fingerprint of what the API server made of it
 }
 
 // free is how many repetitions are not held back.
@@ -110,12 +111,13 @@ func (f *fights) put(object written, last fight, now time.Time) {
 	}
 }
 
-// settled notes that a write of that content to that version changes nothing.
-func (f *fights) settled(object written, content uint64, version string, now time.Time) {
+// settled notes what the API server keeps of a write of that content. The version
+// does not identify it: an etcd that was restored from a backup uses versions again.
+func (f *fights) settled(object written, content uint64, kept metav1.Object, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := f.objects[object]
-	known.content, known.at, known.version = content, now, version
+	known.content, known.at, known.version, known.kept = content, now, kept.GetResourceVersion(), fingerprint(kept)
 	f.put(object, known, now)
 }
 
@@ -169,7 +171,7 @@ func (g *guard[P]) allows(existing, desired P, version string) (content uint64, 
 	if !repeated || older(version, known.version) {
 		return content, true, false // the latter is of a backup, and of no other writer
 	}
-	if version != "" && version == known.version {
+	if version != "" && known.kept == fingerprint(existing) {
 		return content, false, false // the API server keeps no more of it
 	}
 	if g.minor != nil && g.minor(existing, desired) {
@@ -197,15 +199,19 @@ func (g *guard[P]) wrote(written metav1.Object, content uint64, creation, asDesi
 	}
 	known := g.pass.noting()
 	known.echoes = append(known.echoes, written)
-	if g.pass.fights.wrote(g.object, content, creation, written.GetResourceVersion(), g.pass.Clock.Now()) > 0 {
+	now := g.pass.Clock.Now()
+	if g.pass.fights.wrote(g.object, content, creation, written.GetResourceVersion(), now) > 0 {
 		g.pass.Metrics.Repeated(g.object.kind)
+	}
+	if !asDesired {
+		g.pass.fights.settled(g.object, content, written, now)
 	}
 }
 
 // settled notes that the API server keeps the object as it is.
-func (g *guard[P]) settled(content uint64, version string) {
+func (g *guard[P]) settled(content uint64, kept metav1.Object) {
 	if g != nil {
-		g.pass.fights.settled(g.object, content, version, g.pass.Clock.Now())
+		g.pass.fights.settled(g.object, content, kept, g.pass.Clock.Now())
 	}
 }
 

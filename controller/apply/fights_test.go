@@ -254,6 +254,10 @@ func TestWhatTheAPIServerDropsIsAskedForOnce(t *testing.T) {
 	if got := writes(); got != 3 {
 		t.Errorf("asked %d times after the definition changed, want three times", got)
 	}
+	live.Annotations = map[string]string{"value": "of the backup"}
+	if got := writes(); got != 4 {
+		t.Errorf("asked %d times after a restore with the same version, want four times", got)
+	}
 	if told := r.told(); len(told) > 0 || r.repeated > 0 {
 		t.Errorf("told %q, %d repeated", told, r.repeated)
 	}

@@ -74,7 +74,7 @@ func write[T any, P object[T]](ctx context.Context, guard *guard[P], client clie
 		return existing, err
 	}
 	if existing != nil && written.GetResourceVersion() == existing.GetResourceVersion() {
-		guard.settled(content, version)
+		guard.settled(content, existing)
 		return existing, nil // the API server, or a webhook in it, wants it as it is
 	}
 	guard.wrote(strip(written), content, existing == nil, equal(written, desired))
