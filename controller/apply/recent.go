@@ -150,18 +150,27 @@ func (a *Applier) Echo(service types.NamespacedName, shown metav1.Object) bool {
 	return true
 }
 
-// Behind returns the services of which the caches do not show what was written,
+// CaughtUp reports whether the caches show what was written of a service, which is
+// not being reconciled: at most events are outstanding that came for another reason.
+func (a *Applier) CaughtUp(service types.NamespacedName) bool {
+	a.recent.mu.Lock()
+	defer a.recent.mu.Unlock()
+	known := a.recent.services[service]
+	if known != nil && !known.empty() {
+		return false
+	}
+	delete(a.recent.services, service)
+	return true
+}
+
+// Behind returns the services of which the caches may not show what was written,
 // for at least so long. They always do, unless an object was deleted while a watch
 // was broken; and then nothing else would name the service.
 func (a *Applier) Behind(since time.Duration) (services []types.NamespacedName) {
 	a.recent.mu.Lock()
 	defer a.recent.mu.Unlock()
 	for service, known := range a.recent.services {
-		switch {
-		case a.Clock.Since(known.noted) < since:
-		case known.empty(): // only events that were seen for another reason
-			delete(a.recent.services, service)
-		default: // all else may change meanwhile
+		if a.Clock.Since(known.noted) >= since { // all else may change meanwhile
 			services = append(services, service)
 		}
 	}

@@ -21,6 +21,8 @@ const (
 type writer interface {
 	// Echo reports whether a cache shows no more of an object than the writer wrote.
 	Echo(service types.NamespacedName, shown metav1.Object) bool
+	// CaughtUp reports whether the caches show what the writer wrote.
+	CaughtUp(service types.NamespacedName) bool
 }
 
 // A queue holds each service to reconcile once. It skips a service that is due only because the caches show what this
@@ -30,7 +32,8 @@ type queue struct {
 	writer writer
 
 	mu sync.Mutex
-	// shown are the objects because of which a service is due; nil if it is due for another reason.
+	// shown are the objects because of which a service is due, empty if the caches may be behind; nil if it is due for
+	// another reason.
 	shown map[types.NamespacedName][]metav1.Object
 }
 
@@ -77,6 +80,16 @@ func (q *queue) AddShown(service types.NamespacedName, object metav1.Object) {
 	q.TypedRateLimitingInterface.Add(service)
 }
 
+// AddBehind adds a service of which the caches may not show what was written.
+func (q *queue) AddBehind(service types.NamespacedName) {
+	q.mu.Lock()
+	if _, known := q.shown[service]; !known {
+		q.shown[service] = []metav1.Object{}
+	}
+	q.mu.Unlock()
+	q.TypedRateLimitingInterface.Add(service)
+}
+
 // Get waits for a service that is due. The caller passes it to Done.
 func (q *queue) Get() (service types.NamespacedName, shutdown bool) {
 	for {
@@ -99,7 +112,10 @@ func (q *queue) onlyEchoes(service types.NamespacedName) bool {
 	shown := q.shown[service]
 	delete(q.shown, service)
 	q.mu.Unlock()
-	only := len(shown) > 0
+	if shown == nil {
+		return false
+	}
+	only := len(shown) > 0 || q.writer.CaughtUp(service)
 	for _, object := range shown {
 		only = q.writer.Echo(service, object) && only
 	}

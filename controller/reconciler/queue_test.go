@@ -14,6 +14,8 @@ type writerOf struct{ object metav1.Object }
 
 func (w writerOf) Echo(_ types.NamespacedName, shown metav1.Object) bool { return shown == w.object }
 
+func (w writerOf) CaughtUp(types.NamespacedName) bool { return true }
+
 // TestEchoesCauseNoPass: a service is skipped only if nothing but echoes of own
 // writes made it due.
 func TestEchoesCauseNoPass(t *testing.T) {

@@ -205,7 +205,7 @@ func (r *Reconciler) catchUp(ctx context.Context) {
 		case <-ticker.C():
 		}
 		for _, service := range r.Applier.Behind(catchUpAfter) {
-			r.enqueue(service)
+			r.queue.AddBehind(service)
 		}
 	}
 }
