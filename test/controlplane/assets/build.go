@@ -31,7 +31,6 @@ func (r *recipe) build(ctx context.Context, progress io.Writer, output string, p
 	}
 	what := strings.Join(names, ", ")
 	done := tell(progress, "building "+what+", once for this machine; it takes minutes")
-	defer done()
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir, command.Env = r.source, slices.Concat(os.Environ(), buildSettings)
 	// Killing its process group takes the compilers along.
@@ -42,6 +41,7 @@ func (r *recipe) build(ctx context.Context, progress io.Writer, output string, p
 	if err == nil {
 		err = command.Wait()
 	}
+	done()
 	if err != nil {
 		return nil, fmt.Errorf("build %s in %s: %w\n%s", what, r.source, err, text.String())
 	}
