@@ -78,10 +78,10 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 	}
 	set := command.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "",
-		"kubeconfig `file` of the own cluster; empty means the pod's service account, else $KUBECONFIG or ~/.kube/config")
+		"kubeconfig `file` of the local cluster; empty means the pod's service account, else $KUBECONFIG or ~/.kube/config")
 	set.StringVar(&f.context, "context", "", "`name` of the context to use in the kubeconfig; empty means its current one")
 	set.StringVar(&f.cluster, "cluster-id", "",
-		"`id` of the own cluster: a DNS label, or two joined with a dot; empty means the value of ClusterProperty cluster.clusterset.k8s.io")
+		"`id` of the local cluster: a DNS label, or two joined with a dot; empty means the value of ClusterProperty cluster.clusterset.k8s.io")
 	set.StringVar(&f.namespace, "namespace", "",
 		"namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+
 			member.DefaultNamespace)
@@ -90,9 +90,9 @@ API (KEP-1645) says. It writes to its own cluster only.`,
 	set.StringSliceVar(&f.denied, "denied-namespaces", controller.DefaultDeniedNamespaces,
 		"`patterns` of namespaces that are neither exported nor imported")
 	set.BoolVar(&f.handMade, "hand-made-imports", false,
-		"serve ServiceImports that a person wrote, not only those with annotation "+export.AnnotationServe)
+		"serve all hand-written ServiceImports, not only those with annotation "+export.AnnotationServe)
 	set.StringVar(&f.prefer, "prefer", locality.PreferNone,
-		"which endpoints clients of an import use first that wishes nothing itself: `cluster` (the own) or none")
+		"endpoints that clients use first if an import has no preference: `cluster` (the local one) or none")
 	set.DurationVar(&f.staleAfter, "stale-after", controller.DefaultStaleAfter,
 		"how long a member may be silent before its endpoints are used only if no other cluster has a ready one, and how long a fault here may last before the own heartbeat stops")
 	set.DurationVar(&f.goneAfter, "gone-after", 0,

@@ -27,7 +27,7 @@ func TestMisidentified(t *testing.T) {
 			[]string{"esat east2 uid-w"},
 			[]string{"calls itself east2, the Secret says esat"},
 		},
-		"the own cluster": {
+		"the local cluster": {
 			[]string{"west east uid-own"},
 			[]string{"calls itself east", "same cluster as east"},
 		},

@@ -152,7 +152,7 @@ func TestTrackerSilence(t *testing.T) {
 	}
 }
 
-// TestTrackerDrain: a person has the say, and takes it back.
+// TestTrackerDrain: an administrator drains a member, and reverts the drain.
 func TestTrackerDrain(t *testing.T) {
 	l := newLookout(t, nil, "west")
 	l.pass(30, "west")

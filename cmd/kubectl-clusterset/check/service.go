@@ -100,7 +100,7 @@ var serviceChecks = []Check{
 		return found
 	}},
 	{
-		Name: "imports-foreign", About: "nothing stands in the way of an import",
+		Name: "imports-foreign", About: "no foreign ServiceImport blocks an import",
 		run: func(_ *Set, c *Cluster) (found []problem) {
 			for i := range c.Imports {
 				each := &c.Imports[i]
