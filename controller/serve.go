@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// readiness says why the controller is not ready. The zero value is not.
+// readiness is why the controller is not ready. The zero value is not ready.
 type readiness struct {
 	reason atomic.Pointer[func() string]
 }

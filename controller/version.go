@@ -14,8 +14,8 @@ import (
 // versionInterval is the time between two looks at the API server's version.
 const versionInterval = 10 * time.Minute
 
-// followVersion calls changed whenever the API server says another version
-// than before, until the context ends. One that does not answer says nothing.
+// followVersion calls changed whenever the version of the API server changes, until the context ends. It ignores
+// failed requests.
 func followVersion(ctx context.Context, client rest.Interface, now clock.WithTicker, changed func()) {
 	ticker := now.NewTicker(versionInterval)
 	defer ticker.Stop()

@@ -46,7 +46,8 @@ func TestEveryCorefileInTheManualStarts(t *testing.T) {
 	// before may still log.
 	var corefile strings.Builder
 	for i, block := range blocks {
-		corefile.WriteString(regexp.MustCompile(`(?m)^\S+ \{$`).ReplaceAllString(block[1], fmt.Sprintf("block%d.:53 {", i)))
+		corefile.WriteString(
+			regexp.MustCompile(`(?m)^\S+ \{$`).ReplaceAllString(block[1], fmt.Sprintf("block%d.:53 {", i)))
 	}
 	start(t, "README.md", atHome(corefile.String(), kubeconfig))
 }
@@ -103,7 +104,8 @@ func emptyCluster(t *testing.T) string {
 func kubeconfigFor(t *testing.T, url string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
+	text := fmt.Sprintf(
+		`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
 		clusters: [{name: c, cluster: {server: %q}}]}`, url)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,8 @@
 
 // Command coredns is CoreDNS, with all its plugins, and the plugin multicluster before kubernetes.
 //
-// With the build tag slim it has those of package plugins alone. The demo and the tests build it so.
+// With the build tag slim it has those of package zone alone, for an image of its own; with bed those of package plugins,
+// with which the demo and the tests build it.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-clusterset is a plugin of kubectl: it joins clusters, looks at
-// the set, and says why a name answers what it answers.
+// Command kubectl-clusterset is a kubectl plugin that joins clusters, diagnoses
+// the set, and explains what a name resolves to.
 //
 // docs/reference/kubectl-clusterset.md is its manual.
 package main
@@ -28,10 +28,10 @@ const (
 	exitWrong  = 3
 )
 
-// errWrong is of a look that found something wrong, which is printed already.
+// errWrong is returned after failed checks, which are printed already.
 var errWrong = errors.New("something is wrong")
 
-// A usageError is of a command line that is wrong.
+// A usageError is a wrong command line.
 type usageError struct{ error }
 
 func main() { os.Exit(run()) }
@@ -40,7 +40,7 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// What the libraries log is told in errors.
+	// The errors have what the libraries would log.
 	klog.SetLogger(klog.Logger{})
 	klog.SetOutput(io.Discard)
 	command := newCommand(streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})

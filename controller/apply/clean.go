@@ -12,11 +12,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// Clean removes what is left of one service after an administrator removed the
-// MCS API: without ServiceExports the slices of the own cluster, without
-// ServiceImports the copies of the others' and the derived Service. Kubernetes'
-// garbage collector cannot, for it does not know kinds that are not served. All
-// objects carry the label of this controller.
+// Clean removes the objects of one service after an administrator removed the MCS API: without ServiceExports the local
+// cluster's slices, without ServiceImports the copies of members' slices and the derived Service. The garbage collector
+// does not, because it does not know kinds that are no longer served. All objects must carry this controller's label.
 func (a *Applier) Clean(ctx context.Context, cluster string, services []*corev1.Service,
 	slices []*discoveryv1.EndpointSlice, exports, imports bool,
 ) error {

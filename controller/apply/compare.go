@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// The comparisons below look at what the controller decides, and treat nil and
-// empty alike, as the API server does.
+// The functions below compare the fields that the controller decides. They treat nil and empty alike, as the API server
+// does.
 
 func equalMetadata(a, b metav1.Object) bool {
 	return equality.Semantic.DeepEqual(a.GetLabels(), b.GetLabels()) &&
@@ -19,8 +19,7 @@ func equalMetadata(a, b metav1.Object) bool {
 		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
 }
 
-// same reports whether two states of an object are equal in what this controller
-// writes of its kind, and in its identity.
+// same reports whether two objects have the same identity and are equal in the fields that the controller decides.
 func same(a, b metav1.Object) bool {
 	if a.GetUID() != b.GetUID() || a.GetGeneration() != b.GetGeneration() {
 		return false

@@ -16,18 +16,16 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// reasonRefused is the reason of an import whose derived Service was refused
-// for a reason that a condition cannot carry.
+// reasonRefused is the reason of an import whose derived Service was refused for a reason that no condition can have.
 const reasonRefused = "ServiceRefused"
 
-// maxMessage bounds what a condition tells of a server's words.
+// maxMessage bounds the message of a condition that quotes the API server, in bytes.
 const maxMessage = 1024
 
-// conditionReason is the form that the API asks of a condition's reason.
+// conditionReason is the syntax of a condition's reason in the API.
 var conditionReason = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
-// refused tells whether the API server said no, rather than nothing: trying
-// again helps only once something else has changed.
+// refused reports whether the API server rejected a request for good. A retry succeeds only after another change.
 func refused(err error) (reason, message string, ok bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -46,8 +44,7 @@ func refused(err error) (reason, message string, ok bool) {
 	return reason, truncate("The derived Service was refused: " + status.Status().Message), true
 }
 
-// refusesIP reports whether the API server refused a Service because of its
-// cluster IPs: another Service has one, or none can have it.
+// refusesIP reports whether the API server refused a Service for its cluster IPs: they are taken or out of range.
 func refusesIP(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -58,8 +55,8 @@ func refusesIP(err error) bool {
 	})
 }
 
-// withRefusal returns the conditions of an import, Ready=False with what the
-// server said where it refused the derived Service. The rest is as merged.
+// withRefusal returns the conditions of an import, with Ready=False and the API server's message if it refused the
+// derived Service.
 func withRefusal(conditions []metav1.Condition, existing *v1beta1.ServiceImport, serviceErr error) []metav1.Condition {
 	reason, message, ok := refused(serviceErr)
 	if !ok {
@@ -75,8 +72,7 @@ func withRefusal(conditions []metav1.Condition, existing *v1beta1.ServiceImport,
 	})
 }
 
-// withFailure returns the conditions of an export, Ready=False where the slices
-// that publish it could not be written.
+// withFailure returns the conditions of an export, with Ready=False if its slices could not be written.
 func withFailure(conditions []metav1.Condition, existing *v1beta1.ServiceExport, err error) []metav1.Condition {
 	ready := meta.FindStatusCondition(conditions, string(v1beta1.ServiceExportConditionReady))
 	if err == nil || ready == nil || ready.Status != metav1.ConditionTrue {
@@ -110,8 +106,7 @@ func truncate(message string) string {
 	return message
 }
 
-// mergeConditions replaces conditions by those of the same type and keeps the
-// rest: others may put conditions of their own on an object.
+// mergeConditions replaces conditions of the same type and keeps the others, which other writers may have added.
 func mergeConditions(existing, decided []metav1.Condition) []metav1.Condition {
 	result := slices.Clone(existing)
 	for _, condition := range decided {
@@ -125,7 +120,7 @@ func mergeConditions(existing, decided []metav1.Condition) []metav1.Condition {
 	return result
 }
 
-// date sets the time of those transitions that happen now.
+// date sets missing transition times to now.
 func (a *Applier) date(conditions []metav1.Condition) {
 	for i := range conditions {
 		if conditions[i].LastTransitionTime.IsZero() {

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apply makes the own cluster what a merge decided. It is the only
-// writer: everything that the controller changes, Leases and Events apart, is
-// changed here.
+// Package apply makes the local cluster match the result of a merge. It is the only writer of the controller, apart
+// from Leases and Events.
 //
-// All writes follow one form: what should be is compared with what is, and written
-// only if they differ. All that is decided here is the condition Ready=False of what
-// the API server refuses: if an object was not what the caches showed, or if the API
-// server made more of a write than was asked for, such as an IP, the service is
-// reconciled again. What the API server said last counts
-// until the caches show it, and an event that shows just that is an echo, which
-// causes no pass. What this controller did not make is neither changed nor deleted.
+// Each write compares the desired object with the existing one and is made only if they differ. If the existing object
+// was stale, or if the API server's answer affects other objects (an IP, say), the service is reconciled again. Answers
+// of the API server precede the caches until those catch up; events that only show an own write cause no pass. Objects
+// of other owners are neither changed nor deleted. The only decision made here is the condition Ready=False for what
+// the API server refuses.
 package apply

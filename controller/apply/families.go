@@ -11,9 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// AskIPFamilies returns the families that a Service can have, the preferred one
-// first. It asks for a Service that prefers all of them, by a dry run: none is
-// made. It is for API servers that do not tell otherwise.
+// AskIPFamilies returns the IP families of Services, the preferred one first. It creates a dual-stack Service in a dry
+// run. It is for API servers without ServiceCIDRs.
 func AskIPFamilies(ctx context.Context, client kubernetes.Interface, namespace string) ([]corev1.IPFamily, error) {
 	service, err := client.CoreV1().Services(namespace).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "clusterset-dns-families-"},

@@ -19,9 +19,8 @@ type SliceProbe struct {
 	Namespace, Cluster string
 }
 
-// Probe returns the error of the API server for an EndpointSlice of the cluster
-// in the namespace. The slice has the labels of one that publishes a service, so
-// that admission rules which select by label treat it alike.
+// Probe returns the API server's error for an EndpointSlice in the namespace. The slice has the labels of a published
+// one, so that admission rules that select by label apply.
 func (p SliceProbe) Probe(ctx context.Context) error {
 	_, err := p.Client.DiscoveryV1().EndpointSlices(p.Namespace).Create(ctx, &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -40,8 +39,7 @@ func (p SliceProbe) Probe(ctx context.Context) error {
 	return nil
 }
 
-// A PublishError tells that a slice by which the local cluster exports a
-// service is not as it should be.
+// A PublishError is the error of a slice with which the local cluster exports a service.
 type PublishError struct{ err error }
 
 // Error implements error.

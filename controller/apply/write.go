@@ -10,8 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errChanged reports that an object is not what the caches showed. What is there
-// is remembered, and counts in the next pass.
+// errChanged reports that a cached object was stale. The next pass uses the object that was read.
 var errChanged = errors.New("it changed meanwhile")
 
 // object is a pointer to an API object.
@@ -20,7 +19,7 @@ type object[T any] interface {
 	metav1.Object
 }
 
-// client is the part of a typed client that a write needs.
+// client is the part of a typed client that write uses.
 type client[P any] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (P, error)
 	Create(ctx context.Context, object P, options metav1.CreateOptions) (P, error)
@@ -28,11 +27,9 @@ type client[P any] interface {
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
 }
 
-// write creates the desired object, or updates the existing one (nil for none) to
-// it, and returns what exists then. desired carries the resourceVersion of
-// existing; nil leaves the object as it is. If the object changed meanwhile, write
-// returns what exists, nil for nothing, and errChanged. The guard may hold the
-// write back, as if the object were to be left as it is.
+// write creates the desired object or updates the existing one (nil for none), and returns the stored object. desired
+// has the resourceVersion of existing; if it is nil, write changes nothing. If existing is stale, write returns the
+// live object (nil for none) and errChanged. If the guard delays the write, write returns existing.
 func write[T any, P object[T]](ctx context.Context, guard *guard[P], client client[P], name string, existing, desired P,
 	equal func(a, b P) bool,
 ) (P, error) {
@@ -48,14 +45,14 @@ func write[T any, P object[T]](ctx context.Context, guard *guard[P], client clie
 		return existing, nil
 	}
 	if reports {
-		// Only the API server knows the managed fields, and only until the write.
+		// Managed fields name the other writer until this write; caches do not hold them.
 		if live, err := read(ctx, client, name); err == nil && live != nil {
 			guard.report(live)
 		} else {
 			guard.report(desired)
 		}
 	}
-	// A CustomResourceDefinition of older date has fewer fields: no warning for each.
+	// Older CustomResourceDefinitions lack fields, which would cause a warning each.
 	var written P
 	var err error
 	if existing == nil {
@@ -75,13 +72,13 @@ func write[T any, P object[T]](ctx context.Context, guard *guard[P], client clie
 	}
 	if existing != nil && written.GetResourceVersion() == existing.GetResourceVersion() {
 		guard.settled(content, existing)
-		return existing, nil // the API server, or a webhook in it, wants it as it is
+		return existing, nil // the API server or a webhook reverted the change
 	}
 	guard.wrote(strip(written), content, existing == nil, equal(written, desired))
 	return written, nil
 }
 
-// read returns what exists now, nil for nothing.
+// read returns the live object, nil for none.
 func read[T any, P object[T]](ctx context.Context, client client[P], name string) (P, error) {
 	live, err := client.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -93,10 +90,9 @@ func read[T any, P object[T]](ctx context.Context, client client[P], name string
 	return live, nil
 }
 
-// remove deletes exactly the object that was seen, in the version that was seen:
-// a former leader that wakes up must not delete what its successor wrote. It is
-// no error if the object is gone, or if another one has its name by now; it is
-// an error if it changed, so that the caller decides again.
+// remove deletes the object in the version that was seen, so that a former leader cannot delete what its successor
+// wrote. It returns nil if the object is gone or replaced, and an error if it changed, so that the caller decides
+// again.
 func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) error {
 	uid, version := seen.GetUID(), seen.GetResourceVersion()
 	err := client.Delete(ctx, seen.GetName(),
@@ -113,7 +109,7 @@ func remove[T any, P object[T]](ctx context.Context, client client[P], seen P) e
 	return err
 }
 
-// statusClient writes the status where others write the object.
+// statusClient updates the status instead of the object.
 type statusClient[P any] struct {
 	client[P]
 	updateStatus func(ctx context.Context, object P, options metav1.UpdateOptions) (P, error)

@@ -76,8 +76,7 @@ func (s *server) Delete(_ context.Context, _ string, options metav1.DeleteOption
 	return nil
 }
 
-// TestWrite: what is asked of the API server, for what the cache shows and what
-// is true, and what is known then.
+// TestWrite: what is asked of the API server, for what the cache shows and what is true, and what is known then.
 func TestWrite(t *testing.T) {
 	for name, test := range map[string]struct {
 		live, cached *corev1.Service

@@ -6,13 +6,11 @@
 // The package is pure. Its types are not safe for concurrent use.
 package budget
 
-// atLeast is the number of guaranteed parts if there are fewer members, so that
-// members that join later have theirs.
+// atLeast is the number of guaranteed parts if there are fewer members, so that members that join later have theirs.
 const atLeast = 8
 
-// A Budget is an amount that members share. Half of it is guaranteed to them in
-// equal parts; the other half goes to the members that ask first. Members keep
-// what they hold: neither another member nor a smaller total takes it away.
+// A Budget is an amount that members share. Half of it is guaranteed to them in equal parts; the other half goes to the
+// members that ask first. Members keep what they hold: neither another member nor a smaller total takes it away.
 type Budget struct {
 	total   int
 	members map[string]struct{}
@@ -59,9 +57,8 @@ func (b *Budget) Hold(member string, amount int) {
 // Held returns what a member holds.
 func (b *Budget) Held(member string) int { return b.held[member] }
 
-// Room returns the most that a member may hold now: its guaranteed part, or more
-// as long as the guaranteed parts of all other members stay free. It is never
-// less than what the member holds.
+// Room returns the most that a member may hold now: its guaranteed part, or more as long as the guaranteed parts of all
+// other members stay free. It is never less than what the member holds.
 func (b *Budget) Room(member string) int {
 	others := b.sum - b.held[member]
 	free := b.total - others

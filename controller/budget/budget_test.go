@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestRoom: half of a budget is guaranteed in equal parts, at least eight, and
-// the other half is lent.
+// TestRoom: half of a budget is guaranteed in equal parts, at least eight, and the other half is lent.
 func TestRoom(t *testing.T) {
 	for name, test := range map[string]struct {
 		total   int
@@ -89,9 +88,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestNobodyStarves: whatever members ask for and give back, in whatever order,
-// together they never hold more than the total, and each gets its guaranteed
-// part.
+// TestNobodyStarves: whatever members ask for and give back, in whatever order, together they never hold more than the
+// total, and each gets its guaranteed part.
 func TestNobodyStarves(t *testing.T) {
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 1))

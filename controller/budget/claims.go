@@ -33,9 +33,8 @@ func NewClaims(total int) *Claims {
 // SetMembers replaces the members.
 func (c *Claims) SetMembers(members []string) { c.budget.SetMembers(members) }
 
-// Admit reports whether a service is admitted. It is charged to one of the
-// members that want it, of which there is at least one and none twice. A service
-// that was admitted before, or that exists already, is always admitted.
+// Admit reports whether a service is admitted. It is charged to one of the members that want it, of which there is at
+// least one and none twice. A service that was admitted before, or that exists already, is always admitted.
 func (c *Claims) Admit(service types.NamespacedName, wanted []string, exists bool) bool {
 	before, admitted := c.charged[service]
 	if admitted && slices.Contains(wanted, before) {
@@ -74,8 +73,7 @@ func (c *Claims) Next() (next types.NamespacedName, any bool) {
 	return next, any
 }
 
-// Refused returns the first refused service that a member wants. There is none
-// if all that it wants is admitted.
+// Refused returns the first refused service that a member wants. There is none if all that it wants is admitted.
 func (c *Claims) Refused(member string) (first types.NamespacedName, any bool) {
 	if waiting := c.waiting[member]; len(waiting) > 0 {
 		return waiting[0], true

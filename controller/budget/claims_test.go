@@ -123,9 +123,8 @@ func TestARestartChangesNothing(t *testing.T) {
 	}
 }
 
-// TestRoomIsNeverForgotten: after any changes, with each service that Next names
-// looked at again, no refused service has room, and nothing that is admitted
-// was lost.
+// TestRoomIsNeverForgotten: after any changes, with each service that Next names looked at again, no refused service
+// has room, and nothing that is admitted was lost.
 func TestRoomIsNeverForgotten(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 3))

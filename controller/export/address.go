@@ -9,12 +9,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// refused are ranges and addresses that no pod of another cluster can have,
-// beyond those that netip.Addr has a predicate for. Traffic sent there would
-// reach the sender's own node or its cloud provider.
+// refused are the prefixes that no pod of another cluster can have, besides those that netip.Addr has a predicate for.
+// Traffic to them would reach the client's node or its cloud provider.
 //
-// 240.0.0.0/4 (class E, RFC 1112) is not among them: GKE allows it for pods,
-// and nothing of a node or a provider answers there.
+// 240.0.0.0/4 (class E, RFC 1112) is not refused: GKE allows it for pods, and no node or provider uses it.
 var refused = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),          // "this network", RFC 791
 	netip.MustParsePrefix("255.255.255.255/32"), // broadcast, RFC 919
@@ -29,9 +27,8 @@ var refused = []netip.Prefix{
 	netip.MustParsePrefix("fd20:ce::254/128"),   // Google Cloud's metadata server
 }
 
-// checkAddress parses the address of an endpoint. The error says why no pod can
-// have it, or why it is not of the slice's type. An address that is not in
-// canonical form is no error: see isCanonical.
+// checkAddress parses the address of an endpoint. It returns an error if no pod can have it or if it is not of the
+// slice's type, but not if it is not in canonical form: see isCanonical.
 func checkAddress(text string, addressType discoveryv1.AddressType) (netip.Addr, error) {
 	address, err := netip.ParseAddr(text)
 	if err != nil {
@@ -56,8 +53,7 @@ func checkAddress(text string, addressType discoveryv1.AddressType) (netip.Addr,
 	return address, nil
 }
 
-// isCanonical reports whether the text is the one that address.String returns,
-// without making it.
+// isCanonical reports whether the text equals address.String(), without an allocation.
 func isCanonical(address netip.Addr, text string) bool {
 	var buffer [netipMaxLength]byte
 	return string(address.AppendTo(buffer[:0])) == text

@@ -71,9 +71,8 @@ func TestCheckAddress(t *testing.T) {
 	}
 }
 
-// TestFormsOfAddresses: Kubernetes lets a slice have an address in any form.
-// The local cluster exports the canonical one; from another cluster only that
-// one is taken, because its controller writes no other.
+// TestFormsOfAddresses: Kubernetes lets a slice have an address in any form. The local cluster exports the canonical
+// one; from another cluster only that one is taken, because its controller writes no other.
 func TestFormsOfAddresses(t *testing.T) {
 	exported := func(addresses ...string) (*View, []Problem) {
 		slice := newSlice("web-1", "http:80/TCP", "fd00::9")
@@ -124,6 +123,8 @@ func TestFormsOfAddresses(t *testing.T) {
 			s.Endpoints[0].Addresses = []string{"FD00::1", "fd00::2"}
 		}), nil)
 		diff(t, "addresses", view.Slices[0].Endpoints[0].Addresses, []string{"fd00::2"})
-		diff(t, "problems", texts(found), []string{`BadAddress: EndpointSlice demo/web-east-1: "FD00::1" is not in canonical form, fd00::1`})
+		diff(t, "problems", texts(found), []string{
+			`BadAddress: EndpointSlice demo/web-east-1: "FD00::1" is not in canonical form, fd00::1`,
+		})
 	})
 }

@@ -16,15 +16,13 @@ const (
 	maxAddresses = 100
 )
 
-// The values that conditions point to. Endpoints are never changed in place,
-// so that all may share them.
+// The values that conditions point to. All endpoints share them, because endpoints are never changed in place.
 var (
 	yes = true
 	no  = false
 )
 
-// Conditions are the conditions of an endpoint with all three set. The
-// pointers are shared.
+// Conditions returns the conditions of an endpoint with all three set. The pointers are shared.
 func Conditions(ready, serving, terminating bool) discoveryv1.EndpointConditions {
 	return discoveryv1.EndpointConditions{
 		Ready: condition(ready), Serving: condition(serving),
@@ -39,7 +37,7 @@ func condition(value bool) *bool {
 	return &no
 }
 
-// isTrue reads a condition: nil means what the API says it means.
+// isTrue returns the value of a condition; whereNil is the API's default.
 func isTrue(value *bool, whereNil bool) bool {
 	if value == nil {
 		return whereNil
@@ -47,24 +45,22 @@ func isTrue(value *bool, whereNil bool) bool {
 	return *value
 }
 
-// An endpointReader makes the endpoints of a view from those of a slice.
+// An endpointReader converts the endpoints of a slice to those of a view.
 type endpointReader struct {
 	addressType discoveryv1.AddressType
-	// own endpoints keep what only means something in their own cluster.
+	// own endpoints keep what only means something in the cluster itself.
 	own bool
-	// within confines the addresses; all are allowed where empty.
+	// within restricts the addresses; empty means no restriction.
 	within []netip.Prefix
-	// demoted are the conditions that endpoints had before a merge changed
-	// them, by index.
+	// demoted are the original conditions of endpoints that a merge demoted, by index.
 	demoted map[int]discoveryv1.EndpointConditions
 	object  string
 	found   *problems
-	// zone is the last one found valid: it is the same for many endpoints, and
-	// the check costs more than all others together.
+	// zone is the last valid zone. Many endpoints share it, and its check costs more than all others together.
 	zone string
 }
 
-// read gives the valid endpoints, which share immutable parts with the input.
+// read returns the valid endpoints. They share immutable parts with the input.
 func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	if len(in) > maxEndpoints {
 		r.found.add(ReasonTooLarge, r.object, "it has %d endpoints; those above %d are left out", len(in), maxEndpoints)
@@ -99,8 +95,7 @@ func (r *endpointReader) read(in []discoveryv1.Endpoint) []discoveryv1.Endpoint 
 	return out
 }
 
-// addresses returns the valid ones, and the input itself if all are valid and in
-// canonical form.
+// addresses returns the valid addresses. It returns the input itself if all are valid and in canonical form.
 func (r *endpointReader) addresses(in []string) []string {
 	if len(in) == 0 {
 		r.found.add(ReasonBadEndpoint, r.object, "an endpoint has no address")
@@ -125,8 +120,7 @@ func (r *endpointReader) addresses(in []string) []string {
 	return in
 }
 
-// usable reports whether an address may follow the addresses before it, and
-// returns its canonical form.
+// usable reports whether an address may follow the addresses before it, and returns its canonical form.
 func (r *endpointReader) usable(before []string, text string) (canonical string, _ bool) {
 	if len(before) >= maxAddresses {
 		r.found.add(ReasonTooLarge, r.object, "an endpoint has more than %d addresses; the rest is left out",
@@ -139,7 +133,7 @@ func (r *endpointReader) usable(before []string, text string) (canonical string,
 		return "", false
 	}
 	if canonical = text; !isCanonical(address, text) {
-		// Kubernetes lets a local slice have any form. A snapshot has one.
+		// Local slices may have any form; a snapshot has the canonical one.
 		if !r.own {
 			r.found.add(ReasonBadAddress, r.object, "%q is not in canonical form, %s", text, address)
 			return "", false
@@ -168,7 +162,7 @@ func (r *endpointReader) checkZone(zone string) []string {
 	return wrong
 }
 
-// text gives an optional field of an endpoint, nil where it is not valid.
+// text returns an optional field of an endpoint, nil if it is invalid.
 func (r *endpointReader) text(field string, value *string, check func(string) []string) *string {
 	if value == nil || *value == "" {
 		return nil

@@ -11,29 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Limits bound what one member may contribute, so that no member can take the
-// memory that the others need. All are positive.
+// Limits bound the exports of one member, so that no member can exhaust the memory. All are positive.
 type Limits struct {
-	// Services is how many services it may export.
+	// Services is the maximum number of services.
 	Services int
-	// Endpoints is how many endpoints they may have together, as of Weight.
+	// Endpoints is the maximum number of their endpoints, as of Weight.
 	Endpoints int
-	// SliceBytes is how many bytes one EndpointSlice may have, in the
-	// protobuf form in which it is read. It is at most MaxSliceBytes.
+	// SliceBytes is the maximum size of one EndpointSlice in protobuf, at most MaxSliceBytes.
 	SliceBytes int
 }
 
-// MaxSliceBytes is the most that Limits.SliceBytes may be: more than an API
-// server takes.
+// MaxSliceBytes is the maximum of Limits.SliceBytes. No API server stores larger objects.
 const MaxSliceBytes = 2 << 20
 
-// DefaultLimits are those that Kubernetes has for a whole cluster: 10,000
-// Services and 150,000 pods. A slice of 1000 endpoints, which is the most that
-// the API allows, with a snapshot has some 200 KiB.
+// DefaultLimits are Kubernetes' own limits of a cluster: 10,000 Services and 150,000 pods. A slice of 1000 endpoints,
+// the maximum of the API, has about 200 KiB with its snapshot.
 var DefaultLimits = Limits{Services: 10_000, Endpoints: 150_000, SliceBytes: 512 << 10}
 
-// A Limit is the name of one of the Limits. The set is fixed, so that it can
-// label a metric.
+// A Limit is the name of a limit. The set is fixed, so that it can label a metric.
 type Limit string
 
 // The limits.
@@ -41,21 +36,20 @@ const (
 	LimitServices   Limit = "services"
 	LimitEndpoints  Limit = "endpoints"
 	LimitSliceBytes Limit = "slice-bytes"
-	// Those that all members share.
+	// Shared by all members:
 	LimitImports    Limit = "imports"
 	LimitClusterIPs Limit = "cluster-ips"
 	LimitMemory     Limit = "memory"
 )
 
-// AllLimits are all of them, in the order in which they are reported.
+// AllLimits are all limits, in the order in which they are reported.
 var AllLimits = []Limit{LimitServices, LimitEndpoints, LimitSliceBytes, LimitImports, LimitClusterIPs, LimitMemory}
 
-// annotationTooLarge marks what Fitting left of a slice.
+// annotationTooLarge marks the stand-in of a slice that is too large.
 const annotationTooLarge = Domain + "/too-large"
 
-// Fitting returns the slice itself where it has no more bytes than the limit.
-// Else it returns a small stand-in, which FromSlices refuses as a whole, so that
-// what was known of the slice stays.
+// Fitting returns the slice itself if it is within SliceBytes. Otherwise it returns a small stand-in, which FromSlices
+// refuses, so that the former endpoints of the slice stay.
 func (l Limits) Fitting(slice *discoveryv1.EndpointSlice) (_ *discoveryv1.EndpointSlice, fits bool) {
 	if slice.Size() <= l.SliceBytes {
 		return slice, true
@@ -72,34 +66,30 @@ func (l Limits) Fitting(slice *discoveryv1.EndpointSlice) (_ *discoveryv1.Endpoi
 	return standIn, false
 }
 
-// IsStandIn reports whether Fitting put the slice in the place of a larger one.
+// IsStandIn reports whether the slice is a stand-in of Fitting.
 func IsStandIn(slice *discoveryv1.EndpointSlice) bool {
 	_, marked := slice.Annotations[annotationTooLarge]
 	return marked
 }
 
-// A Selection takes from the slices of one member what the limits allow, and
-// holds no more than that, in whatever order and number the slices come. It
-// takes whole services, those that are imported already before all others and
-// then by namespace and name, up to the first that does not fit.
+// A Selection selects the slices of one member that the limits allow, in bounded memory, and independent of the order
+// in which they are offered. It selects whole services, imported ones first, then by namespace and name, up to the
+// first that exceeds a limit.
 //
-// An imported service has its place as it is, whatever the limits are: only
-// what it grows by can be refused. It is withheld then: none of its slices is
-// taken, and the copies that this cluster has of them count instead.
+// The limits never evict an imported service; they only refuse its growth. The service is withheld then: none of its
+// slices is selected, and their copies in this cluster count instead.
 type Selection struct {
 	limits Limits
-	// claim asks for so many bytes in all, and reports whether they are granted.
+	// claim asks for that many bytes in total and reports whether they are granted.
 	claim    func(bytes int) bool
 	imported map[types.NamespacedName]Weight
 
 	taken map[types.NamespacedName]*taken
-	// order are the services that can be refused, the last one first: those that
-	// are new, and the imported ones that grow.
+	// order has the services that can be refused, last first: new ones, and imported ones that grow.
 	order services
-	// services, endpoints and bytes are of all that is taken and imported.
+	// services, endpoints and bytes are the totals of what is taken or imported.
 	services, endpoints, bytes int
-	// end is the first service that does not fit, nil if all fit, and hit the
-	// limit that it exceeds.
+	// end is the first service that does not fit, nil if all do. hit is the limit that it exceeds.
 	end      *types.NamespacedName
 	hit      Limit
 	withheld map[types.NamespacedName]Weight
@@ -111,10 +101,9 @@ type taken struct {
 	queued bool // in Selection.order
 }
 
-// NewSelection returns a selection that took nothing yet. imported are the
-// services that are imported of the member, with what the copies of their
-// slices weigh; the map is not changed, and must not change meanwhile. claim
-// asks for the memory that the selection takes; nil for no limit.
+// NewSelection returns an empty selection. imported are the services that are imported from the member, with the weight
+// of the copies of their slices; the map must not change meanwhile. claim asks for the selection's memory, nil for no
+// limit.
 func NewSelection(limits Limits, imported map[types.NamespacedName]Weight, claim func(bytes int) bool) *Selection {
 	s := &Selection{
 		limits:   limits,
@@ -132,7 +121,7 @@ func NewSelection(limits Limits, imported map[types.NamespacedName]Weight, claim
 	return s
 }
 
-// Offer takes the slice of a service, as of Limits.Fitting, or does not.
+// Offer selects or refuses the slice of a service. The slice is a result of Limits.Fitting.
 func (s *Selection) Offer(service types.NamespacedName, slice *discoveryv1.EndpointSlice) {
 	before, imported := s.imported[service]
 	beyond := s.end != nil && s.compare(service, *s.end) >= 0
@@ -173,14 +162,13 @@ func (s *Selection) Offer(service types.NamespacedName, slice *discoveryv1.Endpo
 	}
 }
 
-// count adds what a service counts, or takes it away: an imported one counts as
-// it was before, at least.
+// count adds or subtracts a service in the totals. An imported service counts at least as before.
 func (s *Selection) count(weight, before Weight, sign int) {
 	s.endpoints += sign * max(weight.Endpoints(), before.Endpoints())
 	s.bytes += sign * max(weight.Bytes, before.Bytes)
 }
 
-// exceeded returns a limit that is exceeded, empty if none is.
+// exceeded returns an exceeded limit, empty for none.
 func (s *Selection) exceeded() Limit {
 	_, imported := s.imported[s.order.list[0]]
 	switch {
@@ -194,7 +182,7 @@ func (s *Selection) exceeded() Limit {
 	return ""
 }
 
-// refuse drops what was taken of a service.
+// refuse drops the slices of a service.
 func (s *Selection) refuse(service types.NamespacedName) {
 	before, imported := s.imported[service]
 	s.count(s.taken[service].weight, before, -1)
@@ -207,7 +195,7 @@ func (s *Selection) refuse(service types.NamespacedName) {
 	s.withheld[service] = before
 }
 
-// Slices returns what was taken, in no order.
+// Slices returns the selected slices in no order.
 func (s *Selection) Slices() []*discoveryv1.EndpointSlice {
 	var all []*discoveryv1.EndpointSlice
 	for _, of := range s.taken {
@@ -216,9 +204,8 @@ func (s *Selection) Slices() []*discoveryv1.EndpointSlice {
 	return all
 }
 
-// Refused returns the first service in order that does not fit, and the limit
-// that it exceeds. New services after it were not taken either. There is none if
-// all fit.
+// Refused returns the first service that does not fit and the limit that it exceeds, if there is one. New services
+// after it are not selected either.
 func (s *Selection) Refused() (first types.NamespacedName, hit Limit, any bool) {
 	if s.end == nil {
 		return types.NamespacedName{}, "", false
@@ -226,12 +213,11 @@ func (s *Selection) Refused() (first types.NamespacedName, hit Limit, any bool) 
 	return *s.end, s.hit, true
 }
 
-// Withheld returns the imported services that were not taken, with what their
-// copies weigh: the member exports them still. The map is the Selection's own.
+// Withheld returns the imported services that were not selected, with the weight of their copies. The member still
+// exports them. The map belongs to the Selection.
 func (s *Selection) Withheld() map[types.NamespacedName]Weight { return s.withheld }
 
-// Gone reports whether an imported service was not offered, so that there is
-// more room than the Selection could give away.
+// Gone reports whether an imported service was not offered, so that its room was not used.
 func (s *Selection) Gone() bool {
 	seen := len(s.withheld)
 	for service := range s.taken {
@@ -242,7 +228,7 @@ func (s *Selection) Gone() bool {
 	return seen < len(s.imported)
 }
 
-// compare orders services by their claim to be taken.
+// compare orders services by their precedence.
 func (s *Selection) compare(a, b types.NamespacedName) int {
 	return cmp.Or(s.rank(a)-s.rank(b), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -11,13 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxMetadata bounds the exported labels and annotations together, in bytes of
-// JSON, so that two versions of the snapshot fit into the 256 KiB that the API
-// server allows for the annotations of an object.
+// maxMetadata bounds the exported labels and annotations together, in bytes of JSON, so that two versions of the
+// snapshot fit into the 256 KiB that the API server allows for the annotations of an object.
 const maxMetadata = 64 << 10
 
-// IsReservedKey reports whether a label or annotation key means something to
-// Kubernetes or to this project, so that no export may set it on an import.
+// IsReservedKey reports whether Kubernetes or this project use a label or annotation key, so that no export may set it
+// on an import.
 func IsReservedKey(key string) bool {
 	domain, _, found := strings.Cut(strings.ToLower(key), "/")
 	if !found {
@@ -27,9 +26,8 @@ func IsReservedKey(key string) bool {
 		domain == Domain || strings.HasSuffix(domain, "."+Domain)
 }
 
-// exportedMetadata gives the labels and annotations that may be exported of
-// those that an export has. The maps are new, and nil where empty. What is left
-// out is reported for the object.
+// exportedMetadata returns the labels and annotations of an export that may be exported, in new maps or nil. It reports
+// the others as problems of the object.
 func exportedMetadata(labels, annotations map[string]string, object string, found *problems) (exportedLabels,
 	exportedAnnotations map[string]string,
 ) {
@@ -56,7 +54,8 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 		}
 	}
 	if size := len(marshal(exportedLabels)) + len(marshal(exportedAnnotations)); size > maxMetadata {
-		found.add(ReasonTooLarge, object, "exported labels and annotations have %d bytes and are left out; the limit is %d", size, maxMetadata)
+		found.add(ReasonTooLarge, object,
+			"exported labels and annotations have %d bytes and are left out; the limit is %d", size, maxMetadata)
 		return nil, nil
 	}
 	return exportedLabels, exportedAnnotations

@@ -11,9 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// TestDerivedServiceName holds answers of the reference implementation's rule,
-// computed apart from this code: printf %s demo/web | sha256sum, first 50
-// bits in base32hex.
+// TestDerivedServiceName holds answers of the reference implementation's rule, computed apart from this code: printf %s
+// demo/web | sha256sum, first 50 bits in base32hex.
 func TestDerivedServiceName(t *testing.T) {
 	for service, want := range map[types.NamespacedName]string{
 		{Namespace: "demo", Name: "web"}: "derived-scaifns3gd",

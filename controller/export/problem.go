@@ -7,15 +7,12 @@ import (
 	"strings"
 )
 
-// A Reason says in one word why something was left out. The set is fixed, so
-// that it can label a metric.
+// A Reason is why something was left out. The set is fixed, so that it can label a metric.
 type Reason string
 
-// Reasons of problems, for messages and the metric. Those of conditions are below, at
-// Invalid.
+// Reasons of problems, for messages and the metric. The reasons of conditions are at Invalid.
 const (
-	// ReasonNotOurs: the labels or the namespace of a slice do not fit the
-	// cluster and service that it was read for.
+	// ReasonNotOurs: the labels or the namespace of a slice do not match the cluster and service that it was read for.
 	ReasonNotOurs Reason = "NotOurs"
 	// ReasonInvalidName: no Service can have the name that a slice's label gives.
 	ReasonInvalidName Reason = "InvalidName"
@@ -25,37 +22,31 @@ const (
 	ReasonUnknownVersion Reason = "UnknownVersion"
 	// ReasonBadSnapshot: a snapshot, or a field of it, is not valid.
 	ReasonBadSnapshot Reason = "BadSnapshot"
-	// ReasonWrongCluster: a snapshot names another cluster than the one that
-	// it was read from.
+	// ReasonWrongCluster: a snapshot names another cluster than the one that it was read from.
 	ReasonWrongCluster Reason = "WrongCluster"
 	// ReasonDuplicate: two slices of one export claim the same name.
 	ReasonDuplicate Reason = "Duplicate"
 	// ReasonBadAddressType: a slice is neither IPv4 nor IPv6.
 	ReasonBadAddressType Reason = "BadAddressType"
-	// ReasonBadAddress: an address does not parse, is not of the slice's type, is
-	// repeated, or is one that no pod can have; or that of another cluster is not
-	// in canonical form.
+	// ReasonBadAddress: an address does not parse, is not of the slice's type, is repeated, cannot be that of a pod, or
+	// is not in canonical form and comes from another cluster.
 	ReasonBadAddress Reason = "BadAddress"
-	// ReasonForeignAddress: an address is outside the ranges that the cluster
-	// is confined to.
+	// ReasonForeignAddress: an address is outside the CIDRs of its cluster.
 	ReasonForeignAddress Reason = "ForeignAddress"
 	// ReasonBadEndpoint: another field of an endpoint is not valid.
 	ReasonBadEndpoint Reason = "BadEndpoint"
 	// ReasonBadMetadata: an exported label or annotation is not valid.
 	ReasonBadMetadata Reason = "BadMetadata"
-	// ReasonReservedKey: the key of an exported label or annotation means
-	// something to Kubernetes or to this project.
+	// ReasonReservedKey: the key of an exported label or annotation is reserved.
 	ReasonReservedKey Reason = "ReservedKey"
 	// ReasonTooLarge: a limit was exceeded.
 	ReasonTooLarge Reason = "TooLarge"
 )
 
-// A Problem is something that was left out of a view, and why. There is at
-// most one for each reason and object.
+// A Problem is what was left out of a view, and why. There is at most one for each reason and object.
 type Problem struct {
 	Reason Reason
-	// Object is the kind and name of the object that caused it, as in
-	// "EndpointSlice demo/web-x7c2p".
+	// Object is the kind and name of the object that caused it, as in "EndpointSlice demo/web-x7c2p".
 	Object string
 	// Message is one sentence about the first occurrence, at most 256 bytes.
 	Message string
@@ -63,7 +54,7 @@ type Problem struct {
 	Count int
 }
 
-// String gives the problem as one sentence.
+// String returns the problem as one sentence.
 func (p Problem) String() string {
 	if p.Count > 1 {
 		return fmt.Sprintf("%s: %s (%d times)", p.Object, p.Message, p.Count)
@@ -71,14 +62,12 @@ func (p Problem) String() string {
 	return p.Object + ": " + p.Message
 }
 
-// Invalid says why a ServiceExport contributes nothing. It becomes the
-// condition Valid=False of the ServiceExport.
+// Invalid is why a ServiceExport contributes nothing. It becomes the condition Valid=False of the ServiceExport.
 type Invalid struct {
-	// Reason is a condition's reason: NoService and InvalidServiceType of the
-	// MCS API, or one of the constants here, or input.InvalidDenied. kubectl clusterset
-	// explain has a hint for each (explain/problems.go).
+	// Reason is a condition's reason: NoService and InvalidServiceType of the MCS API, or one of the constants here, or
+	// input.InvalidDenied. kubectl clusterset explain has a hint for each (explain/problems.go).
 	Reason string
-	// Message says what is wrong and what to do, in one sentence.
+	// Message is what is wrong and what to do.
 	Message string
 }
 
@@ -105,7 +94,7 @@ type problemKey struct {
 	object string
 }
 
-// maxMessage bounds a problem's message, which may quote what others wrote.
+// maxMessage bounds a problem's message, which may quote other clusters' data.
 const maxMessage = 256
 
 func (p *problems) add(reason Reason, object, format string, args ...any) {

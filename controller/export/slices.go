@@ -13,27 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// A Source is where slices were read from, and what it may say.
+// A Source is the origin of slices.
 type Source struct {
-	// Cluster is the id of the cluster that the slices speak for: the one at
-	// whose API server they were read, or the one whose copies they are.
+	// Cluster is the id of the exporting cluster, from the credential with which its slices were read, or from their
+	// copies.
 	Cluster string
-	// CIDRs confine the addresses of endpoints; all are allowed where empty.
+	// CIDRs restrict the addresses of endpoints; empty means no restriction.
 	CIDRs []netip.Prefix
 }
 
-// FromSlices is the view of another cluster's export, or of this one's, from
-// the slices that carry its snapshots: those that the exporting cluster
-// publishes, or the copies of them in this cluster. They need no order.
-// Slices without the managed-by label of this controller are passed over.
+// FromSlices returns the view of an export from the slices that carry its snapshots, in any order: those that the
+// exporting cluster publishes, or their copies. Slices without the managed-by label of this controller are ignored.
 //
-// Nothing of a slice is believed unchecked. What is not valid is left out and
-// reported. A slice that is refused as a whole (an unknown version, a snapshot
-// that does not parse) stays as previous has it, the view of the same export
-// made before, which may be nil. The view is nil where nothing is left: with
-// no slices the service is not exported. It is Absent if all that is left says
-// so: while an export changes, what it has counts. It shares immutable parts
-// with its inputs, which stay unchanged.
+// Everything in a slice is validated. Invalid parts are left out and reported. If a slice is refused as a whole
+// (unknown version, unparsable snapshot), its part of the previous view, which may be nil, is kept. The view is nil if
+// no slice is left, which means that the service is not exported. It is Absent if all slices that are left say so. It
+// shares immutable parts with the inputs, which stay unchanged.
 func FromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice,
 	previous *View,
 ) (*View, []Problem) {
@@ -47,8 +42,7 @@ func fromSlices(from Source, service types.NamespacedName, endpointSlices []*dis
 		from: from, service: service, previous: previous, versions: versions,
 		names: make(map[string]bool), refused: make(map[string]bool), badName: !validName(service.Name),
 	}
-	// Which of two slices of one name is taken, and the order of the problems,
-	// depend on the objects and not on the order that they came in.
+	// Sort, so that the result does not depend on the order of the input.
 	ordered := slices.SortedStableFunc(slices.Values(endpointSlices), func(a, b *discoveryv1.EndpointSlice) int {
 		return cmp.Compare(a.Name, b.Name)
 	})
@@ -60,19 +54,19 @@ func fromSlices(from Source, service types.NamespacedName, endpointSlices []*dis
 	return r.view(), r.found.list
 }
 
-// A viewReader collects what can be read of the slices of one export.
+// A viewReader collects the readable slices of one export.
 type viewReader struct {
 	from     Source
 	service  types.NamespacedName
 	previous *View
 	versions []version
-	// badName tells that no Service can have the service's name.
+	// badName is set if no Service can have the service's name.
 	badName bool
 
 	readable []readableSlice
-	// names are those of the readable slices.
+	// names are the names of the readable slices.
 	names map[string]bool
-	// refused are the names of slices that stay as previous has them.
+	// refused are the names of slices that are kept from the previous view.
 	refused map[string]bool
 	found   problems
 }
@@ -124,7 +118,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 	})
 }
 
-// accept decodes the snapshot of a slice, or says why it is refused as a whole.
+// accept decodes the snapshot of a slice, or returns why the slice is refused as a whole.
 func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason, error) {
 	if slice.Namespace != r.service.Namespace || slice.Labels[LabelService] != r.service.Name ||
 		slice.Labels[LabelSourceCluster] != r.from.Cluster {
@@ -180,7 +174,7 @@ func conditionsBefore(demoted []demotion) map[int]discoveryv1.EndpointConditions
 	return before
 }
 
-// view puts together what was read, nil where that is nothing.
+// view returns the view of the slices that were read, nil if there are none.
 func (r *viewReader) view() *View {
 	slices.SortFunc(r.readable, func(a, b readableSlice) int { return cmp.Compare(a.Name, b.Name) })
 	view := &View{Cluster: r.from.Cluster, Service: r.service}
@@ -188,7 +182,7 @@ func (r *viewReader) view() *View {
 		if slice.absent {
 			continue
 		}
-		// The first slice by name speaks for the whole service.
+		// The first slice by name has the spec of the service.
 		if view.Spec == nil {
 			spec, err := r.spec(slice)
 			if err != nil {
@@ -219,7 +213,7 @@ func (r *viewReader) spec(slice readableSlice) (*Spec, error) {
 	return validSpec(unchecked, slice.object, &r.found)
 }
 
-// keep adds to the view what the previous one has in place of refused slices.
+// keep adds the slices of the previous view in place of refused ones.
 func (r *viewReader) keep(view *View) {
 	if r.previous == nil || r.previous.Absent() {
 		return
@@ -235,8 +229,7 @@ func (r *viewReader) keep(view *View) {
 	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// absentView is the view of an export whose slices say that its Service does
-// not exist, nil if none does.
+// absentView returns the view of an export whose slices report that its Service does not exist, nil if none does.
 func (r *viewReader) absentView() *View {
 	for _, slice := range r.readable {
 		if slice.absent {
@@ -249,9 +242,8 @@ func (r *viewReader) absentView() *View {
 	return nil
 }
 
-// ofPorts gives the targets whose port the Service has. While an export
-// changes, its slices may disagree on the ports for a moment. The result may
-// be the input, which stays unchanged.
+// ofPorts returns the targets of ports that the Service has. Slices of a changing export may disagree for a moment. The
+// result may be the input, which stays unchanged.
 func ofPorts(targets []Target, ports []Port) []Target {
 	has := func(target Target) bool {
 		return slices.ContainsFunc(ports, func(port Port) bool {

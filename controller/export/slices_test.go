@@ -238,7 +238,8 @@ func TestSkippedParts(t *testing.T) {
 		},
 		"bad families": {
 			snapshot(`["IPv4"]`, `["IPX","IPv4","IPv4"]`),
-			func(*View) {}, `BadSnapshot: EndpointSlice demo/web-east-1: IP family "IPX" is not known or repeated (2 times)`,
+			func(*View) {},
+			`BadSnapshot: EndpointSlice demo/web-east-1: IP family "IPX" is not known or repeated (2 times)`,
 		},
 		"bad affinity": {
 			snapshot(`"ipFamilies"`, `"sessionAffinity":"x","ipFamilies"`),
@@ -322,7 +323,9 @@ func TestConfinedAddresses(t *testing.T) {
 	within := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.3.0.0/24")}
 	view, found := FromSlices(Source{Cluster: "east", CIDRs: within}, web, slices, nil)
 	diff(t, "slices", lines(view), []string{"IPv4 [TCP 80 8080] [10.1.0.1 10.3.0.1]"})
-	diff(t, "problems", texts(found), []string{"ForeignAddress: EndpointSlice demo/web-east-1: 10.2.0.1 is outside the ranges of its cluster"})
+	diff(t, "problems", texts(found), []string{
+		"ForeignAddress: EndpointSlice demo/web-east-1: 10.2.0.1 is outside the ranges of its cluster",
+	})
 }
 
 func TestTooManyEndpoints(t *testing.T) {
@@ -343,7 +346,9 @@ func TestTooManyEndpoints(t *testing.T) {
 		t.Errorf("%d addresses of the first", got)
 	}
 	// One problem, because there is one for each reason and object.
-	diff(t, "problems", texts(found), []string{"TooLarge: EndpointSlice demo/web-east-1: it has 1001 endpoints; those above 1000 are left out (3 times)"})
+	diff(t, "problems", texts(found), []string{
+		"TooLarge: EndpointSlice demo/web-east-1: it has 1001 endpoints; those above 1000 are left out (3 times)",
+	})
 }
 
 // TestSlicesDisagree: the first by name speaks for the service; one that cannot
@@ -378,8 +383,7 @@ func TestSlicesDisagree(t *testing.T) {
 	}
 }
 
-// TestKeptSlices: of what cannot be read the previous view's stays, the rest
-// changes, and what is gone is gone.
+// TestKeptSlices: of what cannot be read the previous view's stays, the rest changes, and what is gone is gone.
 func TestKeptSlices(t *testing.T) {
 	view := mustView(t, newExport(), newService("80/TCP"),
 		newSlice("a", "80/TCP", "10.1.0.1"), newSlice("b", "80/TCP", "10.1.0.2"), newSlice("c", "80/TCP", "10.1.0.3"))

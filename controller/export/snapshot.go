@@ -11,29 +11,25 @@ import (
 	"strings"
 )
 
-// A version is one generation of the snapshot's format.
+// A version is a version of the snapshot's format.
 type version struct {
-	// name follows AnnotationSnapshotPrefix in the annotation's key.
+	// name is the suffix of the annotation's key, after AnnotationSnapshotPrefix.
 	name string
-	// encoder prepares what all slices of a view have in common; the function
-	// that it returns encodes one slice.
+	// encoder encodes the common part of a view's snapshots. The function that it returns encodes one slice.
 	encoder func(*View) func(*Slice, []demotion) string
-	// decode reads what encoder wrote, and checks no more than the syntax.
+	// decode is the inverse of encoder. It checks only the syntax.
 	decode func(string) (snapshot, error)
 }
 
-// versions are those that this program writes and reads, the newest first. A
-// reader takes the first that a slice has.
+// versions are the versions that this program writes and reads, newest first. A reader uses the first that a slice has.
 var versions = []version{version1}
 
-// A snapshot is what a slice says of its export, syntactically right and
-// otherwise unchecked.
+// A snapshot is a slice's part of an export, with valid syntax and otherwise unchecked.
 type snapshot struct {
 	cluster string
-	// absent tells that the Service of the export does not exist: see
-	// View.Absent. There is no spec then.
+	// absent is set for an export without its Service, which has no spec: see View.Absent.
 	absent bool
-	// spec is decoded when it is asked for: one slice speaks for all.
+	// spec is decoded on demand, because only one slice's is used.
 	spec    func() (Spec, error)
 	name    string
 	targets []Target
@@ -47,13 +43,12 @@ type demotion struct {
 	serving, terminating bool
 }
 
-// An Encoder writes the snapshots of one view's slices. It may be used by one
-// goroutine at a time.
+// An Encoder encodes the snapshots of one view's slices. It is not safe for concurrent use.
 type Encoder struct {
 	encode map[string]func(*Slice, []demotion) string
 }
 
-// NewEncoder prepares what all slices of the view have in common.
+// NewEncoder returns an Encoder for a view.
 func NewEncoder(view *View) *Encoder { return newEncoder(view, versions) }
 
 func newEncoder(view *View, versions []version) *Encoder {
@@ -64,10 +59,8 @@ func newEncoder(view *View, versions []version) *Encoder {
 	return e
 }
 
-// Annotations are those that the published slice or the copy of a slice of the
-// view carries: the snapshot in every version that is written, and the trigger
-// time. demoted are the indices of the endpoints whose conditions a merge
-// changes, in ascending order; they are ready in the view. The map is new.
+// Annotations returns the annotations of a published slice or its copy in a new map: the snapshot in every version, and
+// the trigger time. demoted are the ascending indices of endpoints that a merge demotes; they are ready in the view.
 func (e *Encoder) Annotations(slice *Slice, demoted []int) map[string]string {
 	groups := demotions(slice, demoted)
 	annotations := make(map[string]string, len(e.encode)+1)
@@ -98,12 +91,10 @@ func demotions(slice *Slice, demoted []int) []demotion {
 	return groups
 }
 
-// maxSnapshot bounds the text of one snapshot in bytes: the API server's limit
-// for all annotations of an object.
+// maxSnapshot bounds one snapshot in bytes, to the API server's limit for all annotations of an object.
 const maxSnapshot = 256 << 10
 
-// readSnapshot decodes the newest known version among the annotations of a
-// slice. On failure the reason is set.
+// readSnapshot decodes the newest known version in the annotations of a slice. The reason is set with the error.
 func readSnapshot(annotations map[string]string, versions []version) (snapshot, Reason, error) {
 	for _, v := range versions {
 		text, found := annotations[AnnotationSnapshotPrefix+v.name]
@@ -134,8 +125,7 @@ func readSnapshot(annotations map[string]string, versions []version) (snapshot, 
 	return snapshot{}, ReasonNoSnapshot, fmt.Errorf("it has no snapshot")
 }
 
-// marshal is the compact JSON of a value that can always be marshalled, with
-// no escapes that only HTML needs.
+// marshal returns compact JSON without HTML escapes. The value must always marshal.
 func marshal(value any) []byte {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)

@@ -25,7 +25,9 @@ func rich(t testing.TB) *View {
 			s.Spec.Ports[0].AppProtocol = ptr.To("http")
 			s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
 			s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
-			s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)}}
+			s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
+				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)},
+			}
 			s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyLocal)
 			s.Spec.TrafficDistribution = ptr.To("PreferSameZone")
 		}),
@@ -54,7 +56,8 @@ func TestSnapshotText(t *testing.T) {
 		`"ports":[{"name":"http","protocol":"TCP","port":80,"appProtocol":"http"},{"name":"dns","protocol":"UDP","port":53}],` +
 		`"ipFamilies":["IPv6","IPv4"],"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{"timeoutSeconds":60}},` +
 		`"internalTrafficPolicy":"Local","trafficDistribution":"PreferSameZone","labels":{"team":"red"},"annotations":{"note":"<\"é\">"}},` +
-		`"slice":{"name":"` + slice.Name + `","targets":[{"protocol":"TCP","port":80,"target":8080},{"protocol":"UDP","port":53,"target":53}],` +
+		`"slice":{"name":"` + slice.Name +
+		`","targets":[{"protocol":"TCP","port":80,"target":8080},{"protocol":"UDP","port":53,"target":53}],` +
 		`"demoted":[{"endpoints":[0,3]},{"endpoints":[2],"serving":false,"terminating":true}]}}`
 	diff(t, "annotations", NewEncoder(view).Annotations(slice, []int{0, 2, 3}), map[string]string{
 		"snapshot.clusterset-dns.github.io/v1": want,
@@ -73,9 +76,8 @@ func absent(t testing.TB) *View {
 	return view
 }
 
-// TestAbsentText holds the format of a snapshot without a Service. A reader of
-// before it was there refuses the slice, as it has no service: such a reader
-// takes the export for withdrawn, as it did when there was no slice.
+// TestAbsentText holds the format of a snapshot without a Service. A reader of before it was there refuses the slice,
+// as it has no service: such a reader takes the export for withdrawn, as it did when there was no slice.
 func TestAbsentText(t *testing.T) {
 	view := absent(t)
 	diff(t, "annotations", NewEncoder(view).Annotations(&view.Slices[0], nil), map[string]string{

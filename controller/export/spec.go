@@ -15,15 +15,12 @@ import (
 // maxPorts bounds the ports of an exported Service.
 const maxPorts = 100
 
-// firstExport is before every possible creation time of a ServiceExport: the
-// month of the first commit of Kubernetes. The oldest export wins conflicts, so
-// that an earlier time would be a claim to win them all. A later time than the
-// true one is no such claim: it gives precedence away.
+// firstExport is the month of Kubernetes' first commit, the lower bound of creation times. The oldest export wins
+// conflicts, so an earlier time would win them all. A time in the future only loses precedence.
 var firstExport = time.Date(2014, time.June, 1, 0, 0, 0, 0, time.UTC)
 
-// validSpec gives the valid part of a spec that may hold anything. Its empty
-// fields get their defaults. What is left out is reported for the object; an
-// error means that nothing can be made of it. The result is new.
+// validSpec returns the valid part of an unchecked spec with defaults, as a new Spec. It reports what it leaves out for
+// the object, and returns an error if no part is usable.
 func validSpec(in Spec, object string, found *problems) (*Spec, error) {
 	out := Spec{Type: in.Type}
 	out.Created = in.Created.UTC().Truncate(1e9)

@@ -12,9 +12,8 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// version1 is the format that docs/design/snapshot.md describes. Fields may be
-// added where older readers may ignore them without harm; every other change
-// makes a new version.
+// version1 is the format that docs/design/snapshot.md describes. Fields may be added where older readers may ignore
+// them without harm; every other change makes a new version.
 var version1 = version{name: "v1", encoder: encoder1, decode: decode1}
 
 type document1 struct {
@@ -63,8 +62,7 @@ type demotion1 struct {
 }
 
 func encoder1(view *View) func(*Slice, []demotion) string {
-	// The documents of all slices begin alike. Joining texts spares encoding
-	// that part once for each of them.
+	// The documents of all slices have the same beginning, which is encoded once.
 	beginning := fmt.Sprintf(`{"cluster":%s,"absent":true,"slice":`, marshal(view.Cluster))
 	if !view.Absent() {
 		beginning = fmt.Sprintf(`{"cluster":%s,"service":%s,"slice":`, marshal(view.Cluster),
@@ -149,8 +147,7 @@ func decodeService1(raw json.RawMessage) (Spec, error) {
 	return spec, nil
 }
 
-// syntaxError tells what is wrong without the quotes of the text that some
-// errors of the decoder hold without bound.
+// syntaxError replaces errors of the decoder that quote the text at any length.
 func syntaxError(err error) error {
 	text := err.Error()
 	if len(text) > 200 {

@@ -8,18 +8,15 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// A Weight is what slices count of the limits.
+// A Weight is what slices count toward the limits.
 type Weight struct {
-	// IPv4 and IPv6 are the endpoints of each family. A slice without any counts
-	// as one.
+	// IPv4 and IPv6 are the numbers of endpoints of each family. An empty slice counts as one.
 	IPv4, IPv6 int
-	// Bytes is about what the slices take in memory once they are decoded, and
-	// never much less.
+	// Bytes estimates the memory of the decoded slices, and is never much less than it.
 	Bytes int
 }
 
-// Endpoints returns how many endpoints there are. A dual-stack pod has one in a
-// slice of each family and counts once.
+// Endpoints returns the number of endpoints. A dual-stack pod, which has one in a slice of each family, counts once.
 func (w Weight) Endpoints() int { return max(w.IPv4, w.IPv6) }
 
 // Plus returns the sum of two weights.

@@ -73,8 +73,7 @@ func (b *beating) refuse(err error) {
 	b.refused = err
 }
 
-// renewed returns how long ago the heartbeat was renewed, as "5s ago by east",
-// and the Events since it was asked last.
+// renewed returns how long ago the heartbeat was renewed, as "5s ago by east", and the Events since it was asked last.
 func (b *beating) renewed(t *testing.T) string {
 	t.Helper()
 	synctest.Wait()
@@ -89,8 +88,7 @@ func (b *beating) renewed(t *testing.T) string {
 	return text
 }
 
-// TestHeartbeatVouchesForTheSlices: it stops while slices cannot be written,
-// and goes on when they can.
+// TestHeartbeatVouchesForTheSlices: it stops while slices cannot be written, and goes on when they can.
 func TestHeartbeatVouchesForTheSlices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := types.NamespacedName{Namespace: "demo", Name: "web"}

@@ -140,21 +140,24 @@ func (r *Record) doubt(ctx context.Context) (Reason, string) {
 	r.mu.Unlock()
 
 	if resource := r.config.Inputs.Late(r.config.After); resource != "" {
-		return InputsLate, fmt.Sprintf("%s of this cluster could not be read for %s. Look at the API server and at the rights "+
-			"of the controller", resource, r.config.After)
+		return InputsLate, fmt.Sprintf(
+			"%s of this cluster could not be read for %s. Look at the API server and at the rights "+
+				"of the controller", resource, r.config.After)
 	}
 	switch {
 	case stopped:
-		return WorkersStuck, fmt.Sprintf("no service was reconciled for %s although some are due. Look at the API server and "+
-			"at its admission webhooks", r.config.After)
+		return WorkersStuck, fmt.Sprintf(
+			"no service was reconciled for %s although some are due. Look at the API server and "+
+				"at its admission webhooks", r.config.After)
 	case late.Name == "":
 		return None, ""
 	}
 	// The quota or the webhooks of one namespace must not stop the heartbeat of the whole cluster: writes have to fail
 	// elsewhere too.
 	if err := r.config.Prober.Probe(ctx); err != nil {
-		return WritesFail, fmt.Sprintf("EndpointSlices cannot be written, those of service %s for %s: %v. Look at the rights "+
-			"of the controller and at the admission webhooks for EndpointSlices", late, r.config.After, err)
+		return WritesFail, fmt.Sprintf(
+			"EndpointSlices cannot be written, those of service %s for %s: %v. Look at the rights "+
+				"of the controller and at the admission webhooks for EndpointSlices", late, r.config.After, err)
 	}
 	return None, ""
 }

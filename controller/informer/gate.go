@@ -29,7 +29,7 @@ type FreshnessGate struct {
 	waitStart, waitDeadline time.Time
 	// reading counts how often an informer that was behind listed.
 	reading int
-	// caughtUp is closed once no informer is behind; nil while nobody waits.
+	// caughtUp is closed once no informer is behind; nil without waiters.
 	caughtUp chan struct{}
 }
 

@@ -119,8 +119,7 @@ func (s *server) fail(err error) {
 	}
 }
 
-// A pair is two informers of one group, and somebody who acts on what both
-// know.
+// A pair is two informers of one group, and somebody who acts on what both know.
 type pair struct {
 	group            FreshnessGate
 	services, slices *server
@@ -330,9 +329,8 @@ func TestAWatchIsGoneOnWithAtItsEnd(t *testing.T) {
 	})
 }
 
-// TestARefusedWatch: after a watch that ended at its timeout and cannot be
-// opened again at once, all changes are seen and nothing waits. Only an API
-// server that is too busy is not asked for a list.
+// TestARefusedWatch: after a watch that ended at its timeout and cannot be opened again at once, all changes are seen
+// and nothing waits. Only an API server that is too busy is not asked for a list.
 func TestARefusedWatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
@@ -391,8 +389,7 @@ func TestLate(t *testing.T) {
 	})
 }
 
-// TestAListComparesContent: a restored etcd may give an object the
-// resourceVersion that another state of it had.
+// TestAListComparesContent: a restored etcd may give an object the resourceVersion that another state of it had.
 func TestAListComparesContent(t *testing.T) {
 	told := 0
 	i := New(&FreshnessGate{}, &server{}, Options{Resource: "test", Example: &corev1.ConfigMap{}})
@@ -423,8 +420,7 @@ func TestAListComparesContent(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForEver: where something else is behind whenever one is read
-// again.
+// TestNobodyWaitsForEver: where something else is behind whenever one is read again.
 func TestNobodyWaitsForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group FreshnessGate

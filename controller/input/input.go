@@ -159,7 +159,7 @@ func Standing(namespace *corev1.Namespace) (own merge.Contribution) {
 	return own
 }
 
-// A publisher is what is read of a member.Member.
+// A publisher is the part of member.Member that is read here.
 type publisher interface {
 	Cluster() string
 	CIDRs() []netip.Prefix
@@ -168,7 +168,7 @@ type publisher interface {
 	Withheld(types.NamespacedName) bool
 }
 
-// A judge is what is read of a memberstate.Tracker.
+// A judge is the part of memberstate.Tracker that is read here.
 type judge interface {
 	Verdict(cluster string) liveness.Verdict
 }

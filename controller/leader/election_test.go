@@ -140,8 +140,7 @@ func TestLockIsGivenUpAfterTheWork(t *testing.T) {
 	}
 }
 
-// TestLockIsHeldWhileTheWorkStops: what takes long to stop stops under the lock,
-// which is renewed until then.
+// TestLockIsHeldWhileTheWorkStops: what takes long to stop stops under the lock, which is renewed until then.
 func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
 	config := Config{LeaseDuration: 2 * time.Second, RenewDeadline: time.Second, RetryPeriod: 20 * time.Millisecond}
 	lock := &memoryLock{}
@@ -164,8 +163,7 @@ func TestLockIsHeldWhileTheWorkStops(t *testing.T) {
 	}
 }
 
-// TestLockThatWasTakenStays: a replica that stops leaves the lock alone if
-// somebody took it since the last renewal.
+// TestLockThatWasTakenStays: a replica that stops leaves the lock alone if somebody took it since the last renewal.
 func TestLockThatWasTakenStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lock := &memoryLock{}

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// TestRetry: an API server that is away for an hour is waited for, and asked about
-// every 10 s.
+// TestRetry: an API server that is away for an hour is waited for, and asked about every 10 s.
 func TestRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, tries := time.Now(), 0

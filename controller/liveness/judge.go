@@ -57,7 +57,7 @@ const (
 	ExportsLost Reason = "ExportsLost"
 )
 
-// A Member is what is known of one other cluster.
+// A Member has the facts about one other cluster.
 type Member struct {
 	// Cluster is its id; no two members have the same.
 	Cluster string

@@ -121,8 +121,7 @@ func sameStates(a, b Judgement) bool {
 	return slices.EqualFunc(a.Members, b.Members, func(a, b Verdict) bool { return a == b })
 }
 
-// TestIsolatednessDemotesNothingNew: while nobody is heard nothing is demoted that
-// was not before.
+// TestIsolatednessDemotesNothingNew: while nobody is heard nothing is demoted that was not before.
 func TestIsolatednessDemotesNothingNew(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 1))
 	isolated := 0
@@ -146,9 +145,8 @@ func TestIsolatednessDemotesNothingNew(t *testing.T) {
 	}
 }
 
-// TestAHeartbeatHelps: a heartbeat never makes the state of its member worse
-// than time alone had it, and nobody's else worse than it would be an instant
-// later.
+// TestAHeartbeatHelps: a heartbeat never makes the state of its member worse than time alone had it, and nobody's else
+// worse than it would be an instant later.
 func TestAHeartbeatHelps(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 1))
 	for range worlds {

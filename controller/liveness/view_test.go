@@ -43,8 +43,10 @@ func TestRefusedSliceStays(t *testing.T) {
 		known.Name, known.UID = export.SliceName("west", web, published.Name, addressType), "1"
 		for name, refuse := range map[string]func(*discoveryv1.EndpointSlice){
 			"address type": func(slice *discoveryv1.EndpointSlice) { slice.AddressType = discoveryv1.AddressTypeFQDN },
-			"label":        func(slice *discoveryv1.EndpointSlice) { slice.Labels[export.LabelSourceCluster] = "north" },
-			"snapshot":     func(slice *discoveryv1.EndpointSlice) { slice.Annotations = nil },
+			"label": func(slice *discoveryv1.EndpointSlice) {
+				slice.Labels[export.LabelSourceCluster] = "north"
+			},
+			"snapshot": func(slice *discoveryv1.EndpointSlice) { slice.Annotations = nil },
 		} {
 			wrong := published.DeepCopy()
 			refuse(wrong)

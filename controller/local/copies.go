@@ -15,8 +15,8 @@ import (
 )
 
 // copies remembers the copies of members' slices that the last pass over a service used, also if they were deleted
-// since: the deletion of copies must not remove the endpoints of a member that cannot speak for itself (architecture.md,
-// invariant 2). It shares the objects with the caches.
+// since: the deletion of copies must not remove the endpoints of a member that cannot speak for itself
+// (architecture.md, invariant 2). It shares the objects with the caches.
 type copies struct {
 	mu   sync.Mutex
 	used map[types.NamespacedName][]*discoveryv1.EndpointSlice

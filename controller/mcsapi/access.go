@@ -52,8 +52,7 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Fre
 ) (*Access, error) {
 	groupVersion := schema.GroupVersion{Group: Group, Version: version}
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(groupVersion,
-		&v1beta1.ServiceExport{}, &v1beta1.ServiceExportList{},
+	scheme.AddKnownTypes(groupVersion, &v1beta1.ServiceExport{}, &v1beta1.ServiceExportList{},
 		&v1beta1.ServiceImport{}, &v1beta1.ServiceImportList{})
 	metav1.AddToGroupVersion(scheme, groupVersion)
 
@@ -75,11 +74,10 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Fre
 	}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	importIndexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, byDerivedName: derivedName}
-	a.exports = informer.New(group, a.ServiceExports(metav1.NamespaceAll),
-		informer.Options{
-			Resource: "ServiceExports", Example: &v1beta1.ServiceExport{}, Exports: true,
-			Indexers: byNamespace,
-		})
+	a.exports = informer.New(group, a.ServiceExports(metav1.NamespaceAll), informer.Options{
+		Resource: "ServiceExports", Example: &v1beta1.ServiceExport{}, Exports: true,
+		Indexers: byNamespace,
+	})
 	a.imports = informer.New(group, a.ServiceImports(metav1.NamespaceAll),
 		informer.Options{Resource: "ServiceImports", Example: &v1beta1.ServiceImport{}, Indexers: importIndexers})
 	return a, nil
@@ -106,12 +104,12 @@ func (a *Access) ServiceImports(namespace string) *ImportClient {
 		func() *v1beta1.ServiceImportList { return &v1beta1.ServiceImportList{} })
 }
 
-// ServiceExport returns the cached object, nil where none exists.
+// ServiceExport returns the cached object, nil for none.
 func (a *Access) ServiceExport(key types.NamespacedName) *v1beta1.ServiceExport {
 	return informer.Get[*v1beta1.ServiceExport](a.exports.Indexer(), key.String())
 }
 
-// ServiceImport returns the cached object, nil where none exists.
+// ServiceImport returns the cached object, nil for none.
 func (a *Access) ServiceImport(key types.NamespacedName) *v1beta1.ServiceImport {
 	return informer.Get[*v1beta1.ServiceImport](a.imports.Indexer(), key.String())
 }

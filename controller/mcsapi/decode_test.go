@@ -36,8 +36,7 @@ const (
 	badSpec  = `{"type":"ClusterSetIP","ports":"http"}`
 )
 
-// imports is an API server that lists some imports and then sends others as
-// events of the watch.
+// imports is an API server that lists some imports and then sends others as events of the watch.
 func imports(t *testing.T, listed, watched []string) *Access {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +48,8 @@ func imports(t *testing.T, listed, watched []string) *Access {
 		}
 		if r.URL.Query().Get("sendInitialEvents") == "true" {
 			w.WriteHeader(http.StatusUnprocessableEntity)
-			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+			_, _ = io.WriteString(w,
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
 			return
 		}
 		for _, each := range watched {
@@ -79,8 +79,7 @@ func describe(object *v1beta1.ServiceImport) string {
 	return text
 }
 
-// TestOneBadObjectHarmsNoOther: objects that the schema accepts and the Go types
-// do not.
+// TestOneBadObjectHarmsNoOther: objects that the schema accepts and the Go types do not.
 func TestOneBadObjectHarmsNoOther(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec, time, annotation string

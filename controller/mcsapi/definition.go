@@ -26,8 +26,7 @@ type definition struct {
 	generation string   // differs if the schemas do
 }
 
-// parseDefinition reads a CustomResourceDefinition. It is an error if the API
-// server does not serve it (yet).
+// parseDefinition reads a CustomResourceDefinition. It is an error if the API server does not serve it (yet).
 func parseDefinition(crd *unstructured.Unstructured) (definition, error) {
 	if crd.GetDeletionTimestamp() != nil {
 		return definition{}, &goneError{crd.GetName(), "is being deleted"}

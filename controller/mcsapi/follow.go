@@ -82,7 +82,7 @@ func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.
 // Handle sets the handler. It is to be called before Run.
 func (f *Follower) Handle(handler Handler) { f.handler = handler }
 
-// Lost says why there is no access.
+// Lost is why there is no access.
 type Lost struct {
 	// Reason is one sentence.
 	Reason string

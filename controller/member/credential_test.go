@@ -50,10 +50,12 @@ func TestParseKubeconfig(t *testing.T) {
 			kubeconfig(aToken, `{server: "https://192.0.2.1", certificate-authority-data: "%"}`),
 			"no base64",
 		},
-		"no current context":    {`{apiVersion: v1, kind: Config}`, "no current-context"},
-		"context of no cluster": {`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {}}]}`, "context"},
-		"unknown context":       {`{apiVersion: v1, kind: Config, current-context: x}`, `no context "x"`},
-		"no server":             {kubeconfig(aToken, `{server: ""}`), "context"},
+		"no current context": {`{apiVersion: v1, kind: Config}`, "no current-context"},
+		"context of no cluster": {
+			`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {}}]}`, "context",
+		},
+		"unknown context": {`{apiVersion: v1, kind: Config, current-context: x}`, `no context "x"`},
+		"no server":       {kubeconfig(aToken, `{server: ""}`), "context"},
 		"a program": {
 			kubeconfig(
 				`{exec: {apiVersion: client.authentication.k8s.io/v1, command: id, interactiveMode: Never}}`, aServer),
@@ -132,8 +134,7 @@ func TestLoadKubeconfig(t *testing.T) {
 	}
 }
 
-// FuzzParseKubeconfig: whatever a Secret holds, what comes of it runs nothing
-// and reads no file.
+// FuzzParseKubeconfig: whatever a Secret holds, what comes of it runs nothing and reads no file.
 func FuzzParseKubeconfig(f *testing.F) {
 	f.Add([]byte(kubeconfig(aToken, aServer)))
 	f.Add([]byte(kubeconfig(`{tokenFile: /a}`, aServer)))
@@ -157,8 +158,7 @@ func FuzzParseKubeconfig(f *testing.F) {
 	})
 }
 
-// TestNoTokenIsQuoted: what is wrong with a kubeconfig is told without what is
-// in it.
+// TestNoTokenIsQuoted: what is wrong with a kubeconfig is told without what is in it.
 func TestNoTokenIsQuoted(t *testing.T) {
 	const token = "s3cr3t"
 	for _, text := range []string{

@@ -16,13 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxDecoded bounds what one answer, or one event of a watch, takes in memory once it is decoded, in bytes, without the
-// texts in it and without what the lists in it take while they grow, which is about as much again. A page of 100 slices
-// of 100 ordinary endpoints takes two thirds of it at most. Two bytes can be an empty element of a list, which takes
-// hundreds, so that a bound of what is read is none of what it takes.
+// maxDecoded bounds the memory of one decoded response or watch event, in bytes, without its strings and without the
+// growth of lists, which takes about as much again. A page of 100 slices of 100 ordinary endpoints takes at most two
+// thirds of it. Bounding the encoded bytes is not enough: two bytes can be an empty list element, which takes hundreds.
 const maxDecoded = 4 << 20
 
-// protobufPrefix begins each object that an API server encodes.
+// protobufPrefix precedes each object that an API server encodes.
 var protobufPrefix = []byte("k8s\x00")
 
 // The fields of the messages around an object: see runtime.Unknown and metav1.WatchEvent in k8s.io/apimachinery.
@@ -33,7 +32,7 @@ const (
 	extensionRaw            = 1
 )
 
-// kinds are what a member may answer with. Anything else would be decoded as what it says it is.
+// kinds are the objects that a member may answer with. The decoder would accept any kind that an object claims.
 var kinds = map[string]*message{
 	"discovery.k8s.io/v1 EndpointSliceList": messageOf[discoveryv1.EndpointSliceList](),
 	"discovery.k8s.io/v1 EndpointSlice":     messageOf[discoveryv1.EndpointSlice](),
@@ -44,20 +43,20 @@ var kinds = map[string]*message{
 
 var errMalformed = errors.New("the answer is no object in the protobuf form of Kubernetes")
 
-// A message is what the fields of a type take in memory for each time they occur.
+// A message has the memory that each occurrence of a field takes.
 type message struct{ fields map[protowire.Number]field }
 
 type field struct {
 	size int
-	of   *message // nil for a field that has no fields
+	of   *message // nil for a scalar field
 }
 
-// mapEntry is about what an entry of a map of strings takes, without the strings' texts.
+// mapEntry is about the size of an entry of a map of strings, without the strings.
 const mapEntry = 100
 
 func messageOf[T any]() *message { return describe(reflect.TypeFor[T]()) }
 
-// describe reads the numbers of the fields from the tags of a type's generated code. The types have no cycles.
+// describe reads field numbers from the struct tags of generated code. The types have no cycles.
 func describe(of reflect.Type) *message {
 	m := &message{map[protowire.Number]field{}}
 	for i := range of.NumField() {
@@ -85,8 +84,7 @@ func describe(of reflect.Type) *message {
 	return m
 }
 
-// checkObject returns an error if an object in protobuf is of a kind that a member is not asked for, or takes more than
-// maxDecoded. The latter is errTooLarge.
+// checkObject returns an error if an encoded object is of an unexpected kind, and errTooLarge if it exceeds maxDecoded.
 func checkObject(data []byte) error {
 	data, ok := bytes.CutPrefix(data, protobufPrefix)
 	if !ok {
@@ -116,7 +114,9 @@ func checkObject(data []byte) error {
 	}
 	of, ok := kinds[version+" "+kind]
 	if !ok {
-		return fmt.Errorf("the API server answers with an object of the kind %.100q in %.100q, which it was not asked for", kind, version)
+		return fmt.Errorf(
+			"the API server answers with an object of the kind %.100q in %.100q, which it was not asked for", kind,
+			version)
 	}
 	room := maxDecoded
 	for _, one := range raw {
@@ -127,7 +127,7 @@ func checkObject(data []byte) error {
 	return nil
 }
 
-// checkEvent is checkObject of the object in an event of a watch.
+// checkEvent calls checkObject for the object in a watch event.
 func checkEvent(data []byte) error {
 	return each(data, func(number protowire.Number, value []byte) error {
 		if number != eventObject {
@@ -142,7 +142,7 @@ func checkEvent(data []byte) error {
 	})
 }
 
-// take takes what a message takes in memory from the room that there is.
+// take subtracts the memory of a message from room.
 func (m *message) take(data []byte, room *int) error {
 	return each(data, func(number protowire.Number, value []byte) error {
 		f := m.fields[number]
@@ -156,7 +156,7 @@ func (m *message) take(data []byte, room *int) error {
 	})
 }
 
-// each calls do with the fields of a message, and with the content of those that have a length.
+// each calls do with each field of a message; value is nil for fields without a length.
 func each(data []byte, do func(protowire.Number, []byte) error) error {
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)

@@ -23,8 +23,7 @@ func empties(count int) *discoveryv1.EndpointSliceList {
 		count)}}}
 }
 
-// padded is an encoded object with a field more, that nobody knows, and so many
-// bytes.
+// padded is an encoded object with a field more, that nobody knows, and so many bytes.
 func padded(object string, length int) string {
 	const number = 1000
 	for fill := max(0, length-len(object)-8); ; fill++ {
@@ -79,7 +78,11 @@ func TestWhatAnAnswerUnfolds(t *testing.T) {
 	}{
 		"nothing":          {object: &discoveryv1.EndpointSliceList{}},
 		"an ordinary page": {object: ordinary()},
-		"a heartbeat":      {object: &coordinationv1.LeaseList{Items: []coordinationv1.Lease{{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("east")}}}}},
+		"a heartbeat": {
+			object: &coordinationv1.LeaseList{
+				Items: []coordinationv1.Lease{{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("east")}}},
+			},
+		},
 		"empty slices": {
 			object:   &discoveryv1.EndpointSliceList{Items: make([]discoveryv1.EndpointSlice, many/2)},
 			tooLarge: true,
@@ -159,8 +162,7 @@ func TestTheLargestAnswersThatAreDecoded(t *testing.T) {
 	}
 }
 
-// FuzzCheckObject: what the decoder takes for an object of a known kind is no
-// malformed one.
+// FuzzCheckObject: what the decoder takes for an object of a known kind is no malformed one.
 func FuzzCheckObject(f *testing.F) {
 	f.Add(encode(f, empties(2)))
 	f.Add(encode(f, &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("east")}}))

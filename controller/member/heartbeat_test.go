@@ -103,8 +103,7 @@ func TestSilenceIsAProblem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// pass waits for the timer that is due next, which is set anew after each
-	// heartbeat.
+	// pass waits for the timer that is due next, which is set anew after each heartbeat.
 	pass := func(d time.Duration) {
 		for !now.HasWaiters() {
 			runtime.Gosched()

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxIDLength is that of a label's value, which a cluster id has to be.
+// maxIDLength is the maximum length of a label value, which a cluster id must be.
 const maxIDLength = validation.LabelValueMaxLength
 
-// ValidateID returns an error unless id can name a cluster of the set: an RFC 1123 label, or two of them joined with a
-// dot, of at most 63 characters (KEP-2149; the length is that of a label's value).
+// ValidateID returns an error unless id is a valid cluster id: one RFC 1123 label, or two joined with a dot, of at most
+// 63 characters (KEP-2149).
 func ValidateID(id string) error {
 	if id == "" {
 		return fmt.Errorf("the cluster id is empty: use a DNS label, or two joined with a dot")

@@ -17,9 +17,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestRequestsSelectWhatIsExported: every list and every watch asks the server
-// of a member for its published slices and its heartbeat alone, in pages. The
-// server filters, so that slices that are not exported are never sent.
+// TestRequestsSelectWhatIsExported: every list and every watch asks the server of a member for its published slices and
+// its heartbeat alone, in pages. The server filters, so that slices that are not exported are never sent.
 func TestRequestsSelectWhatIsExported(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]bool{}
@@ -64,7 +63,8 @@ func TestRequestsSelectWhatIsExported(t *testing.T) {
 
 	want := map[string]bool{}
 	for _, verb := range []string{"list", "watch"} {
-		want["GET "+verb+" /apis/discovery.k8s.io/v1/endpointslices labels:multicluster.kubernetes.io/source-cluster=west fields:"] = true
+		want["GET "+verb+
+			" /apis/discovery.k8s.io/v1/endpointslices labels:multicluster.kubernetes.io/source-cluster=west fields:"] = true
 		want["GET "+verb+" /apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases labels: fields:metadata.name=clusterset-dns-heartbeat"] = true
 	}
 	mu.Lock()

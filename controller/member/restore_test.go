@@ -18,9 +18,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// restored is an API server that stops, and comes back from a backup: at an
-// earlier resourceVersion, with other slices. As the real one, it has nothing
-// to say to a watch from a version that it has not come to yet.
+// restored is an API server that stops, and comes back from a backup: at an earlier resourceVersion, with other slices.
+// As the real one, it has nothing to say to a watch from a version that it has not come to yet.
 type restored struct {
 	t    *testing.T
 	stop chan struct{}

@@ -25,8 +25,7 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 	}
 }
 
-// TestSliceStore plays what a reflector does, and tells after each step which
-// services were told, and what is held.
+// TestSliceStore plays what a reflector does, and tells after each step which services were told, and what is held.
 func TestSliceStore(t *testing.T) {
 	var told []string
 	var lists []bool
@@ -110,8 +109,7 @@ func BenchmarkSliceStoreUpdate(b *testing.B) {
 	}
 }
 
-// TestAListComparesContent: a restored etcd may give a slice the
-// resourceVersion that another state of it had.
+// TestAListComparesContent: a restored etcd may give a slice the resourceVersion that another state of it had.
 func TestAListComparesContent(t *testing.T) {
 	var told []string
 	store := newSliceStore(func(service types.NamespacedName) { told = append(told, service.Name) }, func(bool) {})

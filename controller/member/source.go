@@ -22,7 +22,7 @@ type source struct {
 	cluster    string
 	kubeconfig []byte
 	static     Static
-	secret     atomic.Pointer[corev1.Secret]  // the newest, for events
+	secret     atomic.Pointer[corev1.Secret]  // the latest version, for Events
 	cidrs      atomic.Pointer[[]netip.Prefix] // never nil
 	rank       atomic.Int64
 	credential Credential
@@ -37,14 +37,14 @@ func (s *source) String() string {
 	return s.static.Kubeconfig
 }
 
-// sameAs tells whether the member goes on as it is with the other source.
+// sameAs reports whether the member can keep its connection with the other source.
 func (s *source) sameAs(other *source) bool {
 	corrected := s.err != nil && other.err == nil
 	return !corrected && s.static == other.static && bytes.Equal(s.kubeconfig, other.kubeconfig) &&
 		(s.secret.Load() == nil) == (other.secret.Load() == nil)
 }
 
-// renew takes over what may change while a member is read, and tells whether anything did.
+// renew takes over the parts of a source that need no new connection, and reports whether they changed.
 func (s *source) renew(from *source) bool {
 	before, after := s.secret.Load(), from.secret.Load()
 	s.secret.Store(after)
@@ -57,7 +57,7 @@ func (s *source) renew(from *source) bool {
 	return changed
 }
 
-// ParseCIDRs reads the value of CIDRsAnnotation. The prefixes are masked; none means that the member is not confined.
+// ParseCIDRs parses the value of CIDRsAnnotation. The prefixes are masked; none means no restriction.
 func ParseCIDRs(text string) ([]netip.Prefix, error) {
 	var cidrs []netip.Prefix
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -70,15 +70,15 @@ func ParseCIDRs(text string) ([]netip.Prefix, error) {
 	return cidrs, nil
 }
 
-// Ranks of clusters. LastRank is that of a cluster whose annotation is not valid.
+// Ranks of clusters. LastRank is the rank of a cluster with an invalid annotation.
 const (
 	maxRank  = 1000
 	LastRank = maxRank + 1
 )
 
-// ParseRank reads the annotation RankAnnotation among those of an object. The exports of a cluster with a lower rank
-// precede those with a higher one in conflicts. A cluster without the annotation has rank 0. One whose annotation is
-// not an integer from -1000 to 1000 has LastRank: a typing error must give no cluster precedence.
+// ParseRank parses the annotation RankAnnotation. In conflicts, exports of a cluster with a lower rank precede. Without
+// the annotation the rank is 0. If the value is not an integer from -1000 to 1000 it is LastRank, so that a typing
+// error gives no cluster precedence.
 func ParseRank(annotations map[string]string) (int, error) {
 	text, found := annotations[RankAnnotation]
 	if !found {
@@ -92,8 +92,8 @@ func ParseRank(annotations map[string]string) (int, error) {
 	return rank, nil
 }
 
-// gather decides which members there are. A credential that is refused for its content still makes its cluster a
-// member; one that is refused for its id does not.
+// gather returns the members that flags and Secrets name. A credential with invalid content still makes its cluster a
+// member; a credential with an invalid id does not.
 func gather(config Config) (map[string]*source, []Problem) {
 	sources := map[string]*source{}
 	var problems []Problem
@@ -142,7 +142,7 @@ func gather(config Config) (map[string]*source, []Problem) {
 	return sources, problems
 }
 
-// admit returns an error where a credential cannot make its cluster a member.
+// admit returns an error if a cluster id cannot become a member.
 func admit(own, cluster string, sources map[string]*source) error {
 	if err := ValidateID(cluster); err != nil {
 		return err

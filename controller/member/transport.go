@@ -12,26 +12,26 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// How long a connection that has gone silent is believed to live. A heartbeat arrives every 5 s, so a connection
-// without a frame for pingAfter is probed, and closed when the probe is not answered within pingTimeout.
+// Timeouts of a connection. A heartbeat arrives every 5 s, so a connection without a frame for pingAfter is probed and
+// closed if the probe is not answered within pingTimeout.
 const (
 	dialTimeout         = 10 * time.Second
 	tlsHandshakeTimeout = 10 * time.Second
 	pingAfter           = 10 * time.Second
 	pingTimeout         = 5 * time.Second
-	// idleTimeout closes a connection that became idle after its client was closed: one that was being made, or whose
+	// idleTimeout closes a connection that became idle after its client was closed: it was being established, or its
 	// requests were just canceled.
 	idleTimeout = 90 * time.Second
 )
 
-// patience is how long a member's API server has for an answer to a list, and for the beginning of a watch. A probe
-// tells of the connection alone: what stands between may answer it and have lost a request. An API server answers
-// within 60 s, or says that it cannot (kube-apiserver's --request-timeout).
+// patience bounds the response to a list and the beginning of a watch. Pings only prove the connection: a proxy may
+// answer them and have lost the request. An API server answers or fails within 60 s (kube-apiserver's
+// --request-timeout).
 const patience = 70 * time.Second
 
-// newHTTPClient returns the one client through which a member is read, and the function that closes its connections.
-// Unlike rest.HTTPClientFor it shares no transport with anyone, so that one member means one HTTP/2 connection, and a
-// heartbeat proves the very connection that the slices come by. A request of which no answer begins in time fails.
+// newHTTPClient returns the client of one member and the function that closes its connections. Unlike
+// rest.HTTPClientFor it shares no transport, so that each member has its own HTTP/2 connection and the heartbeat proves
+// the connection of the slices. A request fails if its response does not begin within patience.
 func newHTTPClient(config *rest.Config, patience time.Duration) (*http.Client, func(), error) {
 	transportConfig, err := config.TransportConfig()
 	if err != nil {
@@ -65,7 +65,7 @@ func newHTTPClient(config *rest.Config, patience time.Duration) (*http.Client, f
 	}
 	client := &http.Client{
 		Transport: wrapped,
-		// A redirect would carry the credential to where the member says.
+		// A redirect would send the credential to a server of the member's choice.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return client, base.CloseIdleConnections, nil

@@ -4,14 +4,14 @@ package member
 
 import "context"
 
-// listsAtOnce is how many pages of lists of members are held at once while they are read and decoded. At the start all
-// members are listed, and a page takes a multiple of maxAnswer.
+// listsAtOnce bounds the list pages that are read and decoded at once. All members are listed at the start, and a page
+// takes a multiple of maxAnswer in memory.
 const listsAtOnce = 8
 
-// A turn is the right to hold one page. It is taken once the server began to answer: one that does not answer keeps
-// nobody waiting.
+// A turn is the right to hold one page. It is taken when the response begins, so that a server which does not answer
+// blocks no other member.
 type turn struct {
-	of    chan struct{} // nil for no bound
+	of    chan struct{} // a semaphore; nil for no bound
 	taken bool
 }
 
@@ -35,7 +35,7 @@ func takeTurn(ctx context.Context) error {
 	}
 }
 
-// end gives the turn to the next one.
+// end releases the turn.
 func (t *turn) end() {
 	if t.taken {
 		t.taken = false

@@ -57,7 +57,8 @@ func TestForeignLease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ours := lease.Labels[export.LabelManagedBy] == export.Manager; ours != (*lease.Spec.HolderIdentity == cluster) ||
+		if ours := lease.Labels[export.LabelManagedBy] == export.Manager; ours !=
+			(*lease.Spec.HolderIdentity == cluster) ||
 			!ours && !maps.Equal(lease.Labels, theirs.Labels) {
 			t.Errorf("the labels are %v", lease.Labels)
 		}

@@ -22,14 +22,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// A lookout is a Tracker of members that nothing is read of: the test plays what
-// is heard of them.
+// A lookout is a Tracker of members that nothing is read of: the test plays what is heard of them.
 type lookout struct {
 	*Tracker
 	now     *clocktesting.FakeClock
 	secrets map[string]*corev1.Secret
-	// exported is what each cluster is believed to export, told which clusters
-	// were to be looked at again.
+	// exported is what each cluster is believed to export, told which clusters were to be looked at again.
 	exported map[string]string
 	told     []string
 	// looked receives them instead if it is not nil.
@@ -255,9 +253,8 @@ func TestTrackerNeverBelievesAMistake(t *testing.T) {
 	l.expect(t, "south", "fresh Heard", "")
 }
 
-// TestTrackerKeepsARenamedCluster: a cluster that is started with another id
-// withdraws all slices of the former one. Its exports stay until its slices are
-// back, whichever way their withdrawal is seen.
+// TestTrackerKeepsARenamedCluster: a cluster that is started with another id withdraws all slices of the former one.
+// Its exports stay until its slices are back, whichever way their withdrawal is seen.
 func TestTrackerKeepsARenamedCluster(t *testing.T) {
 	l := newLookout(t, nil, "north", "west")
 	l.exported["west"] = "a b"

@@ -13,8 +13,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TestKeepsImport: an import outlives the Service of an export, and no import
-// comes of an export without one.
+// TestKeepsImport: an import outlives the Service of an export, and no import comes of an export without one.
 func TestKeepsImport(t *testing.T) {
 	observed, last := settled(t, newObserved("east"),
 		contribute(newView("east", 1, "http:80/TCP", "10.1.0.1", labels("team=red"))))
@@ -133,8 +132,7 @@ func TestAbsentAlone(t *testing.T) {
 	diff(t, "slices beside an import by hand", Merge(byHand, contribute(newAbsent("east"))).EndpointSlices, want)
 }
 
-// publishedAbsent is the slice by which a cluster publishes an export whose
-// Service does not exist.
+// publishedAbsent is the slice by which a cluster publishes an export whose Service does not exist.
 func publishedAbsent(t *testing.T, cluster string) *discoveryv1.EndpointSlice {
 	t.Helper()
 	view := newAbsent(cluster)

@@ -31,8 +31,7 @@ func TestAdopt(t *testing.T) {
 		annotation    string
 		service       *corev1.Service
 		contributions []Contribution
-		// want are the IPs of the import and of the derived Service, nil where
-		// nothing of theirs is to be touched.
+		// want are the IPs of the import and of the derived Service, nil where nothing of theirs is to be touched.
 		want []string
 	}{
 		{"not asked", "", theirService(derivedName), contributions, nil},
@@ -88,7 +87,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptOfHandMade: serving what a person wrote takes no Service over, with
+// TestAdoptOfHandMade: serving a hand-made import adopts no Service, with
 // the annotation neither. Only an export makes the import this controller's.
 func TestAdoptOfHandMade(t *testing.T) {
 	observed := handMade()

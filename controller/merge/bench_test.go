@@ -11,8 +11,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// BenchmarkMerge merges a service of so many clusters and endpoints, 100 in a
-// slice, in one of them, at rest.
+// BenchmarkMerge merges a service of so many clusters and endpoints, 100 in a slice, in one of them, at rest.
 func BenchmarkMerge(b *testing.B) {
 	for _, clusters := range []int{2, 20, 200} {
 		for _, endpoints := range []int{10, 1000, 10000} {
@@ -35,8 +34,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// BenchmarkMergePorts merges a service that no two clusters export with a port
-// in common, so that all of them conflict.
+// BenchmarkMergePorts merges a service that no two clusters export with a port in common, so that all of them conflict.
 func BenchmarkMergePorts(b *testing.B) {
 	for _, clusters := range []int{5, 50, 500} {
 		b.Run(fmt.Sprintf("clusters=%d/ports=%d", clusters, 100*clusters), func(b *testing.B) {

@@ -22,9 +22,8 @@ import (
 // web, and what the merge needs to know of it.
 type member struct {
 	observed Observed
-	// own is its view of its own export, nil where it has none, absent where it
-	// has no Service; sees is how the others see it, read from the slices that it
-	// publishes.
+	// own is its view of its own export, nil where it has none, absent where it has no Service; sees is how the others
+	// see it, read from the slices that it publishes.
 	own, sees *export.View
 	demote    bool
 	// rank is the same in all clusters.
@@ -61,15 +60,13 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 	return members
 }
 
-// republished is a member's view as another cluster reads it from the slices
-// that the member publishes.
+// republished is a member's view as another cluster reads it from the slices that the member publishes.
 func republished(t testing.TB, m *member, result Result) *export.View {
 	t.Helper()
 	return reread(t, m.observed.Cluster, result)
 }
 
-// reread is the view of a cluster from its slices in a result: those that it
-// publishes, or the copies of them.
+// reread is the view of a cluster from its slices in a result: those that it publishes, or the copies of them.
 func reread(t testing.TB, cluster string, result Result) *export.View {
 	t.Helper()
 	var published []*discoveryv1.EndpointSlice

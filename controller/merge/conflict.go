@@ -15,13 +15,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// A conflict is one property that the exports disagree on.
+// A conflict is a property that exports disagree on.
 type conflict struct {
 	reason  v1beta1.ServiceExportConditionReason
 	message string
 }
 
-// A property is a part of an export in which the first in precedence wins whole.
+// A property is a part of an export whose value is that of the first export in precedence.
 type property struct {
 	field  string
 	reason v1beta1.ServiceExportConditionReason
@@ -64,9 +64,8 @@ func ofMap(field string, reason v1beta1.ServiceExportConditionReason,
 	}
 }
 
-// conflicts are all that views in their precedence disagree on, sorted by
-// reason. They depend on the specs and the precedence alone. ranked tells that
-// the first is not the oldest.
+// conflicts returns the conflicts of views in their precedence, sorted by reason. They depend only on the specs and the
+// precedence. ranked means that the first view is not the oldest.
 func conflicts(views []*export.View, ranked bool, merged union, families []corev1.IPFamily) []conflict {
 	first, why := views[0], "oldest"
 	if ranked {
@@ -105,11 +104,9 @@ func conflicts(views []*export.View, ranked bool, merged union, families []corev
 	return found
 }
 
-// outOfReach reports whether some clients of an import of this type and with the
-// families used would not reach backends that have these families (KEP-1645,
-// "IP Families", which asks for a conflict then). A VIP reaches all backends
-// that have every family used. A headless name has one record for each address
-// of a backend, so that a family of some backends alone is one as well.
+// outOfReach reports whether some clients of an import with the families used cannot reach backends with the families
+// has. This is a conflict (KEP-1645, "IP Families"). A VIP reaches backends that have every family used. A headless
+// name has one record for each address of a backend, so backends must have the same families.
 func outOfReach(kind v1beta1.ServiceImportType, has, used []corev1.IPFamily) bool {
 	lacks := func(a, b []corev1.IPFamily) bool {
 		return slices.ContainsFunc(b, func(family corev1.IPFamily) bool { return !slices.Contains(a, family) })
@@ -149,8 +146,7 @@ func mapText(m map[string]string) string {
 	return strings.Join(texts, ",")
 }
 
-// maxValue bounds a value in a message, so that all of them together stay
-// below the 32 KiB that the API allows for a condition's message.
+// maxValue bounds a value in a message, so that the message stays below the 32 KiB that the API allows.
 const maxValue = 512
 
 func shorten(text string) string {

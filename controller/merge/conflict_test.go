@@ -17,7 +17,9 @@ import (
 func timeout(seconds int32) func(*export.View) {
 	return func(view *export.View) {
 		view.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
-		view.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(seconds)}}
+		view.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
+			ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(seconds)},
+		}
 	}
 }
 
@@ -77,11 +79,13 @@ func TestConflict(t *testing.T) {
 		},
 		"type, the headless one is oldest": {
 			exports{v("cluster-1", 2, "80/TCP", ""), v("cluster-2", 1, "80/TCP", "", headless)},
-			"TypeConflict", `Conflicting type. Using "Headless" from oldest service export in "cluster-2". 1/2 clusters disagree.`,
+			"TypeConflict",
+			`Conflicting type. Using "Headless" from oldest service export in "cluster-2". 1/2 clusters disagree.`,
 		},
 		"equally old exports go by cluster": {
 			exports{v("b", 1, "80/TCP", "", headless), v("a", 1, "80/TCP", ""), v("c", 1, "80/TCP", "", headless)},
-			"TypeConflict", `Conflicting type. Using "ClusterSetIP" from oldest service export in "a". 2/3 clusters disagree.`,
+			"TypeConflict",
+			`Conflicting type. Using "ClusterSetIP" from oldest service export in "a". 2/3 clusters disagree.`,
 		},
 		"session affinity": {
 			exports{

@@ -11,17 +11,15 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// A decision is what the exports of all clusters come to. It depends on the
-// views alone, so that it is the same in every cluster. It shares immutable
-// parts with the views.
+// A decision is the merged export of all clusters. It depends only on the contributions, so that it is the same in
+// every cluster. It shares immutable parts with the views.
 type decision struct {
-	// spec is the first export's: its type, affinity, policies and exported
-	// metadata win. nil where there is no export.
+	// spec is that of the first export: its type, affinity, policies and exported metadata win. nil without exports.
 	spec *export.Spec
-	// union has the ports, with the names that they have on the import.
+	// union has the ports with their names on the import.
 	union
-	// families are the exports' intersection, or the first's where that is
-	// empty, in the first's order.
+	// families are the intersection of the exports' families, or those of the first export if it is empty. They have
+	// the order of the first export.
 	families []corev1.IPFamily
 	// clusters are sorted.
 	clusters []string
@@ -29,8 +27,7 @@ type decision struct {
 	conflicts []conflict
 }
 
-// decide applies the rules of KEP-1645, "Constraints and Conflict Resolution",
-// to contributions in their precedence.
+// decide applies the rules of KEP-1645, "Constraints and Conflict Resolution", to contributions in their precedence.
 func decide(contributions []Contribution) decision {
 	if len(contributions) == 0 {
 		return decision{}
@@ -53,14 +50,13 @@ func decide(contributions []Contribution) decision {
 	}
 }
 
-// byRank reports whether the first contribution is not that of the oldest
-// export, so that its rank decides the conflicts.
+// byRank reports whether the first contribution is not the oldest export, so that its rank resolves the conflicts.
 func byRank(contributions []Contribution) bool {
 	first := contributions[0].View
 	return slices.ContainsFunc(contributions, func(c Contribution) bool { return older(c.View, first) < 0 })
 }
 
-// older compares exports by age, equally old ones by cluster.
+// older compares exports by age, then by cluster.
 func older(a, b *export.View) int {
 	return cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))
 }
@@ -72,8 +68,7 @@ func commonFamilies(views []*export.View) []corev1.IPFamily {
 	var common []corev1.IPFamily
 	for _, family := range first {
 		if !slices.ContainsFunc(views, func(view *export.View) bool {
-			return !slices.Contains(view.Spec.IPFamilies,
-				family)
+			return !slices.Contains(view.Spec.IPFamilies, family)
 		}) {
 			common = append(common, family)
 		}

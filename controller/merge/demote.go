@@ -47,9 +47,8 @@ func coverage(contributions []Contribution) covers {
 	return covered
 }
 
-// all reports whether the slice can be demoted: there is a ready endpoint
-// elsewhere for everything that its endpoints serve. kube-proxy knows the
-// conditions of an endpoint for all its ports, and each family apart.
+// all reports whether the slice can be demoted: there is a ready endpoint elsewhere for everything that its endpoints
+// serve. kube-proxy knows the conditions of an endpoint for all its ports, and each family apart.
 func (c covers) all(agreed decision, slice *export.Slice) bool {
 	if agreed.spec.Type == v1beta1.Headless && !c[served{addressType: slice.AddressType}] {
 		return false
@@ -60,9 +59,8 @@ func (c covers) all(agreed decision, slice *export.Slice) bool {
 	})
 }
 
-// demote gives the endpoints with every ready one serving and terminating
-// instead, and the indices of those. kube-proxy uses such endpoints only where
-// there is no ready one. The input stays unchanged.
+// demote returns the endpoints with every ready one serving and terminating instead, and the indices of these.
+// kube-proxy uses such endpoints only if none is ready. The input stays unchanged.
 func demote(endpoints []discoveryv1.Endpoint) ([]discoveryv1.Endpoint, []int) {
 	var demoted []int
 	for i := range endpoints {

@@ -16,9 +16,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// derivedService is the Service behind an import: without a selector, with
-// the import's ports and policies, and with its IPs if it has some. It is nil if
-// the import needs none or can have none.
+// derivedService returns the Service behind an import: without a selector, with the import's ports, policies and IPs,
+// if any. It is nil if the import needs none or can have none.
 func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.Service {
 	existing := observed.DerivedService
 	families := importFamilies(observed, imported)
@@ -71,10 +70,8 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 	return service
 }
 
-// foreignService reports whether a Service that this controller did not make
-// has the name of the derived one, and is not to be adopted with the import. It
-// is only with one that is this controller's by now: where nothing is exported
-// an import stays another's, also while it is served as a person's.
+// foreignService reports whether a Service of another owner has the name of the derived one and is not adopted with the
+// import. Without exports an import is never adopted, so neither is its Service.
 func foreignService(observed Observed) bool {
 	derived, imported := observed.DerivedService, observed.ServiceImport
 	if derived == nil || export.IsManaged(derived) {
@@ -84,15 +81,12 @@ func foreignService(observed Observed) bool {
 	return foreign(imported) || !Adopted(imported) || other != "" && other != observed.Service.Name
 }
 
-// nameTaken reports whether the derived Service's name belongs to a Service
-// that is not, or will not be, this service's.
+// nameTaken reports whether the name of the derived Service belongs to another owner or another service.
 func nameTaken(observed Observed) bool { return foreignService(observed) || rival(observed) != "" }
 
-// rival is the name of the other service of the namespace to which the name of
-// the derived Service belongs, empty if there is none. A Service of this
-// controller belongs to the service that it is labelled with. While there is no
-// Service the name belongs to an import that states it; if several do, because
-// the controller created them at the same time, to the oldest.
+// rival returns the other service of the namespace that owns the name of the derived Service, empty if none does. An
+// existing Service of this controller belongs to the service in its label. Otherwise the name belongs to the oldest
+// import that states it in its annotation.
 func rival(observed Observed) string {
 	own := observed.Service.Name
 	if derived := observed.DerivedService; derived != nil {
@@ -116,23 +110,21 @@ func rival(observed Observed) string {
 	return first.Name
 }
 
-// states reports whether an import states the name of its derived Service, as
-// those do that have or may create one.
+// states reports whether an import states the name of its derived Service in its annotation.
 func states(imported *v1beta1.ServiceImport) bool {
 	return imported != nil && imported.DeletionTimestamp == nil &&
 		imported.Annotations[export.AnnotationDerivedService] == export.DerivedServiceName(
 			types.NamespacedName{Namespace: imported.Namespace, Name: imported.Name})
 }
 
-// olderImport orders imports by age, those of the same second by name.
+// olderImport compares imports by age, then by name.
 func olderImport(a, b *v1beta1.ServiceImport) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// importFamilies are the families of an import, in a new list. One that has
-// none, of an older API or written by a person, has those of its IPs or else
-// the first that this cluster can have. An import made of exports has none
-// only where there is none in common, so that it gets none.
+// importFamilies returns the families of an import in a new list. A hand-made import, or one of an older API, without
+// families has those of its IPs, or else this cluster's first. An import of exports without families has none in common
+// with this cluster.
 func importFamilies(observed Observed, imported *v1beta1.ServiceImport) []corev1.IPFamily {
 	if len(imported.Spec.IPFamilies) > 0 {
 		return slices.Clone(imported.Spec.IPFamilies)
@@ -149,8 +141,7 @@ func importFamilies(observed Observed, imported *v1beta1.ServiceImport) []corev1
 	return families
 }
 
-// derivedAffinity sets what the API server would set, so that a comparison
-// with what it returns finds no difference.
+// derivedAffinity fills in the API server's default, so that a comparison with the stored Service finds no difference.
 func derivedAffinity(spec v1beta1.ServiceImportSpec) *corev1.SessionAffinityConfig {
 	if spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		return nil
@@ -163,11 +154,9 @@ func derivedAffinity(spec v1beta1.ServiceImportSpec) *corev1.SessionAffinityConf
 		corev1.DefaultClientIPServiceAffinitySeconds)}}
 }
 
-// NeedsRecreation reports whether the API server would refuse to make the
-// existing Service into the desired one, because of the immutable first IP
-// family or cluster IP, so that it must be deleted and created anew. The
-// desired one then is to be created without UID and resourceVersion; its
-// clusterIPs are those to ask for.
+// NeedsRecreation reports whether the existing Service must be deleted and created again, because the first IP family
+// or the cluster IP, which are immutable, differ. Create the desired Service without UID and resourceVersion; its
+// clusterIPs are those to request.
 func NeedsRecreation(existing, desired *corev1.Service) bool {
 	if len(existing.Spec.IPFamilies) > 0 && len(desired.Spec.IPFamilies) > 0 &&
 		existing.Spec.IPFamilies[0] != desired.Spec.IPFamilies[0] {
@@ -176,10 +165,9 @@ func NeedsRecreation(existing, desired *corev1.Service) bool {
 	return existing.Spec.ClusterIP != "" && existing.Spec.ClusterIP != desired.Spec.ClusterIP
 }
 
-// clusterIPs are the IPs of an import with these families, in their order: for
-// each family that of the derived Service, or, where there is none, that which
-// the import had, so that it survives the Service. They end where one is not
-// known, because a second IP cannot be asked for without a first.
+// clusterIPs returns the IPs of an import with these families, in their order: those of the derived Service, or else
+// those that the import had, so that IPs survive the Service. They end at the first unknown IP, because a second IP
+// cannot be requested without a first.
 func clusterIPs(observed Observed, families []corev1.IPFamily) []string {
 	var ips []string
 	known := knownIPs(observed)
@@ -193,8 +181,7 @@ func clusterIPs(observed Observed, families []corev1.IPFamily) []string {
 	return ips
 }
 
-// firstFamily is the family that the IPs of the import begin with, empty where
-// it has none.
+// firstFamily returns the family of the import's first IP, empty if it has none.
 func firstFamily(observed Observed) corev1.IPFamily {
 	if known := knownIPs(observed); len(known) > 0 {
 		return familyOf(known[0])
@@ -202,8 +189,8 @@ func firstFamily(observed Observed) corev1.IPFamily {
 	return ""
 }
 
-// knownIPs are those of the derived Service, then those of the import. There are
-// none if the Service is another service's: two names never share an IP.
+// knownIPs returns the IPs of the derived Service, then those of the import. There are none if the Service belongs to
+// another service: two names never share an IP.
 func knownIPs(observed Observed) []string {
 	if rival(observed) != "" {
 		return nil
@@ -212,8 +199,7 @@ func knownIPs(observed Observed) []string {
 	if derived := observed.DerivedService; derived != nil && !foreignService(observed) {
 		ips = append(ips, derived.Spec.ClusterIPs...)
 	}
-	// The IPs of an import that a person wrote are known where they were
-	// written here.
+	// IPs of a hand-made import count if this controller wrote them.
 	if imported := observed.ServiceImport; imported != nil && (export.IsManaged(imported) || Adopted(imported) ||
 		imported.Annotations[export.AnnotationDerivedService] != "") {
 		ips = append(ips, imported.Spec.IPs...)
@@ -230,7 +216,7 @@ func hasAll(service *corev1.Service, families []corev1.IPFamily) bool {
 	})
 }
 
-// familyOf is the family of an IP, empty for what is none, such as "None".
+// familyOf returns the family of an IP, empty if it is none, such as "None".
 func familyOf(ip string) corev1.IPFamily {
 	address, err := netip.ParseAddr(ip)
 	switch {

@@ -8,43 +8,37 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// An Account says, for people, how the exports of all clusters come to one
-// import. It is made of the same rules as the import.
+// An Account explains how the exports of all clusters were merged into an import.
 type Account struct {
-	// Precedence are the exporting clusters, the one whose word wins first.
+	// Precedence are the exporting clusters in their precedence.
 	Precedence []string
-	// Ranked tells that the first of them is first by its rank: another export
-	// is older.
+	// Ranked reports whether the first cluster precedes an older export by its rank.
 	Ranked bool
-	// Properties are all that exports can disagree on, in the order of the API.
+	// Properties are the properties that exports can disagree on, in the order of the API.
 	Properties []Property
-	// Conflict is the message of the condition Conflict, empty where the exports
-	// agree.
+	// Conflict is the message of the condition Conflict, empty without conflicts.
 	Conflict string
 }
 
-// A Property is one part of the import. Values are in the form that the
-// messages of conditions have.
+// A Property is a property of the import. Values have the form of condition messages.
 type Property struct {
 	// Field is its name in the API.
 	Field string
-	// Value is what is used, empty where the import has none.
+	// Value is the value of the import, empty if it has none.
 	Value string
-	// Reason is that of the condition Conflict where exports disagree.
+	// Reason is the reason of the condition Conflict if exports disagree.
 	Reason v1beta1.ServiceExportConditionReason
-	// Dissent is what other clusters say, in their precedence; empty where all
-	// agree.
+	// Dissent are the differing values of clusters, in their precedence.
 	Dissent []Dissent
 }
 
-// A Dissent is a value that is not used as it is.
+// A Dissent is a value of an export that the import does not have.
 type Dissent struct {
 	Cluster string
 	Value   string
 }
 
-// Explain accounts for what Merge decides of the same contributions. The
-// Account is empty where there is none.
+// Explain returns the Account of the decision that Merge makes of the same contributions, empty without exports.
 func Explain(contributions []Contribution) Account {
 	contributions, _ = divide(contributions)
 	agreed := decide(contributions)

@@ -2,12 +2,10 @@
 
 // Package merge decides what the exports of all clusters become in this one.
 //
-// The flow is one call: the views of all clusters, this cluster's own among
-// them, and what is observed here go in; the objects that should exist here and
-// the conditions of this cluster's ServiceExport come out. The package is pure:
-// the same answer for the same input in any order, and neither input is
-// changed. What must be equal in all clusters (type, ports, affinity, policies,
-// exported metadata, clusters) depends on the views alone.
+// Merge takes the views of all clusters and the observed state of the local cluster, and returns the desired objects
+// and the conditions of the local ServiceExport. The package is pure: the result does not depend on the order of the
+// input, which stays unchanged. Properties that must be equal in all clusters (type, ports, affinity, policies,
+// exported metadata, clusters) depend only on the contributions.
 package merge
 
 import (
@@ -24,120 +22,98 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
-// Observed is what a merge must know of the cluster that it is made in.
+// Observed is the state of the local cluster that a merge depends on.
 type Observed struct {
 	// Cluster is the id of this cluster.
 	Cluster string
-	// Service is the namespace and name that all views have.
+	// Service is the namespace and name of the merged service.
 	Service types.NamespacedName
-	// APIVersion is the group and version of the MCS API that this cluster
-	// serves, for owner references; empty means multicluster.x-k8s.io/v1beta1.
+	// APIVersion is the group and version of the served MCS API, for owner references. Empty means
+	// multicluster.x-k8s.io/v1beta1.
 	APIVersion string
-	// IPFamilies are those that a Service of this cluster can have; empty where
-	// that is not known, and then the API server has the say.
+	// IPFamilies are the families that Services can have. If they are unknown it is empty, and the API server decides.
 	IPFamilies []corev1.IPFamily
-	// ServiceImport is the import as it exists here, nil where none does.
+	// ServiceImport is the existing import, nil for none.
 	ServiceImport *v1beta1.ServiceImport
-	// ServiceExport is this cluster's own, nil where none exists.
+	// ServiceExport is this cluster's ServiceExport, nil for none.
 	ServiceExport *v1beta1.ServiceExport
-	// Invalid says why this cluster's ServiceExport contributes nothing. It is
-	// nil where it contributes, and where there is none.
+	// Invalid is why the ServiceExport contributes nothing. It is nil if it contributes or does not exist.
 	Invalid *export.Invalid
-	// Problems are what was left out of this cluster's own view. They are told
-	// in the message of the condition Valid.
+	// Problems are what was left out of this cluster's view, for the condition Valid.
 	Problems []export.Problem
-	// DerivedService is the Service of the name export.DerivedServiceName as it
-	// exists here, nil if none does. It may belong to another service, whose
-	// derived Service has the same name: see Namesakes.
+	// DerivedService is the existing Service with the name export.DerivedServiceName, nil for none. It may belong to
+	// another service whose derived Service has the same name: see Namesakes.
 	DerivedService *corev1.Service
-	// Namesakes are the other ServiceImports of this cluster whose derived
-	// Services have the same name as this service's, in any order. Only one of
-	// them can have its Service: that which has it, or else the oldest.
+	// Namesakes are the other ServiceImports of this cluster whose derived Services have the same name, in any order.
+	// Only one import can have the Service: its current owner, or else the oldest.
 	Namesakes []*v1beta1.ServiceImport
-	// TakenIPs are those IPs of ServiceImport that derived Services of other
-	// imports have: somebody deleted the derived Service, and the API server gave
-	// its IP away.
+	// TakenIPs are the IPs of ServiceImport that derived Services of other imports have: the derived Service was
+	// deleted, and the API server allocated its IP again.
 	TakenIPs []string
-	// Denied says that the namespace takes no part in the cluster set: hand-made
-	// imports are not served either, for any cluster that asks.
+	// Denied reports whether the namespace is excluded from the cluster set. Then hand-made imports are not served
+	// either.
 	Denied bool
-	// ServeHandMade asks for a ServiceImport that a person wrote to be served,
-	// where no cluster exports the service. The annotation
-	// export.AnnotationServe on the import asks for the same.
+	// ServeHandMade asks for hand-made ServiceImports to be served if no cluster exports the service, as the annotation
+	// export.AnnotationServe does for one import.
 	ServeHandMade bool
-	// HandMadeSlices are the EndpointSlices here that carry the service's name
-	// in the label export.LabelService and that nobody manages but a person.
+	// HandMadeSlices are the EndpointSlices with the service's name in the label export.LabelService and no managed-by
+	// label.
 	HandMadeSlices []*discoveryv1.EndpointSlice
-	// Nodes are those of this cluster, as far as hints depend on them.
+	// Nodes is the part of this cluster's Nodes that hints depend on.
 	Nodes locality.Nodes
-	// Prefer is what the operator prefers for imports that wish nothing
+	// Prefer is what the operator prefers for imports that prefer nothing
 	// themselves: locality.PreferCluster, or locality.PreferNone or empty.
 	Prefer string
-	// NoIP says why the import may not get a cluster IP, empty if it may. It is
-	// set only for an import that has none.
+	// NoIP is why the import may not get a cluster IP, empty if it may. It is set only for imports without an IP.
 	NoIP string
-	// Unsupported is what the API server of this cluster does not know.
+	// Unsupported is what the API server does not know.
 	Unsupported Unsupported
 }
 
-// A Contribution is what one cluster adds to the merge.
+// A Contribution is the export of one cluster.
 type Contribution struct {
-	// View is never nil. No two contributions have the same cluster. One that is
-	// Absent keeps an import that exists, and adds nothing to it.
+	// View is never nil. No two contributions have the same cluster. An Absent view keeps an existing import and adds
+	// nothing to it.
 	View *export.View
-	// Demote asks for the endpoints of the cluster to be used only where no
-	// other cluster has a ready one for the port: the cluster is silent or
-	// drained. All else of the contribution stays as it is.
+	// Demote asks for the endpoints of the cluster to be used only if no other cluster has a ready one for the port:
+	// the cluster is silent or drained.
 	Demote bool
-	// Rank is the operator's, 0 by default. A lower rank precedes a higher one,
-	// whatever the creation times, which a cluster states itself. The import is
-	// the same everywhere only if the ranks are.
+	// Rank is the cluster's rank, 0 by default. A lower rank precedes a higher one regardless of creation times, which
+	// clusters state themselves. Imports are the same in all clusters only if ranks are.
 	Rank int
 }
 
-// Result is what should exist in this cluster. Its objects are new, and the
-// caller may set fields of them. What their pointers and lists hold, the
-// endpoints of slices above all, they share with the views, where nobody
-// changes it.
+// Result is the desired state of this cluster. Its objects are new, and the caller may set their fields. Pointers and
+// lists in them, such as the endpoints of slices, are shared with the views and immutable.
 //
-// What exists, carries the label of this controller and is not in the Result
-// is to be deleted, after the rest is written: a service is exported as long as
-// it has a slice, so that a new slice has to be there before an old one goes.
+// Existing objects that carry the label of this controller and are not in the Result must be deleted, after the others
+// were written: a service is exported as long as it has a slice, so a new slice must exist before an old one is
+// deleted.
 type Result struct {
-	// ServiceImport is nil where no cluster exports the service and none keeps the
-	// import that exists, and where one
-	// exists that this controller did not make and neither serves nor has to
-	// take back what serving brought; one that it did not make is never deleted. Its spec, metadata and status
-	// are complete. Where one exists it is a copy of that with the changes
-	// made, so that it can be compared and written as it is.
+	// ServiceImport is nil if no cluster exports the service or keeps its import, and if a foreign import exists that
+	// needs no change. Foreign imports are never deleted. Spec, metadata and status are complete. If the import exists
+	// this is a changed copy, which can be compared and written as it is.
 	//
-	// Conditions have the lastTransitionTime of the observed one where the
-	// status stays, and none where it changes: the writer sets it.
+	// Conditions whose status stays have the observed lastTransitionTime. The writer sets it for the others.
 	ServiceImport *v1beta1.ServiceImport
-	// DerivedService is nil for a headless import, if there is no import, and
-	// if the name belongs to a Service that this controller did not make or
-	// made for another service. If it exists the result is a copy of it with
-	// the changes made. See NeedsRecreation.
+	// DerivedService is nil for a headless import, without an import, and if the name belongs to another owner or
+	// service. If it exists this is a changed copy. See NeedsRecreation.
 	DerivedService *corev1.Service
-	// EndpointSlices are this cluster's published slices and the copies of the
-	// others', sorted by name.
+	// EndpointSlices are this cluster's published slices and the copies of members' slices, sorted by name.
 	EndpointSlices []*discoveryv1.EndpointSlice
-	// HandMadeSlices are copies of those observed that need the label of the
-	// derived Service, with that label, or no longer do, without it, sorted by
-	// name. They are never deleted.
+	// HandMadeSlices are copies of the observed ones whose label for the derived Service must be added or removed,
+	// sorted by name. They are never deleted.
 	HandMadeSlices []*discoveryv1.EndpointSlice
-	// ExportConditions are those of this cluster's ServiceExport, sorted by
-	// type, with lastTransitionTime as for the ServiceImport. They are empty if
-	// there is none, or if they are left to another implementation.
+	// ExportConditions are the conditions of this cluster's ServiceExport, sorted by type, with lastTransitionTime as
+	// for the ServiceImport. They are empty if there is no ServiceExport or another implementation writes them.
 	ExportConditions []metav1.Condition
 }
 
-// Merge decides what the contributions of all clusters become here.
+// Merge merges the contributions of all clusters.
 //
-// The derived Service and the copies of other clusters' slices are owned by the
-// ServiceImport, this cluster's own slices by its ServiceExport. While the
-// ServiceImport does not exist its UID in the owner references is empty: the
-// caller writes the ServiceImport alone, and merges again with what it got.
+// The ServiceImport owns the derived Service and the copies of members' slices; the ServiceExport owns this cluster's
+// slices. While the ServiceImport does not exist its UID in owner references is empty: the caller writes only the
+// ServiceImport and merges again.
 func Merge(observed Observed, contributions []Contribution) Result {
 	contributions, absent := divide(contributions)
 	agreed := decide(contributions)
@@ -152,7 +128,7 @@ func Merge(observed Observed, contributions []Contribution) Result {
 		observed.ServiceImport = adopted(observed.ServiceImport)
 	}
 	if foreign(observed.ServiceImport) {
-		// The others read this cluster's own slices whatever import exists here.
+		// Members read this cluster's slices regardless of the import.
 		result.EndpointSlices = append(endpointSlices(observed, agreed, onlyOwn(observed, contributions), nil),
 			absentSlices(observed, onlyOwn(observed, absent))...)
 		retireHandMade(observed, &result)
@@ -166,7 +142,7 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	case observed.ServiceImport != nil && len(absent) > 0:
 		result.ServiceImport = observed.ServiceImport.DeepCopy()
 	default:
-		// Without an import nothing here owns the copies of other clusters' slices.
+		// Without an import nothing owns copies of members' slices.
 		result.EndpointSlices = absentSlices(observed, onlyOwn(observed, absent))
 		return result
 	}
@@ -178,16 +154,15 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	}
 	if existing, derived := observed.DerivedService, result.DerivedService; agreed.spec == nil && derived != nil &&
 		existing != nil && export.IsManaged(existing) {
-		// Nobody says anything else of it, and an older schema of the import may not keep all that it has.
+		// No export changes it, and an older schema of the import may have dropped fields.
 		derived.Spec = *existing.Spec.DeepCopy()
 	}
 	setStatus(observed, agreed, absent, &result)
 	return result
 }
 
-// divide returns the contributions in new lists: those of an export that has
-// its Service in their precedence, by rank, then the oldest export first, then
-// by cluster; and the absent ones by cluster.
+// divide returns two new lists: the contributions whose Service exists in their precedence, which is by rank, age and
+// cluster; and the absent ones by cluster.
 func divide(contributions []Contribution) (present, absent []Contribution) {
 	for _, contribution := range contributions {
 		if contribution.View.Absent() {
@@ -197,21 +172,19 @@ func divide(contributions []Contribution) (present, absent []Contribution) {
 		}
 	}
 	slices.SortFunc(present, func(a, b Contribution) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank),
-			older(a.View, b.View))
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), older(a.View, b.View))
 	})
 	slices.SortFunc(absent, func(a, b Contribution) int { return cmp.Compare(a.View.Cluster, b.View.Cluster) })
 	return present, absent
 }
 
-// onlyOwn is the contribution of the local cluster, in a new list.
+// onlyOwn returns the contribution of the local cluster in a new list.
 func onlyOwn(observed Observed, contributions []Contribution) []Contribution {
 	return slices.DeleteFunc(slices.Clone(contributions),
 		func(c Contribution) bool { return c.View.Cluster != observed.Cluster })
 }
 
-// foreign reports whether a ServiceImport exists that this controller did not
-// make.
+// foreign reports whether a ServiceImport exists and has another owner than this controller.
 func foreign(imported *v1beta1.ServiceImport) bool {
 	return imported != nil && !export.IsManaged(imported)
 }

@@ -13,15 +13,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// exportedKeys is the value of export.AnnotationExported: the keys that an
-// import has from the exports, sorted.
+// exportedKeys is the value of export.AnnotationExported: the keys that come from exports, sorted.
 type exportedKeys struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
 }
 
-// parseExportedKeys returns no keys if the text does not parse: nothing is known
-// to be this controller's then.
+// parseExportedKeys returns no keys if the text does not parse.
 func parseExportedKeys(text string) exportedKeys {
 	var keys exportedKeys
 	if json.Unmarshal([]byte(text), &keys) != nil {
@@ -30,8 +28,7 @@ func parseExportedKeys(text string) exportedKeys {
 	return keys
 }
 
-// formatExportedKeys returns the value of the annotation, empty if nothing is
-// exported.
+// formatExportedKeys returns the value of the annotation, empty if nothing is exported.
 func formatExportedKeys(spec *export.Spec) string {
 	keys := exportedKeys{
 		Labels:      slices.Sorted(maps.Keys(spec.Labels)),
@@ -47,9 +44,8 @@ func formatExportedKeys(spec *export.Spec) string {
 	return string(text)
 }
 
-// importMetadata is the exported labels or annotations and those observed that
-// somebody else set: all but those that were exported before. The preference is
-// the exports' alone. The map is new.
+// importMetadata returns the exported labels or annotations and the observed ones of other writers, which are those
+// that were not exported before. Only exports set the preference. The map is new.
 func importMetadata(observed, exported map[string]string, before []string) map[string]string {
 	merged := make(map[string]string, len(observed)+len(exported)+1)
 	maps.Copy(merged, observed)
@@ -63,9 +59,8 @@ func importMetadata(observed, exported map[string]string, before []string) map[s
 	return merged
 }
 
-// withOwner returns the owner references of a derived Service with that of its
-// import, in the place that it had, in a new list. Other owners stay, apart from
-// other controllers: Kubernetes allows one.
+// withOwner returns the owner references of a derived Service in a new list, with its import as the only controller.
+// Other owners stay in their places.
 func withOwner(existing []metav1.OwnerReference, owner metav1.OwnerReference) []metav1.OwnerReference {
 	result := make([]metav1.OwnerReference, 0, len(existing)+1)
 	placed := false

@@ -14,8 +14,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// A portKey is what makes two ports of different clusters the same port: what
-// a client connects to.
+// A portKey identifies a port across clusters: it is what a client connects to.
 type portKey struct {
 	protocol corev1.Protocol
 	number   int32
@@ -29,8 +28,7 @@ const maxPorts = 300
 
 // A union is the ports of all exports, at most maxPorts.
 type union struct {
-	// ports have unique names and unique keys. Only a single port may have no
-	// name.
+	// ports have unique names and unique keys. Only a single port may have no name.
 	ports []v1beta1.ServicePort
 	// index finds a port by its key.
 	index map[portKey]int
@@ -40,10 +38,9 @@ type union struct {
 	left map[portKey]bool
 }
 
-// unite merges the ports of views in their precedence, first by name and then
-// by protocol and number: a port whose name or number is taken does not
-// replace the earlier definition. A port without a name takes no name; in a
-// union of several it is named after its protocol and number.
+// unite merges the ports of views in their precedence, first by name and then by protocol and number: a port whose name
+// or number is taken does not replace the earlier definition. A port without a name takes no name; in a union of
+// several it is named after its protocol and number.
 func unite(views []*export.View) union {
 	u := union{index: make(map[portKey]int), left: make(map[portKey]bool)}
 	names := make(map[string]bool)
@@ -101,8 +98,7 @@ func (s portSet) equal(ports []export.Port) bool {
 // maxDetails bounds the differences of ports that a message lists.
 const maxDetails = 10
 
-// portDetails says what became of every port that is not as the first export
-// has it, one sentence each.
+// portDetails reports how each port was merged that differs from the first export, in one sentence each.
 func portDetails(views []*export.View, first portSet, merged union) string {
 	var sentences []string
 	more := 0
@@ -145,7 +141,7 @@ func portDetails(views []*export.View, first portSet, merged union) string {
 	return " " + strings.Join(sentences, " ")
 }
 
-// became says what became of a port that is not one of the first export.
+// became reports how a port was merged that the first export does not have.
 func became(port export.Port, cluster string, merged union) string {
 	i, served := merged.index[keyOf(port)]
 	switch {
@@ -160,8 +156,7 @@ func became(port export.Port, cluster string, merged union) string {
 	return fmt.Sprintf("%q of %q is served as %q.", portText(port), cluster, portText(merged.defined[i]))
 }
 
-// freeName is "<protocol>-<number>", with a number added where a cluster gave
-// that very name to another port.
+// freeName returns "<protocol>-<number>", with a suffix if another port has that name.
 func freeName(port export.Port, taken map[string]bool) string {
 	name := fmt.Sprintf("%s-%d", strings.ToLower(string(port.Protocol)), port.Number)
 	free := name
@@ -171,7 +166,7 @@ func freeName(port export.Port, taken map[string]bool) string {
 	return free
 }
 
-// portText is a port as messages show it, as in "http:80/TCP".
+// portText formats a port for messages, as in "http:80/TCP".
 func portText(port export.Port) string {
 	text := fmt.Sprintf("%d/%s", port.Number, port.Protocol)
 	if port.Name != "" {

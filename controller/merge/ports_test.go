@@ -15,9 +15,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TestPorts: what the import, the derived Service and the slices of each
-// cluster have. The endpoints of cluster n listen on the port's number and
-// 8000 more.
+// TestPorts: what the import, the derived Service and the slices of each cluster have. The endpoints of cluster n
+// listen on the port's number and 8000 more.
 func TestPorts(t *testing.T) {
 	for name, test := range map[string]struct {
 		exports []string // ports of cluster-1, cluster-2, ... by age

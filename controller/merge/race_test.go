@@ -4,6 +4,5 @@
 
 package merge
 
-// cases are fewer under the race detector, which makes them ten times as slow:
-// a merge has no goroutines.
+// cases are fewer under the race detector, which makes them ten times as slow: a merge has no goroutines.
 const cases = 300

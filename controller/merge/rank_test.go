@@ -11,9 +11,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// TestRankPrecedesCreation: a cluster states the creation times of its exports
-// itself. One that the operator ranks behind the others wins no conflict with
-// them, however old it says it is.
+// TestRankPrecedesCreation: a cluster states the creation times of its exports itself. One that the operator ranks
+// behind the others wins no conflict with them, however old it says it is.
 func TestRankPrecedesCreation(t *testing.T) {
 	honest := newView("east", 5, "http:80/TCP", "10.1.0.1")
 	for name, lie := range map[string]*export.View{

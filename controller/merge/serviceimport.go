@@ -16,7 +16,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// serviceImport is the import with all but its status.
+// serviceImport returns the import without its status.
 func serviceImport(observed Observed, agreed decision) *v1beta1.ServiceImport {
 	imported := &v1beta1.ServiceImport{}
 	if observed.ServiceImport != nil {
@@ -54,8 +54,8 @@ func serviceImport(observed Observed, agreed decision) *v1beta1.ServiceImport {
 	return imported
 }
 
-// localFamilies is what this cluster has in common with the exports. The order
-// follows the IPs that the import has, then the exports.
+// localFamilies returns the families that this cluster has in common with the exports. The family of the import's first
+// IP comes first; otherwise they have the order of the exports.
 func localFamilies(observed Observed, agreed decision) []corev1.IPFamily {
 	var common []corev1.IPFamily
 	for _, family := range agreed.families {
@@ -99,19 +99,16 @@ func setStatus(observed Observed, agreed decision, absent []Contribution, result
 
 // Reasons of the import's condition Ready, besides those of the API.
 const (
-	// ReasonForeignService: a Service that this controller did not make has the
-	// derived Service's name.
+	// ReasonForeignService: a Service of another owner has the name of the derived Service.
 	ReasonForeignService = "ForeignService"
-	// ReasonNameCollision: another import of the namespace needs a derived
-	// Service of the same name, and has it.
+	// ReasonNameCollision: another import of the namespace has the derived Service of that name.
 	ReasonNameCollision = "NameCollision"
 )
 
-// ReasonClusterIPLimit is the reason of the import's condition Ready if a limit
-// keeps the import from getting a cluster IP.
+// ReasonClusterIPLimit is the reason of the import's condition Ready if a limit denies it a cluster IP.
 const ReasonClusterIPLimit = "ClusterIPLimit"
 
-// maxClusters bounds the clusters that a message names.
+// maxClusters bounds the clusters in a message.
 const maxClusters = 10
 
 func clustersText(contributions []Contribution) string {

@@ -17,14 +17,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
-// endpointSlices are the slices of all contributions, one for each slice of a
-// view, sorted by name.
+// endpointSlices returns the slices of all contributions, one for each slice of a view, sorted by name. hints may be
+// nil.
 //
-// A slice has the ports of the import that its cluster's Service has too. One
-// whose endpoints serve no port of the import stays, without ports: kube-proxy
-// sends it nothing, a headless name still has its addresses but no SRV records
-// of it, and its snapshot is still there for others to read. hints are nil where
-// endpoints have none.
+// A slice has the ports of the import that its endpoints serve. A slice that serves none is kept without ports:
+// kube-proxy sends it no traffic, a headless name still has its addresses but no SRV records, and its snapshot remains
+// readable.
 func endpointSlices(observed Observed, agreed decision, contributions []Contribution,
 	hints *locality.Hints,
 ) []*discoveryv1.EndpointSlice {
@@ -53,8 +51,7 @@ func endpointSlices(observed Observed, agreed decision, contributions []Contribu
 	return result
 }
 
-// absentSlices are the slices of absent contributions, sorted by name. They
-// have no endpoints, so that nothing but their snapshot matters.
+// absentSlices returns the slices of absent contributions, sorted by name. They have a snapshot and no endpoints.
 func absentSlices(observed Observed, absent []Contribution) []*discoveryv1.EndpointSlice {
 	var result []*discoveryv1.EndpointSlice
 	for _, contribution := range absent {
@@ -73,8 +70,7 @@ func absentSlices(observed Observed, absent []Contribution) []*discoveryv1.Endpo
 
 func byName(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) }
 
-// endpointSlice is the object of a slice here, without annotations, endpoints
-// and ports, and not behind a Service.
+// endpointSlice returns the object of a slice without annotations, endpoints, ports and the label of a Service.
 func endpointSlice(observed Observed, view *export.View, slice *export.Slice) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -91,8 +87,7 @@ func endpointSlice(observed Observed, view *export.View, slice *export.Slice) *d
 	}
 }
 
-// slicePorts are the import's ports that the endpoints of a slice serve, in the
-// order of the import. The slice has no two targets for one port.
+// slicePorts returns the import's ports that the endpoints of a slice serve, in the order of the import.
 func slicePorts(agreed decision, slice *export.Slice) []discoveryv1.EndpointPort {
 	targets := make(map[int]int32, len(slice.Targets)) // by index in the union
 	for _, target := range slice.Targets {
@@ -113,8 +108,7 @@ func slicePorts(agreed decision, slice *export.Slice) []discoveryv1.EndpointPort
 	return ports
 }
 
-// sliceName is the name of a slice here. This cluster's own already have it;
-// copies get one that their source cannot choose.
+// sliceName returns the name of a slice in this cluster. The name of a copy cannot be chosen by its source.
 func sliceName(observed Observed, view *export.View, slice *export.Slice) string {
 	if view.Cluster == observed.Cluster {
 		return slice.Name
@@ -122,9 +116,8 @@ func sliceName(observed Observed, view *export.View, slice *export.Slice) string
 	return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)
 }
 
-// labelBehind adds the label by which kube-proxy finds or passes over a slice.
-// If the name of the derived Service is that of a foreign Service, no slice
-// belongs to it: the foreign Service would serve endpoints of this one.
+// labelBehind adds the label with which kube-proxy finds or ignores a slice. If the name of the derived Service is
+// taken, no slice gets it: the other Service would serve endpoints of this import.
 func labelBehind(observed Observed, agreed decision, labels map[string]string) {
 	switch {
 	case agreed.spec.Type == v1beta1.Headless:

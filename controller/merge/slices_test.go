@@ -68,8 +68,7 @@ func TestNoEndpoints(t *testing.T) {
 	}
 }
 
-// TestSlicesOfForeignService: endpoints are not put behind a Service of the
-// derived one's name that somebody else made.
+// TestSlicesOfForeignService: endpoints are not put behind a Service of the derived one's name that somebody else made.
 func TestSlicesOfForeignService(t *testing.T) {
 	for name, labels := range map[string]map[string]string{
 		"ours":           {export.LabelManagedBy: export.Manager},

@@ -9,19 +9,17 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Unsupported is what an API server refuses or drops because it is older than
-// what it is asked for. The zero value is one that knows all.
+// Unsupported is what an older API server refuses or drops. The zero value is an API server that knows everything.
 type Unsupported struct {
-	// Distributions are values of a Service's trafficDistribution: the field
-	// itself is of Kubernetes 1.30 (KEP-4444), PreferSameZone and PreferSameNode
-	// are of 1.34 (KEP-3015).
+	// Distributions are unknown values of a Service's trafficDistribution. The field came with Kubernetes 1.30
+	// (KEP-4444), PreferSameZone and PreferSameNode with 1.34 (KEP-3015).
 	Distributions []string
-	// NodeHints are the hints for nodes in EndpointSlices, of 1.34 (KEP-3015).
+	// NodeHints are hints for nodes in EndpointSlices, which came with 1.34 (KEP-3015).
 	NodeHints bool
 }
 
-// distribution is the value that comes nearest to what is asked for among those
-// that are known, nil for none. PreferClose is the older name of PreferSameZone.
+// distribution returns the known value that is nearest to the requested one, nil for none. PreferClose is the older
+// name of PreferSameZone.
 func (u Unsupported) distribution(value string) *string {
 	if value == corev1.ServiceTrafficDistributionPreferSameZone && slices.Contains(u.Distributions, value) {
 		value = corev1.ServiceTrafficDistributionPreferClose
@@ -32,8 +30,8 @@ func (u Unsupported) distribution(value string) *string {
 	return ptr.To(value)
 }
 
-// derivedDistribution leaves out what this program does not know, and what the
-// API server does not: it refuses such values, and with them the Service.
+// derivedDistribution drops values that this program or the API server does not know, because the API server would
+// refuse the Service.
 func derivedDistribution(unsupported Unsupported, value *string) *string {
 	known := []string{
 		corev1.ServiceTrafficDistributionPreferClose,

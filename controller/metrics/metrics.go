@@ -56,8 +56,7 @@ type Leader struct {
 }
 
 var (
-	buildDesc = describe("build_info", "Always 1, with the version of the program and of Go.", "version",
-		"goversion")
+	buildDesc      = describe("build_info", "Always 1, with the version of the program and of Go.", "version", "goversion")
 	leadingDesc    = describe("leader", "1 if this replica is the leader, else 0.")
 	servedDesc     = describe("mcs_api_served", "1 for the version of the MCS API in use.", "version")
 	queueDesc      = describe("queue_depth", "Services that wait for a reconcile.")
@@ -76,17 +75,15 @@ var (
 		"1 once all slices of a member were listed with its current credential, else 0.", "member")
 	heartbeatDesc = describe("member_heartbeat_age_seconds",
 		"Seconds since the last heartbeat of a member; absent before the first.", "member")
-	stateDesc = describe("member_state", "1 for the state of a member, with its reason.", "member", "state",
-		"reason")
+	stateDesc   = describe("member_state", "1 for the state of a member, with its reason.", "member", "state", "reason")
 	demotedDesc = describe("member_demoted",
 		"1 if the endpoints of a member are used only if no other cluster has a ready one, else 0.", "member")
 	silentDesc = describe("all_members_silent",
 		"1 if no member is reachable, so that the fault is probably local, else 0.")
 	stoppedDesc = describe("heartbeat_stopped",
 		"1 if this cluster stopped its heartbeat because its EndpointSlices are not up to date, by reason (inputs, workers, writes), else 0.", "reason")
-	publishedDesc = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.",
-		"member")
-	zonelessDesc = describe("nodes_without_zone",
+	publishedDesc = describe("member_endpointslices", "EndpointSlices that a member publishes, as last seen.", "member")
+	zonelessDesc  = describe("nodes_without_zone",
 		"Nodes of the local cluster without the label topology.kubernetes.io/zone, which ignore hints for zones.")
 	overLimitDesc = describe("member_over_limit",
 		"1 if a member exceeds a limit, so that the excess is left out, else 0.", "member", "limit")
@@ -289,13 +286,13 @@ type problemKey struct {
 	reason  export.Reason
 }
 
-// problemCounts counts services by what is wrong with what was read of them.
+// problemCounts counts the problems of services by reason.
 type problemCounts struct {
 	mu       sync.Mutex
 	services map[types.NamespacedName]map[problemKey]bool
 }
 
-// set replaces what is known of a service.
+// set replaces the problems of a service.
 func (c *problemCounts) set(service types.NamespacedName, problems map[string][]export.Problem) {
 	keys := map[problemKey]bool{}
 	for cluster, each := range problems {

@@ -108,8 +108,7 @@ func TestProblemCounts(t *testing.T) {
 	}
 }
 
-// TestMetricsAreReadFromTheBeginning reads the registry while the metrics are
-// registered, as the server of metrics may.
+// TestMetricsAreReadFromTheBeginning reads the registry while the metrics are registered, as the server of metrics may.
 func TestMetricsAreReadFromTheBeginning(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	done := make(chan error, 1)

@@ -16,8 +16,7 @@ func (w writerOf) Echo(_ types.NamespacedName, shown metav1.Object) bool { retur
 
 func (w writerOf) CaughtUp(types.NamespacedName) bool { return true }
 
-// TestEchoesCauseNoPass: a service is skipped only if nothing but echoes of own
-// writes made it due.
+// TestEchoesCauseNoPass: a service is skipped only if nothing but echoes of own writes made it due.
 func TestEchoesCauseNoPass(t *testing.T) {
 	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
 	own, other := &metav1.ObjectMeta{Name: "own"}, &metav1.ObjectMeta{Name: "other"}

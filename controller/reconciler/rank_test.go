@@ -16,9 +16,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// TestRankOfTheLocalCluster: the namespace of the controller ranks the local
-// cluster. A change is a reason to look at what it exports; what is not valid is
-// told there, once for each value.
+// TestRankOfTheLocalCluster: the namespace of the controller ranks the local cluster. A change is a reason to look at
+// what it exports; what is not valid is told there, once for each value.
 func TestRankOfTheLocalCluster(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	r := newTestReconciler(recorder)
@@ -58,7 +57,8 @@ func TestRankOfTheLocalCluster(t *testing.T) {
 		}
 	}
 	handler.OnAdd(ranked("clusterset-dns", "x"), true)
-	check("not valid from the start", false, `Warning RankInvalid annotation clusterset-dns.github.io/rank: "x" is not an integer`)
+	check("not valid from the start", false,
+		`Warning RankInvalid annotation clusterset-dns.github.io/rank: "x" is not an integer`)
 	handler.OnAdd(ranked("demo", "x"), true)
 	check("another namespace", false, "")
 	handler.OnUpdate(ranked("clusterset-dns", "x"), ranked("clusterset-dns", "y"))

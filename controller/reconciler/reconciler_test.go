@@ -45,7 +45,8 @@ func definitionsWith(t *testing.T, serviceImport string) http.HandlerFunc {
 		case r.URL.Query().Get("sendInitialEvents") == "true":
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			// the client may hang up
-			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+			_, _ = io.WriteString(w,
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
 			return
 		case r.URL.Query().Get("watch") == "true":
 			_ = http.NewResponseController(w).Flush()
@@ -67,8 +68,7 @@ func definitionsWith(t *testing.T, serviceImport string) http.HandlerFunc {
 	}
 }
 
-// TestAnUnreadableObjectStopsItsServiceAlone: nothing of the service is written
-// or removed, and the object says why.
+// TestAnUnreadableObjectStopsItsServiceAlone: nothing of the service is written or removed, and the object says why.
 func TestAnUnreadableObjectStopsItsServiceAlone(t *testing.T) {
 	server := httptest.NewServer(definitionsWith(t,
 		`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport",`+

@@ -111,9 +111,8 @@ func (s *sharing) reconcileOnce(service types.NamespacedName, kind v1beta1.Servi
 	}, contributions)
 }
 
-// TestClusterIPsOfOneMember: a member that exports 20,000 services leaves the
-// ClusterIPs that other members and the cluster itself need. What exists stays,
-// also over a restart.
+// TestClusterIPsOfOneMember: a member that exports 20,000 services leaves the ClusterIPs that other members and the
+// cluster itself need. What exists stays, also over a restart.
 func TestClusterIPsOfOneMember(t *testing.T) {
 	const total = 256 // of a small range, so that the test is quick
 	s := newSharing(100_000, total, "hostile", "honest")
@@ -194,8 +193,7 @@ func TestNameCollisionClaimsNoIP(t *testing.T) {
 	}
 }
 
-// TestImportsOfOneMember: what has no place among the imports is not imported,
-// and takes the place of what goes.
+// TestImportsOfOneMember: what has no place among the imports is not imported, and takes the place of what goes.
 func TestImportsOfOneMember(t *testing.T) {
 	s := newSharing(16, 1000, "hostile", "honest")
 	for i := range 10 {

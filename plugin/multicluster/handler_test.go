@@ -20,7 +20,8 @@ var demo = serviceImport("web", "{type: ClusterSetIP, ips: [10.42.0.1, fd00:42::
 	serviceImport("v4", "{type: ClusterSetIP, ips: [10.42.0.2], ports: [{port: 8080}]}") +
 	serviceImport("pending", "{type: ClusterSetIP, ports: [{name: http, port: 80}]}") +
 	serviceImport("portless", "{type: ClusterSetIP, ips: [10.42.0.3], ports: []}") +
-	serviceImport("db", "{type: Headless, ports: [{name: sql, port: 5432}, {name: stats, port: 9000, protocol: UDP}]}") +
+	serviceImport("db",
+		"{type: Headless, ports: [{name: sql, port: 5432}, {name: stats, port: 9000, protocol: UDP}]}") +
 	endpointSlice("db", "east", "IPv4", "[{name: sql, port: 5432}, {name: stats, port: 9100, protocol: UDP}, "+
 		"{name: admin, port: 1}]",
 		"{addresses: [10.1.0.1], hostname: db-0}", "{addresses: [10.1.0.2], hostname: db-1, conditions: {ready: true}}",

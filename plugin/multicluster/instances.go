@@ -60,7 +60,7 @@ func (m *Multicluster) replacesAnswers(instances []*caddy.Instance) bool {
 	return false
 }
 
-// hooked is the key of what an instance stores to say that its failed restarts stop orphans.
+// hooked is the key under which an instance stores that its failed restarts stop orphans.
 type hooked struct{}
 
 // hookRestarts makes failed restarts of each instance stop orphans. The instance that is to be replaced may have no

@@ -62,20 +62,17 @@ var (
 	}, []string{"service_kind"})
 )
 
-// watches is the collector of how the watches stand with their resources. Where several watch one resource, it is the one
-// that stands worst. A watch that ends takes its share with it.
+// watches collects the states of the watched resources. If several watches have the same resource, the worst state
+// counts. A watch that ends no longer counts.
 type watches struct{}
 
 var (
-	lastSync = prometheus.NewDesc(
-		prometheus.BuildFQName(plugin.Namespace, pluginName, "last_sync_timestamp_seconds"),
+	lastSync = prometheus.NewDesc(prometheus.BuildFQName(plugin.Namespace, pluginName, "last_sync_timestamp_seconds"),
 		"Unix time at which the API server last confirmed the state of a resource, 0 before the first time.",
 		[]string{"resource"}, nil)
 
-	watching = prometheus.NewDesc(
-		prometheus.BuildFQName(plugin.Namespace, pluginName, "watch_healthy"),
-		"1 if the API server accepted the last list or watch of a resource, else 0.",
-		[]string{"resource"}, nil)
+	watching = prometheus.NewDesc(prometheus.BuildFQName(plugin.Namespace, pluginName, "watch_healthy"),
+		"1 if the API server accepted the last list or watch of a resource, else 0.", []string{"resource"}, nil)
 )
 
 func init() { prometheus.MustRegister(watches{}) }

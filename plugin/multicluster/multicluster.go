@@ -176,8 +176,8 @@ func (m *Multicluster) client(w dns.ResponseWriter, r *dns.Msg) answer.Client {
 	return c
 }
 
-// clientIP is the client's address, nil where it has none. An address with the data of a proxy (plugin proxyproto) has
-// that of the client inside.
+// clientIP returns the client's address, nil if it has none. An address with the data of a proxy (plugin proxyproto)
+// has that of the client inside.
 func clientIP(w dns.ResponseWriter) net.IP {
 	addr := w.RemoteAddr()
 	if proxied, ok := addr.(interface{ Unwrap() net.Addr }); ok {
@@ -192,12 +192,12 @@ func clientIP(w dns.ResponseWriter) net.IP {
 	return nil
 }
 
-// turn is how long a client gets the same part of what is too much for an answer.
+// turn is how long a client gets the same part of a set that is too large for an answer.
 const turn = time.Minute
 
-// point is where a client's part of an answer begins. It is the same for A and AAAA, which a client asks for together and
-// perhaps of two replicas, so the hash has no seed. It moves on in time, so that a cache that asks for many clients does
-// not direct them to the same few endpoints.
+// point is where a client's part of an answer begins. It is the same for A and AAAA, which a client asks for together
+// and perhaps of two replicas, so the hash has no seed. It moves on in time, so that a cache that asks for many clients
+// does not direct them to the same few endpoints.
 func (m *Multicluster) point(ip net.IP) uint64 {
 	hash := fnv.New64a()
 	hash.Write(ip.To16()) // an IPv4 address has two forms
@@ -222,7 +222,8 @@ func (m *Multicluster) newReply(r *dns.Msg, found *answer.Answer, soa []dns.RR) 
 	switch found.Result {
 	case answer.Found:
 		msg.Answer, msg.Extra, msg.Truncated = found.Answer, found.Extra, found.Truncated
-		// What fits was chosen for names that are compressed. The server sees to that, except for a message that is signed.
+		// What fits was chosen for names that are compressed. The server sees to that, except for a message that is
+		// signed.
 		msg.Compress = m.signature > 0
 	case answer.Empty:
 		msg.Ns = soa

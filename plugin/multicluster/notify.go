@@ -27,8 +27,8 @@ type cadence struct {
 var notifyCadence = cadence{start: 5 * time.Second, gather: time.Second, pause: 4 * time.Second}
 
 // notifySecondaries sends NOTIFY for each zone after the first sync, and again when the serial of the SOA records has
-// moved. The function that it returns ends this and calls stop. It does not wait for a NOTIFY that is being sent. Nothing
-// runs without the transfer plugin, which is the handler.
+// moved. The function that it returns ends this and calls stop. It does not wait for a NOTIFY that is being sent.
+// Nothing runs without the transfer plugin, which is the handler.
 func (m *Multicluster) notifySecondaries(handler plugin.Handler, synced <-chan struct{}, stop func()) func() {
 	transfer, ok := handler.(notifier)
 	if !ok {

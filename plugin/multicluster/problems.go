@@ -12,7 +12,7 @@ import (
 // ends, however often it is tried.
 type problems struct {
 	mu   sync.Mutex
-	last map[string]string // the reason, by what is watched
+	last map[string]string // the reason, by watched resource
 }
 
 func (p *problems) note(resource watch.Resource, namespace string, err error) {

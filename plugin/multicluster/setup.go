@@ -79,8 +79,8 @@ func (m *Multicluster) config() *record.Config {
 	return config
 }
 
-// signatureSize is how many octets the longest signature with one of the keys takes in a reply (RFC 8945, section 4.2); 0
-// without keys.
+// signatureSize is how many octets the longest signature with one of the keys takes in a reply (RFC 8945, section 4.2);
+// 0 without keys.
 func signatureSize(secrets map[string]string) (octets int) {
 	const macSize = 64 // of SHA-512
 	for key := range secrets {

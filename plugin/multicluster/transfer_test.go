@@ -57,8 +57,9 @@ func watchableCluster(t *testing.T, events <-chan string) string {
 			return
 		}
 		if r.FormValue("sendInitialEvents") != "" {
-			fmt.Fprintln(w, `{"type":"BOOKMARK","object":{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport",`+
-				`"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+			fmt.Fprintln(w,
+				`{"type":"BOOKMARK","object":{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport",`+
+					`"metadata":{"resourceVersion":"1","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
 		}
 		for {
 			if err := http.NewResponseController(w).Flush(); err != nil {
@@ -74,7 +75,8 @@ func watchableCluster(t *testing.T, events <-chan string) string {
 	}))
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
+	text := fmt.Sprintf(
+		`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}],
 		clusters: [{name: c, cluster: {server: %q}}]}`, server.URL)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -91,8 +93,9 @@ func TestASecondaryIsNotifiedByTheTransferPlugin(t *testing.T) {
 	events := make(chan string, 1)
 	instance, err := caddy.Start(caddy.CaddyfileInput{
 		Filepath: "Corefile", ServerTypeName: "dns",
-		Contents: fmt.Appendf(nil, "clusterset.local:0 {\n bind 127.0.0.1\n multicluster {\n kubeconfig %s\n noendpoints\n }\n"+
-			" transfer {\n to %s\n }\n}", watchableCluster(t, events), secondary),
+		Contents: fmt.Appendf(nil,
+			"clusterset.local:0 {\n bind 127.0.0.1\n multicluster {\n kubeconfig %s\n noendpoints\n }\n"+
+				" transfer {\n to %s\n }\n}", watchableCluster(t, events), secondary),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package answers runs the plugin's watch and index without a DNS server around
-// them, and asks for names.
+// Package answers runs the plugin's watch and index without a DNS server around them, and asks for names.
 package answers
 
 import (
@@ -70,8 +69,7 @@ func (d *DNS) Ask(service, namespace string) (rcode int, addresses []netip.Addr)
 	return dns.RcodeSuccess, addresses
 }
 
-// Text is what Ask returns as text: the addresses, sorted as texts, NODATA if
-// there is none, or the response code.
+// Text is what Ask returns as text: the addresses, sorted as texts, NODATA if there is none, or the response code.
 func (d *DNS) Text(service, namespace string) string {
 	rcode, addresses := d.Ask(service, namespace)
 	switch {

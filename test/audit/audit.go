@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package audit compares what programs call, as API servers write it down, with
-// the rights that they have.
+// Package audit compares what programs call, as API servers write it down, with the rights that they have.
 package audit
 
 import (
@@ -26,9 +25,8 @@ import (
 // logFile is in the cluster's directory, the working directory of its programs.
 const logFile = "audit.log"
 
-// Args are the arguments of an API server that writes down every call of a
-// service account of this project. The working directory is that of another
-// package in test.
+// Args are the arguments of an API server that writes down every call of a service account of this project. The working
+// directory is that of another package in test.
 func Args() []string {
 	policy, err := filepath.Abs("../audit/policy.yaml")
 	if err != nil {
@@ -58,7 +56,8 @@ type event struct {
 }
 
 func (e event) call() Call {
-	return newCall(e.Verb, e.ObjectRef.APIGroup, strings.TrimSuffix(e.ObjectRef.Resource+":"+e.ObjectRef.Subresource, ":"))
+	return newCall(e.Verb, e.ObjectRef.APIGroup,
+		strings.TrimSuffix(e.ObjectRef.Resource+":"+e.ObjectRef.Subresource, ":"))
 }
 
 // A Log is the calls from a moment on.
@@ -98,9 +97,8 @@ func (l Log) events(t testing.TB) []event {
 	return events
 }
 
-// Compare returns what is wrong: each call that was refused, and each right of
-// the roles in the YAML stream that was used nowhere and is not in unused, which
-// says why it is there, by role and call.
+// Compare returns what is wrong: each call that was refused, and each right of the roles in the YAML stream that was
+// used nowhere and is not in unused, which says why it is there, by role and call.
 func Compare(t testing.TB, roles string, unused map[string]map[Call]string, logs ...Log) (problems []string) {
 	t.Helper()
 	tell := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }

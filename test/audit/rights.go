@@ -44,9 +44,10 @@ func Allowed(ctx context.Context, cluster *controlplane.Cluster, user string, gr
 	}
 	attributes.Resource, attributes.Subresource, _ = strings.Cut(attributes.Resource, ":")
 	attributes.Namespace, attributes.Name, _ = strings.Cut(fields[2], "/")
-	review, err := cluster.Client().AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups, ResourceAttributes: attributes},
-	}, metav1.CreateOptions{})
+	review, err := cluster.Client().AuthorizationV1().SubjectAccessReviews().Create(ctx,
+		&authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups, ResourceAttributes: attributes},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		return false, err
 	}

@@ -29,13 +29,13 @@ type size struct {
 	load1 time.Duration
 	// perSecond limits the queries of that load, 0 being as many as the server answers.
 	perSecond int
-	// smallServices and largeServices are the numbers of services of the clustersets that are compared, and hugeEndpoints
-	// that of endpoints of one more.
+	// smallServices and largeServices are the numbers of services of the clustersets that are compared, and
+	// hugeEndpoints that of endpoints of one more.
 	smallServices, largeServices, hugeEndpoints int
 	// updateTime is how long slices are updated in a round.
 	updateTime time.Duration
-	// settle is the interval in which memory must not shrink, and changes how many changes each server is timed for in a
-	// round.
+	// settle is the interval in which memory must not shrink, and changes how many changes each server is timed for in
+	// a round.
 	settle  time.Duration
 	changes int
 	// turns is how often in a round each server is asked for a second while slices are updated.
@@ -94,7 +94,9 @@ func (b *bench) build(ctx context.Context) (err error) {
 }
 
 // startServers starts a server of each kind, all from one source.
-func (b *bench) startServers(ctx context.Context, core int, source string, kinds ...servers.Kind) (all []*servers.Server, stop func() error, err error) {
+func (b *bench) startServers(ctx context.Context, core int, source string,
+	kinds ...servers.Kind,
+) (all []*servers.Server, stop func() error, err error) {
 	if err := b.build(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -106,7 +108,9 @@ func (b *bench) startServers(ctx context.Context, core int, source string, kinds
 		return errors.Join(errs...)
 	}
 	for _, kind := range kinds {
-		server, err := servers.Start(servers.Spec{Kind: kind, Program: filepath.Join(b.bin, "server"), Source: source, Dir: b.dir, Core: core})
+		server, err := servers.Start(servers.Spec{
+			Kind: kind, Program: filepath.Join(b.bin, "server"), Source: source, Dir: b.dir, Core: core,
+		})
 		if err != nil {
 			return nil, nil, errors.Join(err, stop())
 		}

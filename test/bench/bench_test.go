@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
 var must = controlplanetest.Must
 
-// TestAQuickRunMeasuresEverything holds the figures that a run takes against those of docs/benchmarks.md: the same, but for the sizes,
-// and each with a number. None is held to its goal.
+// TestAQuickRunMeasuresEverything holds the figures that a run takes against those of docs/benchmarks.md: the same, but
+// for the sizes, and each with a number. None is held to its goal.
 func TestAQuickRunMeasuresEverything(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "benchmarks.md")
 	var stdout bytes.Buffer
@@ -38,7 +38,8 @@ func TestAQuickRunMeasuresEverything(t *testing.T) {
 	}
 }
 
-// unmeasured compares the figures of a run with those that should be taken. Without dnsperf a figure may say that it was not measured.
+// unmeasured compares the figures of a run with those that should be taken. Without dnsperf a figure may say that it
+// was not measured.
 func unmeasured(run, published string, dnsperf bool) (problems []string) {
 	got, want := measurements(run), measurements(published)
 	for what := range want {
@@ -54,7 +55,8 @@ func unmeasured(run, published string, dnsperf bool) (problems []string) {
 			ours, _, _ := strings.Cut(cell, " | ")
 			switch skipped := strings.HasSuffix(cell, figure.NotMeasured.String()); {
 			case skipped && !dnsperf:
-			case skipped, !strings.ContainsAny(ours, "123456789"), strings.Contains(cell, "NaN"), strings.Contains(cell, "Inf"), strings.Contains(cell, "%!"):
+			case skipped, !strings.ContainsAny(ours, "123456789"), strings.Contains(cell, "NaN"),
+				strings.Contains(cell, "Inf"), strings.Contains(cell, "%!"):
 				problems = append(problems, "not a figure: "+what+": "+cell)
 			}
 		}
@@ -68,8 +70,8 @@ var (
 	number = regexp.MustCompile(`[0-9]+(?:,[0-9]{3})*`)
 )
 
-// measurements are the cells of each row of a document after what was measured, by that and the title of its table, with
-// every number as 0: sizes differ.
+// measurements are the cells of each row of a document after what was measured, by that and the title of its table,
+// with every number as 0: sizes differ.
 func measurements(document string) map[string][]string {
 	all, title := map[string][]string{}, ""
 	for _, found := range row.FindAllStringSubmatch(document, -1) {

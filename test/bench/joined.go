@@ -39,7 +39,8 @@ func (b *bench) join(ctx context.Context) (*joinedClusters, error) {
 	}
 	for _, p := range []*plane{j.east, j.west} {
 		// Pods take no part.
-		if err := errors.Join(p.Scheduler().Stop(ctx), p.Kwok().Stop(ctx), clusterset.Install(ctx, p.Cluster)); err != nil {
+		if err := errors.Join(p.Scheduler().Stop(ctx), p.Kwok().Stop(ctx),
+			clusterset.Install(ctx, p.Cluster)); err != nil {
 			return j, err
 		}
 	}
@@ -97,7 +98,8 @@ func (b *bench) startController(ctx context.Context, p *plane) (*servers.Process
 	if err != nil {
 		return nil, err
 	}
-	started, err := clusterset.StartController(p.Cluster, filepath.Join(b.bin, "controller"), credential, "--debug-address", debug.String())
+	started, err := clusterset.StartController(p.Cluster, filepath.Join(b.bin, "controller"), credential,
+		"--debug-address", debug.String())
 	if err != nil {
 		return nil, err
 	}

@@ -52,10 +52,11 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	set.IntVar(&o.rounds, "rounds", 7, "how many `rounds` each comparison has")
 	set.BoolVar(&o.quick, "quick", false, "a short run that shows that everything works; its figures mean nothing")
 	set.StringVar(&o.out, "out", "", "write the tables to this `file`")
-	set.Func("only", "run only the parts whose name matches this `regexp`: "+names(parts), func(text string) (err error) {
-		o.only, err = regexp.Compile(text)
-		return err
-	})
+	set.Func("only", "run only the parts whose name matches this `regexp`: "+names(parts),
+		func(text string) (err error) {
+			o.only, err = regexp.Compile(text)
+			return err
+		})
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}

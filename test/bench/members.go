@@ -81,9 +81,11 @@ func members(ctx context.Context, b *bench) (table figure.Table, err error) {
 		},
 		atRest,
 		figure.Figure{
-			What:    fmt.Sprintf("processor time of the controller per change, among %s services and among %s", thousands(b.fewExports+b.manyExports), thousands(b.fewExports)),
-			Goal:    "≤ 1.1 ×",
-			Cells:   cell("%s, %s (%.2f ×)", figure.Time(figure.Median(many[1])), figure.Time(figure.Median(few[1])), growth),
+			What: fmt.Sprintf("processor time of the controller per change, among %s services and among %s",
+				thousands(b.fewExports+b.manyExports), thousands(b.fewExports)),
+			Goal: "≤ 1.1 ×",
+			Cells: cell("%s, %s (%.2f ×)", figure.Time(figure.Median(many[1])), figure.Time(figure.Median(few[1])),
+				growth),
 			Verdict: figure.Judge(growth <= 1.1),
 		})
 	followed, err := r.follow(ctx, 50*time.Millisecond, b.followed)
@@ -131,7 +133,8 @@ func (r *memberRun) export(ctx context.Context, count int) (f figure.Figure, err
 			return err
 		})
 		group.Go(func() error {
-			err := r.awaitAnswers(ctx, first, len(r.exports.Services), func(reply *dns.Msg) bool { return len(reply.Answer) == objects.PerSlice })
+			err := r.awaitAnswers(ctx, first, len(r.exports.Services),
+				func(reply *dns.Msg) bool { return len(reply.Answer) == objects.PerSlice })
 			answered = time.Since(began)
 			return err
 		})
@@ -191,7 +194,8 @@ func (r *memberRun) atRest(ctx context.Context) (figure.Figure, error) {
 		return f, err
 	}
 	part := func(used time.Duration) float64 { return 100 * float64(used) / float64(r.rest) }
-	f.Cells = cell("%.2f %% of a core here, %.2f %% there, with %s services exported", part(used[1]), part(used[0]), thousands(len(r.exports.Services)))
+	f.Cells = cell("%.2f %% of a core here, %.2f %% there, with %s services exported", part(used[1]), part(used[0]),
+		thousands(len(r.exports.Services)))
 	return f, nil
 }
 
@@ -210,7 +214,8 @@ func (r *memberRun) changeCost(ctx context.Context) (costs [2][]float64, err err
 		count := int(r.updateTime.Seconds() * changeRate)
 		used, err := usedBy(r.controllers(), func() error {
 			// The first services, so that the changes are the same however many there are besides.
-			if _, err := r.east.writer.Stream(ctx, &r.exports.Set, r.exports.Slices[:r.fewExports], changeRate, count); err != nil {
+			if _, err := r.east.writer.Stream(ctx, &r.exports.Set, r.exports.Slices[:r.fewExports], changeRate,
+				count); err != nil {
 				return err
 			}
 			address := r.exports.NextAddress().String()
@@ -233,7 +238,8 @@ func (r *memberRun) changeCost(ctx context.Context) (costs [2][]float64, err err
 // follow makes changes of one endpoint, an interval apart, and measures when they are answered.
 func (r *memberRun) follow(ctx context.Context, interval time.Duration, count int) (figure.Figure, error) {
 	f := figure.Figure{
-		What: fmt.Sprintf("endpoint changed there → answer changed here, a change every %d ms", interval.Milliseconds()),
+		What: fmt.Sprintf("endpoint changed there → answer changed here, a change every %d ms",
+			interval.Milliseconds()),
 		Goal: "p50 ≤ 15 ms, p99 ≤ 30 ms",
 	}
 	r.say("%s", f.What)
@@ -272,7 +278,9 @@ func (r *memberRun) follow(ctx context.Context, interval time.Duration, count in
 
 // withdraw takes exports back and measures when nothing of them is left anywhere.
 func (r *memberRun) withdraw(ctx context.Context) (figure.Figure, error) {
-	f := figure.Figure{What: fmt.Sprintf("%d exports withdrawn there → imports and answers gone", r.withdrawn), Goal: "≤ 1.5 s"}
+	f := figure.Figure{
+		What: fmt.Sprintf("%d exports withdrawn there → imports and answers gone", r.withdrawn), Goal: "≤ 1.5 s",
+	}
 	r.say("%s", f.What)
 	total := len(r.exports.Services)
 	remaining := total - r.withdrawn
@@ -285,7 +293,8 @@ func (r *memberRun) withdraw(ctx context.Context) (figure.Figure, error) {
 		group.Go(func() error { return p.writer.AwaitImports(ctx, namespace, remaining) })
 	}
 	group.Go(func() error {
-		return r.awaitAnswers(ctx, remaining, total, func(reply *dns.Msg) bool { return reply.Rcode == dns.RcodeNameError })
+		return r.awaitAnswers(ctx, remaining, total,
+			func(reply *dns.Msg) bool { return reply.Rcode == dns.RcodeNameError })
 	})
 	if err := group.Wait(); err != nil {
 		return f, err

@@ -115,13 +115,16 @@ func divided(ours, other []float64, show func(float64) string) string {
 
 // mixedRounds puts the load on the servers in turns. For each round it returns the nanoseconds of processor time per
 // query.
-func (b *bench) mixedRounds(ctx context.Context, all []*servers.Server, queries string) (map[servers.Kind][]float64, error) {
+func (b *bench) mixedRounds(ctx context.Context, all []*servers.Server,
+	queries string,
+) (map[servers.Kind][]float64, error) {
 	cost := map[servers.Kind][]float64{}
 	for round := range b.rounds + 1 {
 		b.say("mixed load, round %d of %d", round, b.rounds)
 		for turn := range all {
 			server := all[(turn+round)%len(all)]
-			used, result, err := b.load(ctx, server, wire.Load{Queries: queries, Duration: b.load1, PerSecond: b.perSecond, Core: clientCore})
+			used, result, err := b.load(ctx, server,
+				wire.Load{Queries: queries, Duration: b.load1, PerSecond: b.perSecond, Core: clientCore})
 			if err != nil {
 				return nil, err
 			}
@@ -178,7 +181,9 @@ func await(ctx context.Context, server *servers.Server, name string, qtype uint1
 }
 
 // load puts a load on a server, and tells how much processor time it used meanwhile.
-func (b *bench) load(ctx context.Context, server *servers.Server, load wire.Load) (time.Duration, wire.LoadResult, error) {
+func (b *bench) load(ctx context.Context, server *servers.Server,
+	load wire.Load,
+) (time.Duration, wire.LoadResult, error) {
 	load.Address = server.Address
 	var result wire.LoadResult
 	used, err := usedBy([]*servers.Server{server}, func() (err error) {

@@ -18,7 +18,9 @@ import (
 )
 
 // publish makes the slices that a cluster publishes of a service.
-func publish(cluster string, name types.NamespacedName, created time.Time, endpoints int, addresses *objects.Set) ([]*discoveryv1.EndpointSlice, error) {
+func publish(cluster string, name types.NamespacedName, created time.Time, endpoints int,
+	addresses *objects.Set,
+) ([]*discoveryv1.EndpointSlice, error) {
 	exports := objects.Exports{Set: objects.Set{Namespace: name.Namespace}}
 	exports.Headless(endpoints)
 	service := exports.Services[0]
@@ -37,16 +39,20 @@ func publish(cluster string, name types.NamespacedName, created time.Time, endpo
 	if invalid != nil || len(problems) > 0 {
 		return nil, fmt.Errorf("the export of %s by %s is not valid: %v %v", name, cluster, invalid, problems)
 	}
-	result := merge.Merge(merge.Observed{Cluster: cluster, Service: name, ServiceExport: serviceExport}, []merge.Contribution{{View: view}})
+	result := merge.Merge(merge.Observed{Cluster: cluster, Service: name, ServiceExport: serviceExport},
+		[]merge.Contribution{{View: view}})
 	return result.EndpointSlices, nil
 }
 
 // publishAll makes what clusters called member-<i> publish of a service, with the endpoints spread over them.
-func publishAll(name types.NamespacedName, clusters, endpoints int, addresses *objects.Set) (all []*discoveryv1.EndpointSlice, err error) {
+func publishAll(name types.NamespacedName, clusters, endpoints int,
+	addresses *objects.Set,
+) (all []*discoveryv1.EndpointSlice, err error) {
 	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := range clusters {
 		part := endpoints*(i+1)/clusters - endpoints*i/clusters
-		slices, err := publish(fmt.Sprintf("member-%d", i), name, created.Add(time.Duration(i)*time.Minute), part, addresses)
+		slices, err := publish(fmt.Sprintf("member-%d", i), name, created.Add(time.Duration(i)*time.Minute), part,
+			addresses)
 		if err != nil {
 			return nil, err
 		}

@@ -154,8 +154,10 @@ func (r *reconcileRun) measure(ctx context.Context, clusters, endpoints int) (fi
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	broken := func() error { return errors.Join(r.controller.Err(), r.dns.Err()) }
-	first := set.Slices[slices.IndexFunc(set.Slices, func(slice *discoveryv1.EndpointSlice) bool { return len(slice.Endpoints) > 0 })]
-	host := fmt.Sprintf("%s.%s.%s.%s.svc.clusterset.local.", *first.Endpoints[0].Hostname, first.Labels[mcsv1beta1.LabelSourceCluster], name.Name, namespace)
+	first := set.Slices[slices.IndexFunc(set.Slices,
+		func(slice *discoveryv1.EndpointSlice) bool { return len(slice.Endpoints) > 0 })]
+	host := fmt.Sprintf("%s.%s.%s.%s.svc.clusterset.local.", *first.Endpoints[0].Hostname,
+		first.Labels[mcsv1beta1.LabelSourceCluster], name.Name, namespace)
 	change := func() error {
 		address := r.addresses.NextAddress().String()
 		if _, err := r.far.writer.Move(ctx, first, address); err != nil {

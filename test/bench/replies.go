@@ -78,8 +78,14 @@ func replyCases(set *objects.Set, headless [2]int) []replyCase {
 	host := fmt.Sprintf("db-%d", headless[1])
 	return []replyCase{
 		{what: "ClusterSetIP A", name: web, qtype: dns.TypeA, ratio: 1.2, why: lookup},
-		{what: "one host name of " + thousands(headless[1]), name: "db-3.east." + set.Name(host), qtype: dns.TypeA, ratio: 1.3, why: lookup},
-		{what: "headless A of " + thousands(headless[0]), name: large, qtype: dns.TypeA, ratio: 1.25, why: choice, cut: true},
+		{
+			what: "one host name of " + thousands(headless[1]), name: "db-3.east." + set.Name(host), qtype: dns.TypeA,
+			ratio: 1.3, why: lookup,
+		},
+		{
+			what: "headless A of " + thousands(headless[0]), name: large, qtype: dns.TypeA, ratio: 1.25, why: choice,
+			cut: true,
+		},
 	}
 }
 
@@ -111,7 +117,8 @@ func (b *bench) reply(ctx context.Context, c replyCase, ours, stock plugin.Handl
 		}
 		prebuilt = floor.Cut(full, bufferSize)
 		if len(got.Answer) > prebuilt.Len() {
-			return f, fmt.Errorf("%d of %d records are in the reply, and %d fit", len(got.Answer), len(full.Answer), prebuilt.Len())
+			return f, fmt.Errorf("%d of %d records are in the reply, and %d fit", len(got.Answer), len(full.Answer),
+				prebuilt.Len())
 		}
 	}
 	measurement := reply.Measurement{Rounds: b.rounds, Batches: 16, Batch: b.batch}
@@ -126,7 +133,7 @@ func (b *bench) reply(ctx context.Context, c replyCase, ours, stock plugin.Handl
 	}, nil
 }
 
-// thousands writes a number as people do.
+// thousands writes a number with thousands separators.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

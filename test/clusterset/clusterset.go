@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusterset runs the project's programs beside a control plane, as
-// processes of this machine.
+// Package clusterset runs the project's programs beside a control plane, as processes of this machine.
 package clusterset
 
 import (
@@ -40,8 +39,7 @@ const Namespace = member.DefaultNamespace
 // A Credential is a kubeconfig in a file.
 type Credential string
 
-// WriteCredential writes a kubeconfig of a service account into the cluster's
-// directory. The API server must answer.
+// WriteCredential writes a kubeconfig of a service account into the cluster's directory. The API server must answer.
 func WriteCredential(ctx context.Context, plane *controlplane.Cluster, namespace, account string) (Credential, error) {
 	kubeconfig, err := plane.ServiceAccountKubeconfig(ctx, namespace, account)
 	if err != nil {
@@ -54,8 +52,7 @@ func WriteCredential(ctx context.Context, plane *controlplane.Cluster, namespace
 	return Credential(path), nil
 }
 
-// WriteCredentials writes those of the two programs, whose rights must be
-// granted.
+// WriteCredentials writes those of the two programs, whose rights must be granted.
 func WriteCredentials(ctx context.Context, plane *controlplane.Cluster) (controller, dns Credential, err error) {
 	if controller, err = WriteCredential(ctx, plane, Namespace, "clusterset-controller"); err != nil {
 		return "", "", err
@@ -94,17 +91,15 @@ func Join(ctx context.Context, plane *controlplane.Cluster, id string, kubeconfi
 	return err
 }
 
-// A Program is a running one. Whoever starts it stops it.
+// A Program is a running one. The caller stops it.
 type Program struct {
 	*process.Process
-	// Address is where it listens: CoreDNS for queries, the controller for
-	// metrics and health.
+	// Address is where it listens: CoreDNS for queries, the controller for metrics and health.
 	Address string
 }
 
-// StartDNS starts a CoreDNS, of the given path, that answers for the zone of
-// the clusterset and for that of the cluster. It does not wait for it; the API
-// server need not answer.
+// StartDNS starts a CoreDNS, of the given path, that answers for the zone of the clusterset and for that of the
+// cluster. It does not wait for it; the API server need not answer.
 func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (*Program, error) {
 	return StartCorefile(plane, path, fmt.Sprintf(`.:PORT {
     bind 127.0.0.1
@@ -119,7 +114,8 @@ func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (
 `, credential))
 }
 
-// StartCorefile starts a CoreDNS with a Corefile, in which PORT stands for its port of 127.0.0.1. It does not wait for it.
+// StartCorefile starts a CoreDNS with a Corefile, in which PORT stands for its port of 127.0.0.1. It does not wait for
+// it.
 func StartCorefile(plane *controlplane.Cluster, path, corefile string) (*Program, error) {
 	address, err := port.Free()
 	if err != nil {
@@ -133,16 +129,18 @@ func StartCorefile(plane *controlplane.Cluster, path, corefile string) (*Program
 	return start(plane, address.String(), path, "-conf", file)
 }
 
-// StartController starts a controller, of the given path, with flags besides
-// those for its identity, credential and address. It does not wait for it; the
-// API server need not answer.
-func StartController(plane *controlplane.Cluster, path string, credential Credential, flags ...string) (*Program, error) {
+// StartController starts a controller, of the given path, with flags besides those for its identity, credential and
+// address. It does not wait for it; the API server need not answer.
+func StartController(plane *controlplane.Cluster, path string, credential Credential,
+	flags ...string,
+) (*Program, error) {
 	address, err := port.Free()
 	if err != nil {
 		return nil, err
 	}
 	return start(plane, address.String(), path, append([]string{
-		"--cluster-id", plane.Name(), "--kubeconfig", string(credential), "--namespace", Namespace, "--bind-address", address.String(),
+		"--cluster-id", plane.Name(), "--kubeconfig", string(credential), "--namespace", Namespace, "--bind-address",
+		address.String(),
 	}, flags...)...)
 }
 
@@ -158,8 +156,7 @@ func start(plane *controlplane.Cluster, address, path string, args ...string) (*
 	return &Program{Process: started, Address: address}, nil
 }
 
-// Ready tells whether a controller says that it is. The error is that of a
-// program that has ended.
+// Ready tells whether a controller says that it is. The error is that of a program that has ended.
 func (p *Program) Ready(ctx context.Context) (bool, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Address+"/readyz", http.NoBody)
 	if err != nil {
@@ -205,7 +202,8 @@ func ApplyIn(ctx context.Context, plane *controlplane.Cluster, namespace string,
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			client = plane.Dynamic().Resource(mapping.Resource).Namespace(cmp.Or(object.GetNamespace(), namespace))
 		}
-		if _, err := client.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {
+		if _, err := client.Apply(ctx, object.GetName(), object,
+			metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {
 			return fmt.Errorf("apply %s %s to %s: %w", kind.Kind, object.GetName(), plane.Name(), err)
 		}
 	}

@@ -44,7 +44,9 @@ type realBed struct {
 // run runs a scenario of two clusters on a bed.
 func run(t *testing.T, bed *realBed, scene func(s *scenario.Set, east, west *scenario.Cluster)) {
 	t.Helper()
-	scenario.Scenario{Clusters: two, Run: func(s *scenario.Set) { scene(s, s.Cluster("east"), s.Cluster("west")) }}.On(t, bed)
+	scenario.Scenario{
+		Clusters: two, Run: func(s *scenario.Set) { scene(s, s.Cluster("east"), s.Cluster("west")) },
+	}.On(t, bed)
 }
 
 // prepared are the control planes that have the rights and the nodes.
@@ -99,10 +101,13 @@ func (b *realBed) Platforms(t *testing.T, names []string) (platforms []scenario.
 	for i, name := range names {
 		plane := prepare(t, free[i])
 		b.planes[name] = plane
-		controlplanetest.Eventually(t, "nothing of other scenarios in "+plane.Name(), func(ctx context.Context) error { return nothingEnds(ctx, plane) })
+		controlplanetest.Eventually(t, "nothing of other scenarios in "+plane.Name(),
+			func(ctx context.Context) error { return nothingEnds(ctx, plane) })
 		platforms = append(platforms, scenario.Platform{
 			Admin: plane.Config(), Controller: configOf(t, plane, system, controllerName), Namespace: namespace,
-			Credential: func(reader string) []byte { return b.credential(t, reader, name, func(*clientcmdapi.Config) {}) },
+			Credential: func(reader string) []byte {
+				return b.credential(t, reader, name, func(*clientcmdapi.Config) {})
+			},
 		})
 	}
 	return platforms

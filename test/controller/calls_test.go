@@ -31,9 +31,8 @@ var unused = map[string]map[audit.Call]string{
 
 const conflict = "where somebody else writes at the same time"
 
-// TestEveryCallIsAllowedAndEveryRightIsUsed has two clusters do all that they
-// do, once, and compares what their API servers write down with the rights: they
-// join, a service is exported, changes, conflicts, and goes; a member leaves.
+// TestEveryCallIsAllowedAndEveryRightIsUsed has two clusters do all that they do, once, and compares what their API
+// servers write down with the rights: they join, a service is exported, changes, conflicts, and goes; a member leaves.
 func TestEveryCallIsAllowedAndEveryRightIsUsed(t *testing.T) {
 	t.Parallel()
 	bed := &realBed{}
@@ -57,7 +56,9 @@ func TestEveryCallIsAllowedAndEveryRightIsUsed(t *testing.T) {
 		east.SetEndpoints("web", "10.64.0.11")
 		s.Expect(scenario.View{"web": "east/10.64.0.11 -> VIP"})
 		west.Export("web!10.65.0.10")
-		s.Expect(scenario.View{"web": "east/10.64.0.11 west/10.65.0.10 -> VIP [Conflict=PortConflict,TypeConflict Ready=Ready Valid=Valid]"})
+		s.Expect(scenario.View{
+			"web": "east/10.64.0.11 west/10.65.0.10 -> VIP [Conflict=PortConflict,TypeConflict Ready=Ready Valid=Valid]",
+		})
 		east.Withdraw("web")
 		west.Withdraw("web")
 		s.Expect(scenario.View{"web": "none -> NXDOMAIN"})

@@ -8,8 +8,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver/contract"
 )
 
-// TestContract holds a real kube-apiserver to what the model of test/sim is
-// held to.
+// TestContract holds a real kube-apiserver to what the model of test/sim is held to.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	contract.Test(t, one(t).Config())

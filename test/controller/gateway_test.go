@@ -43,13 +43,13 @@ func (b *realBed) Through(t *testing.T, reader, source string, gateway *scenario
 	return b.credential(t, reader, source, func(kubeconfig *clientcmdapi.Config) {
 		for _, each := range kubeconfig.Clusters {
 			each.Server = server.URL
-			each.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+			each.CertificateAuthorityData = pem.EncodeToMemory(
+				&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		}
 	})
 }
 
-// credential is a new kubeconfig with which the reader may read the source over
-// the link between them, with changes.
+// credential is a new kubeconfig with which the reader may read the source over the link between them, with changes.
 func (b *realBed) credential(t *testing.T, reader, source string, change func(*clientcmdapi.Config)) []byte {
 	t.Helper()
 	text, err := b.remote(reader, source).ServiceAccountKubeconfig(t.Context(), system, memberName)

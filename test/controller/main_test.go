@@ -14,8 +14,7 @@ import (
 
 func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
-// pairs are those clusters, east and west, that no test has just now. As many
-// tests as there are pairs run at once.
+// pairs are those clusters, east and west, that no test has just now. As many tests as there are pairs run at once.
 var pairs = make(chan func(testing.TB) []*controlplane.Cluster, 2)
 
 func init() {
@@ -23,7 +22,10 @@ func init() {
 		pairs <- controlplanetest.Shared(
 			controlplane.Options{Name: "east", Zones: []string{}, APIServerArgs: audit.Args()},
 			// Services have one family there, too, unless they ask for both.
-			controlplane.Options{Name: "west", Zones: []string{}, APIServerArgs: audit.Args(), IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}},
+			controlplane.Options{
+				Name: "west", Zones: []string{}, APIServerArgs: audit.Args(),
+				IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol},
+			},
 		)
 	}
 }

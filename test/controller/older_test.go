@@ -17,9 +17,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
-// TestOlderAPIServer imports from a newer cluster what the API server does not
-// know, as those before 1.34 do not: it refuses values of trafficDistribution and
-// drops hints for nodes. What is known is not asked for again.
+// TestOlderAPIServer imports from a newer cluster what the API server does not know, as those before 1.34 do not: it
+// refuses values of trafficDistribution and drops hints for nodes. What is known is not asked for again.
 func TestOlderAPIServer(t *testing.T) {
 	plane := controlplanetest.Start(t, controlplane.Options{
 		Name: "old", Zones: []string{},
@@ -53,7 +52,8 @@ func TestOlderAPIServer(t *testing.T) {
 		}
 		look()
 		s.Eventually("Events", func() error {
-			events, err := old.Kube.CoreV1().Events(s.Namespace()).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + apply.EventUnsupported})
+			events, err := old.Kube.CoreV1().Events(s.Namespace()).List(t.Context(),
+				metav1.ListOptions{FieldSelector: "reason=" + apply.EventUnsupported})
 			if err == nil && len(events.Items) != 3 {
 				err = fmt.Errorf("%d events: %v", len(events.Items), events.Items)
 			}
@@ -112,9 +112,13 @@ func TestDroppedTrafficDistribution(t *testing.T) {
 		s.Eventually("the field is dropped", func() error {
 			probe := &corev1.Service{
 				ObjectMeta: metav1.ObjectMeta{Name: "derived-probe"},
-				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}, TrafficDistribution: ptr.To(corev1.ServiceTrafficDistributionPreferClose)},
+				Spec: corev1.ServiceSpec{
+					Ports:               []corev1.ServicePort{{Port: 80}},
+					TrafficDistribution: ptr.To(corev1.ServiceTrafficDistributionPreferClose),
+				},
 			}
-			made, err := east.Kube.CoreV1().Services(s.Namespace()).Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			made, err := east.Kube.CoreV1().Services(s.Namespace()).Create(t.Context(), probe,
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			if err == nil && made.Spec.TrafficDistribution != nil {
 				err = fmt.Errorf("it is %s", *made.Spec.TrafficDistribution)
 			}

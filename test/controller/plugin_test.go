@@ -25,7 +25,8 @@ func TestPluginOnARealWatch(t *testing.T) {
 		rbac, err := os.ReadFile("../../deploy/coredns-rbac.yaml")
 		must(t, err)
 		must(t, clusterset.Apply(t.Context(), bed.planes["east"], rbac))
-		names, err := answers.Start(configOf(t, bed.planes["east"], metav1.NamespaceSystem, "clusterset-coredns"), observer{t: t})
+		names, err := answers.Start(configOf(t, bed.planes["east"], metav1.NamespaceSystem, "clusterset-coredns"),
+			observer{t: t})
 		must(t, err)
 		defer names.Stop()
 		expect := func(service, want string) {

@@ -16,9 +16,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 )
 
-// TestSilenceOfARealServer: a member falls silent because its processes are
-// stopped or killed, or because it refuses a credential. TestSilence of test/sim
-// has what else makes it silent.
+// TestSilenceOfARealServer: a member falls silent because its processes are stopped or killed, or because it refuses a
+// credential. TestSilence of test/sim has what else makes it silent.
 func TestSilenceOfARealServer(t *testing.T) {
 	for name, of := range map[string]func(*realBed) *controlplane.Component{
 		"its API server": func(b *realBed) *controlplane.Component { return b.planes["west"].APIServer() },
@@ -33,11 +32,12 @@ func TestSilenceOfARealServer(t *testing.T) {
 	}
 	withToken := func(change func(string) string) func(*realBed, *scenario.Set) {
 		return func(b *realBed, s *scenario.Set) {
-			s.Cluster("east").PutSecret("member-west", "west", b.credential(s.T, "east", "west", func(kubeconfig *clientcmdapi.Config) {
-				for _, user := range kubeconfig.AuthInfos {
-					user.Token = change(user.Token)
-				}
-			}))
+			s.Cluster("east").PutSecret("member-west", "west",
+				b.credential(s.T, "east", "west", func(kubeconfig *clientcmdapi.Config) {
+					for _, user := range kubeconfig.AuthInfos {
+						user.Token = change(user.Token)
+					}
+				}))
 		}
 	}
 	silent(t, "its credential is wrong",
@@ -47,12 +47,15 @@ func TestSilenceOfARealServer(t *testing.T) {
 		func(b *realBed, s *scenario.Set) {
 			setSubjects(s, "null")
 			s.Eventually("refusal", func() error {
-				review, err := s.Cluster("west").Kube.AuthorizationV1().SubjectAccessReviews().Create(s.Context(), &authorizationv1.SubjectAccessReview{
-					Spec: authorizationv1.SubjectAccessReviewSpec{
-						User:               "system:serviceaccount:" + system + ":" + memberName,
-						ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: discoveryv1.GroupName, Resource: "endpointslices"},
-					},
-				}, metav1.CreateOptions{})
+				review, err := s.Cluster("west").Kube.AuthorizationV1().SubjectAccessReviews().Create(s.Context(),
+					&authorizationv1.SubjectAccessReview{
+						Spec: authorizationv1.SubjectAccessReviewSpec{
+							User: "system:serviceaccount:" + system + ":" + memberName,
+							ResourceAttributes: &authorizationv1.ResourceAttributes{
+								Verb: "list", Group: discoveryv1.GroupName, Resource: "endpointslices",
+							},
+						},
+					}, metav1.CreateOptions{})
 				if err == nil && review.Status.Allowed {
 					err = errors.New("it is allowed")
 				}
@@ -77,8 +80,10 @@ func silent(t *testing.T, name string, begin, heal func(*realBed, *scenario.Set)
 func setSubjects(s *scenario.Set, subjects string) {
 	s.Helper()
 	patch, rights := []byte(`{"subjects":`+subjects+`}`), s.Cluster("west").Kube.RbacV1()
-	_, err := rights.ClusterRoleBindings().Patch(s.Context(), memberName, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := rights.ClusterRoleBindings().Patch(s.Context(), memberName, types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	must(s.T, err)
-	_, err = rights.RoleBindings(system).Patch(s.Context(), memberName, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = rights.RoleBindings(system).Patch(s.Context(), memberName, types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	must(s.T, err)
 }

@@ -64,9 +64,11 @@ const tokenLifetime = 24 * time.Hour
 func (a *Access) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
 	seconds := int64(tokenLifetime.Seconds())
 	token, err := a.cluster.clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}},
+		metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("request a token of service account %s/%s in cluster %s: %w", namespace, name, a.cluster.options.Name, err)
+		return nil, fmt.Errorf("request a token of service account %s/%s in cluster %s: %w", namespace, name,
+			a.cluster.options.Name, err)
 	}
 	return a.cluster.kubeconfig(a.url, token.Status.Token)
 }
@@ -99,7 +101,8 @@ func (c *Cluster) writeCredentials() error {
 		addresses = append(addresses, services.Masked().Addr().Next()) // of the Service "kubernetes"
 	}
 	certificate, key, err := pki.SelfSigned([]string{
-		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		"kubernetes.default.svc.cluster.local",
 	}, addresses...)
 	if err != nil {
 		return err
@@ -112,7 +115,8 @@ func (c *Cluster) writeCredentials() error {
 	system, scheduler := rand.Text(), rand.Text()
 	files := map[string][]byte{
 		servingFile: certificate, servingKeyFile: key, signingKeyFile: signing, stagesFile: stages,
-		tokensFile: fmt.Appendf(nil, "%s,admin,1,system:masters\n%s,system:controlplane,2,system:masters\n%s,system:kube-scheduler,3\n",
+		tokensFile: fmt.Appendf(nil,
+			"%s,admin,1,system:masters\n%s,system:controlplane,2,system:masters\n%s,system:kube-scheduler,3\n",
 			c.admin, system, scheduler),
 	}
 	for name, token := range map[string]string{adminFile: c.admin, systemFile: system, schedulerFile: scheduler} {

@@ -130,7 +130,8 @@ func newCluster(options Options) (_ *Cluster, err error) {
 		return nil, err
 	}
 	c.config = &rest.Config{
-		Host: c.URL(), BearerToken: c.admin, TLSClientConfig: rest.TLSClientConfig{CAData: c.authority}, QPS: -1, // no limit
+		// no limit
+		Host: c.URL(), BearerToken: c.admin, TLSClientConfig: rest.TLSClientConfig{CAData: c.authority}, QPS: -1,
 	}
 	if c.clientset, err = kubernetes.NewForConfig(c.config); err != nil {
 		return nil, fmt.Errorf("make its client: %w", err)

@@ -13,7 +13,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// programs are those that the cluster starts with, in this order. Without nodes there is nothing to schedule or to play.
+// programs are those that the cluster starts with, in this order. Without nodes there is nothing to schedule or to
+// play.
 func (c *Cluster) programs() []assets.Program {
 	if len(c.options.Zones) > 0 {
 		return assets.Cluster()

@@ -16,8 +16,12 @@ import (
 
 // installCRDs creates the CRDs of the Multi-Cluster Services API, and returns once the API server serves them.
 func (c *Cluster) installCRDs(ctx context.Context) error {
-	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	for resource, encoded := range map[string][]byte{"serviceexports": crd.ServiceExportCRD, "serviceimports": crd.ServiceImportCRD} {
+	definitions := schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
+	for resource, encoded := range map[string][]byte{
+		"serviceexports": crd.ServiceExportCRD, "serviceimports": crd.ServiceImportCRD,
+	} {
 		definition := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(encoded, &definition.Object); err != nil {
 			return fmt.Errorf("decode a CRD of the mcs-api module: %w", err)
@@ -26,7 +30,8 @@ func (c *Cluster) installCRDs(ctx context.Context) error {
 			return fmt.Errorf("create CRD %s: %w", definition.GetName(), err)
 		}
 		err := c.poll(ctx, "CRD "+definition.GetName(), func(ctx context.Context) error {
-			_, err := c.dynamic.Resource(v1beta1.SchemeGroupVersion.WithResource(resource)).List(ctx, metav1.ListOptions{Limit: 1})
+			_, err := c.dynamic.Resource(v1beta1.SchemeGroupVersion.WithResource(resource)).List(ctx,
+				metav1.ListOptions{Limit: 1})
 			return err
 		})
 		if err != nil {

@@ -57,7 +57,8 @@ func (c *Cluster) node(i int) (*corev1.Node, error) {
 			return nil, err
 		}
 		node.Spec.PodCIDRs = append(node.Spec.PodCIDRs, share.String())
-		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: nodeAddress(share).String()})
+		node.Status.Addresses = append(node.Status.Addresses,
+			corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: nodeAddress(share).String()})
 	}
 	if len(node.Spec.PodCIDRs) > 0 {
 		node.Spec.PodCIDR = node.Spec.PodCIDRs[0]

@@ -22,12 +22,11 @@ type Options struct {
 	// PodCIDRs are the ranges of pod addresses, one for each family. By default each
 	// cluster of this process gets ranges of its own, so that clusters form a flat network.
 	PodCIDRs []netip.Prefix
-	// ServiceCIDRs are the ranges of Services' cluster IPs, one for each family. The defaults of
-	// clusters differ, too.
+	// ServiceCIDRs are the ranges of Services' cluster IPs, one for each family. The defaults of clusters differ, too.
 	ServiceCIDRs []netip.Prefix
-	// Zones gives each node its zone (label topology.kubernetes.io/zone): there are as many nodes as
-	// zones, and an empty string is a node without the label. Default (nil): <name>-a and <name>-b. Where it is empty but
-	// not nil there is no node, kube-scheduler and kwok do not run, and no pod becomes ready.
+	// Zones gives each node its zone (label topology.kubernetes.io/zone): there are as many nodes as zones, and an
+	// empty string is a node without the label. Default (nil): <name>-a and <name>-b. Where it is empty but not nil
+	// there is no node, kube-scheduler and kwok do not run, and no pod becomes ready.
 	Zones []string
 	// WithoutCRDs leaves out the Multi-Cluster Services API, of which all is installed otherwise.
 	WithoutCRDs bool

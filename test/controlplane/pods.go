@@ -27,7 +27,8 @@ func (c *Cluster) SetPodReady(ctx context.Context, namespace, name string, ready
 	if err != nil {
 		return fmt.Errorf("encode the conditions of pod %s/%s: %w", namespace, name, err)
 	}
-	_, err = c.clientset.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = c.clientset.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 	if err != nil {
 		return fmt.Errorf("set ready=%t on pod %s/%s in cluster %s: %w", ready, namespace, name, c.options.Name, err)
 	}

@@ -27,7 +27,9 @@ const (
 
 // poll calls check until it is nil. It fails where a component ends, or the time is up; the error says what was
 // waited for, what check said last, and how the logs of the components in question end.
-func (c *Cluster) poll(ctx context.Context, what string, check func(context.Context) error, suspects ...assets.Program) error {
+func (c *Cluster) poll(ctx context.Context, what string, check func(context.Context) error,
+	suspects ...assets.Program,
+) error {
 	running, cancel := c.whileRunning(ctx)
 	defer cancel()
 	limited, cancel := context.WithTimeoutCause(running, readyTimeout, errTimeout)
@@ -78,7 +80,8 @@ func (c *Cluster) whileRunning(ctx context.Context) (context.Context, context.Ca
 func (c *Cluster) logTails(programs []assets.Program) string {
 	var tails strings.Builder
 	for _, program := range programs {
-		fmt.Fprintf(&tails, "\nthe end of %s:\n%s", c.components[program].LogFile(), c.components[program].LogTail(4096))
+		fmt.Fprintf(&tails, "\nthe end of %s:\n%s", c.components[program].LogFile(),
+			c.components[program].LogTail(4096))
 	}
 	return tails.String()
 }

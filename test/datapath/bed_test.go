@@ -77,7 +77,8 @@ type program struct {
 	told bool // to end
 }
 
-// start runs a program until the test ends. One that ends by itself fails the test, and a test that fails shows how its log ends.
+// start runs a program until the test ends. One that ends by itself fails the test, and a test that fails shows how its
+// log ends.
 func (b *bed) start(t testing.TB, spec process.Spec) *program {
 	t.Helper()
 	started, err := process.Start(spec)
@@ -114,7 +115,8 @@ func (b *bed) namespace(t testing.TB) string {
 
 func (c *cluster) createNamespace(t testing.TB, name string) {
 	t.Helper()
-	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	must(t, err)
 	eventually(t, "service account of namespace "+name, func(ctx context.Context) error {
 		_, err := c.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})

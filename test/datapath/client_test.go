@@ -33,7 +33,9 @@ func (p *pod) connect(t testing.TB, count int, network, address string) *tally.T
 	return counted
 }
 
-func (p *pod) tryConnect(ctx context.Context, count int, network, address string, flags ...string) (*tally.Tally, error) {
+func (p *pod) tryConnect(ctx context.Context, count int, network, address string,
+	flags ...string,
+) (*tally.Tally, error) {
 	args := append([]string{"connect", "-network", network, "-count", strconv.Itoa(count)}, flags...)
 	out, err := p.command(ctx, p.cluster.bed.program("pod"), append(args, address)...)
 	if err != nil {
@@ -50,13 +52,14 @@ func (p *pod) tryConnect(ctx context.Context, count int, network, address string
 func (p *pod) settled(t testing.TB, network, address string, by ...*pod) time.Duration {
 	t.Helper()
 	want := identities(by)
-	return eventually(t, fmt.Sprintf("%s reaches %s at %s over %s", p.identity(), want, address, network), func(ctx context.Context) error {
-		counted, err := p.tryConnect(ctx, 12*len(by), network, address, "-timeout", "5s")
-		if err == nil && (counted.Lost() > 0 || !slices.Equal(counted.Who(), want)) {
-			err = fmt.Errorf("%s answered: %v", counted, counted.Who())
-		}
-		return err
-	})
+	return eventually(t, fmt.Sprintf("%s reaches %s at %s over %s", p.identity(), want, address, network),
+		func(ctx context.Context) error {
+			counted, err := p.tryConnect(ctx, 12*len(by), network, address, "-timeout", "5s")
+			if err == nil && (counted.Lost() > 0 || !slices.Equal(counted.Who(), want)) {
+				err = fmt.Errorf("%s answered: %v", counted, counted.Who())
+			}
+			return err
+		})
 }
 
 func identities(pods []*pod) []string {
@@ -67,13 +70,15 @@ func identities(pods []*pod) []string {
 	return slices.Sorted(maps.Keys(who))
 }
 
-// reaches waits until these pods answer, and then counts: none other may answer, and none of the connections may be lost.
+// reaches waits until these pods answer, and then counts: none other may answer, and none of the connections may be
+// lost.
 func (p *pod) reaches(t testing.TB, count int, network, address string, by ...*pod) *tally.Tally {
 	t.Helper()
 	p.settled(t, network, address, by...)
 	counted := p.connect(t, count, network, address)
 	if counted.Lost() > 0 || !slices.Equal(counted.Who(), identities(by)) {
-		t.Errorf("%s at %s over %s: %s; %v answered, want %v", p.identity(), address, network, counted, counted.Who(), identities(by))
+		t.Errorf("%s at %s over %s: %s; %v answered, want %v", p.identity(), address, network, counted, counted.Who(),
+			identities(by))
 	}
 	return counted
 }
@@ -136,7 +141,8 @@ func (s *stream) stop() {
 func (s *stream) since(start time.Time) []tally.Attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first, _ := slices.BinarySearchFunc(s.attempts, start, func(a tally.Attempt, start time.Time) int { return a.At.Compare(start) })
+	first, _ := slices.BinarySearchFunc(s.attempts, start,
+		func(a tally.Attempt, start time.Time) int { return a.At.Compare(start) })
 	return slices.Clone(s.attempts[first:])
 }
 
@@ -162,15 +168,17 @@ func (p *pod) watch(t testing.TB, network, address string) *stream {
 	return p.stream(t, "watch", "-network", network, "-timeout", lossless.String(), address)
 }
 
-// calm is how long it must stay as it is before a watch counts as settled: longer than kube-proxy waits between two syncs.
+// calm is how long it must stay as it is before a watch counts as settled: longer than kube-proxy waits between two
+// syncs.
 const calm = 1500 * time.Millisecond
 
-// enough is how many attempts in a row show that a cluster is left out: where two share the load, they miss one of them by chance less
-// than once in 10⁹ times.
+// enough is how many attempts in a row show that a cluster is left out: where two share the load, they miss one of them
+// by chance less than once in 10⁹ times.
 const enough = 30
 
-// only waits until the given clusters answer, all of them and no others, and nothing is lost, for a while. It returns how long after start
-// the last of them answered for the first time, or one of the others for the last time, or the last connection was lost.
+// only waits until the given clusters answer, all of them and no others, and nothing is lost, for a while. It returns
+// how long after start the last of them answered for the first time, or one of the others for the last time, or the
+// last connection was lost.
 func (s *stream) only(t testing.TB, start time.Time, clusters ...string) time.Duration {
 	t.Helper()
 	var since time.Duration

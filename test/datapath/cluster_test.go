@@ -98,7 +98,9 @@ func (c *cluster) startNodes(t testing.TB) {
 	_, err = c.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "kube-proxy"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node-proxier"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: "kube-proxy"}},
+		Subjects: []rbacv1.Subject{
+			{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: "kube-proxy"},
+		},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	credential := c.writeCredential(t, metav1.NamespaceSystem, "kube-proxy")
@@ -118,8 +120,9 @@ func (c *cluster) startNodes(t testing.TB) {
 			ranges = append(ranges, netip.MustParsePrefix(text))
 		}
 		n := &node{name: object.Name, Namespace: c.attach(t, router, addresses, ranges...)}
-		// A packet that comes before the rules of its Service is to end here. Else connection tracking would remember for two minutes that
-		// the connection is to nowhere, and lead a later one there that has its port again: kube-proxy v1.36.3 forgets flows of UDP alone.
+		// A packet that comes before the rules of its Service is to end here. Else connection tracking would remember
+		// for two minutes that the connection is to nowhere, and lead a later one there that has its port again:
+		// kube-proxy v1.36.3 forgets flows of UDP alone.
 		must(t, n.Refuse(c.Options().ServiceCIDRs...))
 		n.proxy = c.bed.start(t, n.In("", process.Spec{
 			Name: "kube-proxy of " + n.name,
@@ -142,13 +145,14 @@ func (c *cluster) startNodes(t testing.TB) {
 	}
 }
 
-// tellZone takes the zone of a node away and gives it back once its kube-proxy runs. One of v1.36.3 hears of the zone from an informer
-// that runs before the proxier is registered with it (NodeTopologyConfig in pkg/proxy/config): where the node comes in between, hints
-// have no effect there until the label changes.
+// tellZone takes the zone of a node away and gives it back once its kube-proxy runs. One of v1.36.3 hears of the zone
+// from an informer that runs before the proxier is registered with it (NodeTopologyConfig in pkg/proxy/config): where
+// the node comes in between, hints have no effect there until the label changes.
 func (c *cluster) tellZone(t testing.TB, n *node) {
 	t.Helper()
 	eventually(t, "kube-proxy of "+n.name, func(ctx context.Context) error {
-		events, err := c.EventsV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "reason=Starting,reportingController=kube-proxy"})
+		events, err := c.EventsV1().Events(metav1.NamespaceAll).List(ctx,
+			metav1.ListOptions{FieldSelector: "reason=Starting,reportingController=kube-proxy"})
 		if err != nil {
 			return err
 		}
@@ -162,7 +166,8 @@ func (c *cluster) tellZone(t testing.TB, n *node) {
 	node, err := c.CoreV1().Nodes().Get(t.Context(), n.name, metav1.GetOptions{})
 	must(t, err)
 	for _, zone := range []any{nil, node.Labels[corev1.LabelTopologyZone]} {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelTopologyZone: zone}}})
+		patch, err := json.Marshal(
+			map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelTopologyZone: zone}}})
 		must(t, err)
 		_, err = c.CoreV1().Nodes().Patch(t.Context(), n.name, types.MergePatchType, patch, metav1.PatchOptions{})
 		must(t, err)
@@ -178,7 +183,9 @@ func joined(prefixes []netip.Prefix) string {
 }
 
 // attach makes a namespace and attaches it to another. It goes with the test.
-func (c *cluster) attach(t testing.TB, to *network.Namespace, addresses []netip.Addr, ranges ...netip.Prefix) *network.Namespace {
+func (c *cluster) attach(t testing.TB, to *network.Namespace, addresses []netip.Addr,
+	ranges ...netip.Prefix,
+) *network.Namespace {
 	t.Helper()
 	made, err := network.New()
 	must(t, err)
@@ -224,7 +231,8 @@ func (c *cluster) runDNS(t testing.TB, spec podSpec, option string) *pod {
 	t.Helper()
 	credential := c.writeCredential(t, metav1.NamespaceSystem, "clusterset-coredns")
 	p := c.pod(t, spec)
-	p.run(t, c.bed.program("coredns"), "-conf", c.writeFile(t, "Corefile-"+spec.namespace, fmt.Sprintf(corefile, credential, option)))
+	p.run(t, c.bed.program("coredns"), "-conf",
+		c.writeFile(t, "Corefile-"+spec.namespace, fmt.Sprintf(corefile, credential, option)))
 	return p
 }
 
@@ -233,7 +241,8 @@ func (c *cluster) startController(t testing.TB) {
 	t.Helper()
 	p := c.pod(t, podSpec{namespace: system, name: "clusterset-controller"})
 	spec := p.spec(c.bed.program("clusterset-controller"),
-		"--cluster-id="+c.Name(), "--kubeconfig="+c.writeCredential(t, system, "clusterset-controller"), "--namespace="+system,
+		"--cluster-id="+c.Name(), "--kubeconfig="+c.writeCredential(t, system, "clusterset-controller"),
+		"--namespace="+system,
 		"--stale-after="+staleAfter.String())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

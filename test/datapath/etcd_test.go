@@ -22,7 +22,9 @@ import (
 func etcdDiscovery(t *testing.T, b *bed) {
 	s := service{
 		namespace: b.namespace(t), name: "etcd",
-		ports: []corev1.ServicePort{port("etcd-server", corev1.ProtocolTCP, 2380, 2380), port("etcd-client", corev1.ProtocolTCP, 2379, 2379)},
+		ports: []corev1.ServicePort{
+			port("etcd-server", corev1.ProtocolTCP, 2380, 2380), port("etcd-client", corev1.ProtocolTCP, 2379, 2379),
+		},
 		change: func(s *corev1.Service) {
 			s.Spec.ClusterIP = corev1.ClusterIPNone
 			s.Spec.PublishNotReadyAddresses = true // they are ready once they have found each other
@@ -35,7 +37,8 @@ func etcdDiscovery(t *testing.T, b *bed) {
 		node    int
 	}{{b.east, "etcd-0", 0}, {b.east, "etcd-1", 1}, {b.west, "etcd-0", 0}} {
 		members = append(members, place.cluster.pod(t, podSpec{
-			namespace: s.namespace, name: place.name, subdomain: s.name, labels: map[string]string{"app": s.name}, node: place.node,
+			namespace: s.namespace, name: place.name, subdomain: s.name, labels: map[string]string{"app": s.name},
+			node: place.node,
 		}))
 	}
 	b.east.export(t, s)
@@ -69,7 +72,8 @@ func etcdDiscovery(t *testing.T, b *bed) {
 		formed.Answers = names
 		return err
 	})
-	b.figures.add("etcd by _etcd-server._tcp", formed, "members of one etcd, formed after "+seconds(time.Since(started)))
+	b.figures.add("etcd by _etcd-server._tcp", formed,
+		"members of one etcd, formed after "+seconds(time.Since(started)))
 }
 
 // etcdMembers asks a member of an etcd for all members, where it has a leader.

@@ -24,7 +24,8 @@ import (
 // host is the host name of the site behind the ingress.
 const host = "demo.localdev.jack"
 
-// ingress: an nginx of Debian's in north, with the configuration that the documentation shows, leads to the pods of the others.
+// ingress: an nginx of Debian's in north, with the configuration that the documentation shows, reaches the pods of
+// the others.
 func ingress(t *testing.T, b *bed) {
 	const namespace = "jack" // as in the documentation
 	for _, c := range b.all() {
@@ -36,10 +37,12 @@ func ingress(t *testing.T, b *bed) {
 	client := b.north.client(t, namespace, 0)
 	b.north.awaitEndpoints(t, s, 2)
 
-	imported, err := b.north.mcs.MulticlusterV1beta1().ServiceImports(namespace).Get(t.Context(), s.name, metav1.GetOptions{})
+	imported, err := b.north.mcs.MulticlusterV1beta1().ServiceImports(namespace).Get(t.Context(), s.name,
+		metav1.GetOptions{})
 	must(t, err)
 	document, configuration := documented(t)
-	if derived := imported.Annotations["multicluster.kubernetes.io/derived-service"]; derived == "" || !strings.Contains(document, "name: "+derived+"\n") {
+	if derived := imported.Annotations["multicluster.kubernetes.io/derived-service"]; derived == "" ||
+		!strings.Contains(document, "name: "+derived+"\n") {
 		t.Errorf("the document does not name the derived Service %q", derived)
 	}
 	proxy := b.north.pod(t, podSpec{namespace: namespace, name: "nginx", labels: map[string]string{"app": "nginx"}})
@@ -50,7 +53,8 @@ func ingress(t *testing.T, b *bed) {
 	began := east[0].setReady(t, false)
 	eventually(t, "west to answer alone", site.answeredBy("west"))
 	took := time.Since(began)
-	b.figures.add("ingress in north, east lost its pods", site.ask(t, 50, "west"), fmt.Sprintf("after at most %s", seconds(took)))
+	b.figures.add("ingress in north, east lost its pods", site.ask(t, 50, "west"),
+		fmt.Sprintf("after at most %s", seconds(took)))
 	// Another host is another site.
 	if out, err := client.command(t.Context(), "curl", "--silent", "--fail", "--max-time", "5", site.url); err == nil {
 		t.Errorf("without the site's host name: %q", out)
@@ -59,7 +63,9 @@ func ingress(t *testing.T, b *bed) {
 
 // jack is the Service of the documentation's example.
 func jack(namespace string) service {
-	return service{namespace: namespace, name: "web", ports: []corev1.ServicePort{port("http", corev1.ProtocolTCP, 81, 8080)}}
+	return service{
+		namespace: namespace, name: "web", ports: []corev1.ServicePort{port("http", corev1.ProtocolTCP, 81, 8080)},
+	}
 }
 
 // site is what a client sees of an ingress.
@@ -72,12 +78,14 @@ type site struct {
 func startSite(t *testing.T, client, proxy *pod, configuration string) *site {
 	t.Helper()
 	file := proxy.cluster.writeFile(t, "nginx.conf-"+proxy.namespace, configuration)
-	proxy.run(t, "nginx", "-p", t.TempDir(), "-c", file, "-e", "stderr", "-g", "daemon off; master_process off; pid nginx.pid;")
+	proxy.run(t, "nginx", "-p", t.TempDir(), "-c", file, "-e", "stderr", "-g",
+		"daemon off; master_process off; pid nginx.pid;")
 	return &site{client: client, url: "http://" + proxy.addresses[0].String() + "/jack"}
 }
 
 func (s *site) get(ctx context.Context) tally.Attempt {
-	out, err := s.client.command(ctx, "curl", "--silent", "--show-error", "--fail", "--max-time", strconv.Itoa(int(lossless.Seconds())), "-H", "Host: "+host, s.url)
+	out, err := s.client.command(ctx, "curl", "--silent", "--show-error", "--fail", "--max-time",
+		strconv.Itoa(int(lossless.Seconds())), "-H", "Host: "+host, s.url)
 	if err != nil {
 		return tally.Attempt{Failure: err.Error()}
 	}

@@ -108,7 +108,8 @@ func (c *cluster) unexport(t testing.TB, s service) {
 // awaitOlder waits until an export that is made now is younger than the one of east: creation times are whole seconds.
 func (b *bed) awaitOlder(t testing.TB, s service) {
 	t.Helper()
-	export, err := b.east.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Get(t.Context(), s.name, metav1.GetOptions{})
+	export, err := b.east.mcs.MulticlusterV1beta1().ServiceExports(s.namespace).Get(t.Context(), s.name,
+		metav1.GetOptions{})
 	must(t, err)
 	eventually(t, "the next second", func(context.Context) error {
 		if age := time.Since(export.CreationTimestamp.Time); age < time.Second {
@@ -122,7 +123,8 @@ func (b *bed) awaitOlder(t testing.TB, s service) {
 func (c *cluster) awaitEndpoints(t testing.TB, s service, count int) {
 	t.Helper()
 	eventually(t, "endpoints of "+s.name, func(ctx context.Context) error {
-		list, err := c.DiscoveryV1().EndpointSlices(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: v1beta1.LabelServiceName + "=" + s.name})
+		list, err := c.DiscoveryV1().EndpointSlices(s.namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: v1beta1.LabelServiceName + "=" + s.name})
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,8 @@ var restricted = corev1.SecurityContext{
 	SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 }
 
-// pod creates a Pod, waits for its addresses, and makes the namespace that has them. Once it returns, what it serves is served.
+// pod creates a Pod, waits for its addresses, and makes the namespace that has them. Once it returns, what it serves is
+// served.
 func (c *cluster) pod(t testing.TB, spec podSpec) *pod {
 	t.Helper()
 	node := c.nodes[spec.node]
@@ -96,7 +97,8 @@ func (c *cluster) pod(t testing.TB, spec podSpec) *pod {
 
 // resolvConf is what a kubelet gives to a pod whose dnsPolicy is ClusterFirst.
 func resolvConf(namespace, server string) string {
-	return fmt.Sprintf("search %s.svc.cluster.local svc.cluster.local cluster.local\nnameserver %s\noptions ndots:5\n", namespace, server)
+	return fmt.Sprintf("search %s.svc.cluster.local svc.cluster.local cluster.local\nnameserver %s\noptions ndots:5\n",
+		namespace, server)
 }
 
 // identity is how its server answers.
@@ -123,7 +125,8 @@ func (p *pod) run(t testing.TB, program string, args ...string) *program {
 // serve starts the pod's server and returns once it listens.
 func (p *pod) serve(t testing.TB, listeners ...string) {
 	t.Helper()
-	p.server = p.run(t, p.cluster.bed.program("pod"), append([]string{"serve", "-identity", p.identity()}, listeners...)...)
+	p.server = p.run(t, p.cluster.bed.program("pod"),
+		append([]string{"serve", "-identity", p.identity()}, listeners...)...)
 	eventually(t, p.identity()+" to serve", func(context.Context) error {
 		if log := p.server.LogTail(4096); !strings.Contains(log, "serving") {
 			return fmt.Errorf("its log is %q", log)
@@ -144,7 +147,8 @@ func (p *pod) command(ctx context.Context, program string, args ...string) (stri
 	stop := context.AfterFunc(ctx, func() { _ = command.Process.Kill() })
 	defer stop()
 	if err := command.Wait(); err != nil {
-		return stdout.String(), fmt.Errorf("%s %v in %s: %w: %s", filepath.Base(program), args, p.identity(), err, stderr.String())
+		return stdout.String(), fmt.Errorf("%s %v in %s: %w: %s", filepath.Base(program), args, p.identity(), err,
+			stderr.String())
 	}
 	return stdout.String(), nil
 }

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ports: what is behind a port of the import are the endpoints of the clusters whose Service has it (KEP-1645, Service Port).
+// ports: what is behind a port of the import are the endpoints of the clusters whose Service has it (KEP-1645, Service
+// Port).
 func ports(t *testing.T, b *bed) {
 	const tcp, udp = corev1.ProtocolTCP, corev1.ProtocolUDP
 	serve := []string{"tcp:8080", "tcp:8081", "udp:8080", "udp:8081"}
@@ -56,7 +57,9 @@ func ports(t *testing.T, b *bed) {
 		{
 			"a port that one cluster has alone",
 			[]corev1.ServicePort{port("http", tcp, 80, 8080)},
-			[]corev1.ServicePort{port("http", tcp, 80, 8080), port("metrics", tcp, 9090, 8081), port("stats", udp, 8125, 8081)},
+			[]corev1.ServicePort{
+				port("http", tcp, 80, 8080), port("metrics", tcp, 9090, 8081), port("stats", udp, 8125, 8081),
+			},
 			[]reach{{"tcp4", 80, "both"}, {"tcp4", 9090, "west"}, {"udp4", 8125, "west"}},
 		},
 	} {

@@ -13,8 +13,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
 )
 
-// preferCluster: all connections stay home while there is a ready pod at home, and go abroad while there is none. The pods do not only
-// become unready: they die.
+// preferCluster: all connections stay home while there is a ready pod at home, and go abroad while there is none. The
+// pods do not only become unready: they die.
 func preferCluster(t *testing.T, b *bed) {
 	s := service{
 		namespace: b.namespace(t), name: "near", ports: http80,
@@ -56,11 +56,12 @@ func preferCluster(t *testing.T, b *bed) {
 	b.figures.add("prefer cluster: the last pod of west died", abroad, "away after "+seconds(away))
 	b.figures.add("prefer cluster: pods of west are ready again", home, "back after "+seconds(back))
 	counted := tally.New(watched.since(died)...)
-	b.figures.add("prefer cluster: from its death to the return", counted, fmt.Sprintf("%d lost, none after %s", counted.Lost(), seconds(away)))
+	b.figures.add("prefer cluster: from its death to the return", counted,
+		fmt.Sprintf("%d lost, none after %s", counted.Lost(), seconds(away)))
 }
 
-// preferZone: trafficDistribution means in a set of clusters what it means in one. East has a node in zone a and one in b, west in b and c,
-// north in c; each of the first two has a pod on each node.
+// preferZone: trafficDistribution means in a set of clusters what it means in one. East has a node in zone a and one in
+// b, west in b and c, north in c; each of the first two has a pod on each node.
 func preferZone(t *testing.T, b *bed) {
 	s := service{namespace: b.namespace(t), name: "zonal", ports: http80, change: func(s *corev1.Service) {
 		distribution := corev1.ServiceTrafficDistributionPreferClose
@@ -83,6 +84,8 @@ func preferZone(t *testing.T, b *bed) {
 	} {
 		client := test.cluster.client(t, s.namespace, test.node)
 		counted := client.reaches(t, 200, "tcp4", s.at(80), test.want...)
-		b.figures.add(fmt.Sprintf("same zone, from zone %s of %s", zones[test.cluster.Name()][test.node], test.cluster.Name()), counted, "")
+		b.figures.add(
+			fmt.Sprintf("same zone, from zone %s of %s", zones[test.cluster.Name()][test.node], test.cluster.Name()),
+			counted, "")
 	}
 }

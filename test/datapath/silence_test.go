@@ -44,7 +44,9 @@ func silentCluster(t *testing.T, b *bed) {
 	must(t, b.east.APIServer().Thaw())
 	thawed := time.Now()
 	back := toBoth.only(t, thawed, "east", "west")
-	for what, watched := range map[string]*stream{"a service of two clusters": toBoth, "a service of east alone": toSole} {
+	for what, watched := range map[string]*stream{
+		"a service of two clusters": toBoth, "a service of east alone": toSole,
+	} {
 		counted := tally.New(watched.since(frozen)...)
 		if counted.Lost() > 0 {
 			t.Errorf("%s: %s", what, counted)
@@ -57,7 +59,7 @@ func silentCluster(t *testing.T, b *bed) {
 	}
 }
 
-// drain: a person takes the traffic away from a healthy cluster.
+// drain: an administrator takes the traffic away from a healthy cluster.
 func drain(t *testing.T, b *bed) {
 	namespace := b.namespace(t)
 	s := service{namespace: namespace, name: "drained", ports: []corev1.ServicePort{
@@ -97,7 +99,8 @@ func drain(t *testing.T, b *bed) {
 	if counted.Lost() > 0 {
 		t.Errorf("connections were lost: %s", counted)
 	}
-	b.figures.add("east is drained and restored: new TCP connections", counted, fmt.Sprintf("away after %s, back after %s", seconds(away), seconds(back)))
+	b.figures.add("east is drained and restored: new TCP connections", counted,
+		fmt.Sprintf("away after %s, back after %s", seconds(away), seconds(back)))
 }
 
 // annotateMember sets an annotation on the Secret of a member.

@@ -40,7 +40,8 @@ func shareTheLoad(t *testing.T, b *bed) {
 	}
 }
 
-// localServiceStays: a Service that its cluster does not export is neither shared nor disturbed by an import of its name.
+// localServiceStays: a Service that its cluster does not export is neither shared nor disturbed by an import of its
+// name.
 func localServiceStays(t *testing.T, b *bed) {
 	s := service{namespace: b.namespace(t), name: "web", ports: http80}
 	exported := b.east.deploy(t, s, 2)
@@ -72,7 +73,8 @@ func moveService(t *testing.T, b *bed) {
 	if counted.Lost() > 0 {
 		t.Errorf("connections were lost in the move: %s", counted)
 	}
-	b.figures.add("move from east to north", counted, fmt.Sprintf("north answers after %s, east no more after %s", seconds(arrived), seconds(gone)))
+	b.figures.add("move from east to north", counted,
+		fmt.Sprintf("north answers after %s, east no more after %s", seconds(arrived), seconds(gone)))
 }
 
 // sessionAffinity: a client stays with the pod that it got first.
@@ -94,7 +96,7 @@ func sessionAffinity(t *testing.T, b *bed) {
 	}
 }
 
-// dualStack: both families lead to the same pods.
+// dualStack: both families reach the same pods.
 func dualStack(t *testing.T, b *bed) {
 	s := service{namespace: b.namespace(t), name: "dual", ports: http80, change: func(s *corev1.Service) {
 		policy := corev1.IPFamilyPolicyRequireDualStack

@@ -101,33 +101,35 @@ func (c *cluster) stop(ctx context.Context) {
 // importIP waits for the import of web and returns its IP.
 func (c *cluster) importIP(ctx context.Context) (string, error) {
 	var ip string
-	err := poll(ctx, fmt.Sprintf("the IP of ServiceImport %s/web in %s", namespace, c.name), func(ctx context.Context) (bool, error) {
-		found, err := c.mcs.MulticlusterV1beta1().ServiceImports(namespace).Get(ctx, "web", metav1.GetOptions{})
-		if err != nil || len(found.Spec.IPs) == 0 {
-			return false, c.ended() // it is not there yet
-		}
-		ip = found.Spec.IPs[0]
-		return true, nil
-	})
+	err := poll(ctx, fmt.Sprintf("the IP of ServiceImport %s/web in %s", namespace, c.name),
+		func(ctx context.Context) (bool, error) {
+			found, err := c.mcs.MulticlusterV1beta1().ServiceImports(namespace).Get(ctx, "web", metav1.GetOptions{})
+			if err != nil || len(found.Spec.IPs) == 0 {
+				return false, c.ended() // it is not there yet
+			}
+			ip = found.Spec.IPs[0]
+			return true, nil
+		})
 	return ip, err
 }
 
 // awaitPods waits for so many ready pods, and no others, and returns their addresses.
 func (c *cluster) awaitPods(ctx context.Context, selector string, count int) ([]string, error) {
 	var ips []string
-	err := poll(ctx, fmt.Sprintf("%d ready pods with %s in %s", count, selector, c.name), func(ctx context.Context) (bool, error) {
-		pods, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-		if err != nil || len(pods.Items) != count {
-			return false, err
-		}
-		ips = ips[:0]
-		for i := range pods.Items {
-			if pod := &pods.Items[i]; pod.Status.PodIP != "" && isReady(pod) {
-				ips = append(ips, pod.Status.PodIP)
+	err := poll(ctx, fmt.Sprintf("%d ready pods with %s in %s", count, selector, c.name),
+		func(ctx context.Context) (bool, error) {
+			pods, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+			if err != nil || len(pods.Items) != count {
+				return false, err
 			}
-		}
-		return len(ips) == count, nil
-	})
+			ips = ips[:0]
+			for i := range pods.Items {
+				if pod := &pods.Items[i]; pod.Status.PodIP != "" && isReady(pod) {
+					ips = append(ips, pod.Status.PodIP)
+				}
+			}
+			return len(ips) == count, nil
+		})
 	return ips, err
 }
 
@@ -145,20 +147,20 @@ func (c *cluster) podIP(ctx context.Context, name string) (string, error) {
 	return pod.Status.PodIP, nil
 }
 
-// awaitBackends waits until the imported slices of web hold so many endpoints of
-// each cluster.
+// awaitBackends waits until the imported slices of web hold so many endpoints of each cluster.
 func (c *cluster) awaitBackends(ctx context.Context, want map[string]int) error {
-	return poll(ctx, fmt.Sprintf("endpoints %v behind web in %s", want, c.name), func(ctx context.Context) (bool, error) {
-		list, err := c.kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{
-			LabelSelector: v1beta1.LabelServiceName + "=web",
+	return poll(ctx, fmt.Sprintf("endpoints %v behind web in %s", want, c.name),
+		func(ctx context.Context) (bool, error) {
+			list, err := c.kube.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{
+				LabelSelector: v1beta1.LabelServiceName + "=web",
+			})
+			if err != nil {
+				return false, err
+			}
+			got := map[string]int{}
+			for i := range list.Items {
+				got[list.Items[i].Labels[v1beta1.LabelSourceCluster]] += len(list.Items[i].Endpoints)
+			}
+			return maps.Equal(got, want), nil
 		})
-		if err != nil {
-			return false, err
-		}
-		got := map[string]int{}
-		for i := range list.Items {
-			got[list.Items[i].Labels[v1beta1.LabelSourceCluster]] += len(list.Items[i].Endpoints)
-		}
-		return maps.Equal(got, want), nil
-	})
 }

@@ -44,8 +44,8 @@ func demo(t *testing.T, temporary string, args ...string) (*exec.Cmd, io.Reader)
 	return command, reader
 }
 
-// TestStoryIsTheOneOfTheReadme runs the demo, which checks each of its answers, and finds in what it prints the lines that README.md
-// shows, in their order. Numbers, and with them addresses, differ from run to run.
+// TestStoryIsTheOneOfTheReadme runs the demo, which checks each of its answers, and finds in what it prints the lines
+// that README.md shows, in their order. Numbers, and with them addresses, differ from run to run.
 func TestStoryIsTheOneOfTheReadme(t *testing.T) {
 	command, out := demo(t, t.TempDir())
 	text, err := io.ReadAll(out)
@@ -143,7 +143,8 @@ func running(t *testing.T, folder string) (count int) {
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	must(t, err)
 	for _, file := range environments {
-		if environment, err := os.ReadFile(file); err == nil && strings.Contains(string(environment), "TMPDIR="+folder) {
+		if environment, err := os.ReadFile(file); err == nil &&
+			strings.Contains(string(environment), "TMPDIR="+folder) {
 			count++
 		}
 	}
@@ -152,7 +153,8 @@ func running(t *testing.T, folder string) (count int) {
 
 func awaitEnd(t *testing.T, folder string) {
 	t.Helper()
-	err := poll(t.Context(), "the end of all processes", func(context.Context) (bool, error) { return running(t, folder) == 0, nil })
+	err := poll(t.Context(), "the end of all processes",
+		func(context.Context) (bool, error) { return running(t, folder) == 0, nil })
 	if err != nil {
 		t.Error(err)
 	}

@@ -19,8 +19,7 @@ type answer struct {
 	records []string
 }
 
-// dig asks the server over UDP. An answer that does not come is an error; a
-// negative one is not.
+// dig asks the server over UDP. An answer that does not come is an error; a negative one is not.
 func dig(ctx context.Context, server, name, rrtype string) (answer, []dns.RR, error) {
 	question := new(dns.Msg)
 	question.SetQuestion(dns.Fqdn(name), dns.StringToType[rrtype])

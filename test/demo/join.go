@@ -9,12 +9,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
-// join installs the two programs in each cluster and gives each the credential
-// of the other.
+// join installs the two programs in each cluster and gives each the credential of the other.
 func (s *story) join(ctx context.Context, bin string) error {
 	s.chapter("install: rights, one CoreDNS and one controller in each cluster")
 	for _, c := range s.clusters() {
-		if err := s.kubectl.run(ctx, c, "apply", "-f", "deploy/rbac.yaml", "-f", "deploy/coredns-rbac.yaml"); err != nil {
+		if err := s.kubectl.run(ctx, c, "apply", "-f", "deploy/rbac.yaml", "-f",
+			"deploy/coredns-rbac.yaml"); err != nil {
 			return err
 		}
 	}
@@ -27,7 +27,8 @@ func (s *story) join(ctx context.Context, bin string) error {
 		}
 		s.say("%s: CoreDNS at %s, controller ready", c.name, c.dns)
 	}
-	s.chapter("join: each cluster gets the other's credential, which reads EndpointSlices and a heartbeat and nothing else")
+	s.chapter(
+		"join: each cluster gets the other's credential, which reads EndpointSlices and a heartbeat and nothing else")
 	for _, c := range s.clusters() {
 		other := s.east
 		if c == s.east {
@@ -37,10 +38,12 @@ func (s *story) join(ctx context.Context, bin string) error {
 		if err != nil {
 			return err
 		}
-		if err := s.kubectl.run(ctx, c, "-n", "clusterset-dns", "create", "secret", "generic", other.name, "--from-file=kubeconfig="+string(credential)); err != nil {
+		if err := s.kubectl.run(ctx, c, "-n", "clusterset-dns", "create", "secret", "generic", other.name,
+			"--from-file=kubeconfig="+string(credential)); err != nil {
 			return err
 		}
-		if err := s.kubectl.run(ctx, c, "-n", "clusterset-dns", "label", "secret", other.name, "clusterset-dns.github.io/cluster="+other.name); err != nil {
+		if err := s.kubectl.run(ctx, c, "-n", "clusterset-dns", "label", "secret", other.name,
+			"clusterset-dns.github.io/cluster="+other.name); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo starts two real control planes, joins them, and shows that a
-// name of one is answered in the other. It prints the commands that one would
-// type and what came back, and ends with an error where an answer is wrong.
+// Command demo starts two real control planes, joins them, and shows that a name of one is answered in the other. It
+// prints the commands that one would type and what came back, and ends with an error where an answer is wrong.
 package main
 
 import (
@@ -78,7 +77,9 @@ func run(ctx context.Context, bin string, hold bool) (err error) {
 	if err := mergeKubeconfigs(ctx, programs[assets.Kubectl], merged, clusters); err != nil {
 		return err
 	}
-	s := &story{narrator: n, kubectl: kubectl{n, programs[assets.Kubectl], merged}, east: clusters[0], west: clusters[1]}
+	s := &story{
+		narrator: n, kubectl: kubectl{n, programs[assets.Kubectl], merged}, east: clusters[0], west: clusters[1],
+	}
 	defer func() {
 		for _, c := range clusters {
 			c.stop(context.WithoutCancel(ctx))
@@ -110,12 +111,14 @@ func (s *story) hold(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.await(ctx, lookup{c.dns, webName, "A", found(addresses(webName, ip)...)}, time.Now()); err != nil {
+		if _, err := s.await(ctx, lookup{c.dns, webName, "A", found(addresses(webName, ip)...)},
+			time.Now()); err != nil {
 			return err
 		}
 	}
 	for _, c := range s.clusters() {
-		s.say("%s: DNS at %s, the controller's metrics at http://%s/metrics, logs in %s", c.name, c.dns, c.health, c.plane.Directory())
+		s.say("%s: DNS at %s, the controller's metrics at http://%s/metrics, logs in %s", c.name, c.dns, c.health,
+			c.plane.Directory())
 	}
 	s.say("export KUBECONFIG=%s   # contexts east and west", s.kubectl.config)
 	s.say("kubectl is at %s", s.kubectl.binary)

@@ -12,12 +12,10 @@ import (
 	"github.com/miekg/dns"
 )
 
-// patience bounds the wait for an answer. Answers take milliseconds; the bound
-// only ends a demo that is wrong.
+// patience bounds the wait for an answer. Answers take milliseconds; the bound only ends a demo that is wrong.
 const patience = 2 * time.Minute
 
-// A narrator prints the story: headings, the commands that one would type, and
-// what came back.
+// A narrator prints the story: headings, the commands that one would type, and what came back.
 type narrator struct {
 	out io.Writer
 }
@@ -82,7 +80,8 @@ func awaitAnswer(ctx context.Context, l lookup, since time.Time) (time.Duration,
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return 0, nil, fmt.Errorf("%s %s at %s: want %s\n  the last answer was %s", l.name, l.rrtype, l.server, l.want, last)
+			return 0, nil, fmt.Errorf("%s %s at %s: want %s\n  the last answer was %s", l.name, l.rrtype, l.server,
+				l.want, last)
 		}
 	}
 }

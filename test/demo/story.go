@@ -69,7 +69,8 @@ func (s *story) exportWeb(ctx context.Context) error {
 			return err
 		}
 		local := "web.demo.svc.cluster.local."
-		if _, err := s.await(ctx, lookup{c.dns, local, "A", found(addresses(local, service.Spec.ClusterIP)...)}, since); err != nil {
+		if _, err := s.await(ctx, lookup{c.dns, local, "A", found(addresses(local, service.Spec.ClusterIP)...)},
+			since); err != nil {
 			return err
 		}
 	}
@@ -103,10 +104,12 @@ func (s *story) exportDB(ctx context.Context) error {
 	var targets []string
 	for _, c := range s.clusters() {
 		for _, pod := range []string{"db-0", "db-1"} {
-			targets = append(targets, fmt.Sprintf("_postgresql._tcp.%s SRV 0 100 5432 %s.%s.%s", dbName, pod, c.name, dbName))
+			targets = append(targets,
+				fmt.Sprintf("_postgresql._tcp.%s SRV 0 100 5432 %s.%s.%s", dbName, pod, c.name, dbName))
 		}
 	}
-	if _, err := s.await(ctx, lookup{s.west.dns, "_postgresql._tcp." + dbName, "SRV", found(targets...)}, since); err != nil {
+	if _, err := s.await(ctx, lookup{s.west.dns, "_postgresql._tcp." + dbName, "SRV", found(targets...)},
+		since); err != nil {
 		return err
 	}
 	pod := "db-0.east." + dbName
@@ -158,14 +161,17 @@ func (s *story) loseReadiness(ctx context.Context) error {
 		{corev1.ConditionTrue, all},
 	} {
 		patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, change.status)
-		s.command(fmt.Sprintf("kubectl --context east -n %s patch pod db-1 --subresource status -p '%s'", namespace, patch))
+		s.command(
+			fmt.Sprintf("kubectl --context east -n %s patch pod db-1 --subresource status -p '%s'", namespace, patch))
 		// The clock starts before the call, so the figure includes the API server's own answer.
 		since := time.Now()
-		_, err := s.east.kube.CoreV1().Pods(namespace).Patch(ctx, "db-1", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		_, err := s.east.kube.CoreV1().Pods(namespace).Patch(ctx, "db-1", types.StrategicMergePatchType, []byte(patch),
+			metav1.PatchOptions{}, "status")
 		if err != nil {
 			return fmt.Errorf("patch the readiness of pod db-1 in east: %w", err)
 		}
-		elapsed, err := s.await(ctx, lookup{s.west.dns, dbName, "A", found(addresses(dbName, change.want...)...)}, since)
+		elapsed, err := s.await(ctx, lookup{s.west.dns, dbName, "A", found(addresses(dbName, change.want...)...)},
+			since)
 		if err != nil {
 			return err
 		}
@@ -174,10 +180,11 @@ func (s *story) loseReadiness(ctx context.Context) error {
 	return nil
 }
 
-// scaleToZero empties west: its names lead to east.
+// scaleToZero empties west: its names fail over to east.
 func (s *story) scaleToZero(ctx context.Context) error {
 	s.chapter("west is scaled to zero")
-	if err := s.kubectl.run(ctx, s.west, "-n", namespace, "scale", "deployment/web", "statefulset/db", "--replicas=0"); err != nil {
+	if err := s.kubectl.run(ctx, s.west, "-n", namespace, "scale", "deployment/web", "statefulset/db",
+		"--replicas=0"); err != nil {
 		return err
 	}
 	since := time.Now()
@@ -218,7 +225,8 @@ func (s *story) unexport(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if _, err := s.await(ctx, lookup{s.west.dns, webName, "A", found(addresses(webName, ip)...)}, time.Now()); err != nil {
+			if _, err := s.await(ctx, lookup{s.west.dns, webName, "A", found(addresses(webName, ip)...)},
+				time.Now()); err != nil {
 				return err
 			}
 			s.say("west goes on importing what east still exports")

@@ -14,11 +14,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 )
 
-// TestCoreDNSUsesEveryRight compares what CoreDNS calls with the rights that the
-// chart gives it. Those of the controller and of members are proved by
-// test/controller.
+// TestCoreDNSUsesEveryRight compares what CoreDNS calls with the rights that the chart gives it. Those of the
+// controller and of members are proved by test/controller.
 func TestCoreDNSUsesEveryRight(t *testing.T) {
-	cluster := controlplanetest.Start(t, controlplane.Options{Name: "audited", Zones: []string{}, APIServerArgs: audit.Args()})[0]
+	cluster := controlplanetest.Start(t,
+		controlplane.Options{Name: "audited", Zones: []string{}, APIServerArgs: audit.Args()})[0]
 	log := audit.Of(t, cluster)
 	rights := allCoreDNSRights(t)
 	run(t, rights, kubectl(t), "--kubeconfig", kubeconfig(t, cluster), "apply", "--server-side", "-f", "-")

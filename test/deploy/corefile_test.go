@@ -23,9 +23,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-// questions are what each example is asked: a name and a type, and the data of
-// the answers, sorted, or what there is instead. AXFR counts records. WEB, OWN
-// and KUBERNETES are addresses.
+// questions are what each example is asked: a name and a type, and the data of the answers, sorted, or what there is
+// instead. AXFR counts records. WEB, OWN and KUBERNETES are addresses.
 var questions = map[string][][2]string{
 	"minimal.Corefile": {
 		{"web.shop.svc.clusterset.local. A", "WEB"},
@@ -70,7 +69,7 @@ var questions = map[string][][2]string{
 	},
 	"locality.Corefile": {
 		{"web.shop.svc.clusterset.local. A", "WEB"},
-		{"db.shop.svc.clusterset.local. A", "20 records"}, // all in the own cluster
+		{"db.shop.svc.clusterset.local. A", "20 records"}, // all in the local cluster
 		{"nothing.shop.svc.clusterset.local. A", "NXDOMAIN"},
 	},
 	"transfer.Corefile": {
@@ -90,7 +89,8 @@ func TestExamples(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(credential), cluster.Name(), "east")), 0o600))
 	// The rest of the world is at 192.0.2.80.
-	upstream := start(t, cluster, ".:PORT {\n bind 127.0.0.1\n template IN A {\n answer \"{{ .Name }} 60 IN A 192.0.2.80\"\n }\n}\n")
+	upstream := start(t, cluster,
+		".:PORT {\n bind 127.0.0.1\n template IN A {\n answer \"{{ .Name }} 60 IN A 192.0.2.80\"\n }\n}\n")
 	examples, err := filepath.Glob(root + "/corefile-examples/*.Corefile")
 	if err != nil || len(examples) == 0 {
 		t.Fatalf("no examples: %v", err)
@@ -183,13 +183,16 @@ endpoints:
 	})
 	t.Cleanup(func() {
 		for _, name := range []string{"shop", "back"} {
-			if err := cluster.Client().CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			if err := cluster.Client().CoreV1().Namespaces().Delete(context.Background(), name,
+				metav1.DeleteOptions{}); err != nil {
 				t.Error(err)
 			}
 		}
 	})
 	addresses := map[string]string{"WEB": "10.9.9.9"}
-	for placeholder, service := range map[string][2]string{"OWN": {"shop", "own"}, "KUBERNETES": {"default", "kubernetes"}} {
+	for placeholder, service := range map[string][2]string{
+		"OWN": {"shop", "own"}, "KUBERNETES": {"default", "kubernetes"},
+	} {
 		found, err := cluster.Client().CoreV1().Services(service[0]).Get(t.Context(), service[1], metav1.GetOptions{})
 		must(t, err)
 		addresses[placeholder] = found.Spec.ClusterIP
@@ -227,7 +230,8 @@ func here(t testing.TB, corefile, kubeconfig, upstream string) string {
 		}
 		return line
 	})
-	return strings.NewReplacer(":1053", fmt.Sprintf(":%d", second.Port()), "/etc/resolv.conf", upstream, "to 192.0.2.2", "to 127.0.0.1", "lameduck 5s", "lameduck 1ms").Replace(corefile)
+	return strings.NewReplacer(":1053", fmt.Sprintf(":%d", second.Port()), "/etc/resolv.conf", upstream, "to 192.0.2.2",
+		"to 127.0.0.1", "lameduck 5s", "lameduck 1ms").Replace(corefile)
 }
 
 // start runs a CoreDNS beside a cluster until the test ends, and returns its address. It does not wait for it.
@@ -248,8 +252,7 @@ func start(t testing.TB, cluster *controlplane.Cluster, corefile string) string 
 	return server.Address
 }
 
-// ask puts a question over UDP, or asks for the transfer of the zone of the
-// set, and looks whether the name is in it.
+// ask puts a question over UDP, or asks for the transfer of the zone of the set, and looks whether the name is in it.
 func ask(ctx context.Context, address, qname, qtype string) (string, error) {
 	if qtype == "AXFR" {
 		return transfer(address, qname)

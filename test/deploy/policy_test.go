@@ -28,8 +28,7 @@ var shared = controlplanetest.Shared(controlplane.Options{Name: "deploy"})
 
 var install sync.Once
 
-// installed is a cluster to which deploy/manifest.yaml and
-// deploy/coredns-rbac.yaml were applied.
+// installed is a cluster to which deploy/manifest.yaml and deploy/coredns-rbac.yaml were applied.
 func installed(t testing.TB) *controlplane.Cluster {
 	t.Helper()
 	cluster := shared(t)[0]
@@ -65,10 +64,12 @@ func as(t testing.TB, cluster *controlplane.Cluster, who user) dynamic.Interface
 func namespaceOf(t testing.TB, cluster *controlplane.Cluster, prefix string) string {
 	t.Helper()
 	namespaces := cluster.Client().CoreV1().Namespaces()
-	made, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}, metav1.CreateOptions{})
+	made, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}},
+		metav1.CreateOptions{})
 	must(t, err)
 	t.Cleanup(func() {
-		if err := namespaces.Delete(context.Background(), made.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := namespaces.Delete(context.Background(), made.Name, metav1.DeleteOptions{}); err != nil &&
+			!apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			t.Error(err)
 		}
 	})
@@ -83,15 +84,19 @@ func grant(t testing.TB, cluster *controlplane.Cluster, namespace, role string, 
 	meta := metav1.ObjectMeta{GenerateName: "test-"}
 	rbac := cluster.Client().RbacV1()
 	if namespace != "" {
-		if _, err := rbac.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{}); err != nil {
+		if _, err := rbac.RoleBindings(namespace).Create(t.Context(),
+			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects},
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	made, err := rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
+	made, err := rbac.ClusterRoleBindings().Create(t.Context(),
+		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}, metav1.CreateOptions{})
 	must(t, err)
 	t.Cleanup(func() {
-		if err := rbac.ClusterRoleBindings().Delete(context.Background(), made.Name, metav1.DeleteOptions{}); err != nil {
+		if err := rbac.ClusterRoleBindings().Delete(context.Background(), made.Name,
+			metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -133,7 +138,8 @@ func TestWhoWritesServiceImports(t *testing.T) {
 	team := namespaceOf(t, cluster, "team-")
 	// Kubernetes' own role for a namespace's administrator has no right on ServiceImports. Many give cluster-admin in a
 	// namespace instead, which has.
-	admin, owner, everywhere := user{name: "admin-of-" + team}, user{name: "owner-of-" + team}, user{name: "everywhere-" + team}
+	admin, owner, everywhere := user{name: "admin-of-" + team}, user{name: "owner-of-" + team},
+		user{name: "everywhere-" + team}
 	grant(t, cluster, team, "admin", admin)
 	grant(t, cluster, team, "cluster-admin", owner)
 	grant(t, cluster, "", "cluster-admin", everywhere)
@@ -141,7 +147,8 @@ func TestWhoWritesServiceImports(t *testing.T) {
 
 	// The policy works from soon after it was applied.
 	eventually(t, "the policy works", func(ctx context.Context) error {
-		_, err := as(t, cluster, owner).Resource(mcs("serviceimports", "v1beta1")).Namespace(team).Create(ctx, newObject("v1beta1", "ServiceImport", "early"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := as(t, cluster, owner).Resource(mcs("serviceimports", "v1beta1")).Namespace(team).Create(ctx,
+			newObject("v1beta1", "ServiceImport", "early"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return deniedBy(err, importsPolicy)
 	})
 	for _, version := range []string{"v1beta1", "v1alpha1"} {
@@ -168,7 +175,8 @@ func TestWhoWritesServiceImports(t *testing.T) {
 				t.Errorf("%s creates %s: %v", test.who.name, version, err)
 			}
 			// Update the one that the controller made.
-			current, err := cluster.Dynamic().Resource(imports).Namespace(team).Get(t.Context(), "web", metav1.GetOptions{})
+			current, err := cluster.Dynamic().Resource(imports).Namespace(team).Get(t.Context(), "web",
+				metav1.GetOptions{})
 			must(t, err)
 			current.SetAnnotations(map[string]string{"by": test.who.name})
 			for _, subresource := range [][]string{nil, {"status"}} {
@@ -184,7 +192,8 @@ func TestWhoWritesServiceImports(t *testing.T) {
 				}
 			}
 			if test.who.name == everywhere.name || !test.allowed {
-				_, err = client.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+				_, err = client.Patch(t.Context(), "web", types.MergePatchType,
+					[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 				if test.allowed != (err == nil) {
 					t.Errorf("%s patches %s: %v", test.who.name, version, err)
 				}
@@ -196,7 +205,7 @@ func TestWhoWritesServiceImports(t *testing.T) {
 				}
 			}
 		}
-		// Deleting is free for whoever has the right, in the way that leaves work to the garbage collector, too.
+		// Deleting is free for every account with the right, in the way that leaves work to the garbage collector, too.
 		foreground := metav1.DeletePropagationForeground
 		client := as(t, cluster, owner).Resource(imports).Namespace(team)
 		if err := client.Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
@@ -217,13 +226,16 @@ func TestWhoWritesServiceImports(t *testing.T) {
 func TestNamespacesWithImportsGo(t *testing.T) {
 	cluster := installed(t)
 	team := namespaceOf(t, cluster, "team-")
-	for _, kind := range []struct{ kind, resource string }{{"ServiceImport", "serviceimports"}, {"ServiceExport", "serviceexports"}} {
+	for _, kind := range []struct{ kind, resource string }{
+		{"ServiceImport", "serviceimports"}, {"ServiceExport", "serviceexports"},
+	} {
 		for i := range 3 {
 			object := newObject("v1beta1", kind.kind, fmt.Sprintf("s%d", i))
 			if i == 0 {
 				object.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
 			}
-			if _, err := cluster.Dynamic().Resource(mcs(kind.resource, "v1beta1")).Namespace(team).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+			if _, err := cluster.Dynamic().Resource(mcs(kind.resource, "v1beta1")).Namespace(team).Create(t.Context(),
+				object, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -239,8 +251,7 @@ func TestNamespacesWithImportsGo(t *testing.T) {
 	})
 }
 
-// TestExportsOfDeniedNamespaces tries to export from namespaces that take no
-// part in the set.
+// TestExportsOfDeniedNamespaces tries to export from namespaces that take no part in the set.
 func TestExportsOfDeniedNamespaces(t *testing.T) {
 	cluster := installed(t)
 	everywhere := user{name: "administrator", groups: []string{"system:masters"}}

@@ -11,13 +11,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/audit"
 )
 
-// TestRights asks the API server about each role from both sides: what administrators
-// do is allowed, and what would be dangerous is not. What the programs may is
-// proved by the audit logs of those that run, here and in test/controller, which
-// also has what the controller and members must not.
+// TestRights asks the API server about each role from both sides: what administrators do is allowed, and what would be
+// dangerous is not. What the programs may is proved by the audit logs of those that run, here and in test/controller,
+// which also has what the controller and members must not.
 func TestRights(t *testing.T) {
 	cluster := installed(t)
-	viewer, reader, editor, owner := user{name: "viewer"}, user{name: "reader"}, user{name: "editor"}, user{name: "owner"}
+	viewer, reader, editor, owner := user{name: "viewer"}, user{name: "reader"}, user{name: "editor"},
+		user{name: "owner"}
 	team := namespaceOf(t, cluster, "team-")
 	grant(t, cluster, "", "clusterset-viewer", viewer)
 	grant(t, cluster, team, "view", reader)

@@ -75,7 +75,8 @@ func (f *answersFile) update(t *testing.T) {
 		if stock == l.ours {
 			stock = same
 		}
-		b.WriteString(strings.TrimSpace(strings.Join([]string{l.column, l.question, l.ours, stock, l.note}, " | ")) + "\n")
+		b.WriteString(
+			strings.TrimSpace(strings.Join([]string{l.column, l.question, l.ours, stock, l.note}, " | ")) + "\n")
 	}
 	must(t, os.WriteFile(f.path, []byte(b.String()), 0o600))
 }

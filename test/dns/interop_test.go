@@ -107,7 +107,8 @@ func (l *answersLine) run(t *testing.T, plane *controlplane.Cluster, ours, stock
 	if l.delete != nil {
 		for _, object := range l.delete[1:] {
 			namespace, name, _ := strings.Cut(object, "/")
-			err := plane.Dynamic().Resource(deletable[l.delete[0]]).Namespace(namespace).Delete(t.Context(), name, metav1.DeleteOptions{})
+			err := plane.Dynamic().Resource(deletable[l.delete[0]]).Namespace(namespace).Delete(t.Context(), name,
+				metav1.DeleteOptions{})
 			if err != nil {
 				t.Fatalf("%s %s: %v", l.delete[0], object, err)
 			}

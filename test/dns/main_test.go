@@ -31,15 +31,16 @@ var clusters = controlplanetest.Shared(controlplane.Options{Name: "dns", Zones: 
 // soon is how long a test waits for what must happen, on a machine that has more to do.
 const soon = 3 * time.Minute
 
-// patient makes a server begin to serve once it has listed everything, however long that takes. It is for those that are
-// asked at once.
+// patient makes a server begin to serve once it has listed everything, however long that takes. It is for those that
+// are asked at once.
 const patient = "startup_timeout 3m"
 
 func TestMain(m *testing.M) {
 	caddy.Quiet, dnsserver.Quiet = true, true
 	directives := slices.Clone(dnsserver.Directives)
 	at := slices.Index(directives, "kubernetes")
-	if err := dnsserver.SetDirectives(slices.Insert(directives, at, obstinateBefore, "multicluster", obstinateAfter)); err != nil {
+	if err := dnsserver.SetDirectives(
+		slices.Insert(directives, at, obstinateBefore, "multicluster", obstinateAfter)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

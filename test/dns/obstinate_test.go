@@ -69,7 +69,8 @@ func TestAfterAReloadThatAnotherPluginSpoilsAnswersFollowTheObjects(t *testing.T
 			spoiled.apply(web("10.42.0.1"))
 			port := fmt.Sprint(freeAddress(t).Port())
 			corefile := func(line, options string) string {
-				return fmt.Sprintf(".:%s {\n bind 127.0.0.1\n %s\n multicluster clusterset.local {\n kubeconfig %s\n %s\n }\n}",
+				return fmt.Sprintf(
+					".:%s {\n bind 127.0.0.1\n %s\n multicluster clusterset.local {\n kubeconfig %s\n %s\n }\n}",
 					port, line, config, options)
 			}
 			s := serve(t, corefile(tc.line, "ttl 10"))

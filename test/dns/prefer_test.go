@@ -22,8 +22,10 @@ func addNode(t testing.TB, cluster *controlplane.Cluster, name, zone, region, po
 	t.Helper()
 	nodes := cluster.Client().CoreV1().Nodes()
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: region}},
-		Spec:       corev1.NodeSpec{PodCIDR: pods, PodCIDRs: []string{pods}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: region},
+		},
+		Spec: corev1.NodeSpec{PodCIDR: pods, PodCIDRs: []string{pods}},
 	}
 	if _, err := nodes.Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -53,15 +55,17 @@ const (
 	clientInA   = "127.1.0.7"
 )
 
-// TestRightsThatComeLater: without rights the zone fails, and nothing else. Names wait for no nodes: without the right to
-// see those, clients prefer their cluster, and their zone once there is one.
+// TestRightsThatComeLater: without rights the zone fails, and nothing else. Names wait for no nodes: without the right
+// to see those, clients prefer their cluster, and their zone once there is one.
 func TestRightsThatComeLater(t *testing.T) {
 	cluster := clusters(t)[0]
 	addNode(t, cluster, "prefer-a", "zone-a", "region", "127.1.0.0/24")
 	o := namespace(t, cluster, "prefer-rights")
 	o.apply(serviceImport("db", "{type: Headless, ports: "+preferPorts+"}") +
-		endpointSlice("db", "east", "IPv4", preferPorts, "{addresses: [10.1.0.1], zone: zone-a}", "{addresses: [10.1.0.2], zone: zone-b}") +
-		endpointSlice("db", "west", "IPv4", preferPorts, "{addresses: [10.2.0.1], zone: zone-a}", "{addresses: [10.2.0.2], zone: zone-b}",
+		endpointSlice("db", "east", "IPv4", preferPorts, "{addresses: [10.1.0.1], zone: zone-a}",
+			"{addresses: [10.1.0.2], zone: zone-b}") +
+		endpointSlice("db", "west", "IPv4", preferPorts, "{addresses: [10.2.0.1], zone: zone-a}",
+			"{addresses: [10.2.0.2], zone: zone-b}",
 			"{addresses: [10.2.0.3], zone: zone-c}"))
 	o.apply(`apiVersion: v1
 kind: ServiceAccount

@@ -75,7 +75,8 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 	demo := namespace(t, cluster, "reloads")
 	demo.apply(web("10.42.0.1"))
 	demo.apply(serviceImport("pair", "{type: Headless, ports: []}") +
-		endpointSlice("pair", "east", "IPv4", "[]", "{addresses: [10.1.0.1]}") + endpointSlice("pair", "west", "IPv4", "[]", "{addresses: [10.2.0.1]}"))
+		endpointSlice("pair", "east", "IPv4", "[]", "{addresses: [10.1.0.1]}") +
+		endpointSlice("pair", "west", "IPv4", "[]", "{addresses: [10.2.0.1]}"))
 	config := admin(t, cluster)
 	port := fmt.Sprint(freeAddress(t).Port())
 	s := serve(t, reloadable(port, config, ""))
@@ -132,7 +133,8 @@ func TestReloadsLoseNoAnswerWithOrWithoutTheAPIServer(t *testing.T) {
 	demo.apply(web("10.42.0.2"))
 	s.until(webName, dns.TypeA, "10.42.0.2")
 	// What the API server does not have would never be known.
-	if _, err := s.instance.Restart(input(reloadable(port, config, "startup_timeout 10s\ngroups net.gke.io"))); err == nil {
+	if _, err := s.instance.Restart(
+		input(reloadable(port, config, "startup_timeout 10s\ngroups net.gke.io"))); err == nil {
 		t.Error("a reload with a group that there is not did not fail")
 	}
 	s.expect(webName, dns.TypeA, "10.42.0.2")
@@ -172,15 +174,18 @@ func TestAReloadThatFailsLeavesNothingBehind(t *testing.T) {
 			held := heldImports(t)
 			goroutines := watching()
 			for i := range 10 {
-				// The second server block cannot listen where the first does, after its plugin has begun to watch, for itself.
-				broken := reloadable(port, config, fmt.Sprintf("labels a!=b%d", i)) + "\nbroken.example:" + port + " {\n bind 192.0.2.1\n}"
+				// The second server block cannot listen where the first does, after its plugin has begun to watch, for
+				// itself.
+				broken := reloadable(port, config, fmt.Sprintf("labels a!=b%d", i)) + "\nbroken.example:" + port +
+					" {\n bind 192.0.2.1\n}"
 				if _, err := s.instance.Restart(input(broken)); err == nil {
 					t.Fatal("the reload did not fail")
 				}
 			}
 			wait(t, func() error {
 				if now := watching(); now > goroutines+few {
-					return fmt.Errorf("failed reloads left %d goroutines that watch, where there were %d", now, goroutines)
+					return fmt.Errorf("failed reloads left %d goroutines that watch, where there were %d", now,
+						goroutines)
 				}
 				if now := heldImports(t); now != held {
 					return fmt.Errorf("failed reloads left %v imports, where there were %v", now, held)

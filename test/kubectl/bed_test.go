@@ -47,8 +47,8 @@ type bed struct {
 	east, west, north *cluster
 	programs          string
 	environment       []string
-	// kubeconfigs are read in that order. The first is own, what the user has changed; more are contexts besides those of
-	// the clusters.
+	// kubeconfigs are read in that order. The first is own, what the user has changed; more are contexts besides those
+	// of the clusters.
 	kubeconfigs []string
 	own         *clientcmdapi.Config
 	more        []string
@@ -105,7 +105,8 @@ func (b *bed) startController(t *testing.T, c *cluster, id string) {
 	t.Helper()
 	credential, err := clusterset.WriteCredential(t.Context(), c.Cluster, system, "clusterset-controller")
 	must(t, err)
-	c.controller, err = clusterset.StartController(c.Cluster, filepath.Join(b.programs, "clusterset-controller"), credential,
+	c.controller, err = clusterset.StartController(c.Cluster, filepath.Join(b.programs, "clusterset-controller"),
+		credential,
 		"--cluster-id", id, "--stale-after", "20s", "--leader-elect=false")
 	must(t, err)
 }
@@ -189,7 +190,8 @@ func (b *bed) command(t testing.TB, program string, args ...string) result {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, program, args...)
-	command.Env = append(slices.Clone(b.environment), "KUBE_EDITOR="+b.editor, "KUBECONFIG="+strings.Join(b.kubeconfigs, string(os.PathListSeparator)))
+	command.Env = append(slices.Clone(b.environment), "KUBE_EDITOR="+b.editor,
+		"KUBECONFIG="+strings.Join(b.kubeconfigs, string(os.PathListSeparator)))
 	var out, err bytes.Buffer
 	command.Stdout, command.Stderr = &out, &err
 	failed := command.Run()
@@ -213,10 +215,12 @@ func (b *bed) namespace(t testing.TB, name string, clusters ...*cluster) {
 	t.Helper()
 	for _, c := range clusters {
 		namespaces := c.Client().CoreV1().Namespaces()
-		_, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		_, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			metav1.CreateOptions{})
 		must(t, err)
 		t.Cleanup(func() {
-			if err := namespaces.Delete(context.Background(), name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+			if err := namespaces.Delete(context.Background(), name,
+				metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
 				must(t, err)
 			}
 		})
@@ -231,9 +235,12 @@ func (b *bed) service(t testing.TB, c *cluster, namespace, name string, headless
 		ip = "clusterIP: None, "
 	}
 	for i, address := range addresses {
-		quoted[i] = fmt.Sprintf("{addresses: [%q], conditions: {ready: true, serving: true, terminating: false}}", address)
+		quoted[i] = fmt.Sprintf("{addresses: [%q], conditions: {ready: true, serving: true, terminating: false}}",
+			address)
 	}
-	b.apply(t, c, fmt.Sprintf(`{apiVersion: v1, kind: Service, metadata: {namespace: %[1]s, name: %[2]s}, spec: {%[3]sports: [{name: http, port: %[4]d, targetPort: 8080}]}}
+	b.apply(t, c,
+		fmt.Sprintf(
+			`{apiVersion: v1, kind: Service, metadata: {namespace: %[1]s, name: %[2]s}, spec: {%[3]sports: [{name: http, port: %[4]d, targetPort: 8080}]}}
 ---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -269,8 +276,7 @@ func stable(text string) string {
 	})
 }
 
-// golden compares a text with the file of that name below testdata.
-// UPDATE_GOLDEN=1 writes the file.
+// golden compares a text with the file of that name below testdata. UPDATE_GOLDEN=1 writes the file.
 func golden(t testing.TB, name, text string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".txt")

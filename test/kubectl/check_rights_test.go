@@ -5,7 +5,10 @@ package kubectl
 var rightsFaults = []fault{
 	{
 		name: "the controller may nothing", round: "rights", says: []string{"controller-rights west"},
-		also:  []string{"controller west", "member-reachable east", "member-reachable north", "member-fresh east", "member-fresh north"},
+		also: []string{
+			"controller west", "member-reachable east", "member-reachable north", "member-fresh east",
+			"member-fresh north",
+		},
 		shell: "kubectl --context west delete clusterrolebinding clusterset-controller",
 	},
 	{

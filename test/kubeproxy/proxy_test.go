@@ -42,17 +42,19 @@ func newView(cluster string, created int, ports ...int32) *export.View {
 		SessionAffinity: corev1.ServiceAffinityNone, InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicyCluster,
 	}}
 	for _, number := range ports {
-		view.Spec.Ports = append(view.Spec.Ports, export.Port{Name: fmt.Sprintf("p%d", number), Protocol: corev1.ProtocolTCP, Number: number})
+		view.Spec.Ports = append(view.Spec.Ports,
+			export.Port{Name: fmt.Sprintf("p%d", number), Protocol: corev1.ProtocolTCP, Number: number})
 	}
 	return view
 }
 
-// add gives a view a slice with the ports and endpoints. Endpoints are a state
-// (nothing for ready, "!" for not ready, "~" for serving and terminating), a
-// zone ("-" for none) and a node, as in "a@node-1 !b ~-".
+// add gives a view a slice with the ports and endpoints. Endpoints are a state (nothing for ready, "!" for not ready,
+// "~" for serving and terminating), a zone ("-" for none) and a node, as in "a@node-1 !b ~-".
 func add(view *export.View, family corev1.IPFamily, endpoints string, ports ...int32) {
 	position := len(view.Slices)
-	slice := export.Slice{Name: fmt.Sprintf("web-%s-%d", view.Cluster, position), AddressType: discoveryv1.AddressType(family)}
+	slice := export.Slice{
+		Name: fmt.Sprintf("web-%s-%d", view.Cluster, position), AddressType: discoveryv1.AddressType(family),
+	}
 	for _, number := range ports {
 		slice.Targets = append(slice.Targets, export.Target{Protocol: corev1.ProtocolTCP, Number: number, Port: number})
 	}

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command mutation proves that tests notice mistakes where they would cost
-// most: in what stays when contact is lost, who is believed, what clusters agree
-// on, and what is written. It makes each mistake of a list in a copy of the
-// checkout, and runs the unit tests of the package and the simulation there. A
-// mutant that they let live is printed, and fails the run; so does one whose
-// place in the code is no longer found.
+// Command mutation proves that tests notice mistakes where they would cost most: in what stays when contact is lost,
+// who is believed, what clusters agree on, and what is written. It makes each mistake of a list in a copy of the
+// checkout, and runs the unit tests of the package and the simulation there. A mutant that they let live is printed,
+// and fails the run; so does one whose place in the code is no longer found.
 package main
 
 import (
@@ -95,8 +93,7 @@ func checkout(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(output)), err
 }
 
-// duplicate copies what is under version control, as it is in the checkout, to a
-// new folder that the caller removes.
+// duplicate copies what is under version control, as it is in the checkout, to a new folder that the caller removes.
 func duplicate(ctx context.Context, root string) (directory string, err error) {
 	if directory, err = os.MkdirTemp("", "mutation-"); err != nil {
 		return "", err
@@ -145,7 +142,8 @@ func (m mutant) apply(root string) (before, after []byte, err error) {
 		return nil, nil, err
 	}
 	if count := bytes.Count(before, []byte(m.text)); count != 1 {
-		return nil, nil, fmt.Errorf("its text is %d times in the file: bring the list in test/mutation up to date", count)
+		return nil, nil, fmt.Errorf("its text is %d times in the file: bring the list in test/mutation up to date",
+			count)
 	}
 	return before, bytes.Replace(before, []byte(m.text), []byte(m.replacement), 1), nil
 }
@@ -155,11 +153,12 @@ var (
 	panicked   = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*)$`)
 )
 
-// failure runs tests and returns the first that fails. What does not compile is
-// an error.
+// failure runs tests and returns the first that fails. What does not compile is an error.
 func failure(ctx context.Context, directory string, arguments []string) (string, error) {
 	// The flags of make test-unit but for the race detector, so that only what the mutant touches is compiled.
-	command := exec.CommandContext(ctx, "go", append([]string{"test", "-trimpath", "-vet=off", "-ldflags=-s -w", "-failfast", "-timeout=3m"}, arguments...)...)
+	command := exec.CommandContext(ctx, "go",
+		append([]string{"test", "-trimpath", "-vet=off", "-ldflags=-s -w", "-failfast", "-timeout=3m"},
+			arguments...)...)
 	command.Dir, command.Env = directory, append(os.Environ(), "CGO_ENABLED=0")
 	output, err := command.CombinedOutput()
 	if err == nil || ctx.Err() != nil {

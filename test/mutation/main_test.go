@@ -4,8 +4,7 @@ package main
 
 import "testing"
 
-// TestEveryMutantHasItsPlace: who changes code that a mutant changes brings the
-// list up to date.
+// TestEveryMutantHasItsPlace: who changes code that a mutant changes brings the list up to date.
 func TestEveryMutantHasItsPlace(t *testing.T) {
 	for _, m := range mutants {
 		if _, _, err := m.apply("../.."); err != nil {

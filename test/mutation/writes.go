@@ -10,9 +10,10 @@ var merging = []mutant{
 		harm: "the last resort is demoted in favor of a cluster without a ready endpoint",
 	},
 	{
-		file: "controller/merge/demote.go",
-		text: `return imported && !c[served{slice.AddressType, target.Protocol, target.Number}]`, replacement: `return imported && len(c) == 0`,
-		harm: "endpoints are demoted on a port that no other cluster serves",
+		file:        "controller/merge/demote.go",
+		text:        `return imported && !c[served{slice.AddressType, target.Protocol, target.Number}]`,
+		replacement: `return imported && len(c) == 0`,
+		harm:        "endpoints are demoted on a port that no other cluster serves",
 	},
 	{
 		file: "controller/merge/demote.go",
@@ -20,9 +21,10 @@ var merging = []mutant{
 		harm: "demoted endpoints get no traffic even as the last resort",
 	},
 	{
-		file: "controller/merge/decide.go",
-		text: `cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))`, replacement: `cmp.Or(b.Spec.Created.Compare(a.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))`,
-		harm: "a new export changes the type and the ports of all others",
+		file:        "controller/merge/decide.go",
+		text:        `cmp.Or(a.Spec.Created.Compare(b.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))`,
+		replacement: `cmp.Or(b.Spec.Created.Compare(a.Spec.Created), cmp.Compare(a.Cluster, b.Cluster))`,
+		harm:        "a new export changes the type and the ports of all others",
 	},
 	{
 		file: "controller/merge/decide.go",
@@ -31,9 +33,10 @@ var merging = []mutant{
 		harm: "clusters with the same views write different imports",
 	},
 	{
-		file: "controller/merge/slices.go",
-		text: `return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)`, replacement: `return slice.Name`,
-		harm: "a member chooses which slice of this cluster it overwrites",
+		file:        "controller/merge/slices.go",
+		text:        `return export.SliceName(view.Cluster, observed.Service, slice.Name, slice.AddressType)`,
+		replacement: `return slice.Name`,
+		harm:        "a member chooses which slice of this cluster it overwrites",
 	},
 	{
 		file: "controller/merge/slices.go",
@@ -83,8 +86,9 @@ var writing = []mutant{
 		harm: "a replica that stops gives the Lease up before its work has ended",
 	},
 	{
-		file: "controller/memberstate/leases.go",
-		text: `if lease.Name != LeasePrefix+cluster || lease.Labels[export.LabelManagedBy] != export.Manager {`, replacement: `if lease.Name == "" {`,
-		harm: "somebody else's Lease says who a member is",
+		file:        "controller/memberstate/leases.go",
+		text:        `if lease.Name != LeasePrefix+cluster || lease.Labels[export.LabelManagedBy] != export.Manager {`,
+		replacement: `if lease.Name == "" {`,
+		harm:        "somebody else's Lease says who a member is",
 	},
 }

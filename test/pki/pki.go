@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// SelfSigned makes a certificate and its private key, both in PEM. The certificate is for a server that has the names and
-// addresses, is its own authority, and is valid at any time from 1990 to 2100.
+// SelfSigned makes a certificate and its private key, both in PEM. The certificate is for a server that has the names
+// and addresses, is its own authority, and is valid at any time from 1990 to 2100.
 func SelfSigned(names []string, addresses ...netip.Addr) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

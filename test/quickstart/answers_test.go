@@ -31,7 +31,8 @@ func constant(records ...string) wanted {
 
 // importIPs are the IPs of the import of shop/db.
 func (c *cluster) importIPs(ctx context.Context) ([]string, error) {
-	imports := c.Dynamic().Resource(schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceimports"})
+	imports := c.Dynamic().Resource(
+		schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceimports"})
 	found, err := imports.Namespace("shop").Get(ctx, "db", metav1.GetOptions{})
 	if err != nil {
 		return nil, err
@@ -66,14 +67,16 @@ func podsOf(prefix string, clusters ...*cluster) wanted {
 }
 
 func isReady(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	})
+	return pod.DeletionTimestamp == nil &&
+		slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+		})
 }
 
 // resolvers are the addresses of the pods of a cluster's DNS.
 func (c *cluster) resolvers(ctx context.Context) ([]string, error) {
-	pods, err := c.Client().CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: dns.Selector})
+	pods, err := c.Client().CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
+		metav1.ListOptions{LabelSelector: dns.Selector})
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +130,8 @@ const (
 	demoted = "demoted"
 )
 
-// expectEndpoints waits until the endpoints of shop/db in a cluster are the pods of some clusters, all in the state that
-// is wanted of that cluster.
+// expectEndpoints waits until the endpoints of shop/db in a cluster are the pods of some clusters, all in the state
+// that is wanted of that cluster.
 func (b *bed) expectEndpoints(t testing.TB, c *cluster, states map[string]string) {
 	t.Helper()
 	eventually(t, "endpoints in "+c.Name(), func(ctx context.Context) error {
@@ -145,7 +148,8 @@ func (b *bed) expectEndpoints(t testing.TB, c *cluster, states map[string]string
 				want[address] = states[source.Name()]
 			}
 		}
-		list, err := c.Client().DiscoveryV1().EndpointSlices("shop").List(ctx, metav1.ListOptions{LabelSelector: export.LabelService + "=db"})
+		list, err := c.Client().DiscoveryV1().EndpointSlices("shop").List(ctx,
+			metav1.ListOptions{LabelSelector: export.LabelService + "=db"})
 		if err != nil {
 			return err
 		}
@@ -163,7 +167,8 @@ func (b *bed) expectEndpoints(t testing.TB, c *cluster, states map[string]string
 }
 
 func state(conditions discoveryv1.EndpointConditions) string {
-	ready, serving, terminating := ptr.Deref(conditions.Ready, true), ptr.Deref(conditions.Serving, true), ptr.Deref(conditions.Terminating, false)
+	ready, serving, terminating := ptr.Deref(conditions.Ready, true), ptr.Deref(conditions.Serving, true),
+		ptr.Deref(conditions.Terminating, false)
 	switch {
 	case ready && serving && !terminating:
 		return used

@@ -24,7 +24,8 @@ const byHandPage = "docs/get-started/join-by-hand.md"
 // byHand are what is in the blocks of commands of the page.
 var byHand = []string{"apply -f deploy/chart/files/crds", "give west east", "kind: ServiceExport", "delete secret east"}
 
-// testByHand joins two clusters by the commands of the page. What it says of running the programs is done with processes of this machine.
+// testByHand joins two clusters by the commands of the page. What it says of running the programs is done with
+// processes of this machine.
 func testByHand(t *testing.T, b *bed) {
 	blocks := commands(t, byHandPage, "")
 	if len(blocks) != len(byHand) {
@@ -61,7 +62,8 @@ func testByHand(t *testing.T, b *bed) {
 	b.expectEndpoints(t, b.west, map[string]string{"west": used})
 	b.expectEndpoints(t, b.east, map[string]string{"east": used, "west": used})
 	eventually(t, "the end of the token", func(ctx context.Context) error {
-		if _, err := credential.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+		if _, err := credential.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx,
+			metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("it is answered with %q", fmt.Sprint(err))
 		}
 		return nil

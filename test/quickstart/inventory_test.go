@@ -55,7 +55,8 @@ func (c *cluster) inventory(ctx context.Context) (inventory, error) {
 			return nil, err
 		}
 		for _, resource := range group.APIResources {
-			if !slices.Contains(resource.Verbs, "list") || resource.Kind == "Event" || resource.Kind == "ComponentStatus" {
+			if !slices.Contains(resource.Verbs, "list") || resource.Kind == "Event" ||
+				resource.Kind == "ComponentStatus" {
 				continue
 			}
 			all["resource "+version.Group+"/"+resource.Name] = ""
@@ -94,7 +95,8 @@ func describe(object *unstructured.Unstructured) (name, text string, err error) 
 		object.SetName("")
 		object.SetGenerateName("")
 		labels := object.GetLabels()
-		maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "topology.kubernetes.io/") }) // of the node
+		// of the node
+		maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "topology.kubernetes.io/") })
 		object.SetLabels(labels)
 	case "Lease", "Endpoints", "EndpointSlice":
 		for _, field := range []string{"spec", "subsets", "endpoints"} {

@@ -14,14 +14,14 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// theirs is a Service with an IP, and the import that has the IP, as another
-// implementation writes them.
+// theirs is a Service with an IP, and the import that has the IP, as another implementation writes them.
 func (c *Cluster) theirs(service, derived string, annotations ...string) *corev1.Service {
 	c.set.Helper()
 	c.Put("{apiVersion: v1, kind: Service, metadata: {name: " + derived + "}, spec: {ports: [{name: http, port: 80}]}}")
 	made := c.service(derived)
 	c.Put(`{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceImport, metadata: {name: ` + service +
-		`}, spec: {type: ClusterSetIP, ips: ["` + made.Spec.ClusterIP + `"], ports: [{name: http, port: 80, protocol: TCP}]}}`)
+		`}, spec: {type: ClusterSetIP, ips: ["` + made.Spec.ClusterIP +
+		`"], ports: [{name: http, port: 80, protocol: TCP}]}}`)
 	c.annotateImport(service, annotations...)
 	return made
 }
@@ -31,7 +31,8 @@ func (c *Cluster) annotateImport(service string, annotations ...string) {
 	c.set.Helper()
 	for i := 0; i < len(annotations); i += 2 {
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotations[i], annotations[i+1])
-		_, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Patch(c.set.Context(), service, types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Patch(c.set.Context(), service,
+			types.MergePatchType, patch, metav1.PatchOptions{})
 		c.set.must(err)
 	}
 }
@@ -86,8 +87,7 @@ func adoption(s *Set, east, west *Cluster) {
 	}
 }
 
-// ofKarmada is what Karmada has in an importing cluster for a service of west:
-// see ../interop/karmada.
+// ofKarmada is what Karmada has in an importing cluster for a service of west: see ../interop/karmada.
 const ofKarmada = `
 apiVersion: multicluster.x-k8s.io/v1alpha1
 kind: ServiceImport
@@ -124,7 +124,8 @@ func karmada(s *Set, east, west *Cluster) {
 	kept := func(service string, theirs *corev1.Service) {
 		s.Helper()
 		now := east.service(theirs.Name)
-		slice, err := east.Kube.DiscoveryV1().EndpointSlices(s.namespace).Get(s.Context(), "imported-west-"+service+"-a1a1a", metav1.GetOptions{})
+		slice, err := east.Kube.DiscoveryV1().EndpointSlices(s.namespace).Get(s.Context(),
+			"imported-west-"+service+"-a1a1a", metav1.GetOptions{})
 		s.must(err)
 		if now.ResourceVersion != theirs.ResourceVersion || slice.Generation != 1 {
 			s.Errorf("Karmada's objects became %v, %v", now, slice)
@@ -139,8 +140,10 @@ func karmada(s *Set, east, west *Cluster) {
 	kept("without", without)
 
 	with := prepare("with", "10.65.0.21")
-	patch := fmt.Appendf(nil, `{"spec":{"ips":[%q]},"metadata":{"annotations":{%q:"true"}}}`, with.Spec.ClusterIP, export.AnnotationAdopt)
-	_, err := east.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Patch(s.Context(), "with", types.MergePatchType, patch, metav1.PatchOptions{})
+	patch := fmt.Appendf(nil, `{"spec":{"ips":[%q]},"metadata":{"annotations":{%q:"true"}}}`, with.Spec.ClusterIP,
+		export.AnnotationAdopt)
+	_, err := east.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Patch(s.Context(), "with",
+		types.MergePatchType, patch, metav1.PatchOptions{})
 	s.must(err)
 	east.waitsForIPs("with", with.Spec.ClusterIPs)
 	kept("with", with)
@@ -149,8 +152,7 @@ func karmada(s *Set, east, west *Cluster) {
 	s.Expect(View{"with": "west/10.65.0.21 -> VIP"})
 }
 
-// byHand is what the demo of the MCS API has users write: an import, and a
-// slice that only names it.
+// byHand is what the demo of the MCS API has users write: an import, and a slice that only names it.
 const byHand = `
 apiVersion: multicluster.x-k8s.io/v1beta1
 kind: ServiceImport
@@ -173,7 +175,8 @@ func handMade(s *Set, east, _ *Cluster) {
 	label := func(service, want string) {
 		s.Helper()
 		s.Eventually("label of the slice of "+service, func() error {
-			slice, err := east.Kube.DiscoveryV1().EndpointSlices(s.namespace).Get(s.Context(), service+"-by-hand", metav1.GetOptions{})
+			slice, err := east.Kube.DiscoveryV1().EndpointSlices(s.namespace).Get(s.Context(), service+"-by-hand",
+				metav1.GetOptions{})
 			if err == nil && slice.Labels[export.LabelKubernetesService] != want {
 				err = fmt.Errorf("labels %v", slice.Labels)
 			}
@@ -183,7 +186,8 @@ func handMade(s *Set, east, _ *Cluster) {
 	noDerived := func(service string) {
 		s.Helper()
 		s.Eventually("no derived Service of "+service, func() error {
-			_, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), east.derived(service), metav1.GetOptions{})
+			_, err := east.Kube.CoreV1().Services(s.namespace).Get(s.Context(), east.derived(service),
+				metav1.GetOptions{})
 			if err == nil {
 				return fmt.Errorf("it is there")
 			}
@@ -195,7 +199,8 @@ func handMade(s *Set, east, _ *Cluster) {
 	ips := east.IPs("asked")
 	label("asked", east.derived("asked"))
 	s.Quiet(east)
-	if plain := east.Import("plain"); len(plain.Spec.IPs) > 0 || plain.Generation != 1 || len(plain.Status.Conditions) > 0 {
+	if plain := east.Import("plain"); len(plain.Spec.IPs) > 0 || plain.Generation != 1 ||
+		len(plain.Status.Conditions) > 0 {
 		s.Errorf("the import that did not ask is %v", plain)
 	}
 	s.must(east.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), east.derived("asked"), metav1.DeleteOptions{}))

@@ -69,7 +69,10 @@ var All = []Scenario{
 	{"imports of Karmada are adopted", two, of(karmada)},
 	{"imports are made by hand", two, of(handMade)},
 
-	{"a Secret has no kubeconfig", three, badSecret(func(secret *corev1.Secret) { secret.Data[member.KubeconfigKey] = []byte("{") })},
+	{
+		"a Secret has no kubeconfig", three,
+		badSecret(func(secret *corev1.Secret) { secret.Data[member.KubeconfigKey] = []byte("{") }),
+	},
 	{"a Secret is empty", three, badSecret(func(secret *corev1.Secret) { secret.Data = nil })},
 	{"a Secret would read a file", three, badSecret(readsFile)},
 	{"a Secret has bad ranges", three, badSecret(badRanges)},

@@ -69,8 +69,7 @@ func (c *Cluster) Start() {
 	})
 }
 
-// run runs a controller until the returned function is called, and reports how
-// it ended.
+// run runs a controller until the returned function is called, and reports how it ended.
 func (c *Cluster) run(options controller.Options, ended func(error)) (stop func()) {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
 	done := make(chan struct{})
@@ -101,8 +100,7 @@ func (c *Cluster) Restart() {
 // SetClock gives the next controller a clock that is wrong by a time.
 func (c *Cluster) SetClock(wrong time.Duration) { c.Options.Clock = newClock(c.set.Rate(), wrong) }
 
-// Metric returns the value of a gauge of the controller, and whether it has it.
-// Labels are a list of names and values.
+// Metric returns the value of a gauge of the controller, and whether it has it. Labels are a list of names and values.
 func (c *Cluster) Metric(name string, labels ...string) (float64, bool) {
 	want := map[string]string{}
 	for i := 0; i < len(labels); i += 2 {
@@ -172,12 +170,12 @@ func (p Pair) judgement() string {
 	return ""
 }
 
-// LeaseSays waits until the Lease of a member has a state, or none is there if
-// it is empty.
+// LeaseSays waits until the Lease of a member has a state, or none is there if it is empty.
 func (s *Set) LeaseSays(p Pair, state string) {
 	s.Helper()
 	s.Eventually("Lease of "+p.Source.Name+" in "+p.Reader.Name, func() error {
-		lease, err := p.Reader.Kube.CoordinationV1().Leases(system).Get(s.Context(), memberstate.LeasePrefix+p.Source.Name, metav1.GetOptions{})
+		lease, err := p.Reader.Kube.CoordinationV1().Leases(system).Get(s.Context(),
+			memberstate.LeasePrefix+p.Source.Name, metav1.GetOptions{})
 		if ignoreNotFound(err) != nil {
 			return err
 		}

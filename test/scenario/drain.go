@@ -14,8 +14,7 @@ import (
 // three are the clusters of faults: west and north export, east looks on.
 var three = []string{"east", "west", "north"}
 
-// What west and north have in common is web and db; west alone has solo and
-// lone. Db and lone are headless.
+// What west and north have in common is web and db; west alone has solo and lone. Db and lone are headless.
 var (
 	healthy = View{
 		"web":  "north/10.66.0.1 west/10.65.0.1 -> VIP",
@@ -79,7 +78,8 @@ func drains(s *Set, east, west, north *Cluster) {
 	// A cluster that is drained at home: its own clients leave it.
 	home := func(value string) {
 		patch := []byte(`{"metadata":{"annotations":{"` + memberstate.AnnotationDrain + `":` + value + `}}}`)
-		_, err := west.Kube.CoreV1().Namespaces().Patch(s.Context(), system, types.MergePatchType, patch, metav1.PatchOptions{})
+		_, err := west.Kube.CoreV1().Namespaces().Patch(s.Context(), system, types.MergePatchType, patch,
+			metav1.PatchOptions{})
 		s.must(err)
 	}
 	home(`"true"`)

@@ -67,8 +67,7 @@ func membership(s *Set, east, west *Cluster) {
 	s.Expect(web(ofBoth))
 }
 
-// noService: an export without a Service keeps its import and its IP. One of an
-// ExternalName has nothing to contribute.
+// noService: an export without a Service keeps its import and its IP. One of an ExternalName has nothing to contribute.
 func noService(s *Set, east, west *Cluster) {
 	const invalid = " [Conflict=NoConflicts Ready=Failed Valid=NoService]"
 	east.PutExport("web", "{}")
@@ -99,7 +98,8 @@ func conflict(s *Set, east, west *Cluster) {
 	s.Expect(web(headless + conflict))
 	watches := map[*Cluster]watch.Interface{}
 	for _, c := range s.clusters {
-		exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(s.namespace).Get(s.Context(), "web", metav1.GetOptions{})
+		exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(s.namespace).Get(s.Context(), "web",
+			metav1.GetOptions{})
 		s.must(err)
 		c.ExpectEvent(exported, "TypeConflict")
 		watches[c] = c.watchImports("web")
@@ -163,7 +163,8 @@ func dualStack(s *Set) {
 	dual.SetEndpoints("web", "10.65.0.10")
 	dual.SetEndpoints("web", "fd00::10")
 	dual.PutExport("web", "{}")
-	s.Eventually("two families", func() error { return dual.familiesDiffer("web", corev1.IPv4Protocol, corev1.IPv6Protocol) })
+	s.Eventually("two families",
+		func() error { return dual.familiesDiffer("web", corev1.IPv4Protocol, corev1.IPv6Protocol) })
 	dual.IPs("web")
 	s.Expect(web("dual/10.65.0.10 dual/fd00::10 -> VIP"), dual)
 	s.Eventually("one family", func() error { return east.familiesDiffer("web", corev1.IPv4Protocol) })

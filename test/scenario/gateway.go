@@ -19,17 +19,15 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// A Gateway is between a controller and the API server of a member, and changes
-// what the API server says. It asks the API server for JSON: each line is an
-// event of a watch or all of a list. The controller gets protobuf.
+// A Gateway is between a controller and the API server of a member, and changes what the API server says. It asks the
+// API server for JSON: each line is an event of a watch or all of a list. The controller gets protobuf.
 type Gateway struct {
 	says atomic.Pointer[func(string) string]
 	// changed counts the lines that were changed, watches the watches of slices.
 	changed, watches atomic.Int64
 }
 
-// gateway has the reader read the source through a gateway, until the scenario
-// ends.
+// gateway has the reader read the source through a gateway, until the scenario ends.
 func (s *Set) gateway(p Pair) *Gateway {
 	s.Helper()
 	g := &Gateway{}
@@ -115,12 +113,10 @@ func protobufOf(text []byte) []byte {
 	return encoded
 }
 
-// filler is the key of an annotation that is filled up: to decode a text of that
-// size takes seconds.
+// filler is the key of an annotation that is filled up: to decode a text of that size takes seconds.
 const filler = "example.org/filler"
 
-// fill makes the annotation of an object, or of those of a list, larger than
-// anything that a controller reads.
+// fill makes the annotation of an object, or of those of a list, larger than anything that a controller reads.
 func fill(object runtime.Object) {
 	each := func(object runtime.Object) error {
 		if object, err := meta.Accessor(object); err == nil && object.GetAnnotations()[filler] != "" {
@@ -135,8 +131,7 @@ func fill(object runtime.Object) {
 	each(object) //nolint:errcheck // as above
 }
 
-// frameOf encodes an event of a watch, with its length before it. What is no
-// event gets a length, too.
+// frameOf encodes an event of a watch, with its length before it. What is no event gets a length, too.
 func frameOf(text []byte) []byte {
 	var event struct {
 		Type   string
@@ -144,7 +139,9 @@ func frameOf(text []byte) []byte {
 	}
 	encoded := text
 	if err := json.Unmarshal(text, &event); err == nil {
-		encoded, _ = (&metav1.WatchEvent{Type: event.Type, Object: runtime.RawExtension{Raw: protobufOf(event.Object)}}).Marshal()
+		encoded, _ = (&metav1.WatchEvent{
+			Type: event.Type, Object: runtime.RawExtension{Raw: protobufOf(event.Object)},
+		}).Marshal()
 	}
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(encoded))), encoded...)
 }

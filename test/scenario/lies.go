@@ -26,8 +26,7 @@ type lie struct {
 	unread bool
 }
 
-// What becomes of a service that a member lies about: it is kept as it was, or
-// imported as the others see it.
+// What becomes of a service that a member lies about: it is kept as it was, or imported as the others see it.
 const (
 	soloKept, soloLetIn = "west/10.65.0.2 -> VIP", "west/10.65.0.9 -> VIP"
 	loneKept, loneLetIn = "west/10.65.0.4 -> 10.65.0.4", "west/10.65.0.4 west/10.65.66.6 -> 10.65.0.4 10.65.66.6"
@@ -58,18 +57,21 @@ func ofSolo(says func(string) string) func(string) string {
 
 // aboutAddress says another address.
 func aboutAddress(name, address string) lie {
-	return lie{name: name, says: instead(`"`+magic+`"`, `"`+address+`"`), reason: export.ReasonBadAddress, solo: soloLetIn, lone: loneKept}
+	return lie{
+		name: name, says: instead(`"`+magic+`"`, `"`+address+`"`), reason: export.ReasonBadAddress, solo: soloLetIn,
+		lone: loneKept,
+	}
 }
 
-// aboutSolo says another text of solo. A snapshot is a text in an event, so that
-// its quotes are escaped.
+// aboutSolo says another text of solo. A snapshot is a text in an event, so that its quotes are escaped.
 func aboutSolo(name, from, to string, reason export.Reason, solo string) lie {
 	return lie{name: name, says: ofSolo(instead(from, to)), reason: reason, solo: solo, lone: loneLetIn}
 }
 
 // withPort has another port first.
 func withPort(name, port string) lie {
-	return aboutSolo(name, `\"ports\":[`, `\"ports\":[{`+strings.ReplaceAll(port, `"`, `\"`)+`},`, export.ReasonBadSnapshot, soloLetIn)
+	return aboutSolo(name, `\"ports\":[`, `\"ports\":[{`+strings.ReplaceAll(port, `"`, `\"`)+`},`,
+		export.ReasonBadSnapshot, soloLetIn)
 }
 
 var badAddresses = []lie{
@@ -81,32 +83,41 @@ var badAddresses = []lie{
 // What is left out while the rest is imported.
 var badParts = []lie{
 	{
-		name: "a host name that is none", says: instead(`"addresses":["`+magic+`"]`, `"addresses":["`+magic+`"],"hostname":"../evil\u0000.example"`),
+		name:   "a host name that is none",
+		says:   instead(`"addresses":["`+magic+`"]`, `"addresses":["`+magic+`"],"hostname":"../evil\u0000.example"`),
 		reason: export.ReasonBadEndpoint, solo: soloLetIn, lone: loneLetIn,
 	},
 	{
 		name: "more endpoints than a slice can have",
-		says: instead(`"addresses":["`+magic+`"]`, strings.Repeat(`"addresses":["10.65.0.4"]},{`, 2000)+`"addresses":["10.65.0.4"]`),
+		says: instead(`"addresses":["`+magic+`"]`,
+			strings.Repeat(`"addresses":["10.65.0.4"]},{`, 2000)+`"addresses":["10.65.0.4"]`),
 		// All are the same: what counts is that they end.
 		reason: export.ReasonTooLarge, solo: soloLetIn, lone: strings.Repeat("west/10.65.0.4 ", 1000) + "-> 10.65.0.4",
 	},
 	withPort("a port that is none", `"name":"evil","protocol":"TCP","port":70000`),
-	aboutSolo("endpoints that are demoted and not there", `\"slice\":{`, `\"slice\":{\"demoted\":[{\"endpoints\":[-1,7,2000000000]}],`, "", soloLetIn),
-	aboutSolo("a label of Kubernetes' own", `\"service\":{`, `\"service\":{\"labels\":{\"kubernetes.io/evil\":\"yes\"},`, export.ReasonReservedKey, soloLetIn),
+	aboutSolo("endpoints that are demoted and not there", `\"slice\":{`,
+		`\"slice\":{\"demoted\":[{\"endpoints\":[-1,7,2000000000]}],`, "", soloLetIn),
+	aboutSolo("a label of Kubernetes' own", `\"service\":{`,
+		`\"service\":{\"labels\":{\"kubernetes.io/evil\":\"yes\"},`, export.ReasonReservedKey, soloLetIn),
 }
 
 // The service stays as it was.
 var badSnapshots = []lie{
-	aboutSolo("a snapshot of an unknown version", snapshotKey, `"`+export.AnnotationSnapshotPrefix+`v99"`, export.ReasonUnknownVersion, soloKept),
+	aboutSolo("a snapshot of an unknown version", snapshotKey, `"`+export.AnnotationSnapshotPrefix+`v99"`,
+		export.ReasonUnknownVersion, soloKept),
 	aboutSolo("no snapshot", snapshotKey, `"example.org/none"`, export.ReasonNoSnapshot, soloKept),
-	aboutSolo("a huge snapshot", `{\"cluster\"`, `{\"filler\":\"`+strings.Repeat("x", 300<<10)+`\",\"cluster\"`, export.ReasonTooLarge, soloKept),
+	aboutSolo("a huge snapshot", `{\"cluster\"`, `{\"filler\":\"`+strings.Repeat("x", 300<<10)+`\",\"cluster\"`,
+		export.ReasonTooLarge, soloKept),
 }
 
 // What is not the member's to say counts for nobody.
 var badIdentities = []lie{
-	aboutSolo("a snapshot of another cluster", `\"cluster\":\"west\"`, `\"cluster\":\"north\"`, export.ReasonWrongCluster, soloKept),
-	aboutSolo("a slice of another cluster", sourceWest, strings.Replace(sourceWest, "west", "north", 1), export.ReasonNotOurs, soloKept),
-	aboutSolo("a slice of the reader's own", sourceWest, strings.Replace(sourceWest, "west", "east", 1), export.ReasonNotOurs, soloKept),
+	aboutSolo("a snapshot of another cluster", `\"cluster\":\"west\"`, `\"cluster\":\"north\"`,
+		export.ReasonWrongCluster, soloKept),
+	aboutSolo("a slice of another cluster", sourceWest, strings.Replace(sourceWest, "west", "north", 1),
+		export.ReasonNotOurs, soloKept),
+	aboutSolo("a slice of the reader's own", sourceWest, strings.Replace(sourceWest, "west", "east", 1),
+		export.ReasonNotOurs, soloKept),
 	{
 		name: "a service in a namespace of the system", says: ofSolo(func(event string) string {
 			_, rest, _ := strings.Cut(event, `"namespace":"`)
@@ -115,12 +126,12 @@ var badIdentities = []lie{
 		}),
 		solo: soloKept, lone: loneLetIn, // for east, that is another slice
 	},
-	aboutSolo("a service whose name is none", soloLabel, strings.Replace(soloLabel, "solo", "so_lo", 1), export.ReasonInvalidName, gone),
+	aboutSolo("a service whose name is none", soloLabel, strings.Replace(soloLabel, "solo", "so_lo", 1),
+		export.ReasonInvalidName, gone),
 	aboutSolo("a slice that nobody made", `"`+export.LabelSliceManagedBy+`"`, `"example.org/none"`, "", gone),
 }
 
-// The watch ends there, and so does each list: what comes later has to wait, and
-// that is reported.
+// The watch ends there, and so does each list: what comes later has to wait, and that is reported.
 var tooLarge = []lie{{
 	name: "a slice without measure", says: ofSolo(func(event string) string {
 		return strings.Replace(event, `"annotations":{`, `"annotations":{"`+filler+`":"much",`, 1)
@@ -128,9 +139,8 @@ var tooLarge = []lie{{
 	solo: soloKept, lone: loneKept, unread: true,
 }}
 
-// lies: what a member says harms nothing but its own exports, and is reported.
-// Its API server and its controller are what they should be; what is between
-// them and east is not.
+// lies: what a member says harms nothing but its own exports, and is reported. Its API server and its controller are
+// what they should be; what is between them and east is not.
 func lies(rows []lie) func(*Set) {
 	return fault(func(s *Set, east, west, _ *Cluster) {
 		g := s.gateway(Pair{east, west})
@@ -150,19 +160,22 @@ func (l lie) run(s *Set, g *Gateway, east, west *Cluster) {
 	g.says.Store(&l.says)
 	west.SetEndpoints("solo", "10.65.0.9")
 	if l.unread {
-		east.ExpectMetric(0, "clusterset_controller_member_connected", "member", "west") // so that what follows comes later
+		// so that what follows comes later
+		east.ExpectMetric(0, "clusterset_controller_member_connected", "member", "west")
 	}
 	west.SetEndpoints("lone", "10.65.0.4", magic)
 	s.Except(east, healthy.With("solo", l.solo, "lone", l.lone), healthy.With("solo", soloLetIn, "lone", loneLetIn))
 	east.problems("west", l.reason, 1)
 	if l.unread {
 		east.ExpectMetric(0, "clusterset_controller_member_connected", "member", "west")
-		east.ExpectEvent(s.secretOf(Pair{east, west}), memberstate.EventMemberUnreachable, "one EndpointSlice is larger")
+		east.ExpectEvent(s.secretOf(Pair{east, west}), memberstate.EventMemberUnreachable,
+			"one EndpointSlice is larger")
 	}
 	if g.changed.Load() == before {
 		s.Error("nothing was said that is not true")
 	}
-	list, err := east.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(s.Context(), metav1.ListOptions{LabelSelector: export.LabelService})
+	list, err := east.Kube.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(s.Context(),
+		metav1.ListOptions{LabelSelector: export.LabelService})
 	s.must(err)
 	if len(list.Items) > 0 {
 		s.Errorf("east has slice %s in the namespace of the system", list.Items[0].Name)
@@ -182,15 +195,15 @@ func (c *Cluster) problems(of string, reason export.Reason, want float64) {
 		return
 	}
 	c.set.Eventually("problems of the reason "+string(reason), func() error {
-		if got, _ := c.Metric("clusterset_controller_export_problems", "member", of, "reason", string(reason)); got != want {
+		if got, _ := c.Metric("clusterset_controller_export_problems", "member", of, "reason",
+			string(reason)); got != want {
 			return fmt.Errorf("got %v, want %v", got, want)
 		}
 		return nil
 	})
 }
 
-// brokenEvents: a watch that ends over and over harms neither what is known nor
-// the other members.
+// brokenEvents: a watch that ends over and over harms neither what is known nor the other members.
 func brokenEvents(s *Set, east, west, north *Cluster) {
 	g := s.gateway(Pair{east, west})
 	failure := func(reason string, code int) func(string) string {
@@ -234,8 +247,7 @@ func brokenEvents(s *Set, east, west, north *Cluster) {
 	}
 }
 
-// slow: a member that is slow delays no other, and what it says in the end is
-// what counts.
+// slow: a member that is slow delays no other, and what it says in the end is what counts.
 func slow(s *Set, east, west, north *Cluster) {
 	s.Cut("east", "west", FromServer)
 	for i := range 20 {

@@ -17,7 +17,8 @@ import (
 func (c *Cluster) imports(want string) {
 	c.set.Helper()
 	c.set.Eventually("imports in "+c.Name, func() error {
-		list, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).List(c.set.Context(), metav1.ListOptions{})
+		list, err := c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).List(c.set.Context(),
+			metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -109,8 +110,10 @@ func hostile(s *Set, east, west *Cluster) {
 	put := func(i int) {
 		_, err := copies.Create(s.Context(), &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{
-				Name:        fmt.Sprintf("hostile-%d", i),
-				Labels:      map[string]string{export.LabelService: fmt.Sprintf("s%d", i), export.LabelSourceCluster: "west"},
+				Name: fmt.Sprintf("hostile-%d", i),
+				Labels: map[string]string{
+					export.LabelService: fmt.Sprintf("s%d", i), export.LabelSourceCluster: "west",
+				},
 				Annotations: map[string]string{export.AnnotationSnapshotPrefix + "v1": strings.Repeat("[", 100<<10)},
 			},
 			AddressType: discoveryv1.AddressTypeIPv4,
@@ -130,10 +133,13 @@ func hostile(s *Set, east, west *Cluster) {
 		east.Export(fmt.Sprintf("own:10.64.0.%d", i+1))
 		s.Expect(View{"own": fmt.Sprintf("east/10.64.0.%d -> VIP", i+1)}, east)
 	}
-	if held, _ := east.Metric("clusterset_controller_member_endpointslices", "member", "west"); held == 0 || held > limit/each {
+	if held, _ := east.Metric("clusterset_controller_member_endpointslices", "member", "west"); held == 0 ||
+		held > limit/each {
 		s.Errorf("%v slices of %d endpoints are held", held, each)
 	}
-	s.must(copies.DeleteCollection(s.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
+	s.must(
+		copies.DeleteCollection(s.Context(), metav1.DeleteOptions{},
+			metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
 	west.Export("web:10.65.0.10")
 	s.Expect(web(ofWest))
 	east.overLimit(export.LimitEndpoints, 0)

@@ -42,7 +42,8 @@ func (c *Cluster) Hints(service string) (string, error) {
 		}
 	}
 	slices.Sort(texts)
-	derived, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), c.derived(service), metav1.GetOptions{})
+	derived, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), c.derived(service),
+		metav1.GetOptions{})
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +52,8 @@ func (c *Cluster) Hints(service string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if condition := meta.FindStatusCondition(imported.Status.Conditions, merge.ConditionPreferCluster); condition != nil {
+	if condition := meta.FindStatusCondition(imported.Status.Conditions,
+		merge.ConditionPreferCluster); condition != nil {
 		texts = append(texts, string(condition.Status)+" "+condition.Reason)
 	}
 	return strings.Join(texts, " "), nil
@@ -72,7 +74,9 @@ func (c *Cluster) ExpectHints(service, want string) {
 // PutNode creates a node in a zone, "null" for none, or moves it there.
 func (c *Cluster) PutNode(name, zone string) {
 	c.set.Helper()
-	c.Put(fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {%s: %s}}}", name, corev1.LabelTopologyZone, zone))
+	c.Put(
+		fmt.Sprintf("{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {%s: %s}}}", name,
+			corev1.LabelTopologyZone, zone))
 	if !slices.Contains(c.nodes, name) {
 		c.nodes = append(c.nodes, name)
 	}
@@ -138,7 +142,9 @@ func preferByFlag(s *Set, east, west *Cluster) {
 	east.Options.Prefer = locality.PreferCluster
 	east.Restart()
 	for c, at := range map[*Cluster][2]string{east: {"10.64.0.10", "east-a"}, west: {"10.65.0.10", "west-b"}} {
-		for service, prefer := range map[string]string{"plain": "", "refuses": locality.PreferNone, "zone": "", "both": locality.PreferCluster} {
+		for service, prefer := range map[string]string{
+			"plain": "", "refuses": locality.PreferNone, "zone": "", "both": locality.PreferCluster,
+		} {
 			distribution := ""
 			if service == "zone" || service == "both" {
 				distribution = ", trafficDistribution: PreferSameZone"
@@ -170,7 +176,8 @@ func preferenceStays(s *Set, east, _ *Cluster) {
 	east.ExpectHints("web", home)
 	s.Quiet(east)
 	before := east.service(east.derived("web")).ResourceVersion
-	since := meta.FindStatusCondition(east.Import("web").Status.Conditions, merge.ConditionPreferCluster).LastTransitionTime
+	since := meta.FindStatusCondition(east.Import("web").Status.Conditions,
+		merge.ConditionPreferCluster).LastTransitionTime
 	watched := east.watchImports("web")
 	east.DeleteService("web")
 	s.Expect(web("-> VIP (Pending) [Conflict=NoConflicts Ready=Failed Valid=NoService]"), east)
@@ -189,7 +196,8 @@ func preferenceStays(s *Set, east, _ *Cluster) {
 		}
 		condition := meta.FindStatusCondition(imported.Status.Conditions, merge.ConditionPreferCluster)
 		if condition == nil || !condition.LastTransitionTime.Equal(&since) {
-			s.Errorf("version %s of the import has the conditions %v", imported.ResourceVersion, imported.Status.Conditions)
+			s.Errorf("version %s of the import has the conditions %v", imported.ResourceVersion,
+				imported.Status.Conditions)
 		}
 		ready := meta.IsStatusConditionTrue(imported.Status.Conditions, "Ready")
 		pending = pending || !ready

@@ -28,9 +28,8 @@ func (s *Set) kubeconfig(p Pair, text []byte) {
 	s.Edit(p, func(secret *corev1.Secret) { secret.Data = map[string][]byte{member.KubeconfigKey: text} })
 }
 
-// badSecret is a Secret of a member that cannot be used: it is refused in an
-// Event, and the credential in use stays in use. After a restart the member is
-// silent. What it contributed stays until it leaves.
+// badSecret is a Secret of a member that cannot be used: it is refused in an Event, and the credential in use stays in
+// use. After a restart the member is silent. What it contributed stays until it leaves.
 func badSecret(change func(*corev1.Secret)) func(*Set) {
 	return fault(func(s *Set, east, west, north *Cluster) {
 		p := Pair{east, west}
@@ -56,15 +55,15 @@ func badSecret(change func(*corev1.Secret)) func(*Set) {
 }
 
 func readsFile(secret *corev1.Secret) {
-	secret.Data[member.KubeconfigKey] = []byte(strings.ReplaceAll(string(secret.Data[member.KubeconfigKey]), "token:", "tokenFile:"))
+	secret.Data[member.KubeconfigKey] = []byte(
+		strings.ReplaceAll(string(secret.Data[member.KubeconfigKey]), "token:", "tokenFile:"))
 }
 
 func badRanges(secret *corev1.Secret) {
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, member.CIDRsAnnotation, "10.65.0.0/99")
 }
 
-// relabelled: if the label of a Secret is another or none at all, the member that
-// it named has left.
+// relabelled: if the label of a Secret is another or none at all, the member that it named has left.
 func relabelled(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
 	for _, id := range []string{"east", "No.Such.Id"} {
@@ -100,8 +99,7 @@ func wrongServer(s *Set, east, west, north *Cluster) {
 	}
 }
 
-// rotation: a member gets another credential, and a second Secret. Of two the
-// older one is used until it goes.
+// rotation: a member gets another credential, and a second Secret. Of two the older one is used until it goes.
 func rotation(s *Set, east, west *Cluster) {
 	p := Pair{east, west}
 	west.Export("web:10.65.0.10")
@@ -121,8 +119,7 @@ func rotation(s *Set, east, west *Cluster) {
 	s.Expect(web("west/10.65.0.12 -> VIP"))
 }
 
-// hangs: a link that swallows everything fails no request. The silence is said
-// on the Secret and ends there.
+// hangs: a link that swallows everything fails no request. The silence is said on the Secret and ends there.
 func hangs(s *Set, east, west *Cluster) {
 	secret := s.secretOf(Pair{east, west})
 	connected := func(want float64) {
@@ -137,15 +134,16 @@ func hangs(s *Set, east, west *Cluster) {
 	connected(1)
 }
 
-// static: a flag makes a member, and a start without it is leaving. A credential
-// that cannot be used is not.
+// static: a flag makes a member, and a start without it is leaving. A credential that cannot be used is not.
 func static(s *Set, east, west *Cluster) {
 	west.Export("web:10.65.0.10")
 	s.Leave(Pair{east, west})
 	s.Expect(web(gone), east)
 	path := filepath.Join(s.TempDir(), "west.kubeconfig")
 	s.must(os.WriteFile(path, west.platform.Credential("east"), 0o600))
-	east.Options.Members = []member.Static{{Cluster: "west", Kubeconfig: path}, {Cluster: "north", Kubeconfig: path + ".none"}}
+	east.Options.Members = []member.Static{
+		{Cluster: "west", Kubeconfig: path}, {Cluster: "north", Kubeconfig: path + ".none"},
+	}
 	east.Restart()
 	s.Expect(web(ofWest))
 	east.ExpectMetric(1, "clusterset_controller_member_credentials_invalid")

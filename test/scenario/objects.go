@@ -31,7 +31,8 @@ func (s *Set) key(service string) types.NamespacedName {
 // CreateNamespace creates the namespace of the services.
 func (c *Cluster) CreateNamespace() {
 	c.set.Helper()
-	_, err := c.Kube.CoreV1().Namespaces().Create(c.set.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.set.namespace}}, metav1.CreateOptions{})
+	_, err := c.Kube.CoreV1().Namespaces().Create(c.set.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.set.namespace}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		c.set.must(err)
 	}
@@ -88,11 +89,12 @@ func (c *Cluster) PutService(name, spec string) {
 // PutExport creates or changes a ServiceExport.
 func (c *Cluster) PutExport(name, spec string) {
 	c.set.Helper()
-	c.Put("{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: " + name + "}, spec: " + spec + "}")
+	c.Put(
+		"{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: " + name + "}, spec: " +
+			spec + "}")
 }
 
-// SetEndpoints gives a Service ready endpoints, as the EndpointSlice controller
-// does.
+// SetEndpoints gives a Service ready endpoints, as the EndpointSlice controller does.
 func (c *Cluster) SetEndpoints(service string, addresses ...string) {
 	c.set.Helper()
 	c.PutEndpoints(service, "", addresses...)
@@ -108,7 +110,9 @@ func endpointsOf(service, fields string, addresses ...string) string {
 	var endpoints []string
 	kind := "IPv4"
 	for _, each := range addresses {
-		endpoints = append(endpoints, fmt.Sprintf("{%saddresses: [%q], conditions: {ready: true, serving: true, terminating: false}}", fields, each))
+		endpoints = append(endpoints,
+			fmt.Sprintf("{%saddresses: [%q], conditions: {ready: true, serving: true, terminating: false}}", fields,
+				each))
 		if strings.Contains(each, ":") {
 			kind = "IPv6"
 		}
@@ -127,21 +131,28 @@ endpoints: [%[4]s]
 func (c *Cluster) DeleteService(name string) {
 	c.set.Helper()
 	c.set.must(c.Kube.CoreV1().Services(c.set.namespace).Delete(c.set.Context(), name, metav1.DeleteOptions{}))
-	c.set.must(ignoreNotFound(c.Kube.DiscoveryV1().EndpointSlices(c.set.namespace).Delete(c.set.Context(), name+"-ipv4", metav1.DeleteOptions{})))
+	c.set.must(
+		ignoreNotFound(
+			c.Kube.DiscoveryV1().EndpointSlices(c.set.namespace).Delete(c.set.Context(), name+"-ipv4",
+				metav1.DeleteOptions{})))
 }
 
 // Withdraw deletes ServiceExports.
 func (c *Cluster) Withdraw(services ...string) {
 	c.set.Helper()
 	for _, each := range services {
-		c.set.must(c.MCS.MulticlusterV1beta1().ServiceExports(c.set.namespace).Delete(c.set.Context(), each, metav1.DeleteOptions{}))
+		c.set.must(
+			c.MCS.MulticlusterV1beta1().ServiceExports(c.set.namespace).Delete(c.set.Context(), each,
+				metav1.DeleteOptions{}))
 	}
 }
 
 // DeleteImport deletes a ServiceImport.
 func (c *Cluster) DeleteImport(service string, options metav1.DeleteOptions) {
 	c.set.Helper()
-	c.set.must(ignoreNotFound(c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Delete(c.set.Context(), service, options)))
+	c.set.must(
+		ignoreNotFound(
+			c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Delete(c.set.Context(), service, options)))
 }
 
 // Import returns a ServiceImport that there is.
@@ -153,7 +164,8 @@ func (c *Cluster) Import(service string) *v1beta1.ServiceImport {
 }
 
 func (c *Cluster) importOf(service string) (*v1beta1.ServiceImport, error) {
-	return c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	return c.MCS.MulticlusterV1beta1().ServiceImports(c.set.namespace).Get(c.set.Context(), service,
+		metav1.GetOptions{})
 }
 
 // watchImports returns a watch of imports from a service's as it is now, until the scenario ends.
@@ -176,11 +188,11 @@ func (c *Cluster) service(name string) *corev1.Service {
 
 // clusterScoped are the kinds that are in no namespace.
 var clusterScoped = map[string]bool{
-	"Node": true, "CustomResourceDefinition": true, "MutatingAdmissionPolicy": true, "MutatingAdmissionPolicyBinding": true,
+	"Node": true, "CustomResourceDefinition": true, "MutatingAdmissionPolicy": true,
+	"MutatingAdmissionPolicyBinding": true,
 }
 
-// Put creates the objects of a YAML stream, or changes those that exist to have
-// what it says.
+// Put creates the objects of a YAML stream, or changes those that exist to have what it says.
 func (c *Cluster) Put(text string) {
 	c.set.Helper()
 	c.set.must(c.put(c.set.Context(), text))

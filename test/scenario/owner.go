@@ -81,7 +81,8 @@ func (c *Cluster) replaceImport(service string, remove func()) {
 // ownersDiffer says what does not belong to the import.
 func (c *Cluster) ownersDiffer(service string) error {
 	owner := c.Import(service)
-	derived, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), c.derived(service), metav1.GetOptions{})
+	derived, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), c.derived(service),
+		metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -109,12 +110,16 @@ func collectedWhileSilent(s *Set, east, west *Cluster) {
 	east.Start()
 	unseen := func() { east.ExpectMetric(0, "clusterset_controller_member_synced", "member", "west") }
 	unseen()
-	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationBackground} {
+	for _, policy := range []metav1.DeletionPropagation{
+		metav1.DeletePropagationForeground, metav1.DeletePropagationBackground,
+	} {
 		east.replaceImport("web", func() {
 			east.DeleteImport("web", metav1.DeleteOptions{PropagationPolicy: &policy})
 			if policy == metav1.DeletePropagationBackground { // as the garbage collector if it is the quicker one
-				s.must(east.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(), metav1.DeleteOptions{},
-					metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
+				s.must(
+					east.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(),
+						metav1.DeleteOptions{},
+						metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=west"}))
 			}
 		})
 		s.Expect(web(ofBoth), east)
@@ -137,10 +142,15 @@ func madeIsDeleted(s *Set, _, _, _ *Cluster) {
 	for range 5 {
 		for _, c := range s.clusters {
 			for service := range healthy {
-				s.must(ignoreNotFound(c.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), c.derived(service), metav1.DeleteOptions{})))
+				s.must(
+					ignoreNotFound(
+						c.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), c.derived(service),
+							metav1.DeleteOptions{})))
 				c.DeleteImport(service, metav1.DeleteOptions{})
 			}
-			s.must(c.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: export.LabelSourceCluster}))
+			s.must(
+				c.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(), metav1.DeleteOptions{},
+					metav1.ListOptions{LabelSelector: export.LabelSourceCluster}))
 		}
 	}
 	s.Expect(healthy)
@@ -163,7 +173,8 @@ func othersObjects(s *Set, east, west *Cluster) {
 
 	services := east.Kube.CoreV1().Services(s.namespace)
 	other, err := services.Create(s.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: east.derived("api")}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}},
+		ObjectMeta: metav1.ObjectMeta{Name: east.derived("api")},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}},
 	}, metav1.CreateOptions{})
 	s.must(err)
 	west.Export("api:10.65.0.11")
@@ -189,7 +200,8 @@ func othersObjects(s *Set, east, west *Cluster) {
 	east.ExpectEvent(updated, apply.EventForeignObject)
 	west.Withdraw("api")
 	s.Expect(View{"api": gone}, east)
-	if after, err := slices.Get(s.Context(), slice.Name, metav1.GetOptions{}); err == nil && after.ResourceVersion != updated.ResourceVersion {
+	if after, err := slices.Get(s.Context(), slice.Name, metav1.GetOptions{}); err == nil &&
+		after.ResourceVersion != updated.ResourceVersion {
 		s.Errorf("the other's EndpointSlice was changed: %v", after)
 	}
 }
@@ -198,7 +210,8 @@ func othersObjects(s *Set, east, west *Cluster) {
 // keeps it. The other gets it as soon as the first is withdrawn.
 func collision(s *Set, east, _ *Cluster) {
 	// Found by search for namespaces of the name demo.
-	first, second := types.NamespacedName{Namespace: "demo", Name: "s-k1qtda5r7c"}, types.NamespacedName{Namespace: "demo", Name: "s-g9sgelsm7d"}
+	first, second := types.NamespacedName{Namespace: "demo", Name: "s-k1qtda5r7c"},
+		types.NamespacedName{Namespace: "demo", Name: "s-g9sgelsm7d"}
 	if export.DerivedServiceName(first) != export.DerivedServiceName(second) {
 		s.Fatal("the names do not collide")
 	}
@@ -216,8 +229,7 @@ func collision(s *Set, east, _ *Cluster) {
 	east.IPs(second.Name)
 }
 
-// readyDiffers says that the condition Ready of an import is not false for the
-// reason.
+// readyDiffers says that the condition Ready of an import is not false for the reason.
 func (c *Cluster) readyDiffers(service, reason string) error {
 	imported, err := c.importOf(service)
 	if err != nil {
@@ -237,7 +249,8 @@ func unreadable(s *Set, east, _ *Cluster) {
 	spoil := func() {
 		patch := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ready","message":"","lastTransitionTime":"2026-01-01t00:00:00Z"}]}}`)
 		for _, resource := range []string{"serviceexports", "serviceimports"} {
-			_, err := east.Dynamic.Resource(mcsResource(resource)).Namespace(s.namespace).Patch(s.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+			_, err := east.Dynamic.Resource(mcsResource(resource)).Namespace(s.namespace).Patch(s.Context(), "web",
+				types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 			s.must(err)
 		}
 	}

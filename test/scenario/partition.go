@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// silent: an endpoint of a silent member is demoted after 30 s and not before,
-// if another cluster has a ready one, and nowhere else, for as long as it lasts.
-// What the others say applies at once, and what the member says arrives in the
+// silent: an endpoint of a silent member is demoted after 30 s and not before, if another cluster has a ready one, and
+// nowhere else, for as long as it lasts. What the others say applies at once, and what the member says arrives in the
 // end. Its reader restarts meanwhile.
 func silent(s *Set, east, west, north *Cluster) {
 	p := Pair{east, west}
@@ -31,7 +30,8 @@ func silent(s *Set, east, west, north *Cluster) {
 	s.Judged(p, "Silent")
 	s.Judged(Pair{east, north}, "Heard")
 	north.SetEndpoints("web", "10.66.0.8")
-	s.Except(east, demoted.With("web", "north/10.66.0.8 west/10.65.0.1~ -> VIP"), seen.With("web", "north/10.66.0.8 west/10.65.0.1 -> VIP"))
+	s.Except(east, demoted.With("web", "north/10.66.0.8 west/10.65.0.1~ -> VIP"),
+		seen.With("web", "north/10.66.0.8 west/10.65.0.1 -> VIP"))
 	s.Judged(p, "Silent")
 
 	s.restore(p)
@@ -56,7 +56,8 @@ func notHeard(deaf bool) func(s *Set, east, west, north *Cluster) {
 		}
 		north.SetEndpoints("db", "10.66.0.9")
 		west.SetEndpoints("solo", "10.65.0.9")
-		seen := healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo", "west/10.65.0.9 -> VIP")
+		seen := healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo",
+			"west/10.65.0.9 -> VIP")
 		atHome := seen
 		if deaf {
 			atHome = seen.With("db", healthy["db"])
@@ -218,10 +219,9 @@ func stoppedController(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy)
 }
 
-// Silence is a scenario in which a fault makes west silent for east. Nothing of
-// it is removed. It is demoted after 30 s and not before, changes of others apply
-// at once, a restart of its reader changes nothing, and all is as before when it
-// is heard again. Nothing is asked of west meanwhile.
+// Silence is a scenario in which a fault makes west silent for east. Nothing of it is removed. It is demoted after 30 s
+// and not before, changes of others apply at once, a restart of its reader changes nothing, and all is as before when
+// it is heard again. Nothing is asked of west meanwhile.
 func Silence(begin, heal func(*Set)) Scenario {
 	return Scenario{"", three, steady(func(s *Set, east, west, north *Cluster) {
 		p := Pair{east, west}
@@ -238,7 +238,9 @@ func Silence(begin, heal func(*Set)) Scenario {
 		heal()
 		s.Judged(p, "Heard")
 		west.SetEndpoints("solo", "10.65.0.9")
-		s.Expect(healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo", "west/10.65.0.9 -> VIP"))
+		s.Expect(
+			healthy.With("db", "north/10.66.0.9 west/10.65.0.3 -> 10.65.0.3 10.66.0.9", "solo",
+				"west/10.65.0.9 -> VIP"))
 	})}
 }
 

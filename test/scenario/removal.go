@@ -18,17 +18,22 @@ import (
 	"sigs.k8s.io/mcs-api/config/crd"
 )
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitions = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
 
 // deleteCRDs deletes those of these resources, and with them all objects.
 func (c *Cluster) deleteCRDs(resources ...string) {
 	c.set.Helper()
 	for _, each := range resources {
-		c.set.must(c.Dynamic.Resource(definitions).Delete(c.set.Context(), each+".multicluster.x-k8s.io", metav1.DeleteOptions{}))
+		c.set.must(
+			c.Dynamic.Resource(definitions).Delete(c.set.Context(), each+".multicluster.x-k8s.io",
+				metav1.DeleteOptions{}))
 	}
 	for _, each := range resources {
 		c.set.Eventually(each+" are not served", func() error {
-			if _, err := c.Dynamic.Resource(mcsResource(each)).List(c.set.Context(), metav1.ListOptions{}); !apierrors.IsNotFound(err) {
+			if _, err := c.Dynamic.Resource(mcsResource(each)).List(c.set.Context(),
+				metav1.ListOptions{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("they are, or: %w", err)
 			}
 			return nil
@@ -48,7 +53,8 @@ func (c *Cluster) putCRDs(version, text string) {
 	c.set.Eventually("CRDs", func() error { return c.put(c.set.Context(), text) })
 	for _, each := range []string{"serviceexports", "serviceimports"} {
 		c.set.Eventually(each+" are served", func() error {
-			_, err := c.Dynamic.Resource(mcsResource(each).GroupResource().WithVersion(version)).List(c.set.Context(), metav1.ListOptions{})
+			_, err := c.Dynamic.Resource(mcsResource(each).GroupResource().WithVersion(version)).List(c.set.Context(),
+				metav1.ListOptions{})
 			return err
 		})
 	}
@@ -111,13 +117,14 @@ func (c *Cluster) differs2020(service, want string) error {
 	clusters, _, _ := unstructured.NestedSlice(imported.Object, "status", "clusters")
 	answer := c.dns.Text(service, c.set.namespace)
 	texts, _, _ := c.endpoints(service)
-	if headless := service == "db"; strings.Join(texts, " ") != want || len(clusters) != 1 || !headless && !slices.Equal(ips, []string{answer}) {
+	if headless := service == "db"; strings.Join(texts, " ") != want || len(clusters) != 1 ||
+		!headless && !slices.Equal(ips, []string{answer}) {
 		return fmt.Errorf("endpoints %v, IPs %v, clusters %v, the answer %s", texts, ips, clusters, answer)
 	}
 	return nil
 }
 
-// removal: an administrator removes what services stand on. That is a decision
+// removal: an administrator removes what services depend on. That is a decision
 // and not a silence: everything follows, and comes back.
 func removal(s *Set, east, west, north *Cluster) {
 	west.deleteCRDs("serviceexports", "serviceimports")

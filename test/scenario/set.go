@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scenario has what is asserted of whole cluster sets, written once for
-// two beds: simulated clusters on virtual time (test/sim), and real control
-// planes (test/controller), where time runs faster than it is.
+// Package scenario has what is asserted of whole cluster sets, written once for two beds: simulated clusters on virtual
+// time (test/sim), and real control planes (test/controller), where time runs faster than it is.
 //
 // A scenario changes objects, breaks links and stops controllers through Set and
 // Cluster, and states what clients of each cluster see of each service: a View.
@@ -27,8 +26,7 @@ import (
 // system is the namespace of the controllers.
 const system = member.DefaultNamespace
 
-// A Direction is one of the packets on a link, as seen by the reader. Both are
-// joined with |.
+// A Direction is one of the packets on a link, as seen by the reader. Both are joined with |.
 type Direction int
 
 // The directions.
@@ -54,8 +52,7 @@ type Bed interface {
 	Restore(reader, source string)
 	// Reset ends the connections; what waited is lost.
 	Reset(reader, source string)
-	// Through returns a kubeconfig with which the reader reads the source through
-	// the gateway, until the test ends.
+	// Through returns a kubeconfig with which the reader reads the source through the gateway, until the test ends.
 	Through(t *testing.T, reader, source string, gateway *Gateway) []byte
 }
 
@@ -65,15 +62,13 @@ type Platform struct {
 	Admin, Controller *rest.Config
 	// Options are further ones of the controller.
 	Options controller.Options
-	// Credential returns a new kubeconfig with which a reader may read the
-	// cluster over the link between them.
+	// Credential returns a new kubeconfig with which a reader may read the cluster over the link between them.
 	Credential func(reader string) []byte
 	// Namespace is for the services of the scenario.
 	Namespace string
 }
 
-// A Scenario is a function of clusters that are joined and whose controllers
-// and DNS run.
+// A Scenario is a function of clusters that are joined and whose controllers and DNS run.
 type Scenario struct {
 	Name string
 	// Clusters are the names. "dual" has IPv4 and IPv6, all others IPv4.
@@ -165,7 +160,8 @@ func (s *Set) clean(c *Cluster) error {
 		problems = append(problems, ignoreNotFound(c.Kube.CoreV1().Nodes().Delete(ctx, node, all)))
 	}
 	return errors.Join(append(problems,
-		c.Kube.CoreV1().Secrets(system).DeleteCollection(ctx, all, metav1.ListOptions{LabelSelector: member.ClusterLabel}),
+		c.Kube.CoreV1().Secrets(system).DeleteCollection(ctx, all,
+			metav1.ListOptions{LabelSelector: member.ClusterLabel}),
 		c.Kube.CoordinationV1().Leases(system).DeleteCollection(ctx, all, metav1.ListOptions{}),
 	)...)
 }
@@ -248,8 +244,7 @@ func (s *Set) Edit(p Pair, change func(*corev1.Secret)) {
 	})
 }
 
-// Annotate sets an annotation on that Secret, and removes it if the value is
-// empty.
+// Annotate sets an annotation on that Secret, and removes it if the value is empty.
 func (s *Set) Annotate(p Pair, key, value string) {
 	s.Helper()
 	s.Edit(p, func(secret *corev1.Secret) {

@@ -18,9 +18,8 @@ func steady(run func(s *Set, east, west, north *Cluster)) func(*Set) {
 // podAddresses is an answer with addresses that west and north export.
 var podAddresses = regexp.MustCompile(`^(10\.6[56]\.[\d.]+ ?)+$`)
 
-// answersStay asserts, until the returned function is called, that DNS answers in
-// all clusters for the services of healthy: with the same VIP as now, or with
-// addresses that are exported.
+// answersStay asserts, until the returned function is called, that DNS answers in all clusters for the services of
+// healthy: with the same VIP as now, or with addresses that are exported.
 func (s *Set) answersStay() (stop func()) {
 	before, wrong := map[string]string{}, map[string]bool{}
 	look := func(check func(question, answer string)) {
@@ -43,7 +42,8 @@ func (s *Set) answersStay() (stop func()) {
 			case <-ticker.C:
 			}
 			look(func(question, answer string) {
-				if answer != before[question] && (!podAddresses.MatchString(answer) || !podAddresses.MatchString(before[question])) {
+				if answer != before[question] &&
+					(!podAddresses.MatchString(answer) || !podAddresses.MatchString(before[question])) {
 					wrong[question+" is answered with "+answer] = true
 				}
 			})

@@ -43,7 +43,8 @@ func exportsLost(s *Set, east, west, north *Cluster) {
 func (s *Set) token(p Pair) string {
 	s.Helper()
 	// It is a time, and the last of the message: the newest is the greatest.
-	_, token, _ := strings.Cut(p.Reader.ExpectEvent(s.secretOf(p), memberstate.EventMemberQuarantined), " of this Secret is ")
+	_, token, _ := strings.Cut(p.Reader.ExpectEvent(s.secretOf(p), memberstate.EventMemberQuarantined),
+		" of this Secret is ")
 	return token
 }
 
@@ -74,9 +75,11 @@ func anotherCluster(s *Set, east, west, north *Cluster) {
 	s.Expect(westDemoted, east, north)
 	// What it says is not believed.
 	west.Withdraw("solo")
-	s.must(west.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(), metav1.DeleteOptions{}, metav1.ListOptions{
-		LabelSelector: export.LabelSourceCluster + "=west," + export.LabelService + "=solo",
-	}))
+	s.must(
+		west.Kube.DiscoveryV1().EndpointSlices(s.namespace).DeleteCollection(s.Context(), metav1.DeleteOptions{},
+			metav1.ListOptions{
+				LabelSelector: export.LabelSourceCluster + "=west," + export.LabelService + "=solo",
+			}))
 	beats(12 * time.Second)
 	s.Expect(westDemoted, east, north)
 	s.Annotate(p, memberstate.AnnotationConfirm, "something else")
@@ -107,9 +110,8 @@ func (s *Set) uid(c *Cluster) string {
 	return string(namespace.UID)
 }
 
-// rebuilt: west is lost, and an empty API server gets its id. East gets the new
-// credential, and keeps what it knows until an administrator confirms it. Then
-// the old one is back.
+// rebuilt: west is lost, and an empty API server gets its id. East gets the new credential, and keeps what it knows
+// until an administrator confirms it. Then the old one is back.
 func rebuilt(s *Set) {
 	east, west, north, again := s.clusters[0], s.clusters[1], s.clusters[2], s.clusters[3]
 	for _, c := range s.clusters {
@@ -169,8 +171,7 @@ func (s *Set) deleteLease(c *Cluster, name string) {
 	s.must(ignoreNotFound(c.Kube.CoordinationV1().Leases(system).Delete(s.Context(), name, metav1.DeleteOptions{})))
 }
 
-// leases: those of a member and of the heartbeat are edited and deleted by hand.
-// That decides nothing for long.
+// leases: those of a member and of the heartbeat are edited and deleted by hand. That decides nothing for long.
 func leases(s *Set, east, west, _ *Cluster) {
 	p := Pair{east, west}
 	name := memberstate.LeasePrefix + "west"
@@ -204,8 +205,7 @@ func leases(s *Set, east, west, _ *Cluster) {
 	s.Judged(p, "Heard")
 }
 
-// leaderLease: the Lease of a leader gets another holder. The leader stops, and
-// leads again when the Lease is free.
+// leaderLease: the Lease of a leader gets another holder. The leader stops, and leads again when the Lease is free.
 func leaderLease(s *Set, east, west *Cluster) {
 	west.Export("web:10.65.0.10")
 	west.Options.LeaderElection, west.Options.Identity = true, "first"

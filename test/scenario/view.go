@@ -37,12 +37,10 @@ const gone = "none -> NXDOMAIN"
 //
 //	east/10.64.0.1 west/10.65.0.1~ -> VIP (Forbidden) [Valid=NoService], but …
 //
-// First the endpoints of the imported slices, sorted; ~ is not ready but serving
-// and terminating. "none" means that there is no ServiceImport. Then what DNS
-// answers for A records; VIP is the IP of the import. Then the reason of the
-// import's condition Ready unless it is true, and conditions of the
-// ServiceExport, if there is one, that are not as they should be. At last, what
-// does not fit among the objects: IPs, derived Service, clusters.
+// First the endpoints of the imported slices, sorted; ~ is not ready but serving and terminating. "none" means that
+// there is no ServiceImport. Then what DNS answers for A records; VIP is the IP of the import. Then the reason of the
+// import's condition Ready unless it is true, and conditions of the ServiceExport, if there is one, that are not as
+// they should be. At last, what does not fit among the objects: IPs, derived Service, clusters.
 func (c *Cluster) See(service string) string {
 	s := c.set
 	s.Helper()
@@ -66,8 +64,11 @@ func (c *Cluster) See(service string) string {
 		if behind || len(imported.Spec.IPs) > 0 || imported.Annotations[export.AnnotationDerivedService] != "" {
 			wrong = append(wrong, "the import is headless and has an IP")
 		}
-	case !behind || !slices.Equal(derived.Spec.ClusterIPs, imported.Spec.IPs) || imported.Annotations[export.AnnotationDerivedService] != derived.Name:
-		wrong = append(wrong, fmt.Sprintf("the import has the IPs %v, the derived Service %v", imported.Spec.IPs, derived.Spec.ClusterIPs))
+	case !behind || !slices.Equal(derived.Spec.ClusterIPs, imported.Spec.IPs) ||
+		imported.Annotations[export.AnnotationDerivedService] != derived.Name:
+		wrong = append(wrong,
+			fmt.Sprintf("the import has the IPs %v, the derived Service %v", imported.Spec.IPs,
+				derived.Spec.ClusterIPs))
 	case slices.Contains(imported.Spec.IPs, answer):
 		answer = "VIP"
 	}
@@ -87,7 +88,8 @@ func (c *Cluster) See(service string) string {
 		}
 	}
 	text := strings.Join(texts, " ") + " -> " + answer + notReady
-	if conditions := c.conditions(service); conditions != "" && conditions != "Conflict=NoConflicts Ready=Ready Valid=Valid" {
+	if conditions := c.conditions(service); conditions != "" &&
+		conditions != "Conflict=NoConflicts Ready=Ready Valid=Valid" {
 		text += " [" + conditions + "]"
 	}
 	if len(wrong) > 0 && notReady == "" {
@@ -139,7 +141,8 @@ func mark(conditions discoveryv1.EndpointConditions) string {
 
 // conditions are those of a ServiceExport, as Type=Reason; empty if there is none.
 func (c *Cluster) conditions(service string) string {
-	exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(c.set.namespace).Get(c.set.Context(), service, metav1.GetOptions{})
+	exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(c.set.namespace).Get(c.set.Context(), service,
+		metav1.GetOptions{})
 	if err != nil {
 		c.set.must(ignoreNotFound(err))
 		return ""
@@ -202,8 +205,7 @@ func (s *Set) Holds(d time.Duration, want View, in ...*Cluster) {
 	}
 }
 
-// IPs waits until an import and its derived Service have the same IPs, these if
-// some are given, and returns them.
+// IPs waits until an import and its derived Service have the same IPs, these if some are given, and returns them.
 func (c *Cluster) IPs(service string, want ...string) (ips []string) {
 	c.set.Helper()
 	c.set.Eventually("IPs of "+service+" in "+c.Name, func() error {
@@ -211,7 +213,8 @@ func (c *Cluster) IPs(service string, want ...string) (ips []string) {
 		if err != nil {
 			return err
 		}
-		derived, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), c.derived(service), metav1.GetOptions{})
+		derived, err := c.Kube.CoreV1().Services(c.set.namespace).Get(c.set.Context(), c.derived(service),
+			metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -238,7 +241,8 @@ func (c *Cluster) event(object metav1.Object, reason string, words []string) (st
 	last, others := "", ""
 	for _, event := range events.Items {
 		says := func(word string) bool { return strings.Contains(event.Message, word) }
-		if event.InvolvedObject.UID == object.GetUID() && event.Reason == reason && !slices.ContainsFunc(words, func(word string) bool { return !says(word) }) {
+		if event.InvolvedObject.UID == object.GetUID() && event.Reason == reason &&
+			!slices.ContainsFunc(words, func(word string) bool { return !says(word) }) {
 			last = max(last, event.Message)
 		}
 		others += "\n" + event.InvolvedObject.Name + " " + event.Reason + ": " + event.Message

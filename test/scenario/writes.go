@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// writes are those that the controllers of a cluster ask its API server for, by
-// method and resource, without Leases, Events and dry runs. They are counted on
-// the way there, so that nobody else's are among them.
+// writes are those that the controllers of a cluster ask its API server for, by method and resource, without Leases,
+// Events and dry runs. They are counted on the way there, so that nobody else's are among them.
 type writes struct {
 	mu               sync.Mutex
 	asked, conflicts map[string]int
@@ -93,7 +92,8 @@ func (w *writes) to(resources ...string) string {
 	defer w.mu.Unlock()
 	chosen := maps.Clone(w.asked)
 	maps.DeleteFunc(chosen, func(name string, _ int) bool {
-		return !slices.ContainsFunc(resources, func(resource string) bool { return strings.HasSuffix(name, " "+resource) })
+		return !slices.ContainsFunc(resources,
+			func(resource string) bool { return strings.HasSuffix(name, " "+resource) })
 	})
 	return fmt.Sprint(chosen)
 }
@@ -116,16 +116,13 @@ func (w *writes) String() string {
 	return w.to("services", "endpointslices", "serviceimports", "serviceexports")
 }
 
-// Written returns what the controllers asked to be written of resources, as a
-// text that can be compared.
+// Written returns what the controllers asked to be written of resources, as a text that can be compared.
 func (c *Cluster) Written(resources ...string) string { return c.written.to(resources...) }
 
-// longest is more than the longest interval after which a controller looks at a
-// service again by itself.
+// longest is more than the longest interval after which a controller looks at a service again by itself.
 const longest = 12 * time.Second
 
-// Quiet waits until the controllers of the clusters, all if none is named, ask
-// for no write for some time.
+// Quiet waits until the controllers of the clusters, all if none is named, ask for no write for some time.
 func (s *Set) Quiet(clusters ...*Cluster) {
 	s.Helper()
 	if len(clusters) == 0 {
@@ -147,8 +144,7 @@ func (s *Set) Quiet(clusters ...*Cluster) {
 	})
 }
 
-// restartsQuietly restarts the controller, which must write nothing once it has
-// heard another cluster.
+// restartsQuietly restarts the controller, which must write nothing once it has heard another cluster.
 func (c *Cluster) restartsQuietly(other *Cluster) {
 	c.set.Helper()
 	before := c.written.String()

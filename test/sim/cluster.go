@@ -38,8 +38,7 @@ type Cluster struct {
 	// Kube and Dynamic reach it with all rights, and through any outage.
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface
-	// Controller is the one that was started last by StartController, and
-	// Registry has its metrics.
+	// Controller is the one that was started last by StartController, and Registry has its metrics.
 	Controller *Controller
 	Registry   *prometheus.Registry
 
@@ -75,7 +74,8 @@ func newCluster(t *testing.T, n *network.Network, name string, number int) *Clus
 		t.Fatal(err)
 	}
 	for _, namespace := range []string{member.DefaultNamespace, Namespace} {
-		if _, err := c.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+		if _, err := c.Kube.CoreV1().Namespaces().Create(t.Context(),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -97,7 +97,9 @@ func (c *Cluster) serve() {
 		}
 		return nil, nil //nolint:nilnil // the config itself
 	}
-	server := &http.Server{Handler: c.API, TLSConfig: config, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	server := &http.Server{
+		Handler: c.API, TLSConfig: config, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -124,8 +126,7 @@ func (c *Cluster) StopDNS() {
 	}
 }
 
-// Ask returns the response code of DNS to a question for the A records of a
-// service, and the addresses of the answer.
+// Ask returns the response code of DNS to a question for the A records of a service, and the addresses of the answer.
 func (c *Cluster) Ask(service string) (rcode int, addresses []netip.Addr) {
 	return c.DNS.Ask(service, Namespace)
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sim is a simulated cluster set: whole controllers and the plugin's
-// real watch and index, on model API servers, a simulated network and virtual
-// time.
+// Package sim is a simulated cluster set: whole controllers and the plugin's real watch and index, on model API
+// servers, a simulated network and virtual time.
 //
-// A scenario runs in Run, where time passes only while everything waits: an hour
-// costs as much as what happens in it. It changes objects and breaks things
-// through Cluster and Network, lets time pass with Wait, and looks at Cluster.See.
+// A scenario runs in Run, where time passes only while everything waits: an hour costs as much as what happens in it.
+// It changes objects and breaks things through Cluster and Network, lets time pass with Wait, and looks at Cluster.See.
 package sim
 
 import (
@@ -28,8 +26,7 @@ import (
 
 // A ClusterSet is the clusters of a scenario, each a member of all others.
 type ClusterSet struct {
-	// Network is what the controllers reach other clusters over. Its hosts are
-	// the names of the clusters.
+	// Network is what the controllers reach other clusters over. Its hosts are the names of the clusters.
 	Network  *network.Network
 	clusters []*Cluster
 }
@@ -57,8 +54,7 @@ func Run(t *testing.T, names []string, scenario func(t *testing.T, set *ClusterS
 	})
 }
 
-// RunIdle is Run with clusters that are not joined and in which nothing runs
-// yet.
+// RunIdle is Run with clusters that are not joined and in which nothing runs yet.
 func RunIdle(t *testing.T, names []string, scenario func(t *testing.T, set *ClusterSet)) {
 	t.Helper()
 	pki() // outside of the bubble, once
@@ -85,9 +81,8 @@ func RunIdle(t *testing.T, names []string, scenario func(t *testing.T, set *Clus
 	})
 }
 
-// withoutErrorHandlers keeps client-go from its rate limit of errors: it sleeps
-// until a millisecond after the last error of the process, whose time is the
-// real one or that of another scenario, and so for hours.
+// withoutErrorHandlers keeps client-go from its rate limit of errors: it sleeps until a millisecond after the last
+// error of the process, whose time is the real one or that of another scenario, and so for hours.
 var withoutErrorHandlers = sync.OnceFunc(func() { utilruntime.ErrorHandlers = nil })
 
 // Wait lets virtual time pass.
@@ -112,21 +107,27 @@ func (s *ClusterSet) Cluster(name string) *Cluster {
 func (c *Cluster) join(t *testing.T, source *Cluster) {
 	t.Helper()
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "member-" + source.Name, Labels: map[string]string{member.ClusterLabel: source.Name}},
-		Data:       map[string][]byte{"kubeconfig": source.Kubeconfig(c.Name)},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "member-" + source.Name, Labels: map[string]string{member.ClusterLabel: source.Name},
+		},
+		Data: map[string][]byte{"kubeconfig": source.Kubeconfig(c.Name)},
 	}
-	if _, err := c.Kube.CoreV1().Secrets(member.DefaultNamespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+	if _, err := c.Kube.CoreV1().Secrets(member.DefaultNamespace).Create(t.Context(), secret,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Kubeconfig returns one with which a reader reaches the cluster over the
-// network.
+// Kubeconfig returns one with which a reader reaches the cluster over the network.
 func (c *Cluster) Kubeconfig(reader string) []byte {
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.CurrentContext = "member"
-	kubeconfig.Contexts["member"] = &clientcmdapi.Context{Cluster: "member", AuthInfo: "member", Namespace: member.DefaultNamespace}
-	kubeconfig.Clusters["member"] = &clientcmdapi.Cluster{Server: "https://" + c.Name, CertificateAuthorityData: pki().authority}
+	kubeconfig.Contexts["member"] = &clientcmdapi.Context{
+		Cluster: "member", AuthInfo: "member", Namespace: member.DefaultNamespace,
+	}
+	kubeconfig.Clusters["member"] = &clientcmdapi.Cluster{
+		Server: "https://" + c.Name, CertificateAuthorityData: pki().authority,
+	}
 	kubeconfig.AuthInfos["member"] = &clientcmdapi.AuthInfo{Token: "token-of-" + reader}
 	text, err := clientcmd.Write(*kubeconfig)
 	if err != nil {

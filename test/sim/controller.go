@@ -46,7 +46,9 @@ func (c *Cluster) StartReplica(changes ...func(*controller.Options)) *Controller
 	p := &Controller{cluster: c, ended: ctx.Done(), cancel: cancel, done: make(chan struct{})}
 	config := rest.CopyConfig(c.config)
 	config.Transport = p
-	options := controller.Options{Config: config, Cluster: c.Name, Registry: prometheus.NewRegistry(), DialMember: p.dial}
+	options := controller.Options{
+		Config: config, Cluster: c.Name, Registry: prometheus.NewRegistry(), DialMember: p.dial,
+	}
 	for _, change := range changes {
 		change(&options)
 	}
@@ -81,8 +83,7 @@ func (c *Cluster) KillController() {
 	}
 }
 
-// Ended returns the error that the process ended with, nil if it runs or was
-// stopped. Stop does not report it again.
+// Ended returns the error that the process ended with, nil if it runs or was stopped. Stop does not report it again.
 func (p *Controller) Ended() error {
 	select {
 	case <-p.done:
@@ -103,8 +104,7 @@ func (p *Controller) Stop() {
 	}
 }
 
-// Kill ends the process: nothing leaves it from now on, not even the leader
-// Lease.
+// Kill ends the process: nothing leaves it from now on, not even the leader Lease.
 func (p *Controller) Kill() {
 	p.die()
 	p.Thaw()
@@ -134,17 +134,15 @@ func (p *Controller) Running() bool {
 	}
 }
 
-// Writes are the requests by which the process changed something or tried to,
-// Leases and dry runs left out.
+// Writes are the requests by which the process changed something or tried to, Leases and dry runs left out.
 func (p *Controller) Writes() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.writes)
 }
 
-// Freeze has no request of the process get to the API server of its cluster
-// until Thaw, and no answer back, as if it stood still in between. Its timers go
-// on.
+// Freeze has no request of the process get to the API server of its cluster until Thaw, and no answer back, as if it
+// stood still in between. Its timers go on.
 func (p *Controller) Freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,8 +161,7 @@ func (p *Controller) Thaw() {
 	}
 }
 
-// RoundTrip implements http.RoundTripper: it is the connection to the API server
-// of the cluster.
+// RoundTrip implements http.RoundTripper: it is the connection to the API server of the cluster.
 func (p *Controller) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := p.passes(req.Context()); err != nil {
 		return nil, err
@@ -178,7 +175,8 @@ func (p *Controller) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &stream{ReadCloser: response.Body, passes: func() error { return p.passes(req.Context()) }} //nolint:contextcheck // a body lasts as long as the context of its request
+	//nolint:contextcheck // a body lasts as long as the context of its request
+	response.Body = &stream{ReadCloser: response.Body, passes: func() error { return p.passes(req.Context()) }}
 	return response, nil
 }
 
@@ -202,8 +200,7 @@ func (p *Controller) passes(ctx context.Context) error {
 	}
 }
 
-// begin counts a write before the API server gets it. The number is 0 for
-// anything else.
+// begin counts a write before the API server gets it. The number is 0 for anything else.
 func (p *Controller) begin(req *http.Request) (number int) {
 	if req.Method == http.MethodGet || req.URL.Query().Has("dryRun") || strings.Contains(req.URL.Path, "/leases") {
 		return 0

@@ -12,9 +12,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
 
-// TestKilledAtEachWrite kills the controller of east once at each of its writes
-// of a scenario that exports, imports, changes and withdraws. Another process
-// takes its place a second later. All that exists in the end, and in between, is
+// TestKilledAtEachWrite kills the controller of east once at each of its writes of a scenario that exports, imports,
+// changes and withdraws. Another process takes its place a second later. All that exists in the end, and in between, is
 // what exists without it.
 func TestKilledAtEachWrite(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
@@ -24,8 +23,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 			each.Serve("db", true, fmt.Sprintf("10.6%d.0.2", i))
 		}
 		west.Export("web") // as long as it exports one service, its lists are believed
-		// advance lets time pass, and starts a controller in place of one that
-		// was killed.
+		// advance lets time pass, and starts a controller in place of one that was killed.
 		killed := false
 		advance := func(duration time.Duration) {
 			for end := time.Now().Add(duration); time.Now().Before(end); sim.Wait(time.Second) {
@@ -49,7 +47,8 @@ func TestKilledAtEachWrite(t *testing.T) {
 		}
 		advance(10 * time.Second)
 		want := story()
-		if imports := `/v1beta1","kind":"ServiceImport"`; strings.Count(want[0], imports) != 2 || strings.Count(want[1], imports) != 1 {
+		if imports := `/v1beta1","kind":"ServiceImport"`; strings.Count(want[0], imports) != 2 ||
+			strings.Count(want[1], imports) != 1 {
 			t.Fatalf("the scenario without a kill ends with\n%s", want[1])
 		}
 		for number := 1; ; number++ {
@@ -140,9 +139,8 @@ func TestLeader(t *testing.T) {
 	}
 }
 
-// TestLeaderThatCouldNotRenew: a leader that stopped because it could not renew
-// its Lease finds its own name there, and leads again at once, not when the Lease
-// runs out.
+// TestLeaderThatCouldNotRenew: a leader that stopped because it could not renew its Lease finds its own name there, and
+// leads again at once, not when the Lease runs out.
 func TestLeaderThatCouldNotRenew(t *testing.T) {
 	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
 		east := set.Cluster("east")

@@ -47,10 +47,14 @@ func TestTheDemoOfTheAPI(t *testing.T) {
 		imports := v1beta1.SchemeGroupVersion.WithResource("serviceimports")
 		for _, c := range set.Clusters() {
 			for _, from := range set.Clusters() {
-				imported, err := from.Kube.DiscoveryV1().EndpointSlices(sim.Namespace).Get(t.Context(), "serve-1", metav1.GetOptions{})
+				imported, err := from.Kube.DiscoveryV1().EndpointSlices(sim.Namespace).Get(t.Context(), "serve-1",
+					metav1.GetOptions{})
 				must(t, err)
-				imported.ObjectMeta = metav1.ObjectMeta{Name: "imported-" + from.Name, Labels: map[string]string{v1beta1.LabelServiceName: "serve"}}
-				_, err = c.Kube.DiscoveryV1().EndpointSlices(sim.Namespace).Create(t.Context(), imported, metav1.CreateOptions{})
+				imported.ObjectMeta = metav1.ObjectMeta{
+					Name: "imported-" + from.Name, Labels: map[string]string{v1beta1.LabelServiceName: "serve"},
+				}
+				_, err = c.Kube.DiscoveryV1().EndpointSlices(sim.Namespace).Create(t.Context(), imported,
+					metav1.CreateOptions{})
 				must(t, err)
 			}
 			put(t, c, imports, blocks[1][1])
@@ -59,13 +63,15 @@ func TestTheDemoOfTheAPI(t *testing.T) {
 		for _, c := range set.Clusters() {
 			// 4: the derived Service, its IP and its endpoints, and 5: the name.
 			expect(t, c, map[string]string{"serve": "/10.64.0.1 /10.65.0.1 -> VIP"})
-			imported, err := c.Dynamic.Resource(imports).Namespace(sim.Namespace).Get(t.Context(), "serve", metav1.GetOptions{})
+			imported, err := c.Dynamic.Resource(imports).Namespace(sim.Namespace).Get(t.Context(), "serve",
+				metav1.GetOptions{})
 			must(t, err)
 			derived := imported.GetAnnotations()[export.AnnotationDerivedService]
 			if !strings.Contains(string(document), derived) || derived == "" {
 				t.Errorf("the document does not name the derived Service %s", derived)
 			}
-			list, err := c.Kube.DiscoveryV1().EndpointSlices(sim.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + derived})
+			list, err := c.Kube.DiscoveryV1().EndpointSlices(sim.Namespace).List(t.Context(),
+				metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + derived})
 			must(t, err)
 			var behind []string
 			for _, slice := range list.Items {
@@ -75,10 +81,13 @@ func TestTheDemoOfTheAPI(t *testing.T) {
 				t.Errorf("behind %s are %v", derived, behind)
 			}
 			// 6: and back.
-			must(t, c.Dynamic.Resource(imports).Namespace(sim.Namespace).Delete(t.Context(), "serve", metav1.DeleteOptions{}))
+			must(t,
+				c.Dynamic.Resource(imports).Namespace(sim.Namespace).Delete(t.Context(), "serve",
+					metav1.DeleteOptions{}))
 			sim.Wait(10 * time.Second)
 			expect(t, c, map[string]string{"serve": "/10.64.0.1 /10.65.0.1 -> NXDOMAIN"})
-			if _, err := c.Kube.CoreV1().Services(sim.Namespace).Get(t.Context(), derived, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			if _, err := c.Kube.CoreV1().Services(sim.Namespace).Get(t.Context(), derived,
+				metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				t.Errorf("the derived Service: %v, want NotFound", err)
 			}
 		}

@@ -12,9 +12,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// TestDNSWithoutItsAPIServer: whatever the API server answers, or does not, DNS
-// answers from what it knows, for however long, and its states say of when that
-// is. What changed meanwhile is answered once the API server works again.
+// TestDNSWithoutItsAPIServer: whatever the API server answers, or does not, DNS answers from what it knows, for however
+// long, and its states say of when that is. What changed meanwhile is answered once the API server works again.
 func TestDNSWithoutItsAPIServer(t *testing.T) {
 	rows := []fault{
 		inWest("it is killed", (*sim.Cluster).StopAPI, (*sim.Cluster).StartAPI),
@@ -45,7 +44,8 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 
 				row.begin(set)
 				began := time.Now()
-				edit(t, west, false, func(slice *discoveryv1.EndpointSlice) { slice.Endpoints[0].Addresses[0] = "10.65.9.9" })
+				edit(t, west, false,
+					func(slice *discoveryv1.EndpointSlice) { slice.Endpoints[0].Addresses[0] = "10.65.9.9" })
 				changed := map[string]string{}
 				for service, seen := range here {
 					changed[service] = "west/10.65.9.9 -> " + seen[len("west/10.65.0.0 -> "):]
@@ -67,13 +67,13 @@ func TestDNSWithoutItsAPIServer(t *testing.T) {
 	}
 }
 
-// expectStates asserts whether the watches of DNS are healthy, and that they are
-// from after a time.
+// expectStates asserts whether the watches of DNS are healthy, and that they are from after a time.
 func expectStates(t *testing.T, c *sim.Cluster, healthy bool, after time.Time) {
 	t.Helper()
 	for _, state := range c.DNS.States() {
 		if state.Healthy != healthy || state.Synced.Before(after) {
-			t.Errorf("at %s: %+v, want healthy %v and synced after %s", time.Now().Format(time.TimeOnly), state, healthy, after.Format(time.TimeOnly))
+			t.Errorf("at %s: %+v, want healthy %v and synced after %s", time.Now().Format(time.TimeOnly), state,
+				healthy, after.Format(time.TimeOnly))
 		}
 	}
 }

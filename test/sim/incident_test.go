@@ -35,10 +35,9 @@ func serveSome(west *sim.Cluster, count int) (here, gone map[string]string) {
 	return here, gone
 }
 
-// TestEmptyList (cilium/cilium#47793): a cluster publishes an empty set of
-// exports that looks complete, while its heartbeat goes on. A list that is empty
-// is not believed, however many exports there were, for the five minutes in which
-// it can turn out to be wrong.
+// TestEmptyList (cilium/cilium#47793): a cluster publishes an empty set of exports that looks complete, while its
+// heartbeat goes on. A list that is empty is not believed, however many exports there were, for the five minutes in
+// which it can turn out to be wrong.
 func TestEmptyList(t *testing.T) {
 	for _, count := range []int{1, 2, 5} {
 		t.Run(fmt.Sprintf("%d exports", count), func(t *testing.T) {
@@ -63,9 +62,8 @@ func TestEmptyList(t *testing.T) {
 	}
 }
 
-// TestWithdrawn (cilium/cilium#37231): readers miss that exports are withdrawn,
-// because they do not run or are cut off. Each withdrawal that a watch sends is
-// believed at once, that of the last export too; a list that lacks some is
+// TestWithdrawn (cilium/cilium#37231): readers miss that exports are withdrawn, because they do not run or are cut off.
+// Each withdrawal that a watch sends is believed at once, that of the last export too; a list that lacks some is
 // believed with the next heartbeat, and one that is empty after five minutes.
 func TestWithdrawn(t *testing.T) {
 	seen := func(_ *sim.ClusterSet, withdraw func()) { withdraw() }
@@ -113,9 +111,8 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// TestStartWithoutAMember (istio/istio#33564, #30838): a controller starts while
-// the API server of a member is no use. It serves the others within seconds, and
-// what the member had before.
+// TestStartWithoutAMember (istio/istio#33564, #30838): a controller starts while the API server of a member is no use.
+// It serves the others within seconds, and what the member had before.
 func TestStartWithoutAMember(t *testing.T) {
 	for _, row := range []fault{
 		inWest("its API server is stopped", (*sim.Cluster).StopAPI, nothing),
@@ -150,9 +147,8 @@ func TestStartWithoutAMember(t *testing.T) {
 // rotations is how often a credential is rotated.
 const rotations = 300
 
-// TestRotatedCredentials (istio/istio#57269, #60612): a member's Secret is
-// rotated over and over. Each credential is used without a restart, nothing
-// remains of the former ones, and no answer changes.
+// TestRotatedCredentials (istio/istio#57269, #60612): a member's Secret is rotated over and over. Each credential is
+// used without a restart, nothing remains of the former ones, and no answer changes.
 func TestRotatedCredentials(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
@@ -172,7 +168,8 @@ func TestRotatedCredentials(t *testing.T) {
 		expect(t, east, here)
 		now, open := count()
 		if now > goroutines+5 || open != connections {
-			t.Errorf("after %d rotations: %d goroutines and %d connections, before %d and %d", rotations, now, open, goroutines, connections)
+			t.Errorf("after %d rotations: %d goroutines and %d connections, before %d and %d", rotations, now, open,
+				goroutines, connections)
 		}
 		west.SetEndpoints("s0", "10.65.9.9")
 		expect(t, east, map[string]string{"s0": "west/10.65.9.9 -> 10.65.9.9"})
@@ -190,10 +187,9 @@ func rotate(t *testing.T, reader, source *sim.Cluster, number int) {
 	must(t, err)
 }
 
-// TestTwoWriters (AWS, us-east-1, 2025): two that write DNS each remove the
-// addresses that the other wrote. Here another writer empties the copied slices
-// and deletes them, and the former leader of two controllers is back late: what
-// is seen in the end is what is exported.
+// TestTwoWriters (AWS, us-east-1, 2025): two that write DNS each remove the addresses that the other wrote. Here
+// another writer empties the copied slices and deletes them, and the former leader of two controllers is back late:
+// what is seen in the end is what is exported.
 func TestTwoWriters(t *testing.T) {
 	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 		east, west := set.Cluster("east"), set.Cluster("west")
@@ -220,8 +216,7 @@ func TestTwoWriters(t *testing.T) {
 	})
 }
 
-// edit changes all EndpointSlices of imports of a cluster, as somebody with all
-// rights, or deletes them.
+// edit changes all EndpointSlices of imports of a cluster, as somebody with all rights, or deletes them.
 func edit(t *testing.T, c *sim.Cluster, remove bool, change func(*discoveryv1.EndpointSlice)) {
 	t.Helper()
 	copies := c.Kube.DiscoveryV1().EndpointSlices(sim.Namespace)

@@ -13,8 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// StopAPI kills the API server: nobody can connect to it, and its connections
-// are reset.
+// StopAPI kills the API server: nobody can connect to it, and its connections are reset.
 func (c *Cluster) StopAPI() {
 	c.API.Stop()
 	c.stopServing()
@@ -30,8 +29,7 @@ func (c *Cluster) FreezeAPI() {
 	c.API.Freeze()
 }
 
-// StartAPI undoes StopAPI and FreezeAPI. It does nothing if the API server
-// works.
+// StartAPI undoes StopAPI and FreezeAPI. It does nothing if the API server works.
 func (c *Cluster) StartAPI() {
 	c.API.Thaw()
 	c.network.Thaw(c.Name)
@@ -49,8 +47,7 @@ func (c *Cluster) SetImpostor(impostor bool) {
 	c.network.ResetAll(c.Name)
 }
 
-// Define installs CustomResourceDefinitions (YAML documents), in place of others
-// of the same names.
+// Define installs CustomResourceDefinitions (YAML documents), in place of others of the same names.
 func (c *Cluster) Define(texts ...[]byte) {
 	c.t.Helper()
 	for _, text := range bytes.Split(bytes.Join(texts, separator), separator) {
@@ -70,4 +67,6 @@ func (c *Cluster) Define(texts ...[]byte) {
 
 var separator = []byte("\n---\n")
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitions = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}

@@ -33,9 +33,8 @@ func away(resources ...string) apiserver.Fault {
 	}
 }
 
-// TestOutageOfTheOwnAPIServer: a Service that came back while the API server was
-// away is not exported with the endpoints of before, though these are read
-// again later.
+// TestOutageOfTheOwnAPIServer: a Service that came back while the API server was away is not exported with the
+// endpoints of before, though these are read again later.
 func TestOutageOfTheOwnAPIServer(t *testing.T) {
 	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
 		east := set.Cluster("east")
@@ -62,7 +61,8 @@ func TestOutageOfTheOwnAPIServer(t *testing.T) {
 		events, _ := east.API.After(before)
 		for _, each := range events {
 			slice, ok := each.Object.(*discoveryv1.EndpointSlice)
-			if ok && slice.Labels[v1beta1.LabelSourceCluster] != "" && len(slice.Endpoints) > 0 && slice.Endpoints[0].Addresses[0] == "10.64.0.9" {
+			if ok && slice.Labels[v1beta1.LabelSourceCluster] != "" && len(slice.Endpoints) > 0 &&
+				slice.Endpoints[0].Addresses[0] == "10.64.0.9" {
 				t.Errorf("an endpoint was exported of when there was no Service: %s", slice.Name)
 			}
 		}
@@ -75,7 +75,8 @@ func TestOwnID(t *testing.T) {
 	must(t, err)
 	sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
 		east := set.Cluster("east")
-		properties := east.Dynamic.Resource(schema.GroupVersionResource{Group: "about.k8s.io", Version: "v1alpha1", Resource: "clusterproperties"})
+		properties := east.Dynamic.Resource(
+			schema.GroupVersionResource{Group: "about.k8s.io", Version: "v1alpha1", Resource: "clusterproperties"})
 		put := func(value string) {
 			property := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "about.k8s.io/v1alpha1", "kind": "ClusterProperty",

@@ -35,11 +35,13 @@ func TestPasses(t *testing.T) {
 			count(best, service, func(name string) { west.Serve(name, headless, "10.65.0.1") })
 			inWest, inEast := count(best, service, west.Export)
 			if inWest < 1 || inWest > 3 || inEast < 1 || inEast > 4 {
-				t.Errorf("an export of %s: %d passes in west, at most 3 expected; %d in east, at most 4 expected", service, inWest, inEast)
+				t.Errorf("an export of %s: %d passes in west, at most 3 expected; %d in east, at most 4 expected",
+					service, inWest, inEast)
 			}
 			inWest, inEast = count(median, service, func(name string) { west.SetEndpoints(name, "10.65.0.2") })
 			if inWest != 1 || inEast != 1 {
-				t.Errorf("a changed endpoint of %s: %d passes in west, %d in east, want 1 in each", service, inWest, inEast)
+				t.Errorf("a changed endpoint of %s: %d passes in west, %d in east, want 1 in each", service, inWest,
+					inEast)
 			}
 		}
 		expect(t, east, map[string]string{"web-0": "west/10.65.0.2 -> VIP", "db-0": "west/10.65.0.2 -> 10.65.0.2"})

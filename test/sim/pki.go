@@ -9,8 +9,7 @@ import (
 	selfsigned "github.com/clusterset-dns/clusterset-dns/test/pki"
 )
 
-// certificates are those of all simulated API servers: one authority, and one
-// certificate for every name.
+// certificates are those of all simulated API servers: one authority, and one certificate for every name.
 type certificates struct {
 	authority []byte // PEM
 	server    *tls.Config

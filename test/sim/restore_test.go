@@ -10,9 +10,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 )
 
-// TestRestoredAPIServer restores the API server of a cluster from a backup. Its
-// revisions begin again below those that watches are at: the controller, DNS
-// and the other members must not wait until they are reached again.
+// TestRestoredAPIServer restores the API server of a cluster from a backup. Its revisions begin again below those that
+// watches are at: the controller, DNS and the other members must not wait until they are reached again.
 func TestRestoredAPIServer(t *testing.T) {
 	for _, restored := range []string{"east", "west"} {
 		t.Run(restored, func(t *testing.T) {
@@ -36,7 +35,9 @@ func TestRestoredAPIServer(t *testing.T) {
 					address = "10.65.0.1"
 				}
 				for _, each := range set.Clusters() {
-					expect(t, each, map[string]string{"web": "west/" + address + " -> VIP", "db": "west/" + address + " -> " + address})
+					expect(t, each, map[string]string{
+						"web": "west/" + address + " -> VIP", "db": "west/" + address + " -> " + address,
+					})
 				}
 				west.SetEndpoints("db", "10.65.0.99")
 				expect(t, east, map[string]string{"db": "west/10.65.0.99 -> 10.65.0.99"})

@@ -17,8 +17,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
-// TestScenarios runs all scenarios on simulated clusters. test/controller runs
-// them on real control planes.
+// TestScenarios runs all scenarios on simulated clusters. test/controller runs them on real control planes.
 func TestScenarios(t *testing.T) {
 	for _, each := range scenario.All {
 		t.Run(each.Name, func(t *testing.T) {
@@ -35,7 +34,11 @@ type bed struct{ set *sim.ClusterSet }
 func (b bed) Platforms(t *testing.T, _ []string) (platforms []scenario.Platform) {
 	for _, c := range b.set.Clusters() {
 		for _, zone := range []string{"-a", "-b"} {
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name + zone, Labels: map[string]string{corev1.LabelTopologyZone: c.Name + zone}}}
+			node := &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: c.Name + zone, Labels: map[string]string{corev1.LabelTopologyZone: c.Name + zone},
+				},
+			}
 			_, err := c.Kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
 			must(t, err)
 		}

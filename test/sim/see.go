@@ -17,10 +17,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// See returns what clients of a cluster see of a service, as text: the
-// endpoints in its EndpointSlices, sorted, each as cluster/address, with ~ if it
-// is not ready, and what DNS answers to a question for A records, in which VIP
-// is the cluster IP of the ServiceImport:
+// See returns what clients of a cluster see of a service, as text: the endpoints in its EndpointSlices, sorted, each as
+// cluster/address, with ~ if it is not ready, and what DNS answers to a question for A records, in which VIP is the
+// cluster IP of the ServiceImport:
 //
 //	east/10.64.0.1 west/10.65.0.1~ -> VIP
 func (c *Cluster) See(service string) string {
@@ -65,10 +64,8 @@ func (c *Cluster) vips(service string) []string {
 	return nil
 }
 
-// State returns the exports, imports, Services and EndpointSlices of the
-// namespace of scenarios as JSON, one in a line, sorted. Times, UIDs, revisions
-// and cluster IPs are left out: a cluster that came there by another way has the
-// same.
+// State returns the exports, imports, Services and EndpointSlices of the namespace of scenarios as JSON, one in a line,
+// sorted. Times, UIDs, revisions and cluster IPs are left out: a cluster that came there by another way has the same.
 func (c *Cluster) State() string {
 	var lines []string
 	add := func(object runtime.Object) {

@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-var serviceExports = schema.GroupVersionResource{Group: v1beta1.GroupName, Version: "v1beta1", Resource: "serviceexports"}
+var serviceExports = schema.GroupVersionResource{
+	Group: v1beta1.GroupName, Version: "v1beta1", Resource: "serviceexports",
+}
 
 // must ends the scenario if a change of a cluster fails: its administrator has
 // all rights, and its API server is not asked over the network.
@@ -40,8 +42,7 @@ func (c *Cluster) Serve(service string, headless bool, addresses ...string) {
 	c.SetEndpoints(service, addresses...)
 }
 
-// SetEndpoints sets the ready endpoints of a Service, as the EndpointSlice
-// controller does.
+// SetEndpoints sets the ready endpoints of a Service, as the EndpointSlice controller does.
 func (c *Cluster) SetEndpoints(service string, addresses ...string) {
 	c.t.Helper()
 	client := c.Kube.DiscoveryV1().EndpointSlices(Namespace)
@@ -69,14 +70,18 @@ func (c *Cluster) SetEndpoints(service string, addresses ...string) {
 func (c *Cluster) Export(service string) {
 	c.t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": serviceExports.GroupVersion().String(), "kind": "ServiceExport", "metadata": map[string]any{"name": service},
+		"apiVersion": serviceExports.GroupVersion().String(), "kind": "ServiceExport",
+		"metadata": map[string]any{"name": service},
 	}}
-	_, err := c.Dynamic.Resource(serviceExports).Namespace(Namespace).Create(context.Background(), object, metav1.CreateOptions{})
+	_, err := c.Dynamic.Resource(serviceExports).Namespace(Namespace).Create(context.Background(), object,
+		metav1.CreateOptions{})
 	c.must(err)
 }
 
 // Withdraw deletes the ServiceExport of a service.
 func (c *Cluster) Withdraw(service string) {
 	c.t.Helper()
-	c.must(c.Dynamic.Resource(serviceExports).Namespace(Namespace).Delete(context.Background(), service, metav1.DeleteOptions{}))
+	c.must(
+		c.Dynamic.Resource(serviceExports).Namespace(Namespace).Delete(context.Background(), service,
+			metav1.DeleteOptions{}))
 }

@@ -68,7 +68,8 @@ func silences() []fault {
 	rows := []fault{
 		inWest("its API server is killed", (*sim.Cluster).StopAPI, (*sim.Cluster).StartAPI),
 		inWest("its API server is frozen", (*sim.Cluster).FreezeAPI, (*sim.Cluster).StartAPI),
-		inWest("its etcd hangs", func(west *sim.Cluster) { west.API.Freeze() }, func(west *sim.Cluster) { west.API.Thaw() }),
+		inWest("its etcd hangs", func(west *sim.Cluster) { west.API.Freeze() },
+			func(west *sim.Cluster) { west.API.Thaw() }),
 		inWest("its API server cannot prove who it is",
 			func(west *sim.Cluster) { west.SetImpostor(true) }, func(west *sim.Cluster) { west.SetImpostor(false) }),
 		inWest("its controller loses its rights at home",
@@ -100,8 +101,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestNoSilence: what delays a member or makes it connect again is no reason to
-// demote it.
+// TestNoSilence: what delays a member or makes it connect again is no reason to demote it.
 func TestNoSilence(t *testing.T) {
 	for _, row := range []fault{
 		onWay("nothing gets to it, and its heartbeats arrive", cut(network.ToServer, false)),
@@ -109,8 +109,10 @@ func TestNoSilence(t *testing.T) {
 		onWay("its connections are half open", half(network.Both)),
 		onWay("its connections are half open in one direction", half(network.FromServer)),
 		onWay("a fifth of all is lost", lost(0.2)),
-		onWay("all is late", func(n *network.Network, reader, west string) { n.Delay(reader, west, time.Second, time.Second) }),
-		inWest("it answers slowly", func(west *sim.Cluster) { west.API.SetFault("east", apiserver.Slow(3*time.Second)) }, nothing),
+		onWay("all is late",
+			func(n *network.Network, reader, west string) { n.Delay(reader, west, time.Second, time.Second) }),
+		inWest("it answers slowly",
+			func(west *sim.Cluster) { west.API.SetFault("east", apiserver.Slow(3*time.Second)) }, nothing),
 		inWest("its API server restarts", func(west *sim.Cluster) {
 			west.StopAPI()
 			sim.Wait(10 * time.Second)

@@ -10,9 +10,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 )
 
-// TestStartWhileAPIIsAway starts the controller while its API server refuses all
-// requests, for as long as a backoff needs to come to its longest delay. Once
-// the API server answers, all is published within seconds.
+// TestStartWhileAPIIsAway starts the controller while its API server refuses all requests, for as long as a backoff
+// needs to come to its longest delay. Once the API server answers, all is published within seconds.
 func TestStartWhileAPIIsAway(t *testing.T) {
 	for _, answer := range apiserver.Answers[:5] {
 		t.Run(answer.Name, func(t *testing.T) {

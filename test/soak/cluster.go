@@ -38,7 +38,9 @@ type cluster struct {
 }
 
 // newCluster grants the rights and prepares the programs.
-func newCluster(ctx context.Context, plane *controlplane.Cluster, bin string, judging *judge.Judge, journal *journal) (*cluster, error) {
+func newCluster(ctx context.Context, plane *controlplane.Cluster, bin string, judging *judge.Judge,
+	journal *journal,
+) (*cluster, error) {
 	c := &cluster{Cluster: plane, journal: journal, judge: judging, ways: map[string]*controlplane.Remote{}}
 	var err error
 	if c.mcs, err = mcsclient.NewForConfig(plane.Config()); err != nil {
@@ -47,7 +49,8 @@ func newCluster(ctx context.Context, plane *controlplane.Cluster, bin string, ju
 	if err := clusterset.Install(ctx, plane); err != nil {
 		return nil, err
 	}
-	_, err = plane.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
+	_, err = plane.Client().CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +59,8 @@ func newCluster(ctx context.Context, plane *controlplane.Cluster, bin string, ju
 		return nil, err
 	}
 	c.controller = c.program("clusterset-controller", c.waysOf(), func() (*clusterset.Program, error) {
-		return clusterset.StartController(plane, filepath.Join(bin, "clusterset-controller"), controllerCredential, "--stale-after", staleAfter.String())
+		return clusterset.StartController(plane, filepath.Join(bin, "clusterset-controller"), controllerCredential,
+			"--stale-after", staleAfter.String())
 	})
 	c.dns = c.program("coredns", judge.Into(plane.Name(), names), func() (*clusterset.Program, error) {
 		judging.Starts(plane.Name(), time.Now())

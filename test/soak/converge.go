@@ -31,7 +31,8 @@ func (c *cluster) look(ctx context.Context) (outcome.Objects, error) {
 	if err != nil {
 		return outcome.Objects{}, err
 	}
-	return outcome.Read(c.Name(), pointers(exports.Items), pointers(imports.Items), pointers(services.Items), pointers(endpointSlices.Items))
+	return outcome.Read(c.Name(), pointers(exports.Items), pointers(imports.Items), pointers(services.Items),
+		pointers(endpointSlices.Items))
 }
 
 func pointers[T any](items []T) []*T {
@@ -42,8 +43,7 @@ func pointers[T any](items []T) []*T {
 	return all
 }
 
-// converged is nil if every cluster has and answers what the exports of all
-// come to.
+// converged is nil if every cluster has and answers what the exports of all come to.
 func converged(ctx context.Context, clusters map[string]*cluster) error {
 	seen := map[string]outcome.Objects{}
 	for _, name := range names {

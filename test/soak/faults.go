@@ -32,8 +32,7 @@ type fault struct {
 	kind, target string
 	// ways are those that it stands in.
 	ways []judge.Way
-	// begin breaks the target, and returns how to heal it. A fault that heals
-	// itself returns nil.
+	// begin breaks the target, and returns how to heal it. A fault that heals itself returns nil.
 	begin func(context.Context) (heal func(context.Context) error, err error)
 }
 
@@ -63,7 +62,8 @@ func faults(clusters map[string]*cluster) []fault {
 				continue
 			}
 			member := clusters[other]
-			all = append(all, c.cut("cut both ways", member, link.Both, false), c.cut("cut what comes", member, link.FromServer, false),
+			all = append(all, c.cut("cut both ways", member, link.Both, false),
+				c.cut("cut what comes", member, link.FromServer, false),
 				c.cut("cut what goes, and its connections", member, link.ToServer, true))
 		}
 	}
@@ -84,8 +84,7 @@ func (c *cluster) programFault(kind string, p *program, end func(context.Context
 	}}
 }
 
-// freezeController stops the controller's execution. It may find that it lost
-// its Lease when it goes on.
+// freezeController stops the controller's execution. It may find that it lost its Lease when it goes on.
 func (c *cluster) freezeController() fault {
 	return fault{
 		kind: "freeze the controller", target: c.controller.name, ways: c.waysOf(),
@@ -103,8 +102,7 @@ func (c *cluster) freezeController() fault {
 	}
 }
 
-// componentFault kills or freezes what the API needs, and nobody writes to it
-// meanwhile.
+// componentFault kills or freezes what the API needs, and nobody writes to it meanwhile.
 func (c *cluster) componentFault(kind string, component *controlplane.Component, kill bool) fault {
 	return fault{
 		kind: kind, target: "the API of " + c.Name(), ways: c.waysOf(),
@@ -153,8 +151,7 @@ type breaker struct {
 	broken  []string
 }
 
-// storms breaks things in each cycle until the context ends, and returns once
-// all is whole.
+// storms breaks things in each cycle until the context ends, and returns once all is whole.
 func (b *breaker) storms(ctx context.Context, random *rand.Rand) {
 	defer b.running.Wait()
 	for first := true; ctx.Err() == nil; first = false {

@@ -17,7 +17,7 @@ const mostWrong = 50
 
 // A journal counts what is done, and writes it down.
 type journal struct {
-	out io.Writer // for people
+	out io.Writer // for reading
 	log io.Writer // for all that happens
 	// changed is the name of the service that is being changed, or was last.
 	changed atomic.Pointer[string]

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command soak runs three joined clusters for a while, in which services are
-// changed, programs are restarted and everything that can break breaks, all at
-// random, and asks every cluster's DNS server throughout. It ends with an error
-// where
+// Command soak runs three joined clusters for a while, in which services are changed, programs are restarted and
+// everything that can break breaks, all at random, and asks every cluster's DNS server throughout. It ends with an
+// error where
 //
 //   - an answer held an address that was never exported for the name, or one
 //     that was withdrawn longer ago than a change takes;
 //   - a healthy service went unanswered;
 //   - the clusters do not come to the same once all is whole.
 //
-// Package judge decides the first two, and package truth says what the clusters
-// must come to.
+// Package judge decides the first two, and package truth says what the clusters must come to.
 package main
 
 import (
@@ -36,9 +34,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/soak/judge"
 )
 
-// bound is how long a change may take over a way on which nothing is broken: a
-// controller that was killed leads again after 15 s, and a watch that failed over
-// and over is tried again within 23 s.
+// bound is how long a change may take over a way on which nothing is broken: a controller that was killed leads again
+// after 15 s, and a watch that failed over and over is tried again within 23 s.
 const bound = 45 * time.Second
 
 // options are those of the command line.
@@ -56,7 +53,8 @@ func main() {
 	flag.DurationVar(&o.every, "query-every", 5*time.Millisecond, "time between two queries to one DNS server")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed of all random choices")
 	flag.StringVar(&o.bin, "bin", "bin", "folder of coredns and clusterset-controller")
-	flag.StringVar(&o.folder, "logs", "", "folder that takes the log of all that happened, and the programs' logs; none are kept without it")
+	flag.StringVar(&o.folder, "logs", "",
+		"folder that takes the log of all that happened, and the programs' logs; none are kept without it")
 	flag.Parse()
 	if err := process.TieToParent(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -121,8 +119,7 @@ type soak struct {
 	clusters map[string]*cluster
 }
 
-// random is a source of its own for each purpose, so that one does not disturb
-// the other.
+// random is a source of its own for each purpose, so that one does not disturb the other.
 func (s *soak) random(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(s.seed, purpose)) }
 
 func (s *soak) prepare(ctx context.Context, planes []*controlplane.Cluster) error {
@@ -147,8 +144,7 @@ func (s *soak) prepare(ctx context.Context, planes []*controlplane.Cluster) erro
 	return nil
 }
 
-// soak does it all, and returns an error where it could not, or where the
-// clusters do not come to the same.
+// soak does it all, and returns an error where it could not, or where the clusters do not come to the same.
 func (s *soak) soak(ctx context.Context) error {
 	running, end := context.WithCancel(ctx)
 	var programs, rest sync.WaitGroup

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// sharedServices may be exported by any cluster, and ownServices of each
-	// cluster by that alone.
+	// sharedServices may be exported by any cluster, and ownServices of each cluster by that alone.
 	sharedServices, ownServices = 8, 2
 	// leastExported is more than half of the services of a cluster.
 	leastExported = 6
@@ -47,15 +46,16 @@ func ownNames(cluster string) (all []string) {
 
 // newWriter writes what there is at the beginning.
 func newWriter(ctx context.Context, c *cluster, random *rand.Rand) *writer {
-	w := &writer{cluster: c, Cluster: workload.Cluster{Number: slices.Index(names, c.Name()), LeastExported: leastExported}}
+	w := &writer{
+		cluster: c, Cluster: workload.Cluster{Number: slices.Index(names, c.Name()), LeastExported: leastExported},
+	}
 	for _, s := range w.Begin(random, append(ownNames(c.Name()), sharedNames()...)) {
 		w.write(ctx, workload.Service{Name: s.Name}, s)
 	}
 	return w
 }
 
-// operate changes random services until the context ends. Nothing is changed
-// while the API server is down.
+// operate changes random services until the context ends. Nothing is changed while the API server is down.
 func (w *writer) operate(ctx context.Context, random *rand.Rand) {
 	for ctx.Err() == nil {
 		pause(ctx, time.Duration(random.Int64N(2*int64(operationEvery))))

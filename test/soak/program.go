@@ -21,8 +21,7 @@ const restartAfter = time.Second
 type program struct {
 	name  string
 	start func() (*clusterset.Program, error)
-	// down is told before the program ends, or after it ended by itself; up
-	// before it is started.
+	// down is told before the program ends, or after it ended by itself; up before it is started.
 	down, up func()
 	journal  *journal
 
@@ -91,9 +90,10 @@ func (p *program) running() *clusterset.Program {
 	return p.current
 }
 
-// keepDown ends the program by end, and keeps it down until the function that
-// it returns is called.
-func (p *program) keepDown(ctx context.Context, end func(context.Context, *clusterset.Program) error) (release func(), err error) {
+// keepDown ends the program by end, and keeps it down until the function that it returns is called.
+func (p *program) keepDown(ctx context.Context,
+	end func(context.Context, *clusterset.Program) error,
+) (release func(), err error) {
 	p.gate.Lock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,13 +121,14 @@ func pause(ctx context.Context, duration time.Duration) {
 // eventually calls check until it is nil.
 func eventually(ctx context.Context, what string, check func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		err := check(ctx)
-		if ctx.Err() == nil || last == nil {
-			last = err // and not that the time is over
-		}
-		return err == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true,
+		func(ctx context.Context) (bool, error) {
+			err := check(ctx)
+			if ctx.Err() == nil || last == nil {
+				last = err // and not that the time is over
+			}
+			return err == nil, nil
+		})
 	if err != nil {
 		return fmt.Errorf("%s: not within %s: %w", what, patience, last)
 	}

@@ -66,8 +66,7 @@ func read(answer *dns.Msg) (outcome judge.Outcome, addresses []netip.Addr) {
 	return outcome, addresses
 }
 
-// query asks for random names until the context ends. Half of the queries ask
-// for what was changed last.
+// query asks for random names until the context ends. Half of the queries ask for what was changed last.
 func (c *cluster) query(ctx context.Context, every time.Duration, random *rand.Rand) {
 	all := append(serviceNames(), "never-exported")
 	looked := map[string]time.Time{}
@@ -102,8 +101,7 @@ func (c *cluster) query(ctx context.Context, every time.Duration, random *rand.R
 	}
 }
 
-// lookAtImport tells the judge which IPs an import has now, if the API server
-// says so.
+// lookAtImport tells the judge which IPs an import has now, if the API server says so.
 func (c *cluster) lookAtImport(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

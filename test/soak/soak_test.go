@@ -23,7 +23,10 @@ func TestSoak(t *testing.T) {
 	bin, err := programs.Build(t.Context(), "cmd/coredns", "cmd/clusterset-controller")
 	must(t, err)
 	var text bytes.Buffer
-	o := options{lasts: 2 * time.Minute, every: 25 * time.Millisecond, seed: uint64(time.Now().UnixNano()), bin: bin, folder: t.ArtifactDir()}
+	o := options{
+		lasts: 2 * time.Minute, every: 25 * time.Millisecond, seed: uint64(time.Now().UnixNano()), bin: bin,
+		folder: t.ArtifactDir(),
+	}
 	must(t, run(t.Context(), o, io.MultiWriter(&text, t.Output())))
 	// What was judged is enough to say something.
 	for figure, least := range map[string]int{

@@ -18,8 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/soak/outcome"
 )
 
-// watch tells the judge what the cluster's own API server shows of imports and
-// copies, until the context ends.
+// watch tells the judge what the cluster's own API server shows of imports and copies, until the context ends.
 func (c *cluster) watch(ctx context.Context) {
 	slices := c.Client().DiscoveryV1().EndpointSlices(namespace)
 	follow(ctx, &discoveryv1.EndpointSlice{},
@@ -36,7 +35,8 @@ func (c *cluster) watch(ctx context.Context) {
 			for i := range slice.Endpoints {
 				addresses = append(addresses, outcome.Addresses(slice.Endpoints[i].Addresses)...)
 			}
-			c.judge.SeesCopy(c.Name(), slice.Labels[v1beta1.LabelSourceCluster], slice.Labels[v1beta1.LabelServiceName], addresses, time.Now())
+			c.judge.SeesCopy(c.Name(), slice.Labels[v1beta1.LabelSourceCluster], slice.Labels[v1beta1.LabelServiceName],
+				addresses, time.Now())
 		})
 	imports := c.mcs.MulticlusterV1beta1().ServiceImports(namespace)
 	follow(ctx, &v1beta1.ServiceImport{},
@@ -57,7 +57,9 @@ func (c *cluster) watch(ctx context.Context) {
 
 // retry is how soon a watch that ended begins anew. It is much sooner than that
 // of CoreDNS: what an answer shows must have been seen here.
-var retry = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}
+var retry = wait.Backoff{
+	Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond,
+}
 
 // follow calls saw for each object that is there, changes or goes.
 func follow[T runtime.Object](ctx context.Context, example T,
@@ -66,8 +68,10 @@ func follow[T runtime.Object](ctx context.Context, example T,
 	saw func(object T, gone bool),
 ) {
 	backoff := retry
-	reflector := cache.NewReflectorWithOptions(&cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: watch}, example,
-		&seen[T]{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), saw: saw}, cache.ReflectorOptions{Backoff: &backoff})
+	reflector := cache.NewReflectorWithOptions(&cache.ListWatch{ListWithContextFunc: list, WatchFuncWithContext: watch},
+		example,
+		&seen[T]{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), saw: saw},
+		cache.ReflectorOptions{Backoff: &backoff})
 	go reflector.RunWithContext(ctx)
 }
 

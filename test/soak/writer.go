@@ -34,7 +34,8 @@ func (w *writer) write(ctx context.Context, from, to workload.Service) {
 
 // put sends a request until it went well: what was written must be known.
 func (w *writer) put(ctx context.Context, each workload.Write) {
-	err := eventually(ctx, "write to "+w.Name(), func(ctx context.Context) error { return workload.Put(ctx, w.Dynamic(), each) })
+	err := eventually(ctx, "write to "+w.Name(),
+		func(ctx context.Context) error { return workload.Put(ctx, w.Dynamic(), each) })
 	if err != nil && ctx.Err() == nil {
 		w.journal.wrong("the soak itself: %v", err)
 	}

@@ -22,43 +22,42 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// A Source is what one cluster says of a service, as another one has it. It is
-// made as the controller makes it.
+// A Source is the export of one cluster as another one knows it, derived with the
+// code of the controller.
 type Source struct {
 	Cluster string
-	// Own tells that it is the cluster that is looked at.
+	// Own reports whether it is the local cluster.
 	Own bool
-	// Member is nil for the own cluster.
+	// Member is nil for the local cluster.
 	Member *Member
 	State  liveness.State
-	// Drained tells that a person asked for its endpoints to be demoted.
+	// Drained reports whether an annotation demotes its endpoints.
 	Drained bool
 	// Rank is that of its export in conflicts: see member.ParseRank.
 	Rank int
-	// View is what counts of it here, nil where it exports nothing. Its
-	// endpoints have the conditions that their own cluster gave them.
+	// View is what is imported of it, nil if it exports nothing. Its endpoints have the
+	// conditions in their own cluster.
 	View *export.View
-	// Published is what it says now, nil where it exports nothing or that was
-	// not read; Problems are what is left out of it.
+	// Published is what it publishes now, nil if it exports nothing or was not read.
+	// Problems are the parts that are not imported.
 	Published *export.View
 	Problems  []export.Problem
-	// Invalid says why its export counts for nothing: of the local cluster whatever
-	// is wrong, of a member that its Service does not exist. View and Published
-	// are nil then.
+	// Invalid is why its export does not count; View and Published are nil then. Of a
+	// member it is set only if the Service does not exist.
 	Invalid *export.Invalid
 }
 
-// Demoted tells whether its endpoints are used only where no other cluster has
-// a ready one.
+// Demoted reports whether its endpoints are used only if no other cluster has a
+// ready one.
 func (s *Source) Demoted() bool { return s.State != liveness.Fresh || s.Drained }
 
-// Behind tells whether it says something else now than what counts here.
+// Behind reports whether it publishes something else than what is imported.
 func (s *Source) Behind() bool {
 	return s.Member != nil && s.Member.Unread == nil && !reflect.DeepEqual(s.View, s.Published)
 }
 
-// Since is when the endpoints that it publishes changed last by its own clock,
-// zero where that is not known.
+// Since is when its published endpoints last changed, by its own clock; zero if
+// unknown.
 func (s *Source) Since() time.Time {
 	var last time.Time
 	if s.Published == nil {
@@ -72,15 +71,15 @@ func (s *Source) Since() time.Time {
 	return last
 }
 
-// Sources are the clusters that say anything of a service, the own one first
-// and then the members by id.
+// Sources are the exports of a service: the local one first, then those of members
+// by id.
 func (f *Facts) Sources(service types.NamespacedName) []Source {
 	var sources []Source
 	if serviceExport := f.Export(service); serviceExport != nil {
 		source := Source{Cluster: f.ID, Own: true, Drained: f.Drained(), Rank: f.rank()}
 		source.View, source.Problems, source.Invalid = export.FromService(f.ID, serviceExport, f.service(service),
 			f.slicesOf(service))
-		// What the controller has against it besides is on the ServiceExport.
+		// Other objections of the controller are on the ServiceExport.
 		if valid := condition(serviceExport, v1beta1.ServiceExportConditionValid); source.Invalid == nil &&
 			valid != nil && valid.Status == "False" && valid.Reason == input.InvalidDenied {
 			source.View, source.Invalid = nil, &export.Invalid{Reason: valid.Reason, Message: valid.Message}
@@ -124,7 +123,7 @@ func (f *Facts) Sources(service types.NamespacedName) []Source {
 	return sources
 }
 
-// rank is that of the cluster's own exports in conflicts.
+// rank is that of local exports in conflicts.
 func (f *Facts) rank() int {
 	namespace := f.Namespaces[f.System]
 	if namespace == nil {
@@ -134,8 +133,8 @@ func (f *Facts) rank() int {
 	return rank
 }
 
-// Contributions are what the sources add to a merge here. What was published
-// and is not here yet counts as it would.
+// Contributions are those of the sources to a merge in this cluster, with what is
+// published but not imported yet.
 func Contributions(sources []Source) []merge.Contribution {
 	var contributions []merge.Contribution
 	for i := range sources {
@@ -154,7 +153,7 @@ func Contributions(sources []Source) []merge.Contribution {
 	return contributions
 }
 
-// Export returns the ServiceExport of a service, nil where there is none.
+// Export returns the ServiceExport of a service, nil if there is none.
 func (f *Facts) Export(service types.NamespacedName) *v1beta1.ServiceExport {
 	for i := range f.Exports {
 		if found := &f.Exports[i]; found.Namespace == service.Namespace && found.Name == service.Name {
@@ -164,7 +163,7 @@ func (f *Facts) Export(service types.NamespacedName) *v1beta1.ServiceExport {
 	return nil
 }
 
-// Import returns the ServiceImport of a service, nil where there is none.
+// Import returns the ServiceImport of a service, nil if there is none.
 func (f *Facts) Import(service types.NamespacedName) *v1beta1.ServiceImport {
 	for i := range f.Imports {
 		if found := &f.Imports[i]; found.Namespace == service.Namespace && found.Name == service.Name {

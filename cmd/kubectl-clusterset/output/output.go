@@ -18,7 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// Formats besides text, which is the empty string.
+// Formats other than text, which is the empty string.
 const (
 	Wide = "wide"
 	JSON = "json"
@@ -34,13 +34,12 @@ func Validate(format string) error {
 	return fmt.Errorf("--output %q: use wide, json or yaml", format)
 }
 
-// APIVersion is that of all that is written as JSON or YAML, besides objects of
-// Kubernetes. Within it fields are added, and not removed or changed.
+// APIVersion is that of all JSON and YAML output other than Kubernetes objects.
+// Within a version, fields are only added.
 const APIVersion = "cli." + export.Domain + "/v1beta1"
 
-// Print writes a value as JSON or YAML, with the apiVersion and a kind before
-// its fields, or calls text for the other formats. The value must encode as an
-// object.
+// Print writes a value as JSON or YAML with its apiVersion and kind, or calls
+// text for the other formats. The value must encode as an object.
 func Print(out io.Writer, format, kind string, value any, text func(out io.Writer, wide bool) error) error {
 	if format != JSON && format != YAML {
 		return text(out, format == Wide)
@@ -56,7 +55,7 @@ func Print(out io.Writer, format, kind string, value any, text func(out io.Write
 	return encode(out, format, append([]byte(head), rest...))
 }
 
-// PrintObject writes an object of Kubernetes as JSON or YAML.
+// PrintObject writes a Kubernetes object as JSON or YAML.
 func PrintObject(out io.Writer, format string, object any) error {
 	encoded, err := json.Marshal(object)
 	if err != nil {
@@ -81,8 +80,8 @@ func encode(out io.Writer, format string, text []byte) error {
 	return err
 }
 
-// Table writes rows below headings. A heading that begins with a plus is of a
-// column that only wide output has. A table without rows is not written.
+// Table writes rows below headings. Columns whose heading begins with a plus are
+// for wide output only. A table without rows is not written.
 func Table(out io.Writer, wide bool, headings string, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
@@ -116,8 +115,7 @@ func Table(out io.Writer, wide bool, headings string, rows [][]any) error {
 	return table.Flush()
 }
 
-// Age is the time between two, as kubectl shows ages; a dash where the first is
-// zero.
+// Age is the time since, as kubectl prints ages; a dash if since is zero.
 func Age(since, now time.Time) string {
 	if since.IsZero() {
 		return "-"
@@ -125,7 +123,7 @@ func Age(since, now time.Time) string {
 	return duration.HumanDuration(max(now.Sub(since), 0))
 }
 
-// Dash is the text, or a dash where it is empty.
+// Dash is the text, or a dash if it is empty.
 func Dash(text string) string {
 	if text == "" {
 		return "-"

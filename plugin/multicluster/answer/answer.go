@@ -14,7 +14,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
-// Question is what is asked.
+// Question is a question for a service.
 type Question struct {
 	// Name is the name in question, as it came. Records that are made for the answer have it as their owner.
 	Name string
@@ -22,7 +22,7 @@ type Question struct {
 	Request name.Request
 	Zone    int
 	Type    uint16
-	// Prefer says which endpoints come first, unless the service does.
+	// Prefer is the preference for services without one.
 	Prefer topology.Preference
 	// Max is the greatest number of records in the answer, or 0 for all that fit.
 	Max int
@@ -36,7 +36,7 @@ type Client struct {
 	Reserved int
 	// Point selects the records if not all are taken. Clients with many different points get all records equally often.
 	Point uint64
-	// Place is where the client is. If it is not known, no endpoint comes before another.
+	// Place is the location of the client. If it is unknown, all endpoints are alike.
 	Place topology.Place
 }
 
@@ -52,7 +52,7 @@ const (
 	Found
 )
 
-// Answer is what there is to say to a question. Its slices have no spare capacity.
+// Answer has the records for a question. Its slices have no spare capacity.
 type Answer struct {
 	Result    Result
 	Answer    []dns.RR
@@ -62,9 +62,7 @@ type Answer struct {
 
 // Lookup answers a question for a name of a service. It takes no lock. It calls client only if there may be more
 // records than any client can take.
-func Lookup(
-	config *record.Config, service *record.Service, cache *Cache, q *Question, client func() Client,
-) Answer {
+func Lookup(config *record.Config, service *record.Service, cache *Cache, q *Question, client func() Client) Answer {
 	if service = service.In(q.Zone); !service.Exists {
 		return Answer{}
 	}

@@ -39,8 +39,7 @@ func (s headless) lookup(q *Question, client func() Client) Answer {
 	case name.Protocol:
 		wanted, ok := portName("", q.Request.Protocol)
 		if ok && s.anyPorts(func(ports *record.PortSet) bool {
-			return object.HasNamed(ports.Ports(),
-				wanted.Protocol)
+			return object.HasNamed(ports.Ports(), wanted.Protocol)
 		}) {
 			return Answer{Result: Empty}
 		}

@@ -174,7 +174,8 @@ func TestBuild(t *testing.T) {
 		{
 			"ports that the import does not declare do not leak", sql,
 			[]string{
-				from("east", "IPv4", "[{name: sql, port: 5432}, {name: admin, port: 1}, {name: sql, port: 1, protocol: UDP}]",
+				from("east", "IPv4",
+					"[{name: sql, port: 5432}, {name: admin, port: 1}, {name: sql, port: 1, protocol: UDP}]",
 					"{addresses: [10.1.0.1]}"),
 			},
 			`db A 10.1.0.1
@@ -289,7 +290,8 @@ func TestBuild(t *testing.T) {
 		{
 			"addresses that are none are left out", "{type: Headless, ports: []}",
 			[]string{
-				from("east", "IPv4", "[]", "{addresses: [x, 127.0.0.1, 169.254.0.1, 224.0.0.1, 0.0.0.0, 'fd00::1', 10.1.0.1]}"),
+				from("east", "IPv4", "[]",
+					"{addresses: [x, 127.0.0.1, 169.254.0.1, 224.0.0.1, 0.0.0.0, 'fd00::1', 10.1.0.1]}"),
 				from("east", "IPv6", "[]", "{addresses: ['fe80::1', '::ffff:10.0.0.1', '::1']}"),
 			},
 			`db A 10.1.0.1
@@ -348,7 +350,8 @@ func TestBuild(t *testing.T) {
 			_http._tcp.db SRV 80 db`, "",
 		},
 		{
-			"spec.ips are validated", "{type: ClusterSetIP, ports: [], ips: [None, '', 0.0.0.0, '::', 127.0.0.1, '::1', 169.254.1.1, " +
+			"spec.ips are validated",
+			"{type: ClusterSetIP, ports: [], ips: [None, '', 0.0.0.0, '::', 127.0.0.1, '::1', 169.254.1.1, " +
 				"'fe80::1', 224.0.0.1, 'ff02::1', 255.255.255.255, '::ffff:10.0.0.1', 'fd00::1%eth0', 10.42.0.1]}", nil,
 			`db A 10.42.0.1`, "invalid_ip=13",
 		},

@@ -33,8 +33,8 @@ func pointers(snapshot *index.Snapshot) (records []dns.RR) {
 	return records
 }
 
-// TestPointersDependOnWhatThereIsAlone changes services that share addresses at random, and holds the PTR records against
-// those of an index that learns the last states at once, in another order.
+// TestPointersDependOnWhatThereIsAlone changes services that share addresses at random, and holds the PTR records
+// against those of an index that learns the last states at once, in another order.
 func TestPointersDependOnWhatThereIsAlone(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	x := index.New(reverseConfig)

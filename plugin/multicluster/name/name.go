@@ -99,10 +99,10 @@ func Cut(name, zone string) (string, bool) {
 	return name[:cut-1], true
 }
 
-// EqualFold is strings.EqualFold, and quicker where the case is the same, as it is in most queries.
+// EqualFold is strings.EqualFold, and faster if the case is the same, as in most queries.
 func EqualFold(a, b string) bool { return a == b || strings.EqualFold(a, b) }
 
-// escaped tells whether the octet at i stands behind an odd number of backslashes.
+// escaped reports whether the octet at i follows an odd number of backslashes.
 func escaped(name string, i int) bool {
 	odd := false
 	for i--; i >= 0 && name[i] == '\\'; i-- {
@@ -134,7 +134,7 @@ func Parse(below string) (r Request) {
 	return r
 }
 
-// parseService parses what stands before svc. An empty label leaves the kind unknown.
+// parseService parses the labels before svc. An empty label leaves the kind unknown.
 func (r *Request) parseService(below string) {
 	if below == "" {
 		r.Kind = Above
@@ -182,7 +182,7 @@ func (r *Request) parsePrefix(prefix string) {
 	}
 }
 
-// cutLast returns what stands before the last label and that label. No label of s is empty.
+// cutLast splits s before its last label. No label of s is empty.
 func cutLast(s string) (before, label string) {
 	i := strings.LastIndexByte(s, '.')
 	if i < 0 {

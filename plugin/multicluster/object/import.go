@@ -25,9 +25,9 @@ type Import struct {
 	Headless bool
 	// Addrs are the addresses of spec.ips, sorted, each once. A headless import has none.
 	Addrs []netip.Addr
-	// Ports are those that the import declares, sorted, each once.
+	// Ports are the distinct ports of the import, sorted.
 	Ports []Port
-	// Prefer says which endpoints come first.
+	// Prefer is which endpoints come first.
 	Prefer topology.Preference
 	// Skips is what was left out.
 	Skips Skips

@@ -35,11 +35,7 @@ type Port struct {
 }
 
 func comparePorts(a, b Port) int {
-	return cmp.Or(
-		cmp.Compare(a.Protocol, b.Protocol),
-		strings.Compare(a.Name, b.Name),
-		cmp.Compare(a.Number, b.Number),
-	)
+	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), strings.Compare(a.Name, b.Name), cmp.Compare(a.Number, b.Number))
 }
 
 // SortPorts sorts ports by protocol, name and number, and drops repeated ones and spare capacity.

@@ -41,7 +41,9 @@ func TestDerivedServices(t *testing.T) {
 			"[derived-scaifns3gd derived-web antrea-mc-web]",
 		},
 		{
-			map[string]string{annotationDerivedAWS: `[{"cluster":"b","derived-service":"y"},{"derived-service":"x"},{"derived-service":"x"},{}]`},
+			map[string]string{
+				annotationDerivedAWS: `[{"cluster":"b","derived-service":"y"},{"derived-service":"x"},{"derived-service":"x"},{}]`,
+			},
 			mcsv1beta1.ClusterSetIP, nil, "[x y]",
 		},
 		{

@@ -48,15 +48,10 @@ type Class struct {
 // compare orders the classes of one service: by family and by cluster first. Classes that differ in their ports alone
 // come as their first hosts do.
 func (c *Class) compare(other *Class) int {
-	return cmp.Or(
-		cmp.Compare(c.Size, other.Size),
-		strings.Compare(c.Cluster, other.Cluster),
-		strings.Compare(c.Zone, other.Zone),
-		compareBools(c.Named, other.Named),
-		compareBools(other.InService, c.InService),
-		compareBools(other.InHost, c.InHost),
-		compareBools(other.Target, c.Target),
-	)
+	return cmp.Or(cmp.Compare(c.Size, other.Size), strings.Compare(c.Cluster, other.Cluster),
+		strings.Compare(c.Zone, other.Zone), compareBools(c.Named, other.Named),
+		compareBools(other.InService, c.InService), compareBools(other.InHost, c.InHost),
+		compareBools(other.Target, c.Target))
 }
 
 func compareBools(a, b bool) int {

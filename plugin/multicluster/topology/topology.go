@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Preference says which endpoints of a headless service come first.
+// Preference is which endpoints of a headless service come first.
 type Preference uint8
 
 const (
@@ -62,7 +62,7 @@ func (n *Node) Equal(other *Node) bool {
 	return n.Zone == other.Zone && n.Region == other.Region && slices.Equal(n.Prefixes, other.Prefixes)
 }
 
-// Topology is where the clients in the local cluster are. It is immutable.
+// Topology locates clients in the local cluster. It is immutable.
 type Topology struct {
 	zones   map[netip.Prefix]string
 	bits    []int             // the lengths of the prefixes, the longest first
@@ -113,7 +113,7 @@ type Place struct {
 	zone     string // empty if unknown
 }
 
-// Known reports whether it is known where the client is: else no endpoint is nearer than another.
+// Known reports whether the location of the client is known. Otherwise no endpoint is nearer than another.
 func (p Place) Known() bool { return p.topology != nil }
 
 // Tiers is the number of tiers.

@@ -47,7 +47,7 @@ var importVersions = map[Resource][]schema.GroupVersion{
 
 func newClients(config *rest.Config) (*clients, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NoWarnings{}      // of versions that are older than others: both are known
+	config.WarningHandler = rest.NoWarnings{}      // about deprecated versions, which are known
 	config.QPS, config.Burst = 50, 3*maxNamespaces // a start is up to three requests for each namespace and resource
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 // ErrUndecodable is a list that could not be decoded as a whole.
 var ErrUndecodable = errors.New("the API server's answer cannot be decoded")
 
-// importObject is a ServiceImport as it is read: only its spec, and what DNS needs of its metadata. The schema of a CRD accepts what Go's
-// types do not, such as a time of status.conditions that is no time of Go's. So an object that does not decode must
-// not fail the list or the watch that it is in.
+// importObject is a ServiceImport as it is read: only its spec, and what DNS needs of its metadata. The schema of a CRD
+// accepts what Go's types do not, such as a time of status.conditions that is no time of Go's. So an object that does
+// not decode must not fail the list or the watch that it is in.
 type importObject struct {
 	mcsv1beta1.ServiceImport
 
-	// undecodable says why the object could not be decoded. Its name and namespace are set all the same.
+	// undecodable is why the object could not be decoded. Its name and namespace are set nevertheless.
 	undecodable error
 }
 

@@ -81,7 +81,8 @@ func TestWhatDNSNeedsOfAnImportIsDecoded(t *testing.T) {
 }
 
 func TestAListWithAnObjectThatDoesNotDecode(t *testing.T) {
-	list, err := answering(t, `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImportList","metadata":{"resourceVersion":"7"},
+	list, err := answering(t,
+		`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImportList","metadata":{"resourceVersion":"7"},
 		"items":[`+goodImport+","+badTime+","+badPort+`]}`).list(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

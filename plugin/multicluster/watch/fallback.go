@@ -10,7 +10,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
-// fallbacks stand in for the addresses that imports lack. The lock of the inputs guards it.
+// fallbacks replace the addresses that imports lack. The lock of the inputs guards it.
 type fallbacks struct {
 	fromServices, fromEndpoints bool
 	// derived are the addresses of Services, by namespace/name.

@@ -12,7 +12,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
-// inputs holds what services are built from, by the services' keys, and collects the keys of those that changed.
+// inputs holds the objects that services are built from, by service key, and collects the keys of changed services.
 type inputs struct {
 	observer Observer
 	// changed has a value in it while there are changes to take. Its size of one makes many signals one.
@@ -35,21 +35,21 @@ type inputs struct {
 	opened   bool                   // everything was listed once
 	// undecodable are the objects that the API server has and that are left out, by namespace/name.
 	undecodable map[Resource]map[string]struct{}
-	// ignoreEmpty says that a view leaves out ClusterSetIP services without endpoints.
+	// ignoreEmpty is set if a view leaves out ClusterSetIP services without endpoints.
 	ignoreEmpty bool
 
 	fallbacks
 }
 
-// held is the endpoints of a slice, the service that they belong to, and the time of the change that caused their state, in
-// nanoseconds since 1970.
+// held is the endpoints of a slice, the service that they belong to, and the time of the change that caused their
+// state, in nanoseconds since 1970.
 type held struct {
 	endpoints *object.Endpoints
 	key       string
 	cause     int64
 }
 
-// service is what is known of one.
+// service has the objects of one service.
 type service struct {
 	imported  *object.Import // of ServiceImports
 	other     *object.Import // of GKEServiceImports: counts if there is none of the former
@@ -108,7 +108,7 @@ func (s *service) of(resource Resource) **object.Import {
 	return &s.imported
 }
 
-// service returns what is known of a service. The lock is held.
+// service returns the objects of a service. The lock is held.
 func (in *inputs) service(key, namespace string) *service {
 	s := in.services[key]
 	if s == nil {
@@ -118,8 +118,8 @@ func (in *inputs) service(key, namespace string) *service {
 	return s
 }
 
-// answersSlices reports whether answers for a service depend on its slices: it is headless, or a view leaves out services
-// without endpoints, or its import lacks addresses that its endpoints stand in for. The lock is held.
+// answersSlices reports whether answers for a service depend on its slices: it is headless, or a view leaves out
+// services without endpoints, or its import lacks addresses that its endpoints stand in for. The lock is held.
 func (in *inputs) answersSlices(key string) bool {
 	s := in.services[key]
 	if s == nil {
@@ -129,7 +129,7 @@ func (in *inputs) answersSlices(key string) bool {
 	return imported != nil && (imported.Headless || in.ignoreEmpty || in.fromEndpoints && imported.LacksAddress())
 }
 
-// drop forgets a service of which nothing is known any more. The lock is held.
+// drop removes a service without objects. The lock is held.
 func (in *inputs) drop(key string) {
 	if s := in.services[key]; s != nil && s.imported == nil && s.other == nil && len(s.slices) == 0 {
 		delete(in.services, key)
@@ -166,7 +166,7 @@ func (in *inputs) open() {
 	in.signal()
 }
 
-// setIgnoreEmpty says whether a view leaves out ClusterSetIP services without endpoints.
+// setIgnoreEmpty sets whether a view leaves out ClusterSetIP services without endpoints.
 func (in *inputs) setIgnoreEmpty(ignore bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -42,7 +42,7 @@ func (in *inputs) touchSlices(key string, cause time.Time) {
 	}
 }
 
-// endpoints are the slices of a service, in a new list: those that carry its name, and those of the Services that its
+// endpoints returns the slices of a service in a new list: those with its label, and those of the Services that its
 // import names. The lock is held.
 func (in *inputs) endpoints(s *service, imported *object.Import) []*object.Endpoints {
 	all := slices.Clone(s.slices)

@@ -17,8 +17,8 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// granting is an API server that lets an account list and watch in some namespaces, and nothing in all namespaces. Each has
-// an import "web".
+// granting is an API server that lets an account list and watch in some namespaces, and nothing in all namespaces. Each
+// has an import "web".
 func granting(t *testing.T, namespaces ...string) *clients {
 	t.Helper()
 	refuse := func(w http.ResponseWriter, err *apierrors.StatusError) {

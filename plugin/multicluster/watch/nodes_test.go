@@ -34,7 +34,8 @@ func node(name, zone, address string, ranges ...string) *corev1.Node {
 	return raw
 }
 
-// TestNodesTellWhereClientsAre follows nodes as they come, change and go. Endpoints of zone a end in 1, those of b in 2.
+// TestNodesTellWhereClientsAre follows nodes as they come, change and go. Endpoints of zone a end in 1, those of b in
+// 2.
 func TestNodesTellWhereClientsAre(t *testing.T) {
 	b := newBench(t, Options{Zones: true})
 	nodes := b.store(scope{resource: Nodes})

@@ -18,14 +18,14 @@ import (
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// Options say what to watch.
+// Options select what to watch.
 type Options struct {
 	// Kubeconfig is the path of a kubeconfig file; empty means the service account of the pod this runs in.
 	Kubeconfig string
 	// Context is that of the kubeconfig; empty means its current one.
 	Context string
-	// Namespaces are the only ones to serve; none means all. Up to 32 are watched each on its own, so that rights in them
-	// suffice, and more by watches of all namespaces.
+	// Namespaces are the only ones to serve; none means all. Up to 32 are watched each on its own, so that rights in
+	// them suffice, and more by watches of all namespaces.
 	Namespaces []string
 	// NamespaceLabels is a label selector of the namespaces to serve; empty means all.
 	NamespaceLabels string
@@ -35,8 +35,8 @@ type Options struct {
 	// several the first is waited for, and others that the API server does not have are no reason to wait. Where they
 	// have an import of the same name, that of GroupMCS counts.
 	Groups []string
-	// FallbackServices and FallbackEndpoints say where the addresses of ClusterSetIP imports come from that have no
-	// usable spec.ips: from Services behind them first, then from their EndpointSlices.
+	// FallbackServices and FallbackEndpoints are sources of addresses for ClusterSetIP imports without usable spec.ips:
+	// the Services behind them, then their EndpointSlices.
 	FallbackServices, FallbackEndpoints bool
 	// NoEndpoints leaves EndpointSlices alone.
 	NoEndpoints bool
@@ -73,7 +73,7 @@ func (o Options) importResources() []Resource {
 // maxNamespaces is up to how many namespaces are watched each on its own: each is a list and a watch for each resource.
 const maxNamespaces = 32
 
-// watchedNamespaces are those that are watched each on its own, or the empty one for all.
+// watchedNamespaces returns the namespaces with a watch each, or the empty one for all.
 func (o Options) watchedNamespaces() []string {
 	namespaces := slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
 	if len(namespaces) == 0 || len(namespaces) > maxNamespaces {
@@ -82,7 +82,7 @@ func (o Options) watchedNamespaces() []string {
 	return namespaces
 }
 
-// Load reads the credentials that the options name, so that what is wrong with them is known before anything starts.
+// Load reads the credentials that the options name, so that invalid ones are reported before anything starts.
 func (o Options) Load() (*rest.Config, error) {
 	if o.Kubeconfig == "" {
 		config, err := rest.InClusterConfig()
@@ -93,8 +93,7 @@ func (o Options) Load() (*rest.Config, error) {
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: o.Kubeconfig},
-		&clientcmd.ConfigOverrides{CurrentContext: o.Context},
-	).ClientConfig()
+		&clientcmd.ConfigOverrides{CurrentContext: o.Context}).ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, fmt.Errorf("kubeconfig %s: %w", o.Kubeconfig, errNoContext)
@@ -104,7 +103,7 @@ func (o Options) Load() (*rest.Config, error) {
 	return config, nil
 }
 
-// key identifies what the options lead to: equal keys mean equal watches.
+// key identifies what the options result in: equal keys mean equal watches.
 func (o Options) key() (string, error) {
 	content := []byte{}
 	path := o.Kubeconfig
@@ -125,9 +124,10 @@ func (o Options) key() (string, error) {
 }
 
 // errNoContext is a kubeconfig that names no API server.
-var errNoContext = errors.New("the kubeconfig names no cluster: set a current-context, or name a context after the path")
+var errNoContext = errors.New(
+	"the kubeconfig names no cluster: set a current-context, or name a context after the path")
 
-// sources are those that run, so that server blocks with the same options share one, and that a reload goes on with it.
+// sources are the running sources. Server blocks with the same options share one, and a reload keeps it.
 var sources = struct {
 	sync.Mutex
 	byKey map[string]*shared

@@ -24,7 +24,8 @@ import (
 // again independently after an outage, and in between an answer can combine a new import with old slices.
 var retry = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 2 * time.Second}
 
-// errClosed is what client-go does not return: a watch whose connection ends before an answer is one that ends at once.
+// errClosed is the error of a watch whose connection ended before a response, which client-go reports as an empty
+// watch.
 var errClosed = errors.New("the connection was closed before the API server answered")
 
 // emptyWatch is the type of such a watch.
@@ -48,7 +49,7 @@ type reflector struct {
 	reflector *cache.Reflector
 }
 
-// reflectors are those that the options ask for.
+// reflectors returns the reflectors that the options need.
 func (s *Source) reflectors(clients *clients, options Options) []reflector {
 	var all []reflector
 	for _, namespace := range options.watchedNamespaces() {
@@ -93,8 +94,8 @@ func (s *Source) namespaced(clients *clients, options Options, namespace string)
 	return all
 }
 
-// optional is what nothing waits for where the API server does not have it, or does not let us see it. It says the latter
-// of a group that it does not have, too, to those who have no right on it.
+// optional marks a resource that nothing waits for if it is missing or forbidden. For a missing group an API server
+// answers "forbidden" to clients without rights on it.
 func (s *Source) optional(of scope, from lister) lister {
 	note := func(err error) {
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -145,15 +146,15 @@ func (s *Source) reflector(of scope, example runtime.Object, from lister) reflec
 			return w, err
 		},
 	}
-	logger := logr.Discard() // the observer is told of failures
+	logger := logr.Discard() // the observer is notified of failures
 	backoff := retry
 	return reflector{of, cache.NewReflectorWithOptions(listWatch, example, store,
-		cache.ReflectorOptions{Name: string(of.resource), Logger: &logger, Backoff: &backoff},
-	)}
+		cache.ReflectorOptions{Name: string(of.resource), Logger: &logger, Backoff: &backoff})}
 }
 
-// lacksWatchList reports whether the API server refused a watch only because it does not stream lists: Kubernetes before
-// 1.32, and later ones without the feature gate WatchList, answer 422. The reflector then lists, which is no failure.
+// lacksWatchList reports whether the API server refused a watch only because it does not stream lists: Kubernetes
+// before 1.32, and later ones without the feature gate WatchList, answer 422. The reflector then lists, which is no
+// failure.
 func lacksWatchList(options metav1.ListOptions, err error) bool {
 	return options.SendInitialEvents != nil && apierrors.IsInvalid(err)
 }

@@ -13,12 +13,12 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// early is by how much a watch may end before its timeout and still count as one that ended by itself.
+// early is how long before its timeout a watch may end and still count as timed out.
 const early = time.Second
 
-// unlessRestored opens a watch again after it broke only if the API server is as far as the watch was. One whose etcd was
-// restored from a backup is not: it would send nothing until its revisions reach those of before. The error makes the
-// reflector list everything. A watch that breaks costs a list of one object, and no more if nothing was restored.
+// unlessRestored opens a watch again after it broke only if the API server is as far as the watch was. One whose etcd
+// was restored from a backup is not: it would send nothing until its revisions reach those of before. The error makes
+// the reflector list everything. A watch that breaks costs a list of one object, and no more if nothing was restored.
 func unlessRestored(from lister) lister {
 	var until time.Time // when the last watch ends by itself; a reflector opens one at a time
 	list, watch := from.list, from.watch

@@ -21,8 +21,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
-// item is what is kept of an object. It is what a reflector's buffer holds during the first list, so that the object
-// itself can go at once.
+// item is the compact form of an object. A reflector's buffer holds items during the first list, so that objects are
+// freed at once.
 type item struct {
 	*metav1.ObjectMeta // noMeta: a reflector asks for name and namespace alone
 	namespace, name    string
@@ -32,7 +32,7 @@ type item struct {
 	addrs              []netip.Addr // of a Service
 	node               *topology.Node
 	service            string    // the key of the endpoints' service, or that of a mirrored one's Service
-	cause              time.Time // when the change happened that caused the slice, if it says so
+	cause              time.Time // time of the change behind the slice, if known
 }
 
 var noMeta = &metav1.ObjectMeta{}
@@ -46,7 +46,7 @@ func (i *item) GetNamespace() string { return i.namespace }
 // object identifies the object.
 func (i *item) object() string { return i.namespace + "/" + i.name }
 
-// item reads an object, or returns what is an item already.
+// item converts an object, unless it is an item already.
 func (s *store) item(from any) (*item, error) {
 	if i, ok := from.(*item); ok {
 		return i, nil
@@ -156,7 +156,7 @@ func (s *store) Delete(object any) error {
 	return nil
 }
 
-// Replace puts a whole list in and takes out what is not in it.
+// Replace stores a complete list and removes all other objects.
 func (s *store) Replace(list []any, _ string) error {
 	items := make(map[string]*item, len(list))
 	for _, object := range list {
@@ -184,8 +184,7 @@ func (s *store) Replace(list []any, _ string) error {
 	return nil
 }
 
-// UpdateResourceVersion notes that the API server told what there is. A reflector calls it after each event, and after
-// each bookmark, which the API server sends if there are no events.
+// UpdateResourceVersion records a sign of life of the watch. A reflector calls it after each event and bookmark.
 func (s *store) UpdateResourceVersion(string) {
 	s.contact.synced.Store(s.now().UnixNano())
 }

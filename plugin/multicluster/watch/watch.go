@@ -6,13 +6,12 @@
 //
 //	API server ── reflector per scope ──► inputs (compact, by service) ── keys that changed ──► publisher ──► indexes
 //
-// A scope is a resource, in one namespace or in all. A reflector (client-go) lists and watches and puts what it gets
-// into the inputs, in the compact form of package object; the object itself is not kept. The inputs hold the
-// import and the slices of each service and collect the keys of those that changed. The publisher takes all keys at
-// once, builds the services and publishes them: while it is busy, any number of changes to one service become one.
+// A scope is a resource, in one namespace or in all. A client-go reflector lists and watches it and puts the objects
+// into the inputs, in the compact form of package object. The inputs hold the import and the slices of each service and
+// collect the keys of changed services. The publisher takes all keys at once, builds the services and publishes them:
+// while it is busy, changes to the same service are coalesced.
 //
-// What is known stays when the API server goes away, and a resource that is missing or forbidden is asked for again
-// until it is there.
+// Records stay in use while the API server is unreachable. Missing or forbidden resources are retried.
 package watch
 
 import (
@@ -33,7 +32,8 @@ import (
 type Resource string
 
 // The resources. ServiceImports are watched in the groups that the operator lists, Services if they are a fallback,
-// Namespaces if they are selected by label, EndpointSlices unless endpoints are not served, Nodes if zones are preferred.
+// Namespaces if they are selected by label, EndpointSlices unless endpoints are not served, Nodes if zones are
+// preferred.
 const (
 	ServiceImports    Resource = "serviceimports"
 	GKEServiceImports Resource = "serviceimports.net.gke.io"
@@ -43,29 +43,29 @@ const (
 	Nodes             Resource = "nodes"
 )
 
-// Observer is told what happens. Its methods must be quick and safe for concurrent use.
+// Observer observes a source for metrics and the log. Its methods must be quick and safe for concurrent use.
 type Observer interface {
-	// Objects tells by how much the number of objects held of a resource changed.
+	// Objects is called with the change of the number of objects of a resource.
 	Objects(resource Resource, delta int)
-	// Totals tells what a source serves, and what it served before.
+	// Totals is called with what a source served before and serves now.
 	Totals(before, after index.Totals)
-	// Asked tells how a list or a watch of a resource began, in one namespace or, if that is empty, in all: err is nil where
-	// the API server agreed to it.
+	// Asked is called with the outcome of the beginning of a list or watch of a resource, in one namespace or, if that
+	// is empty, in all.
 	Asked(resource Resource, namespace string, err error)
-	// Undecodable tells of an object that cannot be decoded, and is left out therefore: err says why. It is nil once the
-	// object decodes again or is gone.
+	// Undecodable is called with the error of an object that cannot be decoded and is left out, and with nil once the
+	// object can be decoded or is deleted.
 	Undecodable(resource Resource, object string, err error)
-	// Programmed tells how long a change of endpoints took from its cause to the answer.
+	// Programmed is called with the latency of a change of endpoints, from its cause to the answer.
 	Programmed(headless bool, latency time.Duration)
 }
 
-// State is how a source stands with a resource.
+// State is the state of a resource of a source.
 type State struct {
 	Resource Resource
-	// Synced is when the API server last told what there is: by a list, an event or a bookmark, which it sends every
-	// minute or two. It is zero before the first list.
+	// Synced is the time of the last list, event or bookmark; bookmarks come every minute or two. It is zero before the
+	// first list.
 	Synced time.Time
-	// Healthy tells whether the API server agreed to the last list or watch.
+	// Healthy reports whether the last list or watch began without an error.
 	Healthy bool
 }
 
@@ -85,7 +85,7 @@ type Source struct {
 	publishing sync.Mutex
 	views      []*view
 	serial     uint32       // the greatest that any view had
-	counted    index.Totals // what the observer was told last
+	counted    index.Totals // last reported to the observer
 
 	mu      sync.Mutex
 	missing map[scope]bool // not listed yet; true if the API server refuses to
@@ -161,7 +161,7 @@ func (s *Source) close() {
 func (s *Source) Synced() <-chan struct{} { return s.synced }
 
 // Settled is closed once nothing is to be waited for: everything was listed, or the API server said that a resource is
-// missing or forbidden, which only people can change.
+// missing or forbidden, which only an administrator can change.
 func (s *Source) Settled() <-chan struct{} { return s.settled }
 
 // Missing are the resources that were not listed yet, sorted.
@@ -176,7 +176,7 @@ func (s *Source) Missing() []Resource {
 	return slices.Compact(resources)
 }
 
-// States tell how the source stands with each of its resources.
+// States returns the state of each resource.
 func (s *Source) States() []State {
 	states := make([]State, len(s.contacts))
 	for i, c := range s.contacts {
@@ -268,7 +268,7 @@ func (s *Source) setIgnoreEmpty() {
 	s.inputs.setIgnoreEmpty(slices.ContainsFunc(s.views, func(v *view) bool { return v.index.Config().IgnoreEmpty }))
 }
 
-// count tells the observer what is served. All views are of the same objects, so a service or a skip counts once,
+// count reports to the observer what is served. All views have the same objects, so a service or a skip counts once,
 // although a name may be too long in the zones of one view alone.
 func (s *Source) count() {
 	var totals index.Totals
@@ -299,7 +299,7 @@ func (s *Source) publishAll(ctx context.Context) {
 			s.publish()
 		}
 		if first {
-			s.running.Go(s.free) // the lists were several times what is kept of them; changes do not wait for that
+			s.running.Go(s.free) // the lists took several times the memory of the records
 		}
 	}
 }

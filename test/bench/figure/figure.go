@@ -76,7 +76,8 @@ func (t Table) Markdown() string {
 	if t.Text != "" {
 		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(t.Text))
 	}
-	fmt.Fprintf(&b, "| what | %s | goal | |\n|%s\n", strings.Join(t.Columns, " | "), strings.Repeat(" --- |", len(t.Columns)+3))
+	fmt.Fprintf(&b, "| what | %s | goal | |\n|%s\n", strings.Join(t.Columns, " | "),
+		strings.Repeat(" --- |", len(t.Columns)+3))
 	for _, f := range t.Figures {
 		cells := append([]string{f.What}, f.Cells...)
 		cells = append(cells, make([]string, max(0, len(t.Columns)-len(f.Cells)))...)

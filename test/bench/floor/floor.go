@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package floor answers with records that it has at hand: the least that a plugin can do for a reply. It is a CoreDNS plugin, too,
-// which asks a server at its start for the replies to a file of queries, one a line, and answers with those:
+// Package floor answers with records that it has at hand: the least that a plugin can do for a reply. It is a CoreDNS
+// plugin, too, which asks a server at its start for the replies to a file of queries, one a line, and answers with
+// those:
 //
 //	floor ADDRESS FILE
 package floor

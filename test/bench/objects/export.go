@@ -46,7 +46,8 @@ func (w *Writer) CreateServices(ctx context.Context, exports *Exports, services,
 		return err
 	}
 	err := each(ctx, exports.Services[services:], func(ctx context.Context, i int) error {
-		_, err := w.kube.CoreV1().Services(exports.Namespace).Create(ctx, exports.Services[services+i], metav1.CreateOptions{})
+		_, err := w.kube.CoreV1().Services(exports.Namespace).Create(ctx, exports.Services[services+i],
+			metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
@@ -58,8 +59,11 @@ func (w *Writer) CreateServices(ctx context.Context, exports *Exports, services,
 // Export writes a ServiceExport for each of the Services.
 func (w *Writer) Export(ctx context.Context, services []*corev1.Service) error {
 	err := each(ctx, services, func(ctx context.Context, i int) error {
-		object := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Name: services[i].Name, Namespace: services[i].Namespace}}
-		_, err := w.mcs.MulticlusterV1beta1().ServiceExports(object.Namespace).Create(ctx, object, metav1.CreateOptions{})
+		object := &mcsv1beta1.ServiceExport{
+			ObjectMeta: metav1.ObjectMeta{Name: services[i].Name, Namespace: services[i].Namespace},
+		}
+		_, err := w.mcs.MulticlusterV1beta1().ServiceExports(object.Namespace).Create(ctx, object,
+			metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
@@ -71,7 +75,8 @@ func (w *Writer) Export(ctx context.Context, services []*corev1.Service) error {
 // Withdraw deletes the ServiceExports of the Services.
 func (w *Writer) Withdraw(ctx context.Context, services []*corev1.Service) error {
 	err := each(ctx, services, func(ctx context.Context, i int) error {
-		return w.mcs.MulticlusterV1beta1().ServiceExports(services[i].Namespace).Delete(ctx, services[i].Name, metav1.DeleteOptions{})
+		return w.mcs.MulticlusterV1beta1().ServiceExports(services[i].Namespace).Delete(ctx, services[i].Name,
+			metav1.DeleteOptions{})
 	})
 	if err != nil {
 		return fmt.Errorf("delete ServiceExports: %w", err)

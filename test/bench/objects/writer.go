@@ -49,7 +49,8 @@ func NewWriter(config *rest.Config) (*Writer, error) {
 // Namespace makes a namespace where there is none of that name.
 func (w *Writer) Namespace(ctx context.Context, name string) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := w.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := w.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create namespace %s: %w", name, err)
 	}
 	return nil
@@ -108,11 +109,12 @@ func each[T any](ctx context.Context, items []T, do func(context.Context, int) e
 	return group.Wait()
 }
 
-// Move gives the first endpoint of the slice an address and writes the slice, with the time of the change, as Kubernetes'
-// own controller does. It returns when the API server had answered.
+// Move gives the first endpoint of the slice an address and writes the slice, with the time of the change, as
+// Kubernetes' own controller does. It returns when the API server had answered.
 func (w *Writer) Move(ctx context.Context, slice *discoveryv1.EndpointSlice, address string) (time.Time, error) {
 	slice.Endpoints[0].Addresses = []string{address}
-	metav1.SetMetaDataAnnotation(&slice.ObjectMeta, corev1.EndpointsLastChangeTriggerTime, time.Now().UTC().Format(time.RFC3339Nano))
+	metav1.SetMetaDataAnnotation(&slice.ObjectMeta, corev1.EndpointsLastChangeTriggerTime,
+		time.Now().UTC().Format(time.RFC3339Nano))
 	_, err := w.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Update(ctx, slice, metav1.UpdateOptions{})
 	answered := time.Now()
 	if err != nil {
@@ -123,7 +125,9 @@ func (w *Writer) Move(ctx context.Context, slice *discoveryv1.EndpointSlice, add
 
 // Stream moves endpoints of the slices in turn, so many in a second, until it has made count moves or the context ends.
 // It returns how many it made; the end of the context is no error. There are more slices than writes under way.
-func (w *Writer) Stream(ctx context.Context, set *Set, slices []*discoveryv1.EndpointSlice, perSecond, count int) (int, error) {
+func (w *Writer) Stream(ctx context.Context, set *Set, slices []*discoveryv1.EndpointSlice,
+	perSecond, count int,
+) (int, error) {
 	group, writing := errgroup.WithContext(ctx)
 	group.SetLimit(min(8, len(slices)))
 	ticker := time.NewTicker(time.Second / time.Duration(perSecond))

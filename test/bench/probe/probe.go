@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package probe is a CoreDNS plugin that hands out the chain of plugins after it, so that a benchmark in the same
-// process can put queries to plugins that were set up from a Corefile as in a server. It is itself no part of the chain.
+// process can put queries to plugins that were set up from a Corefile as in a server. It is itself no part of the
+// chain.
 //
 //	probe NAME
 package probe

@@ -33,7 +33,9 @@ func (k Kind) plugin(source string, namespaces ...string) string {
 	case Ours:
 		return fmt.Sprintf("    multicluster clusterset.local {\n%s    }\n", options)
 	case Stock:
-		return fmt.Sprintf("    kubernetes cluster.local clusterset.local {\n%s        multicluster clusterset.local\n    }\n", options)
+		return fmt.Sprintf(
+			"    kubernetes cluster.local clusterset.local {\n%s        multicluster clusterset.local\n    }\n",
+			options)
 	case Floor:
 		return fmt.Sprintf("    floor %s\n", source)
 	default:
@@ -41,8 +43,8 @@ func (k Kind) plugin(source string, namespaces ...string) string {
 	}
 }
 
-// Corefile is that of a server of the kind on a loopback port. Its source is the path of a kubeconfig or, of Floor, the address of the
-// server and the file of queries. The options go before its plugin, a line each.
+// Corefile is that of a server of the kind on a loopback port. Its source is the path of a kubeconfig or, of Floor, the
+// address of the server and the file of queries. The options go before its plugin, a line each.
 func (k Kind) Corefile(port uint16, source string, namespaces []string, options ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".:%d {\n    bind 127.0.0.1\n", port)

@@ -70,7 +70,8 @@ func (p *Process) Memory() (resident, peak float64, err error) {
 func (p *Process) LiveHeap(ctx context.Context) (float64, error) {
 	var text string
 	for range 3 { // finalizers and pools let go of some of it only at the second time
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.Debug+"/debug/pprof/heap?gc=1&debug=1", http.NoBody)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			"http://"+p.Debug+"/debug/pprof/heap?gc=1&debug=1", http.NoBody)
 		if err != nil {
 			return 0, err
 		}

@@ -52,7 +52,7 @@ type Server struct {
 	*Process
 }
 
-// Start starts a server and does not wait for it. Whoever starts it stops it.
+// Start starts a server and does not wait for it. The caller stops it.
 func Start(spec Spec) (*Server, error) {
 	address, err := port.Free()
 	if err != nil {
@@ -79,5 +79,8 @@ func Start(spec Spec) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Kind: spec.Kind, Address: address.String(), Began: began, Process: &Process{Process: started, Debug: debug.String()}}, nil
+	return &Server{
+		Kind: spec.Kind, Address: address.String(), Began: began,
+		Process: &Process{Process: started, Debug: debug.String()},
+	}, nil
 }

@@ -18,7 +18,8 @@ import (
 )
 
 // ErrNoDnsperf says what to install.
-var ErrNoDnsperf = errors.New("dnsperf is missing: install the package dnsperf (Debian and Ubuntu: apt-get install dnsperf)")
+var ErrNoDnsperf = errors.New(
+	"dnsperf is missing: install the package dnsperf (Debian and Ubuntu: apt-get install dnsperf)")
 
 // HaveDnsperf returns ErrNoDnsperf where there is none.
 func HaveDnsperf() error {
@@ -96,7 +97,8 @@ func (l Load) Run(ctx context.Context) (LoadResult, error) {
 // parse reads what dnsperf printed.
 func parse(output string) (LoadResult, error) {
 	var result LoadResult
-	completed, lost, rate := completedPattern.FindStringSubmatch(output), lostPattern.FindStringSubmatch(output), ratePattern.FindStringSubmatch(output)
+	completed, lost, rate := completedPattern.FindStringSubmatch(output), lostPattern.FindStringSubmatch(output),
+		ratePattern.FindStringSubmatch(output)
 	if completed == nil || lost == nil || rate == nil {
 		return result, fmt.Errorf("dnsperf printed no statistics:\n%s", output)
 	}

@@ -2,10 +2,9 @@
 
 // Package assets provides the programs of a Kubernetes control plane, and kube-proxy.
 //
-// They are taken from the directory that the environment variable KUBEBUILDER_ASSETS names,
-// as far as it holds them. The others are built by the Go toolchain from the
-// nested module test/controlplane/binaries, which pins them, into a cache outside the
-// checkout, and are reused from there.
+// They are taken from the directory that the environment variable KUBEBUILDER_ASSETS names, as far as it holds them.
+// The others are built by the Go toolchain from the nested module test/controlplane/binaries, which pins them, into a
+// cache outside the checkout, and are reused from there.
 package assets
 
 import (
@@ -90,7 +89,8 @@ func Ensure(ctx context.Context, progress io.Writer, programs ...Program) (Paths
 		return nil, err
 	}
 	if missing = paths.find(cache.directory, missing); len(missing) > 0 {
-		return nil, fmt.Errorf("built programs are missing in %s: %v; remove that directory to build them anew", cache.directory, missing)
+		return nil, fmt.Errorf("built programs are missing in %s: %v; remove that directory to build them anew",
+			cache.directory, missing)
 	}
 	return paths, nil
 }

@@ -25,8 +25,7 @@ type recipe struct {
 // nestedModule is where the module that pins the programs is in the source tree.
 const nestedModule = "test/controlplane/binaries"
 
-// findSource finds the nested module: in the source tree around the working directory, or
-// around the running program.
+// findSource finds the nested module: in the source tree around the working directory, or around the running program.
 func findSource() (string, error) {
 	var starts []string
 	if working, err := os.Getwd(); err == nil {
@@ -70,7 +69,9 @@ func buildFlags(source string) ([]string, error) {
 		return nil, err
 	}
 	// Without a version the servers call themselves v0.0.0-master, and clients that compare versions balk.
-	return []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + version}, nil
+	return []string{
+		"-trimpath", "-buildvcs=false", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + version,
+	}, nil
 }
 
 // kubernetesVersion reads the required version of k8s.io/kubernetes.
@@ -114,7 +115,9 @@ func (r *recipe) key(ctx context.Context) (string, error) {
 
 // buildSettings are the environment of the Go toolchain, beside that of this process: programs without C, for this
 // machine, and requirements from the nested module alone.
-var buildSettings = []string{"CGO_ENABLED=0", "GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH, "GOWORK=off", "GOFLAGS=-mod=readonly"}
+var buildSettings = []string{
+	"CGO_ENABLED=0", "GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH, "GOWORK=off", "GOFLAGS=-mod=readonly",
+}
 
 // withOutput adds what a failed command wrote to standard error.
 func withOutput(err error) error {

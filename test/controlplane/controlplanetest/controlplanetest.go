@@ -58,8 +58,8 @@ var shared struct {
 	clusters []*controlplane.Cluster
 }
 
-// Shared returns a function that gives each test of the package the same clusters, one for each of the options.
-// The first test that asks starts them, and Main stops them. A test that breaks such a cluster mends it before it ends.
+// Shared returns a function that gives each test of the package the same clusters, one for each of the options. The
+// first test that asks starts them, and Main stops them. A test that breaks such a cluster repairs it before it ends.
 func Shared(options ...controlplane.Options) func(testing.TB) []*controlplane.Cluster {
 	start := sync.OnceValues(func() ([]*controlplane.Cluster, error) {
 		// They outlive the test that happens to be the first.

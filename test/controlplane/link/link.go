@@ -62,7 +62,8 @@ func (l *Link) Addr() netip.AddrPort {
 }
 
 // CutOff holds back what is sent in the given directions from now on; bytes that are on their way may still arrive.
-// While any direction is cut, new connections are accepted, as the backlog of a silent server would, and do not reach the server.
+// While any direction is cut, new connections are accepted, as the backlog of a silent server would, and do not reach
+// the server.
 func (l *Link) CutOff(directions Direction) {
 	for direction, gate := range l.gates {
 		if directions&direction != 0 {

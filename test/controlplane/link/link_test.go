@@ -98,7 +98,8 @@ func TestCutOff(t *testing.T) {
 			client, server := connect(patience)
 			l.CutOff(test.cut)
 			l.CutOff(test.cut) // no change
-			if to, from := carried(t, client, server, test.toServer), carried(t, server, client, test.fromServer); to != test.toServer || from != test.fromServer {
+			if to, from := carried(t, client, server, test.toServer),
+				carried(t, server, client, test.fromServer); to != test.toServer || from != test.fromServer {
 				t.Errorf("to the server %v, from the server %v", to, from)
 			}
 			if _, late := connect(silence); late != nil {

@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// The ports of programs are below those that the kernel gives to connections, one of which would else take a port between
-	// the moment in which it is found to be free and that in which its program listens, or while its program is stopped.
+	// The ports of programs are below those that the kernel gives to connections, one of which would else take a port
+	// between the moment in which it is found to be free and that in which its program listens, or while its program is
+	// stopped.
 	first = 10240
 	// connections has the port with which those of connections begin.
 	connections = "/proc/sys/net/ipv4/ip_local_port_range"
 	// commonFirst is what that is as a rule.
 	commonFirst = 32768
-	// stride is how many ports are between those with which two processes begin that were started one after the other. It is a prime, so
-	// that no two processes begin with the same one soon.
+	// stride is how many ports are between those with which two processes begin that were started one after the other.
+	// It is a prime, so that no two processes begin with the same one soon.
 	stride = 61
 )
 
@@ -39,7 +40,8 @@ func Free() (netip.AddrPort, error) {
 			return address, nil
 		}
 	}
-	return netip.AddrPort{}, fmt.Errorf("find a port of 127.0.0.1 that is free for UDP and TCP, from %d to %d: %w", first, first+count-1, err)
+	return netip.AddrPort{}, fmt.Errorf("find a port of 127.0.0.1 that is free for UDP and TCP, from %d to %d: %w",
+		first, first+count-1, err)
 }
 
 func portCount() int {

@@ -2,9 +2,8 @@
 
 // Package process runs child processes that cannot outlive this one.
 //
-// Every child gets SIGKILL from the kernel when this process dies, whatever it
-// dies of (prctl(2), PR_SET_PDEATHSIG). The kernel binds that promise to the
-// thread that forked, so all children are forked from one thread that lives as
+// Every child gets SIGKILL from the kernel when this process dies, whatever it dies of (prctl(2), PR_SET_PDEATHSIG).
+// The kernel binds that promise to the thread that forked, so all children are forked from one thread that lives as
 // long as the process.
 //
 // A child leads a process group of its own: a Ctrl-C in the terminal reaches
@@ -39,8 +38,7 @@ type Spec struct {
 	LogFile string
 }
 
-// Process is a running or ended child. All methods may be called from any
-// goroutine, and more than once.
+// Process is a running or ended child. All methods may be called from any goroutine, and more than once.
 type Process struct {
 	spec Spec
 	cmd  *exec.Cmd
@@ -96,12 +94,12 @@ func (p *Process) Err() error {
 	if p.err != nil {
 		how = p.err.Error()
 	}
-	return fmt.Errorf("%s (process %d) ended: %s; the end of %s:\n%s", p.spec.Name, p.PID(), how, p.spec.LogFile, p.LogTail(4096))
+	return fmt.Errorf("%s (process %d) ended: %s; the end of %s:\n%s", p.spec.Name, p.PID(), how, p.spec.LogFile,
+		p.LogTail(4096))
 }
 
-// Stop asks the child to end (SIGTERM), waits for it, and kills it where it has
-// not ended after grace or when ctx is done. It returns once the child has
-// ended; a frozen child is thawed for it.
+// Stop asks the child to end (SIGTERM), waits for it, and kills it where it has not ended after grace or when ctx is
+// done. It returns once the child has ended; a frozen child is thawed for it.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	if err := p.send(syscall.SIGTERM, syscall.SIGCONT); err != nil {
 		return err
@@ -126,9 +124,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Freeze stops the child's execution (SIGSTOP): it keeps its sockets, which
-// accept connections up to their backlog, and answers nothing. It returns once no
-// thread of the child runs.
+// Freeze stops the child's execution (SIGSTOP): it keeps its sockets, which accept connections up to their backlog, and
+// answers nothing. It returns once no thread of the child runs.
 func (p *Process) Freeze() error {
 	if err := p.send(syscall.SIGSTOP); err != nil {
 		return err

@@ -33,7 +33,9 @@ func TestMain(m *testing.M) {
 func runHelper(helper string) error {
 	switch helper {
 	case "parent": // of a child that does nothing to be tied
-		child, err := process.Start(process.Spec{Name: "child", Path: "/bin/sh", Args: []string{"-c", "exec sleep 1000"}, LogFile: os.DevNull})
+		child, err := process.Start(process.Spec{
+			Name: "child", Path: "/bin/sh", Args: []string{"-c", "exec sleep 1000"}, LogFile: os.DevNull,
+		})
 		if err != nil {
 			return err
 		}

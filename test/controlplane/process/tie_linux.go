@@ -44,13 +44,11 @@ func StartTied(cmd *exec.Cmd) error {
 	return onSpawner(cmd.Start)
 }
 
-// TieToParent makes the kernel kill this process when its parent dies: a killed
-// `go test` takes its test binary along, a killed make its program. Call it first
-// thing in main: a parent that died before the call is not noticed.
+// TieToParent makes the kernel kill this process when its parent dies: a killed `go test` takes its test binary along,
+// a killed make its program. Call it first thing in main: a parent that died before the call is not noticed.
 func TieToParent() error {
 	parent := os.Getppid()
-	// Each thread has a parent death signal of its own, so it is set on the
-	// thread that lives as long as the process.
+	// Each thread has a parent death signal of its own, so it is set on the thread that lives as long as the process.
 	err := onSpawner(func() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) })
 	if err != nil {
 		return fmt.Errorf("tie to the parent process: %w", err)

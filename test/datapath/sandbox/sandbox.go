@@ -21,15 +21,15 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// variable tells the program that it is the one inside. Its value is no secret: whoever sets it by hand
+// variable tells the program that it is the one inside. Its value is no secret: a user who sets it
 // gets an error, for not being the first process of a process namespace.
 const variable = "CLUSTERSET_DNS_SANDBOX"
 
 // Inside tells whether this process is the first one of a sandbox.
 func Inside() bool { return os.Getenv(variable) != "" && os.Getpid() == 1 }
 
-// Main runs the tests of a package in a sandbox. What may take the network is done outside, before; what that returns is called at the
-// end. It ends the process.
+// Main runs the tests of a package in a sandbox. What may take the network is done outside, before; what that returns
+// is called at the end. It ends the process.
 func Main(m *testing.M, outside func() (clean func(), err error), inside func() error) {
 	fail := func(err error) {
 		if err != nil {
@@ -51,8 +51,8 @@ func Main(m *testing.M, outside func() (clean func(), err error), inside func() 
 }
 
 // Enter runs this program once more, with the same arguments, in a network, a mount and a process namespace of its own,
-// and returns its exit code once all processes inside have ended. Where this process is not root, or is root without its
-// rights, there is a user namespace around them. The program calls Setup first thing inside.
+// and returns its exit code once all processes inside have ended. Where this process is not root, or is root without
+// its rights, there is a user namespace around them. The program calls Setup first thing inside.
 func Enter() (code int, err error) {
 	all := syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID
 	var inside *exec.Cmd
@@ -133,7 +133,8 @@ func Setup(programs ...string) error {
 	return writable("/proc/sys/net/ipv4/ip_forward")
 }
 
-// Empty puts an empty directory in the place of each of the given ones, so that what programs read and write there is not the machine's.
+// Empty puts an empty directory in the place of each of the given ones, so that what programs read and write there is
+// not the machine's.
 func Empty(directories ...string) error {
 	for _, directory := range directories {
 		if err := unix.Mount("empty", directory, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {

@@ -74,9 +74,10 @@ func (p *pod) live(ctx context.Context) error {
 	}
 	request, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	gone := p.kubelet.Cluster.Client().CoreV1().Pods(p.object.Namespace).Delete(request, p.object.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &p.object.UID},
-	})
+	gone := p.kubelet.Cluster.Client().CoreV1().Pods(p.object.Namespace).Delete(request, p.object.Name,
+		metav1.DeleteOptions{
+			GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &p.object.UID},
+		})
 	if apierrors.IsNotFound(gone) || apierrors.IsConflict(gone) || ctx.Err() != nil {
 		gone = nil
 	}
@@ -126,7 +127,9 @@ func (p *pod) work(ctx context.Context) error {
 		p.mu.Unlock()
 		p.watch(ctx, started, restarts)
 		if ctx.Err() != nil || p.over() {
-			grace := time.Duration(ptr.Deref(p.object.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
+			grace := time.Duration(
+				ptr.Deref(p.object.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) *
+				time.Second
 			return started.Stop(ctx, grace) // at once where the kubelet ends
 		}
 		status := waiting("CrashLoopBackOff", started.Err().Error())
@@ -224,7 +227,9 @@ func running(ready bool, restarts int32) corev1.ContainerStatus {
 
 // waiting is the status of a container that does not run.
 func waiting(reason, message string) corev1.ContainerStatus {
-	return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}
+	return corev1.ContainerStatus{
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}},
+	}
 }
 
 // report writes the status of the pod. What cannot be written is a failure, unless the pod is gone.
@@ -236,7 +241,9 @@ func (p *pod) report(ctx context.Context, status corev1.ContainerStatus) {
 	if status.Ready {
 		ready = corev1.ConditionTrue
 	}
-	whole := corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &now, ContainerStatuses: []corev1.ContainerStatus{status}}
+	whole := corev1.PodStatus{
+		Phase: corev1.PodRunning, StartTime: &now, ContainerStatuses: []corev1.ContainerStatus{status},
+	}
 	if status.State.Running == nil && status.RestartCount == 0 {
 		whole.Phase = corev1.PodPending
 	}
@@ -251,16 +258,20 @@ func (p *pod) report(ctx context.Context, status corev1.ContainerStatus) {
 	for condition, value := range map[corev1.PodConditionType]corev1.ConditionStatus{
 		corev1.PodInitialized: corev1.ConditionTrue, corev1.PodReady: ready, corev1.ContainersReady: ready,
 	} {
-		whole.Conditions = append(whole.Conditions, corev1.PodCondition{Type: condition, Status: value, LastTransitionTime: now})
+		whole.Conditions = append(whole.Conditions,
+			corev1.PodCondition{Type: condition, Status: value, LastTransitionTime: now})
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.object.UID}, "status": whole})
 	if err == nil {
 		request, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		_, err = p.kubelet.Cluster.Client().CoreV1().Pods(p.object.Namespace).Patch(request, p.object.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		_, err = p.kubelet.Cluster.Client().CoreV1().Pods(p.object.Namespace).Patch(request, p.object.Name,
+			types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
-		p.kubelet.failed(fmt.Errorf("write the status of pod %s/%s of %s: %w", p.object.Namespace, p.object.Name, p.kubelet.Cluster.Name(), err))
+		p.kubelet.failed(
+			fmt.Errorf("write the status of pod %s/%s of %s: %w", p.object.Namespace, p.object.Name,
+				p.kubelet.Cluster.Name(), err))
 	}
 }
 

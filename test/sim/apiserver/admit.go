@@ -81,8 +81,13 @@ func (s *Server) admitCreate(k *kind, object runtime.Object) *apierrors.StatusEr
 		case namespace == nil:
 			return apierrors.NewNotFound(namespaces, m.GetNamespace())
 		case namespace.DeletionTimestamp != nil:
-			failure := apierrors.NewForbidden(k.groupResource(), m.GetName(), fmt.Errorf("unable to create new content in namespace %s because it is being terminated", namespace.Name))
-			failure.ErrStatus.Details.Causes = append(failure.ErrStatus.Details.Causes, metav1.StatusCause{Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", namespace.Name), Field: "metadata.namespace"})
+			failure := apierrors.NewForbidden(k.groupResource(), m.GetName(),
+				fmt.Errorf("unable to create new content in namespace %s because it is being terminated",
+					namespace.Name))
+			failure.ErrStatus.Details.Causes = append(failure.ErrStatus.Details.Causes, metav1.StatusCause{
+				Type:    corev1.NamespaceTerminatingCause,
+				Message: fmt.Sprintf("namespace %s is being terminated", namespace.Name), Field: "metadata.namespace",
+			})
 			return failure
 		}
 	}
@@ -115,7 +120,9 @@ func (s *Server) admitCreate(k *kind, object runtime.Object) *apierrors.StatusEr
 			delete(object.Object, "status")
 		}
 		if k.Group == definitions.Group {
-			object.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+			object.Object["status"] = map[string]any{
+				"conditions": []any{map[string]any{"type": "Established", "status": "True"}},
+			}
 		}
 	}
 	return nil
@@ -152,7 +159,9 @@ func (s *Server) admitUpdate(t *target, old, object runtime.Object) (runtime.Obj
 	case *discoveryv1.EndpointSlice:
 		admitSlice(object)
 		if object.AddressType != old.(*discoveryv1.EndpointSlice).AddressType {
-			return nil, apierrors.NewInvalid(t.kind.GroupKind(), object.Name, field.ErrorList{field.Invalid(field.NewPath("addressType"), object.AddressType, "field is immutable")})
+			return nil, apierrors.NewInvalid(t.kind.GroupKind(), object.Name, field.ErrorList{
+				field.Invalid(field.NewPath("addressType"), object.AddressType, "field is immutable"),
+			})
 		}
 	}
 	if t.kind.generations && desiredDiffers(t.kind, old, object) {
@@ -161,8 +170,7 @@ func (s *Server) admitUpdate(t *target, old, object runtime.Object) (runtime.Obj
 	return object, nil
 }
 
-// withStatus joins what an update of the object, or of its status, writes with
-// what it leaves alone.
+// withStatus joins what an update of the object, or of its status, writes with what it leaves alone.
 func withStatus(status bool, old, object runtime.Object) runtime.Object {
 	from, to := object, old.DeepCopyObject()
 	if !status {

@@ -39,13 +39,16 @@ func installCRDs(t *testing.T, config *rest.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	definitions := schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}
 	for _, text := range [][]byte{crd.ServiceExportCRD, crd.ServiceImportCRD} {
 		definition := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(text, &definition.Object); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.Resource(definitions).Create(context.Background(), definition, metav1.CreateOptions{}); err != nil {
+		if _, err := client.Resource(definitions).Create(context.Background(), definition,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +73,8 @@ func TestCompaction(t *testing.T) {
 		}
 		create("c")
 		server.Compact()
-		if _, err := client.List(t.Context(), metav1.ListOptions{Limit: 1, Continue: page.Continue}); !apierrors.IsResourceExpired(err) {
+		if _, err := client.List(t.Context(),
+			metav1.ListOptions{Limit: 1, Continue: page.Continue}); !apierrors.IsResourceExpired(err) {
 			t.Errorf("a page of a compacted revision: %v, want 410", err)
 		}
 		late, err := client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: old})
@@ -89,12 +93,13 @@ func TestCompaction(t *testing.T) {
 	})
 }
 
-// configMaps is a client of a server's ConfigMaps, and a function that creates
-// one and returns its revision.
+// configMaps is a client of a server's ConfigMaps, and a function that creates one and returns its revision.
 func configMaps(t *testing.T, server *apiserver.Server) (corev1client.ConfigMapInterface, func(name string) string) {
-	client := kubernetes.NewForConfigOrDie(&rest.Config{Host: "https://east", Transport: server, QPS: -1}).CoreV1().ConfigMaps("default")
+	client := kubernetes.NewForConfigOrDie(
+		&rest.Config{Host: "https://east", Transport: server, QPS: -1}).CoreV1().ConfigMaps("default")
 	return client, func(name string) string {
-		created, err := client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		created, err := client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,16 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// foreground is the finalizer that keeps an owner until its dependents that
-// block it are gone.
+// foreground is the finalizer that keeps an owner until its dependents that block it are gone.
 const foreground = metav1.FinalizerDeleteDependents
 
 // terminate begins the deletion of an object, and ends it if nothing holds the
 // object. It returns the object as it was last.
-func (s *Server) terminate(resource schema.GroupResource, old runtime.Object, options metav1.DeleteOptions) runtime.Object {
+func (s *Server) terminate(resource schema.GroupResource, old runtime.Object,
+	options metav1.DeleteOptions,
+) runtime.Object {
 	object := old.DeepCopyObject()
 	m := access(object)
-	if options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationForeground && !slices.Contains(m.GetFinalizers(), foreground) {
+	if options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationForeground &&
+		!slices.Contains(m.GetFinalizers(), foreground) {
 		m.SetFinalizers(append(m.GetFinalizers(), foreground))
 	}
 	if options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationOrphan {
@@ -107,9 +109,11 @@ func (s *Server) collect(owner types.UID) {
 			if !slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID == owner }) {
 				continue
 			}
-			if slices.ContainsFunc(references, func(r metav1.OwnerReference) bool { return r.UID != owner && s.uidExists(r.UID) }) {
+			if slices.ContainsFunc(references,
+				func(r metav1.OwnerReference) bool { return r.UID != owner && s.uidExists(r.UID) }) {
 				kept := each.DeepCopyObject()
-				access(kept).SetOwnerReferences(slices.DeleteFunc(references, func(r metav1.OwnerReference) bool { return r.UID == owner }))
+				access(kept).SetOwnerReferences(
+					slices.DeleteFunc(references, func(r metav1.OwnerReference) bool { return r.UID == owner }))
 				s.store.write(watch.Modified, resource, kept)
 				continue
 			}
@@ -164,8 +168,7 @@ func (s *Server) emptyNamespace(name string) {
 	}
 }
 
-// dropCustom deletes the objects of a definition that goes, as its finalizer
-// does, and ends their watches.
+// dropCustom deletes the objects of a definition that goes, as its finalizer does, and ends their watches.
 func (s *Server) dropCustom(definition runtime.Object) {
 	resource := schema.ParseGroupResource(access(definition).GetName())
 	for _, each := range s.store.objects[resource] {

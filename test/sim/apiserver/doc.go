@@ -3,17 +3,14 @@
 // Package apiserver is a model of a Kubernetes API server, in memory and behind
 // http.RoundTripper, for simulations on virtual time (testing/synctest).
 //
-// It has the semantics that controllers depend on: revisions and optimistic
-// concurrency, UIDs and generations, lists at a revision with pages, watches by
-// revision with bookmarks, streamed lists and 410 after compaction, label and
-// field selectors, the status subresource, finalizers, owner references and
-// garbage collection, the life of namespaces, Services with allocated cluster
-// IPs, custom resources in the versions that their CustomResourceDefinition
-// serves, dry runs, preconditions, refusals, and JSON and protobuf.
+// It has the semantics that controllers depend on: revisions and optimistic concurrency, UIDs and generations, lists at
+// a revision with pages, watches by revision with bookmarks, streamed lists and 410 after compaction, label and field
+// selectors, the status subresource, finalizers, owner references and garbage collection, the life of namespaces,
+// Services with allocated cluster IPs, custom resources in the versions that their CustomResourceDefinition serves, dry
+// runs, preconditions, refusals, and JSON and protobuf.
 //
-// It has no authentication, authorization, OpenAPI, defaulting or validation of
-// custom resources, server-side apply, aggregation, nor built-in resources
-// besides those of kinds. The contract test holds it to a real kube-apiserver.
+// It has no authentication, authorization, OpenAPI, defaulting or validation of custom resources, server-side apply,
+// aggregation, nor built-in resources besides those of kinds. The contract test holds it to a real kube-apiserver.
 //
 //	resources  which resources there are, and what is special about each
 //	store      revisions: what exists, what existed, what happened

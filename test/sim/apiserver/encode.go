@@ -64,8 +64,10 @@ func (f format) present(object runtime.Object) runtime.Object {
 		return &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(), ResourceVersion: m.GetResourceVersion(), Generation: m.GetGeneration(),
-				CreationTimestamp: m.GetCreationTimestamp(), DeletionTimestamp: m.GetDeletionTimestamp(), Labels: m.GetLabels(),
+				Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(),
+				ResourceVersion: m.GetResourceVersion(), Generation: m.GetGeneration(),
+				CreationTimestamp: m.GetCreationTimestamp(), DeletionTimestamp: m.GetDeletionTimestamp(),
+				Labels:      m.GetLabels(),
 				Annotations: m.GetAnnotations(), OwnerReferences: m.GetOwnerReferences(), Finalizers: m.GetFinalizers(),
 			},
 		}
@@ -94,21 +96,27 @@ func (f format) encode(object runtime.Object) []byte {
 
 // list encodes a list of objects in a revision.
 func (f format) list(objects []runtime.Object, revision int64, next string, remaining *int64) []byte {
-	listMeta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(revision, 10), Continue: next, RemainingItemCount: remaining}
+	listMeta := metav1.ListMeta{
+		ResourceVersion: strconv.FormatInt(revision, 10), Continue: next, RemainingItemCount: remaining,
+	}
 	items := make([]runtime.Object, len(objects))
 	for i, each := range objects {
 		items[i] = f.present(each)
 	}
 	switch {
 	case f.partial:
-		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: listMeta}
+		list := &metav1.PartialObjectMetadataList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
+			ListMeta: listMeta,
+		}
 		for _, each := range items {
 			list.Items = append(list.Items, *each.(*metav1.PartialObjectMetadata))
 		}
 		return f.encode(list)
 	case f.kind.custom(), f.kind.Group == definitions.Group:
 		text, err := json.Marshal(map[string]any{
-			"apiVersion": f.kind.GroupVersion().String(), "kind": f.kind.Kind + "List", "metadata": listMeta, "items": items,
+			"apiVersion": f.kind.GroupVersion().String(), "kind": f.kind.Kind + "List", "metadata": listMeta,
+			"items": items,
 		})
 		if err != nil {
 			panic(err)
@@ -175,8 +183,10 @@ func decode(k *kind, body []byte) (runtime.Object, *apierrors.StatusError) {
 
 func respond(req *http.Request, code int, contentType string, body []byte) *http.Response {
 	return &http.Response{
-		StatusCode: code, Status: strconv.Itoa(code) + " " + http.StatusText(code), Proto: "HTTP/2.0", ProtoMajor: 2, Request: req,
-		Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+		StatusCode: code, Status: strconv.Itoa(code) + " " + http.StatusText(code), Proto: "HTTP/2.0", ProtoMajor: 2,
+		Request: req,
+		Header:  http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
 	}
 }
 

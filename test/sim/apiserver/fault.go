@@ -23,13 +23,11 @@ const Administrator = "administrator"
 // Serve answers a request. The error is that of the connection.
 type Serve func(*http.Request) (*http.Response, error)
 
-// A Fault answers a request in place of a server, or changes what the server is
-// asked or answers.
+// A Fault answers a request in place of a server, or changes what the server is asked or answers.
 type Fault func(req *http.Request, serve Serve) (*http.Response, error)
 
-// SetFault has a fault answer the requests of a client, which is the Host of
-// its requests; empty means all that have no fault of their own. The watches of
-// that client end. nil ends the fault.
+// SetFault has a fault answer the requests of a client, which is the Host of its requests; empty means all that have no
+// fault of their own. The watches of that client end. nil ends the fault.
 func (s *Server) SetFault(client string, fault Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,8 +35,7 @@ func (s *Server) SetFault(client string, fault Fault) {
 	s.store.endIf(func(w *stream) bool { return client == "" || w.target.Host == client }, io.ErrUnexpectedEOF)
 }
 
-// Stop has the server refuse connections, as one that was killed. Watches break
-// off.
+// Stop has the server refuse connections, as one that was killed. Watches break off.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +110,7 @@ func (s *Server) faulty(req *http.Request) (*http.Response, error) {
 	return s.answer(req)
 }
 
-// Answers are faults by which a server, or what is in the way to it, answers
-// requests and is no use.
+// Answers are faults by which a server, or what is in the way to it, answers requests and is no use.
 var Answers = []struct {
 	Name  string
 	Fault Fault
@@ -124,7 +120,12 @@ var Answers = []struct {
 	{"too many requests (429)", Refusal(apierrors.NewTooManyRequests("try again", 1))},
 	{"unauthorized (401)", Refusal(apierrors.NewUnauthorized("the token has expired"))},
 	{"forbidden (403)", Refusal(apierrors.NewForbidden(schema.GroupResource{}, "", nil))},
-	{"not found (404)", Refusal(apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "404 page not found", 0, true))},
+	{
+		"not found (404)",
+		Refusal(
+			apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "",
+				"404 page not found", 0, true)),
+	},
 	{"a server of another kind (502)", page(http.StatusBadGateway)},
 	{"a redirect", Redirect},
 	{"a page", page(http.StatusOK)},
@@ -168,8 +169,7 @@ func Hang(req *http.Request, _ Serve) (*http.Response, error) {
 	return nil, req.Context().Err()
 }
 
-// Half ends each answer in its middle with an error of the connection, io.EOF
-// for none.
+// Half ends each answer in its middle with an error of the connection, io.EOF for none.
 func Half(end error) Fault {
 	return func(req *http.Request, serve Serve) (*http.Response, error) {
 		body := []byte(`{"type":"ADDED","object":{"apiVersion":`)
@@ -194,8 +194,7 @@ func Empty(req *http.Request, serve Serve) (*http.Response, error) {
 	return EmptyOf("")(req, serve)
 }
 
-// EmptyOf answers that there is no object of a resource, by its plural name;
-// empty means any.
+// EmptyOf answers that there is no object of a resource, by its plural name; empty means any.
 func EmptyOf(resource string) Fault {
 	return func(req *http.Request, serve Serve) (*http.Response, error) {
 		if !strings.HasSuffix(req.URL.Path, "/"+resource) && resource != "" {

@@ -164,14 +164,14 @@ func (s *Server) create(t *target, body []byte) (runtime.Object, *apierrors.Stat
 	case m.GetResourceVersion() != "":
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	case m.GetNamespace() != t.Namespace:
-		return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return nil, apierrors.NewBadRequest(
+			"the namespace of the provided object does not match the namespace sent on the request")
 	}
 	if failure := s.admitCreate(t.kind, object); failure != nil {
 		return nil, failure
 	}
 	if t.Resource.Resource == "events" && s.store.get(t.Resource, keyOf(object)) != nil {
-		// Clients name Events after the nanosecond, which is one for all that
-		// happens at a virtual time.
+		// Clients name Events after the nanosecond, which is one for all that happens at a virtual time.
 		m.SetName(m.GetName() + "." + strconv.FormatInt(s.store.revision, 10))
 	}
 	if s.store.get(t.Resource, keyOf(object)) != nil {
@@ -288,8 +288,7 @@ func (s *Server) deleteCollection(t *target, body []byte) *apierrors.StatusError
 	return nil
 }
 
-// list answers with the objects of a revision: the present one, or that of the
-// first page.
+// list answers with the objects of a revision: the present one, or that of the first page.
 func (s *Server) list(req *http.Request, t *target) *http.Response {
 	revision, from := s.store.revision, ""
 	if token := t.query.Get("continue"); token != "" {

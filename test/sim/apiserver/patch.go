@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// patch merges JSON into an object (RFC 7386). What strategic merge patches do
-// beyond that is not modeled.
+// patch merges JSON into an object (RFC 7386). What strategic merge patches do beyond that is not modeled.
 func (s *Server) patch(t *target, body []byte) (runtime.Object, *apierrors.StatusError) {
 	old, failure := s.existing(t)
 	if failure != nil {

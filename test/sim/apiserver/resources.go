@@ -28,8 +28,7 @@ type kind struct {
 	status bool
 	// generations tells that the generation counts changes of what is desired.
 	generations bool
-	// prune drops what the schema of a version does not have. It is nil for
-	// built-in resources, whose types do that.
+	// prune drops what the schema of a version does not have. It is nil for built-in resources, whose types do that.
 	prune func(object map[string]any)
 	// validate returns what such a schema refuses.
 	validate func(object map[string]any) field.ErrorList
@@ -48,14 +47,26 @@ var builtIn = func() map[schema.GroupVersionResource]*kind {
 	for _, each := range []kind{
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), resource: "namespaces", status: true},
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Node"), resource: "nodes", status: true},
-		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Service"), resource: "services", namespaced: true, status: true},
+		{
+			GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Service"), resource: "services", namespaced: true,
+			status: true,
+		},
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), resource: "secrets", namespaced: true},
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), resource: "configmaps", namespaced: true},
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Event"), resource: "events", namespaced: true},
-		{GroupVersionKind: discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), resource: "endpointslices", namespaced: true, generations: true},
+		{
+			GroupVersionKind: discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), resource: "endpointslices",
+			namespaced: true, generations: true,
+		},
 		{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), resource: "leases", namespaced: true},
-		{GroupVersionKind: networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR"), resource: "servicecidrs", status: true},
-		{GroupVersionKind: definitions.GroupVersion().WithKind("CustomResourceDefinition"), resource: definitions.Resource, status: true, generations: true},
+		{
+			GroupVersionKind: networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR"), resource: "servicecidrs",
+			status: true,
+		},
+		{
+			GroupVersionKind: definitions.GroupVersion().WithKind("CustomResourceDefinition"),
+			resource:         definitions.Resource, status: true, generations: true,
+		},
 	} {
 		kinds[each.GroupVersion().WithResource(each.resource)] = &each
 	}
@@ -63,17 +74,19 @@ var builtIn = func() map[schema.GroupVersionResource]*kind {
 }()
 
 // definitions are the CustomResourceDefinitions.
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var definitions = schema.GroupVersionResource{
+	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+}
 
 var codecs = serializer.NewCodecFactory(scheme.Scheme)
 
-// kindOf returns the kind of a resource in a version, nil if it is not served.
-// The lock is held.
+// kindOf returns the kind of a resource in a version, nil if it is not served. The lock is held.
 func (s *Server) kindOf(resource schema.GroupVersionResource) *kind {
 	if found := builtIn[resource]; found != nil {
 		return found
 	}
-	definition, _ := s.store.get(definitions.GroupResource(), resource.GroupResource().String()).(*unstructured.Unstructured)
+	definition, _ := s.store.get(definitions.GroupResource(),
+		resource.GroupResource().String()).(*unstructured.Unstructured)
 	if definition == nil {
 		return nil
 	}
@@ -91,8 +104,7 @@ type customKind struct {
 	kind       *kind
 }
 
-// kindIn returns the kind that a CustomResourceDefinition defines in a version,
-// nil if it does not serve it.
+// kindIn returns the kind that a CustomResourceDefinition defines in a version, nil if it does not serve it.
 func kindIn(definition *unstructured.Unstructured, resource schema.GroupVersionResource) *kind {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(definition.Object, path...)

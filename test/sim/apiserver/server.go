@@ -19,8 +19,7 @@ import (
 type Options struct {
 	// Name is part of the UIDs that the server gives.
 	Name string
-	// ServiceCIDRs are the ranges of cluster IPs, the first family first. None
-	// means 10.96.0.0/16.
+	// ServiceCIDRs are the ranges of cluster IPs, the first family first. None means 10.96.0.0/16.
 	ServiceCIDRs []netip.Prefix
 	// WithoutWatchList refuses streamed lists, as Kubernetes before 1.32 does.
 	WithoutWatchList bool
@@ -48,8 +47,7 @@ type Server struct {
 
 // A Request is what a client asks, without what identifies a single object.
 type Request struct {
-	// Verb is the one of Kubernetes: get, list, watch, create, update, patch,
-	// delete; Subresource is "status" or empty.
+	// Verb is the one of Kubernetes: get, list, watch, create, update, patch, delete; Subresource is "status" or empty.
 	Verb, Subresource string
 	Resource          schema.GroupResource
 	Namespace         string
@@ -57,19 +55,20 @@ type Request struct {
 	Host string
 }
 
-// New returns a server that has the namespaces default and kube-system, and
-// its ServiceCIDR.
+// New returns a server that has the namespaces default and kube-system, and its ServiceCIDR.
 func New(options Options) *Server {
 	if len(options.ServiceCIDRs) == 0 {
 		options.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}
 	}
-	s := &Server{options: options, store: newStore(), kinds: map[schema.GroupVersionResource]customKind{}, requests: map[Request]int{}, sent: map[Request]int{}, faults: map[string]Fault{}}
+	s := &Server{
+		options: options, store: newStore(), kinds: map[schema.GroupVersionResource]customKind{},
+		requests: map[Request]int{}, sent: map[Request]int{}, faults: map[string]Fault{},
+	}
 	s.begin()
 	return s
 }
 
-// RoundTrip serves a request. What is wrong with it is in the response: the
-// error is that of an outage or a fault.
+// RoundTrip serves a request. What is wrong with it is in the response: the error is that of an outage or a fault.
 func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) { return s.faulty(req) }
 
 // answer answers as a server that works.
@@ -86,9 +85,8 @@ func (s *Server) answer(req *http.Request) (*http.Response, error) {
 	return s.serve(req, body), nil //nolint:contextcheck // a watch lasts as long as the context of its request
 }
 
-// SetRefuse makes the server ask refuse about each request first: admission,
-// quota, authorization or overload. refuse runs under the server's lock and must
-// not call the server. nil ends that.
+// SetRefuse makes the server ask refuse about each request first: admission, quota, authorization or overload. refuse
+// runs under the server's lock and must not call the server. nil ends that.
 func (s *Server) SetRefuse(refuse func(Request) *apierrors.StatusError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,9 +100,8 @@ func (s *Server) Revision() int64 {
 	return s.store.revision
 }
 
-// Compact forgets all revisions but the present one. Watches that are open see
-// what they did not see yet, as those of a watch cache do; a watch that begins
-// at an older revision gets 410.
+// Compact forgets all revisions but the present one. Watches that are open see what they did not see yet, as those of a
+// watch cache do; a watch that begins at an older revision gets 410.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,8 +164,7 @@ func List[T runtime.Object](s *Server, resource schema.GroupResource) []T {
 	return objects
 }
 
-// later runs a part of the control plane that is not the API server after a
-// moment, under the lock.
+// later runs a part of the control plane that is not the API server after a moment, under the lock.
 func (s *Server) later(run func()) {
 	time.AfterFunc(controllerDelay, func() {
 		s.mu.Lock()
@@ -177,6 +173,5 @@ func (s *Server) later(run func()) {
 	})
 }
 
-// controllerDelay is how long the garbage collector and the namespace
-// controller take.
+// controllerDelay is how long the garbage collector and the namespace controller take.
 const controllerDelay = 50 * time.Millisecond

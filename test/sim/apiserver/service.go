@@ -30,7 +30,8 @@ func validateService(service *corev1.Service) (problems field.ErrorList) {
 			problems = append(problems, field.Duplicate(path.Index(i), number))
 		}
 		if port.Port < 1 || port.Port > 65535 {
-			problems = append(problems, field.Invalid(path.Index(i).Child("port"), port.Port, "must be between 1 and 65535, inclusive"))
+			problems = append(problems,
+				field.Invalid(path.Index(i).Child("port"), port.Port, "must be between 1 and 65535, inclusive"))
 		}
 		names[port.Name], numbers[number] = true, true
 	}
@@ -48,7 +49,9 @@ func (s *Server) admitService(service, old *corev1.Service) *apierrors.StatusErr
 	}
 	if spec.SessionAffinity == corev1.ServiceAffinityClientIP && spec.SessionAffinityConfig == nil {
 		seconds := int32(10800)
-		spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
+		spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
+			ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds},
+		}
 	}
 	for i := range spec.Ports {
 		port := &spec.Ports[i]
@@ -74,7 +77,8 @@ func (s *Server) admitService(service, old *corev1.Service) *apierrors.StatusErr
 func (s *Server) allocate(service, old *corev1.Service) *apierrors.StatusError {
 	spec := &service.Spec
 	invalid := func(path *field.Path, value any, detail string) *apierrors.StatusError {
-		return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), service.Name, field.ErrorList{field.Invalid(path, value, detail)})
+		return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), service.Name,
+			field.ErrorList{field.Invalid(path, value, detail)})
 	}
 	ips := field.NewPath("spec", "clusterIPs").Index(0)
 	if old != nil && old.Spec.ClusterIP != "" {
@@ -104,7 +108,8 @@ func (s *Server) allocate(service, old *corev1.Service) *apierrors.StatusError {
 		case selectorless:
 			policy = corev1.IPFamilyPolicyRequireDualStack
 		case len(spec.IPFamilies) > 1 || len(spec.ClusterIPs) > 1:
-			return invalid(policyPath, nil, "must be set to 'RequireDualStack' or 'PreferDualStack' when multiple families or IPs are specified")
+			return invalid(policyPath, nil,
+				"must be set to 'RequireDualStack' or 'PreferDualStack' when multiple families or IPs are specified")
 		}
 		spec.IPFamilyPolicy = &policy
 	}
@@ -119,7 +124,8 @@ func (s *Server) allocate(service, old *corev1.Service) *apierrors.StatusError {
 			}
 		}
 	}
-	if *spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack && len(spec.IPFamilies) == 1 && (len(served) > 1 || selectorless) {
+	if *spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack && len(spec.IPFamilies) == 1 &&
+		(len(served) > 1 || selectorless) {
 		other := corev1.IPv6Protocol
 		if spec.IPFamilies[0] == other {
 			other = corev1.IPv4Protocol
@@ -147,9 +153,12 @@ func (s *Server) allocate(service, old *corev1.Service) *apierrors.StatusError {
 			cidr := s.rangeOf(family)
 			switch {
 			case err != nil || !cidr.Contains(address):
-				return invalid(ips, spec.ClusterIPs, fmt.Sprintf("failed to allocate IP %s: the provided network does not match the current range", spec.ClusterIPs[i]))
+				return invalid(ips, spec.ClusterIPs,
+					fmt.Sprintf("failed to allocate IP %s: the provided network does not match the current range",
+						spec.ClusterIPs[i]))
 			case taken[address]:
-				return invalid(ips, spec.ClusterIPs, fmt.Sprintf("failed to allocate IP %s: provided IP is already allocated", address))
+				return invalid(ips, spec.ClusterIPs,
+					fmt.Sprintf("failed to allocate IP %s: provided IP is already allocated", address))
 			}
 			continue
 		}

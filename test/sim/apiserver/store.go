@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// An event is what happened to one object in one revision. Its objects are
-// never changed.
+// An event is what happened to one object in one revision. Its objects are never changed.
 type event struct {
 	revision      int64
 	at            time.Time
@@ -26,8 +25,7 @@ type event struct {
 	object, previous runtime.Object
 }
 
-// A store holds what exists in each revision since the last compaction, as etcd
-// does. Objects in it are never changed.
+// A store holds what exists in each revision since the last compaction, as etcd does. Objects in it are never changed.
 type store struct {
 	revision  int64
 	compacted int64
@@ -39,13 +37,11 @@ type store struct {
 	streams map[schema.GroupResource]map[*stream]struct{}
 }
 
-// compactEvery is how often an API server compacts its store
-// (kube-apiserver's --etcd-compaction-interval): what is older than that may be
-// gone, and what is twice as old is.
+// compactEvery is how often an API server compacts its store (kube-apiserver's --etcd-compaction-interval): what is
+// older than that may be gone, and what is twice as old is.
 const compactEvery = 5 * time.Minute
 
-// firstRevision is where a store begins. As in etcd, revisions that were never
-// given out mean nothing.
+// firstRevision is where a store begins. As in etcd, revisions that were never given out mean nothing.
 const firstRevision = 100
 
 func newStore() store {
@@ -65,7 +61,10 @@ func (s *store) get(resource schema.GroupResource, key string) runtime.Object {
 func (s *store) write(eventType watch.EventType, resource schema.GroupResource, object runtime.Object) runtime.Object {
 	s.revision++
 	access(object).SetResourceVersion(strconv.FormatInt(s.revision, 10))
-	each := event{revision: s.revision, at: time.Now(), eventType: eventType, groupResource: resource, key: keyOf(object), object: object}
+	each := event{
+		revision: s.revision, at: time.Now(), eventType: eventType, groupResource: resource, key: keyOf(object),
+		object: object,
+	}
 	objects := s.objects[resource]
 	if objects == nil {
 		objects = map[string]runtime.Object{}
@@ -79,7 +78,8 @@ func (s *store) write(eventType watch.EventType, resource schema.GroupResource, 
 	}
 	s.log = append(s.log, each)
 	if old := s.log[0]; each.at.Sub(old.at) > 2*compactEvery {
-		first, _ := slices.BinarySearchFunc(s.log, each.at.Add(-compactEvery), func(e event, at time.Time) int { return e.at.Compare(at) })
+		first, _ := slices.BinarySearchFunc(s.log, each.at.Add(-compactEvery),
+			func(e event, at time.Time) int { return e.at.Compare(at) })
 		s.compact(s.log[first].revision - 1)
 	}
 	for w := range s.streams[resource] {
@@ -121,8 +121,7 @@ func (s *store) endIf(concerned func(*stream) bool, err error) {
 	}
 }
 
-// at returns the objects of a resource by key as they were in a revision that
-// is not compacted.
+// at returns the objects of a resource by key as they were in a revision that is not compacted.
 func (s *store) at(resource schema.GroupResource, revision int64) map[string]runtime.Object {
 	objects := maps.Clone(s.objects[resource])
 	for _, each := range slices.Backward(s.log) {
@@ -174,8 +173,7 @@ func (s *store) backup() *Backup {
 	return &Backup{s.revision, copied}
 }
 
-// restore goes back to a backup: revisions are given out anew, and watches see
-// nothing of what was lost.
+// restore goes back to a backup: revisions are given out anew, and watches see nothing of what was lost.
 func (s *store) restore(backup *Backup) {
 	s.revision, s.compacted, s.log = backup.revision, backup.revision, nil
 	s.objects = map[schema.GroupResource]map[string]runtime.Object{}

@@ -30,8 +30,7 @@ type stream struct {
 	server  *Server
 	target  *target
 	matches func(runtime.Object) bool
-	// from is the revision after which events are sent, which may be one to
-	// come; at is the one up to which they were.
+	// from is the revision after which events are sent, which may be one to come; at is the one up to which they were.
 	from, at int64
 	// pending are the events to send, and ended tells that the server closes
 	// the watch; all under the server's lock. woken says that they changed.
@@ -55,14 +54,18 @@ func (s *Server) watch(req *http.Request, t *target) *http.Response {
 	bookmarks, _ := strconv.ParseBool(t.query.Get("allowWatchBookmarks"))
 	streamed, _ := strconv.ParseBool(t.query.Get("sendInitialEvents"))
 	if streamed && s.options.WithoutWatchList {
-		return refuse(req, apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", field.ErrorList{
-			field.Forbidden(field.NewPath("sendInitialEvents"), "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"),
-		}))
+		return refuse(req,
+			apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", field.ErrorList{
+				field.Forbidden(field.NewPath("sendInitialEvents"),
+					"sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"),
+			}))
 	}
 	if streamed && t.query.Get("resourceVersionMatch") != string(metav1.ResourceVersionMatchNotOlderThan) {
-		return refuse(req, apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", field.ErrorList{
-			field.Forbidden(field.NewPath("resourceVersionMatch"), "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
-		}))
+		return refuse(req,
+			apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", field.ErrorList{
+				field.Forbidden(field.NewPath("resourceVersionMatch"),
+					"sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+			}))
 	}
 	if streamed {
 		if failure := s.tooNew(t); failure != nil {
@@ -70,7 +73,10 @@ func (s *Server) watch(req *http.Request, t *target) *http.Response {
 		}
 	}
 	reader, writer := io.Pipe()
-	w := &stream{server: s, target: t, matches: matches, woken: make(chan struct{}, 1), initial: streamed, bookmarks: bookmarks, writer: writer}
+	w := &stream{
+		server: s, target: t, matches: matches, woken: make(chan struct{}, 1), initial: streamed, bookmarks: bookmarks,
+		writer: writer,
+	}
 	asked := t.query.Get("resourceVersion")
 	w.at, _ = strconv.ParseInt(asked, 10, 64)
 	expired := false
@@ -92,7 +98,8 @@ func (s *Server) watch(req *http.Request, t *target) *http.Response {
 		timeout = time.Duration(seconds) * time.Second
 	}
 	if !expired {
-		w.pending = slices.DeleteFunc(slices.Clone(s.store.after(w.at)), func(each event) bool { return each.groupResource != t.Resource })
+		w.pending = slices.DeleteFunc(slices.Clone(s.store.after(w.at)),
+			func(each event) bool { return each.groupResource != t.Resource })
 		w.wake()
 		s.store.open(w)
 	}
@@ -176,8 +183,7 @@ func (w *stream) send(ctx context.Context, timeout time.Duration, expired bool) 
 	}
 }
 
-// take returns the events to send, the revision up to which they are all, and
-// whether and how the watch ends.
+// take returns the events to send, the revision up to which they are all, and whether and how the watch ends.
 func (w *stream) take() (pending []event, current int64, ended bool, broken error) {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
@@ -207,7 +213,9 @@ func (w *stream) bookmark(annotations map[string]string) error {
 	var object runtime.Object
 	switch {
 	case w.target.format.partial:
-		object = &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}}
+		object = &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
+		}
 	default:
 		object = w.target.kind.empty()
 	}

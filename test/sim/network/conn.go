@@ -12,10 +12,9 @@ import (
 	"time"
 )
 
-// A pipe is one direction of a connection. What is written arrives after the
-// delay, in order, unless the direction is cut: then it waits, as what TCP
-// sends again and again does; or unless it is lost: then it never arrives, and
-// neither does the end of the connection.
+// A pipe is one direction of a connection. What is written arrives after the delay, in order, unless the direction is
+// cut: then it waits, as what TCP sends again and again does; or unless it is lost: then it never arrives, and neither
+// does the end of the connection.
 type pipe struct {
 	mu       sync.Mutex
 	changed  *sync.Cond
@@ -84,16 +83,14 @@ func (p *pipe) read(buffer []byte) (int, error) {
 	}
 }
 
-// wake has a reader look again. It takes the lock so that no reader is between
-// its look and its wait.
+// wake has a reader look again. It takes the lock so that no reader is between its look and its wait.
 func (p *pipe) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.changed.Broadcast()
 }
 
-// close ends the pipe: io.EOF for an end that arrives after what was written,
-// anything else at once.
+// close ends the pipe: io.EOF for an end that arrives after what was written, anything else at once.
 func (p *pipe) close(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -46,9 +46,8 @@ func (n *Network) Lose(from, to string, share float64) {
 	n.change(from, to, func(w *way) { w.loss = share })
 }
 
-// Forget makes the connections of a way half open: what is sent in a direction
-// vanishes from now on, and nobody gets a reset, as behind a firewall that
-// forgot them. New connections are not concerned.
+// Forget makes the connections of a way half open: what is sent in a direction vanishes from now on, and nobody gets a
+// reset, as behind a firewall that forgot them. New connections are not concerned.
 func (n *Network) Forget(from, to string, direction Direction) {
 	for client := range n.connections(from, to) {
 		if direction&ToServer != 0 {

@@ -2,9 +2,8 @@
 
 // Package network connects simulated clusters in memory, on virtual time.
 //
-// Every pair of clusters has a way in each direction, and each way its own
-// faults. Connections are byte streams on which TLS and HTTP/2 run unchanged, so
-// that a half-open connection is found, or not, by the code under test.
+// Every pair of clusters has a way in each direction, and each way its own faults. Connections are byte streams on
+// which TLS and HTTP/2 run unchanged, so that a half-open connection is found, or not, by the code under test.
 package network
 
 import (
@@ -18,8 +17,7 @@ import (
 	"time"
 )
 
-// Direction is a direction of the packets of a way, as seen by the one who
-// dials. Directions can be joined with |.
+// Direction is a direction of the packets of a way, as seen by the one who dials. Directions can be joined with |.
 type Direction int
 
 // The directions.
@@ -29,8 +27,7 @@ const (
 	Both = ToServer | FromServer
 )
 
-// A Network has hosts that listen and ways between them. It is safe for
-// concurrent use.
+// A Network has hosts that listen and ways between them. It is safe for concurrent use.
 type Network struct {
 	mu        sync.Mutex
 	listeners map[string]*listener
@@ -41,7 +38,10 @@ type Network struct {
 
 // New returns a network whose jitter comes from a seed.
 func New(seed uint64) *Network {
-	return &Network{listeners: map[string]*listener{}, ways: map[[2]string]*way{}, frozen: map[string]bool{}, random: rand.New(rand.NewPCG(seed, 0))}
+	return &Network{
+		listeners: map[string]*listener{}, ways: map[[2]string]*way{}, frozen: map[string]bool{},
+		random: rand.New(rand.NewPCG(seed, 0)),
+	}
 }
 
 // A way is what connections from one host to another go over.
@@ -57,8 +57,7 @@ type way struct {
 	open    map[*conn]*conn // client end to server end
 }
 
-// delayOf is how much later the next segment arrives: each time that it is lost
-// it is sent again, after twice as long.
+// delayOf is how much later the next segment arrives: each time that it is lost it is sent again, after twice as long.
 func (w *way) delayOf() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,7 +90,9 @@ func (n *Network) way(from, to string) *way {
 	defer n.mu.Unlock()
 	key := [2]string{from, to}
 	if n.ways[key] == nil {
-		n.ways[key] = &way{frozen: n.frozen[to], open: map[*conn]*conn{}, random: rand.New(rand.NewPCG(n.random.Uint64(), 0))}
+		n.ways[key] = &way{
+			frozen: n.frozen[to], open: map[*conn]*conn{}, random: rand.New(rand.NewPCG(n.random.Uint64(), 0)),
+		}
 	}
 	return n.ways[key]
 }
@@ -180,8 +181,7 @@ func (n *Network) Cut(from, to string, direction Direction) {
 	n.change(from, to, func(w *way) { w.cut |= direction })
 }
 
-// Restore undoes Cut, Refuse, Delay and Lose; what waited arrives. What a
-// connection lost by Forget stays lost.
+// Restore undoes Cut, Refuse, Delay and Lose; what waited arrives. What a connection lost by Forget stays lost.
 func (n *Network) Restore(from, to string) {
 	n.change(from, to, func(w *way) { w.cut, w.refused, w.delay, w.jitter, w.loss = 0, false, 0, 0, 0 })
 }

@@ -31,8 +31,7 @@ type cluster struct {
 	r    *run
 	t    *testing.T
 	load workload.Cluster
-	// revision is the one up to which events were looked at, and had what there
-	// was before the events that changed it.
+	// revision is the one up to which events were looked at, and had what there was before the events that changed it.
 	revision int64
 	changed  bool
 	had      outcome.Objects
@@ -117,7 +116,8 @@ func describe(s workload.Service) string {
 	if s.Headless {
 		kind = "Headless"
 	}
-	return fmt.Sprintf("%s present %v exported %v %s %s %v %v %s", s.Name, s.Present, s.Exported, kind, strings.Join(ports, ","), s.Affinity, endpoints, s.Labels["tier"])
+	return fmt.Sprintf("%s present %v exported %v %s %s %v %v %s", s.Name, s.Present, s.Exported, kind,
+		strings.Join(ports, ","), s.Affinity, endpoints, s.Labels["tier"])
 }
 
 // ways are all that begin or end in the cluster; into those that end there.
@@ -138,7 +138,8 @@ func (c *cluster) leave(other string) {
 
 // join undoes leave.
 func (c *cluster) join(other string) {
-	if _, err := c.in("secrets", member.DefaultNamespace).Create(context.Background(), c.left[other], metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+	if _, err := c.in("secrets", member.DefaultNamespace).Create(context.Background(), c.left[other],
+		metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
 		c.must(err)
 	}
 	delete(c.left, other)
@@ -169,7 +170,9 @@ func (c *cluster) restore(kept backup, reset bool) {
 		c.StartAPI()
 	}
 	for other := range c.left {
-		c.must(c.in("secrets", member.DefaultNamespace).Delete(context.Background(), "member-"+other, metav1.DeleteOptions{}))
+		c.must(
+			c.in("secrets", member.DefaultNamespace).Delete(context.Background(), "member-"+other,
+				metav1.DeleteOptions{}))
 	}
 	for _, each := range written {
 		each(time.Now())

@@ -38,8 +38,7 @@ type fault struct {
 	// ways are those that it affects: no answer is required, and none is too old,
 	// because of what has to take them. nil means that it must not matter.
 	ways func(*happening) []judge.Way
-	// begin breaks something, and returns how to heal it, nil if nothing is to be
-	// healed.
+	// begin breaks something, and returns how to heal it, nil if nothing is to be healed.
 	begin func(*happening) (heal func())
 }
 
@@ -88,59 +87,99 @@ func onWay(change func(n *network.Network, from, to string, random *rand.Rand)) 
 
 // faults are all. A new one is a row.
 var faults = []fault{
-	{kind: "cut both ways to", weight: 12, pair: true, silences: true, targets: theWay, ways: fromOther, begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.Both) })},
-	{kind: "cut what comes from", weight: 6, pair: true, silences: true, targets: theWay, ways: fromOther, begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.FromServer) })},
-	{kind: "cut what goes to", weight: 4, pair: true, targets: theWay, ways: fromOther, begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.ToServer) })},
-	{kind: "refuse connections to", weight: 6, pair: true, silences: true, targets: theWay, ways: fromOther, begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Refuse(from, to) })},
-	{kind: "delay what goes to and comes from", weight: 5, pair: true, targets: theWay, ways: fromOther, begin: onWay(func(n *network.Network, from, to string, random *rand.Rand) {
-		delay := time.Duration(random.Int64N(int64(2 * time.Second)))
-		n.Delay(from, to, delay, delay)
-	})},
-	{kind: "lose packets to and from", weight: 4, pair: true, targets: theWay, ways: fromOther, begin: onWay(func(n *network.Network, from, to string, random *rand.Rand) { n.Lose(from, to, random.Float64()/2) })},
-	{kind: "half-open connections to", weight: 5, pair: true, targets: theWay, ways: fromOther, begin: func(h *happening) func() {
-		h.run.network.Forget(h.c.Name, h.other.Name, network.Direction(1+h.random.IntN(3)))
-		// What still arrives may hide for minutes that nothing gets there.
-		return func() { h.run.network.Reset(h.c.Name, h.other.Name) }
-	}},
-	{kind: "reset connections to", weight: 8, pair: true, targets: theWay, ways: fromOther, begin: func(h *happening) func() {
-		h.run.network.Reset(h.c.Name, h.other.Name)
-		return nil
-	}},
-	{kind: "cut off from all", weight: 5, silences: true, targets: allWays, ways: betweenAll, begin: func(h *happening) func() {
-		var heal []func()
-		for _, each := range h.run.clusters {
-			if each != h.c {
-				for _, way := range [][2]string{{h.c.Name, each.Name}, {each.Name, h.c.Name}} {
-					h.run.network.Cut(way[0], way[1], network.Both)
-					heal = append(heal, func() { h.run.network.Restore(way[0], way[1]) })
+	{
+		kind: "cut both ways to", weight: 12, pair: true, silences: true, targets: theWay, ways: fromOther,
+		begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.Both) }),
+	},
+	{
+		kind: "cut what comes from", weight: 6, pair: true, silences: true, targets: theWay, ways: fromOther,
+		begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.FromServer) }),
+	},
+	{
+		kind: "cut what goes to", weight: 4, pair: true, targets: theWay, ways: fromOther,
+		begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.ToServer) }),
+	},
+	{
+		kind: "refuse connections to", weight: 6, pair: true, silences: true, targets: theWay, ways: fromOther,
+		begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Refuse(from, to) }),
+	},
+	{
+		kind: "delay what goes to and comes from", weight: 5, pair: true, targets: theWay, ways: fromOther,
+		begin: onWay(func(n *network.Network, from, to string, random *rand.Rand) {
+			delay := time.Duration(random.Int64N(int64(2 * time.Second)))
+			n.Delay(from, to, delay, delay)
+		}),
+	},
+	{
+		kind: "lose packets to and from", weight: 4, pair: true, targets: theWay, ways: fromOther,
+		begin: onWay(
+			func(n *network.Network, from, to string, random *rand.Rand) { n.Lose(from, to, random.Float64()/2) }),
+	},
+	{
+		kind: "half-open connections to", weight: 5, pair: true, targets: theWay, ways: fromOther,
+		begin: func(h *happening) func() {
+			h.run.network.Forget(h.c.Name, h.other.Name, network.Direction(1+h.random.IntN(3)))
+			// What still arrives may hide for minutes that nothing gets there.
+			return func() { h.run.network.Reset(h.c.Name, h.other.Name) }
+		},
+	},
+	{
+		kind: "reset connections to", weight: 8, pair: true, targets: theWay, ways: fromOther,
+		begin: func(h *happening) func() {
+			h.run.network.Reset(h.c.Name, h.other.Name)
+			return nil
+		},
+	},
+	{
+		kind: "cut off from all", weight: 5, silences: true, targets: allWays, ways: betweenAll,
+		begin: func(h *happening) func() {
+			var heal []func()
+			for _, each := range h.run.clusters {
+				if each != h.c {
+					for _, way := range [][2]string{{h.c.Name, each.Name}, {each.Name, h.c.Name}} {
+						h.run.network.Cut(way[0], way[1], network.Both)
+						heal = append(heal, func() { h.run.network.Restore(way[0], way[1]) })
+					}
 				}
 			}
-		}
-		return func() {
-			for _, each := range heal {
-				each()
+			return func() {
+				for _, each := range heal {
+					each()
+				}
 			}
-		}
-	}},
-	{kind: "the controller is down", weight: 12, silences: true, targets: theCluster("controller"), ways: all, begin: func(h *happening) func() {
-		h.c.StopController()
-		return func() { h.c.StartController() }
-	}},
-	{kind: "the controller is killed", weight: 6, silences: true, targets: theCluster("controller"), ways: all, begin: func(h *happening) func() {
-		h.c.KillController()
-		return func() { h.c.StartController() }
-	}},
-	{kind: "the controller is killed at a write", weight: 6, targets: theCluster("controller"), ways: all, begin: func(h *happening) func() {
-		h.c.Controller.KillAt(1 + h.random.IntN(4))
-		return func() {
+		},
+	},
+	{
+		kind: "the controller is down", weight: 12, silences: true, targets: theCluster("controller"), ways: all,
+		begin: func(h *happening) func() {
+			h.c.StopController()
+			return func() { h.c.StartController() }
+		},
+	},
+	{
+		kind: "the controller is killed", weight: 6, silences: true, targets: theCluster("controller"), ways: all,
+		begin: func(h *happening) func() {
 			h.c.KillController()
-			h.c.StartController()
-		}
-	}},
-	{kind: "the controller stands still", weight: 4, targets: theCluster("controller"), ways: all, begin: func(h *happening) func() {
-		h.c.Controller.Freeze()
-		return h.c.Controller.Thaw
-	}},
+			return func() { h.c.StartController() }
+		},
+	},
+	{
+		kind: "the controller is killed at a write", weight: 6, targets: theCluster("controller"), ways: all,
+		begin: func(h *happening) func() {
+			h.c.Controller.KillAt(1 + h.random.IntN(4))
+			return func() {
+				h.c.KillController()
+				h.c.StartController()
+			}
+		},
+	},
+	{
+		kind: "the controller stands still", weight: 4, targets: theCluster("controller"), ways: all,
+		begin: func(h *happening) func() {
+			h.c.Controller.Freeze()
+			return h.c.Controller.Thaw
+		},
+	},
 	{kind: "DNS is down", weight: 5, targets: theCluster("DNS"), ways: into, begin: func(h *happening) func() {
 		h.run.judge.Ends(h.c.Name)
 		h.c.StopDNS()
@@ -151,51 +190,87 @@ var faults = []fault{
 			h.c.down = false
 		}
 	}},
-	{kind: "the API server refuses all requests", weight: 4, silences: true, targets: theCluster("API"), ways: all, begin: refuse(func(apiserver.Request) bool { return true })},
-	{kind: "the API server refuses writes", weight: 4, silences: true, targets: theCluster("API"), ways: all, begin: refuse(func(r apiserver.Request) bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) })},
-	{kind: "the API server refuses lists and watches", weight: 4, targets: theCluster("API"), ways: all, begin: refuse(func(r apiserver.Request) bool { return r.Verb == "list" || r.Verb == "watch" })},
-	{kind: "the API server refuses some writes of objects", weight: 4, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
-		random := rand.New(rand.NewPCG(h.Random, 4))
-		return refuse(func(r apiserver.Request) bool {
-			return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) && r.Resource.Resource != "leases" && random.IntN(3) > 0
-		})(h)
-	}},
-	{kind: "an empty list of EndpointSlices instead of those of", weight: 8, pair: true, targets: theWay, ways: fromOther, begin: func(h *happening) func() {
-		h.other.API.SetFault(h.c.Name, apiserver.EmptyOf("endpointslices"))
-		return func() { h.other.API.SetFault(h.c.Name, nil) }
-	}},
-	{kind: "the API server is killed", weight: 5, silences: true, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
-		h.c.StopAPI()
-		return h.c.StartAPI
-	}},
-	{kind: "the API server is frozen", weight: 8, silences: true, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
-		h.c.FreezeAPI()
-		return h.c.StartAPI
-	}},
-	{kind: "the API server restarts", weight: 8, targets: theCluster("API"), ways: all, begin: func(h *happening) func() {
-		h.c.API.Restart()
-		return nil
-	}},
+	{
+		kind: "the API server refuses all requests", weight: 4, silences: true, targets: theCluster("API"), ways: all,
+		begin: refuse(func(apiserver.Request) bool { return true }),
+	},
+	{
+		kind: "the API server refuses writes", weight: 4, silences: true, targets: theCluster("API"), ways: all,
+		begin: refuse(
+			func(r apiserver.Request) bool { return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) }),
+	},
+	{
+		kind: "the API server refuses lists and watches", weight: 4, targets: theCluster("API"), ways: all,
+		begin: refuse(func(r apiserver.Request) bool { return r.Verb == "list" || r.Verb == "watch" }),
+	},
+	{
+		kind: "the API server refuses some writes of objects", weight: 4, targets: theCluster("API"), ways: all,
+		begin: func(h *happening) func() {
+			random := rand.New(rand.NewPCG(h.Random, 4))
+			return refuse(func(r apiserver.Request) bool {
+				return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) && r.Resource.Resource != "leases" &&
+					random.IntN(3) > 0
+			})(h)
+		},
+	},
+	{
+		kind: "an empty list of EndpointSlices instead of those of", weight: 8, pair: true, targets: theWay,
+		ways: fromOther, begin: func(h *happening) func() {
+			h.other.API.SetFault(h.c.Name, apiserver.EmptyOf("endpointslices"))
+			return func() { h.other.API.SetFault(h.c.Name, nil) }
+		},
+	},
+	{
+		kind: "the API server is killed", weight: 5, silences: true, targets: theCluster("API"), ways: all,
+		begin: func(h *happening) func() {
+			h.c.StopAPI()
+			return h.c.StartAPI
+		},
+	},
+	{
+		kind: "the API server is frozen", weight: 8, silences: true, targets: theCluster("API"), ways: all,
+		begin: func(h *happening) func() {
+			h.c.FreezeAPI()
+			return h.c.StartAPI
+		},
+	},
+	{
+		kind: "the API server restarts", weight: 8, targets: theCluster("API"), ways: all,
+		begin: func(h *happening) func() {
+			h.c.API.Restart()
+			return nil
+		},
+	},
 	{kind: compaction, weight: 6, targets: nothing, begin: func(h *happening) func() {
 		h.run.drain()
 		h.c.API.Compact()
 		return nil
 	}},
-	{kind: "restore the API server from a backup, made at", weight: 16, targets: theCluster("API"), begin: func(h *happening) func() {
-		if h.c.away || len(h.c.left) > 0 || !h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
-			h.told = "nothing: it is not at rest"
-			return nil
-		}
-		sim.Wait(2 * time.Second) // what was changed last is published
-		backup := h.c.backup()
-		return func() { h.c.restore(backup, h.random.IntN(2) == 0) }
-	}},
-	{kind: "leave", weight: 4, pair: true, targets: func(h *happening) []string { return []string{"member " + h.c.Name + " " + h.other.Name} }, ways: fromOther, begin: func(h *happening) func() {
-		h.run.judge.Forget(h.c.Name)
-		h.c.leave(h.other.Name)
-		return func() { h.c.join(h.other.Name) }
-	}},
-	{kind: "somebody deletes an object of the controller", weight: 8, targets: theCluster("API"), ways: all, begin: deleteDerived},
+	{
+		kind: "restore the API server from a backup, made at", weight: 16, targets: theCluster("API"),
+		begin: func(h *happening) func() {
+			if h.c.away || len(h.c.left) > 0 || !h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
+				h.told = "nothing: it is not at rest"
+				return nil
+			}
+			sim.Wait(2 * time.Second) // what was changed last is published
+			backup := h.c.backup()
+			return func() { h.c.restore(backup, h.random.IntN(2) == 0) }
+		},
+	},
+	{
+		kind: "leave", weight: 4, pair: true,
+		targets: func(h *happening) []string { return []string{"member " + h.c.Name + " " + h.other.Name} },
+		ways:    fromOther, begin: func(h *happening) func() {
+			h.run.judge.Forget(h.c.Name)
+			h.c.leave(h.other.Name)
+			return func() { h.c.join(h.other.Name) }
+		},
+	},
+	{
+		kind: "somebody deletes an object of the controller", weight: 8, targets: theCluster("API"), ways: all,
+		begin: deleteDerived,
+	},
 	{kind: "the namespace is deleted", weight: 2, targets: theCluster("API"), ways: all, begin: deleteNamespace},
 }
 
@@ -220,9 +295,8 @@ func refuse(which func(apiserver.Request) bool) func(*happening) func() {
 
 const managedBy = "app.kubernetes.io/managed-by"
 
-// deleteDerived deletes an object that the controller made, who makes it again:
-// what it holds of a silent member, too. Slices that it publishes are spared
-// while somebody may not see that they come back at once.
+// deleteDerived deletes an object that the controller made, who makes it again: what it holds of a silent member, too.
+// Slices that it publishes are spared while somebody may not see that they come back at once.
 func deleteDerived(h *happening) func() {
 	type object struct{ resource, name string }
 	var found []object
@@ -247,12 +321,14 @@ func deleteDerived(h *happening) func() {
 	h.told = one.resource + " " + one.name
 	forget := func() {
 		// A controller that stands still, or whose API server was just away, is late.
-		if _, busy := h.run.busy["controller "+h.c.Name]; busy || !h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
+		if _, busy := h.run.busy["controller "+h.c.Name]; busy ||
+			!h.run.judge.ClearSince(h.c.Name, h.c.Name, time.Now().Add(-bound)) {
 			h.run.judge.Forget(h.c.Name)
 		}
 	}
 	forget()
-	if err := h.c.in(one.resource, sim.Namespace).Delete(context.Background(), one.name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+	if err := h.c.in(one.resource, sim.Namespace).Delete(context.Background(), one.name,
+		metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
 		h.c.must(err)
 	}
 	sim.Wait(200 * time.Millisecond) // what Kubernetes collects with it
@@ -280,7 +356,11 @@ func deleteNamespace(h *happening) func() {
 		each(time.Now())
 	}
 	return func() {
-		namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": sim.Namespace}}}
+		namespace := &unstructured.Unstructured{
+			Object: map[string]any{
+				"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": sim.Namespace},
+			},
+		}
 		_, err := namespaces.Create(context.Background(), namespace, metav1.CreateOptions{})
 		h.c.must(err)
 		h.c.away = false

@@ -88,7 +88,8 @@ func (r *run) demoted(c *cluster, name string, held map[string][]truth.Endpoint)
 		}
 		for _, other := range r.clusters {
 			heard := other != c || len(r.clusters) == 2
-			if other != source && heard && ready(other.Name) && r.judge.ClearSince(other.Name, c.Name, long.Add(-bound)) &&
+			if other != source && heard && ready(other.Name) &&
+				r.judge.ClearSince(other.Name, c.Name, long.Add(-bound)) &&
 				slices.Equal(other.load.Services[name].Ports, source.load.Services[name].Ports) {
 				r.find("%s, copies of %s in %s: nothing was heard of %s since %s, %s has ready endpoints, and those of %s are not demoted: %v", time.Now().Format(time.TimeOnly), name, c.Name, source.Name, since.Format(time.TimeOnly), other.Name, source.Name, held)
 			}
@@ -126,7 +127,8 @@ func (c *cluster) see(e apiserver.Event) {
 		return
 	}
 	if c.changed = true; c.r.calm {
-		c.r.touched = append(c.r.touched, fmt.Sprintf("%s: %s %s %s", c.Name, e.Type, e.Resource.Resource, e.Object.(metav1.Object).GetName()))
+		c.r.touched = append(c.r.touched,
+			fmt.Sprintf("%s: %s %s %s", c.Name, e.Type, e.Resource.Resource, e.Object.(metav1.Object).GetName()))
 	}
 	derived := false
 	switch object := e.Object.(type) {
@@ -179,8 +181,10 @@ func (c *cluster) objects() outcome.Objects {
 	if !c.changed {
 		return c.had
 	}
-	o, err := outcome.Read(c.Name, typed[v1beta1.ServiceExport](c, "serviceexports"), typed[v1beta1.ServiceImport](c, "serviceimports"),
-		apiserver.List[*corev1.Service](c.API, corev1.Resource("services")), apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")))
+	o, err := outcome.Read(c.Name, typed[v1beta1.ServiceExport](c, "serviceexports"),
+		typed[v1beta1.ServiceImport](c, "serviceimports"),
+		apiserver.List[*corev1.Service](c.API, corev1.Resource("services")),
+		apiserver.List[*discoveryv1.EndpointSlice](c.API, discoveryv1.Resource("endpointslices")))
 	c.must(err)
 	c.had, c.changed = o, false
 	return o
@@ -205,7 +209,8 @@ func (r *run) converge(when string, patience time.Duration) bool {
 		for _, c := range r.clusters {
 			seen[c.Name], byName[c.Name] = c.objects(), c
 		}
-		err := outcome.Check(r.services, seen, func(cluster, name string) judge.Reply { return byName[cluster].ask(name) })
+		err := outcome.Check(r.services, seen,
+			func(cluster, name string) judge.Reply { return byName[cluster].ask(name) })
 		if err == nil {
 			r.note("all clusters have and answer the same %s", when)
 			return true

@@ -17,9 +17,8 @@ import (
 )
 
 const (
-	// bound is how long a change may take over a way on which nothing is broken:
-	// a watch that failed over and over is tried again within 23 s, and a member
-	// that was silent for 30 s is demoted.
+	// bound is how long a change may take over a way on which nothing is broken: a watch that failed over and over is
+	// tried again within 23 s, and a member that was silent for 30 s is demoted.
 	bound = 45 * time.Second
 	// lookEvery is how often all that clients see is judged.
 	lookEvery = time.Second
@@ -38,8 +37,7 @@ type Result struct {
 	Findings []string
 	// Figures say how much was judged.
 	judge.Figures
-	// Writes are those of the controllers without Leases, and Changes what they
-	// were for.
+	// Writes are those of the controllers without Leases, and Changes what they were for.
 	Writes, Changes int
 	// Most is the share of what could be written that was.
 	Most float64
@@ -78,7 +76,9 @@ func Run(t *testing.T, s Schedule) (result Result) {
 	t.Helper()
 	sim.Run(t, s.names(), func(t *testing.T, set *sim.ClusterSet) {
 		t.Helper()
-		r := &run{network: set.Network, names: s.names(), busy: map[string]time.Time{}, silent: map[judge.Way]time.Time{}}
+		r := &run{
+			network: set.Network, names: s.names(), busy: map[string]time.Time{}, silent: map[judge.Way]time.Time{},
+		}
 		defer func() { result = r.Result }()
 		r.judge = judge.New(time.Now(), bound, r.names...)
 		random := rand.New(rand.NewPCG(s.Seed, 2))
@@ -240,7 +240,8 @@ func (r *run) settle() {
 	r.until(time.Now().Add(calm))
 	r.drain()
 	if len(r.touched) > 0 {
-		r.find("%d writes while nothing happened for %s, want none but Leases: %v", len(r.touched), calm, r.touched[:min(10, len(r.touched))])
+		r.find("%d writes while nothing happened for %s, want none but Leases: %v", len(r.touched), calm,
+			r.touched[:min(10, len(r.touched))])
 	}
 	r.restart()
 	for _, wrong := range r.judge.Unproven() {
@@ -261,7 +262,8 @@ func (r *run) restart() {
 	r.until(time.Now().Add(calm))
 	r.drain()
 	if len(r.touched) > 0 {
-		r.find("%d writes after a restart of all controllers, want none but Leases: %v", len(r.touched), r.touched[:min(10, len(r.touched))])
+		r.find("%d writes after a restart of all controllers, want none but Leases: %v", len(r.touched),
+			r.touched[:min(10, len(r.touched))])
 	}
 }
 

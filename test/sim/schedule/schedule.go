@@ -3,8 +3,7 @@
 // Package schedule runs random schedules of operations and faults on simulated
 // cluster sets, and holds what clients see against what was exported.
 //
-// A schedule is made from a seed alone (New). Run carries it out, and asserts
-// while it does and afterwards:
+// A schedule is made from a seed alone (New). Run carries it out, and asserts while it does and afterwards:
 //
 //   - no answer, and no copy, that was never right, or not for long (package judge);
 //   - no healthy endpoint is lost: those of a cluster in reach arrive, those of a
@@ -13,13 +12,11 @@
 //   - nothing but Leases is written then;
 //   - what was written is in proportion to what happened.
 //
-// Operations, faults and their times follow from the seed. What happens in the
-// same instant of virtual time is in the order of the Go scheduler, and jitter
-// of client-go and of the product is not seeded: a finding may need several runs
+// Operations, faults and their times follow from the seed. What happens in the same instant of virtual time is in the
+// order of the Go scheduler, and jitter of client-go and of the product is not seeded: a finding may need several runs
 // of its seed to come back.
 //
-// Faults are rows of a table (faults.go), and operations those of package
-// workload.
+// Faults are rows of a table (faults.go), and operations those of package workload.
 package schedule
 
 import (
@@ -46,8 +43,7 @@ type Event struct {
 	At time.Duration
 	// Kind is operation, or that of a fault.
 	Kind string
-	// Cluster is the number of the cluster where it happens, and Other that of a
-	// member which is concerned.
+	// Cluster is the number of the cluster where it happens, and Other that of a member which is concerned.
 	Cluster, Other int
 	// Lasts is how long a fault lasts.
 	Lasts time.Duration
@@ -55,16 +51,14 @@ type Event struct {
 	Random uint64
 }
 
-// The kind of an Event that changes a service, and of the fault that forgets old
-// revisions.
+// The kind of an Event that changes a service, and of the fault that forgets old revisions.
 const (
 	operation  = "operation"
 	compaction = "the API server compacts"
 )
 
 const (
-	// longest is how long a fault lasts at most. It is much longer than a member
-	// may be silent before it is demoted.
+	// longest is how long a fault lasts at most. It is much longer than a member may be silent before it is demoted.
 	longest = 80 * time.Second
 	// storm is when the last event happens at the latest.
 	storm = 80 * time.Second
@@ -74,13 +68,19 @@ const (
 // and what changes during the faults, on 2 to 8 clusters, mostly 2 or 3.
 func New(seed uint64) Schedule {
 	random := rand.New(rand.NewPCG(seed, 1))
-	s := Schedule{Seed: seed, Clusters: []int{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5 + random.IntN(4)}[random.IntN(20)]}
+	s := Schedule{
+		Seed:     seed,
+		Clusters: []int{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5 + random.IntN(4)}[random.IntN(20)],
+	}
 	total := 0
 	for _, each := range faults {
 		total += each.weight
 	}
 	for range 5 + random.IntN(20) {
-		e := Event{At: time.Duration(random.Int64N(int64(storm))).Round(time.Millisecond), Kind: operation, Random: random.Uint64()}
+		e := Event{
+			At: time.Duration(random.Int64N(int64(storm))).Round(time.Millisecond), Kind: operation,
+			Random: random.Uint64(),
+		}
 		e.Cluster = random.IntN(s.Clusters)
 		e.Other = (e.Cluster + 1 + random.IntN(s.Clusters-1)) % s.Clusters
 		if random.IntN(5) < 2 {
@@ -100,16 +100,16 @@ func New(seed uint64) Schedule {
 	return s
 }
 
-// meanwhile returns what changes where nobody may notice because of a fault, and
-// is to be noticed afterwards: up to three operations, and at times a compaction
-// that leaves no trace of them.
+// meanwhile returns what changes where nobody may notice because of a fault, and is to be noticed afterwards: up to
+// three operations, and at times a compaction that leaves no trace of them.
 func meanwhile(random *rand.Rand, f fault, of Event) (events []Event) {
 	changes := Event{Kind: operation, Cluster: of.Cluster, Other: of.Other}
 	if f.pair {
 		changes.Cluster, changes.Other = of.Other, of.Cluster
 	}
 	for range random.IntN(4) {
-		changes.At, changes.Random = of.At+time.Duration(random.Int64N(int64(of.Lasts)+1)).Round(time.Millisecond), random.Uint64()
+		changes.At, changes.Random = of.At+time.Duration(random.Int64N(int64(of.Lasts)+1)).Round(time.Millisecond),
+			random.Uint64()
 		events = append(events, changes)
 	}
 	if random.IntN(4) == 0 {

@@ -65,7 +65,8 @@ func TestSchedules(t *testing.T) {
 		}
 	})
 	t.Logf("%d seeds from %d, %.1f a second: %d operations and faults, %d objects written (%.1f of what is allowed at most), %d answers, %d of them owed, %d of their addresses withdrawn just before",
-		*seeds, *seed, float64(*seeds)/time.Since(began).Seconds(), total.Changes, total.Writes, total.Most, total.Queries, total.Owed, total.Bounded)
+		*seeds, *seed, float64(*seeds)/time.Since(began).Seconds(), total.Changes, total.Writes, total.Most,
+		total.Queries, total.Owed, total.Bounded)
 }
 
 // explain reports a schedule that failed.
@@ -83,5 +84,6 @@ func explain(t *testing.T, s schedule.Schedule, first schedule.Result, shorten b
 		return len(result.Findings) > 0
 	})
 	t.Errorf("seed %d: run it again with\n\tgo test -trimpath -run TestSchedules ./test/sim/schedule -seeds=1 -seed=%d\n%s\n\nshortened from %d events to %d, in clusters c1 to c%d:\n%s\n\n%s",
-		s.Seed, s.Seed, strings.Join(first.Findings, "\n"), len(s.Events), len(short.Events), s.Clusters, strings.Join(last.Log, "\n"), strings.Join(last.Findings, "\n"))
+		s.Seed, s.Seed, strings.Join(first.Findings, "\n"), len(s.Events), len(short.Events), s.Clusters,
+		strings.Join(last.Log, "\n"), strings.Join(last.Findings, "\n"))
 }

@@ -19,7 +19,8 @@ func (j *Judge) readiness(cluster, name string, next State) {
 		if known.cluster != cluster {
 			continue
 		}
-		ready := next.Exported && next.Present && slices.ContainsFunc(next.Endpoints, func(e truth.Endpoint) bool { return e.Ready && e.Address == each })
+		ready := next.Exported && next.Present &&
+			slices.ContainsFunc(next.Endpoints, func(e truth.Endpoint) bool { return e.Ready && e.Address == each })
 		if known.ready && !ready {
 			known.broken = true
 			for _, r := range j.readers {
@@ -60,7 +61,8 @@ func (j *Judge) Copies(in, name string, held map[string][]truth.Endpoint, now ti
 	defer j.mu.Unlock()
 	r, long := j.readers[in], now.Add(-j.bound)
 	fault := func(format string, args ...any) {
-		wrong = append(wrong, fmt.Sprintf("%s, copies of %s in %s: ", now.Format(clockFormat), name, in)+fmt.Sprintf(format, args...))
+		wrong = append(wrong,
+			fmt.Sprintf("%s, copies of %s in %s: ", now.Format(clockFormat), name, in)+fmt.Sprintf(format, args...))
 	}
 	if r.held[name] == nil {
 		r.held[name] = map[netip.Addr]bool{}
@@ -83,7 +85,8 @@ func (j *Judge) Copies(in, name string, held map[string][]truth.Endpoint, now ti
 			case known == nil || known.cluster != cluster:
 				fault("%s never exported %s for it", cluster, endpoint.Address)
 			case known.until.Before(long) && j.clearSince(cluster, in, long):
-				fault("%s withdrew %s at %s, and nothing stood in the way for %s", cluster, endpoint.Address, known.until.Format(clockFormat), j.bound)
+				fault("%s withdrew %s at %s, and nothing stood in the way for %s", cluster, endpoint.Address,
+					known.until.Format(clockFormat), j.bound)
 			}
 		}
 	}
@@ -91,7 +94,9 @@ func (j *Judge) Copies(in, name string, held map[string][]truth.Endpoint, now ti
 	for each, known := range j.addresses[name] {
 		arrived := !known.since.IsZero() && !known.since.After(long) && j.clearSince(known.cluster, in, long)
 		if known.ready && !present[each] && (r.held[name][each] || arrived) {
-			missing = append(missing, fmt.Sprintf("%s of %s, ready since %s, held before: %v", each, known.cluster, known.since.Format(clockFormat), r.held[name][each]))
+			missing = append(missing,
+				fmt.Sprintf("%s of %s, ready since %s, held before: %v", each, known.cluster,
+					known.since.Format(clockFormat), r.held[name][each]))
 		}
 	}
 	if slices.Sort(missing); len(missing) > 0 {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package judge holds the answers of DNS servers against all that happened in a
-// clusterset, while it happens.
+// Package judge holds the answers of DNS servers against all that happened in a clusterset, while it happens.
 //
-// It is told of every change before and after it is written, of every fault
-// before it begins and after it is healed, of the copies and IPs that are seen
-// in each cluster, and of every answer. What is not certain counts in favour of
-// the answer: an answer is wrong only where no order of events makes it right.
+// Its callers report every change before and after they write it, every fault before it begins and after it is healed,
+// the copies and IPs in each cluster, and every answer. Uncertainty counts in favor of the answer: it is wrong only if no
+// order of events makes it right.
 //
 // It is pure but for a lock: all times are told to it.
 package judge
@@ -50,8 +48,7 @@ func (s State) addresses() []netip.Addr {
 	return addresses
 }
 
-// A Way leads from the objects of one cluster to the answers of another, or of
-// the same.
+// A Way leads from the objects of one cluster to the answers of another, or of the same.
 type Way struct{ From, To string }
 
 // Into returns the ways that end in a cluster.
@@ -112,9 +109,8 @@ type address struct {
 	cluster string
 	period  int       // of the export, when it was first published
 	until   time.Time // how long it may have been published
-	// ready tells that the endpoint is ready, and will be until it is told
-	// otherwise; since is when that had begun for certain, zero before. broken
-	// tells that it was ready before and then was not: a copy may be of then.
+	// ready tells that the endpoint is ready, and will be until it is told otherwise; since is when that had begun for
+	// certain, zero before. broken tells that it was ready before and then was not: a copy may be of then.
 	ready, broken bool
 	since         time.Time
 }
@@ -126,18 +122,15 @@ type proof struct {
 
 // A reader is a cluster whose DNS server is asked.
 type reader struct {
-	// copies are periods that objects in the reader show; known those that
-	// answers show.
+	// copies are periods that objects in the reader show; known those that answers show.
 	copies, known map[key]proof
-	// held are the addresses, by service, that the reader must keep: it held a
-	// copy while the endpoint was ready. dark is since when it has no ready
-	// endpoint of a service although it holds one that is ready at its source.
+	// held are the addresses, by service, that the reader must keep: it held a copy while the endpoint was ready. dark
+	// is since when it has no ready endpoint of a service although it holds one that is ready at its source.
 	held   map[string]map[netip.Addr]bool
 	dark   map[string]time.Time
 	ips    map[string]map[netip.Addr]ip
 	doubts []doubt
-	// started is when the DNS server was started last, serving when it answered
-	// first since, zero before.
+	// started is when the DNS server was started last, serving when it answered first since, zero before.
 	started, serving time.Time
 }
 
@@ -239,7 +232,7 @@ func (j *Judge) Change(cluster, name string, next State, now time.Time) (written
 	}
 }
 
-// Block is told before something stands in the ways.
+// Block is told before something blocks the ways.
 func (j *Judge) Block(ways ...Way) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -285,8 +278,7 @@ func (j *Judge) Starts(cluster string, now time.Time) {
 	j.readers[cluster].started, j.readers[cluster].serving = now, time.Time{}
 }
 
-// SeesCopy is told of the endpoints that a cluster holds of another's service,
-// or of its own.
+// SeesCopy reports the endpoints of a service of cluster `of` that cluster `in` has.
 func (j *Judge) SeesCopy(in, of, name string, endpoints []netip.Addr, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -301,7 +293,7 @@ func (j *Judge) SeesCopy(in, of, name string, endpoints []netip.Addr, now time.T
 	}
 }
 
-// SeesIPs is told of the IPs that an import has; none where it is gone.
+// SeesIPs reports the IPs of an import, none if it is gone.
 func (j *Judge) SeesIPs(in, name string, ips []netip.Addr, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -323,9 +315,8 @@ func (j *Judge) SeesIPs(in, name string, ips []netip.Addr, now time.Time) {
 	}
 }
 
-// HadIPs is told of the IPs that an import had at that time, by somebody who
-// looked because of a doubt. SeesIPs may never be told of those that were there
-// for a moment only, while what it hears from was away.
+// HadIPs reports the IPs that an import had at that time, read again because of a doubt. SeesIPs misses IPs that the
+// import had only while its watch was interrupted.
 func (j *Judge) HadIPs(in, name string, ips []netip.Addr, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -344,8 +335,7 @@ func (j *Judge) HadIPs(in, name string, ips []netip.Addr, now time.Time) {
 	}
 }
 
-// Doubts tells whether answers of a name have an address that no import was
-// seen to have yet.
+// Doubts tells whether answers of a name have an address that no import was seen to have yet.
 func (j *Judge) Doubts(reader, name string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

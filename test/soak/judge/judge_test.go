@@ -102,7 +102,9 @@ func endpoints(text string) []truth.Endpoint {
 	for each := range strings.SplitSeq(text, ",") {
 		address := strings.TrimRight(each, "~!")
 		mark := strings.TrimPrefix(each, address)
-		all = append(all, truth.Endpoint{Address: netip.MustParseAddr(address), Ready: mark == "", Serving: mark != "!", Terminating: mark == "~"})
+		all = append(all, truth.Endpoint{
+			Address: netip.MustParseAddr(address), Ready: mark == "", Serving: mark != "!", Terminating: mark == "~",
+		})
 	}
 	return all
 }
@@ -141,8 +143,10 @@ func TestJudge(t *testing.T) {
 			script: known + "2 cut west east\n 3 west has 10.0.0.1\n 60 east answers 10.0.0.1,10.0.0.2\n 61 heal west east\n 70 east answers 10.0.0.1,10.0.0.2",
 		},
 		{
-			name:   "and long after it is whole again",
-			script: known + "2 cut west east\n 3 west has 10.0.0.1\n 61 heal west east\n 72 east answers 10.0.0.1,10.0.0.2", wrong: "west withdrew 10.0.0.2",
+			name: "and long after it is whole again",
+			script: known +
+				"2 cut west east\n 3 west has 10.0.0.1\n 61 heal west east\n 72 east answers 10.0.0.1,10.0.0.2",
+			wrong: "west withdrew 10.0.0.2",
 		},
 		{
 			name:   "cut twice and healed once",
@@ -161,18 +165,23 @@ func TestJudge(t *testing.T) {
 		{name: "a service that was not healthy for a moment", script: known + "2 west has 10.0.0.1!\n 3 west has 10.0.0.1\n 4 east answers NXDOMAIN"},
 		{name: "the query was under way meanwhile", script: known + "3 west has -\n 2-4 east answers NXDOMAIN"},
 		{
-			name:   "an address of an earlier time proves nothing of the present",
-			script: known + "2 west has 10.0.0.1!\n 3 west has 10.0.0.1\n 4 east answers 10.0.0.1\n 5 east answers NXDOMAIN",
+			name: "an address of an earlier time proves nothing of the present",
+			script: known +
+				"2 west has 10.0.0.1!\n 3 west has 10.0.0.1\n 4 east answers 10.0.0.1\n 5 east answers NXDOMAIN",
 		},
 		{
-			name:   "a new address does",
-			script: known + "2 west has 10.0.0.1!\n 3 west has 10.0.0.3\n 4 east answers 10.0.0.3\n 5 east answers NXDOMAIN", wrong: "it is healthy: answers showed it",
+			name: "a new address does",
+			script: known +
+				"2 west has 10.0.0.1!\n 3 west has 10.0.0.3\n 4 east answers 10.0.0.3\n 5 east answers NXDOMAIN",
+			wrong: "it is healthy: answers showed it",
 		},
 		{name: "known, and then cut off for long", script: known + "2 cut west east\n 99 east answers NXDOMAIN", wrong: "it is healthy"},
 		{name: "another cluster has it, too", script: known + "2 east has 10.1.0.1\n 3 west withdraws\n 4 east answers NXDOMAIN"},
 		{
-			name:   "another cluster has it, too, and is known",
-			script: known + "2 east has 10.1.0.1\n 3 east answers 10.1.0.1\n 4 west withdraws\n 5 east answers NXDOMAIN", wrong: "it is healthy",
+			name: "another cluster has it, too, and is known",
+			script: known +
+				"2 east has 10.1.0.1\n 3 east answers 10.1.0.1\n 4 west withdraws\n 5 east answers NXDOMAIN",
+			wrong: "it is healthy",
 		},
 
 		{name: "the server does not run", script: known + "2 east stops\n 3 east answers nothing"},
@@ -183,8 +192,10 @@ func TestJudge(t *testing.T) {
 			script: known + "2 east stops\n 2 cut east east\n 3 east starts\n 3 heal east east\n 4 east answers 10.0.0.1\n 5 east answers SERVFAIL", wrong: "it is healthy",
 		},
 		{
-			name:   "a server that begins answers what it does not know yet",
-			script: known + "2 east stops\n 2 cut east east\n 3 east starts\n 3 heal east east\n 4 east answers NXDOMAIN", wrong: "it is healthy",
+			name: "a server that begins answers what it does not know yet",
+			script: known +
+				"2 east stops\n 2 cut east east\n 3 east starts\n 3 heal east east\n 4 east answers NXDOMAIN",
+			wrong: "it is healthy",
 		},
 		{name: "the server was ended meanwhile", script: known + "3 east stops\n 2-7 east answers nothing"},
 
@@ -200,7 +211,8 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			name:   "an import that is left over",
-			script: "0 west has 10.0.0.1\n 1 east imports 10.96.0.1\n 2 west withdraws\n 13 east answers 10.96.0.1", wrong: "nobody has exported it",
+			script: "0 west has 10.0.0.1\n 1 east imports 10.96.0.1\n 2 west withdraws\n 13 east answers 10.96.0.1",
+			wrong:  "nobody has exported it",
 		},
 		{
 			name:   "the IP proves what the copy shows",
@@ -226,7 +238,9 @@ func TestJudge(t *testing.T) {
 func TestAnAddressOfAnotherService(t *testing.T) {
 	j := New(at(0), bound, "east", "west")
 	j.Change("west", "web", State{Exported: true, Present: true, Endpoints: endpoints("10.0.0.7")}, at(0))(at(0))
-	wrong := j.Reply(Reply{Reader: "east", Name: "db", Sent: at(1), Received: at(1), Outcome: Answered, Addresses: addresses("10.0.0.7")})
+	wrong := j.Reply(Reply{
+		Reader: "east", Name: "db", Sent: at(1), Received: at(1), Outcome: Answered, Addresses: addresses("10.0.0.7"),
+	})
 	if len(wrong) != 1 || !strings.Contains(wrong[0], "10.0.0.7 was never exported for it, but for web by west") {
 		t.Errorf("got %q", wrong)
 	}

@@ -34,8 +34,7 @@ type Reply struct {
 	Addresses      []netip.Addr
 }
 
-// Reply judges a reply, and returns what is wrong with it. Replies of one
-// reader may come in any order.
+// Reply judges a reply, and returns what is wrong with it. Replies of one reader may come in any order.
 func (j *Judge) Reply(reply Reply) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -46,8 +45,10 @@ func (j *Judge) Reply(reply Reply) []string {
 	}
 	var wrong []string
 	fault := func(format string, args ...any) {
-		wrong = append(wrong, fmt.Sprintf("%s, %s in %s: %s %v: ", reply.Sent.Format(clockFormat), reply.Name, reply.Reader, reply.Outcome, reply.Addresses)+
-			fmt.Sprintf(format, args...))
+		wrong = append(wrong,
+			fmt.Sprintf("%s, %s in %s: %s %v: ", reply.Sent.Format(clockFormat), reply.Name, reply.Reader,
+				reply.Outcome, reply.Addresses)+
+				fmt.Sprintf(format, args...))
 	}
 	owed := j.owed(r, reply)
 	if owed != "" {
@@ -64,7 +65,8 @@ func (j *Judge) Reply(reply Reply) []string {
 		j.learn(r, reply)
 		return wrong
 	}
-	up := !r.serving.IsZero() && !r.serving.After(reply.Sent) || j.clearSince(reply.Reader, reply.Reader, reply.Sent.Add(-j.bound))
+	up := !r.serving.IsZero() && !r.serving.After(reply.Sent) ||
+		j.clearSince(reply.Reader, reply.Reader, reply.Sent.Add(-j.bound))
 	switch {
 	case owed == "":
 		if reply.Outcome == Failed || reply.Outcome == Silence {
@@ -79,9 +81,8 @@ func (j *Judge) Reply(reply Reply) []string {
 	return wrong
 }
 
-// owed says why a reply must hold an address, empty where it need not: a
-// cluster has had a ready endpoint, without a break since an answer here showed
-// one of them, or for so long that it must have arrived.
+// owed says why a reply must hold an address, empty where it need not: a cluster has had a ready endpoint, without a
+// break since an answer here showed one of them, or for so long that it must have arrived.
 func (j *Judge) owed(r *reader, reply Reply) string {
 	for _, cluster := range j.clusters {
 		of := key{cluster, reply.Name}
@@ -109,7 +110,8 @@ func (j *Judge) judgeAddress(r *reader, reply Reply, held netip.Addr, fault func
 		}
 		j.figures.Bounded++
 		if known.until.Before(long) && j.clearSince(known.cluster, reply.Reader, long) {
-			fault("%s withdrew %s at %s, and nothing stood in the way for %s", known.cluster, held, known.until.Format(clockFormat), j.bound)
+			fault("%s withdrew %s at %s, and nothing stood in the way for %s", known.cluster, held,
+				known.until.Format(clockFormat), j.bound)
 		}
 		return
 	}
@@ -122,13 +124,15 @@ func (j *Judge) judgeAddress(r *reader, reply Reply, held netip.Addr, fault func
 	known, ok := r.ips[reply.Name][held]
 	switch {
 	case !ok:
-		wrong := fmt.Sprintf("%s, %s in %s: %s was never exported for it, nor the IP of its import", reply.Sent.Format(clockFormat), reply.Name, reply.Reader, held)
+		wrong := fmt.Sprintf("%s, %s in %s: %s was never exported for it, nor the IP of its import",
+			reply.Sent.Format(clockFormat), reply.Name, reply.Reader, held)
 		r.doubts = append(r.doubts, doubt{reply.Name, held, wrong})
 	case known.until.Equal(forever):
 	default:
 		j.figures.Bounded++
 		if known.until.Before(long) && j.clearSince(reply.Reader, reply.Reader, long) {
-			fault("the import lost the IP %s at %s, and nothing stood in the way for %s", held, known.until.Format(clockFormat), j.bound)
+			fault("the import lost the IP %s at %s, and nothing stood in the way for %s", held,
+				known.until.Format(clockFormat), j.bound)
 		}
 	}
 }

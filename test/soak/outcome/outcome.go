@@ -34,7 +34,9 @@ type Objects struct {
 }
 
 // Read returns the objects of a cluster.
-func Read(cluster string, exports []*v1beta1.ServiceExport, imports []*v1beta1.ServiceImport, services []*corev1.Service, endpointSlices []*discoveryv1.EndpointSlice) (Objects, error) {
+func Read(cluster string, exports []*v1beta1.ServiceExport, imports []*v1beta1.ServiceImport,
+	services []*corev1.Service, endpointSlices []*discoveryv1.EndpointSlice,
+) (Objects, error) {
 	o := Objects{
 		Exports: map[string]truth.Export{}, Imports: map[string]*v1beta1.ServiceImport{},
 		Held: map[string]map[string][]truth.Endpoint{}, reported: map[string]string{},
@@ -46,7 +48,8 @@ func Read(cluster string, exports []*v1beta1.ServiceExport, imports []*v1beta1.S
 			Affinity: string(service.Spec.SessionAffinity),
 		}
 		for _, port := range service.Spec.Ports {
-			export.Ports = append(export.Ports, truth.Port{Name: port.Name, Protocol: string(port.Protocol), Number: port.Port})
+			export.Ports = append(export.Ports,
+				truth.Port{Name: port.Name, Protocol: string(port.Protocol), Number: port.Port})
 		}
 		present[service.Name] = export
 	}
@@ -63,8 +66,10 @@ func Read(cluster string, exports []*v1beta1.ServiceExport, imports []*v1beta1.S
 				return o, err
 			}
 			read := truth.Endpoint{
-				Address: address, Host: ptr.Deref(endpoint.Hostname, ""), Ready: ptr.Deref(endpoint.Conditions.Ready, true),
-				Serving: ptr.Deref(endpoint.Conditions.Serving, true), Terminating: ptr.Deref(endpoint.Conditions.Terminating, false),
+				Address: address, Host: ptr.Deref(endpoint.Hostname, ""),
+				Ready:       ptr.Deref(endpoint.Conditions.Ready, true),
+				Serving:     ptr.Deref(endpoint.Conditions.Serving, true),
+				Terminating: ptr.Deref(endpoint.Conditions.Terminating, false),
 			}
 			if from == "" {
 				own[name] = append(own[name], read)
@@ -99,16 +104,16 @@ func text(cluster string, endpoint truth.Endpoint) string {
 
 func conflictsOf(export *v1beta1.ServiceExport) string {
 	for _, condition := range export.Status.Conditions {
-		if condition.Type == string(v1beta1.ServiceExportConditionConflict) && condition.Status == metav1.ConditionTrue {
+		if condition.Type == string(v1beta1.ServiceExportConditionConflict) &&
+			condition.Status == metav1.ConditionTrue {
 			return condition.Reason
 		}
 	}
 	return ""
 }
 
-// Check is nil if every cluster has and answers what the exports of all come
-// to. seen has the objects by cluster, and ask returns the reply to a query for
-// the IPv4 addresses of a service.
+// Check is nil if every cluster has and answers what the exports of all come to. seen has the objects by cluster, and
+// ask returns the reply to a query for the IPv4 addresses of a service.
 func Check(names []string, seen map[string]Objects, ask func(cluster, name string) judge.Reply) error {
 	for _, name := range names {
 		var exports []truth.Export
@@ -124,7 +129,8 @@ func Check(names []string, seen map[string]Objects, ask func(cluster, name strin
 			if err == nil {
 				reply := ask(cluster, name)
 				slices.SortFunc(reply.Addresses, netip.Addr.Compare)
-				err = same("answer", fmt.Sprint(reply.Outcome, reply.Addresses), fmt.Sprint(want.Outcome, want.Addresses))
+				err = same("answer", fmt.Sprint(reply.Outcome, reply.Addresses),
+					fmt.Sprint(want.Outcome, want.Addresses))
 			}
 			if err != nil {
 				return fmt.Errorf("%s in %s: %w", name, cluster, err)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package truth says what the exports of all clusters must come to: what is
-// imported, and what is answered. It is a second, small reading of KEP-1645 and
-// of the DNS specification beside it, shares nothing with the controller and the
+// Package truth says what the exports of all clusters must come to: what is imported, and what is answered. It is a
+// second, small reading of KEP-1645 and of the DNS specification beside it, shares nothing with the controller and the
 // plugin, and is what a soak holds them against.
 //
 // It is pure: the same answer for the same exports in any order.
@@ -44,8 +43,7 @@ type Export struct {
 	// the same everywhere. A headless Service without a selector has both.
 	DualStack bool
 	Ports     []Port
-	// Affinity is the session affinity, None or ClientIP; the timeout is always
-	// the API server's default.
+	// Affinity is the session affinity, None or ClientIP; the timeout is always the API server's default.
 	Affinity            string
 	Labels, Annotations map[string]string
 	Endpoints           []Endpoint
@@ -59,8 +57,7 @@ type Import struct {
 	Labels, Annotations map[string]string
 	// Clusters are sorted.
 	Clusters []string
-	// Conflicts are the reasons, sorted, that every exporting cluster must
-	// report.
+	// Conflicts are the reasons, sorted, that every exporting cluster must report.
 	Conflicts []string
 }
 
@@ -84,14 +81,17 @@ func Merge(exports []Export) (Import, bool) {
 		merged.Clusters = append(merged.Clusters, export.Cluster)
 		reasons["TypeConflict"] = reasons["TypeConflict"] || export.Headless != oldest.Headless
 		// A headless name needs an address of each family of every backend.
-		reasons["IPFamilyConflict"] = reasons["IPFamilyConflict"] || oldest.Headless && export.DualStack != oldest.DualStack
+		reasons["IPFamilyConflict"] = reasons["IPFamilyConflict"] ||
+			oldest.Headless && export.DualStack != oldest.DualStack
 		// The timeout is there with the affinity alone.
 		for _, reason := range []string{"SessionAffinityConflict", "SessionAffinityConfigConflict"} {
 			reasons[reason] = reasons[reason] || export.Affinity != oldest.Affinity
 		}
 		reasons["LabelsConflict"] = reasons["LabelsConflict"] || !maps.Equal(export.Labels, oldest.Labels)
-		reasons["AnnotationsConflict"] = reasons["AnnotationsConflict"] || !maps.Equal(export.Annotations, oldest.Annotations)
-		reasons["PortConflict"] = reasons["PortConflict"] || !slices.Equal(sortedPorts(export.Ports), sortedPorts(oldest.Ports))
+		reasons["AnnotationsConflict"] = reasons["AnnotationsConflict"] ||
+			!maps.Equal(export.Annotations, oldest.Annotations)
+		reasons["PortConflict"] = reasons["PortConflict"] ||
+			!slices.Equal(sortedPorts(export.Ports), sortedPorts(oldest.Ports))
 	}
 	slices.Sort(merged.Clusters)
 	for reason, conflict := range reasons {
@@ -103,9 +103,8 @@ func Merge(exports []Export) (Import, bool) {
 	return merged, true
 }
 
-// union is each port of the oldest, and of each younger export those whose name
-// and whose protocol and number are free. One without a name gets one where it
-// is not alone.
+// union is each port of the oldest, and of each younger export those whose name and whose protocol and number are free.
+// One without a name gets one where it is not alone.
 func union(ordered []Export) []Port {
 	var all []Port
 	for _, export := range ordered {
@@ -129,7 +128,8 @@ func union(ordered []Export) []Port {
 
 func sortedPorts(ports []Port) []Port {
 	return slices.SortedFunc(slices.Values(ports), func(a, b Port) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Protocol, b.Protocol),
+			cmp.Compare(a.Number, b.Number))
 	})
 }
 

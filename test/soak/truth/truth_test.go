@@ -16,9 +16,8 @@ import (
 //
 //	cluster second type[/affinity] ports endpoints [key=value]
 //
-// Ports are name:number, separated by commas. Endpoints are addresses with a
-// mark: none for ready, ~ for serving and terminating, ! for neither ready nor
-// serving.
+// Ports are name:number, separated by commas. Endpoints are addresses with a mark: none for ready, ~ for serving and
+// terminating, ! for neither ready nor serving.
 func parse(t *testing.T, text string) []Export {
 	t.Helper()
 	var exports []Export
@@ -35,7 +34,9 @@ func parse(t *testing.T, text string) []Export {
 			t.Fatal(err)
 		}
 		kind, affinity, _ := strings.Cut(fields[2], "/")
-		export := Export{Cluster: fields[0], Created: time.Unix(int64(second), 0), Headless: kind == "Headless", Affinity: affinity}
+		export := Export{
+			Cluster: fields[0], Created: time.Unix(int64(second), 0), Headless: kind == "Headless", Affinity: affinity,
+		}
 		for each := range strings.SplitSeq(fields[3], ",") {
 			name, number, _ := strings.Cut(each, ":")
 			n, err := strconv.ParseInt(number, 10, 32)
@@ -51,7 +52,8 @@ func parse(t *testing.T, text string) []Export {
 			address := strings.TrimRight(each, "~!")
 			mark := strings.TrimPrefix(each, address)
 			export.Endpoints = append(export.Endpoints, Endpoint{
-				Address: netip.MustParseAddr(address), Ready: mark == "", Serving: mark != "!", Terminating: mark == "~",
+				Address: netip.MustParseAddr(address), Ready: mark == "", Serving: mark != "!",
+				Terminating: mark == "~",
 			})
 		}
 		for _, each := range fields[5:] {
@@ -113,7 +115,8 @@ func TestMergeAndUsable(t *testing.T) {
 			imported: "Headless tcp-80:80,sql:5432 [east west] [PortConflict]", usable: "[]",
 		},
 		{
-			name: "affinity and metadata", exports: "east 1 Headless/None http:80 - a=b\n west 2 Headless/ClientIP http:80 -",
+			name:     "affinity and metadata",
+			exports:  "east 1 Headless/None http:80 - a=b\n west 2 Headless/ClientIP http:80 -",
 			imported: "Headless http:80 [east west] [LabelsConflict SessionAffinityConfigConflict SessionAffinityConflict]", usable: "[]",
 		},
 	} {
@@ -140,7 +143,8 @@ func TestMergeAndUsable(t *testing.T) {
 // are a conflict; those of an IP are not.
 func TestFamilies(t *testing.T) {
 	for _, headless := range []bool{true, false} {
-		merged, _ := Merge([]Export{{Cluster: "east", Headless: headless, DualStack: true}, {Cluster: "west", Headless: headless}})
+		merged, _ := Merge(
+			[]Export{{Cluster: "east", Headless: headless, DualStack: true}, {Cluster: "west", Headless: headless}})
 		if got := slices.Contains(merged.Conflicts, "IPFamilyConflict"); got != headless {
 			t.Errorf("headless %v: conflicts %v", headless, merged.Conflicts)
 		}

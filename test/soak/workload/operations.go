@@ -16,8 +16,7 @@ import (
 // mostEndpoints are those of one Service.
 const mostEndpoints = 4
 
-// A Cluster is the services of one cluster, by name. It belongs to one
-// goroutine.
+// A Cluster is the services of one cluster, by name. It belongs to one goroutine.
 type Cluster struct {
 	Services map[string]Service
 	// Number tells the clusters apart: it is part of the addresses.
@@ -84,8 +83,7 @@ func (c *Cluster) Operate(random *rand.Rand) (next Service, kind string, changed
 	panic("no operation")
 }
 
-// Missing returns each service that is exported and not there, as it is to be
-// created.
+// Missing returns each service that is exported and not there, as it is to be created.
 func (c *Cluster) Missing() (all []Service) {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		if s := c.Services[name].Clone(); s.Exported && !s.Present {
@@ -218,8 +216,7 @@ func pick(random *rand.Rand, endpoints []truth.Endpoint, does func(truth.Endpoin
 	return all[random.IntN(len(all))], true
 }
 
-// Duration is how long a fault lasts: short for half of all, and up to longest
-// for some.
+// Duration is how long a fault lasts: short for half of all, and up to longest for some.
 func Duration(random *rand.Rand, longest time.Duration) time.Duration {
 	most := []time.Duration{3 * time.Second, 3 * time.Second, 15 * time.Second, longest}[random.IntN(4)]
 	return time.Duration(random.Int64N(int64(most))).Round(time.Millisecond)

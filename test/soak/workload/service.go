@@ -53,9 +53,8 @@ func (s Service) Shared() bool { return s.Present && s.Exported }
 // Equal tells whether two services are the same.
 func (s Service) Equal(other Service) bool { return reflect.DeepEqual(s, other) }
 
-// Path returns the states by which a cluster comes from one state to another,
-// the last one included. A change of the type takes a new Service, because its
-// IP is immutable.
+// Path returns the states by which a cluster comes from one state to another, the last one included. A change of the
+// type takes a new Service, because its IP is immutable.
 func Path(from, to Service) []Service {
 	if from.Present && to.Present && from.Headless != to.Headless {
 		gone := to.Clone()
@@ -105,7 +104,8 @@ func (s Service) service(namespace string) *corev1.Service {
 	}
 	for _, port := range s.Ports {
 		object.Spec.Ports = append(object.Spec.Ports, corev1.ServicePort{
-			Name: port.Name, Protocol: corev1.Protocol(port.Protocol), Port: port.Number, TargetPort: intstr.FromInt32(port.Number),
+			Name: port.Name, Protocol: corev1.Protocol(port.Protocol), Port: port.Number,
+			TargetPort: intstr.FromInt32(port.Number),
 		})
 	}
 	return object
@@ -130,7 +130,8 @@ func (s Service) slice(namespace, manager string) *discoveryv1.EndpointSlice {
 		object.Endpoints = append(object.Endpoints, discoveryv1.Endpoint{
 			Addresses: []string{endpoint.Address.String()}, Hostname: ptr.To(endpoint.Host),
 			Conditions: discoveryv1.EndpointConditions{
-				Ready: ptr.To(endpoint.Ready), Serving: ptr.To(endpoint.Serving), Terminating: ptr.To(endpoint.Terminating),
+				Ready: ptr.To(endpoint.Ready), Serving: ptr.To(endpoint.Serving),
+				Terminating: ptr.To(endpoint.Terminating),
 			},
 		})
 	}

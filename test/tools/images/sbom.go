@@ -39,7 +39,9 @@ func (p program) sbom(o options, path string, subject v1.Descriptor) (v1.Image, 
 	if at < 0 {
 		return nil, fmt.Errorf("module %s is not among this program's", roots)
 	}
-	modules := append([]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}, own.Deps[at]}, info.Deps...)
+	modules := append(
+		[]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}, own.Deps[at]},
+		info.Deps...)
 
 	bom := cyclonedx.NewBOM()
 	subjectReference := "pkg:oci/" + p.name + "@" + subject.Digest.String()
@@ -58,7 +60,8 @@ func (p program) sbom(o options, path string, subject v1.Descriptor) (v1.Image, 
 		}
 		reference := "pkg:golang/" + module.Path + "@" + module.Version
 		components = append(components, cyclonedx.Component{
-			BOMRef: reference, PackageURL: reference, Type: cyclonedx.ComponentTypeLibrary, Name: module.Path, Version: module.Version,
+			BOMRef: reference, PackageURL: reference, Type: cyclonedx.ComponentTypeLibrary, Name: module.Path,
+			Version: module.Version,
 		})
 		references = append(references, reference)
 	}

@@ -88,23 +88,33 @@ func run(ctx context.Context, kubeconfig, rootCAFile, keyFile string) error {
 	core, apps := factory.Core().V1(), factory.Apps().V1()
 	controllers := []runner{
 		endpoint.NewEndpointController(ctx, core.Pods(), core.Services(), core.Endpoints(), client, 0),
-		endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(), factory.Discovery().V1().EndpointSlices(), endpointsLimit, client, 0),
-		endpointslicemirroring.NewController(ctx, core.Endpoints(), factory.Discovery().V1().EndpointSlices(), core.Services(), mirroringLimit, client, 0),
-		namespace.NewNamespaceController(ctx, client, metadataClient, client.Discovery().ServerPreferredNamespacedResources, core.Namespaces(), namespaceResync, corev1.FinalizerKubernetes),
+		endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(),
+			factory.Discovery().V1().EndpointSlices(), endpointsLimit, client, 0),
+		endpointslicemirroring.NewController(ctx, core.Endpoints(), factory.Discovery().V1().EndpointSlices(),
+			core.Services(), mirroringLimit, client, 0),
+		namespace.NewNamespaceController(ctx, client, metadataClient,
+			client.Discovery().ServerPreferredNamespacedResources, core.Namespaces(), namespaceResync,
+			corev1.FinalizerKubernetes),
 		replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), client, replicaset.BurstReplicas),
-		statefulset.NewStatefulSetController(ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(), apps.ControllerRevisions(), client),
-		servicecidrs.NewController(ctx, factory.Networking().V1().ServiceCIDRs(), factory.Networking().V1().IPAddresses(), client),
+		statefulset.NewStatefulSetController(ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(),
+			apps.ControllerRevisions(), client),
+		servicecidrs.NewController(ctx, factory.Networking().V1().ServiceCIDRs(),
+			factory.Networking().V1().IPAddresses(), client),
 		clusterroleaggregation.NewClusterRoleAggregation(factory.Rbac().V1().ClusterRoles(), client.RbacV1()),
 	}
 	add := func(controller runner, err error) error {
 		controllers = append(controllers, controller)
 		return err
 	}
-	if err := add(deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(), client)); err != nil {
+	if err := add(
+		deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(), client)); err !=
+		nil {
 		return err
 	}
-	if err := add(daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(), client,
-		flowcontrol.NewBackOff(time.Second, 15*time.Minute))); err != nil {
+	if err := add(
+		daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(),
+			client,
+			flowcontrol.NewBackOff(time.Second, 15*time.Minute))); err != nil {
 		return err
 	}
 	rootCA, err := os.ReadFile(rootCAFile)
@@ -114,8 +124,10 @@ func run(ctx context.Context, kubeconfig, rootCAFile, keyFile string) error {
 	if err := add(rootcacertpublisher.NewPublisher(core.ConfigMaps(), core.Namespaces(), client, rootCA)); err != nil {
 		return err
 	}
-	if err := add(serviceaccountcontroller.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(), client,
-		serviceaccountcontroller.DefaultServiceAccountsControllerOptions())); err != nil {
+	if err := add(
+		serviceaccountcontroller.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(),
+			core.Namespaces(), client,
+			serviceaccountcontroller.DefaultServiceAccountsControllerOptions())); err != nil {
 		return err
 	}
 	signingKey, err := keyutil.PrivateKeyFromFile(keyFile)
@@ -126,8 +138,10 @@ func run(ctx context.Context, kubeconfig, rootCAFile, keyFile string) error {
 	if err != nil {
 		return err
 	}
-	if err := add(serviceaccountcontroller.NewTokensController(klog.FromContext(ctx), core.ServiceAccounts(), core.Secrets(), client,
-		serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: rootCA})); err != nil {
+	if err := add(
+		serviceaccountcontroller.NewTokensController(klog.FromContext(ctx), core.ServiceAccounts(), core.Secrets(),
+			client,
+			serviceaccountcontroller.TokensControllerOptions{TokenGenerator: generator, RootCA: rootCA})); err != nil {
 		return err
 	}
 
@@ -135,7 +149,8 @@ func run(ctx context.Context, kubeconfig, rootCAFile, keyFile string) error {
 	metadataFactory := metadatainformer.NewSharedInformerFactory(metadataClient, 0)
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	started := make(chan struct{})
-	collector, err := garbagecollector.NewGarbageCollector(ctx, client, metadataClient, mapper, garbagecollector.DefaultIgnoredResources(),
+	collector, err := garbagecollector.NewGarbageCollector(ctx, client, metadataClient, mapper,
+		garbagecollector.DefaultIgnoredResources(),
 		informerfactory.NewInformerFactory(factory, metadataFactory), started)
 	if err != nil {
 		return err

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command build-binaries builds the programs that its arguments name, such as kubectl, where the cache lacks them; without
-// arguments those that each control plane of the test bed runs. With -paths it prints where each is.
+// Command build-binaries builds the programs that its arguments name, such as kubectl, where the cache lacks them;
+// without arguments those that each control plane of the test bed runs. With -paths it prints where each is.
 package main
 
 import (

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scratch makes temporary directories that do not pile up: what a killed process leaves, the next
-// one removes.
+// Package scratch makes temporary directories that do not pile up: what a killed process leaves, the next one removes.
 package scratch
 
 import (

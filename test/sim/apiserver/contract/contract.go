@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contract lists what clients may expect of an API server: operations,
-// each with its result. The model of package apiserver and a real
-// kube-apiserver are both held to it.
+// Package contract lists what clients may expect of an API server: operations, each with its result. The model of
+// package apiserver and a real kube-apiserver are both held to it.
 package contract
 
 import (
@@ -33,8 +32,7 @@ type Operation struct {
 	Want string
 }
 
-// A Client reaches the API server that an operation runs against. Each
-// operation has a namespace of its own.
+// A Client reaches the API server that an operation runs against. Each operation has a namespace of its own.
 type Client struct {
 	kubernetes.Interface
 	Dynamic   dynamic.Interface
@@ -57,9 +55,8 @@ func Operations() []Operation {
 	return all
 }
 
-// Test runs every operation against the API server that config reaches. The
-// server has the CustomResourceDefinitions of the MCS API, a garbage collector
-// and a namespace controller.
+// Test runs every operation against the API server that config reaches. The server has the CustomResourceDefinitions of
+// the MCS API, a garbage collector and a namespace controller.
 func Test(t *testing.T, config *rest.Config) {
 	ctx := t.Context()
 	config = rest.CopyConfig(config)
@@ -72,7 +69,8 @@ func Test(t *testing.T, config *rest.Config) {
 	}
 	for i, each := range Operations() {
 		c := &Client{typed, untyped, partial, fmt.Sprintf("contract-%d", i)}
-		if _, err := typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{}); err != nil {
+		if _, err := typed.CoreV1().Namespaces().Create(ctx,
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := each.Run(ctx, c)
@@ -85,8 +83,7 @@ func Test(t *testing.T, config *rest.Config) {
 	}
 }
 
-// result says how a request ended: "ok", or the reason and the code of its
-// refusal.
+// result says how a request ended: "ok", or the reason and the code of its refusal.
 func result(err error) string {
 	if err == nil {
 		return "ok"
@@ -127,8 +124,7 @@ func until(ctx context.Context, state func() bool) error {
 	return nil
 }
 
-// events reads the next events of a watch, without bookmarks that only keep it
-// young.
+// events reads the next events of a watch, without bookmarks that only keep it young.
 func events(ctx context.Context, w watch.Interface, count int) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -165,7 +161,10 @@ func export(name string) *unstructured.Unstructured {
 
 // service returns a Service with one port.
 func service(name string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+	}
 }
 
 // configMap returns a ConfigMap with a label.

@@ -21,8 +21,11 @@ var deletions = []Operation{
 		}
 		other, old := types.UID("another"), "1"
 		err1 := client.Delete(ctx, "one", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}})
-		err2 := client.Delete(ctx, "one", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &old}})
-		err3 := client.Delete(ctx, "one", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &created.UID, ResourceVersion: &created.ResourceVersion}})
+		err2 := client.Delete(ctx, "one",
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &old}})
+		err3 := client.Delete(ctx, "one", metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &created.UID, ResourceVersion: &created.ResourceVersion},
+		})
 		err4 := client.Delete(ctx, "one", metav1.DeleteOptions{})
 		return results(err1, err2, err3, err4), nil
 	}, "Conflict 409, Conflict 409, ok, NotFound 404"},
@@ -108,7 +111,8 @@ var deletions = []Operation{
 		}
 		_, late = client.Create(ctx, configMap("two", "red"), metav1.CreateOptions{})
 		cause := apierrors.HasStatusCause(late, corev1.NamespaceTerminatingCause)
-		if _, err := client.Patch(ctx, "one", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		if _, err := client.Patch(ctx, "one", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+			metav1.PatchOptions{}); err != nil {
 			return "", err
 		}
 		return words(result(late), cause), until(ctx, func() bool {
@@ -140,7 +144,9 @@ func createOwned(ctx context.Context, client corev1client.ConfigMapInterface) er
 		return err
 	}
 	owned := configMap("owned", "red")
-	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}}
+	owned.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID},
+	}
 	_, err = client.Create(ctx, owned, metav1.CreateOptions{})
 	return err
 }

@@ -26,7 +26,8 @@ var objects = []Operation{
 		if err != nil {
 			return "", err
 		}
-		return words(created.UID != "", created.ResourceVersion != "", got.ResourceVersion == created.ResourceVersion, !got.CreationTimestamp.IsZero()), nil
+		return words(created.UID != "", created.ResourceVersion != "", got.ResourceVersion == created.ResourceVersion,
+			!got.CreationTimestamp.IsZero()), nil
 	}, "true true true true"},
 	{"create what exists", func(ctx context.Context, c *Client) (string, error) {
 		_, err1 := c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, configMap("one", "red"), metav1.CreateOptions{})
@@ -48,7 +49,8 @@ var objects = []Operation{
 		return words(results(err1, err2), strings.HasPrefix(one.Name, "some-"), one.Name != two.Name), nil
 	}, "ok, ok true true"},
 	{"a dry run creates nothing", func(ctx context.Context, c *Client) (string, error) {
-		_, err1 := c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, configMap("one", "red"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err1 := c.CoreV1().ConfigMaps(c.Namespace).Create(ctx, configMap("one", "red"),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		_, err2 := c.CoreV1().ConfigMaps(c.Namespace).Get(ctx, "one", metav1.GetOptions{})
 		return results(err1, err2), nil
 	}, "ok, NotFound 404"},
@@ -94,7 +96,8 @@ var objects = []Operation{
 	}, "true"},
 	{"a Lease is updated with its version", func(ctx context.Context, c *Client) (string, error) {
 		client := c.CoordinationV1().Leases(c.Namespace)
-		lease, err := client.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, metav1.CreateOptions{})
+		lease, err := client.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
+			metav1.CreateOptions{})
 		if err != nil {
 			return "", err
 		}
@@ -109,7 +112,8 @@ var objects = []Operation{
 		if _, err := client.Create(ctx, configMap("one", "red"), metav1.CreateOptions{}); err != nil {
 			return "", err
 		}
-		patched, err := client.Patch(ctx, "one", types.MergePatchType, []byte(`{"metadata":{"labels":{"color":null,"size":"big"}}}`), metav1.PatchOptions{})
+		patched, err := client.Patch(ctx, "one", types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"color":null,"size":"big"}}}`), metav1.PatchOptions{})
 		return words(result(err), patched.Labels), nil
 	}, "ok map[size:big]"},
 	{"a Service gets its cluster IP and keeps it", func(ctx context.Context, c *Client) (string, error) {
@@ -128,7 +132,8 @@ var objects = []Operation{
 		taken := service("two")
 		taken.Spec.ClusterIP = ip
 		_, err3 := client.Create(ctx, taken, metav1.CreateOptions{})
-		return words(ip != "", created.Spec.ClusterIPs[0] == ip, kept.Spec.ClusterIP == ip, results(err1, err2, err3)), nil
+		return words(ip != "", created.Spec.ClusterIPs[0] == ip, kept.Spec.ClusterIP == ip,
+			results(err1, err2, err3)), nil
 	}, "true true true ok, Invalid 422, Invalid 422"},
 	{"a Service has defaults", func(ctx context.Context, c *Client) (string, error) {
 		client := c.CoreV1().Services(c.Namespace)
@@ -143,7 +148,8 @@ var objects = []Operation{
 			return "", err
 		}
 		s := created.Spec
-		return words(s.Type, s.SessionAffinity, s.IPFamilies, *s.IPFamilyPolicy, *s.InternalTrafficPolicy, s.Ports[0].Protocol, s.Ports[0].TargetPort.IntVal, headless.Spec.ClusterIPs), nil
+		return words(s.Type, s.SessionAffinity, s.IPFamilies, *s.IPFamilyPolicy, *s.InternalTrafficPolicy,
+			s.Ports[0].Protocol, s.Ports[0].TargetPort.IntVal, headless.Spec.ClusterIPs), nil
 	}, "ClusterIP None [IPv4] SingleStack Cluster TCP 80 [None]"},
 	{"the families of headless Services", func(ctx context.Context, c *Client) (string, error) {
 		var texts []string
@@ -174,7 +180,9 @@ var objects = []Operation{
 	}, "Invalid 422, Invalid 422, Invalid 422"},
 	{"the generation of an EndpointSlice", func(ctx context.Context, c *Client) (string, error) {
 		client := c.DiscoveryV1().EndpointSlices(c.Namespace)
-		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "one"}, AddressType: discoveryv1.AddressTypeIPv4}
+		slice := &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: "one"}, AddressType: discoveryv1.AddressTypeIPv4,
+		}
 		first, err := client.Create(ctx, slice, metav1.CreateOptions{})
 		if err != nil {
 			return "", err
@@ -197,7 +205,12 @@ var custom = []Operation{
 	{"status and spec are written apart", func(ctx context.Context, c *Client) (string, error) {
 		client := c.Dynamic.Resource(exports).Namespace(c.Namespace)
 		begin := export("one")
-		condition := []any{map[string]any{"type": "Valid", "status": "True", "reason": "Valid", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}}
+		condition := []any{
+			map[string]any{
+				"type": "Valid", "status": "True", "reason": "Valid", "message": "",
+				"lastTransitionTime": "2026-01-01T00:00:00Z",
+			},
+		}
 		if err := unstructured.SetNestedSlice(begin.Object, condition, "status", "conditions"); err != nil {
 			return "", err
 		}
@@ -210,7 +223,8 @@ var custom = []Operation{
 		if err := unstructured.SetNestedSlice(both.Object, condition, "status", "conditions"); err != nil {
 			return "", err
 		}
-		if err := unstructured.SetNestedStringMap(both.Object, map[string]string{"a": "b"}, "spec", "exportedLabels"); err != nil {
+		if err := unstructured.SetNestedStringMap(both.Object, map[string]string{"a": "b"}, "spec",
+			"exportedLabels"); err != nil {
 			return "", err
 		}
 		byStatus, err := client.UpdateStatus(ctx, both, metav1.UpdateOptions{})
@@ -226,7 +240,8 @@ var custom = []Operation{
 			return "", err
 		}
 		_, statusByObject, _ := unstructured.NestedSlice(byObject.Object, "status", "conditions")
-		return words(atCreate, specByStatus, statusByStatus, statusByObject, created.GetGeneration(), byStatus.GetGeneration(), byObject.GetGeneration()), nil
+		return words(atCreate, specByStatus, statusByStatus, statusByObject, created.GetGeneration(),
+			byStatus.GetGeneration(), byObject.GetGeneration()), nil
 	}, "false false true true 1 1 2"},
 	{"labels make no generation", func(ctx context.Context, c *Client) (string, error) {
 		client := c.Dynamic.Resource(exports).Namespace(c.Namespace)
@@ -262,14 +277,17 @@ var custom = []Operation{
 		return words(kept), nil
 	}, "false"},
 	{"a version that is not served", func(ctx context.Context, c *Client) (string, error) {
-		_, err := c.Dynamic.Resource(exports.GroupResource().WithVersion("v9")).Namespace(c.Namespace).List(ctx, metav1.ListOptions{})
+		_, err := c.Dynamic.Resource(exports.GroupResource().WithVersion("v9")).Namespace(c.Namespace).List(ctx,
+			metav1.ListOptions{})
 		return result(err), nil
 	}, "NotFound 404"},
 	{"one object in both versions", func(ctx context.Context, c *Client) (string, error) {
-		if _, err := c.Dynamic.Resource(exports).Namespace(c.Namespace).Create(ctx, export("one"), metav1.CreateOptions{}); err != nil {
+		if _, err := c.Dynamic.Resource(exports).Namespace(c.Namespace).Create(ctx, export("one"),
+			metav1.CreateOptions{}); err != nil {
 			return "", err
 		}
-		older, err := c.Dynamic.Resource(exports.GroupResource().WithVersion("v1alpha1")).Namespace(c.Namespace).Get(ctx, "one", metav1.GetOptions{})
+		older, err := c.Dynamic.Resource(exports.GroupResource().WithVersion("v1alpha1")).Namespace(c.Namespace).Get(
+			ctx, "one", metav1.GetOptions{})
 		if err != nil {
 			return "", err
 		}

@@ -75,7 +75,8 @@ var lists = []Operation{
 		if err != nil {
 			return "", err
 		}
-		return words(namesOf(first)+"; "+namesOf(second)+";", second.Continue == "", first.ResourceVersion == second.ResourceVersion), nil
+		return words(namesOf(first)+"; "+namesOf(second)+";", second.Continue == "",
+			first.ResourceVersion == second.ResourceVersion), nil
 	}, "a b; c; true true"},
 	{"a list at a version to come", func(ctx context.Context, c *Client) (string, error) {
 		_, err := c.CoreV1().ConfigMaps(c.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "999999999"})
@@ -85,7 +86,8 @@ var lists = []Operation{
 		if _, err := fill(ctx, c, "red", "a"); err != nil {
 			return "", err
 		}
-		list, err := c.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ours})
+		list, err := c.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(
+			c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ours})
 		if err != nil {
 			return "", err
 		}
@@ -133,7 +135,8 @@ var watches = []Operation{
 		}
 		yes := true
 		w, err := c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{
-			LabelSelector: ours, SendInitialEvents: &yes, AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+			LabelSelector: ours, SendInitialEvents: &yes, AllowWatchBookmarks: true,
+			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 		})
 		if err != nil {
 			return "", err
@@ -171,7 +174,8 @@ var watches = []Operation{
 			return "", err
 		}
 		one := int64(1)
-		w, err := c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: ours, TimeoutSeconds: &one})
+		w, err := c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx,
+			metav1.ListOptions{ResourceVersion: version, LabelSelector: ours, TimeoutSeconds: &one})
 		if err != nil {
 			return "", err
 		}
@@ -184,7 +188,8 @@ var watches = []Operation{
 			return "", err
 		}
 		one := int64(1)
-		w, err := c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version + "000", LabelSelector: ours, TimeoutSeconds: &one})
+		w, err := c.CoreV1().ConfigMaps(c.Namespace).Watch(ctx,
+			metav1.ListOptions{ResourceVersion: version + "000", LabelSelector: ours, TimeoutSeconds: &one})
 		if err != nil {
 			return "", err
 		}
@@ -206,8 +211,9 @@ var watches = []Operation{
 		}
 		defer w.Stop()
 		object := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": imports.GroupVersion().String(), "kind": "ServiceImport", "metadata": map[string]any{"name": "one"},
-			"spec": map[string]any{"type": "ClusterSetIP", "ports": []any{}},
+			"apiVersion": imports.GroupVersion().String(), "kind": "ServiceImport",
+			"metadata": map[string]any{"name": "one"},
+			"spec":     map[string]any{"type": "ClusterSetIP", "ports": []any{}},
 		}}
 		if _, err := client.Create(ctx, object, metav1.CreateOptions{}); err != nil {
 			return "", err
