@@ -43,32 +43,30 @@ var DefaultDeniedNamespaces = []string{"kube-*"}
 
 // Options are what a Controller is made from. Only Config is required.
 type Options struct {
-	// Config reaches the API server of the own cluster. Its rate limit is not used: the API server's priority and
+	// Config reaches the API server of the local cluster. Its rate limit is not used: the API server's priority and
 	// fairness is the limit.
 	Config *rest.Config
-	// Cluster is the id of the own cluster. Where it is empty, it is read from the ClusterProperty
-	// cluster.clusterset.k8s.io (KEP-2149).
+	// Cluster is the id of the local cluster. Empty means that of the ClusterProperty cluster.clusterset.k8s.io
+	// (KEP-2149).
 	Cluster string
-	// Version is that of the program, for the metric build_info and the heartbeat.
+	// Version is the version of the program, for the metric build_info and the heartbeat.
 	Version string
 	// Namespace holds the Secrets of the members, the heartbeat and the leader Lease. Empty means
 	// member.DefaultNamespace.
 	Namespace string
-	// Members are there besides those that Secrets name.
+	// Members are the members besides those that Secrets name.
 	Members []member.Static
 	// DeniedNamespaces are patterns, as of path.Match, of namespaces that are neither exported nor imported. nil means
 	// DefaultDeniedNamespaces, an empty list none.
 	DeniedNamespaces []string
-	// HandMadeImports asks for all ServiceImports that a person wrote to be served, rather than those alone that carry
-	// export.AnnotationServe.
+	// HandMadeImports serves all hand-made ServiceImports, not only those with export.AnnotationServe.
 	HandMadeImports bool
-	// Prefer is which endpoints clients of imports use first that wish nothing themselves: locality.PreferCluster, or
-	// locality.PreferNone, which empty means too.
+	// Prefer is the preference of imports without one: locality.PreferCluster or locality.PreferNone. Empty means
+	// PreferNone.
 	Prefer string
 	// StaleAfter is how long a member may be silent before its endpoints are demoted, and how long a fault of the local
 	// cluster may last before its own heartbeat stops. 0 means DefaultStaleAfter, and the least is four times
-	// member.HeartbeatInterval. GoneAfter is how long before what it contributes is removed; 0
-	// means never.
+	// member.HeartbeatInterval. GoneAfter is how long before what it contributes is removed; 0 means never.
 	StaleAfter, GoneAfter time.Duration
 	// MemberLimits bound what a member may contribute; 0 means what export.DefaultLimits has.
 	MemberLimits export.Limits
@@ -103,7 +101,7 @@ type Options struct {
 // complete returns the options with defaults filled in.
 func (o Options) complete() (Options, error) {
 	if o.Config == nil {
-		return o, errors.New("the options have no Config to reach the own cluster with")
+		return o, errors.New("the options have no Config to reach the local cluster with")
 	}
 	if o.Cluster != "" {
 		if err := member.ValidateID(o.Cluster); err != nil {
@@ -179,8 +177,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// validateMembers returns an error where two of the members that the operator named, or one and the own cluster, have
-// the same id. The own id is empty where it is not known yet.
+// validateMembers returns an error where two of the members that the operator named, or one and the local cluster, have
+// the same id. own is empty if it is not known yet.
 func validateMembers(own string, members []member.Static) error {
 	seen := map[string]bool{}
 	for _, static := range members {
@@ -189,7 +187,8 @@ func validateMembers(own string, members []member.Static) error {
 		case err != nil:
 			return fmt.Errorf("member %s=%s: %w", id, static.Kubeconfig, err)
 		case id == own:
-			return fmt.Errorf("member %s=%s: this is the id of the own cluster: give each cluster an id of its own", id,
+			return fmt.Errorf(
+				"member %s=%s: this is the id of the local cluster: give each cluster an id of its own", id,
 				static.Kubeconfig)
 		case seen[id]:
 			return fmt.Errorf("member %s=%s: another member has the same id: name each cluster once", id,

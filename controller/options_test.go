@@ -30,7 +30,7 @@ func TestOptions(t *testing.T) {
 		"a large slice": {Options{Config: config, MemberLimits: export.Limits{SliceBytes: 3 << 20}}, "3145728 bytes"},
 		"own id": {
 			Options{Config: config, Cluster: "east", Members: []member.Static{{Cluster: "east"}}},
-			"id of the own cluster",
+			"id of the local cluster",
 		},
 		"a member twice": {
 			Options{Config: config, Members: []member.Static{{Cluster: "west"}, {Cluster: "west"}}},

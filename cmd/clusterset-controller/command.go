@@ -58,7 +58,7 @@ func newCommand() *cobra.Command {
 		Short: "Join this cluster's services with those of the other clusters of its set",
 		Long: `clusterset-controller publishes the services that its cluster exports, and imports
 those that the other clusters of the set export, as the Multi-Cluster Services
-API (KEP-1645) says. It writes to its own cluster only.`,
+API (KEP-1645) says. It writes only to its own cluster.`,
 		Version:       versionOf(version, debug.ReadBuildInfo),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
@@ -214,7 +214,7 @@ func (f *flags) options() (controller.Options, error) {
 	return options, nil
 }
 
-// restConfig reaches the own cluster: by the file that was named, else as the
+// restConfig reaches the local cluster: by the file that was named, else as the
 // pod that this is, else by the user's kubeconfig.
 func (f *flags) restConfig() (*rest.Config, error) {
 	if f.kubeconfig == "" && f.context == "" {
@@ -228,9 +228,9 @@ func (f *flags) restConfig() (*rest.Config, error) {
 		&clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, errors.New("it is not known how to reach the own cluster: name its kubeconfig with --kubeconfig, as this is no pod with a service account and there is none in $KUBECONFIG or ~/.kube/config")
+		return nil, errors.New("it is not known how to reach the local cluster: name its kubeconfig with --kubeconfig, as this is no pod with a service account and there is none in $KUBECONFIG or ~/.kube/config")
 	case err != nil:
-		return nil, fmt.Errorf("kubeconfig of the own cluster (--kubeconfig, --context): %w", err)
+		return nil, fmt.Errorf("kubeconfig of the local cluster (--kubeconfig, --context): %w", err)
 	}
 	return config, nil
 }

@@ -97,7 +97,7 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		"--concurrent-services=0":                       "--concurrent-services 0",
 		"--member-endpoints=0 --member-services=-1":     "--member-services -1",
 		"--cluster-id=a --member-slice-bytes=9999999":   "9999999 bytes",
-		"--cluster-id=east --member=east=" + kubeconfig: "id of the own cluster",
+		"--cluster-id=east --member=east=" + kubeconfig: "id of the local cluster",
 		"--cluster-id=east --member=w=" + kubeconfig + " --member=w=" + kubeconfig: "the same id",
 		"--cluster-id=a_b --bind-address=":                                         "a_b",
 		"--logging-format=xml":                                                     "use text or json",

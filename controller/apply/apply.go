@@ -22,38 +22,31 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// Existing is what the own cluster has of one service, as the caches show it.
-// Nothing of it is changed.
+// Existing is the state of one service in the local cluster, from the caches. It is read only.
 type Existing struct {
-	// Exported tells that some cluster exports the service.
+	// Exported reports whether any cluster exports the service.
 	Exported bool
-	// Failures is how often in a row the service could not be brought up to
-	// date just before.
+	// Failures is the number of consecutive failed reconciles of the service.
 	Failures int
-	// Observed is what a merge looks at. Its objects may be stale: see CatchUp.
+	// Observed is the input of the merge. Its objects may be stale: see CatchUp.
 	Observed merge.Observed
-	// EndpointSlices are those of the service that carry the label of this
-	// controller.
+	// EndpointSlices are the service's slices with the label of this controller.
 	EndpointSlices []*discoveryv1.EndpointSlice
 }
 
-// FailuresToTell is after how many failures in a row a failure is told to
-// people. The first ones pass: the API server frees the IP of a Service that was
-// deleted a moment later, and a condition that tells of it would flap.
-const FailuresToTell = 6
+// FailuresToReport is the number of consecutive failures after which a condition reports them. Some pass soon: the API
+// server frees the IP of a deleted Service a moment later, and the condition would flap.
+const FailuresToReport = 6
 
 // Metrics observe writes.
 type Metrics interface {
-	// Written is called after an EndpointSlice was created or updated; before is nil
-	// for a new one.
+	// Written is called after an EndpointSlice was created or updated; before is nil for a new one.
 	Written(before, after *discoveryv1.EndpointSlice)
-	// Repeated is called for each write that another writer had undone, with the kind
-	// of the object.
+	// Repeated is called for each write that another writer had reverted, with the kind of the object.
 	Repeated(kind string)
 }
 
-// An Applier writes to the local cluster. It is safe for concurrent use for
-// different services.
+// An Applier writes to the local cluster. It is safe for concurrent use for different services.
 type Applier struct {
 	// Core writes Services and EndpointSlices.
 	Core kubernetes.Interface
@@ -64,35 +57,31 @@ type Applier struct {
 	// Metrics observes writes.
 	Metrics Metrics
 
-	told        told
+	reported    reported
 	fights      fights
 	unsupported unsupported
-	recent      recent
+	mutations   mutationCache
 }
 
-// Changed reports whether a pass failed because an object was not what the caches
-// showed. What was read of it counts in the next pass.
+// Changed reports whether a pass failed because a cached object was stale. The next pass uses the object that was read.
 func Changed(err error) bool { return errors.Is(err, errChanged) }
 
 // An Outcome says when a service is to be reconciled again.
 type Outcome struct {
-	// Again is set if what the API server made of a write decides about more: the UID
-	// of a new import, the IP of a Service, or a field that it does not know.
+	// Again is set if the answer to a write affects others: the UID of a new import, the IP of a Service, or a field
+	// that the API server does not know.
 	Again bool
-	// After is for how long a write is held back that another writer undoes over
-	// and over, at most five minutes; zero if none is. For a slice of the local
-	// cluster the error is a PublishError.
+	// After is the delay of a write that another writer keeps reverting, at most five minutes; zero for none. A delayed
+	// slice of the local cluster is also a PublishError.
 	After time.Duration
 }
 
-// ApplyService writes what the result of a merge has and the cluster has not.
+// ApplyService makes the cluster match the result of a merge.
 //
-// The order is that of dependence: the ServiceImport, which owns the rest; the
-// derived Service, which comes first if a headless import gains an IP; the
-// import's status; the slices; what is to go; last the ServiceExport's conditions,
-// which report the rest. A write that fails does not keep back those that do not
-// need it: of slices it keeps back only the removals of the same source cluster.
-// All errors are returned.
+// Writes follow their dependencies: the ServiceImport, which owns the other objects; the derived Service, which comes
+// first if a headless import gains an IP; the import's status; the slices; deletions; and the conditions of the
+// ServiceExport, which report the outcome. A failed write only prevents writes that depend on it: a failed slice
+// prevents deletions of slices of the same source cluster. All errors are returned.
 func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, existing Existing,
 	result merge.Result,
 ) (Outcome, error) {
@@ -103,18 +92,17 @@ func (a *Applier) ApplyService(ctx context.Context, access *mcsapi.Access, exist
 	}
 	behind := p.writeSlices(ctx)
 	err := errors.Join(importErr, serviceErr, behind.err(), p.labelHandMade(ctx), p.removeRest(ctx, behind))
-	p.tellForeign()
+	p.reportForeign()
 	err = errors.Join(err, p.writeExportStatus(ctx, behind[p.observed.Cluster]))
 	return p.outcome, err
 }
 
-// writeImportAndService writes the import, its derived Service, and the status of
-// the import, unless the next pass has more to say of it. A Service that is refused
-// is not reported before it was refused several times.
+// writeImportAndService writes the import, its derived Service, and the status of the import, unless the next pass will
+// change that status. A refused Service is reported from FailuresToReport on.
 func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr error) {
 	if p.gainsIP() {
 		serviceErr = p.writeDerivedService(ctx)
-		if serviceErr == nil || p.existing.Failures < FailuresToTell {
+		if serviceErr == nil || p.existing.Failures < FailuresToReport {
 			return nil, serviceErr
 		}
 	}
@@ -123,28 +111,27 @@ func (p *pass) writeImportAndService(ctx context.Context) (importErr, serviceErr
 		return importErr, serviceErr
 	}
 	if before == nil {
-		return nil, serviceErr // the rest needs its UID
+		return nil, serviceErr // other objects need its UID
 	}
 	if serviceErr == nil {
 		serviceErr = p.writeDerivedService(ctx)
 	}
-	if p.unfinished || p.outcome.Again || serviceErr != nil && p.existing.Failures < FailuresToTell {
+	if p.unfinished || p.outcome.Again || serviceErr != nil && p.existing.Failures < FailuresToReport {
 		return nil, serviceErr
 	}
 	return p.writeImportStatus(ctx, serviceErr), serviceErr
 }
 
-// A pass is one ApplyService. The ServiceImport in observed follows what is
-// written.
+// A pass is one call of ApplyService. Writes update the ServiceImport in observed.
 type pass struct {
 	*Applier
 	access   *mcsapi.Access
 	existing Existing
 	observed merge.Observed
 	result   merge.Result
-	// strangers are the objects that stand where ours would.
-	strangers []metav1.Object
-	// unfinished is set if the status of the import has to wait for an event.
+	// foreignObjects have the names of objects that should be written, and another owner.
+	foreignObjects []metav1.Object
+	// unfinished is set if the status of the import must wait for an event.
 	unfinished bool
 	outcome    Outcome
 }
@@ -155,20 +142,20 @@ func terminating(serviceImport *v1beta1.ServiceImport) bool {
 
 func (p *pass) namespace() string { return p.observed.Service.Namespace }
 
-// noting is what is remembered of the service, so that more can be.
-func (p *pass) noting() *answers { return p.recent.noting(p.observed.Service, p.Clock.Now()) }
+// serviceMutations returns the mutations of the service, to be added to.
+func (p *pass) serviceMutations() *mutations {
+	return p.mutations.forUpdate(p.observed.Service, p.Clock.Now())
+}
 
-// gainsIP reports whether an import that is headless is to have an IP, which its
-// derived Service does not have yet. Until then the import stays as it is, because
-// DNS has no answer for the other type without an IP.
+// gainsIP reports whether a headless import becomes a ClusterSetIP one and has no IP yet. Until then it stays headless,
+// because DNS cannot answer for a ClusterSetIP import without an IP.
 func (p *pass) gainsIP() bool {
 	before, after := p.observed.ServiceImport, p.result.ServiceImport
 	return before != nil && before.Spec.Type == v1beta1.Headless && p.result.DerivedService != nil &&
 		len(after.Spec.IPs) == 0
 }
 
-// writeImport writes metadata and spec of the import. The IPs may still be
-// missing.
+// writeImport writes metadata and spec of the import. The IPs may still be missing.
 func (p *pass) writeImport(ctx context.Context) error {
 	if p.result.ServiceImport == nil {
 		return nil
@@ -192,22 +179,20 @@ func (p *pass) writeImport(ctx context.Context) error {
 	return nil
 }
 
-// seeImport notes what a write showed of the import. One that is new, or that
-// another writer made, is brought to its end step by step.
+// seeImport records the answer to a write of the import. A new or adopted import needs another pass.
 func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
 	before := p.observed.ServiceImport
 	if serviceImport == before {
 		return
 	}
-	p.noting().serviceImport = strip(serviceImport)
+	p.serviceMutations().serviceImport = strip(serviceImport)
 	p.observed.ServiceImport = serviceImport
 	if before == nil || !export.IsManaged(before) {
 		p.outcome.Again = true
 	}
 }
 
-// writeImportStatus writes the status of the import, which reports a refusal of
-// the derived Service.
+// writeImportStatus writes the status of the import. It reports a refused derived Service.
 func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	before := p.observed.ServiceImport
 	desired := before.DeepCopy()
@@ -224,12 +209,11 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 	if err != nil {
 		return fmt.Errorf("status of ServiceImport %s: %w", p.observed.Service, err)
 	}
-	p.tellConditions(written, before.Status.Conditions, written.Status.Conditions)
+	p.reportConditions(written, before.Status.Conditions, written.Status.Conditions)
 	return nil
 }
 
-// ofGeneration dates the conditions that a merge decided: the import has that
-// generation since its spec was written.
+// ofGeneration sets the observedGeneration of the conditions of a merge: writing the spec has changed it.
 func ofGeneration(conditions []metav1.Condition, generation int64) []metav1.Condition {
 	for i := range conditions {
 		if kind := conditions[i].Type; kind == string(v1beta1.ServiceImportConditionReady) ||
@@ -240,8 +224,8 @@ func ofGeneration(conditions []metav1.Condition, generation int64) []metav1.Cond
 	return conditions
 }
 
-// writeDerivedService writes the Service behind the import. One that cannot be
-// updated is deleted; the event of that brings the next pass.
+// writeDerivedService writes the Service behind the import. A Service that cannot be updated is deleted; the deletion's
+// event brings the next pass.
 func (p *pass) writeDerivedService(ctx context.Context) error {
 	existing, desired := p.observed.DerivedService, p.result.DerivedService
 	if desired == nil {
@@ -255,7 +239,7 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 		if err := remove(ctx, client, existing); err != nil {
 			return failed(err)
 		}
-		p.noting().derivedService = nil
+		p.serviceMutations().derivedService = nil
 		p.unfinished = true
 		return nil
 	}
@@ -264,7 +248,7 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 	})
 	written, err := write(ctx, guard, client, desired.Name, existing, desired, equalService)
 	if written != existing {
-		p.noting().derivedService = strip(written)
+		p.serviceMutations().derivedService = strip(written)
 	}
 	if p.refusesDistribution(ctx, written, err) {
 		p.outcome.Again = true
@@ -274,34 +258,32 @@ func (p *pass) writeDerivedService(ctx context.Context) error {
 		return failed(err)
 	}
 	if existing == nil && written != nil {
-		p.outcome.Again = true // the import is ready if it has an IP
+		p.outcome.Again = true // the import may be ready now
 	}
 	return nil
 }
 
-// labelHandMade gives slices that a person made the label that puts them behind
-// the derived Service. Nothing else of them is changed.
+// labelHandMade adds to hand-made slices the label that puts them behind the derived Service. It changes nothing else.
 func (p *pass) labelHandMade(ctx context.Context) error {
 	var errs []error
 	for _, labelled := range p.result.HandMadeSlices {
 		guard := guarding(p, "EndpointSlice", labelled.Name,
 			func(_, desired *discoveryv1.EndpointSlice) any { return desired.Labels })
 		_, err := write(ctx, guard, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), labelled.Name, labelled,
-			labelled,
-			func(_, _ *discoveryv1.EndpointSlice) bool { return false })
-		if err != nil && !errors.Is(err, errChanged) { // the watch will tell
+			labelled, func(_, _ *discoveryv1.EndpointSlice) bool { return false })
+		if err != nil && !errors.Is(err, errChanged) { // an event brings the next pass
 			errs = append(errs, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), labelled.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// writeExportStatus writes the conditions of the own ServiceExport. It is not
-// ready while the own slices cannot be written.
+// writeExportStatus writes the conditions of the local ServiceExport. It is not ready while the local cluster's slices
+// cannot be written.
 func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	before := p.observed.ServiceExport
 	if before == nil || Changed(slicesErr) {
-		return nil // there is none, or the next pass knows
+		return nil // there is none, or the next pass decides
 	}
 	desired := before.DeepCopy()
 	desired.Status.Conditions = mergeConditions(before.Status.Conditions, withFailure(p.result.ExportConditions, before,
@@ -313,14 +295,14 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 	guard.object.schema = p.access.Schema()
 	written, err := write(ctx, guard, client, before.Name, before, desired, equalExportStatus)
 	if errors.Is(err, errChanged) && (written == nil || written.UID != before.UID) {
-		return nil // deleted meanwhile: the watch will tell
+		return nil // deleted meanwhile: an event brings the next pass
 	}
 	if written != before {
-		p.noting().serviceExport = strip(written)
+		p.serviceMutations().serviceExport = strip(written)
 	}
 	if err != nil {
 		return fmt.Errorf("status of ServiceExport %s: %w", p.observed.Service, err)
 	}
-	p.tellConditions(written, before.Status.Conditions, written.Status.Conditions)
+	p.reportConditions(written, before.Status.Conditions, written.Status.Conditions)
 	return nil
 }

@@ -5,16 +5,17 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -95,8 +96,7 @@ func condition(kind string, is metav1.ConditionStatus, reason string, at int64) 
 	return c
 }
 
-// TestTransitionTimeMovesWithTheStatusOnly takes an import through a refusal
-// and back.
+// TestTransitionTimeMovesWithTheStatusOnly takes an import through a refusal and back.
 func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	applier := &Applier{Clock: now}
@@ -107,8 +107,8 @@ func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 		conditions := withRefusal([]metav1.Condition{merged}, existing, err)
 		applier.date(conditions)
 		conditions[0].Message = ""
-		if diff := cmp.Diff([]metav1.Condition{want}, conditions); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+		if !reflect.DeepEqual(conditions, []metav1.Condition{want}) {
+			t.Errorf("%s (-want +got):\n%s", name, diff.Diff([]metav1.Condition{want}, conditions))
 		}
 		existing.Status.Conditions = conditions
 		now.SetTime(now.Now().Add(time.Second))
@@ -130,7 +130,7 @@ func TestExportIsNotReadyWhileItCannotBePublished(t *testing.T) {
 	if merged[0].Status != metav1.ConditionTrue {
 		t.Error("the merged conditions were changed")
 	}
-	if got := withFailure(merged, &v1beta1.ServiceExport{}, nil); !cmp.Equal(got, merged) {
+	if got := withFailure(merged, &v1beta1.ServiceExport{}, nil); !reflect.DeepEqual(got, merged) {
 		t.Errorf("without a failure: got %v", got)
 	}
 }
@@ -145,13 +145,12 @@ func TestConditionsOfOthersStay(t *testing.T) {
 		condition("Theirs", "True", "R", 1), condition("Ready", "True", "Ready", 2),
 		condition("Conflict", "False", "NoConflicts", 2),
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("(-want +got):\n%s", diff.Diff(want, got))
 	}
 }
 
-// TestEvents: one where a person should look, one when it is over, none
-// otherwise.
+// TestEvents: one when an administrator should look, one when it is over, none otherwise.
 func TestEvents(t *testing.T) {
 	for name, test := range map[string]struct{ before, after, want string }{
 		"valid at once":   {"", "Valid=True/Valid", ""},
@@ -195,7 +194,7 @@ func TestEvents(t *testing.T) {
 				}
 				return conditions
 			}
-			applier.tellConditions(&v1beta1.ServiceExport{}, parse(test.before), parse(test.after))
+			applier.reportConditions(&v1beta1.ServiceExport{}, parse(test.before), parse(test.after))
 			close(recorder.Events)
 			got := ""
 			for event := range recorder.Events {
@@ -209,7 +208,7 @@ func TestEvents(t *testing.T) {
 }
 
 func TestForeignObjectsAreToldOnce(t *testing.T) {
-	var seen told
+	var seen reported
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
 	one := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "1"}}
 	two := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "2"}}
@@ -223,21 +222,20 @@ func TestForeignObjectsAreToldOnce(t *testing.T) {
 		{nil, 0},
 		{[]metav1.Object{two}, 1},
 	} {
-		if got := len(seen.news(web, step.objects)); got != step.want {
+		if got := len(seen.unreported(web, step.objects)); got != step.want {
 			t.Errorf("step %d: told %d, want %d", i, got, step.want)
 		}
 	}
 }
 
-// TestForgottenServicesAreForgotten: nothing is kept of the services of a
-// deleted namespace.
+// TestForgottenServicesAreForgotten: nothing is kept of the services of a deleted namespace.
 func TestForgottenServicesAreForgotten(t *testing.T) {
 	applier := &Applier{Clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0))}
 	web := types.NamespacedName{Namespace: "demo", Name: "web"}
-	applier.told.news(web, []metav1.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "1"}}})
-	applier.recent.noting(web, applier.Clock.Now())
+	applier.reported.unreported(web, []metav1.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "1"}}})
+	applier.mutations.forUpdate(web, applier.Clock.Now())
 	applier.Forget(web)
-	if len(applier.told.objects) > 0 || len(applier.recent.services) > 0 {
-		t.Errorf("left are %v and %v", applier.told.objects, applier.recent.services)
+	if len(applier.reported.objects) > 0 || len(applier.mutations.services) > 0 {
+		t.Errorf("left are %v and %v", applier.reported.objects, applier.mutations.services)
 	}
 }

@@ -20,50 +20,46 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// EventOverwritten is the reason of the Event on an object that another writer
-// keeps changing back.
+// EventOverwritten is the reason of the Event on an object that another writer keeps reverting.
 const EventOverwritten = "ObjectOverwritten"
 
-// How writes are slowed that another writer undoes. The first repetitions are
-// free: an object changed by hand is corrected at once, and one that is deleted
-// is created at once more often, since clients miss it.
+// The backoff of writes that another writer reverts. The first repetitions are not delayed, so that a manual change is
+// corrected at once. Creations have more of them, because clients need the object.
 const (
 	freeRepetitions = 3
 	freeCreations   = 20
-	minHold         = time.Second
-	maxHold         = 5 * time.Minute
-	// calm is after how long without a repetition all is forgotten; longer than
-	// maxHold, so that a fight that goes on stays slow.
-	calm = 2 * maxHold
+	minDelay        = time.Second
+	maxDelay        = 5 * time.Minute
+	// forgetAfter ends a fight after that long without a repetition. It exceeds maxDelay, so that the backoff of a
+	// fight that continues does not start anew.
+	forgetAfter = 2 * maxDelay
 )
 
-// fights remembers what was written last to which object, so that a write that
-// says the same again is recognized: somebody undid it. Repetitions are held
-// back for a time that grows. A write that says something else is never held
-// back. It is safe for concurrent use.
+// fights holds the last write to each object. A write with the same content means that another writer reverted it;
+// such repetitions are delayed with exponential backoff. Other writes are never delayed. It is safe for concurrent use.
 type fights struct {
 	mu      sync.Mutex
-	objects map[written]fight
-	purged  int // how many there were after the last purge
+	objects map[objectKey]fight
+	purged  int // number of objects after the last purge
 }
 
-// written names an object, or the status of one.
-type written struct {
+// objectKey identifies an object, or its status.
+type objectKey struct {
 	kind, namespace, name string
 	status                bool
 	schema                string // of the API server; empty for kinds of Kubernetes
 }
 
 type fight struct {
-	content     uint64    // fingerprint of what was written last
-	at          time.Time // when
-	repetitions int       // how often in a row it was written again
-	creation    bool      // what was written is the whole object
-	version     string    // resourceVersion of what was written
-	kept        uint64    // fingerprint of what the API server made of it
+	content     uint64    // fingerprint of the last write
+	at          time.Time // time of the last write
+	repetitions int       // consecutive writes of the same content after the first
+	creation    bool      // the object was created
+	version     string    // resourceVersion after the write
+	kept        uint64    // fingerprint of the object that the API server stored, if that is not what was written
 }
 
-// free is how many repetitions are not held back.
+// free returns how many repetitions are not delayed.
 func (f fight) free() int {
 	if f.creation {
 		return freeCreations
@@ -71,25 +67,26 @@ func (f fight) free() int {
 	return freeRepetitions
 }
 
-// hold is for how long the next repetition waits after the last write.
-func (f fight) hold() time.Duration {
+// delay returns the time between the last write and the next repetition.
+func (f fight) delay() time.Duration {
 	if f.repetitions < f.free() {
 		return 0
 	}
-	return min(maxHold, minHold<<min(f.repetitions-f.free(), 20))
+	return min(maxDelay, minDelay<<min(f.repetitions-f.free(), 20))
 }
 
-// of returns what is known of an object if that content was written last.
-func (f *fights) of(object written, content uint64, now time.Time) (fight, bool) {
+// of returns the last write to an object, and whether it had that content.
+func (f *fights) of(object objectKey, content uint64, now time.Time) (fight, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known, ok := f.objects[object]
-	return known, ok && known.content == content && now.Sub(known.at) <= calm
+	return known, ok && known.content == content && now.Sub(known.at) <= forgetAfter
 }
 
-// wrote notes a write, and returns how often in a row the same was written
-// before.
-func (f *fights) wrote(object written, content uint64, creation bool, version string, now time.Time) (repetitions int) {
+// wrote records a write and returns how many consecutive times the same content was written before.
+func (f *fights) wrote(object objectKey, content uint64, creation bool, version string,
+	now time.Time,
+) (repetitions int) {
 	known, repeated := f.of(object, content, now)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,20 +97,20 @@ func (f *fights) wrote(object written, content uint64, creation bool, version st
 	return repetitions
 }
 
-func (f *fights) put(object written, last fight, now time.Time) {
+func (f *fights) put(object objectKey, last fight, now time.Time) {
 	if f.objects == nil {
-		f.objects = map[written]fight{}
+		f.objects = map[objectKey]fight{}
 	}
 	f.objects[object] = last
 	if len(f.objects) > 2*max(f.purged, 512) {
-		maps.DeleteFunc(f.objects, func(_ written, old fight) bool { return now.Sub(old.at) > calm })
+		maps.DeleteFunc(f.objects, func(_ objectKey, old fight) bool { return now.Sub(old.at) > forgetAfter })
 		f.purged = len(f.objects)
 	}
 }
 
-// settled notes what the API server keeps of a write of that content. The version
-// does not identify it: an etcd that was restored from a backup uses versions again.
-func (f *fights) settled(object written, content uint64, kept metav1.Object, now time.Time) {
+// settled records which object the API server stores for that content. It is identified by a fingerprint, because an
+// etcd that was restored from a backup uses resourceVersions again.
+func (f *fights) settled(object objectKey, content uint64, kept metav1.Object, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	known := f.objects[object]
@@ -121,9 +118,8 @@ func (f *fights) settled(object written, content uint64, kept metav1.Object, now
 	f.put(object, known, now)
 }
 
-// left notes that what another writer made of an object was left alone, which
-// it is for as long as the object is looked at now and then.
-func (f *fights) left(object written, now time.Time) {
+// left records that a change by another writer is tolerated. This prolongs the fight.
+func (f *fights) left(object objectKey, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known, ok := f.objects[object]; ok {
@@ -132,35 +128,32 @@ func (f *fights) left(object written, now time.Time) {
 	}
 }
 
-// forget forgets an object that this controller deleted.
-func (f *fights) forget(object written) {
+// forget drops an object that this controller deleted.
+func (f *fights) forget(object objectKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.objects, object)
 }
 
-// A guard slows the writes of one object in one pass. The zero value slows
-// nothing.
+// A guard delays the writes of one object in one pass. A nil guard delays none.
 type guard[P any] struct {
 	pass   *pass
-	object written
-	// content is what a write decides; see changes.
+	object objectKey
+	// content returns what a write decides; see changes.
 	content func(existing, desired P) any
-	// minor reports whether a change may be left to another writer that undid it
-	// before; nil for no change.
+	// minor reports whether a change that another writer reverted may be dropped. It is optional.
 	minor func(existing, desired P) bool
-	// held is set if a write was held back, reported if the fight was reported.
-	held, reported bool
+	// delayed is set if a write was delayed, reported if the fight was reported.
+	delayed, reported bool
 }
 
 // guarding returns the guard of an object in the namespace of the pass.
 func guarding[P any](p *pass, kind, name string, content func(existing, desired P) any) *guard[P] {
-	return &guard[P]{pass: p, object: written{kind: kind, namespace: p.namespace(), name: name}, content: content}
+	return &guard[P]{pass: p, object: objectKey{kind: kind, namespace: p.namespace(), name: name}, content: content}
 }
 
-// allows reports whether the write to an object of that resourceVersion, empty for
-// none, may be made now, and whether the fight is to
-// be reported with it: once, when repetitions begin to be held back.
+// allows reports whether the object, which has that resourceVersion (empty for none), may be written now. reports is
+// true once in a fight, before the first delay.
 func (g *guard[P]) allows(existing, desired P, version string) (content uint64, allowed, reports bool) {
 	if g == nil {
 		return 0, true, false
@@ -169,17 +162,17 @@ func (g *guard[P]) allows(existing, desired P, version string) (content uint64, 
 	content = fingerprint(g.content(existing, desired))
 	known, repeated := g.pass.fights.of(g.object, content, now)
 	if !repeated || older(version, known.version) {
-		return content, true, false // the latter is of a backup, and of no other writer
+		return content, true, false // an older version comes from a backup, not from another writer
 	}
 	if version != "" && known.kept == fingerprint(existing) {
-		return content, false, false // the API server keeps no more of it
+		return content, false, false // the API server stores nothing else
 	}
 	if g.minor != nil && g.minor(existing, desired) {
 		g.pass.fights.left(g.object, now)
 		return content, false, false
 	}
-	if wait := known.at.Add(known.hold()).Sub(now); wait > 0 {
-		g.held = true
+	if wait := known.at.Add(known.delay()).Sub(now); wait > 0 {
+		g.delayed = true
 		g.pass.retry(wait)
 		return content, false, false
 	}
@@ -188,8 +181,7 @@ func (g *guard[P]) allows(existing, desired P, version string) (content uint64, 
 	return content, true, reports
 }
 
-// wrote notes a write that allows allowed, what the API server made of it, and
-// whether that is what was desired.
+// wrote records a write after allows, with the object that the API server stored and whether that is as desired.
 func (g *guard[P]) wrote(written metav1.Object, content uint64, creation, asDesired bool) {
 	if g == nil {
 		return
@@ -197,7 +189,7 @@ func (g *guard[P]) wrote(written metav1.Object, content uint64, creation, asDesi
 	if !asDesired {
 		g.pass.outcome.Again = true
 	}
-	known := g.pass.noting()
+	known := g.pass.serviceMutations()
 	known.echoes = append(known.echoes, written)
 	now := g.pass.Clock.Now()
 	if g.pass.fights.wrote(g.object, content, creation, written.GetResourceVersion(), now) > 0 {
@@ -208,15 +200,14 @@ func (g *guard[P]) wrote(written metav1.Object, content uint64, creation, asDesi
 	}
 }
 
-// settled notes that the API server keeps the object as it is.
+// settled records that the API server kept the object as it was.
 func (g *guard[P]) settled(content uint64, kept metav1.Object) {
 	if g != nil {
 		g.pass.fights.settled(g.object, content, kept, g.pass.Clock.Now())
 	}
 }
 
-// report writes the Event of a fight on the object, which carries its managed
-// fields.
+// report writes the Event about a fight. live has the managed fields, which name the other writer.
 func (g *guard[P]) report(live metav1.Object) {
 	regarding, ok := live.(runtime.Object)
 	if !ok {
@@ -231,14 +222,13 @@ func (g *guard[P]) report(live metav1.Object) {
 		writer, g.object.kind, g.object.namespace, g.object.name))
 }
 
-// ownManager is the field manager that the API server names this process.
+// ownManager returns the field manager of this process.
 func ownManager() string {
 	manager, _, _ := strings.Cut(rest.DefaultKubernetesUserAgent(), "/")
 	return manager
 }
 
-// otherManager is the field manager that wrote last, apart from the own one;
-// empty if none did.
+// otherManager returns the field manager other than own that wrote last, empty if there is none.
 func otherManager(fields []metav1.ManagedFieldsEntry, own string) string {
 	var last metav1.ManagedFieldsEntry
 	for _, entry := range fields {
@@ -249,18 +239,17 @@ func otherManager(fields []metav1.ManagedFieldsEntry, own string) string {
 	return last.Manager
 }
 
-// retry asks for another pass after a while, the shortest that is asked for.
+// retry requeues the service after the shortest of the delays that were asked for.
 func (p *pass) retry(after time.Duration) {
 	if p.outcome.After == 0 || after < p.outcome.After {
 		p.outcome.After = after
 	}
 }
 
-// changes is what a write changes in an object's metadata, and what else it
-// decides. What others set and the write keeps is no part of it, so that a fight
-// is recognized although they change it each time.
+// changes are the changes of a write to an object's metadata, and the rest of what it decides. Values of other writers
+// that the write keeps are left out, so that a fight is recognized even if those change each time.
 type changes struct {
-	UID                 types.UID // if a new object of the name is no repetition
+	UID                 types.UID // set if a new object of the same name is no repetition
 	Labels, Annotations map[string]*string
 	Owners              []metav1.OwnerReference
 	Rest                any
@@ -275,7 +264,7 @@ func changesOf(existing, desired metav1.Object, decided any) changes {
 	}
 }
 
-// changed maps the keys that differ to the new values, nil for a key that goes.
+// changed maps the keys that differ to their new values, nil for removed keys.
 func changed(before, after map[string]string) map[string]*string {
 	result := map[string]*string{}
 	for key := range before {
@@ -291,8 +280,7 @@ func changed(before, after map[string]string) map[string]*string {
 	return result
 }
 
-// changedConditions are those that differ in more than the time of their
-// transition, without it.
+// changedConditions returns the conditions that differ in more than their transition time, without that time.
 func changedConditions(before, after []metav1.Condition) []metav1.Condition {
 	var result []metav1.Condition
 	for _, condition := range after {
@@ -307,8 +295,8 @@ func changedConditions(before, after []metav1.Condition) []metav1.Condition {
 	return result
 }
 
-// exportStatusGuard is the guard of the status of a ServiceExport. A message
-// that another writer replaced is left alone: the condition says the same.
+// exportStatusGuard returns the guard for the status of a ServiceExport. It tolerates messages of another writer if the
+// conditions are otherwise equal.
 func exportStatusGuard(p *pass, name string) *guard[*v1beta1.ServiceExport] {
 	g := guarding(p, v1beta1.ServiceExportKindName, name, func(existing, desired *v1beta1.ServiceExport) any {
 		return changes{UID: desired.UID, Rest: changedConditions(existing.Status.Conditions, desired.Status.Conditions)}
@@ -320,7 +308,7 @@ func exportStatusGuard(p *pass, name string) *guard[*v1beta1.ServiceExport] {
 	return g
 }
 
-// importStatusGuard is the guard of the status of a ServiceImport.
+// importStatusGuard returns the guard for the status of a ServiceImport.
 func importStatusGuard(p *pass, name string) *guard[*v1beta1.ServiceImport] {
 	g := guarding(p, v1beta1.ServiceImportKindName, name, func(existing, desired *v1beta1.ServiceImport) any {
 		status := desired.Status
@@ -331,7 +319,7 @@ func importStatusGuard(p *pass, name string) *guard[*v1beta1.ServiceImport] {
 	return g
 }
 
-// sameMeaning reports whether conditions differ in messages at most.
+// sameMeaning reports whether conditions differ at most in their messages.
 func sameMeaning(before, after []metav1.Condition) bool {
 	if len(before) != len(after) {
 		return false

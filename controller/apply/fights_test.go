@@ -100,8 +100,7 @@ func (r *ring) writeValue(t *testing.T, s *store[corev1.Service, *corev1.Service
 	return p.outcome.After
 }
 
-// undo has another writer set the value, and something else that this
-// controller keeps.
+// undo has another writer set the value, and something else that this controller keeps.
 func undo(s *store[corev1.Service, *corev1.Service], at time.Time) {
 	theirs := s.live.DeepCopy()
 	theirs.Annotations = map[string]string{"value": "theirs", "example.com/at": at.String()}
@@ -112,9 +111,8 @@ func undo(s *store[corev1.Service, *corev1.Service], at time.Time) {
 	s.put(theirs)
 }
 
-// TestFightSlowsDown: another writer undoes each write at once. The first
-// repetitions are immediate, the rest is slowed and reported once, and it is
-// over some time after the other one ended.
+// TestFightSlowsDown: another writer undoes each write at once. The first repetitions are immediate, the rest is slowed
+// and reported once, and it is over some time after the other one ended.
 func TestFightSlowsDown(t *testing.T) {
 	r, s := newRing(), &store[corev1.Service, *corev1.Service]{}
 	s.put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "demo"}})
@@ -124,7 +122,7 @@ func TestFightSlowsDown(t *testing.T) {
 		undo(s, r.clock.Now())
 		before := s.updates
 		retry := r.writeValue(t, s, "ours")
-		if s.updates == before && (retry <= 0 || retry > maxHold) {
+		if s.updates == before && (retry <= 0 || retry > maxDelay) {
 			t.Fatalf("a write is held back and to be made after %s", retry)
 		}
 		last = max(last, retry)
@@ -133,7 +131,7 @@ func TestFightSlowsDown(t *testing.T) {
 	if s.updates < 10 || s.updates > 30 {
 		t.Errorf("in an hour there were %d writes", s.updates)
 	}
-	if last != maxHold-time.Second {
+	if last != maxDelay-time.Second {
 		t.Errorf("a write was held back for %s at most", last)
 	}
 	if r.repeated != s.updates-1 {
@@ -144,11 +142,11 @@ func TestFightSlowsDown(t *testing.T) {
 		t.Errorf("told %q", told)
 	}
 
-	r.wait(calm + time.Second)
+	r.wait(forgetAfter + time.Second)
 	before := s.updates
 	undo(s, r.clock.Now())
 	if retry := r.writeValue(t, s, "ours"); retry > 0 || s.updates != before+1 {
-		t.Errorf("after a calm the write is made after %s", retry)
+		t.Errorf("after forgetAfter the write is made after %s", retry)
 	}
 }
 
@@ -168,7 +166,7 @@ func TestDeletedObjectIsCreatedAgain(t *testing.T) {
 			t.Fatal(err)
 		case s.version > before:
 			created++
-		case p.outcome.After <= 0 || p.outcome.After > maxHold:
+		case p.outcome.After <= 0 || p.outcome.After > maxDelay:
 			t.Fatalf("a creation is held back and to be made after %s", p.outcome.After)
 		}
 		if len(r.events.Events) == 0 {
@@ -183,9 +181,8 @@ func TestDeletedObjectIsCreatedAgain(t *testing.T) {
 	}
 }
 
-// TestFightOverPublishedSlice: while the write of a slice that the local cluster
-// publishes is held back, the slice is not as it should be, and readers of the
-// cluster are not told otherwise. A copy concerns this cluster alone.
+// TestFightOverPublishedSlice: while the write of a slice that the local cluster publishes is held back, the slice is
+// not as it should be, and readers of the cluster are not told otherwise. A copy concerns this cluster alone.
 func TestFightOverPublishedSlice(t *testing.T) {
 	for slice, own := range map[string]bool{"east-1": true, "west-1": false} {
 		t.Run(slice, func(t *testing.T) {
@@ -214,7 +211,7 @@ func TestFightOverPublishedSlice(t *testing.T) {
 			if isMarked(err) != own || own != strings.Contains(err.Error(), "demo/"+slice) {
 				t.Errorf("while the write is held back: got %v", err)
 			}
-			r.wait(minHold)
+			r.wait(minDelay)
 			if late, err := reconcile(); len(late) > 0 || isMarked(err) || len(server.asked) != 2+freeRepetitions {
 				t.Errorf("after the delay: got %v, %q", err, server.asked)
 			}
@@ -222,9 +219,8 @@ func TestFightOverPublishedSlice(t *testing.T) {
 	}
 }
 
-// TestWhatTheAPIServerDropsIsAskedForOnce: a definition of older date has fewer
-// fields. A write that changes nothing is made once for each version of the
-// object, and again if the definition changes.
+// TestWhatTheAPIServerDropsIsAskedForOnce: a definition of older date has fewer fields. A write that changes nothing is
+// made once for each version of the object, and again if the definition changes.
 func TestWhatTheAPIServerDropsIsAskedForOnce(t *testing.T) {
 	r, live := newRing(), webService("1", "kept")
 	s := stubborn{&server{live: live}}
@@ -263,8 +259,7 @@ func TestWhatTheAPIServerDropsIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// TestOtherContentIsNotHeldBack: what changes and changes back by the word of
-// the exports is no fight, however fast.
+// TestOtherContentIsNotHeldBack: what changes and changes back by the word of the exports is no fight, however fast.
 func TestOtherContentIsNotHeldBack(t *testing.T) {
 	r, s := newRing(), &store[corev1.Service, *corev1.Service]{}
 	s.put(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{}}})
@@ -278,11 +273,10 @@ func TestOtherContentIsNotHeldBack(t *testing.T) {
 	}
 }
 
-// TestDeletedByThisControllerIsNoFight: what it deletes and makes again was not
-// undone by another.
+// TestDeletedByThisControllerIsNoFight: what it deletes and makes again was not undone by another.
 func TestDeletedByThisControllerIsNoFight(t *testing.T) {
 	var f fights
-	web := written{kind: "Service", namespace: "demo", name: "web"}
+	web := objectKey{kind: "Service", namespace: "demo", name: "web"}
 	for range 5 {
 		if n := f.wrote(web, 1, false, "", time.Unix(1000, 0)); n > 0 {
 			t.Fatalf("the write counts as repeated %d times", n)
@@ -291,16 +285,15 @@ func TestDeletedByThisControllerIsNoFight(t *testing.T) {
 	}
 }
 
-// TestOldFightsAreForgotten: what is remembered is bounded by the writes of some
-// minutes.
+// TestOldFightsAreForgotten: what is remembered is bounded by the writes of some minutes.
 func TestOldFightsAreForgotten(t *testing.T) {
 	var f fights
 	now := time.Unix(1000, 0)
 	for i := range 100_000 {
 		now = now.Add(time.Second)
-		f.wrote(written{name: strconv.Itoa(i)}, 1, false, "", now)
+		f.wrote(objectKey{name: strconv.Itoa(i)}, 1, false, "", now)
 	}
-	if most := 2*int(calm/time.Second) + 2; len(f.objects) > most {
+	if most := 2*int(forgetAfter/time.Second) + 2; len(f.objects) > most {
 		t.Errorf("%d writes are remembered, at most %d should", len(f.objects), most)
 	}
 }
@@ -320,9 +313,8 @@ func theirConditions(export *v1beta1.ServiceExport, generation int64, valid meta
 	}
 }
 
-// TestConditionsFight: another implementation writes the conditions of the same
-// export each time that they change. If only the messages differ theirs stay; if
-// the meaning does the fight is slowed.
+// TestConditionsFight: another implementation writes the conditions of the same export each time that they change. If
+// only the messages differ theirs stay; if the meaning does the fight is slowed.
 func TestConditionsFight(t *testing.T) {
 	for name, test := range map[string]struct {
 		generation int64
@@ -375,9 +367,8 @@ func TestConditionsFight(t *testing.T) {
 	}
 }
 
-// TestBackupIsNoOtherWriter: after a restore of etcd the conditions of before are
-// there again, in an older version. They are corrected, also if only a message is
-// to be.
+// TestBackupIsNoOtherWriter: after a restore of etcd the conditions of before are there again, in an older version.
+// They are corrected, also if only a message is to be.
 func TestBackupIsNoOtherWriter(t *testing.T) {
 	r, s := newRing(), &store[v1beta1.ServiceExport, *v1beta1.ServiceExport]{}
 	s.put(&v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{

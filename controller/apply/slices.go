@@ -18,11 +18,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// behind are the source clusters some slice of which is not as it should be, and
-// the error: nil if slices wait for their import, or for another writer that
-// undoes copies. What is there of them stays: a service is exported as long as
-// it has a slice, and endpoints that moved to a new slice are still in the old
-// one. One cluster that is behind is no reason to keep what others withdrew.
+// behind maps source clusters of which some slice is not up to date to the error, which is nil if slices wait for their
+// import or are delayed in a fight. Slices of these clusters are not deleted: a service is exported as long as it has a
+// slice, and endpoints that moved to a new slice may still be only in the old one.
 type behind map[string]error
 
 func (b behind) add(cluster string, err error) { b[cluster] = errors.Join(b[cluster], err) }
@@ -35,9 +33,8 @@ func (b behind) err() error {
 	return errors.Join(errs...)
 }
 
-// writeSlices writes the slices that should exist. Without an import of ours
-// there is nothing to own the copies of other clusters' slices: their clusters
-// are behind. While the import ends, the copies that it owns follow their source.
+// writeSlices writes the desired slices. Without an import of this controller nothing can own the copies of members'
+// slices, so their clusters are behind. While the import terminates, existing copies are still updated.
 func (p *pass) writeSlices(ctx context.Context) behind {
 	owner := p.existing.Observed.ServiceImport // as the merge saw it
 	haveImport := owner != nil && export.IsManaged(owner) && !terminating(owner)
@@ -71,20 +68,21 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		})
 		written, err := write(ctx, guard, client, desired.Name, before, update, equalSlice)
 		if written != before {
-			p.noting().noteSlice(desired.Name, strip(written))
+			p.serviceMutations().noteSlice(desired.Name, strip(written))
 		}
 		switch {
 		case errors.Is(err, errChanged) && written != nil && !export.IsManaged(written):
 			p.foreign(written)
 		case errors.Is(err, errChanged) && written == nil && waits:
-			// It was collected with the import.
+			// The garbage collector deleted it with the import.
 		case err != nil:
 			late.add(cluster, p.publishing(cluster, fmt.Errorf("EndpointSlice %s/%s: %w", p.namespace(), desired.Name,
 				err)))
-		case guard.held && cluster == p.observed.Cluster:
-			late.add(cluster, p.publishing(cluster,
-				fmt.Errorf("EndpointSlice %s/%s: another writer keeps changing it back. Have that writer leave it alone", p.namespace(), desired.Name)))
-		case guard.held:
+		case guard.delayed && cluster == p.observed.Cluster:
+			late.add(cluster, p.publishing(cluster, fmt.Errorf(
+				"EndpointSlice %s/%s: another writer keeps changing it back. Have that writer leave it alone",
+				p.namespace(), desired.Name)))
+		case guard.delayed:
 			late.add(cluster, nil)
 		case written != before:
 			p.dropsNodeHints(ctx, desired, written)
@@ -108,10 +106,9 @@ var ownSliceLabels = []string{
 	export.LabelHeadless,
 }
 
-// withOthers returns the desired slice as an update of the existing one, with
-// the labels and annotations that others put there. Kubernetes' trigger time is
-// not theirs: earlier versions of this controller wrote it. The desired one, with
-// which it shares the rest, is not changed.
+// withOthers returns the desired slice as an update of the existing one, with the labels and annotations of other
+// writers. Kubernetes' trigger time is removed, because earlier versions of this controller wrote it. The result shares
+// parts with desired, which stays unchanged.
 func withOthers(existing, desired *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	update := *desired
 	update.UID, update.ResourceVersion = existing.UID, existing.ResourceVersion
@@ -129,19 +126,18 @@ func withOthers(existing, desired *discoveryv1.EndpointSlice) *discoveryv1.Endpo
 	return &update
 }
 
-// removeRest deletes what the controller made and nobody wants any more, apart
-// from the slices of clusters that are behind.
+// removeRest deletes objects of this controller that are no longer desired, except slices of clusters that are behind.
 func (p *pass) removeRest(ctx context.Context, behind behind) error {
 	wanted := make(map[string]bool, len(p.result.EndpointSlices))
 	for _, slice := range p.result.EndpointSlices {
 		wanted[slice.Name] = true
 	}
 	var errs []error
-	// note remembers that something is gone, unless it may not be.
-	note := func(kind, name string, err error, gone func(*answers)) {
+	// note records the outcome of a deletion.
+	note := func(kind, name string, err error, gone func(*mutations)) {
 		if err == nil {
-			gone(p.noting())
-			p.fights.forget(written{kind: kind, namespace: p.namespace(), name: name})
+			gone(p.serviceMutations())
+			p.fights.forget(objectKey{kind: kind, namespace: p.namespace(), name: name})
 		}
 		errs = append(errs, err)
 	}
@@ -154,17 +150,17 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 		}
 		err := remove(ctx, p.Core.DiscoveryV1().EndpointSlices(p.namespace()), slice)
 		note("EndpointSlice", slice.Name, p.publishing(slice.Labels[export.LabelSourceCluster], err),
-			func(a *answers) { a.noteDeleted(slice) })
+			func(a *mutations) { a.noteDeleted(slice) })
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil &&
 		export.IsDerivedFor(service, p.observed.Service.Name) {
 		note("Service", service.Name, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service),
-			func(a *answers) { a.derivedService = nil })
+			func(a *mutations) { a.derivedService = nil })
 	}
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil &&
 		export.IsManaged(serviceImport) {
 		note(v1beta1.ServiceImportKindName, serviceImport.Name, remove(ctx, p.access.ServiceImports(p.namespace()),
-			serviceImport), func(a *answers) { a.serviceImport = nil })
+			serviceImport), func(a *mutations) { a.serviceImport = nil })
 	}
 	return errors.Join(errs...)
 }

@@ -5,17 +5,18 @@ package apply
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/client-go/kubernetes"
 	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	"k8s.io/utils/clock"
@@ -25,9 +26,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// sliceServer takes down which slices are written and deleted, and refuses some
-// of them. Which ones are asked for is what is under test; real servers are met
-// in test/controller.
+// sliceServer takes down which slices are written and deleted, and refuses some of them. Which ones are asked for is
+// what is under test; real servers are met in test/controller.
 type sliceServer struct {
 	kubernetes.Interface
 	discoveryclient.DiscoveryV1Interface
@@ -79,8 +79,7 @@ func (s *sliceServer) Delete(_ context.Context, name string, _ metav1.DeleteOpti
 	return nil
 }
 
-// slicesOf are slices of this controller, whose names begin with their cluster.
-// A "+" after a name gives it a port.
+// slicesOf are slices of this controller, whose names begin with their cluster. A "+" after a name gives it a port.
 func slicesOf(names string) []*discoveryv1.EndpointSlice {
 	var result []*discoveryv1.EndpointSlice
 	for _, field := range strings.Fields(names) {
@@ -246,8 +245,8 @@ func TestForeignSliceStays(t *testing.T) {
 	if got := strings.Join(server.asked, ", "); got != "create west-2" {
 		t.Errorf("asked %s", got)
 	}
-	if len(p.strangers) != 1 {
-		t.Errorf("%d objects stand in the way, want 1", len(p.strangers))
+	if len(p.foreignObjects) != 1 {
+		t.Errorf("%d objects stand in the way, want 1", len(p.foreignObjects))
 	}
 }
 
@@ -275,10 +274,10 @@ func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
 		},
 		map[string]string{export.AnnotationSnapshotPrefix + "v1": "new", "example.com/note": "theirs"})
 	want.UID, want.ResourceVersion = "1", "7"
-	if d := cmp.Diff(want, withOthers(existing, desired)); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
+	if got := withOthers(existing, desired); !reflect.DeepEqual(got, want) {
+		t.Errorf("(-want +got):\n%s", diff.Diff(want, got))
 	}
-	if d := cmp.Diff(before, desired); d != "" {
-		t.Errorf("the desired slice was changed:\n%s", d)
+	if !reflect.DeepEqual(desired, before) {
+		t.Errorf("the desired slice was changed:\n%s", diff.Diff(before, desired))
 	}
 }

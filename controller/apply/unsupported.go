@@ -19,12 +19,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// EventUnsupported is the reason of the Event on the first import of which
-// something is refused or dropped by an API server that does not know it.
+// EventUnsupported is the reason of the Event on the first import with a field that the API server does not know.
 const EventUnsupported = "UnsupportedByAPIServer"
 
-// unsupported remembers what the API server was found not to know, so that it
-// is not asked for in each pass.
+// unsupported holds the fields and values that the API server does not know, so that they are not tried in each pass.
 type unsupported struct {
 	mu    sync.Mutex
 	known merge.Unsupported
@@ -41,7 +39,7 @@ func (u *unsupported) get() merge.Unsupported {
 	return known
 }
 
-// noteDistribution returns whether that is news.
+// noteDistribution adds a value and reports whether it was new.
 func (u *unsupported) noteDistribution(value string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -52,18 +50,17 @@ func (u *unsupported) noteDistribution(value string) bool {
 	return true
 }
 
-// noteNodeHints returns whether that is news.
+// noteNodeHints reports whether node hints were known as supported before.
 func (u *unsupported) noteNodeHints() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	news := !u.known.NodeHints
+	first := !u.known.NodeHints
 	u.known.NodeHints = true
-	return news
+	return first
 }
 
-// Retry has everything asked for again that the API server was found not to
-// know. It returns whether there is anything: then all services are to be looked
-// at.
+// Retry makes the next passes try unsupported fields again, after an upgrade of the API server. If it returns true, all
+// services must be reconciled.
 func (a *Applier) Retry() bool {
 	a.unsupported.mu.Lock()
 	defer a.unsupported.mu.Unlock()
@@ -73,32 +70,30 @@ func (a *Applier) Retry() bool {
 	return any
 }
 
-// Unsupported returns what the API server was found not to know.
+// Unsupported returns what the API server does not know.
 func (a *Applier) Unsupported() merge.Unsupported { return a.unsupported.get() }
 
-// refusesDistribution looks at the outcome of a write of the derived Service. It
-// returns true if the API server is found not to know the trafficDistribution that
-// was asked for: the next merge asks for another one. If that was known before, the
-// refusal is an error like any other.
+// refusesDistribution reports whether a write of the derived Service shows for the first time that the API server does
+// not know the trafficDistribution. The next merge then uses another value. Later refusals are ordinary errors.
 func (p *pass) refusesDistribution(ctx context.Context, written *corev1.Service, err error) bool {
 	asked := ptr.Deref(p.result.DerivedService.Spec.TrafficDistribution, "")
 	dropped := err == nil && written != nil && written.Spec.TrafficDistribution == nil
 	if asked == "" || !dropped && !isAbout(err, "spec.trafficDistribution") || !p.unsupported.noteDistribution(asked) {
 		return false
 	}
-	p.tellUnsupported(ctx, "The API server does not know the trafficDistribution "+asked+
+	p.reportUnsupported(ctx, "The API server does not know the trafficDistribution "+asked+
 		". Derived Services have the nearest one that it knows, or none")
 	return true
 }
 
-// dropsNodeHints looks at a slice that was written.
+// dropsNodeHints records an API server that drops the node hints of a slice.
 func (p *pass) dropsNodeHints(ctx context.Context, desired, written *discoveryv1.EndpointSlice) {
 	if hasNodeHints(desired) && !hasNodeHints(written) && p.unsupported.noteNodeHints() {
-		p.tellUnsupported(ctx, "The API server does not keep hints for nodes in EndpointSlices, so that clients which prefer endpoints of their node use those of their zone")
+		p.reportUnsupported(ctx, "The API server does not keep hints for nodes in EndpointSlices, so that clients which prefer endpoints of their node use those of their zone")
 	}
 }
 
-// supported leaves out what the schema refuses of an import.
+// supported returns the import without the fields that the schema refuses.
 func (u *unsupported) supported(desired *v1beta1.ServiceImport, schema string) *v1beta1.ServiceImport {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -109,8 +104,7 @@ func (u *unsupported) supported(desired *v1beta1.ServiceImport, schema string) *
 	return desired
 }
 
-// refusesSecondIP looks at the outcome of a write of the import. It returns true
-// if the schema is found to refuse the second IP.
+// refusesSecondIP reports whether a write of the import shows that the schema refuses the second IP.
 func (p *pass) refusesSecondIP(ctx context.Context, desired *v1beta1.ServiceImport, err error) bool {
 	if len(desired.Spec.IPs) < 2 || !isAbout(err, "spec.ips") {
 		return false
@@ -118,21 +112,21 @@ func (p *pass) refusesSecondIP(ctx context.Context, desired *v1beta1.ServiceImpo
 	p.unsupported.mu.Lock()
 	p.unsupported.oneIP = p.access.Schema()
 	p.unsupported.mu.Unlock()
-	p.tellUnsupported(ctx, "The CustomResourceDefinition of ServiceImports allows one IP. Dual-stack imports have the first one")
+	p.reportUnsupported(ctx,
+		"The CustomResourceDefinition of ServiceImports allows one IP. Dual-stack imports have the first one")
 	return true
 }
 
-// tellUnsupported tells once what is so for all imports.
-func (p *pass) tellUnsupported(ctx context.Context, what string) {
+// reportUnsupported reports a limitation of the API server, which affects all imports, on one of them.
+func (p *pass) reportUnsupported(ctx context.Context, what string) {
 	klog.FromContext(ctx).Info(what, "service", p.observed.Service)
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil {
 		p.Recorder.Event(serviceImport, corev1.EventTypeWarning, EventUnsupported,
-			what+". It is so for all imports, and told once")
+			what+". This affects all imports and is reported once")
 	}
 }
 
-// isAbout tells whether the API server refused an object for the value of a
-// field.
+// isAbout reports whether the API server refused an object for the value of a field.
 func isAbout(err error, field string) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {

@@ -4,17 +4,18 @@ package export
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	apidiff "k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -33,8 +34,7 @@ func newExport(change ...func(*v1beta1.ServiceExport)) *v1beta1.ServiceExport {
 	return e
 }
 
-// newService is a Service as the API server returns it. ports are as in
-// "http:80/TCP dns:53/UDP".
+// newService is a Service as the API server returns it. ports are as in "http:80/TCP dns:53/UDP".
 func newService(ports string, change ...func(*corev1.Service)) *corev1.Service {
 	s := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: web.Name},
@@ -111,8 +111,7 @@ func parsePort(text string) (string, int32, corev1.Protocol) {
 	return name, int32(number), corev1.Protocol(protocol)
 }
 
-// publish is the slices by which a cluster publishes a view. demoted endpoints
-// are changed as a merge changes them.
+// publish is the slices by which a cluster publishes a view. demoted endpoints are changed as a merge changes them.
 func publish(view *View, demoted ...int) []*discoveryv1.EndpointSlice {
 	encoder := NewEncoder(view)
 	var published []*discoveryv1.EndpointSlice
@@ -163,8 +162,8 @@ func mustView(t testing.TB, e *v1beta1.ServiceExport, s *corev1.Service, slices 
 
 func diff(t *testing.T, what string, got, want any) {
 	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", what, d)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s (-want +got):\n%s", what, apidiff.Diff(want, got))
 	}
 }
 

@@ -14,16 +14,12 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// FromService is the view of one of the cluster's own exports. service is nil
-// where none exists. endpointSlices are those that Kubernetes has for the
-// Service (by label kubernetes.io/service-name), in any order; what this
-// controller or another implementation of the MCS API wrote among them is
-// passed over.
+// FromService returns the view of an export of the local cluster. service is nil if it does not exist. endpointSlices
+// are those with the Service's label kubernetes.io/service-name, in any order; slices of this controller or another
+// implementation of the MCS API are ignored.
 //
-// Invalid says why an export is not valid. The view of such an export is nil,
-// or Absent if the Service does not exist. The problems say what else was left
-// out of a valid export. The view shares immutable parts with its inputs, which
-// stay unchanged.
+// Invalid is why an export is invalid. Its view is nil, or Absent if the Service does not exist. The problems are what
+// else was left out. The view shares immutable parts with the inputs, which stay unchanged.
 func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *corev1.Service,
 	endpointSlices []*discoveryv1.EndpointSlice,
 ) (*View, []Problem, *Invalid) {
@@ -67,7 +63,7 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 	return view, found.list, nil
 }
 
-// absentView is the view of an export whose Service does not exist.
+// absentView returns the view of an export whose Service does not exist.
 func absentView(cluster string, service types.NamespacedName) *View {
 	return &View{
 		Cluster: cluster, Service: service,
@@ -75,12 +71,12 @@ func absentView(cluster string, service types.NamespacedName) *View {
 	}
 }
 
-// emptySlice holds the snapshot of an export that has no endpoints.
+// emptySlice returns the slice that holds the snapshot of an export without endpoints.
 func emptySlice(cluster string, service types.NamespacedName, addressType discoveryv1.AddressType) Slice {
 	return Slice{Name: SliceName(cluster, service, "", addressType), AddressType: addressType}
 }
 
-// checkService says why the export contributes nothing, nil where it may.
+// checkService returns why the export contributes nothing, nil if it does.
 func checkService(serviceExport *v1beta1.ServiceExport, service *corev1.Service) *Invalid {
 	name := serviceExport.Namespace + "/" + serviceExport.Name
 	switch {
@@ -104,7 +100,7 @@ func checkService(serviceExport *v1beta1.ServiceExport, service *corev1.Service)
 	case IsManaged(service):
 		return &Invalid{
 			string(v1beta1.ServiceExportReasonInvalidServiceType),
-			fmt.Sprintf("Service %s is imported and cannot be exported again. Export the Service that it stands for.",
+			fmt.Sprintf("Service %s is imported and cannot be exported again. Export the original Service instead.",
 				name),
 		}
 	case len(service.Spec.Ports) > maxPorts:
@@ -130,7 +126,7 @@ func specOf(serviceExport *v1beta1.ServiceExport, service *corev1.Service) Spec 
 		spec.Type = v1beta1.Headless
 	}
 	if len(spec.IPFamilies) == 0 {
-		// Services made before the API had families have their IP's.
+		// Services older than dual-stack have no families: use that of the IP.
 		spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
 		if _, err := checkAddress(service.Spec.ClusterIP, discoveryv1.AddressTypeIPv6); err == nil {
 			spec.IPFamilies[0] = corev1.IPv6Protocol
@@ -154,8 +150,7 @@ func specOf(serviceExport *v1beta1.ServiceExport, service *corev1.Service) Spec 
 	return spec
 }
 
-// targetsOf finds where the endpoints of a slice listen for the ports of their
-// Service, which Kubernetes matches by name.
+// targetsOf matches the ports of a Service with those of a slice, by name as Kubernetes does.
 func targetsOf(ports []Port, slicePorts []discoveryv1.EndpointPort) []Target {
 	var targets []Target
 	for _, port := range ports {
@@ -183,12 +178,11 @@ func sortTargets(targets []Target) {
 	})
 }
 
-// maxTriggerTime bounds a trigger time in bytes. RFC 3339 allows any number of
-// digits after the second, and an object's annotations have a limit.
+// maxTriggerTime bounds a trigger time in bytes. RFC 3339 allows any number of digits after the second.
 const maxTriggerTime = 64
 
-// triggerTime is the slice's, empty if it has none or it is not a time. On the
-// slices of a Service, and those of earlier versions, it has Kubernetes' key.
+// triggerTime returns the trigger time of a slice, empty if it is missing or invalid. Slices of Services and of earlier
+// versions have it under Kubernetes' key.
 func triggerTime(slice *discoveryv1.EndpointSlice) string {
 	text := cmp.Or(slice.Annotations[AnnotationTriggerTime], slice.Annotations[corev1.EndpointsLastChangeTriggerTime])
 	if len(text) > maxTriggerTime {

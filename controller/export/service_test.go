@@ -18,7 +18,9 @@ func TestFromService(t *testing.T) {
 	service := newService("http:80/TCP dns:53/UDP", func(s *corev1.Service) {
 		s.Spec.Ports[0].AppProtocol = ptr.To("kubernetes.io/h2c")
 		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
-		s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)}}
+		s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
+			ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)},
+		}
 		s.Spec.TrafficDistribution = ptr.To("PreferClose")
 		s.Spec.Type = corev1.ServiceTypeLoadBalancer
 	})
@@ -50,9 +52,11 @@ func TestFromService(t *testing.T) {
 				{Name: "http", Protocol: corev1.ProtocolTCP, Number: 80, AppProtocol: "kubernetes.io/h2c"},
 				{Name: "dns", Protocol: corev1.ProtocolUDP, Number: 53},
 			},
-			IPFamilies:            []corev1.IPFamily{corev1.IPv4Protocol},
-			SessionAffinity:       corev1.ServiceAffinityClientIP,
-			SessionAffinityConfig: &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)}},
+			IPFamilies:      []corev1.IPFamily{corev1.IPv4Protocol},
+			SessionAffinity: corev1.ServiceAffinityClientIP,
+			SessionAffinityConfig: &corev1.SessionAffinityConfig{
+				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)},
+			},
 			InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicyCluster,
 			TrafficDistribution:   "PreferClose",
 			Labels:                map[string]string{"team": "red"},
@@ -105,12 +109,18 @@ func TestFromServiceInvalid(t *testing.T) {
 		},
 		"ExternalName": {
 			newExport(), newService("", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }),
-			Invalid{"InvalidServiceType", "Service demo/web is of type ExternalName, which cannot be exported. Use another type."},
+			Invalid{
+				"InvalidServiceType",
+				"Service demo/web is of type ExternalName, which cannot be exported. Use another type.",
+			},
 		},
 		"derived Service": {
 			newExport(), newService("80/TCP",
 				func(s *corev1.Service) { s.Labels = map[string]string{LabelManagedBy: Manager} }),
-			Invalid{"InvalidServiceType", "Service demo/web is imported and cannot be exported again. Export the Service that it stands for."},
+			Invalid{
+				"InvalidServiceType",
+				"Service demo/web is imported and cannot be exported again. Export the original Service instead.",
+			},
 		},
 		"too many ports": {
 			newExport(), newService(strings.Join(many, " ")),
@@ -170,7 +180,9 @@ func TestFromServiceSpec(t *testing.T) {
 		},
 		"affinity config without affinity": {
 			func(s *corev1.Service) {
-				s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)}}
+				s.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
+					ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)},
+				}
 			},
 			func(*Spec) {},
 		},

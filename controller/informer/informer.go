@@ -154,7 +154,7 @@ func (i *Informer) asked(ctx context.Context, err error) {
 		return
 	case !i.failing && !errors.Is(err, listwatch.ErrBroken) && !apierrors.IsInvalid(err): // lists are not streamed here
 		i.failing = true
-		klog.FromContext(ctx).Error(err, "Cannot read the local cluster; trying again", "resource", i.options.Resource)
+		klog.FromContext(ctx).Error(err, "Cannot read the local cluster; retrying", "resource", i.options.Resource)
 	}
 	if i.read() {
 		i.gate.fails(i)

@@ -16,43 +16,39 @@ import (
 // MaxZones is how many zones the API allows in the hints of one endpoint.
 const MaxZones = 8
 
-// elsewhere is the zone, and the node, of hints for nobody here.
+// elsewhere is the zone and the node in hints that no node of this cluster may follow.
 const elsewhere = "elsewhere." + export.Domain
 
-// ForNobody reports whether the zone or node of a hint stands for none that
-// this cluster has.
+// ForNobody reports whether the zone or node of a hint matches no node of this cluster.
 func ForNobody(name string) bool { return strings.HasPrefix(name, elsewhere) }
 
-// Nodes is what hints depend on of the nodes of this cluster.
+// Nodes is the part of this cluster's Nodes that hints depend on.
 type Nodes struct {
-	// Zones are the values of the label topology.kubernetes.io/zone, sorted,
-	// each once, and none empty.
+	// Zones are the values of the label topology.kubernetes.io/zone, sorted, each once, and none empty.
 	Zones []string
-	// SomeWithoutZone tells that some node has no such label. kube-proxy
-	// ignores the hints for zones there.
+	// SomeWithoutZone reports that a node lacks the label. kube-proxy ignores hints for zones on such a node.
 	SomeWithoutZone bool
 }
 
-// CanPreferCluster reports whether hints can say that endpoints of this
-// cluster come first: there is a zone, and no more of them than the API allows.
+// CanPreferCluster reports whether hints can put endpoints of this cluster first. That takes at least one zone, and at
+// most MaxZones.
 func (n Nodes) CanPreferCluster() bool { return len(n.Zones) > 0 && len(n.Zones) <= MaxZones }
 
-// Hints are the hints of the endpoints of one service in one cluster. They may
-// be used by one goroutine at a time.
+// Hints makes the hints of the endpoints of one service in one cluster. It is not safe for concurrent use.
 //
-// kube-proxy follows them where every ready endpoint of a port has some, so
-// that they are given to all endpoints of a service, or to none.
+// kube-proxy follows hints only if every ready endpoint of a port has them, so either all endpoints of a service get
+// hints or none.
 type Hints struct {
-	wish Wish
-	zone string // the zone that no node here has
-	all  []string
-	// ready are what endpoints of this cluster that are ready serve, by zone.
+	preference Preference
+	zone       string   // a zone that no node of this cluster has
+	all        []string // the zones of this cluster
+	// ready has the ports that ready endpoints of this cluster serve, by zone.
 	ready map[served]bool
-	// made shares equal hints.
+	// made holds the hints made so far: equal ones are shared.
 	made map[made]*discoveryv1.EndpointHints
 }
 
-// served is a port that a ready endpoint in a zone has.
+// served is a port that a ready endpoint in a zone serves.
 type served struct {
 	zone        string
 	addressType discoveryv1.AddressType
@@ -60,28 +56,27 @@ type served struct {
 	number      int32
 }
 
-// made is one endpoint's zone and node, and whether it is of this cluster.
+// made is what the hints of an endpoint depend on: its zone, its node, and whether it is of this cluster.
 type made struct {
 	own        bool
 	zone, node string
 }
 
-// New returns the hints by which the nodes of this cluster do what is wished.
-// own is this cluster's view of the service, nil where it does not export it.
-// The result is nil where endpoints have no hints.
-func New(wish Wish, nodes Nodes, own *export.View) *Hints {
-	wish.Cluster = wish.Cluster && nodes.CanPreferCluster()
+// New returns the Hints that implement a preference. own is this cluster's view of the service, nil if it does not
+// export it. The result is nil if endpoints get no hints.
+func New(preference Preference, nodes Nodes, own *export.View) *Hints {
+	preference.Cluster = preference.Cluster && nodes.CanPreferCluster()
 	if len(nodes.Zones) == 0 {
-		wish.Zone = false
+		preference.Zone = false
 	}
-	if wish == (Wish{}) {
+	if preference == (Preference{}) {
 		return nil
 	}
-	h := &Hints{wish: wish, all: nodes.Zones, zone: elsewhere}
+	h := &Hints{preference: preference, all: nodes.Zones, zone: elsewhere}
 	for slices.Contains(nodes.Zones, h.zone) {
 		h.zone += "x"
 	}
-	if wish.Cluster && wish.Zone {
+	if preference.Cluster && preference.Zone {
 		h.lookAt(own)
 	}
 	return h
@@ -106,25 +101,24 @@ func (h *Hints) lookAt(own *export.View) {
 	}
 }
 
-// Of returns the endpoints with their hints. They are those of the slice,
-// whose conditions may have been changed; own tells that the slice is of this
-// cluster. The input stays unchanged, and the result shares parts with it.
+// Of returns the endpoints with their hints. The endpoints are those of the slice, perhaps with other conditions; own
+// tells that the slice is of this cluster. The input stays unchanged and the result shares parts with it.
 func (h *Hints) Of(own bool, slice *export.Slice, endpoints []discoveryv1.Endpoint) []discoveryv1.Endpoint {
 	if h == nil || len(endpoints) == 0 {
 		return endpoints
 	}
 	h.made = make(map[made]*discoveryv1.EndpointHints, 1)
-	var bare []string // our zones that have nothing nearer than the cluster
+	var bare []string // see without
 	if own {
 		bare = h.without(slice)
 	}
 	endpoints = slices.Clone(endpoints)
 	for i := range endpoints {
 		at := made{own: own}
-		if h.wish.Zone {
+		if h.preference.Zone {
 			at.zone = ptr.Deref(endpoints[i].Zone, "")
 		}
-		if h.wish.Node && own {
+		if h.preference.Node && own {
 			at.node = ptr.Deref(endpoints[i].NodeName, "")
 		}
 		hints := h.made[at]
@@ -137,10 +131,10 @@ func (h *Hints) Of(own bool, slice *export.Slice, endpoints []discoveryv1.Endpoi
 	return endpoints
 }
 
-// without are our zones in which this cluster has no ready endpoint for some
-// port of the slice.
+// without returns the zones in which this cluster has no ready endpoint for some port of the slice. Clients there use
+// endpoints of all its zones.
 func (h *Hints) without(slice *export.Slice) []string {
-	if !h.wish.Cluster || !h.wish.Zone {
+	if !h.preference.Cluster || !h.preference.Zone {
 		return h.all
 	}
 	var zones []string
@@ -154,13 +148,12 @@ func (h *Hints) without(slice *export.Slice) []string {
 	return zones
 }
 
-// make returns the hints of an endpoint. bare is what without gave for its
-// slice.
+// make returns the hints of an endpoint. bare is the result of without for its slice.
 func (h *Hints) make(at made, bare []string) *discoveryv1.EndpointHints {
 	var zones []string
 	switch {
-	case h.wish.Cluster && !at.own:
-	case h.wish.Cluster:
+	case h.preference.Cluster && !at.own:
+	case h.preference.Cluster:
 		zones = bare
 		if at.zone != "" && slices.Contains(h.all, at.zone) && !slices.Contains(bare, at.zone) {
 			zones = append(slices.Clone(bare), at.zone)
@@ -176,7 +169,7 @@ func (h *Hints) make(at made, bare []string) *discoveryv1.EndpointHints {
 	for _, zone := range zones {
 		hints.ForZones = append(hints.ForZones, discoveryv1.ForZone{Name: zone})
 	}
-	if h.wish.Node {
+	if h.preference.Node {
 		hints.ForNodes = []discoveryv1.ForNode{{Name: elsewhere}}
 		if at.node != "" {
 			hints.ForNodes[0].Name = at.node

@@ -15,9 +15,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// parse reads a slice that serves the ports, as in "80 81: a@node-1 !b -", whose
-// endpoints are their zones, "-" for none, with "!" before those that are not
-// ready and their node behind them.
+// parse reads a slice that serves the ports, as in "80 81: a@node-1 !b -", whose endpoints are their zones, "-" for
+// none, with "!" before those that are not ready and their node behind them.
 func parse(text string) export.Slice {
 	ports, endpoints, _ := strings.Cut(text, ":")
 	slice := export.Slice{AddressType: discoveryv1.AddressTypeIPv4}
@@ -69,15 +68,15 @@ func text(endpoints []discoveryv1.Endpoint) string {
 // TestHints is the decision table of docs/design/locality.md.
 func TestHints(t *testing.T) {
 	const nineZones = "1 2 3 4 5 6 7 8 9"
-	zone, node, cluster := Wish{Zone: true}, Wish{Node: true, Zone: true}, Wish{Cluster: true}
-	both, all := Wish{Zone: true, Cluster: true}, Wish{Node: true, Zone: true, Cluster: true}
+	zone, node, cluster := Preference{Zone: true}, Preference{Node: true, Zone: true}, Preference{Cluster: true}
+	both, all := Preference{Zone: true, Cluster: true}, Preference{Node: true, Zone: true, Cluster: true}
 	for name, test := range map[string]struct {
-		wish               Wish
+		preference         Preference
 		zones              string
 		own, other         string
 		wantOwn, wantOther string
 	}{
-		"no wish":                         {Wish{}, "a b", "80: a", "80: b", "none", "none"},
+		"no preference":                   {Preference{}, "a b", "80: a", "80: b", "none", "none"},
 		"cluster":                         {cluster, "a b", "80: a b - c", "80: a b - c", "a,b a,b a,b a,b", "* * * *"},
 		"cluster, unready":                {cluster, "a b", "80: !a b", "80: !a b", "a,b a,b", "* *"},
 		"cluster, nodes do not matter":    {cluster, "a", "80: a@n", "80: a", "a", "*"},
@@ -112,7 +111,9 @@ func TestHints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			own, other := parse(test.own), parse(test.other)
 			before := fmt.Sprint(text(own.Endpoints), text(other.Endpoints))
-			hints := New(test.wish, Nodes{Zones: strings.Fields(test.zones)}, &export.View{Slices: []export.Slice{own}})
+			hints := New(test.preference, Nodes{Zones: strings.Fields(test.zones)}, &export.View{
+				Slices: []export.Slice{own},
+			})
 			if got := text(hints.Of(true, &own, own.Endpoints)); got != test.wantOwn {
 				t.Errorf("own: got %s, want %s", got, test.wantOwn)
 			}
@@ -131,7 +132,7 @@ func TestHints(t *testing.T) {
 func TestPorts(t *testing.T) {
 	one, two, six := parse("80 81: a"), parse("80: b"), parse("80: a b")
 	six.AddressType = discoveryv1.AddressTypeIPv6
-	hints := New(Wish{Zone: true, Cluster: true}, Nodes{Zones: []string{"a", "b"}},
+	hints := New(Preference{Zone: true, Cluster: true}, Nodes{Zones: []string{"a", "b"}},
 		&export.View{Slices: []export.Slice{one, two, six}})
 	for i, want := range []string{"a,b", "b", "a b"} {
 		slice := []export.Slice{one, two, six}[i]
@@ -141,14 +142,13 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestNotExportedHere: what only others export is used everywhere, and hinted
-// all the same.
+// TestNotExportedHere: what only others export is used everywhere, and hinted all the same.
 func TestNotExportedHere(t *testing.T) {
 	other := parse("80: a b")
-	for _, wish := range []Wish{{Cluster: true}, {Cluster: true, Zone: true}} {
-		hints := New(wish, Nodes{Zones: []string{"a"}}, nil)
+	for _, preference := range []Preference{{Cluster: true}, {Cluster: true, Zone: true}} {
+		hints := New(preference, Nodes{Zones: []string{"a"}}, nil)
 		if got := text(hints.Of(false, &other, other.Endpoints)); got != "* *" {
-			t.Errorf("%+v: got %s", wish, got)
+			t.Errorf("%+v: got %s", preference, got)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestNotExportedHere(t *testing.T) {
 // TestHintsAreShared: many endpoints have few hints.
 func TestHintsAreShared(t *testing.T) {
 	own := parse("80:" + strings.Repeat(" a b", 50))
-	hints := New(Wish{Zone: true}, Nodes{Zones: []string{"a", "b"}}, nil)
+	hints := New(Preference{Zone: true}, Nodes{Zones: []string{"a", "b"}}, nil)
 	distinct := map[*discoveryv1.EndpointHints]bool{}
 	for _, endpoint := range hints.Of(true, &own, own.Endpoints) {
 		distinct[endpoint.Hints] = true

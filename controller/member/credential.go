@@ -14,20 +14,20 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// DefaultNamespace is where a member's heartbeat is looked for when its kubeconfig context names no namespace.
+// DefaultNamespace is the namespace of a member's heartbeat if its kubeconfig context names none.
 const DefaultNamespace = "clusterset-dns"
 
-// A Credential is what it takes to read one member cluster.
+// A Credential gives access to one member cluster.
 type Credential struct {
 	// Config reaches the API server of the member.
 	Config *rest.Config
-	// Namespace is the one that the member's heartbeat Lease is in.
+	// Namespace is the namespace of the member's heartbeat Lease.
 	Namespace string
 }
 
-// ParseKubeconfig makes a credential of the current context of a kubeconfig that came from a Secret. A Secret is data
-// from outside: a kubeconfig that would run a program or read a file here is refused, with an error that names the
-// field and the one to use instead.
+// ParseKubeconfig makes a credential from the current context of a kubeconfig in a Secret. Secrets are not trusted: a
+// kubeconfig that would run a program or read a file here is refused, with an error that names the field to use
+// instead.
 func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -42,8 +42,8 @@ func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 	return fromConfig(config, config.CurrentContext)
 }
 
-// LoadKubeconfig makes a credential of a kubeconfig file that the operator named. An empty context means the file's
-// current one.
+// LoadKubeconfig makes a credential from a kubeconfig file that the operator named. An empty context means the current
+// one.
 func LoadKubeconfig(path, context string) (Credential, error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if file := (*os.PathError)(nil); err != nil && !errors.As(err, &file) {
@@ -65,11 +65,10 @@ func LoadKubeconfig(path, context string) (Credential, error) {
 	return credential, nil
 }
 
-// lineOf is where an error of the YAML parser says the fault is.
+// lineOf matches the line number in an error of the YAML parser.
 var lineOf = regexp.MustCompile(`line \d+`)
 
-// notKubeconfig says what a parser's error means. The error itself is left out: it quotes what it read, which may be a
-// token.
+// notKubeconfig replaces a parser's error, which may quote a token.
 func notKubeconfig(err error) error {
 	at := lineOf.FindString(err.Error())
 	switch {
@@ -95,7 +94,7 @@ func fromConfig(config *clientcmdapi.Config, context string) (Credential, error)
 	if err := confidential(restConfig); err != nil {
 		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
 	}
-	// What cannot make a connection is known now rather than when it is tried.
+	// Report an invalid credential now rather than at the first request.
 	_, closeConnections, err := newHTTPClient(restConfig, patience)
 	if err != nil {
 		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
@@ -108,18 +107,18 @@ func fromConfig(config *clientcmdapi.Config, context string) (Credential, error)
 	return Credential{Config: restConfig, Namespace: namespace}, nil
 }
 
-// confidential refuses what would send the credential to whoever answers.
+// confidential refuses connections that do not authenticate the server, which would disclose the credential.
 func confidential(config *rest.Config) error {
 	if config.Insecure {
-		return errors.New("insecure-skip-tls-verify is refused, as anybody could answer for the member: use certificate-authority-data")
+		return errors.New("insecure-skip-tls-verify is refused, because any server could answer for the member: use certificate-authority-data")
 	}
 	if !strings.HasPrefix(strings.ToLower(config.Host), "https://") {
-		return errors.New("the server is not reached by TLS, as anybody could answer for the member: use a server that begins with https://")
+		return errors.New("the server does not use TLS, so any server could answer for the member: use a server that begins with https://")
 	}
 	return nil
 }
 
-// selfContained refuses what makes the current context depend on this machine.
+// selfContained refuses a current context that depends on programs or files of this machine.
 func selfContained(config *clientcmdapi.Config) error {
 	var refused []string
 	refuse := func(present bool, field, instead string) {

@@ -15,29 +15,28 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// What both ends of a heartbeat know of each other (docs/design/heartbeat.md).
+// The heartbeat protocol (docs/design/heartbeat.md).
 const (
 	// HeartbeatLease is the name of the Lease that a cluster's leading controller renews in its own namespace.
 	HeartbeatLease = "clusterset-dns-heartbeat"
-	// HeartbeatUIDAnnotation carries the UID of the namespace kube-system: another one under the same id is another
-	// cluster.
+	// HeartbeatUIDAnnotation carries the UID of the namespace kube-system, which tells clusters with the same id apart.
 	HeartbeatUIDAnnotation = "clusterset-dns.github.io/kube-system-uid"
 	// HeartbeatVersionAnnotation carries the version of the controller.
 	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
 	// HeartbeatInterval is the time between two renewals.
 	HeartbeatInterval = 5 * time.Second
-	// reportAfter is the silence after which a member counts as unreachable, which is
-	// reported and demotes nothing: that is liveness.Limits.
+	// reportAfter is the silence after which a member is reported as unreachable. It demotes nothing; see
+	// liveness.Limits.
 	reportAfter = 3 * HeartbeatInterval
 )
 
 // A Heartbeat is the last sign of life of a member.
 type Heartbeat struct {
-	// Heard is the local time at which the heartbeat last changed; zero where none was ever heard.
+	// Heard is the local time at which the heartbeat last changed, zero if there was none.
 	Heard time.Time
-	// KubeSystemUID is that of the member's namespace kube-system, as its controller wrote it.
+	// KubeSystemUID is the UID of the member's namespace kube-system, as its controller wrote it.
 	KubeSystemUID string
-	// Cluster is what the member calls itself.
+	// Cluster is the member's id, as its controller wrote it.
 	Cluster string
 }
 
@@ -48,7 +47,7 @@ type leaseHandler interface {
 	leaseRead(uid, holder string, at time.Time, renewed, identified bool)
 }
 
-// heartbeat notes when the Lease that a reflector delivers changes.
+// heartbeat records when the Lease changes that a reflector delivers.
 type heartbeat struct {
 	clock   clock.PassiveClock
 	handler leaseHandler // optional
@@ -71,7 +70,7 @@ func (h *heartbeat) get() Heartbeat {
 func (h *heartbeat) Add(obj any) error    { return h.note(obj) }
 func (h *heartbeat) Update(obj any) error { return h.note(obj) }
 
-// Delete does nothing: a Lease that is gone is silence, and time tells it.
+// Delete does nothing: a deleted Lease is silence, which listen notices.
 func (h *heartbeat) Delete(any) error { return nil }
 
 func (h *heartbeat) Replace(objects []any, _ string) error {
@@ -85,7 +84,7 @@ func (h *heartbeat) Replace(objects []any, _ string) error {
 
 func (h *heartbeat) Resync() error { return nil }
 
-// note takes another resourceVersion for a renewal. The first Lease may have been written long ago.
+// note takes any new resourceVersion for a renewal, except the first, which may have been written long ago.
 func (h *heartbeat) note(obj any) error {
 	lease, ok := obj.(*coordinationv1.Lease)
 	if !ok {
@@ -113,13 +112,13 @@ func (h *heartbeat) note(obj any) error {
 	return nil
 }
 
-// maxWord bounds what is kept of a text that should be an id, in bytes.
+// maxWord bounds an id of another cluster, in bytes.
 const maxWord = 128
 
 func shorten(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxWord)], "") }
 
-// listen notes when the heartbeat falls silent and when it is heard again, until the context ends. A watch that hangs
-// does not fail, and client-go takes some failures for a watch that ended, so that requests do not tell.
+// listen records when the heartbeat falls silent and when it returns, until the context ends. The outcome of requests
+// is not enough: a hanging watch does not fail, and client-go treats some failures as the end of a watch.
 func (m *Member) listen(ctx context.Context) {
 	joined, silent := m.clock.Now(), false
 	for {
@@ -132,7 +131,7 @@ func (m *Member) listen(ctx context.Context) {
 			silent = !silent
 			var err error
 			if silent {
-				err = fmt.Errorf("no heartbeat of cluster %s for %s: its API server hangs, the way there is cut, or its controller does not run", m.cluster, reportAfter)
+				err = fmt.Errorf("no heartbeat of cluster %s for %s: its API server hangs or is unreachable, or its controller does not run", m.cluster, reportAfter)
 			}
 			m.note(watchedArrival, err)
 		}

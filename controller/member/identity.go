@@ -7,19 +7,19 @@ import (
 	"fmt"
 )
 
-// An identity is who a member is said to be and who its heartbeat says it is.
+// An identity compares the id of a member's credential with the ids in its heartbeat.
 type identity struct {
-	cluster string // by its credential
-	holder  string // by its own word, empty where it did not say
-	uid     string // of its namespace kube-system, empty where it did not say
-	source  string // what names it here: "the Secret" or "the flag --member"
+	cluster string // of the credential
+	holder  string // of the heartbeat, empty if missing
+	uid     string // of the heartbeat, empty if missing
+	source  string // of the credential: "the Secret" or "the flag --member"
 }
 
-// wrong tells whether the cluster calls itself by another id.
+// wrong reports whether the heartbeat has another cluster id.
 func (i identity) wrong() bool { return i.holder != "" && i.holder != i.cluster }
 
-// misidentified returns what contradicts that a member is who its credential says, nil where nothing does. Of two
-// members that are the same cluster, one that bears its true name is not blamed for the other.
+// misidentified returns why a member is not the cluster that its credential names, nil if it may be. If two members are
+// the same cluster, a member with the right id is not blamed for the other.
 func misidentified(is identity, own, ownUID string, others []identity) error {
 	var problems []error
 	if is.wrong() {
@@ -28,20 +28,20 @@ func misidentified(is identity, own, ownUID string, others []identity) error {
 	}
 	if is.uid != "" && is.uid == ownUID {
 		problems = append(problems, fmt.Errorf(
-			"this is the same cluster as %s, the one that this controller runs in: its kubeconfig leads back here",
-			own))
+			"this is the same cluster as %s, which this controller runs in: correct its kubeconfig", own))
 	}
 	for _, other := range others {
 		if is.uid != "" && other.cluster != is.cluster && other.uid == is.uid && (is.wrong() || !other.wrong()) {
 			problems = append(problems, fmt.Errorf(
-				"this is the same cluster as member %s: the two have the same namespace kube-system", other.cluster))
+				"this is the same cluster as member %s, by the UID of namespace kube-system: remove one of the two",
+				other.cluster))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// identify compares what the members say of themselves with what the credentials say, and reports where they differ and
-// where that is over. Nothing else follows from it: what was seen of a member stays.
+// identify compares the ids in heartbeats with those of the credentials and reports differences, once and when they are
+// resolved. It removes nothing.
 func (s *Members) identify() {
 	s.identifying.Lock()
 	defer s.identifying.Unlock()
@@ -57,26 +57,26 @@ func (s *Members) identify() {
 			identities[i].source = "the Secret"
 		}
 	}
-	told := map[string]string{}
+	reported := map[string]string{}
 	for i, m := range members {
 		secret := m.Secret()
 		problem := Problem{Cluster: m.cluster, Secret: secret, Misidentified: true}
 		key := problem.key()
 		if m.Heartbeat().Heard.IsZero() {
-			// Nothing was heard by this credential: what was told holds.
+			// No heartbeat was read with this credential yet: the last report stands.
 			if before := s.misidentified[key]; before != "" {
-				told[key] = before
+				reported[key] = before
 			}
 			continue
 		}
 		if problem.Err = misidentified(identities[i], s.config.Cluster, s.config.Local.KubeSystemUID(),
 			identities); problem.Err != nil {
-			told[key] = problem.Err.Error()
+			reported[key] = problem.Err.Error()
 		}
 		m.misidentified.Store(problem.Err != nil)
-		if told[key] != s.misidentified[key] {
+		if reported[key] != s.misidentified[key] {
 			s.config.Reporter.Report(problem)
 		}
 	}
-	s.misidentified = told
+	s.misidentified = reported
 }

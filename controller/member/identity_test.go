@@ -31,7 +31,7 @@ func TestMisidentified(t *testing.T) {
 			[]string{"west east uid-own"},
 			[]string{"calls itself east", "same cluster as east"},
 		},
-		"the copy of the own cluster": {[]string{"west west uid-own"}, []string{"same cluster as east"}},
+		"the copy of the local cluster": {[]string{"west west uid-own"}, []string{"same cluster as east"}},
 		"one under two ids": {
 			[]string{"west north uid-n", "north north uid-n"},
 			[]string{"calls itself north", "same cluster as member north"},
@@ -66,8 +66,7 @@ func TestMisidentified(t *testing.T) {
 	}
 }
 
-// TestIdentifyTellsOnce: who a member is is told when it changes, and not
-// before the member said anything.
+// TestIdentifyTellsOnce: who a member is is told when it changes, and not before the member said anything.
 func TestIdentifyTellsOnce(t *testing.T) {
 	var told []string
 	around := &surroundings{

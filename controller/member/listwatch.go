@@ -18,37 +18,34 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
 )
 
-// pageSize is how many objects are asked for at once. It is halved if their
-// answer is too large, and doubled again after pagesToGrow answers that were not.
+// pageSize is the number of objects in a page of a list. It is halved after a page that is too large, and doubled again
+// after pagesToGrow pages that are not.
 const (
 	pageSize    = 100
 	pagesToGrow = 8
 )
 
-// listWatch is what a reflector reads by lists in pages and then a watch. A
-// list that a server streams would be kept whole before anybody could look at
-// its length.
+// listWatch makes a reflector list in pages. A streamed list would be held as a whole before its size is known.
 type listWatch struct{ cache.ListWatch }
 
 // IsWatchListSemanticsUnSupported tells a reflector not to ask for a stream.
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// selected lists and watches what a typed client reads, narrowed by the
-// server. patience bounds each page of a list. outcome is called with the
-// result of each request, because a reflector retries some failures without
-// returning them. What follows when the watch ends is decided by listwatch.
+// selected lists and watches the objects of a typed client that narrow selects. patience bounds each page of a list.
+// outcome is called with the result of each request, because a reflector retries some failures without returning them.
+// Package listwatch decides what follows the end of a watch.
 func selected[L runtime.Object](client listwatch.Client[L], patience time.Duration,
 	list func(context.Context, metav1.ListOptions) (L, error), narrow func(*metav1.ListOptions),
 	outcome func(error),
 ) *listWatch {
-	// The beginning of an answer is waited for less long: that tells more.
+	// A second more than newHTTPClient waits for the response to begin, whose error says more.
 	seconds := int64(patience/time.Second) + 1
 	tell := func(ctx context.Context, err error) {
 		if ctx.Err() == nil {
 			outcome(err)
 		}
 	}
-	// Of the one reflector that uses it, which may leave a list behind that it does not wait for.
+	// The state of the one reflector that uses this. The reflector may abandon a list without waiting for it.
 	var watching listwatch.Watch
 	return &listWatch{cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -57,7 +54,7 @@ func selected[L runtime.Object](client listwatch.Client[L], patience time.Durati
 			}
 			watching.Listing()
 			narrow(&options)
-			// The newest state, in pages: what is not the newest may come whole.
+			// API servers may answer a list of another resourceVersion without pages.
 			options.ResourceVersion, options.Limit, options.TimeoutSeconds = "", pageSize, &seconds
 			result, err := list(ctx, options)
 			tell(ctx, err)
@@ -76,9 +73,8 @@ func selected[L runtime.Object](client listwatch.Client[L], patience time.Durati
 	}}
 }
 
-// listSelection reads all slices of a member and returns those that the limits
-// allow. At no time are more of them held than those, and one page in its turn.
-// The store is told what was left out, before it gets the list.
+// listSelection lists the slices of a member and returns those that the limits allow. It holds only these and one page
+// at a time. It notes in the store what was left out, before the store gets the list.
 func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.EndpointSliceList],
 	options metav1.ListOptions, store *sliceStore,
 ) (_ *discoveryv1.EndpointSliceList, err error) {
@@ -100,7 +96,7 @@ func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.End
 			continue
 		}
 		if errors.Is(err, errTooLarge) {
-			// Where the next one begins is said in the answer that is not read.
+			// The response that cannot be read has the token of the next page.
 			return nil, fmt.Errorf("one EndpointSlice is larger than any API server keeps, and no change of any other is seen while it is there: %w", errTooLarge)
 		}
 		if err != nil {
@@ -125,18 +121,18 @@ func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.End
 	for _, slice := range selection.Slices() {
 		result.Items = append(result.Items, *slice)
 	}
-	store.leaves(selection)
+	store.noteSelection(selection)
 	return result, nil
 }
 
-// listOne reads the first page of a list that has one object.
+// listOne lists a single object.
 func listOne[L interface {
 	runtime.Object
 	metav1.ListInterface
 }](ctx context.Context, client listwatch.Client[L], options metav1.ListOptions) (L, error) {
 	list, err := client.List(ctx, options)
 	if err == nil {
-		list.SetContinue("") // whatever else it has is not asked for
+		list.SetContinue("") // the server may not add more
 	}
 	return list, err
 }

@@ -34,31 +34,30 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// How a member whose API server fails is tried again: each member on its own, and each of its two watches.
+// The backoff of failed requests, for each of a member's two watches on its own.
 var retry = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 
-// The back-off begins anew after retryReset, and where a watch lasted for lasting: what cuts it now and then is to cost
-// no heartbeat.
+// The backoff is reset after retryReset, and after a watch that lasted: occasional disconnects must cost no heartbeat.
 const (
 	retryReset = time.Minute
 	lasting    = 5 * time.Second
 )
 
-// How long a member whose slices were left out is waited for to make more room before they are read anew. The delay
-// doubles with each list that leaves something out, so that a member that stays at its limits is seldom listed.
+// The delay before the slices of a member that exceeds a limit are relisted. It doubles with each list that leaves
+// something out, so that a member that stays at its limits is seldom listed.
 const (
 	relistAfter  = 5 * time.Second
 	relistAtMost = 10 * time.Minute
 )
 
-// What is watched of a member.
+// The watches of a member, in its problems.
 const (
 	watchedSlices    = "EndpointSlices"
 	watchedHeartbeat = "heartbeat"
 	watchedArrival   = "arrival of the heartbeat" // see listen
 )
 
-// A Member is one other cluster of the set as it is seen from here. It is safe for concurrent use.
+// A Member is one other cluster of the set. It is safe for concurrent use.
 type Member struct {
 	cluster   string
 	clock     clock.WithTicker
@@ -66,20 +65,20 @@ type Member struct {
 	heartbeat *heartbeat
 	report    func(error)
 	source    *source
-	patience  time.Duration // of one request
+	patience  time.Duration // see patience
 	// misidentified is written by Members.identify.
 	misidentified atomic.Bool
 
 	mu       sync.Mutex
-	problems map[string]error // by what is watched
-	told     string           // the kind of problem that was reported last
+	problems map[string]error // by watch
+	reported string           // the kind of the last reported problem
 }
 
-// toldBefore is the kind of a problem that was reported of a former credential.
-const toldBefore = "told before"
+// reportedBefore is the kind of a problem that was reported of a former credential.
+const reportedBefore = "reported before"
 
-// newMember returns a member of which nothing is known yet. changed is told of each service whose slices changed,
-// synced once all slices were seen, and report the state of the connection when it changes: nil for a healthy one.
+// newMember returns a member that was not read yet. changed is called for each service whose slices changed, synced
+// after the first complete list, and report when the kind of the problem changes, with nil for none.
 func newMember(cluster string, now clock.WithTicker, changed func(types.NamespacedName), synced func(),
 	report func(error),
 ) *Member {
@@ -102,8 +101,8 @@ func newMember(cluster string, now clock.WithTicker, changed func(types.Namespac
 // Cluster returns the id of the member.
 func (m *Member) Cluster() string { return m.cluster }
 
-// Annotations returns those of the Secret that the member's credential comes from, nil where it comes from a flag. They
-// are shared and must not be changed.
+// Annotations returns the annotations of the member's Secret, nil if a flag names the member. They are shared and must
+// not be changed.
 func (m *Member) Annotations() map[string]string {
 	if secret := m.Secret(); secret != nil {
 		return secret.Annotations
@@ -111,54 +110,52 @@ func (m *Member) Annotations() map[string]string {
 	return nil
 }
 
-// Secret returns the Secret that the member's credential comes from, nil where it comes from a flag. It is shared and
-// must not be changed.
+// Secret returns the member's Secret, nil if a flag names the member. It is shared and must not be changed.
 func (m *Member) Secret() *corev1.Secret { return m.source.secret.Load() }
 
-// CIDRs confine the addresses of the member's endpoints; all are allowed where there are none.
+// CIDRs restrict the addresses of the member's endpoints. Without CIDRs all are allowed.
 func (m *Member) CIDRs() []netip.Prefix { return *m.source.cidrs.Load() }
 
-// Rank is that of the member's exports in conflicts: see ParseRank. While the annotation is not valid it is the last
-// valid one, or LastRank if there was none.
+// Rank returns the rank of the member's exports in conflicts: see ParseRank. While the annotation is invalid it is the
+// last valid rank, or LastRank.
 func (m *Member) Rank() int { return int(m.source.rank.Load()) }
 
-// Synced tells whether all slices of the member were seen once since it joined, or since its credential changed. It
-// never turns false again: a member that goes silent stays as last seen.
+// Synced reports whether the member's slices were listed since it joined or its credential changed. It never turns
+// false again: a silent member stays as last seen.
 func (m *Member) Synced() bool { return m.slices.synced.Load() }
 
-// Slices returns the slices that the member publishes for a service, in no order. They mean something only once Synced.
-// They are shared and must not be changed.
+// Slices returns the slices that the member publishes for a service, in no order. They are complete once Synced. They
+// are shared and must not be changed.
 func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return m.slices.of(service)
 }
 
-// Withheld reports whether the limits keep out all slices of a service that was imported before, so that the copies of
-// them count. To be sure, call it before and after Slices.
+// Withheld reports whether the limits exclude all slices of an imported service, so that their copies count. Call it
+// before and after Slices to be sure.
 func (m *Member) Withheld(service types.NamespacedName) bool { return m.slices.isWithheld(service) }
 
-// Services returns every service that the member publishes a slice for.
+// Services returns every service with a published slice.
 func (m *Member) Services() []types.NamespacedName { return m.slices.services() }
 
 // Excess returns the limits that the member exceeds, in a new map.
 func (m *Member) Excess() Excess { return m.slices.get() }
 
-// SetLimited notes that a limit that all members share refuses a service of the member, or that it refuses none if
-// service is nil.
+// SetLimited records that a limit which all members share refuses a service of the member, or none if service is nil.
 func (m *Member) SetLimited(limit export.Limit, service *types.NamespacedName) {
 	m.slices.set(limit, service)
 }
 
-// Published returns how many slices the member publishes.
+// Published returns the number of slices that the member publishes.
 func (m *Member) Published() int { return m.slices.count() }
 
 // Heartbeat returns the last sign of life of the member.
 func (m *Member) Heartbeat() Heartbeat { return m.heartbeat.get() }
 
-// Misidentified tells whether the member is known to be another cluster than its credential says.
+// Misidentified reports whether the member is known to be another cluster than its credential names.
 func (m *Member) Misidentified() bool { return m.misidentified.Load() }
 
-// Problem returns why the member cannot be read at the moment, nil where nothing is known to fail. That no heartbeat
-// arrives is one: a connection that hangs shows no other.
+// Problem returns why the member cannot be read, nil for no known reason. A missing heartbeat is a problem, because a
+// hanging connection shows no other.
 func (m *Member) Problem() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,8 +166,8 @@ func (m *Member) problem() error {
 	return errors.Join(m.problems[watchedSlices], m.problems[watchedHeartbeat], m.problems[watchedArrival])
 }
 
-// note keeps how a request for one of the watches went, and reports the state of the member when its kind changes.
-// Messages differ from try to try; kinds do not.
+// note records the outcome of a request of a watch, and reports the problem if its kind changed. Messages may differ
+// with each retry; kinds do not.
 func (m *Member) note(watched string, err error) {
 	m.mu.Lock()
 	m.problems[watched] = err
@@ -178,23 +175,22 @@ func (m *Member) note(watched string, err error) {
 	m.tell()
 }
 
-// toldOf tells whether a problem was reported that is not over.
-func (m *Member) toldOf() bool {
+// reportedProblem reports whether the last report was a problem.
+func (m *Member) reportedProblem() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.told != ""
+	return m.reported != ""
 }
 
-// recovering makes the member report that it is healthy as soon as it is, because a problem of its credential was
-// reported before.
+// recovering makes the member report when it is healthy, because a problem of its credential was reported before.
 func (m *Member) recovering() {
 	m.mu.Lock()
-	m.told = toldBefore
+	m.reported = reportedBefore
 	m.mu.Unlock()
 	m.tell()
 }
 
-// tell reports the state of the member if its kind changed. It is healthy only once both watches went well.
+// tell reports the problem if its kind changed. The member is healthy only after both watches succeeded.
 func (m *Member) tell() {
 	m.mu.Lock()
 	problem := m.problem()
@@ -205,9 +201,9 @@ func (m *Member) tell() {
 	}
 	_, slices := m.problems[watchedSlices]
 	_, heartbeat := m.problems[watchedHeartbeat]
-	changed := kind != m.told && (kind != "" || slices && heartbeat)
+	changed := kind != m.reported && (kind != "" || slices && heartbeat)
 	if changed {
-		m.told = kind
+		m.reported = kind
 	}
 	m.mu.Unlock()
 	if changed {
@@ -221,8 +217,8 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	if err != nil {
 		return err
 	}
-	// An event has a slice as it is published, with what is not kept of it.
-	httpClient.Transport = &bounded{
+	// Published slices have managed fields and others, which the limit does not count.
+	httpClient.Transport = &frameLimiter{
 		base: httpClient.Transport, event: maxOther + 2*m.slices.limits.SliceBytes,
 		patience: m.patience,
 	}
@@ -248,20 +244,22 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
 		}, m.outcome(ctx, watchedHeartbeat))
 	}
-	lease, looked := heartbeats(), heartbeats()
+	lease, heartbeatOfList := heartbeats(), heartbeats()
 	published := selected(slices, m.patience,
 		func(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
 			list, err := listSelection(ctx, slices, options, m.slices)
 			if err != nil {
 				return nil, err
 			}
-			return list, m.look(ctx, looked)
+			return list, m.readHeartbeat(ctx, heartbeatOfList)
 		}, func(options *metav1.ListOptions) {
 			options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()
 		}, m.outcome(ctx, watchedSlices))
 
 	var watches sync.WaitGroup
-	watches.Go(func() { m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices, m.slices.room) })
+	watches.Go(func() {
+		m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices, m.slices.relist)
+	})
 	watches.Go(func() { m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat, nil) })
 	watches.Go(func() { m.listen(ctx) })
 	watches.Wait()
@@ -269,12 +267,12 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	return nil
 }
 
-// look reads the heartbeat. After a list of slices, and before anybody sees the list, it tells whose they are: the
-// server may be another one than that which was heard last.
-func (m *Member) look(ctx context.Context, lease cache.ListerWatcherWithContext) error {
+// readHeartbeat reads the heartbeat after a list of slices and before the list is visible: the list may come from
+// another cluster than the last heartbeat.
+func (m *Member) readHeartbeat(ctx context.Context, lease cache.ListerWatcherWithContext) error {
 	list, err := lease.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("read whose slices they are: %w", err)
+		return fmt.Errorf("read the heartbeat after the slices: %w", err)
 	}
 	leases, ok := list.(*coordinationv1.LeaseList)
 	if !ok {
@@ -288,7 +286,7 @@ func (m *Member) look(ctx context.Context, lease cache.ListerWatcherWithContext)
 	return nil
 }
 
-// outcome notes how a request went, unless it failed because the member leaves.
+// outcome records the outcome of a request, unless it failed because the member leaves.
 func (m *Member) outcome(ctx context.Context, watched string) func(error) {
 	return func(err error) {
 		if ctx.Err() != nil {
@@ -296,7 +294,7 @@ func (m *Member) outcome(ctx context.Context, watched string) func(error) {
 		}
 		if err != nil {
 			if request := (*url.Error)(nil); errors.As(err, &request) {
-				err = request.Err // the URL is long, and says nothing more
+				err = request.Err // without the long URL
 			}
 			err = fmt.Errorf("%s of cluster %s: %w", watched, m.cluster, err)
 		}
@@ -304,10 +302,10 @@ func (m *Member) outcome(ctx context.Context, watched string) func(error) {
 	}
 }
 
-// watch fills the store until the context ends, and anew some time after something is received from again. It differs
-// from the reflector's own loop in that failures, of which outcome was told, are not logged each time.
+// watch fills the store until the context ends. It relists some time after relist receives. Unlike the reflector's own
+// loop it does not log each failure, which outcome reports.
 func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatcher, kind any, store cache.ReflectorStore,
-	again <-chan struct{},
+	relist <-chan struct{},
 ) {
 	backoff := retry
 	logger := klog.FromContext(ctx)
@@ -321,9 +319,9 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 		began := time.Now()
 		round, end := context.WithCancel(ctx)
 		var waiting sync.WaitGroup
-		waiting.Go(func() { endAfter(round, end, again, m.slices.relistDelay) })
+		waiting.Go(func() { endAfter(round, end, relist, m.slices.relistDelay) })
 		if err := reflector.ListAndWatchWithContext(round); err != nil {
-			logger.V(4).Info("Trying a member again", "watched", name, "err", err)
+			logger.V(4).Info("Retrying member", "watched", name, "err", err)
 		}
 		end()
 		waiting.Wait()
@@ -337,7 +335,7 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 	}
 }
 
-// endAfter calls end some time after something is received, unless the context ends before.
+// endAfter calls end the delay after a signal is received, unless the context ends before.
 func endAfter(ctx context.Context, end func(), received <-chan struct{}, delay func() time.Duration) {
 	select {
 	case <-ctx.Done():

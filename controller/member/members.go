@@ -23,44 +23,44 @@ import (
 )
 
 const (
-	// ClusterLabel marks a Secret as the credential of the member that its value names.
+	// ClusterLabel marks a Secret as the credential of a member. Its value is the member's id.
 	ClusterLabel = "clusterset-dns.github.io/cluster"
-	// CIDRsAnnotation on that Secret confines the addresses of the member's endpoints to prefixes, separated by commas.
+	// CIDRsAnnotation on that Secret restricts the addresses of the member's endpoints to prefixes, separated by
+	// commas.
 	CIDRsAnnotation = "clusterset-dns.github.io/cidrs"
-	// RankAnnotation on that Secret, or on the namespace of the controller for the local cluster, ranks a cluster: see
+	// RankAnnotation on that Secret, or on the controller's namespace for the local cluster, ranks a cluster: see
 	// ParseRank.
 	RankAnnotation = "clusterset-dns.github.io/rank"
-	// KubeconfigKey is the key of the Secret's data that holds the kubeconfig.
+	// KubeconfigKey is the key of the kubeconfig in the Secret's data.
 	KubeconfigKey = "kubeconfig"
 )
 
-// A Static member is one that the operator named by a flag.
+// A Static is a member that a flag names.
 type Static struct {
 	// Cluster is the id of the member.
 	Cluster string
-	// Kubeconfig is the path of its kubeconfig, Context the context to use in it; empty means the current one.
+	// Kubeconfig is the path of its kubeconfig. Context is the context to use in it; empty means the current one.
 	Kubeconfig string
 	Context    string
 }
 
-// A Problem is what is wrong with a member or a credential.
+// A Problem is a problem with a member or its credential. Unless one of the flags is set, the member cannot be read.
 type Problem struct {
-	// Cluster is the id as the credential states it, which may be invalid.
+	// Cluster is the id of the credential, which may be invalid.
 	Cluster string
-	// Secret is nil where the credential comes from a flag.
+	// Secret is nil if a flag names the member.
 	Secret *corev1.Secret
-	// Err is nil when a problem is over.
+	// Err is nil when the problem is resolved.
 	Err error
-	// Refused tells that the credential is not used, rather than that its cluster cannot be reached.
+	// Refused means that the credential is not used.
 	Refused bool
-	// Misidentified tells that the member is another cluster than the credential says, rather than that it cannot be
-	// read.
+	// Misidentified means that the member is another cluster than the credential names.
 	Misidentified bool
-	// Limited tells that the member exceeds a limit, rather than that it cannot be read.
+	// Limited means that the member exceeds a limit.
 	Limited bool
 }
 
-// key tells credentials apart.
+// key identifies a credential.
 func (p Problem) key() string {
 	if p.Secret != nil {
 		return "secret/" + string(p.Secret.UID)
@@ -68,26 +68,26 @@ func (p Problem) key() string {
 	return "flag/" + p.Cluster
 }
 
-// Local is what members need of the local cluster.
+// Local is the part of the local cluster that Members reads.
 type Local interface {
-	// KubeSystemUID returns the UID of the namespace kube-system, which no member may have.
+	// KubeSystemUID returns the UID of the namespace kube-system.
 	KubeSystemUID() string
 	// Credentials returns the Secrets that carry ClusterLabel.
 	Credentials() []*corev1.Secret
-	// Imported returns the services that are imported from a member, with the weight of the copies of its slices, in a
-	// new map.
+	// Imported returns the services that are imported from a member, with the weight of the copies of its slices. The
+	// map is new.
 	Imported(cluster string) map[types.NamespacedName]export.Weight
 }
 
 // A Tracker tracks the state of members. Its methods must not block.
 type Tracker interface {
-	// Track is called before anything is read of a member, and again when its credential or annotations change. Members
-	// has the member already.
+	// Track is called before a member is read, and again when its credential or annotations change. Members already
+	// lists the member.
 	Track(*Member)
 	// Untrack is called when a member left.
 	Untrack(cluster string)
-	// LeaseRead is called for every heartbeat Lease that is read. uid is the UID in it, renewed reports whether the
-	// Lease was renewed since it was last read, and mistaken whether the cluster calls itself by another id.
+	// LeaseRead is called for every heartbeat Lease that is read, with its UID annotation. renewed reports whether the
+	// Lease was renewed since it was last read, mistaken whether its holder has another cluster id.
 	LeaseRead(cluster, uid string, at time.Time, renewed, mistaken bool)
 	// Listed is called with the services in a complete list of a member's slices, before Slices returns the list.
 	Listed(cluster string, services []types.NamespacedName)
@@ -95,33 +95,33 @@ type Tracker interface {
 
 // A Handler requests reconciles. Its methods must not block.
 type Handler interface {
-	// ServiceChanged is called for each service of which a member's slices changed.
+	// ServiceChanged is called for each service whose slices changed.
 	ServiceChanged(types.NamespacedName)
-	// MemberChanged is called when all services of a cluster are to be reconciled: it joined, synced, has other
-	// annotations, or left.
+	// MemberChanged is called when a cluster joined, synced, changed its annotations or left. All its services must be
+	// reconciled.
 	MemberChanged(cluster string)
 }
 
 // A Reporter reports problems.
 type Reporter interface {
-	// Report is called once for a problem, and once when it is over. It must not block.
+	// Report is called once for a problem and once when it is resolved. It must not block.
 	Report(Problem)
 }
 
-// Config is what Members need.
+// Config configures Members.
 type Config struct {
 	// Cluster is the id of the local cluster, which no member may have.
 	Cluster string
-	// Static members never leave and win over Secrets of the same id.
+	// Static members never leave, and take precedence over Secrets with the same id.
 	Static []Static
-	// Limits bound what a member may contribute.
+	// Limits apply to each member.
 	Limits export.Limits
-	// Memory is about how many bytes the slices of all members may take; 0 means no limit.
+	// Memory bounds the slices of all members, approximately, in bytes; 0 means no limit.
 	Memory   int
 	Local    Local
 	Tracker  Tracker
 	Reporter Reporter
-	// Clock dates arrivals.
+	// Clock dates heartbeats.
 	Clock clock.WithTicker
 	// Dial connects to members; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -137,19 +137,19 @@ type Members struct {
 	changed chan struct{}
 	refused atomic.Int64
 	memory  *memory
-	turns   chan struct{} // of lists
+	turns   chan struct{} // see turn
 
 	identifying   sync.Mutex
-	misidentified map[string]string // what was reported, by Problem.key
+	misidentified map[string]string // last report, by Problem.key
 
-	// connections are those of the members, by cluster. Only Run uses them.
+	// connections of the members, by cluster. Only Run uses them.
 	connections map[string]*connection
 
 	limiting sync.Mutex
-	limited  map[string]string // what was reported, by cluster
+	limited  map[string]string // last report, by cluster
 }
 
-// New returns Members without any member. They join in Run.
+// New returns Members without members; they join in Run.
 func New(config Config) *Members {
 	s := &Members{
 		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1), limited: map[string]string{},
@@ -160,10 +160,10 @@ func New(config Config) *Members {
 	return s
 }
 
-// Handle sets the handler. It is to be called before Run.
+// Handle sets the handler. Call it before Run.
 func (s *Members) Handle(handler Handler) { s.handler = handler }
 
-// Known is closed once the first look at the credentials is done: all members of that moment have joined.
+// Known is closed once the credentials that exist at the start were read, and their members joined.
 func (s *Members) Known() <-chan struct{} { return s.known }
 
 // Get returns a member, or nil if the cluster is not a member.
@@ -179,7 +179,7 @@ func (s *Members) List() []*Member {
 // Refused returns the number of credentials that are not used because they are invalid.
 func (s *Members) Refused() int { return int(s.refused.Load()) }
 
-// A connection is a member that joined, its credential, and how to disconnect it.
+// A connection is a joined member with its credential.
 type connection struct {
 	member *Member
 	source *source
@@ -196,14 +196,14 @@ func (s *Members) Refresh() {
 	}
 }
 
-// Run keeps the members as the flags and the Secrets state, until the context ends.
+// Run keeps the members in line with the flags and the Secrets until the context ends.
 func (s *Members) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
-	told := map[string]string{}
+	problems := map[string]string{}
 	var once sync.Once
 	for {
-		told = s.refresh(ctx, &group, told)
+		problems = s.refresh(ctx, &group, problems)
 		once.Do(func() { close(s.known) })
 		select {
 		case <-ctx.Done():
@@ -213,26 +213,26 @@ func (s *Members) Run(ctx context.Context) {
 	}
 }
 
-// refresh reads the flags and the Secrets, and returns their problems that are reported now.
+// refresh reads the flags and the Secrets. It returns the current problems, as report does.
 func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map[string]string) map[string]string {
 	sources, problems := gather(s.config)
 	s.refused.Store(int64(len(problems)))
-	told := s.tell(before, problems)
+	after := s.report(before, problems)
 	s.change(ctx, group, sources, func(source *source) bool {
 		key := Problem{Cluster: source.cluster, Secret: source.secret.Load()}.key()
-		return before[key] != "" && told[key] == ""
+		return before[key] != "" && after[key] == ""
 	})
-	return told
+	return after
 }
 
-// change connects, replaces and disconnects members so that they match the sources. corrected reports whether a source
-// was refused before.
+// change connects, replaces and disconnects members to match the sources. corrected reports whether a source was
+// refused before.
 func (s *Members) change(
 	ctx context.Context, group *sync.WaitGroup, sources map[string]*source, corrected func(*source) bool,
 ) {
 	var affected, left []string
 	var joined, renewed []*connection
-	// The services that a member published are reconciled without it, also those that were not imported.
+	// Services that a disconnected member published, including those that were not imported.
 	var published []types.NamespacedName
 	for cluster, connected := range s.connections {
 		if sources[cluster] == nil {
@@ -247,7 +247,7 @@ func (s *Members) change(
 	}
 	for cluster, source := range sources {
 		connected := s.connections[cluster]
-		recovering := corrected(source) || connected != nil && connected.member.toldOf()
+		recovering := corrected(source) || connected != nil && connected.member.reportedProblem()
 		switch {
 		case connected != nil && connected.source.sameAs(source):
 			if connected.source.renew(source) {
@@ -259,8 +259,8 @@ func (s *Members) change(
 			}
 			continue
 		case connected != nil && source.err != nil:
-			// A credential that becomes unusable removes nothing, and the connection stays. The annotations of an
-			// administrator take effect nevertheless.
+			// A credential that becomes unusable removes nothing and the connection stays. Annotations still take
+			// effect.
 			if connected.source.renew(source) {
 				renewed = append(renewed, connected)
 				affected = append(affected, cluster)
@@ -286,7 +286,7 @@ func (s *Members) change(
 	for _, cluster := range left {
 		s.config.Tracker.Untrack(cluster)
 	}
-	// All members are tracked before anything is read of one of them.
+	// All members are tracked before any of them is read.
 	for _, connected := range slices.Concat(joined, renewed) {
 		s.config.Tracker.Track(connected.member)
 	}
@@ -304,26 +304,24 @@ func (s *Members) change(
 	}
 }
 
-// join returns the connection of a member, which is not read yet. A cluster with an unusable credential is a member
-// nevertheless: what it contributed stays.
+// join returns the connection of a member, which is not read yet. A cluster with an unusable credential is a member,
+// too: its imported endpoints stay.
 func (s *Members) join(ctx context.Context, source *source, recovering bool) *connection {
 	cluster := source.cluster
 	var member *Member
-	member = newMember(cluster, s.config.Clock, s.handler.ServiceChanged,
-		func() {
-			klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
-			s.handler.MemberChanged(cluster)
-		},
-		func(err error) {
-			s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err})
-		})
+	member = newMember(cluster, s.config.Clock, s.handler.ServiceChanged, func() {
+		klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
+		s.handler.MemberChanged(cluster)
+	}, func(err error) {
+		s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err})
+	})
 	member.source = source
 	member.heartbeat.handler = memberLease{s, cluster}
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
 	member.slices.limits = s.config.Limits
 	member.slices.imported = func() map[types.NamespacedName]export.Weight { return s.config.Local.Imported(cluster) }
 	member.slices.turns = s.turns
-	member.slices.account = s.memory.open(cluster, member.slices.imported, member.slices.room)
+	member.slices.account = s.memory.open(cluster, member.slices.imported, member.slices.relist)
 	member.slices.exceeded = func(excess Excess) { s.exceeded(cluster, source, excess) }
 	if recovering {
 		member.recovering()
@@ -380,13 +378,13 @@ func (s *Members) unlimited(cluster string) {
 	delete(s.limited, cluster)
 }
 
-// tell reports the problems that were not reported yet, and returns those that are reported now.
-func (s *Members) tell(told map[string]string, problems []Problem) map[string]string {
+// report reports the problems that differ from those before, and returns the messages of all, by Problem.key.
+func (s *Members) report(before map[string]string, problems []Problem) map[string]string {
 	now := make(map[string]string, len(problems))
 	for _, problem := range problems {
 		key := problem.key()
 		now[key] = problem.Err.Error()
-		if told[key] != now[key] {
+		if before[key] != now[key] {
 			s.config.Reporter.Report(problem)
 		}
 	}

@@ -32,8 +32,7 @@ func secret(name, cluster string, age time.Duration, data string) *corev1.Secret
 	}
 }
 
-// TestGather: which clusters are members, and what is refused, in any order of
-// the Secrets.
+// TestGather: which clusters are members, and what is refused, in any order of the Secrets.
 func TestGather(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
 	for name, test := range map[string]struct {
@@ -129,17 +128,17 @@ func TestProblemsAreToldOnce(t *testing.T) {
 		_, problems := gather(having(secret(name, "west", 0, data)).of(Config{Cluster: "east"}))
 		return problems
 	}
-	before := set.tell(nil, bad("a", ""))
-	before = set.tell(before, bad("a", ""))
+	before := set.report(nil, bad("a", ""))
+	before = set.report(before, bad("a", ""))
 	if len(told) != 1 {
 		t.Errorf("told %v, want one", told)
 	}
-	before = set.tell(before, bad("a", "{"))
+	before = set.report(before, bad("a", "{"))
 	if len(told) != 2 {
 		t.Errorf("told %v, want the new problem too", told)
 	}
-	before = set.tell(before, nil)
-	set.tell(before, bad("a", "{"))
+	before = set.report(before, nil)
+	set.report(before, bad("a", "{"))
 	if len(told) != 3 {
 		t.Errorf("told %v, want the problem again after it was over", told)
 	}
@@ -293,7 +292,7 @@ func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
 	}
 }
 
-// TestJoiningMembersAreMembers: whoever is told of one finds all of them, so
+// TestJoiningMembersAreMembers: a handler that is called for one of them finds all of them, so
 // that a look at the set forgets none that joined.
 func TestJoiningMembersAreMembers(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
@@ -340,15 +339,13 @@ func TestJoiningMembersAreMembers(t *testing.T) {
 	}
 }
 
-// TestSecretOfARefusedCredential: what a person says on a Secret counts while
-// its credential is refused, nothing that is read is cut off by the refusal, and
-// a member that was refused from the start is read once corrected.
+// TestSecretOfARefusedCredential: annotations of a Secret take effect while its credential is refused, nothing that
+// is read is cut off by the refusal, and a member that was refused from the start is read once corrected.
 func TestSecretOfARefusedCredential(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
 	type step struct {
 		kubeconfig, cidrs, drain string
-		// anew tells that another connection is made, changed that the member
-		// is looked at again.
+		// anew tells that another connection is made, changed that the member is looked at again.
 		anew, changed bool
 		want          string // the CIDRs
 	}

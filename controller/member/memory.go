@@ -11,8 +11,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// memory divides the memory that slices of members may take among the members.
-// It is safe for concurrent use.
+// memory divides the memory for slices among the members. It is safe for concurrent use.
 type memory struct {
 	total    int // 0 for no limit
 	mu       sync.Mutex
@@ -24,23 +23,20 @@ func newMemory(total int) *memory {
 	return &memory{total: total, budget: budget.New(total), accounts: map[string]*account{}}
 }
 
-// account is what one member takes of a memory. Its methods do nothing once
-// another account took its place.
+// account is one member's use of a memory. Its methods do nothing once another account has replaced it.
 type account struct {
 	of      *memory
 	cluster string
 	held    int
-	// short is what a claim that was refused asked for, 0 if none was since the
-	// last list.
-	short int
-	room  chan<- struct{}
+	// short is the amount of the last refused claim, 0 if none was refused since the last list.
+	short  int
+	relist chan<- struct{}
 }
 
-// open returns a new account of a member, which holds what the copies of its
-// slices take until it is known what the member publishes. room receives when a
-// claim that was refused has room. It returns nil if there is no limit.
+// open returns a new account of a member, nil if there is no limit. Until the member's slices are known, it holds the
+// weight of their copies. relist receives when a refused claim would be granted.
 func (m *memory) open(cluster string, imported func() map[types.NamespacedName]export.Weight,
-	room chan<- struct{},
+	relist chan<- struct{},
 ) *account {
 	if m.total == 0 {
 		return nil
@@ -51,13 +47,13 @@ func (m *memory) open(cluster string, imported func() map[types.NamespacedName]e
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	a := &account{of: m, cluster: cluster, held: max(copies, m.budget.Held(cluster)), room: room}
+	a := &account{of: m, cluster: cluster, held: max(copies, m.budget.Held(cluster)), relist: relist}
 	m.accounts[cluster] = a
 	m.budget.Hold(cluster, a.held)
 	return a
 }
 
-// setMembers closes the accounts of all that are no members.
+// setMembers closes the accounts of all other clusters.
 func (m *memory) setMembers(members []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,21 +71,20 @@ func (m *memory) setMembers(members []string) {
 	m.wake()
 }
 
-// wake tells the accounts that have room again.
+// wake signals the accounts whose refused claims would be granted.
 func (m *memory) wake() {
 	for cluster, a := range m.accounts {
 		if a.short > 0 && a.short <= m.budget.Room(cluster) {
 			a.short = 0
 			select {
-			case a.room <- struct{}{}:
-			default: // one that is due sees this, too
+			case a.relist <- struct{}{}:
+			default: // a signal already pending covers this change
 			}
 		}
 	}
 }
 
-// claim asks for so many bytes in all, and reports whether they are granted:
-// until settle says what is held in the end.
+// claim asks for that many bytes in total and reports whether they are granted, until settle or abandon.
 func (a *account) claim(bytes int) bool {
 	if a == nil {
 		return true
@@ -107,7 +102,7 @@ func (a *account) claim(bytes int) bool {
 	return true
 }
 
-// settle sets what is held, and ends all claims.
+// settle sets what is held and ends all claims.
 func (a *account) settle(bytes int) {
 	if a == nil {
 		return

@@ -54,9 +54,8 @@ func heap() int {
 	return int(stats.HeapAlloc)
 }
 
-// TestMemoryAtTheLimits: whatever a member sends, what is held of it takes no
-// more memory than its part of the limit, and its copies in the local cluster no
-// more than that again.
+// TestMemoryAtTheLimits: whatever a member sends, what is held of it takes no more memory than its part of the limit,
+// and its copies in the local cluster no more than that again.
 func TestMemoryAtTheLimits(t *testing.T) {
 	const limit = 8 << 20
 	base := func(i int) *discoveryv1.EndpointSlice {
@@ -130,7 +129,7 @@ func TestMemoryAtTheLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			of := newMemory(limit)
 			store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
-			store.account = of.open("west", store.imported, store.room)
+			store.account = of.open("west", store.imported, store.relist)
 			of.setMembers([]string{"west", "north"})
 			part := of.budget.Room("west")
 			before := heap()
@@ -188,7 +187,7 @@ func TestMembersShareTheMemory(t *testing.T) {
 	stores := map[string]*sliceStore{}
 	for _, cluster := range []string{"hostile", "honest"} {
 		store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
-		store.account = of.open(cluster, store.imported, store.room)
+		store.account = of.open(cluster, store.imported, store.relist)
 		stores[cluster] = store
 	}
 	put := func(cluster string, i int) bool {
@@ -225,7 +224,7 @@ func TestMembersShareTheMemory(t *testing.T) {
 	}
 	drain := func(store *sliceStore) bool {
 		select {
-		case <-store.room:
+		case <-store.relist:
 			return true
 		default:
 			return false
@@ -247,9 +246,8 @@ func TestMembersShareTheMemory(t *testing.T) {
 	}
 }
 
-// TestCopiesHoldTheirPlace: before a member is listed after a restart, what is
-// imported of it is held, so that no other member takes its place; a list that
-// fails gives back what it claimed.
+// TestCopiesHoldTheirPlace: before a member is listed after a restart, what is imported of it is held, so that no other
+// member takes its place; a list that fails gives back what it claimed.
 func TestCopiesHoldTheirPlace(t *testing.T) {
 	of := newMemory(16_000)
 	of.setMembers([]string{"west", "north"})

@@ -20,27 +20,24 @@ import (
 
 const byService = "service"
 
-// sliceStore holds the EndpointSlices that one member publishes, by service. It is
-// what a reflector fills; every change of a service is told to changed, after
-// it can be read. It is safe for one writer and any number of readers.
+// sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it. It is safe for one
+// writer and any number of readers.
 type sliceStore struct {
 	indexer cache.Indexer
+	// changed is called for each service that changed, after the change is visible.
 	changed func(types.NamespacedName)
-	// listed is told after each complete list; the first one makes the store
-	// synced.
+	// listed is called after each complete list; the first one makes the store synced.
 	listed func(first bool)
-	// listing is told of the services of a complete list before it can be
-	// read; nil where nobody wants to know.
+	// listing is called with the services of a complete list before the list is visible. It is optional.
 	listing func([]types.NamespacedName)
 	synced  atomic.Bool
 
 	limits export.Limits
-	// imported returns the services that are imported of the member already, with
-	// what the copies of their slices weigh.
+	// imported returns the services that are imported from the member, with the weight of the copies of their slices.
 	imported func() map[types.NamespacedName]export.Weight
 	// turns bounds how many lists are read at once; nil for no bound.
 	turns chan struct{}
-	*bounds
+	*quota
 }
 
 var _ cache.ReflectorStore = (*sliceStore)(nil)
@@ -60,23 +57,21 @@ func newSliceStore(changed func(types.NamespacedName), listed func(first bool)) 
 		listed:   listed,
 		limits:   export.DefaultLimits,
 		imported: func() map[types.NamespacedName]export.Weight { return nil },
-		bounds:   newBounds(),
+		quota:    newQuota(),
 	}
 }
 
-// ServiceOf returns the service that a published slice belongs to, which its
-// label names. The name is empty where it has no such label.
+// ServiceOf returns the service that the label of a published slice names. Its name is empty without the label.
 func ServiceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[v1beta1.LabelServiceName]}
 }
 
-// of returns the slices of a service in no order. They are shared and must not
-// be changed.
+// of returns the slices of a service in no order. They are shared and must not be changed.
 func (s *sliceStore) of(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return informer.ByIndex[*discoveryv1.EndpointSlice](s.indexer, byService, service.String())
 }
 
-// services returns every service of which a slice is held.
+// services returns every service that has a slice.
 func (s *sliceStore) services() []types.NamespacedName {
 	values := s.indexer.ListIndexFuncValues(byService)
 	result := make([]types.NamespacedName, 0, len(values))
@@ -89,14 +84,13 @@ func (s *sliceStore) services() []types.NamespacedName {
 	return result
 }
 
-// count is how many slices are held.
+// count returns the number of slices.
 func (s *sliceStore) count() int { return len(s.indexer.ListKeys()) }
 
 func (s *sliceStore) Add(obj any) error    { return s.put(obj) }
 func (s *sliceStore) Update(obj any) error { return s.put(obj) }
 
-// put takes a slice, unless it exceeds a limit: then what was known of it
-// stays.
+// put stores a slice, unless the quota refuses it: then the old one stays.
 func (s *sliceStore) put(obj any) error {
 	slice, ok := obj.(*discoveryv1.EndpointSlice)
 	if !ok {
@@ -110,7 +104,7 @@ func (s *sliceStore) put(obj any) error {
 	old, _ := before.(*discoveryv1.EndpointSlice)
 	service := ServiceOf(slice)
 	if service.Name == "" {
-		return s.Delete(slice) // nobody could find it
+		return s.Delete(slice) // it belongs to no service anymore
 	}
 	moved := old != nil && ServiceOf(old) != service
 	if !s.admit(s.limits, old, slice) {
@@ -122,7 +116,7 @@ func (s *sliceStore) put(obj any) error {
 	if err := s.indexer.Update(slice); err != nil {
 		return err
 	}
-	s.replaced(old, slice)
+	s.noteReplaced(old, slice)
 	s.tell(service)
 	if moved {
 		s.tell(ServiceOf(old))
@@ -133,7 +127,7 @@ func (s *sliceStore) put(obj any) error {
 func (s *sliceStore) Delete(obj any) error {
 	before, exists, err := s.indexer.Get(obj)
 	if slice, ok := obj.(*discoveryv1.EndpointSlice); ok && !exists && s.isWithheld(ServiceOf(slice)) {
-		s.makeRoom()
+		s.requestRelist()
 	}
 	if err != nil || !exists {
 		return err
@@ -142,14 +136,13 @@ func (s *sliceStore) Delete(obj any) error {
 		return err
 	}
 	if old, ok := before.(*discoveryv1.EndpointSlice); ok {
-		s.replaced(old, nil)
+		s.noteReplaced(old, nil)
 		s.tell(ServiceOf(old))
 	}
 	return nil
 }
 
-// Replace takes a complete list, as of listSelection. Services of which nothing
-// changed are not told.
+// Replace stores a complete list, as of listSelection. It calls changed only for services that did.
 func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	before := map[string]*discoveryv1.EndpointSlice{}
 	for _, slice := range informer.List[*discoveryv1.EndpointSlice](s.indexer) {
@@ -168,8 +161,8 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 		key := slice.Namespace + "/" + slice.Name
 		old := before[key]
 		delete(before, key)
-		// Equal resourceVersions do not prove equal content: an etcd that was
-		// restored from a backup uses resourceVersions again.
+		// Equal resourceVersions do not prove equal content, because an etcd that was restored from a backup uses them
+		// again.
 		if old != nil && old.ResourceVersion == slice.ResourceVersion && equality.Semantic.DeepEqual(old, slice) {
 			continue
 		}
@@ -182,17 +175,17 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 		changed[ServiceOf(gone)] = struct{}{}
 	}
 	if s.listing != nil {
-		// What a limit keeps out is exported all the same.
-		s.listing(slices.AppendSeq(slices.Collect(maps.Keys(listed)), maps.Keys(s.next)))
+		// Withheld services are exported nevertheless.
+		s.listing(slices.AppendSeq(slices.Collect(maps.Keys(listed)), maps.Keys(s.nextWithheld)))
 	}
 	for service := range *s.withheld.Load() {
 		changed[service] = struct{}{} // it may be gone
 	}
-	s.expect()
+	s.beginList()
 	if err := s.indexer.Replace(stripped, resourceVersion); err != nil {
 		return err
 	}
-	s.recount(stripped)
+	s.endList(stripped)
 	first := !s.synced.Swap(true)
 	for service := range changed {
 		s.tell(service)
@@ -201,7 +194,7 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	return nil
 }
 
-// Resync does nothing: the reconciler is told of changes, and of nothing else.
+// Resync does nothing.
 func (s *sliceStore) Resync() error { return nil }
 
 func (s *sliceStore) tell(service types.NamespacedName) {
@@ -210,9 +203,8 @@ func (s *sliceStore) tell(service types.NamespacedName) {
 	}
 }
 
-// strip drops what nobody here reads of a slice that was just decoded, and so
-// belongs to the caller. Of the addresses of an endpoint it keeps the first:
-// Kubernetes writes one, and kube-proxy uses no other.
+// strip drops the fields of a just decoded slice that the controller does not read. It keeps the first address of an
+// endpoint: Kubernetes writes only one, and kube-proxy uses no other.
 func strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	slice.ManagedFields = nil
 	slice.OwnerReferences = nil
@@ -245,7 +237,7 @@ func strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 
 var yes, no = true, false
 
-// shared returns a pointer to the same value, of which there is one for all.
+// shared returns a shared pointer to the same value.
 func shared(value *bool) *bool {
 	switch {
 	case value == nil:

@@ -113,8 +113,7 @@ func reading(t *testing.T, m *Member, server *httptest.Server) (stop func()) {
 	}
 }
 
-// TestSwallowedRequests: a member is read in the end, and the connection was
-// never lost.
+// TestSwallowedRequests: a member is read in the end, and the connection was never lost.
 func TestSwallowedRequests(t *testing.T) {
 	server := httptest.NewUnstartedServer(&swallower{t: t, asked: map[string]int{}})
 	server.EnableHTTP2 = true
@@ -156,7 +155,9 @@ func TestWatchThatNobodyEnds(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	client := &http.Client{Transport: &bounded{base: http.DefaultTransport, event: 1, patience: 100 * time.Millisecond}}
+	client := &http.Client{
+		Transport: &frameLimiter{base: http.DefaultTransport, event: 1, patience: 100 * time.Millisecond},
+	}
 	begin := time.Now()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/?watch=true&timeoutSeconds=1",
 		http.NoBody)

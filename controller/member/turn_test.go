@@ -44,7 +44,7 @@ func TestPagesAreReadInTurn(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			response, err := (&bounded{base: answers{begin, page}}).RoundTrip(request)
+			response, err := (&frameLimiter{base: answers{begin, page}}).RoundTrip(request)
 			if err != nil {
 				t.Error(err)
 				return

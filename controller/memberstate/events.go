@@ -35,16 +35,16 @@ type Reporter struct {
 
 // Report implements member.Reporter.
 func (r *Reporter) Report(problem member.Problem) {
-	reason, log := EventMemberUnreachable, "Cannot read a member; what was seen of it stays"
+	reason, log := EventMemberUnreachable, "Cannot read a member; its imported endpoints stay"
 	over, overLog, message := EventMemberReachable, "Reading the member", "Reading cluster "+problem.Cluster
 	switch {
 	case problem.Misidentified:
 		reason, log = EventMemberIdentityMismatch,
-			"A member is another cluster than its credential says; what was seen of it stays"
-		over, overLog = EventMemberIdentityRestored, "The member is the cluster that its credential says"
+			"A member is another cluster than its credential names; its imported endpoints stay"
+		over, overLog = EventMemberIdentityRestored, "The member is the cluster that its credential names"
 		message = "This is cluster " + problem.Cluster
 	case problem.Limited:
-		reason, log = EventMemberOverLimit, "A member exceeds a limit; what is beyond it is left out"
+		reason, log = EventMemberOverLimit, "A member exceeds a limit; the excess is not imported"
 		over, overLog = EventMemberWithinLimits, "The member is within its limits again"
 		message = "Cluster " + problem.Cluster + " is within its limits"
 	case problem.Refused:
@@ -70,7 +70,8 @@ func (r *Reporter) Report(problem member.Problem) {
 func (r *Reporter) judged(before, after liveness.Judgement, source func(cluster string) *member.Member) {
 	if before.Isolated != after.Isolated {
 		if after.Isolated {
-			r.Logger.Error(nil, "No member is heard: the fault is more likely here. Nothing new is demoted until one is heard")
+			r.Logger.Error(nil,
+				"No member is heard: this cluster is probably isolated. No further endpoints are demoted until a member is heard")
 		} else {
 			r.Logger.Info("A member is heard again")
 		}
@@ -98,28 +99,29 @@ func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 	switch {
 	case is.State == liveness.Gone:
 		return EventMemberGone, corev1.EventTypeWarning,
-			cluster + " was silent for too long: what it contributed is removed"
+			cluster + " was silent for --gone-after: its endpoints are removed"
 	case is.Reason == liveness.AnotherCluster:
-		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " is another one than before: " +
-			"what was known of it is kept until it stayed a while, " + confirm
+		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " has another UID than before: " +
+			"its former exports stay until it was heard for a while, " + confirm
 	case is.Reason == liveness.ClusterIDMismatch:
-		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " calls itself by another id: " +
-			"its exports are kept as they were. Correct --cluster-id of its controller or the id of this Secret, " +
+		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " has another id in its heartbeat: " +
+			"its former exports stay. Correct --cluster-id of its controller or the id of this Secret, " +
 			"or delete the Secret if the cluster left the set"
 	case is.Reason == liveness.ExportsLost:
 		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " lost most or all of its exports at once: " +
-			"what was known of it is kept until it stayed so for a while, " + confirm
+			"its former exports stay until it was heard for a while, " + confirm
 	case is.Reason == liveness.Flapping:
-		return EventMemberStale, corev1.EventTypeWarning, cluster + " failed over and over: " +
-			"its endpoints stay demoted until it stayed a while"
+		return EventMemberStale, corev1.EventTypeWarning, cluster + " failed repeatedly: " +
+			"its endpoints stay demoted until it was heard for a while"
 	case is.State == liveness.Stale:
 		return EventMemberStale, corev1.EventTypeWarning, cluster + " is silent: " +
-			"its endpoints are used only where no other cluster has a ready one"
+			"its endpoints are used only if no other cluster has a ready one"
 	case is.Reason == liveness.AllMembersSilent:
-		return EventAllMembersSilent, corev1.EventTypeWarning, "No member is heard, " +
-			"so that nothing is concluded of the silence of cluster " + is.Cluster
+		return EventAllMembersSilent, corev1.EventTypeWarning,
+			"No member is heard, so this cluster is probably isolated: " +
+				"the endpoints of cluster " + is.Cluster + " stay as they are"
 	case was.State != liveness.Fresh || was.Reason == liveness.AllMembersSilent:
-		return EventMemberRecovered, corev1.EventTypeNormal, cluster + " is believed"
+		return EventMemberRecovered, corev1.EventTypeNormal, cluster + " is fresh again"
 	}
 	return "", "", ""
 }

@@ -44,7 +44,7 @@ type Leases struct {
 
 // errForeignLease is the error of a Lease that another writer made.
 var errForeignLease = errors.New(
-	"the Lease lacks the label " + export.LabelManagedBy + "=" + export.Manager + ": somebody else made it")
+	"the Lease lacks the label " + export.LabelManagedBy + "=" + export.Manager + ", so another writer made it")
 
 // NewLeases returns the Leases that show the state of the tracker's members. It gives the tracker the state that the
 // previous leader left, and retries until the API server answers or the context ends. It is to be called before the
@@ -67,7 +67,7 @@ func (l *Leases) load(ctx context.Context) (map[string]state, error) {
 			return false, fmt.Errorf("leases of the members: %w", err)
 		}
 		if err != nil {
-			return false, nil //nolint:nilerr // It is tried again until the context ends.
+			return false, nil //nolint:nilerr // Retry until the context ends.
 		}
 		for i := range list.Items {
 			lease := &list.Items[i]
@@ -92,7 +92,7 @@ func (l *Leases) Run(ctx context.Context) {
 	for {
 		err := l.write(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
-			klog.FromContext(ctx).Error(err, "Cannot write the Lease of a member; trying again")
+			klog.FromContext(ctx).Error(err, "Cannot write the Lease of a member; retrying")
 		}
 		failing = err != nil
 		if failing {

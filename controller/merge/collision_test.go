@@ -3,11 +3,11 @@
 package merge
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,15 +17,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// Two services whose derived Services have the same name: such a pair takes
-// seconds to find.
+// Two services whose derived Services have the same name: such a pair takes seconds to find.
 var (
 	first  = types.NamespacedName{Namespace: "demo", Name: "s-k1qtda5r7c"}
 	second = types.NamespacedName{Namespace: "demo", Name: "s-g9sgelsm7d"}
 )
 
-// A namespace holds the imports of first and second, and the one Service whose
-// name both need.
+// A namespace holds the imports of first and second, and the one Service whose name both need.
 type namespace struct {
 	imports map[types.NamespacedName]*v1beta1.ServiceImport
 	derived *corev1.Service
@@ -41,8 +39,7 @@ func newNamespace() *namespace {
 	}
 }
 
-// reconcile merges and writes one service, merging again after each write.
-// Without a view nobody exports it.
+// reconcile merges and writes one service, merging again after each write. Without a view nobody exports it.
 func (n *namespace) reconcile(service types.NamespacedName, exported bool) {
 	var views []*export.View
 	if exported {
@@ -83,7 +80,7 @@ func (n *namespace) reconcile(service types.NamespacedName, exported bool) {
 			if wanted.Spec.ClusterIP == "" {
 				wanted.Spec.ClusterIP, wanted.Spec.ClusterIPs = n.ip, []string{n.ip}
 			}
-			if !cmp.Equal(n.derived, wanted) {
+			if !reflect.DeepEqual(n.derived, wanted) {
 				n.writes++
 			}
 			n.derived = wanted
@@ -100,8 +97,7 @@ func (n *namespace) ready(t *testing.T, service types.NamespacedName) metav1.Con
 	return conditionOf(t, n.imports[service].Status.Conditions, "Ready")
 }
 
-// has checks which service has the Service, and that the other one has neither
-// its IP nor endpoints behind it.
+// has checks which service has the Service, and that the other one has neither its IP nor endpoints behind it.
 func (n *namespace) has(t *testing.T, has, hasNot types.NamespacedName) {
 	t.Helper()
 	if n.derived == nil || n.derived.Labels[export.LabelService] != has.Name ||
@@ -173,8 +169,7 @@ func TestNameStaysWithTheOlderImport(t *testing.T) {
 	n.has(t, first, second)
 }
 
-// TestBothStateTheName: an earlier version let both imports have the Service,
-// or both were made at once.
+// TestBothStateTheName: an earlier version let both imports have the Service, or both were made at once.
 func TestBothStateTheName(t *testing.T) {
 	for name, test := range map[string]struct {
 		gone  bool // the Service

@@ -12,10 +12,9 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
-// exportConditions are those of this cluster's ServiceExport. There are none if
-// there is no ServiceExport, and none if the import belongs to another
-// implementation, which writes the same types: both would overwrite each other
-// without end. Conditions of other types are kept.
+// exportConditions returns the conditions of this cluster's ServiceExport, none if it does not exist. There are also
+// none if the import belongs to another implementation, because the two would overwrite each other's conditions
+// forever. Conditions of other types are kept.
 func exportConditions(observed Observed, contributions []Contribution, agreed decision) []metav1.Condition {
 	serviceExport := observed.ServiceExport
 	if serviceExport == nil || foreign(observed.ServiceImport) && !adopts(observed, contributions) &&
@@ -48,12 +47,12 @@ func exportConditions(observed Observed, contributions []Contribution, agreed de
 			string(v1beta1.ServiceExportReasonNoConflicts), "The service is not exported: see condition Valid.")
 	default:
 		set(v1beta1.ServiceExportConditionReady, metav1.ConditionUnknown, string(v1beta1.ServiceExportReasonPending),
-			"The Service was not looked at yet.")
+			"The Service was not reconciled yet.")
 	}
 	return withObserved(serviceExport.Status.Conditions, conditions)
 }
 
-// maxProblems bounds the problems that a message lists.
+// maxProblems bounds the problems in a message.
 const maxProblems = 10
 
 func validMessage(observed Observed) string {
@@ -67,7 +66,7 @@ func validMessage(observed Observed) string {
 	return message
 }
 
-// conflictCondition tells all conflicts at once.
+// conflictCondition reports all conflicts in one condition.
 func conflictCondition(conflicts []conflict) (status metav1.ConditionStatus, reason, message string) {
 	if len(conflicts) == 0 {
 		return metav1.ConditionFalse, string(v1beta1.ServiceExportReasonNoConflicts),
@@ -82,8 +81,8 @@ func conflictCondition(conflicts []conflict) (status metav1.ConditionStatus, rea
 	return metav1.ConditionTrue, strings.Join(reasons, ","), strings.Join(messages, " ")
 }
 
-// withObserved is the desired conditions and those observed that have another
-// type, sorted by type. Where the status stays, so does its transition time.
+// withObserved returns the desired conditions and the observed ones of other types, sorted by type. A condition with
+// the same status keeps its transition time.
 func withObserved(observed, desired []metav1.Condition) []metav1.Condition {
 	result := slices.Clone(desired)
 	for _, old := range observed {

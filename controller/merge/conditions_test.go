@@ -63,7 +63,7 @@ func TestExportConditions(t *testing.T) {
 		},
 		"no export": {func(o *Observed) { o.ServiceExport = nil }, false, nil},
 		"not looked at": {nil, false, conditions{condition("Ready", unknown, "Pending",
-			"The Service was not looked at yet.")}},
+			"The Service was not reconciled yet.")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			observed := newObserved("east")
@@ -94,8 +94,7 @@ func TestManyProblems(t *testing.T) {
 	}
 }
 
-// TestTransitionTimes: the time stays with the status, and conditions of others
-// stay whole.
+// TestTransitionTimes: the time stays with the status, and conditions of others stay whole.
 func TestTransitionTimes(t *testing.T) {
 	before := metav1.NewTime(day(7))
 	observed := newObserved("east")
@@ -119,9 +118,8 @@ func TestTransitionTimes(t *testing.T) {
 	})
 }
 
-// TestConditionsOfAnotherImplementation: while the import is Cilium's, so are
-// the conditions of the export, which Cilium sets on each change of the export.
-// Once the import is taken over they are this controller's.
+// TestConditionsOfAnotherImplementation: while the import is Cilium's, so are the conditions of the export, which
+// Cilium sets on each change of the export. Once the import is taken over they are this controller's.
 func TestConditionsOfAnotherImplementation(t *testing.T) {
 	theirs := func(conditions []metav1.Condition) bool {
 		changed := false

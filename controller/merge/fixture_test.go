@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	apidiff "k8s.io/apimachinery/pkg/util/diff"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -46,9 +46,8 @@ func parsePorts(text string) []export.Port {
 	return ports
 }
 
-// newView is an export of a cluster with one slice, web-<cluster>, whose
-// endpoints serve all ports on a number that is 8000 higher. Endpoints are
-// addresses, with "!" before those that are not ready.
+// newView is an export of a cluster with one slice, web-<cluster>, whose endpoints serve all ports on a number that is
+// 8000 higher. Endpoints are addresses, with "!" before those that are not ready.
 func newView(cluster string, created int, ports, endpoints string, change ...func(*export.View)) *export.View {
 	view := &export.View{
 		Cluster: cluster,
@@ -102,8 +101,7 @@ func families(list ...corev1.IPFamily) func(*export.View) {
 	return func(view *export.View) { view.Spec.IPFamilies = list }
 }
 
-// newObserved is a cluster with its ServiceExport and nothing else of the
-// service.
+// newObserved is a cluster with its ServiceExport and nothing else of the service.
 func newObserved(cluster string) Observed {
 	return Observed{
 		Cluster:    cluster,
@@ -177,8 +175,8 @@ func settled(t testing.TB, observed Observed, contributions []Contribution) (Obs
 
 func diff(t *testing.T, what string, got, want any) {
 	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", what, d)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s (-want +got):\n%s", what, apidiff.Diff(want, got))
 	}
 }
 

@@ -3,7 +3,6 @@
 package merge
 
 import (
-	"cmp"
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -14,8 +13,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// servesHandMade reports whether the import is one that a person wrote and
-// wants to have served: of type ClusterSetIP, and with no export behind it.
+// servesHandMade reports whether the import is hand-made and to be served: it has type ClusterSetIP, no cluster exports
+// the service, and a flag or an annotation asks for it.
 func servesHandMade(observed Observed, contributions []Contribution) bool {
 	imported := observed.ServiceImport
 	return foreign(imported) && imported.Spec.Type == v1beta1.ClusterSetIP && len(contributions) == 0 &&
@@ -23,8 +22,7 @@ func servesHandMade(observed Observed, contributions []Contribution) bool {
 		(observed.ServeHandMade || imported.Annotations[export.AnnotationServe] == "true")
 }
 
-// serveHandMade gives an import that a person wrote its derived Service and
-// its IPs, and the slices that belong to it the label of that Service. Nothing
+// serveHandMade gives a hand-made import its derived Service and IPs, and its slices the label of that Service. Nothing
 // else of them changes.
 func serveHandMade(observed Observed, result *Result) {
 	imported := observed.ServiceImport.DeepCopy()
@@ -44,10 +42,7 @@ func serveHandMade(observed Observed, result *Result) {
 			result.HandMadeSlices = append(result.HandMadeSlices, labelled)
 		}
 	}
-	slices.SortFunc(result.HandMadeSlices, func(a, b *discoveryv1.EndpointSlice) int {
-		return cmp.Compare(a.Name,
-			b.Name)
-	})
+	slices.SortFunc(result.HandMadeSlices, byName)
 
 	ready := importReady(observed, decision{}, nil, imported)
 	ready.Type = string(v1beta1.ServiceImportConditionReady)
@@ -59,15 +54,12 @@ func serveHandMade(observed Observed, result *Result) {
 	}
 }
 
-// reasonNotServed is the reason of the condition Ready of an import that a
-// person wrote and that was served.
+// reasonNotServed is the reason of the condition Ready of a hand-made import that is no longer served.
 const reasonNotServed = "NotServed"
 
-// retireHandMade takes back from an import that a person wrote, and that is no
-// longer to be served, what serving it brought: first the IPs, which may soon be
-// another Service's, and the label of its slices; then the annotation. The
-// derived Service stays until then, as the proof that this controller, and not
-// another implementation of the API, served it.
+// retireHandMade undoes serveHandMade for an import that is no longer to be served: first it removes the IPs, which may
+// soon be another Service's, and the label of its slices; then the annotation. The derived Service is kept until then,
+// because it proves that this controller served the import.
 func retireHandMade(observed Observed, result *Result) {
 	name := export.DerivedServiceName(observed.Service)
 	old := observed.ServiceImport
@@ -84,7 +76,8 @@ func retireHandMade(observed Observed, result *Result) {
 	if meta.IsStatusConditionTrue(old.Status.Conditions, string(v1beta1.ServiceImportConditionReady)) {
 		imported.Status.Conditions = withObserved(old.Status.Conditions, []metav1.Condition{{
 			Type: string(v1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse, Reason: reasonNotServed,
-			Message: "The import is no longer asked to be served.", ObservedGeneration: old.Generation,
+			Message:            "The import is not served: neither --hand-made-imports nor its annotation asks for it.",
+			ObservedGeneration: old.Generation,
 		}})
 	}
 	result.ServiceImport = imported
@@ -96,15 +89,11 @@ func retireHandMade(observed Observed, result *Result) {
 			result.HandMadeSlices = append(result.HandMadeSlices, unlabelled)
 		}
 	}
-	slices.SortFunc(result.HandMadeSlices, func(a, b *discoveryv1.EndpointSlice) int {
-		return cmp.Compare(a.Name,
-			b.Name)
-	})
+	slices.SortFunc(result.HandMadeSlices, byName)
 }
 
-// withServiceLabel is the slice with the label of the derived Service. It is nil
-// if the slice has that label, or one of another Service, or is not this
-// service's, or if the name of the derived Service belongs to another Service.
+// withServiceLabel returns the slice with the label of the derived Service. It is nil if the slice already belongs to a
+// Service, belongs to another import, or if the name of the derived Service is taken.
 func withServiceLabel(observed Observed, slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	if nameTaken(observed) {
 		return nil

@@ -86,8 +86,7 @@ func TestHandMade(t *testing.T) {
 	})
 }
 
-// TestHandMadeNoLonger: what serving brought is taken back, and then the import
-// is as its author left it.
+// TestHandMadeNoLonger: what serving brought is taken back, and then the import is as its author left it.
 func TestHandMadeNoLonger(t *testing.T) {
 	begin := handMade()
 	begin.HandMadeSlices = Merge(begin, nil).HandMadeSlices
@@ -103,7 +102,7 @@ func TestHandMadeNoLonger(t *testing.T) {
 			diff(t, "IPs", len(result.ServiceImport.Spec.IPs), 0)
 			diff(t, "Ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
 				Type: "Ready", Status: metav1.ConditionFalse, Reason: "NotServed",
-				Message: "The import is no longer asked to be served.",
+				Message: "The import is not served: neither --hand-made-imports nor its annotation asks for it.",
 			})
 			diff(t, "label", result.HandMadeSlices[0].Labels, map[string]string{export.LabelService: "web"})
 			if result.DerivedService == nil {
@@ -134,7 +133,7 @@ func TestHandMadeNoLonger(t *testing.T) {
 }
 
 // TestHandMadeNotServed: where nobody asks, and where it is not what the MCS
-// API's demo has, a person's import is left alone.
+// API's demo has, a hand-made import is left alone.
 func TestHandMadeNotServed(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*Observed)
@@ -182,9 +181,8 @@ func TestHandMadeSlices(t *testing.T) {
 	diff(t, "slice of this controller", len(Merge(observed, nil).HandMadeSlices), 0)
 }
 
-// TestDeniedNamespaceServesNothing: neither the flag nor the annotation has an
-// import served in a namespace that takes no part, and what serving brought
-// before is taken back.
+// TestDeniedNamespaceServesNothing: neither the flag nor the annotation has an import served in a namespace that takes
+// no part, and what serving brought before is taken back.
 func TestDeniedNamespaceServesNothing(t *testing.T) {
 	for name, served := range map[string]bool{"never served": false, "served before": true} {
 		t.Run(name, func(t *testing.T) {

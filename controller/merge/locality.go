@@ -4,7 +4,6 @@ package merge
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,71 +15,61 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
-// ConditionPreferCluster is the type of the condition of an import that tells
-// whether endpoints of this cluster come first. Only imports for which that is
-// wished have it.
+// ConditionPreferCluster is the type of the condition of an import that tells whether endpoints of this cluster come
+// first. Only imports that ask for it have the condition.
 const ConditionPreferCluster = export.Domain + "/PreferCluster"
 
 // Reasons of ConditionPreferCluster.
 const (
-	// ReasonHinted: nodes here use endpoints of this cluster first.
+	// ReasonHinted: all nodes of this cluster use its endpoints first.
 	ReasonHinted = "Hinted"
-	// ReasonNodesWithoutZone: some nodes do not, because they have no zone.
+	// ReasonNodesWithoutZone: nodes without a zone do not.
 	ReasonNodesWithoutZone = "NodesWithoutZone"
-	// ReasonNoZones: no node does.
+	// ReasonNoZones: no node has a zone.
 	ReasonNoZones = "NoZones"
-	// ReasonTooManyZones: the API has no room for that many hints.
+	// ReasonTooManyZones: there are more zones than the API allows in the hints of one endpoint.
 	ReasonTooManyZones = "TooManyZones"
-	// ReasonUnknownPreference: the annotation export.AnnotationPrefer has a
-	// value that means nothing.
+	// ReasonUnknownPreference: the annotation export.AnnotationPrefer has an unknown value.
 	ReasonUnknownPreference = "UnknownPreference"
 )
 
-// wishOf is what the clients of an import made of exports wish. The import
-// tells it, so that the wish is still there while a Service is replaced and
-// nobody exports.
-func wishOf(observed Observed, imported *v1beta1.ServiceImport) (locality.Wish, error) {
-	return locality.WishOf(ptr.Deref(imported.Spec.TrafficDistribution, ""),
+// preferenceOf returns the preference of an import. It is read from the import, so that it lasts while a Service is
+// replaced and no cluster exports it.
+func preferenceOf(observed Observed, imported *v1beta1.ServiceImport) (locality.Preference, error) {
+	return locality.PreferenceOf(ptr.Deref(imported.Spec.TrafficDistribution, ""),
 		imported.Annotations[export.AnnotationPrefer], observed.Prefer)
 }
 
-// hintsOf are the hints of all slices of an import, nil for none. kube-proxy
-// does not see the slices of headless ones.
+// hintsOf returns the hints for all slices of an import, nil for none. kube-proxy does not see slices of headless ones.
 func hintsOf(observed Observed, imported *v1beta1.ServiceImport, contributions []Contribution) *locality.Hints {
 	if imported.Spec.Type == v1beta1.Headless {
 		return nil
 	}
-	wish, _ := wishOf(observed, imported)
-	wish.Node = wish.Node && !observed.Unsupported.NodeHints
+	preference, _ := preferenceOf(observed, imported)
+	preference.Node = preference.Node && !observed.Unsupported.NodeHints
 	var own *export.View
-	if i := slices.IndexFunc(contributions, func(
-		c Contribution,
-	) bool {
-		return c.View.Cluster == observed.Cluster
-	}); i >= 0 {
-		own = contributions[i].View
+	if local := onlyOwn(observed, contributions); len(local) > 0 {
+		own = local[0].View
 	}
-	return locality.New(wish, observed.Nodes, own)
+	return locality.New(preference, observed.Nodes, own)
 }
 
-// hintedDistribution is the trafficDistribution of the derived Service of an
-// import: some data planes obey hints only where there is one. The oldest of
-// its values that mean hints is the one that most of them know.
+// hintedDistribution returns the trafficDistribution of an import's derived Service. Some data planes follow hints only
+// if it is set; PreferClose is the value that most of them know.
 func hintedDistribution(observed Observed, imported *v1beta1.ServiceImport) *string {
-	if wish, _ := wishOf(observed, imported); !wish.Cluster || !observed.Nodes.CanPreferCluster() {
+	if preference, _ := preferenceOf(observed, imported); !preference.Cluster || !observed.Nodes.CanPreferCluster() {
 		return nil
 	}
 	return observed.Unsupported.distribution(corev1.ServiceTrafficDistributionPreferClose)
 }
 
-// preferCondition is ConditionPreferCluster of an import, nil where it has
-// none.
+// preferCondition returns the ConditionPreferCluster of an import, nil if it has none.
 func preferCondition(observed Observed, agreed decision, imported *v1beta1.ServiceImport) *metav1.Condition {
 	if imported.Spec.Type == v1beta1.Headless {
 		return nil
 	}
 	if agreed.spec == nil && meta.FindStatusCondition(imported.Status.Conditions, ConditionPreferCluster) == nil {
-		return nil // an older schema of the import may not have kept what was wished
+		return nil // an older schema of the import may have dropped the preference
 	}
 	condition := func(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
 		return &metav1.Condition{
@@ -88,20 +77,21 @@ func preferCondition(observed Observed, agreed decision, imported *v1beta1.Servi
 			ObservedGeneration: imported.Generation,
 		}
 	}
-	wish, err := wishOf(observed, imported)
+	preference, err := preferenceOf(observed, imported)
 	switch {
 	case err != nil:
 		return condition(metav1.ConditionFalse, ReasonUnknownPreference,
 			fmt.Sprintf("Exported annotation %s: %v.", export.AnnotationPrefer, err))
-	case !wish.Cluster:
+	case !preference.Cluster:
 		return nil
 	case len(observed.Nodes.Zones) == 0:
 		return condition(metav1.ConditionFalse, ReasonNoZones,
 			"No node of this cluster has the label "+corev1.LabelTopologyZone+
 				", without which no endpoint can be preferred. Label the nodes.")
 	case !observed.Nodes.CanPreferCluster():
-		return condition(metav1.ConditionFalse, ReasonTooManyZones,
-			fmt.Sprintf("The nodes of this cluster are in more than %d zones, the most that an endpoint can be hinted for.", locality.MaxZones))
+		return condition(metav1.ConditionFalse, ReasonTooManyZones, fmt.Sprintf(
+			"The nodes of this cluster are in more than %d zones, the most that an endpoint can be hinted for.",
+			locality.MaxZones))
 	case observed.Nodes.SomeWithoutZone:
 		return condition(metav1.ConditionTrue, ReasonNodesWithoutZone,
 			"Endpoints of this cluster are used first, but not on its nodes without the label "+

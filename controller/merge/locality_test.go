@@ -30,7 +30,7 @@ func in(zone string) func(*export.View) {
 	}
 }
 
-// TestLocality: what an import of east wishes, and what comes of it there.
+// TestLocality: preferences of an import of east, and their hints and condition there.
 func TestLocality(t *testing.T) {
 	const labelled, mixed = "a b", "a b ?"
 	nine := "1 2 3 4 5 6 7 8 9"
@@ -49,7 +49,7 @@ func TestLocality(t *testing.T) {
 		},
 		"the operator":     {nil, labelled, "cluster", "a,b/elsewhere", "PreferClose", "True Hinted"},
 		"not this service": {changes{prefers("none")}, labelled, "cluster", "-/-", "", ""},
-		"another wish": {
+		"another preference": {
 			changes{distribution("PreferSameZone")},
 			labelled, "cluster", "a/b",
 			"PreferSameZone", "",
@@ -59,7 +59,7 @@ func TestLocality(t *testing.T) {
 			labelled, "",
 			"a,b/elsewhere", "PreferSameZone", "True Hinted",
 		},
-		"a wish that none knows": {changes{distribution("PreferMoon")}, labelled, "", "-/-", "", ""},
+		"an unknown preference": {changes{distribution("PreferMoon")}, labelled, "", "-/-", "", ""},
 		"the same, and ours": {
 			changes{distribution("PreferMoon"), prefers("cluster")},
 			labelled, "",
@@ -104,14 +104,14 @@ func TestLocality(t *testing.T) {
 				east.Spec.TrafficDistribution)
 			diff(t, "condition", preferText(result), test.told)
 
-			// The Service is replaced: until it is back nothing of the wish goes.
+			// The Service is replaced: until it is back the preference stays.
 			replaced := observed
 			replaced.Invalid = &export.Invalid{Reason: string(v1beta1.ServiceExportReasonNoService)}
 			_, kept := settled(t, replaced, contribute(newAbsent("east")))
 			diff(t, "derived Service while the Service is replaced", kept.DerivedService, result.DerivedService)
 			diff(t, "condition while the Service is replaced", preferText(kept), test.told)
 
-			// Nobody else's wish, and nothing of it stays.
+			// No cluster prefers anything anymore: nothing of it stays.
 			observed.Prefer = ""
 			east.Spec.TrafficDistribution, east.Spec.Annotations = "", nil
 			_, result = settled(t, observed, contribute(west, east))
@@ -120,8 +120,7 @@ func TestLocality(t *testing.T) {
 	}
 }
 
-// hintsText is the zones that the endpoints of a cluster are hinted for, which
-// must be the same.
+// hintsText is the zones that the endpoints of a cluster are hinted for, which must be the same.
 func hintsText(result Result, cluster string) string {
 	texts := map[string]bool{}
 	text := ""
@@ -156,8 +155,7 @@ func preferText(result Result) string {
 	return ""
 }
 
-// TestHintsAreNotTheWordOfACluster: hints are local, as read by others, also
-// of endpoints that are demoted.
+// TestHintsAreNotTheWordOfACluster: hints are local, as read by others, also of endpoints that are demoted.
 func TestHintsAreNotTheWordOfACluster(t *testing.T) {
 	east, west := newView("east", 1, "80/TCP", "10.1.0.1", prefers("cluster")), newView("west", 2, "80/TCP", "10.2.0.1")
 	observed := newObserved("east")
@@ -166,7 +164,8 @@ func TestHintsAreNotTheWordOfACluster(t *testing.T) {
 	result := Merge(observed, contributions)
 	diff(t, "hints", hintsText(result, "east")+"/"+hintsText(result, "west"), "a/elsewhere")
 	for _, slice := range result.EndpointSlices {
-		if cluster := slice.Labels[export.LabelSourceCluster]; *slice.Endpoints[0].Conditions.Ready == (cluster == "east") {
+		if cluster := slice.Labels[export.LabelSourceCluster]; *slice.Endpoints[0].Conditions.Ready ==
+			(cluster == "east") {
 			t.Errorf("cluster %s: ready is %t", cluster, *slice.Endpoints[0].Conditions.Ready)
 		}
 	}
@@ -206,8 +205,7 @@ func checkHints(t *testing.T, name string, all []*discoveryv1.EndpointSlice) {
 	}
 }
 
-// TestConditionIsOfTheImport: what others set stays, and the transition time
-// moves with the status alone.
+// TestConditionIsOfTheImport: what others set stays, and the transition time moves with the status alone.
 func TestConditionIsOfTheImport(t *testing.T) {
 	observed := newObserved("east")
 	observed.Nodes = locality.Nodes{Zones: []string{"a"}}
@@ -238,8 +236,8 @@ func TestConditionIsOfTheImport(t *testing.T) {
 	diff(t, "another's while the Service is replaced", conditionOf(t, conditions, theirs.Type), theirs)
 }
 
-// TestReplacedBehindAnOlderSchema: what the schema of ServiceImports does not keep is in the derived Service all the same, and
-// stays there while the Service is replaced.
+// TestReplacedBehindAnOlderSchema: what the schema of ServiceImports does not keep is in the derived Service all the
+// same, and stays there while the Service is replaced.
 func TestReplacedBehindAnOlderSchema(t *testing.T) {
 	observed := newObserved("east")
 	observed.Nodes = locality.Nodes{Zones: []string{"a"}}
@@ -247,7 +245,9 @@ func TestReplacedBehindAnOlderSchema(t *testing.T) {
 	view := newView("east", 1, "80/TCP", "10.1.0.1", distribution("PreferSameZone"))
 	view.Spec.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
 	view.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
-	view.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(int32(60))}}
+	view.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
+		ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To(int32(60))},
+	}
 	observed, _ = settled(t, observed, contribute(view))
 	spec := &observed.ServiceImport.Spec
 	spec.InternalTrafficPolicy, spec.TrafficDistribution, spec.SessionAffinityConfig, spec.IPFamilies = nil, nil, nil,

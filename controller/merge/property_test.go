@@ -6,10 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -33,7 +31,7 @@ func TestClustersets(t *testing.T) {
 	}
 }
 
-// FuzzMerge does the same for clustersets that coverage leads to.
+// FuzzMerge does the same for clustersets that coverage finds.
 func FuzzMerge(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(seed)
@@ -50,37 +48,37 @@ func checkClusterset(t *testing.T, seed uint64) {
 		contributions := contributionsIn(r, m.observed.Cluster, members)
 		contributionsBefore, observedBefore := copyOfAll(contributions), copyOfObserved(m.observed)
 		result := Merge(m.observed, contributions)
-		equal(t, name+"contributions changed", contributions, contributionsBefore)
-		equal(t, name+"observed changed", m.observed, observedBefore)
+		diff(t, name+"contributions changed", contributions, contributionsBefore)
+		diff(t, name+"observed changed", m.observed, observedBefore)
 
 		// Invariant: the same views give the same import everywhere.
 		here := everywhereOf(result)
 		if agreed == nil {
 			agreed = &here
 		}
-		equal(t, name+"what all clusters have in common", here, *agreed)
+		diff(t, name+"what all clusters have in common", here, *agreed)
 
 		// Nor does the order matter in one cluster.
 		again := copyOfAll(contributions)
 		r.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
-		equal(t, name+"another order", Merge(m.observed, again), result)
+		diff(t, name+"another order", Merge(m.observed, again), result)
 
 		// What is read of the slices, published or copied, is what it was.
 		// Without an import nothing here owns copies of what is absent.
 		source := pick(r, members...)
 		if source.sees != nil && (result.ServiceImport != nil || source.observed.Cluster == m.observed.Cluster) {
-			equal(t, name+"view of "+source.observed.Cluster, reread(t, source.observed.Cluster, result), source.sees)
+			diff(t, name+"view of "+source.observed.Cluster, reread(t, source.observed.Cluster, result), source.sees)
 		}
 		checkResult(t, name, m.observed, result)
 
 		// The merge comes to rest, and then changes nothing.
 		observed, settledResult := settled(t, m.observed, contributions)
 		if settledResult.ServiceImport != nil {
-			equal(t, name+"import at rest", settledResult.ServiceImport, observed.ServiceImport)
-			equal(t, name+"what all clusters have in common, at rest", everywhereOf(settledResult), *agreed)
+			diff(t, name+"import at rest", settledResult.ServiceImport, observed.ServiceImport)
+			diff(t, name+"what all clusters have in common, at rest", everywhereOf(settledResult), *agreed)
 		}
 		if settledResult.DerivedService != nil {
-			equal(t, name+"derived Service at rest", settledResult.DerivedService, observed.DerivedService)
+			diff(t, name+"derived Service at rest", settledResult.DerivedService, observed.DerivedService)
 		}
 		if r.IntN(4) == 0 {
 			checkReplaced(t, name, r, observed, contributions, settledResult)
@@ -88,9 +86,8 @@ func checkClusterset(t *testing.T, seed uint64) {
 	}
 }
 
-// checkReplaced takes the Services of all exports away. The import and what is
-// behind it stay as they are, with no endpoints, and come back with them. They
-// go once nobody exports.
+// checkReplaced takes the Services of all exports away. The import and what is behind it stay as they are, with no
+// endpoints, and come back with them. They go once nobody exports.
 func checkReplaced(t *testing.T, name string, r *rand.Rand, observed Observed, contributions []Contribution,
 	before Result,
 ) {
@@ -107,16 +104,16 @@ func checkReplaced(t *testing.T, name string, r *rand.Rand, observed Observed, c
 		}
 	}
 	if before.ServiceImport == nil {
-		equal(t, name+"import that comes of nothing", result.ServiceImport, before.ServiceImport)
+		diff(t, name+"import that comes of nothing", result.ServiceImport, before.ServiceImport)
 		return
 	}
 	want := before.ServiceImport.DeepCopy()
 	want.Status = result.ServiceImport.Status
-	equal(t, name+"import without Services", result.ServiceImport, want)
-	equal(t, name+"derived Service without Services", result.DerivedService, before.DerivedService)
+	diff(t, name+"import without Services", result.ServiceImport, want)
+	diff(t, name+"derived Service without Services", result.DerivedService, before.DerivedService)
 	_, back := settled(t, gone, contributions)
-	equal(t, name+"import when the Services are back", everywhereOf(back), everywhereOf(before))
-	equal(t, name+"IPs when the Services are back", back.ServiceImport.Spec.IPs, before.ServiceImport.Spec.IPs)
+	diff(t, name+"import when the Services are back", everywhereOf(back), everywhereOf(before))
+	diff(t, name+"IPs when the Services are back", back.ServiceImport.Spec.IPs, before.ServiceImport.Spec.IPs)
 	if last := Merge(gone, nil); last.ServiceImport != nil || last.DerivedService != nil ||
 		len(last.EndpointSlices) > 0 {
 		t.Errorf("%swhat is left without exports: %v", name, last)
@@ -125,15 +122,15 @@ func checkReplaced(t *testing.T, name string, r *rand.Rand, observed Observed, c
 
 // everywhere is what must be equal in all clusters.
 type everywhere struct {
-	exists              bool
-	kind                v1beta1.ServiceImportType
-	ports               []v1beta1.ServicePort
-	affinity            corev1.ServiceAffinity
-	affinityConfig      *corev1.SessionAffinityConfig
-	policy              *corev1.ServiceInternalTrafficPolicy
-	distribution        *string
-	labels, annotations map[string]string
-	clusters            []v1beta1.ClusterStatus
+	Exists              bool
+	Kind                v1beta1.ServiceImportType
+	Ports               []v1beta1.ServicePort
+	Affinity            corev1.ServiceAffinity
+	AffinityConfig      *corev1.SessionAffinityConfig
+	Policy              *corev1.ServiceInternalTrafficPolicy
+	Distribution        *string
+	Labels, Annotations map[string]string
+	Clusters            []v1beta1.ClusterStatus
 }
 
 func everywhereOf(result Result) everywhere {
@@ -142,10 +139,10 @@ func everywhereOf(result Result) everywhere {
 		return everywhere{}
 	}
 	return everywhere{
-		exists: true, kind: imported.Spec.Type, ports: imported.Spec.Ports,
-		affinity: imported.Spec.SessionAffinity, affinityConfig: imported.Spec.SessionAffinityConfig,
-		policy: imported.Spec.InternalTrafficPolicy, distribution: imported.Spec.TrafficDistribution,
-		labels: imported.Labels, annotations: imported.Annotations, clusters: imported.Status.Clusters,
+		Exists: true, Kind: imported.Spec.Type, Ports: imported.Spec.Ports,
+		Affinity: imported.Spec.SessionAffinity, AffinityConfig: imported.Spec.SessionAffinityConfig,
+		Policy: imported.Spec.InternalTrafficPolicy, Distribution: imported.Spec.TrafficDistribution,
+		Labels: imported.Labels, Annotations: imported.Annotations, Clusters: imported.Status.Clusters,
 	}
 }
 
@@ -211,12 +208,5 @@ func isSorted(t *testing.T, name string, conditions []metav1.Condition) {
 		if cmp.Compare(conditions[i].Type, conditions[i+1].Type) >= 0 {
 			t.Errorf("%sconditions %v", name, conditions)
 		}
-	}
-}
-
-func equal(t *testing.T, what string, got, want any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s (-want +got):\n%s", what, gocmp.Diff(want, got, gocmp.AllowUnexported(everywhere{})))
 	}
 }

@@ -43,10 +43,12 @@ func TestServiceImport(t *testing.T) {
 			},
 		},
 		Spec: v1beta1.ServiceImportSpec{
-			Type:                  v1beta1.ClusterSetIP,
-			Ports:                 []v1beta1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}},
-			SessionAffinity:       corev1.ServiceAffinityClientIP,
-			SessionAffinityConfig: &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)}},
+			Type:            v1beta1.ClusterSetIP,
+			Ports:           []v1beta1.ServicePort{{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80}},
+			SessionAffinity: corev1.ServiceAffinityClientIP,
+			SessionAffinityConfig: &corev1.SessionAffinityConfig{
+				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)},
+			},
 			IPFamilies:            []corev1.IPFamily{"IPv4", "IPv6"},
 			InternalTrafficPolicy: ptr.To(corev1.ServiceInternalTrafficPolicyLocal),
 			TrafficDistribution:   ptr.To("PreferClose"),
@@ -73,10 +75,12 @@ func TestServiceImport(t *testing.T) {
 				Name: "http", Protocol: corev1.ProtocolTCP, Port: 80,
 				TargetPort: intstr.FromInt32(80),
 			}},
-			IPFamilies:            []corev1.IPFamily{"IPv4", "IPv6"},
-			IPFamilyPolicy:        ptr.To(corev1.IPFamilyPolicyRequireDualStack),
-			SessionAffinity:       corev1.ServiceAffinityClientIP,
-			SessionAffinityConfig: &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)}},
+			IPFamilies:      []corev1.IPFamily{"IPv4", "IPv6"},
+			IPFamilyPolicy:  ptr.To(corev1.IPFamilyPolicyRequireDualStack),
+			SessionAffinity: corev1.ServiceAffinityClientIP,
+			SessionAffinityConfig: &corev1.SessionAffinityConfig{
+				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](60)},
+			},
 			InternalTrafficPolicy: ptr.To(corev1.ServiceInternalTrafficPolicyLocal),
 			TrafficDistribution:   ptr.To("PreferClose"),
 		},
@@ -96,8 +100,7 @@ func TestServiceImport(t *testing.T) {
 	diff(t, "derived Service at rest", last.DerivedService, wantService)
 }
 
-// TestImportMetadata: what exports set goes with them, and what others set on an
-// import and its Service stays.
+// TestImportMetadata: what exports set goes with them, and what others set on an import and its Service stays.
 func TestImportMetadata(t *testing.T) {
 	observed, _ := settled(t, newObserved("east"),
 		contribute(newView("east", 1, "80/TCP", "", labels("team=red"),
@@ -150,8 +153,7 @@ func TestTypeChanges(t *testing.T) {
 	diff(t, "back again", result, clusterSetIP)
 }
 
-// TestMixedTypes: the Service of a cluster that lost the conflict is reached
-// all the same.
+// TestMixedTypes: the Service of a cluster that lost the conflict is reached all the same.
 func TestMixedTypes(t *testing.T) {
 	for _, oldest := range []int{1, 3} {
 		views := contribute(newView("east", oldest, "http:80/TCP", "10.1.0.1"),
@@ -204,7 +206,7 @@ func TestIPFamilies(t *testing.T) {
 			old: []string{"10.0.0.1", "fd00::1"}, want: list{v4, v6}, ips: []string{"10.0.0.1", "fd00::1"},
 			ready: "Pending",
 		},
-		"the Service has the say over the import": {
+		"the Service decides over the import": {
 			exports: []list{{v4}}, cluster: list{v4},
 			derived: []string{"10.0.0.2"}, old: []string{"10.0.0.1"}, want: list{v4}, ips: []string{"10.0.0.2"},
 			ready: "Ready",
@@ -294,8 +296,7 @@ func TestIPFamilies(t *testing.T) {
 	}
 }
 
-// TestIPFamilyNotSupported: the slices are there all the same, for others to
-// read and to remember.
+// TestIPFamilyNotSupported: the slices are there all the same, for others to read and to remember.
 func TestIPFamilyNotSupported(t *testing.T) {
 	observed := newObserved("east")
 	observed.IPFamilies = []corev1.IPFamily{"IPv4"}

@@ -12,14 +12,14 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
-// TestUnsupported: what becomes of wishes that the API server of this cluster
-// does not know. The import has them all the same.
+// TestUnsupported: how a trafficDistribution that this cluster's API server does not know is translated. The import
+// keeps it.
 func TestUnsupported(t *testing.T) {
 	const of134, of130 = "PreferSameZone PreferSameNode", "PreferSameZone PreferSameNode PreferClose"
 	for name, test := range map[string]struct {
-		wish, prefer string
-		unsupported  string // the values of trafficDistribution
-		want         string
+		distribution, prefer string
+		unsupported          string // the values of trafficDistribution
+		want                 string
 	}{
 		"all known, zone":            {"PreferSameZone", "", "", "PreferSameZone"},
 		"all known, node":            {"PreferSameNode", "", "", "PreferSameNode"},
@@ -39,16 +39,17 @@ func TestUnsupported(t *testing.T) {
 				Distributions: strings.Fields(test.unsupported),
 				NodeHints:     test.unsupported != "",
 			}
-			view := newView("east", 1, "80/TCP", "10.1.0.1", in("a"), distribution(test.wish))
+			view := newView("east", 1, "80/TCP", "10.1.0.1", in("a"), distribution(test.distribution))
 			view.Slices[0].Endpoints[0].NodeName = ptr.To("node")
 			if test.prefer != "" {
 				view.Spec.Annotations = map[string]string{export.AnnotationPrefer: test.prefer}
 			}
 			_, result := settled(t, observed, contribute(view))
 			diff(t, "derived Service", ptr.Deref(result.DerivedService.Spec.TrafficDistribution, ""), test.want)
-			diff(t, "import", ptr.Deref(result.ServiceImport.Spec.TrafficDistribution, ""), test.wish)
+			diff(t, "import", ptr.Deref(result.ServiceImport.Spec.TrafficDistribution, ""), test.distribution)
 			hints := result.EndpointSlices[0].Endpoints[0].Hints
-			diff(t, "hints for nodes", len(hints.ForNodes) > 0, test.wish == "PreferSameNode" && test.unsupported == "")
+			diff(t, "hints for nodes", len(hints.ForNodes) > 0,
+				test.distribution == "PreferSameNode" && test.unsupported == "")
 			diff(t, "hints for zones", len(hints.ForZones), 1)
 		})
 	}

@@ -114,8 +114,8 @@ func (r *Reconciler) work(ctx context.Context) {
 		case err == nil:
 			r.queue.Forget(service)
 		case ctx.Err() == nil:
-			if r.queue.NumRequeues(service) == apply.FailuresToTell {
-				klog.FromContext(ctx).Error(err, "Cannot bring a service up to date; trying again", "service", service)
+			if r.queue.NumRequeues(service) == apply.FailuresToReport {
+				klog.FromContext(ctx).Error(err, "Cannot reconcile a service; retrying", "service", service)
 			}
 			r.queue.AddRateLimited(service)
 		}
@@ -178,8 +178,8 @@ func (r *Reconciler) unreadable(access *mcsapi.Access, service types.NamespacedN
 	report := func(object runtime.Object, kind, reason string) {
 		if reason != "" {
 			why = reason
-			r.Recorder.Event(object, corev1.EventTypeWarning, EventUnreadable,
-				kind+" "+service.String()+" cannot be decoded, so that its service stays as it is. Correct or delete it: "+reason)
+			r.Recorder.Event(object, corev1.EventTypeWarning, EventUnreadable, kind+" "+service.String()+
+				" cannot be decoded, so that its service stays as it is. Correct or delete it: "+reason)
 		}
 	}
 	if object := access.ServiceExport(service); object != nil {

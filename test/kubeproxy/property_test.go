@@ -18,9 +18,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// TestNeverABlackHole checks in random clustersets what kube-proxy chooses on
-// each node: the nearest ready endpoints, all where there are none near, and
-// nothing only where nothing serves.
+// TestNeverABlackHole checks in random clustersets what kube-proxy chooses on each node: the nearest ready endpoints,
+// all where there are none near, and nothing only where nothing serves.
 func TestNeverABlackHole(t *testing.T) {
 	t.Parallel()
 	const cases, parts = 8000, 4
@@ -48,7 +47,8 @@ func randomView(r *rand.Rand, cluster string, created int) *export.View {
 			}
 			endpoints = append(endpoints, endpoint)
 		}
-		add(view, pick(r, corev1.IPv4Protocol, corev1.IPv4Protocol, corev1.IPv6Protocol), strings.Join(endpoints, " "), pick(r, []int32{80}, []int32{81}, []int32{80, 81})...)
+		add(view, pick(r, corev1.IPv4Protocol, corev1.IPv4Protocol, corev1.IPv6Protocol), strings.Join(endpoints, " "),
+			pick(r, []int32{80}, []int32{81}, []int32{80, 81})...)
 	}
 	return view
 }
@@ -59,23 +59,27 @@ func checkChoices(t *testing.T, seed uint64) {
 	contributions := []merge.Contribution{{View: east, Demote: r.IntN(6) == 0}}
 	for i, cluster := range []string{"west", "north"} {
 		if r.IntN(4) > 0 {
-			contributions = append(contributions, merge.Contribution{View: randomView(r, cluster, 2+i), Demote: r.IntN(4) == 0})
+			contributions = append(contributions,
+				merge.Contribution{View: randomView(r, cluster, 2+i), Demote: r.IntN(4) == 0})
 		}
 	}
 	east.Spec.TrafficDistribution = pick(r, "", "", corev1.ServiceTrafficDistributionPreferClose,
 		corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode)
-	east.Spec.Annotations = pick(r, nil, map[string]string{export.AnnotationPrefer: pick(r, "cluster", "cluster", "none")})
+	east.Spec.Annotations = pick(r, nil,
+		map[string]string{export.AnnotationPrefer: pick(r, "cluster", "cluster", "none")})
 	operator := pick(r, "", locality.PreferCluster)
 	nodes := locality.Nodes{
-		Zones:           pick(r, nil, []string{"a"}, []string{"a", "b"}, []string{"a", "b", "e"}, strings.Split("abcdefgh", ""), strings.Split("abcdefghi", "")),
+		Zones: pick(r, nil, []string{"a"}, []string{"a", "b"}, []string{"a", "b", "e"},
+			strings.Split("abcdefgh", ""), strings.Split("abcdefghi", "")),
 		SomeWithoutZone: r.IntN(3) == 0,
 	}
 	result := merged(t, nodes, operator, contributions)
-	wish, err := locality.WishOf(east.Spec.TrafficDistribution, east.Spec.Annotations[export.AnnotationPrefer], operator)
+	preference, err := locality.PreferenceOf(east.Spec.TrafficDistribution,
+		east.Spec.Annotations[export.AnnotationPrefer], operator)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wish.Cluster = wish.Cluster && nodes.CanPreferCluster()
+	preference.Cluster = preference.Cluster && nodes.CanPreferCluster()
 
 	// Also a node that the controller has not seen yet.
 	zones := append([]string{"z"}, nodes.Zones...)
@@ -85,8 +89,10 @@ func checkChoices(t *testing.T, seed uint64) {
 	for _, zone := range zones {
 		at := node{pick(r, "node-0", "node-1", "node-3"), zone}
 		for port, got := range chosen(t, at, result) {
-			name := fmt.Sprintf("clusterset %d, node %v, wish %+v, zones %v, port %v", seed, at, wish, nodes.Zones, port)
-			checkChoice(t, name, wish, at, slices.Contains(nodes.Zones, zone), contributions[0].Demote, endpointsOf(result, port), got)
+			name := fmt.Sprintf("clusterset %d, node %v, preference %+v, zones %v, port %v", seed, at, preference,
+				nodes.Zones, port)
+			checkChoice(t, name, preference, at, slices.Contains(nodes.Zones, zone), contributions[0].Demote,
+				endpointsOf(result, port), got)
 		}
 	}
 }
@@ -101,7 +107,8 @@ type endpoint struct {
 func endpointsOf(result merge.Result, port port) []endpoint {
 	var all []endpoint
 	for _, slice := range result.EndpointSlices {
-		if slice.AddressType != discoveryv1.AddressType(port.family) || !slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return *p.Port == port.number }) {
+		if slice.AddressType != discoveryv1.AddressType(port.family) ||
+			!slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool { return *p.Port == port.number }) {
 			continue
 		}
 		for _, e := range slice.Endpoints {
@@ -126,10 +133,11 @@ func those(all []endpoint, match func(endpoint) bool) []string {
 	return addresses
 }
 
-// checkChoice compares a choice with what was wished. known tells that the node's
-// zone is one of ours, drained that the own endpoints are demoted where they can
-// be.
-func checkChoice(t *testing.T, name string, wish locality.Wish, at node, known, drained bool, all []endpoint, got []string) {
+// checkChoice compares a choice with the preference. known tells that the node's zone is one of ours, drained that the
+// own endpoints are demoted where they can be.
+func checkChoice(t *testing.T, name string, preference locality.Preference, at node, known, drained bool,
+	all []endpoint, got []string,
+) {
 	t.Helper()
 	ready := those(all, func(e endpoint) bool { return e.ready })
 	if len(ready) == 0 {
@@ -138,11 +146,12 @@ func checkChoice(t *testing.T, name string, wish locality.Wish, at node, known, 
 		}
 		return
 	}
-	if len(got) == 0 || slices.ContainsFunc(got, func(address string) bool { return !slices.Contains(ready, address) }) {
+	if len(got) == 0 ||
+		slices.ContainsFunc(got, func(address string) bool { return !slices.Contains(ready, address) }) {
 		t.Errorf("%s: got %v of the ready %v", name, got, ready)
 		return
 	}
-	if drained && wish.Zone {
+	if drained && preference.Zone {
 		return // which zones have none depends on the drain
 	}
 	own := those(all, func(e endpoint) bool { return e.ready && e.own })
@@ -151,11 +160,10 @@ func checkChoice(t *testing.T, name string, wish locality.Wish, at node, known, 
 	here := those(all, func(e endpoint) bool { return e.ready && e.own && e.node == at.name })
 	want := ready
 	switch {
-	case wish.Node && len(here) > 0:
+	case preference.Node && len(here) > 0:
 		want = here
-	case wish.Cluster && wish.Zone && known && len(ownInZone) > 0:
-		// Others of the cluster may be hinted for the zone, because of another
-		// port that has nothing there.
+	case preference.Cluster && preference.Zone && known && len(ownInZone) > 0:
+		// Others of the cluster may be hinted for the zone, because of another port that has nothing there.
 		for _, address := range got {
 			if !slices.Contains(own, address) {
 				t.Errorf("%s: %s is of another cluster", name, address)
@@ -167,10 +175,10 @@ func checkChoice(t *testing.T, name string, wish locality.Wish, at node, known, 
 			}
 		}
 		return
-	case wish.Cluster && known && len(own) > 0:
+	case preference.Cluster && known && len(own) > 0:
 		want = own
-	case wish.Cluster:
-	case wish.Zone && len(inZone) > 0:
+	case preference.Cluster:
+	case preference.Zone && len(inZone) > 0:
 		want = inZone
 	}
 	if !slices.Equal(got, want) {

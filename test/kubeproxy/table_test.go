@@ -25,67 +25,70 @@ const (
 	drain, silence = "east is drained", "west is silent"
 )
 
-// TestCategorizeEndpoints has a row for each decision that kube-proxy's
-// CategorizeEndpoints makes of hints of ours. What is chosen is named as the
-// endpoints are: e1 is the first of east, our cluster.
+// TestCategorizeEndpoints has a row for each decision that kube-proxy's CategorizeEndpoints makes of hints of ours.
+// What is chosen is named as the endpoints are: e1 is the first of east, our cluster.
 func TestCategorizeEndpoints(t *testing.T) {
-	const nine = "1 2 3 4 5 6 7 8 9"
+	const nine, sameZone, sameNode = "1 2 3 4 5 6 7 8 9", "PreferSameZone", "PreferSameNode"
 	for name, test := range map[string]struct {
 		zones, distribution, prefer string
 		east, west                  string
 		from                        node
 		with, want                  string
 	}{
-		"no wish":                                   {"a b", "", "", "a b", "a b", node{"n", "a"}, "", "e1 e2 w1 w2"},
-		"no endpoints":                              {"a b", "", "cluster", "", "", node{"n", "a"}, "", ""},
-		"none is ready or serving":                  {"a b", "", "cluster", "!a", "!a", node{"n", "a"}, "", ""},
-		"none is ready, some serve":                 {"a b", "", "cluster", "!a ~b", "~a", node{"n", "a"}, "", "e2 w1"},
-		"cluster: at home":                          {"a b", "", "cluster", "a", "a b", node{"n", "b"}, "", "e1"},
-		"cluster: only the ready ones":              {"a b", "", "cluster", "a !a ~a", "a", node{"n", "a"}, "", "e1"},
-		"cluster: none is ready at home":            {"a b", "", "cluster", "!a ~b", "a b", node{"n", "a"}, "", "w1 w2"},
-		"cluster: nothing at home":                  {"a b", "", "cluster", "", "a b", node{"n", "a"}, "", "w1 w2"},
-		"cluster: nothing abroad":                   {"a b", "", "cluster", "a", "", node{"n", "b"}, "", "e1"},
-		"cluster: no zone at home":                  {"a b", "", "cluster", "-", "a", node{"n", "a"}, "", "e1"},
-		"cluster: a node without a zone":            {"a b", "", "cluster", "a", "a", node{"n", ""}, "", "e1 w1"},
-		"cluster: a node of a new zone":             {"a b", "", "cluster", "a", "a", node{"n", "c"}, "", "e1 w1"},
-		"cluster: no node has a zone":               {"", "", "cluster", "a", "a", node{"n", ""}, "", "e1 w1"},
-		"cluster: nine zones":                       {nine, "", "cluster", "1", "1", node{"n", "1"}, "", "e1 w1"},
-		"cluster: eight zones":                      {nine[2:], "", "cluster", "2", "9", node{"n", "9"}, "", "e1"},
-		"cluster: not all have hints yet":           {"a b", "", "cluster", "a", "a", node{"n", "a"}, oneWithout, "e1 w1"},
-		"cluster: drained":                          {"a b", "", "cluster", "a", "a", node{"n", "a"}, drain, "w1"},
-		"cluster: drained, nothing abroad":          {"a b", "", "cluster", "a", "", node{"n", "a"}, drain, "e1"},
-		"cluster: another is silent":                {"a b", "", "cluster", "a", "a", node{"n", "a"}, silence, "e1"},
-		"cluster: another is silent, ours not":      {"a b", "", "cluster", "!a", "a", node{"n", "a"}, silence, "w1"},
-		"cluster: Local, ready here":                {"a", "", "cluster", "a@n a@m", "a", node{"n", "a"}, local, "e1"},
-		"cluster: Local, terminating here":          {"a", "", "cluster", "~a@n a@m", "a", node{"n", "a"}, local, "e1"},
-		"cluster: Local, nothing here":              {"a", "", "cluster", "a@m", "a", node{"n", "a"}, local, ""},
-		"zone: of both clusters":                    {"a b", "PreferSameZone", "", "a b", "a b", node{"n", "a"}, "", "e1 w1"},
-		"zone: by its old name":                     {"a b", "PreferClose", "", "a b", "a b", node{"n", "b"}, "", "e2 w2"},
-		"zone: only abroad":                         {"a b", "PreferSameZone", "", "a", "b", node{"n", "b"}, "", "w1"},
-		"zone: none is ready there":                 {"a b", "PreferSameZone", "", "!a b", "b", node{"n", "a"}, "", "e2 w1"},
-		"zone: nowhere":                             {"a b c", "PreferSameZone", "", "a", "b", node{"n", "c"}, "", "e1 w1"},
-		"zone: one without":                         {"a b", "PreferSameZone", "", "a -", "- b", node{"n", "a"}, "", "e1"},
-		"zone: none with":                           {"a b", "PreferSameZone", "", "-", "-", node{"n", "a"}, "", "e1 w1"},
-		"zone: nine":                                {nine, "PreferSameZone", "", "1 2", "1 9", node{"n", "9"}, "", "w2"},
-		"zone: a node without a zone":               {"a b", "PreferSameZone", "", "a", "b", node{"n", ""}, "", "e1 w1"},
-		"zone: not all have hints yet":              {"a b", "PreferSameZone", "", "a", "b", node{"n", "a"}, oneWithout, "e1 w1"},
-		"zone: silent":                              {"a b", "PreferSameZone", "", "a", "b", node{"n", "b"}, silence, "e1"},
-		"node: here":                                {"a", "PreferSameNode", "", "a@n a@m", "a", node{"n", "a"}, "", "e1"},
-		"node: not ready here":                      {"a b", "PreferSameNode", "", "!a@n a@m b@m", "a b", node{"n", "a"}, "", "e2 w1"},
-		"node: not here, nor in the zone":           {"a b", "PreferSameNode", "", "a@m", "a", node{"n", "b"}, "", "e1 w1"},
-		"node: one of that name abroad":             {"a", "PreferSameNode", "", "a@m", "a@n", node{"n", "a"}, "", "e1 w1"},
-		"node: without a zone":                      {"a", "PreferSameNode", "", "a@n a@m", "a", node{"n", ""}, "", "e1"},
-		"node: no hints for nodes yet":              {"a b", "PreferSameNode", "", "a@n a@m b@o", "b", node{"n", "a"}, noNodeHints, "e1 e2"},
-		"zone and cluster: zone":                    {"a b", "PreferSameZone", "cluster", "a b", "a b", node{"n", "a"}, "", "e1"},
-		"zone and cluster: then cluster":            {"a b c", "PreferSameZone", "cluster", "a b", "a c", node{"n", "c"}, "", "e1 e2"},
-		"zone and cluster: not ready in the zone":   {"a b", "PreferSameZone", "cluster", "!a b", "a", node{"n", "a"}, "", "e2"},
-		"zone and cluster: then all":                {"a b", "PreferSameZone", "cluster", "!a !b", "a b", node{"n", "a"}, "", "w1 w2"},
-		"zone and cluster: nine zones":              {nine, "PreferSameZone", "cluster", "1 2", "1", node{"n", "1"}, "", "e1 w1"},
-		"node and cluster: node":                    {"a", "PreferSameNode", "cluster", "a@n a@m", "a", node{"n", "a"}, "", "e1"},
-		"node and cluster: then zone":               {"a b", "PreferSameNode", "cluster", "a@m b@o", "a", node{"n", "a"}, "", "e1"},
-		"node and cluster: then cluster":            {"a b", "PreferSameNode", "cluster", "a@m", "b", node{"n", "b"}, "", "e1"},
-		"node and cluster: then all":                {"a b", "PreferSameNode", "cluster", "!a@n", "a b", node{"n", "a"}, "", "w1 w2"},
-		"node and cluster: drained, nothing abroad": {"a b", "PreferSameNode", "cluster", "a@n b@m", "!a", node{"n", "a"}, drain, "e1"},
+		"no preference":                        {"a b", "", "", "a b", "a b", node{"n", "a"}, "", "e1 e2 w1 w2"},
+		"no endpoints":                         {"a b", "", "cluster", "", "", node{"n", "a"}, "", ""},
+		"none is ready or serving":             {"a b", "", "cluster", "!a", "!a", node{"n", "a"}, "", ""},
+		"none is ready, some serve":            {"a b", "", "cluster", "!a ~b", "~a", node{"n", "a"}, "", "e2 w1"},
+		"cluster: at home":                     {"a b", "", "cluster", "a", "a b", node{"n", "b"}, "", "e1"},
+		"cluster: only the ready ones":         {"a b", "", "cluster", "a !a ~a", "a", node{"n", "a"}, "", "e1"},
+		"cluster: none is ready at home":       {"a b", "", "cluster", "!a ~b", "a b", node{"n", "a"}, "", "w1 w2"},
+		"cluster: nothing at home":             {"a b", "", "cluster", "", "a b", node{"n", "a"}, "", "w1 w2"},
+		"cluster: nothing abroad":              {"a b", "", "cluster", "a", "", node{"n", "b"}, "", "e1"},
+		"cluster: no zone at home":             {"a b", "", "cluster", "-", "a", node{"n", "a"}, "", "e1"},
+		"cluster: a node without a zone":       {"a b", "", "cluster", "a", "a", node{"n", ""}, "", "e1 w1"},
+		"cluster: a node of a new zone":        {"a b", "", "cluster", "a", "a", node{"n", "c"}, "", "e1 w1"},
+		"cluster: no node has a zone":          {"", "", "cluster", "a", "a", node{"n", ""}, "", "e1 w1"},
+		"cluster: nine zones":                  {nine, "", "cluster", "1", "1", node{"n", "1"}, "", "e1 w1"},
+		"cluster: eight zones":                 {nine[2:], "", "cluster", "2", "9", node{"n", "9"}, "", "e1"},
+		"cluster: not all have hints yet":      {"a b", "", "cluster", "a", "a", node{"n", "a"}, oneWithout, "e1 w1"},
+		"cluster: drained":                     {"a b", "", "cluster", "a", "a", node{"n", "a"}, drain, "w1"},
+		"cluster: drained, nothing abroad":     {"a b", "", "cluster", "a", "", node{"n", "a"}, drain, "e1"},
+		"cluster: another is silent":           {"a b", "", "cluster", "a", "a", node{"n", "a"}, silence, "e1"},
+		"cluster: another is silent, ours not": {"a b", "", "cluster", "!a", "a", node{"n", "a"}, silence, "w1"},
+		"cluster: Local, ready here":           {"a", "", "cluster", "a@n a@m", "a", node{"n", "a"}, local, "e1"},
+		"cluster: Local, terminating here":     {"a", "", "cluster", "~a@n a@m", "a", node{"n", "a"}, local, "e1"},
+		"cluster: Local, nothing here":         {"a", "", "cluster", "a@m", "a", node{"n", "a"}, local, ""},
+
+		"zone: of both clusters":       {"a b", sameZone, "", "a b", "a b", node{"n", "a"}, "", "e1 w1"},
+		"zone: by its old name":        {"a b", "PreferClose", "", "a b", "a b", node{"n", "b"}, "", "e2 w2"},
+		"zone: only abroad":            {"a b", sameZone, "", "a", "b", node{"n", "b"}, "", "w1"},
+		"zone: none is ready there":    {"a b", sameZone, "", "!a b", "b", node{"n", "a"}, "", "e2 w1"},
+		"zone: nowhere":                {"a b c", sameZone, "", "a", "b", node{"n", "c"}, "", "e1 w1"},
+		"zone: one without":            {"a b", sameZone, "", "a -", "- b", node{"n", "a"}, "", "e1"},
+		"zone: none with":              {"a b", sameZone, "", "-", "-", node{"n", "a"}, "", "e1 w1"},
+		"zone: nine":                   {nine, sameZone, "", "1 2", "1 9", node{"n", "9"}, "", "w2"},
+		"zone: a node without a zone":  {"a b", sameZone, "", "a", "b", node{"n", ""}, "", "e1 w1"},
+		"zone: not all have hints yet": {"a b", sameZone, "", "a", "b", node{"n", "a"}, oneWithout, "e1 w1"},
+		"zone: silent":                 {"a b", sameZone, "", "a", "b", node{"n", "b"}, silence, "e1"},
+
+		"node: here":                      {"a", sameNode, "", "a@n a@m", "a", node{"n", "a"}, "", "e1"},
+		"node: not ready here":            {"a b", sameNode, "", "!a@n a@m b@m", "a b", node{"n", "a"}, "", "e2 w1"},
+		"node: not here, nor in the zone": {"a b", sameNode, "", "a@m", "a", node{"n", "b"}, "", "e1 w1"},
+		"node: one of that name abroad":   {"a", sameNode, "", "a@m", "a@n", node{"n", "a"}, "", "e1 w1"},
+		"node: without a zone":            {"a", sameNode, "", "a@n a@m", "a", node{"n", ""}, "", "e1"},
+		"node: no hints for nodes yet":    {"a b", sameNode, "", "a@n a@m b@o", "b", node{"n", "a"}, noNodeHints, "e1 e2"},
+
+		"zone and cluster: zone":                  {"a b", sameZone, "cluster", "a b", "a b", node{"n", "a"}, "", "e1"},
+		"zone and cluster: then cluster":          {"a b c", sameZone, "cluster", "a b", "a c", node{"n", "c"}, "", "e1 e2"},
+		"zone and cluster: not ready in the zone": {"a b", sameZone, "cluster", "!a b", "a", node{"n", "a"}, "", "e2"},
+		"zone and cluster: then all":              {"a b", sameZone, "cluster", "!a !b", "a b", node{"n", "a"}, "", "w1 w2"},
+		"zone and cluster: nine zones":            {nine, sameZone, "cluster", "1 2", "1", node{"n", "1"}, "", "e1 w1"},
+
+		"node and cluster: node":         {"a", sameNode, "cluster", "a@n a@m", "a", node{"n", "a"}, "", "e1"},
+		"node and cluster: then zone":    {"a b", sameNode, "cluster", "a@m b@o", "a", node{"n", "a"}, "", "e1"},
+		"node and cluster: then cluster": {"a b", sameNode, "cluster", "a@m", "b", node{"n", "b"}, "", "e1"},
+		"node and cluster: then all":     {"a b", sameNode, "cluster", "!a@n", "a b", node{"n", "a"}, "", "w1 w2"},
+		"node and cluster: drained":      {"a b", sameNode, "cluster", "a@n b@m", "!a", node{"n", "a"}, drain, "e1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			east, west := newView("east", 1, 80), newView("west", 2, 80)
@@ -102,7 +105,9 @@ func TestCategorizeEndpoints(t *testing.T) {
 				east.Spec.InternalTrafficPolicy = corev1.ServiceInternalTrafficPolicyLocal
 			}
 			result := merged(t, locality.Nodes{Zones: strings.Fields(test.zones)}, "",
-				[]merge.Contribution{{View: east, Demote: test.with == drain}, {View: west, Demote: test.with == silence}})
+				[]merge.Contribution{
+					{View: east, Demote: test.with == drain}, {View: west, Demote: test.with == silence},
+				})
 			for i := range result.EndpointSlices[0].Endpoints {
 				switch test.with {
 				case oneWithout:

@@ -7,8 +7,7 @@ type mutant struct {
 	file, text, replacement string
 	// harm is what users would have of it.
 	harm string
-	// first are the arguments of go test for what most probably notices; empty
-	// for the unit tests of the package.
+	// first are the arguments of go test for what most probably notices; empty for the unit tests of the package.
 	first string
 }
 
@@ -21,14 +20,16 @@ var mutants = append(append(append(append([]mutant{}, reading...), judging...), 
 // reading are mistakes in what is asked of members, and what speaks for them.
 var reading = []mutant{
 	{
-		file: "controller/member/member.go",
-		text: `options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()`, replacement: `_ = labels.Set{v1beta1.LabelSourceCluster: m.cluster}`,
-		harm: "a member sends all its EndpointSlices, not those that it exports",
+		file:        "controller/member/member.go",
+		text:        `options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()`,
+		replacement: `_ = labels.Set{v1beta1.LabelSourceCluster: m.cluster}`,
+		harm:        "a member sends all its EndpointSlices, not those that it exports",
 	},
 	{
-		file: "controller/member/member.go",
-		text: `options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()`, replacement: `_ = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease)`,
-		harm: "all Leases of a member are read, for which the credential has no right",
+		file:        "controller/member/member.go",
+		text:        `options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()`,
+		replacement: `_ = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease)`,
+		harm:        "all Leases of a member are read, for which the credential has no right",
 	},
 	{
 		file: "controller/input/input.go",
@@ -60,24 +61,27 @@ var reading = []mutant{
 		first: simulation,
 	},
 	{
-		file: "controller/input/input.go",
-		text: `own.Demote = namespace.Annotations[memberstate.AnnotationDrain] == "true"`, replacement: `_ = namespace.Annotations[memberstate.AnnotationDrain]`,
-		harm:  "a cluster that is drained keeps its traffic",
-		first: simulation,
+		file:        "controller/input/input.go",
+		text:        `own.Demote = namespace.Annotations[memberstate.AnnotationDrain] == "true"`,
+		replacement: `_ = namespace.Annotations[memberstate.AnnotationDrain]`,
+		harm:        "a cluster that is drained keeps its traffic",
+		first:       simulation,
 	},
 	{
-		file: "controller/liveness/view.go",
-		text: `view, problems = export.FromSlices(e.Source, e.Service, e.Published, previous)`, replacement: `_ = previous`,
-		harm: "a slice that cannot be understood takes the last endpoints away",
+		file:        "controller/liveness/view.go",
+		text:        `view, problems = export.FromSlices(e.Source, e.Service, e.Published, previous)`,
+		replacement: `_ = previous`,
+		harm:        "a slice that cannot be understood takes the last endpoints away",
 	},
 	{
-		file: "controller/input/input.go",
-		text: `view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing))`, replacement: `view != nil && !view.Absent()`,
-		harm:  "the import goes while a Service is replaced",
-		first: simulation,
+		file:        "controller/input/input.go",
+		text:        `view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing))`,
+		replacement: `view != nil && !view.Absent()`,
+		harm:        "the import goes while a Service is replaced",
+		first:       simulation,
 	},
 	{
-		file: "controller/apply/recent.go",
+		file: "controller/apply/mutations.go",
 		text: `if a.deleted[slice.UID] {`, replacement: `if a.deleted[slice.UID] && slice.UID == "" {`,
 		harm: "an export that was withdrawn comes back",
 	},
@@ -149,14 +153,16 @@ var judging = []mutant{
 		harm: "failover takes three times as long as documented",
 	},
 	{
-		file: "controller/liveness/judge.go",
-		text: `verdict.Demote = verdict.State != Fresh || member.Drained`, replacement: `verdict.Demote = member.Drained`,
-		harm: "traffic stays with a cluster that fell silent",
+		file:        "controller/liveness/judge.go",
+		text:        `verdict.Demote = verdict.State != Fresh || member.Drained`,
+		replacement: `verdict.Demote = member.Drained`,
+		harm:        "traffic stays with a cluster that fell silent",
 	},
 	{
-		file: "controller/liveness/judge.go",
-		text: `return after == 0 && before > 0 || before >= 3 && 2*after < before`, replacement: `return after == 0 && before > 0`,
-		harm: "a list that lost nine exports of ten is believed at once",
+		file:        "controller/liveness/judge.go",
+		text:        `return after == 0 && before > 0 || before >= 3 && 2*after < before`,
+		replacement: `return after == 0 && before > 0`,
+		harm:        "a list that lost nine exports of ten is believed at once",
 	},
 	{
 		file: "controller/liveness/judge.go",
@@ -171,9 +177,10 @@ var judging = []mutant{
 		harm: "what another cluster exports under a known id replaces the endpoints",
 	},
 	{
-		file: "controller/liveness/judge.go",
-		text: `v.Keep = !arrivals.Looked.After(member.Shrunk) && !member.Shrunk.IsZero()`, replacement: `v.Keep = false`,
-		harm: "a list that lacks exports is believed before it is known whose it is",
+		file:        "controller/liveness/judge.go",
+		text:        `v.Keep = !arrivals.Looked.After(member.Shrunk) && !member.Shrunk.IsZero()`,
+		replacement: `v.Keep = false`,
+		harm:        "a list that lacks exports is believed before it is known whose it is",
 	},
 	{
 		file: "controller/liveness/isolation.go",

@@ -303,7 +303,7 @@ func (c *Cluster) wantsCluster() string {
 			continue
 		}
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
-		switch wish, _ := locality.WishOf(distribution, each.Annotations[export.AnnotationPrefer], ""); {
+		switch wish, _ := locality.PreferenceOf(distribution, each.Annotations[export.AnnotationPrefer], ""); {
 		case wish.Cluster:
 			return nameOf(each) + " prefers its own cluster"
 		case wish.Zone:

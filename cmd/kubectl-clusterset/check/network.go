@@ -158,7 +158,7 @@ func (c *Cluster) wantsZones(zone string) string {
 			continue
 		}
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
-		wish, _ := locality.WishOf(distribution, "", "") // the condition tells of the rest
+		wish, _ := locality.PreferenceOf(distribution, "", "") // the condition tells of the rest
 		prefer := conditionOf(each.Status.Conditions, merge.ConditionPreferCluster)
 		switch {
 		case prefer != nil && prefer.Reason != merge.ReasonUnknownPreference:

@@ -34,7 +34,7 @@ type Preference struct {
 
 // wished is what is asked for, and by whom.
 type wished struct {
-	locality.Wish
+	locality.Preference
 	by []string
 	// condition is what the controller says of it, nil where it says nothing.
 	condition *metav1.Condition
@@ -56,7 +56,7 @@ func (e *Explanation) prefers(f *facts.Facts, service types.NamespacedName, zone
 		operator = locality.PreferCluster
 		asked.by = append(asked.by, "--prefer=cluster of the controller of "+f.ID)
 	}
-	asked.Wish, _ = locality.WishOf(distribution, annotation, operator) // the condition tells of the error
+	asked.Preference, _ = locality.PreferenceOf(distribution, annotation, operator) // the condition tells of the error
 	if annotation != "" {
 		asked.by = append(asked.by, "the exported annotation "+export.AnnotationPrefer+": "+annotation+
 			" of the ServiceExport in "+oldest)
@@ -112,7 +112,7 @@ func (e *Explanation) hinted(f *facts.Facts, service types.NamespacedName, oldes
 	case told != nil && told.Reason != merge.ReasonHinted:
 		p.But = told.Message
 		e.problem(fmt.Sprintf(noZone, f.Context), "%s", told.Message)
-	case asked.Wish != (locality.Wish{}) && len(e.Endpoints) > 0 &&
+	case asked.Preference != (locality.Preference{}) && len(e.Endpoints) > 0 &&
 		!slices.ContainsFunc(e.Endpoints, func(each Endpoint) bool { return each.HintedFor != "" }):
 		p.But = "No endpoint is hinted for a zone, as no node of " + f.ID + " has the label " +
 			corev1.LabelTopologyZone + "."

@@ -129,7 +129,7 @@ func TestTiers(t *testing.T) {
 			noneButZone, usual, topology.PreferCluster, inA, "1.1 2.1",
 			"0: 1.1 2.1, 1: 1.2, 2: 2.2, 3: 2.3 2.4",
 		},
-		"an unknown wish": {
+		"an unknown preference": {
 			unknown, usual, topology.PreferCluster, inA, "1.1 1.2",
 			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
 		},
@@ -310,8 +310,8 @@ func TestZonesOfSlices(t *testing.T) {
 	}
 }
 
-// TestAWishMovesTheSerial: it changes answers.
-func TestAWishMovesTheSerial(t *testing.T) {
+// TestAPreferenceMovesTheSerial: it changes answers.
+func TestAPreferenceMovesTheSerial(t *testing.T) {
 	slice := from("east", "IPv4", sqlPorts, at("10.1.0.1", "a"))
 	x := index.New(config)
 	update := func(raw string) bool {

@@ -31,15 +31,15 @@ func main() {
 
 func run(ctx context.Context) error {
 	options := controller.Options{}
-	flag.StringVar(&options.Cluster, "cluster-id", "", "`id` of the own cluster")
-	kubeconfig := flag.String("kubeconfig", "", "kubeconfig `file` of the own cluster")
+	flag.StringVar(&options.Cluster, "cluster-id", "", "`id` of the local cluster")
+	kubeconfig := flag.String("kubeconfig", "", "kubeconfig `file` of the local cluster")
 	flag.StringVar(&options.Namespace, "namespace", "", "`namespace` of the members' Secrets")
 	address := flag.String("bind-address", "", "`address` of /metrics, /healthz and /readyz")
 	debug := flag.String("debug-address", "", "`address` of /debug/pprof")
 	flag.Parse()
 	var err error
 	if options.Config, err = clientcmd.BuildConfigFromFlags("", *kubeconfig); err != nil {
-		return fmt.Errorf("kubeconfig of the own cluster: %w", err)
+		return fmt.Errorf("kubeconfig of the local cluster: %w", err)
 	}
 	var listen net.ListenConfig
 	if options.Listener, err = listen.Listen(ctx, "tcp", *address); err != nil {

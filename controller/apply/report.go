@@ -17,20 +17,17 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// EventForeignObject is the reason of the Event on an object that stands where
-// the controller would put its own.
+// EventForeignObject is the reason of the Event on an object that has the name of one of this controller.
 const EventForeignObject = "ForeignObject"
 
-// told remembers which foreign objects were reported, so that each is reported
-// once.
-type told struct {
+// reported holds the foreign objects that were reported, so that each is reported once.
+type reported struct {
 	mu      sync.Mutex
 	objects map[types.NamespacedName]map[types.UID]bool
 }
 
-// news returns those of the objects that were not told for the service, and
-// remembers all of them instead of what was told before.
-func (t *told) news(service types.NamespacedName, objects []metav1.Object) []metav1.Object {
+// unreported replaces the objects that were reported for the service, and returns those that were not among them.
+func (t *reported) unreported(service types.NamespacedName, objects []metav1.Object) []metav1.Object {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.objects[service]
@@ -42,24 +39,22 @@ func (t *told) news(service types.NamespacedName, objects []metav1.Object) []met
 		t.objects = map[types.NamespacedName]map[types.UID]bool{}
 	}
 	now := map[types.UID]bool{}
-	var news []metav1.Object
+	var unreported []metav1.Object
 	for _, object := range objects {
 		if !before[object.GetUID()] {
-			news = append(news, object)
+			unreported = append(unreported, object)
 		}
 		now[object.GetUID()] = true
 	}
 	t.objects[service] = now
-	return news
+	return unreported
 }
 
-// foreign notes an object that is not ours and that has the name of one that
-// would be.
-func (p *pass) foreign(object metav1.Object) { p.strangers = append(p.strangers, object) }
+// foreign records an object of another owner that has the name of a desired one.
+func (p *pass) foreign(object metav1.Object) { p.foreignObjects = append(p.foreignObjects, object) }
 
-// tellForeign reports foreign objects: on the object itself, and on the
-// ServiceExport of this cluster, which is where a person would look.
-func (p *pass) tellForeign() {
+// reportForeign reports foreign objects with Events on the object itself and on the ServiceExport of this cluster.
+func (p *pass) reportForeign() {
 	if serviceImport := p.observed.ServiceImport; p.existing.Exported && serviceImport != nil &&
 		!export.IsManaged(serviceImport) {
 		p.foreign(serviceImport)
@@ -68,7 +63,7 @@ func (p *pass) tellForeign() {
 		p.result.ServiceImport != nil && p.result.ServiceImport.Spec.Type == v1beta1.ClusterSetIP {
 		p.foreign(service)
 	}
-	for _, object := range p.told.news(p.observed.Service, p.strangers) {
+	for _, object := range p.reported.unreported(p.observed.Service, p.foreignObjects) {
 		message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or %s, to let the service %s be imported here",
 			kindOf(object), object.GetNamespace(), object.GetName(), handOver(object), p.observed.Service)
 		if regarding, ok := object.(runtime.Object); ok {
@@ -93,7 +88,7 @@ func kindOf(object metav1.Object) string {
 	}
 }
 
-// handOver is what makes the object this controller's.
+// handOver returns the instruction that hands the object over to this controller.
 func handOver(object metav1.Object) string {
 	switch object.(type) {
 	case *v1beta1.ServiceImport:
@@ -105,9 +100,8 @@ func handOver(object metav1.Object) string {
 	}
 }
 
-// tellConditions writes an Event for each condition whose status or reason
-// changed to something that a person should look at, or back.
-func (a *Applier) tellConditions(object runtime.Object, before, after []metav1.Condition) {
+// reportConditions writes an Event for each condition that turned bad or recovered.
+func (a *Applier) reportConditions(object runtime.Object, before, after []metav1.Condition) {
 	for _, condition := range after {
 		old := meta.FindStatusCondition(before, condition.Type)
 		if old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
@@ -115,7 +109,7 @@ func (a *Applier) tellConditions(object runtime.Object, before, after []metav1.C
 		}
 		if condition.Type == string(v1beta1.ServiceExportConditionConflict) &&
 			!meta.IsStatusConditionTrue(after, string(v1beta1.ServiceExportConditionValid)) {
-			continue // nothing that is not exported conflicts: Valid tells
+			continue // Valid reports why the service is not exported
 		}
 		good := metav1.ConditionTrue
 		if condition.Type == string(v1beta1.ServiceExportConditionConflict) {

@@ -74,7 +74,7 @@ func TestBounded(t *testing.T) {
 				_, _ = io.WriteString(w, test.body) // the client may hang up
 			}))
 			defer server.Close()
-			client := &http.Client{Transport: &bounded{base: http.DefaultTransport, event: event}}
+			client := &http.Client{Transport: &frameLimiter{base: http.DefaultTransport, event: event}}
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/"+test.query,
 				http.NoBody)
 			if err != nil {

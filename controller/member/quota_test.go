@@ -20,8 +20,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// sized is a slice "name" of service "name", or "service/name", with so many
-// endpoints.
+// sized is a slice "name" of service "name", or "service/name", with so many endpoints.
 func sized(name string, endpoints int) *discoveryv1.EndpointSlice {
 	service, name, found := strings.Cut(name, "/")
 	if !found {
@@ -32,8 +31,7 @@ func sized(name string, endpoints int) *discoveryv1.EndpointSlice {
 	return one
 }
 
-// pages is a server that answers lists in pages, and too large a page with an
-// error.
+// pages is a server that answers lists in pages, and too large a page with an error.
 type pages struct {
 	slices []*discoveryv1.EndpointSlice
 	most   int64
@@ -93,7 +91,7 @@ func TestLimits(t *testing.T) {
 	}
 	room := func() bool {
 		select {
-		case <-store.room:
+		case <-store.relist:
 			return true
 		default:
 			return false
@@ -206,8 +204,8 @@ func TestLimits(t *testing.T) {
 	step("in a list", list(&pages{slices: []*discoveryv1.EndpointSlice{large("a")}, most: 100}), "a", "a/a=0!",
 		"slice-bytes demo/a", false)
 	step("it loses its service", func() error { return store.Update(sized("/a", 1)) }, "a", "", "", false)
-	if len(store.counts)+store.endpoints+store.bytes+len(store.large) != 0 {
-		t.Errorf("counts %v, %d, %v", store.counts, store.endpoints, store.large)
+	if len(store.used)+store.endpoints+store.bytes+len(store.standIns) != 0 {
+		t.Errorf("counts %v, %d, %v", store.used, store.endpoints, store.standIns)
 	}
 }
 
@@ -230,7 +228,7 @@ func TestListTakesTheRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-store.room:
+	case <-store.relist:
 		t.Error("there is still said to be room for what the list has")
 	default:
 	}
@@ -239,7 +237,7 @@ func TestListTakesTheRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-store.room:
+	case <-store.relist:
 	default:
 		t.Error("room that is made after the list is not told")
 	}
@@ -255,7 +253,8 @@ func TestPagesGrowAgain(t *testing.T) {
 		newSliceStore(func(types.NamespacedName) {}, func(bool) {})); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(server.asked); got != "[100 50 25 25 25 25 25 25 25 25 50 50 50 50 50 50 50 50 100 100 100 100]" {
+	if got := fmt.Sprint(
+		server.asked); got != "[100 50 25 25 25 25 25 25 25 25 50 50 50 50 50 50 50 50 100 100 100 100]" {
 		t.Errorf("asked for pages of %s", got)
 	}
 }
@@ -270,8 +269,7 @@ func (g growing) List(ctx context.Context, options metav1.ListOptions) (*discove
 	return g.pages.List(ctx, options)
 }
 
-// TestRelistsBecomeRare: a member that stays at its limits is listed less and
-// less often, until all of it fits.
+// TestRelistsBecomeRare: a member that stays at its limits is listed less and less often, until all of it fits.
 func TestRelistsBecomeRare(t *testing.T) {
 	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
 	store.limits = export.Limits{Services: 1, Endpoints: 10, SliceBytes: 4 << 10}

@@ -17,34 +17,32 @@ import (
 )
 
 const (
-	// maxAnswer bounds an answer that is no watch, in bytes once it is decompressed. What it takes in memory is bounded
-	// by maxDecoded.
+	// maxAnswer bounds a response other than a watch, in bytes after decompression; maxDecoded bounds its memory.
 	maxAnswer = 4 << 20
-	// maxRefusal bounds an answer that is an error, in bytes.
+	// maxRefusal bounds an error response, in bytes.
 	maxRefusal = 64 << 10
-	// maxOther bounds an event of a watch that has no slice, in bytes.
+	// maxOther bounds a watch event without a slice, in bytes.
 	maxOther = 16 << 10
-	// frameHeader is the length of what begins each event of a watch: its length, in network byte order.
+	// frameHeader is the size of the header of a watch event: the event's length in network byte order.
 	frameHeader = 4
 )
 
-// errTooLarge is of an answer that has more bytes than are read of one, or would take more once it is decoded.
+// errTooLarge reports a response that exceeds maxAnswer or maxDecoded.
 var errTooLarge = errors.New("the answer is too large")
 
-// bounded reads no more of what a member answers than it may send at once: a whole answer, or one event of a watch.
-// What it hands on takes a bounded amount of memory once it is decoded. It takes no object in another form than
-// protobuf, which the requests ask for.
-type bounded struct {
+// A frameLimiter bounds what is read of a member at once, a whole response or one watch event, before and after
+// decoding. It refuses objects in other encodings than protobuf, which the requests ask for.
+type frameLimiter struct {
 	base http.RoundTripper
-	// event is how many bytes one event of a watch may have.
+	// event bounds one watch event, in bytes.
 	event int
-	// patience is how much longer a watch may last than was asked for.
+	// patience is how much longer than its timeoutSeconds a watch may last.
 	patience time.Duration
 }
 
 // RoundTrip implements http.RoundTripper.
-func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := b.base.RoundTrip(request)
+func (l *frameLimiter) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := l.base.RoundTrip(request)
 	if err != nil {
 		return response, err
 	}
@@ -55,7 +53,7 @@ func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 			runtime.ContentTypeProtobuf)
 	}
 	if ok && request.URL.Query().Get("watch") == "true" {
-		response.Body = &frames{ReadCloser: response.Body, limit: b.event, end: b.endOf(request, response.Body)}
+		response.Body = &frames{ReadCloser: response.Body, limit: l.event, end: l.endOf(request, response.Body)}
 		return response, nil
 	}
 	if err := takeTurn(request.Context()); err != nil {
@@ -89,24 +87,23 @@ func isProtobuf(form string) bool {
 	return err == nil && media == runtime.ContentTypeProtobuf
 }
 
-// endOf ends a watch that its server does not end when it was asked to: what stands between may have lost it. The
-// server ends one that was asked for without an end.
-func (b *bounded) endOf(request *http.Request, body io.Closer) *time.Timer {
+// endOf closes a watch that outlasts its timeoutSeconds: a proxy may have lost it. It returns nil for a watch without a
+// timeout.
+func (l *frameLimiter) endOf(request *http.Request, body io.Closer) *time.Timer {
 	seconds, err := strconv.Atoi(request.URL.Query().Get("timeoutSeconds"))
 	if err != nil {
 		return nil
 	}
-	return time.AfterFunc(time.Duration(seconds)*time.Second+b.patience, func() { body.Close() })
+	return time.AfterFunc(time.Duration(seconds)*time.Second+l.patience, func() { body.Close() })
 }
 
-// frames is the body of a watch. It hands on whole events, of which none is longer than the limit or takes more memory
-// than maxDecoded.
+// frames is the body of a watch. It passes on whole events within the limit and maxDecoded.
 type frames struct {
 	io.ReadCloser
 	limit int
-	end   *time.Timer // nil where there is none
+	end   *time.Timer // optional
 
-	event bytes.Buffer // what is left of the event that is being read
+	event bytes.Buffer // the unread part of the current event
 	err   error
 }
 
@@ -129,7 +126,7 @@ func (f *frames) Read(p []byte) (int, error) {
 	return f.event.Read(p)
 }
 
-// next reads an event and its header. Memory is taken as the event arrives.
+// next reads an event and its header. The buffer grows as the event arrives.
 func (f *frames) next() error {
 	if f.event.Cap() > maxOther {
 		f.event = bytes.Buffer{}

@@ -21,8 +21,7 @@ import (
 
 var web = types.NamespacedName{Namespace: "demo", Name: "web"}
 
-// versioned is slices of this controller, each "name@resourceVersion"; one with
-// "!" before it belongs to somebody else.
+// versioned is slices of this controller, each "name@resourceVersion"; one with "!" before it belongs to somebody else.
 func versioned(text string) []*discoveryv1.EndpointSlice {
 	var result []*discoveryv1.EndpointSlice
 	for _, word := range strings.Fields(text) {
@@ -37,8 +36,7 @@ func versioned(text string) []*discoveryv1.EndpointSlice {
 	return result
 }
 
-// TestCatchUp: what was written counts until the caches show it, or what came
-// after it.
+// TestCatchUp: what was written counts until the caches show it, or what came after it.
 func TestCatchUp(t *testing.T) {
 	for name, test := range map[string]struct {
 		written string // and "name@" is gone
@@ -66,7 +64,7 @@ func TestCatchUp(t *testing.T) {
 			now := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 			a := &Applier{Clock: now}
 			for _, slice := range versioned(test.written) {
-				known := a.recent.noting(web, now.Now())
+				known := a.mutations.forUpdate(web, now.Now())
 				if slice.ResourceVersion == "" {
 					known.noteSlice(slice.Name, nil)
 					continue
@@ -75,7 +73,7 @@ func TestCatchUp(t *testing.T) {
 			}
 			existing := Existing{Observed: merge.Observed{Service: web}, EndpointSlices: versioned(test.cached)}
 			a.CatchUp(&existing, Versions{EndpointSlices: test.shown})
-			ahead := a.recent.of(web) != nil
+			ahead := a.mutations.of(web) != nil
 			var got []string
 			for _, slice := range existing.EndpointSlices {
 				got = append(got, slice.Name+"@"+slice.ResourceVersion)
@@ -85,12 +83,12 @@ func TestCatchUp(t *testing.T) {
 				t.Errorf("got %q, and ahead is %t", got, ahead)
 			}
 			// Nor does it count for ever: resourceVersions may have gone back.
-			now.SetTime(now.Now().Add(recentFor + 1))
+			now.SetTime(now.Now().Add(maxMutationAge + 1))
 			existing.EndpointSlices = versioned(test.cached)
 			a.CatchUp(&existing, Versions{EndpointSlices: test.shown})
-			if len(existing.EndpointSlices) != len(versioned(test.cached)) || a.recent.of(web) != nil {
+			if len(existing.EndpointSlices) != len(versioned(test.cached)) || a.mutations.of(web) != nil {
 				t.Errorf("much later there are %d slices, and %v is kept", len(existing.EndpointSlices),
-					a.recent.services)
+					a.mutations.services)
 			}
 		})
 	}
@@ -100,7 +98,7 @@ func TestCatchUp(t *testing.T) {
 func TestCatchUpOfOneObject(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
 	a := &Applier{Clock: now}
-	known := a.recent.noting(web, now.Now())
+	known := a.mutations.forUpdate(web, now.Now())
 	known.serviceImport, known.serviceExport, known.derivedService = &v1beta1.ServiceImport{}, &v1beta1.ServiceExport{},
 		&corev1.Service{}
 	known.serviceImport.ResourceVersion, known.serviceExport.ResourceVersion,
@@ -110,7 +108,7 @@ func TestCatchUpOfOneObject(t *testing.T) {
 	look := func(version string) (text string, ahead bool) {
 		existing := Existing{Observed: merge.Observed{Service: web, ServiceExport: cached}}
 		a.CatchUp(&existing, Versions{ServiceImports: version, ServiceExports: version, Services: version})
-		ahead = a.recent.of(web) != nil
+		ahead = a.mutations.of(web) != nil
 		observed := existing.Observed
 		if observed.ServiceImport != nil {
 			text += "import " + observed.ServiceImport.ResourceVersion + " "
@@ -133,13 +131,13 @@ func TestCatchUpOfOneObject(t *testing.T) {
 			t.Errorf("at %s: got %q, and ahead is %t", step.version, got, ahead)
 		}
 	}
-	a.recent.noting(web, now.Now())
-	if a.Forget(web); len(a.recent.services) > 0 {
+	a.mutations.forUpdate(web, now.Now())
+	if a.Forget(web); len(a.mutations.services) > 0 {
 		t.Error("a service is not forgotten")
 	}
 }
 
-// TestEcho: what the caches show of an object is news, unless it is what was
+// TestEcho: what the caches show of an object is unreported, unless it is what was
 // written. An etcd that was restored uses resourceVersions again.
 func TestEcho(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
@@ -167,13 +165,13 @@ func TestEcho(t *testing.T) {
 		}}, false, false},
 	} {
 		a := &Applier{Clock: now}
-		known := a.recent.noting(web, now.Now())
+		known := a.mutations.forUpdate(web, now.Now())
 		known.noteSlice("a", versioned("a@9")[0])
 		known.echoes = []metav1.Object{versioned("a@8")[0], versioned("a@9")[0]}
 		if got := a.Echo(web, test.shown); got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}
-		if forgot := a.recent.of(web) == nil; forgot != test.forgets {
+		if forgot := a.mutations.of(web) == nil; forgot != test.forgets {
 			t.Errorf("%s: it is forgotten: %t", name, forgot)
 		}
 		if late := a.Behind(0); (len(late) == 0) != test.forgets || len(a.Behind(time.Second)) > 0 {
@@ -205,7 +203,7 @@ func TestDeletedSlices(t *testing.T) {
 			t.Errorf("%d cached: got %v", len(step.cached), got)
 		}
 	}
-	if p.recent.of(web) != nil {
+	if p.mutations.of(web) != nil {
 		t.Error("the deletion is remembered although the caches show it")
 	}
 }
