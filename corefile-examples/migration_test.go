@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestMigrationWithoutTheCRDLeavesClusterLocalAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	inner := freePort(t)
-	corefile := strings.ReplaceAll(atHome(string(text), clusterWithoutImports(t)), "1053", inner)
+	corefile := strings.ReplaceAll(atHome(string(text), clusterOf(t, "EndpointSlice")), "1053", inner)
 	corefile = localNames.ReplaceAllString(corefile, "") // it has none of the names below, and would pass each on
 	corefile = strings.NewReplacer(":53 {", ":0 {\n bind 127.0.0.1", "startup_timeout 1ms",
 		"startup_timeout 1m").Replace(corefile)
@@ -80,16 +81,18 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// clusterWithoutImports is the kubeconfig of an API server that has no objects, and no CRD.
-func clusterWithoutImports(t *testing.T) string {
+// clusterOf is the kubeconfig of an API server that has no objects, and these kinds alone.
+func clusterOf(t *testing.T, kinds ...string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
+		at := slices.IndexFunc(kinds, func(kind string) bool { return strings.ToLower(kind)+"s" == path.Base(r.URL.Path) })
 		w.Header().Set("Content-Type", "application/json")
 		switch {
-		case path.Base(r.URL.Path) != "endpointslices":
+		case at < 0:
 			w.WriteHeader(http.StatusNotFound)
-			_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+			_, _ = fmt.Fprint(w,
+				`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
 		case query.Has("sendInitialEvents"):
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
@@ -97,7 +100,8 @@ func clusterWithoutImports(t *testing.T) string {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		default:
-			_, _ = fmt.Fprint(w, `{"kind":"EndpointSliceList","apiVersion":"discovery.k8s.io/v1","metadata":{"resourceVersion":"7"},"items":[]}`)
+			_, _ = fmt.Fprintf(w, `{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"7"},"items":[]}`,
+				kinds[at], strings.TrimPrefix(path.Dir(r.URL.Path), "/apis/"))
 		}
 	}))
 	t.Cleanup(func() {

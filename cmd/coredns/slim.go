@@ -4,5 +4,5 @@
 
 package main
 
-// CoreDNS's own plugins but for those that are rarely used.
-import _ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins"
+// Those of CoreDNS's own plugins that a zone of its own needs.
+import _ "github.com/clusterset-dns/clusterset-dns/cmd/coredns/plugins/zone"

@@ -23,6 +23,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
@@ -89,7 +91,10 @@ func decode[T any](t testing.TB, text []byte) (value T) {
 func buildImages(t testing.TB, args ...string) (into string) {
 	t.Helper()
 	into = t.TempDir()
-	command := exec.CommandContext(t.Context(), "../with-progress", append([]string{"go", "run", ".", "-out", into, "-version", "v9.9.9", "-revision", "abc", "-epoch", "1700000000"}, args...)...)
+	command := exec.CommandContext(t.Context(), "../with-progress",
+		append(
+			[]string{"go", "run", ".", "-out", into, "-version", "v9.9.9", "-revision", "abc", "-epoch", "1700000000"},
+			args...)...)
 	command.Dir = filepath.Join(root, "test", "tools", "images")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
@@ -106,23 +111,26 @@ func TestImages(t *testing.T) {
 	}
 	into := buildImages(t)
 	for _, program := range []struct {
-		name         string
+		name, file   string
 		ports        []string
 		capabilities string
+		more         []string // files
 	}{
-		{"clusterset-controller", []string{"8080/tcp"}, ""},
-		// cap_net_bind_service=ep, as getcap says it.
-		{"coredns", []string{"53/tcp", "53/udp"}, "0100000200040000000000000000000000000000"},
+		{"clusterset-controller", "clusterset-controller", []string{"8080/tcp"}, "", nil},
+		{"coredns", "coredns", []string{"53/tcp", "53/udp"}, bindService, []string{"etc/clusterset-dns/", line}},
+		{"coredns-slim", "coredns", []string{"53/tcp", "53/udp"}, bindService, nil},
 	} {
 		t.Run(program.name, func(t *testing.T) {
 			l := layout(filepath.Join(into, program.name))
 			top := decode[manifest](t, read(t, filepath.Join(string(l), "index.json")))
-			if len(top.Manifests) != 3 || top.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v9.9.9" {
+			if len(top.Manifests) != 3 ||
+				top.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v9.9.9" {
 				t.Fatalf("the layout has %v, want an index called v9.9.9 and two SBOMs", top.Manifests)
 			}
 			sboms := map[string]descriptor{}
 			for _, d := range top.Manifests[1:] {
-				if m := decode[manifest](t, l.blob(t, d)); m.Subject != nil && m.Config.MediaType == "application/vnd.cyclonedx+json" {
+				if m := decode[manifest](t, l.blob(t, d)); m.Subject != nil &&
+					m.Config.MediaType == "application/vnd.cyclonedx+json" {
 					sboms[m.Subject.Digest] = m.Layers[0]
 				}
 			}
@@ -134,12 +142,15 @@ func TestImages(t *testing.T) {
 				if config.OS != d.Platform.OS || config.Architecture != d.Platform.Architecture {
 					t.Errorf("%s/%s in the configuration, %v in the index", config.OS, config.Architecture, d.Platform)
 				}
-				if c := config.Config; c.User != "65532:65532" || !slices.Equal(c.Entrypoint, []string{"/" + program.name}) ||
+				if c := config.Config; c.User != "65532:65532" ||
+					!slices.Equal(c.Entrypoint, []string{"/" + program.file}) ||
 					!slices.Equal(slices.Sorted(maps.Keys(c.ExposedPorts)), program.ports) ||
-					c.Labels["org.opencontainers.image.version"] != "v9.9.9" || c.Labels["org.opencontainers.image.revision"] != "abc" {
+					c.Labels["org.opencontainers.image.version"] != "v9.9.9" ||
+					c.Labels["org.opencontainers.image.revision"] != "abc" {
 					t.Errorf("configuration %+v", c)
 				}
-				checkFiles(t, files(t, l, m, config), program.name, config.Architecture, program.capabilities)
+				checkFiles(t, files(t, l, m, config), program.file, config.Architecture, program.capabilities,
+					program.more...)
 				sbom, ok := sboms[d.Digest]
 				if !ok {
 					t.Fatalf("no SBOM refers to %s", d.Digest)
@@ -156,7 +167,8 @@ func TestImages(t *testing.T) {
 		const program = "clusterset-controller"
 		again := buildImages(t, "-only", program, "-platforms", "linux/"+runtime.GOARCH)
 		first, second := digests(t, filepath.Join(into, program)), digests(t, filepath.Join(again, program))
-		if len(second) != 2 || first[runtime.GOARCH] != second[runtime.GOARCH] || first["SBOM of "+runtime.GOARCH] != second["SBOM of "+runtime.GOARCH] {
+		if len(second) != 2 || first[runtime.GOARCH] != second[runtime.GOARCH] ||
+			first["SBOM of "+runtime.GOARCH] != second["SBOM of "+runtime.GOARCH] {
 			t.Errorf("the second build has other digests: %v, before %v", second, first)
 		}
 	})
@@ -221,10 +233,18 @@ func files(t testing.TB, l layout, m manifest, config configuration) map[string]
 	return all
 }
 
+// bindService is cap_net_bind_service=ep, as getcap says it.
+const bindService = "0100000200040000000000000000000000000000"
+
+// line is the file that Corefiles import.
+const line = "etc/clusterset-dns/multicluster.conf"
+
 // checkFiles looks at what the image holds: the program, and little else.
-func checkFiles(t *testing.T, all map[string]content, program, architecture, capabilities string) {
+func checkFiles(t *testing.T, all map[string]content, program, architecture, capabilities string, more ...string) {
 	t.Helper()
-	want := []string{program, "etc/", "etc/group", "etc/passwd", "etc/ssl/", "etc/ssl/certs/", "etc/ssl/certs/ca-certificates.crt"}
+	want := append([]string{
+		program, "etc/", "etc/group", "etc/passwd", "etc/ssl/", "etc/ssl/certs/", "etc/ssl/certs/ca-certificates.crt",
+	}, more...)
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(all)); !slices.Equal(got, want) {
 		t.Fatalf("files %v, want %v", got, want)
@@ -233,6 +253,10 @@ func checkFiles(t *testing.T, all map[string]content, program, architecture, cap
 		if file.Uid != 0 || file.Gid != 0 || file.Mode&0o022 != 0 || file.ModTime.Unix() != 1700000000 {
 			t.Errorf("%s: %+v", name, file.Header)
 		}
+	}
+	if file, ok := all[line]; ok && (file.Mode != 0o644 ||
+		!bytes.Equal(file.data, read(t, root+"/cmd/coredns/multicluster.conf"))) {
+		t.Errorf("%s has mode %o and %q", line, file.Mode, file.data)
 	}
 	roots := 0
 	for rest := all["etc/ssl/certs/ca-certificates.crt"].data; ; roots++ {
@@ -248,17 +272,21 @@ func checkFiles(t *testing.T, all map[string]content, program, architecture, cap
 		t.Errorf("%d CA certificates", roots)
 	}
 	binary := all[program]
-	if got := hex.EncodeToString([]byte(binary.PAXRecords["SCHILY.xattr.security.capability"])); got != capabilities || binary.Mode != 0o755 {
+	if got := hex.EncodeToString([]byte(binary.PAXRecords["SCHILY.xattr.security.capability"])); got != capabilities ||
+		binary.Mode != 0o755 {
 		t.Errorf("%s has capabilities %q and mode %o", program, got, binary.Mode)
 	}
 	parsed, err := elf.NewFile(bytes.NewReader(binary.data))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[architecture]; parsed.Machine != machine {
+	if machine := map[string]elf.Machine{
+		"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64,
+	}[architecture]; parsed.Machine != machine {
 		t.Errorf("%s is for %s, the image for %s", program, parsed.Machine, architecture)
 	}
-	if libraries, err := parsed.ImportedLibraries(); len(libraries) > 0 || slices.ContainsFunc(parsed.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+	if libraries, err := parsed.ImportedLibraries(); len(libraries) > 0 ||
+		slices.ContainsFunc(parsed.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		t.Errorf("%s is not static: %v, %v", program, libraries, err)
 	}
 	if architecture == runtime.GOARCH {
@@ -266,9 +294,31 @@ func checkFiles(t *testing.T, all map[string]content, program, architecture, cap
 		if err := os.WriteFile(path, binary.data, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if output, err := exec.CommandContext(t.Context(), path, "--version").CombinedOutput(); err != nil || !bytes.Contains(output, []byte("v9.9.9")) {
+		if output, err := exec.CommandContext(t.Context(), path, "--version").CombinedOutput(); err != nil ||
+			!bytes.Contains(output, []byte("v9.9.9")) {
 			t.Errorf("%s --version says %q: %v", program, output, err)
 		}
+		if program == "coredns" {
+			checkCorefile(t, path)
+		}
+	}
+}
+
+// checkCorefile has a CoreDNS read the Corefile of the chart. It knows all directives if it misses only the credentials
+// of a pod.
+func checkCorefile(t *testing.T, program string) {
+	t.Helper()
+	var values struct{ CoreDNS struct{ Corefile string } }
+	if err := yaml.Unmarshal(read(t, root+"/deploy/chart/values.yaml"), &values); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "Corefile")
+	if err := os.WriteFile(path, []byte("(multicluster-options) {\n}\n"+values.CoreDNS.Corefile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output, err := exec.CommandContext(t.Context(), program, "-conf", path).CombinedOutput()
+	if err == nil || !bytes.Contains(output, []byte("this runs in no pod")) {
+		t.Errorf("with the chart's Corefile, CoreDNS says %q: %v", output, err)
 	}
 }
 
@@ -285,7 +335,15 @@ func checkSBOM(t *testing.T, text []byte, program string) {
 	if c := sbom.Metadata.Component; sbom.BomFormat != "CycloneDX" || c.Name != program || c.Version != "v9.9.9" {
 		t.Errorf("the SBOM is a %s of %v", sbom.BomFormat, c)
 	}
-	for _, module := range []string{"stdlib", "k8s.io/client-go", "sigs.k8s.io/mcs-api", "golang.org/x/crypto/x509roots/fallback"} {
+	if clouds := slices.IndexFunc(sbom.Components, func(c struct{ Name, Version, Purl string }) bool {
+		return strings.Contains(c.Name, "aws") || strings.Contains(c.Name, "Azure") ||
+			strings.HasPrefix(c.Name, "cloud.google.com/")
+	}); (clouds < 0) == (program == "coredns") {
+		t.Errorf("%d components, the first SDK of a cloud at %d", len(sbom.Components), clouds)
+	}
+	for _, module := range []string{
+		"stdlib", "k8s.io/client-go", "sigs.k8s.io/mcs-api", "golang.org/x/crypto/x509roots/fallback",
+	} {
 		found := false
 		for _, c := range sbom.Components {
 			if found = found || c.Name == module; c.Version == "" || c.Purl != "pkg:golang/"+c.Name+"@"+c.Version {

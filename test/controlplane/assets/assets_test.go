@@ -28,7 +28,10 @@ func writeFiles(t *testing.T, files map[string]string) string {
 }
 
 func TestKey(t *testing.T) {
-	module := map[string]string{"go.mod": "module example.com/programs\n\ngo 1.26\n\nrequire k8s.io/kubernetes v1.2.3\n", "go.sum": "one\n", "controllers/main.go": "package main\n"}
+	module := map[string]string{
+		"go.mod": "module example.com/programs\n\ngo 1.26\n\nrequire k8s.io/kubernetes v1.2.3\n", "go.sum": "one\n",
+		"controllers/main.go": "package main\n",
+	}
 	key := func(change func(*recipe, map[string]string)) string {
 		t.Helper()
 		files := maps.Clone(module)
@@ -58,8 +61,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestNothingIsCompiledTwice compares the modules that a cluster's programs and the product's are made of. Where the version of
-// one differs, all packages that import it are compiled for each: raise it in the nested module.
+// TestNothingIsCompiledTwice compares the modules that a cluster's programs and the product's are made of. Where the
+// version of one differs, all packages that import it are compiled for each: raise it in the nested module.
 func TestNothingIsCompiledTwice(t *testing.T) {
 	recipe, err := findRecipe()
 	if err != nil {
@@ -71,7 +74,7 @@ func TestNothingIsCompiledTwice(t *testing.T) {
 	}
 	versions := modules(t, recipe.source, bed...)
 	shared := 0
-	for module, version := range modules(t, "../../..", "-tags=slim", "./cmd/coredns", "./cmd/clusterset-controller") {
+	for module, version := range modules(t, "../../..", "-tags=bed", "./cmd/coredns", "./cmd/clusterset-controller") {
 		switch versions[module] {
 		case "":
 		case version:

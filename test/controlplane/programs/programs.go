@@ -15,9 +15,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// Build builds programs as they are shipped, static and without the race detector; but CoreDNS is the slim one, see cmd/coredns. Each is given by its folder in the module, such as cmd/coredns, and called like the last part of it. It returns the absolute path of their folder, bin/tests of
-// the checkout that the working directory is in. All tests have the same one, so that a program which is up to date is
-// not linked again, and nobody else writes into it. A build ends with the process that asked for it.
+// Build builds programs as they are shipped, static and without the race detector; but CoreDNS has the tag bed, see
+// cmd/coredns. Each is given by its folder in the module, such as cmd/coredns, and called like the last part of it. It
+// returns the absolute path of their folder, bin/tests of the checkout that the working directory is in. All tests have
+// the same one, so that a program which is up to date is not linked again, and nobody else writes into it. A build ends
+// with the process that asked for it.
 func Build(ctx context.Context, folders ...string) (string, error) {
 	root, err := Checkout()
 	if err != nil {
@@ -32,7 +34,7 @@ func Build(ctx context.Context, folders ...string) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	args := []string{"build", "-trimpath", "-tags=slim", "-ldflags=-s -w", "-o", bin + string(filepath.Separator)}
+	args := []string{"build", "-trimpath", "-tags=bed", "-ldflags=-s -w", "-o", bin + string(filepath.Separator)}
 	for _, folder := range folders {
 		args = append(args, "./"+filepath.ToSlash(folder))
 	}

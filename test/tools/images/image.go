@@ -19,6 +19,10 @@ import (
 // refName is the annotation by which tools find an image in a layout.
 const refName = "org.opencontainers.image.ref.name"
 
+// containerdName is the annotation by which containerd names an image that it imports. It is that of a release, so that
+// nodes which have it pull nothing.
+const containerdName = "io.containerd.image.name"
+
 // build writes the layout of a program: an index with an image for each
 // platform, and an SBOM that refers to each image.
 func build(ctx context.Context, o options, p program) error {
@@ -42,7 +46,8 @@ func build(ctx context.Context, o options, p program) error {
 		if err != nil {
 			return fmt.Errorf("image for %s: %w", platform, err)
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
+		index = mutate.AppendManifests(index,
+			mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
 		subject, err := partial.Descriptor(image)
 		if err != nil {
 			return err
@@ -63,7 +68,11 @@ func build(ctx context.Context, o options, p program) error {
 	if err != nil {
 		return err
 	}
-	if err := written.AppendIndex(index, layout.WithAnnotations(map[string]string{refName: o.version})); err != nil {
+	annotations := map[string]string{
+		refName:        o.version,
+		containerdName: "ghcr.io/clusterset-dns/" + p.name + ":" + o.version,
+	}
+	if err := written.AppendIndex(index, layout.WithAnnotations(annotations)); err != nil {
 		return err
 	}
 	for _, sbom := range sboms {
@@ -96,7 +105,7 @@ func (o options) labels(p program) map[string]string {
 
 // image is a program for one platform: the files that all have, and the program.
 func (p program) image(o options, platform *v1.Platform, path string) (v1.Image, error) {
-	binary, err := p.binary(path)
+	files, err := p.files(o, path)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +113,7 @@ func (p program) image(o options, platform *v1.Platform, path string) (v1.Image,
 	for _, content := range []struct {
 		what  string
 		files []file
-	}{{"user and CA certificates", base()}, {"program", []file{binary}}} {
+	}{{"user and CA certificates", base()}, {"program", files}} {
 		made, err := layer(content.files, o.created)
 		if err != nil {
 			return nil, err
@@ -125,7 +134,7 @@ func (p program) image(o options, platform *v1.Platform, path string) (v1.Image,
 	config.Created = v1.Time{Time: o.created}
 	config.Config = v1.Config{
 		User:         fmt.Sprintf("%d:%d", user, user),
-		Entrypoint:   []string{"/" + p.name},
+		Entrypoint:   []string{"/" + p.folder},
 		Env:          []string{"PATH=/"},
 		WorkingDir:   "/",
 		ExposedPorts: map[string]struct{}{},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -28,9 +29,8 @@ type file struct {
 	capabilities []byte
 }
 
-// base are the files beside the program: a user, and the certificates of the
-// public CAs, which CoreDNS's plugins that speak TLS need, and a controller
-// whose member's kubeconfig names no CA.
+// base are the files beside the program: a user, and the certificates of the public CAs, which CoreDNS's plugins that
+// speak TLS need, and a controller whose member's kubeconfig names no CA.
 func base() []file {
 	return []file{
 		{name: "etc/", mode: 0o755},
@@ -59,7 +59,9 @@ func layer(files []file, modified time.Time) (v1.Layer, error) {
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
 	for _, f := range files {
-		header := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: modified, Typeflag: tar.TypeReg}
+		header := &tar.Header{
+			Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: modified, Typeflag: tar.TypeReg,
+		}
 		if f.name[len(f.name)-1] == '/' {
 			header.Typeflag = tar.TypeDir
 		}
@@ -81,8 +83,20 @@ func layer(files []file, modified time.Time) (v1.Layer, error) {
 	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 }
 
-// binary is a program as the file of an image.
-func (p program) binary(path string) (file, error) {
+// files are a program, and what belongs to it.
+func (p program) files(o options, path string) ([]file, error) {
 	content, err := os.ReadFile(path)
-	return file{name: p.name, mode: 0o755, content: content, capabilities: p.capabilities}, err
+	if err != nil {
+		return nil, err
+	}
+	files := []file{{name: p.folder, mode: 0o755, content: content, capabilities: p.capabilities}}
+	if p.line != "" {
+		if content, err = os.ReadFile(filepath.Join(o.source, p.line)); err != nil {
+			return nil, err
+		}
+		files = append(files,
+			file{name: "etc/clusterset-dns/", mode: 0o755},
+			file{name: "etc/clusterset-dns/" + filepath.Base(p.line), mode: 0o644, content: content})
+	}
+	return files, nil
 }

@@ -26,6 +26,7 @@ type options struct {
 	revision  string
 	created   time.Time
 	platforms []string // GOOS/GOARCH
+	registry  string
 }
 
 func main() {
@@ -48,6 +49,8 @@ func run() error {
 	flag.Int64Var(&epoch, "epoch", 0, "`time` of the images and the files in them, in seconds since 1970")
 	flag.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64", "`platforms`, separated by commas")
 	flag.StringVar(&only, "only", "", "`program` to build alone")
+	flag.StringVar(&o.registry, "push", "", "push what was built to this `registry`, for example "+
+		"ghcr.io/clusterset-dns, and build nothing")
 	flag.Parse()
 	if o.out == "" {
 		return fmt.Errorf("-out is missing: name the directory that gets the images")
@@ -58,7 +61,11 @@ func run() error {
 		if only != "" && only != program.name {
 			continue
 		}
-		if err := build(ctx, o, program); err != nil {
+		do := build
+		if o.registry != "" {
+			do = push
+		}
+		if err := do(ctx, o, program); err != nil {
 			return fmt.Errorf("%s: %w", program.name, err)
 		}
 	}

@@ -15,17 +15,20 @@ import (
 
 // A program becomes an image.
 type program struct {
-	name        string // of the image, and of its package in cmd
+	name        string // of the image
+	folder      string // of its package in cmd, and name of its file in the image
+	tags        string // of its build
 	description string
 	// capabilities are the file capabilities of the program.
 	capabilities []byte
 	ports        []string
+	// line is the path, in the product's module, of the file that Corefiles import as /etc/clusterset-dns/*.conf.
+	line string
 }
 
-// netBindService is cap_net_bind_service=+ep as of linux/capability.h: struct
-// vfs_cap_data of revision 2, effective, with bit 10 permitted. CoreDNS's own
-// image has it, so that it listens on port 53 without being root, where the
-// pod adds the capability NET_BIND_SERVICE.
+// netBindService is cap_net_bind_service=+ep as of linux/capability.h: struct vfs_cap_data of revision 2, effective,
+// with bit 10 permitted. CoreDNS's own image has it, so that it listens on port 53 without being root, where the pod
+// adds the capability NET_BIND_SERVICE.
 var netBindService = []byte{
 	0x01, 0x00, 0x00, 0x02,
 	0x00, 0x04, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
@@ -33,8 +36,18 @@ var netBindService = []byte{
 }
 
 var programs = []program{
-	{name: "clusterset-controller", description: "Joins the services of one Kubernetes cluster with those of the other clusters of its set", ports: []string{"8080/tcp"}},
-	{name: "coredns", description: "CoreDNS with every stock plugin and multicluster", capabilities: netBindService, ports: []string{"53/tcp", "53/udp"}},
+	{
+		name: "clusterset-controller", folder: "clusterset-controller", ports: []string{"8080/tcp"},
+		description: "Joins the services of one Kubernetes cluster with those of the other clusters of its set",
+	},
+	{
+		name: "coredns", folder: "coredns", ports: []string{"53/tcp", "53/udp"}, capabilities: netBindService,
+		description: "CoreDNS with every stock plugin and multicluster", line: "cmd/coredns/multicluster.conf",
+	},
+	{
+		name: "coredns-slim", folder: "coredns", ports: []string{"53/tcp", "53/udp"}, capabilities: netBindService,
+		description: "CoreDNS with multicluster and what a zone of its own needs", tags: "slim",
+	},
 }
 
 // compile builds a program for a platform, static, and returns its path.
@@ -42,9 +55,11 @@ func (p program) compile(ctx context.Context, o options, platform *v1.Platform, 
 	binary := filepath.Join(into, p.name+"-"+platform.OS+"-"+platform.Architecture)
 	fmt.Printf("compiling %s for %s\n", p.name, platform)
 	// As in the Makefile.
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version="+o.version, "-o", binary, "./cmd/"+p.name)
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags="+p.tags,
+		"-ldflags=-s -w -X main.version="+o.version, "-o", binary, "./cmd/"+p.folder)
 	command.Dir = o.source
-	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Architecture)
+	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+platform.OS,
+		"GOARCH="+platform.Architecture)
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile for %s: %w\n%s", platform, err, strings.TrimSpace(string(output)))
 	}
