@@ -140,7 +140,7 @@ lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requireme
 lint-deploy: tools ## Check the chart and the alerts.
 	@echo '== lint of deploy/'
 	@$(call pinned,helm) lint --strict --quiet deploy/chart
-	@promtool=$(call pinned,promtool); $$promtool check rules deploy/monitoring/alerts.yaml; $$promtool test rules deploy/monitoring/alerts_test.yaml
+	@promtool=$(call pinned,promtool); $$promtool check rules deploy/chart/files/monitoring/alerts.yaml; $$promtool test rules deploy/chart/files/monitoring/alerts_test.yaml
 
 .PHONY: format
 format: $(TOOLS)/golangci-lint ## Format the code.

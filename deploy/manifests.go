@@ -14,4 +14,8 @@ var (
 	//
 	//go:embed coredns-rbac.yaml
 	CoreDNSRights []byte
+	// Manifest is the chart with its defaults, as YAML, for the namespace clusterset-dns.
+	//
+	//go:embed manifest.yaml
+	Manifest []byte
 )

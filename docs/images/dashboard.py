@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws dashboard.svg from deploy/monitoring/dashboard.json, with invented sample data: the last three hours of
+"""Draws dashboard.svg from deploy/chart/files/monitoring/dashboard.json, with invented sample data: the last three hours of
 cluster east, whose member west was silent for ten minutes."""
 
 import html
@@ -10,7 +10,7 @@ import pathlib
 import random
 
 HERE = pathlib.Path(__file__).parent
-PANELS = json.loads((HERE / "../../deploy/monitoring/dashboard.json").read_text())["panels"]
+PANELS = json.loads((HERE / "../../deploy/chart/files/monitoring/dashboard.json").read_text())["panels"]
 WIDTH, UNIT, POINTS, COLORS = 1200, 22, 90, ["#73bf69", "#5794f2", "#f2cc0c", "#ff9830", "#b877d9"]
 random.seed(1)
 

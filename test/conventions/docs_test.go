@@ -226,7 +226,7 @@ func TestDocumentsAreWrapped(t *testing.T) {
 }
 
 func TestEveryAlertHasARunbook(t *testing.T) {
-	alerts, err := os.ReadFile(filepath.Join(root, "deploy", "monitoring", "alerts.yaml"))
+	alerts, err := os.ReadFile(filepath.Join(root, "deploy", "chart", "files", "monitoring", "alerts.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 
 // TestThePictureOfTheDashboardIsCurrent finds the titles of all panels in the picture that docs/images/dashboard.py draws.
 func TestThePictureOfTheDashboardIsCurrent(t *testing.T) {
-	dashboard, err := os.ReadFile(filepath.Join(root, "deploy", "monitoring", "dashboard.json"))
+	dashboard, err := os.ReadFile(filepath.Join(root, "deploy", "chart", "files", "monitoring", "dashboard.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

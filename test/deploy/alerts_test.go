@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var promtool = pinned("promtool")
+var promtool = pinned("promtool", "promtool")
 
-// TestEveryAlertIsTested breaks each alert, and runs the tests of the alerts: those that expect it to fire must fail where it never does,
-// and those that expect it to stay silent where it always fires.
+// TestEveryAlertIsTested breaks each alert, and runs the tests of the alerts: those that expect it to fire must fail
+// where it never does, and those that expect it to stay silent where it always fires.
 func TestEveryAlertIsTested(t *testing.T) {
 	rules, tests := parse(t, read(t, monitoring+"alerts.yaml")), parse(t, read(t, monitoring+"alerts_test.yaml"))
 	if output, err := ruleTests(t, rules, tests); err != nil {
@@ -31,7 +31,9 @@ func TestEveryAlertIsTested(t *testing.T) {
 			t.Errorf("no test notices that alert %s never fires:\n%s", name, output)
 		}
 		// What it is about is there, whatever its value.
-		bare, ok := strings.CutSuffix(regexp.MustCompile(`\s(==|>|<) [0-9]+$`).ReplaceAllString(strings.TrimSpace(expression.(string)), "\x00"), "\x00")
+		bare, ok := strings.CutSuffix(
+			regexp.MustCompile(`\s(==|>|<) [0-9]+$`).ReplaceAllString(strings.TrimSpace(expression.(string)), "\x00"),
+			"\x00")
 		if !ok {
 			bare = "vector(1)"
 		}

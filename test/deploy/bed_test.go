@@ -32,11 +32,11 @@ func TestMain(m *testing.M) { controlplanetest.Main(m) }
 
 // pinned returns a function that gives the path of a tool, which a module in
 // test/tools pins. The Go toolchain builds it once, into its cache.
-func pinned(tool string) func(testing.TB) string {
+func pinned(tool, module string) func(testing.TB) string {
 	find := sync.OnceValues(func() (string, error) {
 		var stderr bytes.Buffer
 		command := exec.Command("go", "tool", "-n", tool)
-		command.Dir = filepath.Join(root, "test", "tools", tool)
+		command.Dir = filepath.Join(root, "test", "tools", module)
 		// The same as in the Makefile, so that nothing is built twice.
 		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-tags=remove_all_sd")
 		command.Stderr = &stderr
@@ -56,7 +56,8 @@ func pinned(tool string) func(testing.TB) string {
 	}
 }
 
-var helm = pinned("helm")
+// helm is the newest version, and helm3 that before.
+var helm, helm3 = pinned("helm", "helm"), pinned("helm", "helm3")
 
 func kubectl(t testing.TB) string {
 	t.Helper()
@@ -92,6 +93,11 @@ func run(t testing.TB, stdin, program string, args ...string) string {
 
 // template renders the chart.
 func template(t testing.TB, flags ...string) string {
+	t.Helper()
+	return templateBy(t, helm, flags...)
+}
+
+func templateBy(t testing.TB, helm func(testing.TB) string, flags ...string) string {
 	t.Helper()
 	return run(t, "", helm(t), append([]string{"template", "clusterset-dns", chart, "--namespace", system}, flags...)...)
 }

@@ -5,6 +5,7 @@ package deploy
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,14 +13,22 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // bare is a cluster without the Multi-Cluster Services API.
 var bare = controlplanetest.Shared(controlplane.Options{Name: "bare", WithoutCRDs: true})
 
-// TestInstallUpgradeUninstall does with helm what an operator does. An uninstall does not take the exports with it unless that is asked
-// for, and what it left does not stop the next installation. That nothing else is left is tested in test/quickstart.
+// TestInstallUpgradeUninstall does with helm what an operator does. An uninstall does not take the exports with it
+// unless that is asked for, and what it left does not stop the next installation. That nothing else is left is tested
+// in test/quickstart.
 func TestInstallUpgradeUninstall(t *testing.T) {
+	for name, helm := range map[string]func(testing.TB) string{"Helm 3": helm3, "Helm 4": helm} {
+		t.Run(name, func(t *testing.T) { installUpgradeUninstall(t, helm) })
+	}
+}
+
+func installUpgradeUninstall(t *testing.T, helm func(testing.TB) string) {
 	cluster := bare(t)[0]
 	admin, program := kubeconfig(t, cluster), kubectl(t)
 	release := func(args ...string) {
@@ -41,8 +50,14 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		return err
 	})
 
-	release("upgrade", "clusterset-dns", chart, "--set", "clusterId=east,coredns.enabled=true,coredns.namespace="+system)
-	deployment, err := cluster.Client().AppsV1().Deployments(system).Get(t.Context(), "clusterset-coredns", metav1.GetOptions{})
+	if output, err := try(t.Context(), t, "", commandLine(t), "install", "--cluster-id", "east", "--image", "a/b:1",
+		"--kubeconfig", admin); err == nil || !strings.Contains(err.Error(), "Helm owns") {
+		t.Errorf("install over a release: %v\n%s", err, output)
+	}
+	release("upgrade", "clusterset-dns", chart, "--set",
+		"clusterId=east,coredns.enabled=true,coredns.namespace="+system)
+	deployment, err := cluster.Client().AppsV1().Deployments(system).Get(t.Context(), "clusterset-coredns",
+		metav1.GetOptions{})
 	if err != nil || deployment.Status.AvailableReplicas != 2 {
 		t.Errorf("CoreDNS after the upgrade: %v, %v", deployment.Status, err)
 	}
@@ -61,6 +76,54 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	cli("delete", "namespace", system)
 }
 
+// commandLine is the path of kubectl-clusterset.
+func commandLine(t *testing.T) string {
+	t.Helper()
+	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
+	must(t, err)
+	return filepath.Join(bin, "kubectl-clusterset")
+}
+
+// TestInstallWithoutHelm installs, upgrades and uninstalls with kubectl clusterset. Nothing is left.
+func TestInstallWithoutHelm(t *testing.T) {
+	cluster := bare(t)[0]
+	admin, program := kubeconfig(t, cluster), commandLine(t)
+	cli := func(args ...string) string {
+		t.Helper()
+		return run(t, "", program, append(args, "--kubeconfig", admin)...)
+	}
+	left := func() string {
+		return run(t, "", kubectl(t), "--kubeconfig", admin, "get", "-o", "name", "-A",
+			"namespaces,customresourcedefinitions,clusterroles,clusterrolebindings,validatingadmissionpolicies,"+
+				"validatingadmissionpolicybindings,services,serviceaccounts,deployments,leases")
+	}
+	before := left()
+	image := []string{"--image", "example.org/clusterset-controller:0.0.9"}
+	cli(append(image, "install", "--cluster-id", "east", "--dry-run=server")...)
+	if now := left(); now != before {
+		t.Errorf("the dry run changed something:\n%s", now)
+	}
+	cli(append(image, "install", "--cluster-id", "east")...)
+	run(t, "", kubectl(t), "--kubeconfig", admin, "-n", system, "patch", "deployment", "clusterset-controller", "--type",
+		"json", "-p", `[{"op": "replace", "path": "/spec/template/spec/containers/0/args/5", "value": "--stale-after=1m"}]`)
+	cli("upgrade", "--dry-run=server")
+	cli("upgrade")
+	deployment, err := cluster.Client().AppsV1().Deployments(system).Get(t.Context(), "clusterset-controller",
+		metav1.GetOptions{})
+	must(t, err)
+	container := deployment.Spec.Template.Spec.Containers[0]
+	if args := strings.Join(container.Args, " "); container.Image != "example.org/clusterset-controller:0.1.0" ||
+		!strings.Contains(args, "--cluster-id=east") || !strings.Contains(args, "--stale-after=1m") ||
+		deployment.Status.AvailableReplicas != 2 {
+		t.Errorf("after the upgrade: %s %s, %+v", container.Image, args, deployment.Status)
+	}
+	cli("uninstall", "--crds", "--dry-run=server")
+	cli("uninstall", "--crds")
+	if now := left(); now != before {
+		t.Errorf("left over:\n%s\nbefore:\n%s", now, before)
+	}
+}
+
 // TestServerTakesTheManifests gives all that can be rendered to a real API
 // server, which checks it against its schemas and writes nothing.
 func TestServerTakesTheManifests(t *testing.T) {
@@ -69,16 +132,28 @@ func TestServerTakesTheManifests(t *testing.T) {
 	run(t, "", kubectl(t), "--kubeconfig", admin, "create", "namespace", system)
 	defer run(t, "", kubectl(t), "--kubeconfig", admin, "delete", "namespace", system)
 	texts := map[string]string{
-		"the chart":             template(t),
-		"the chart with values": template(t, "--set", "clusterId=east,namespace.create=true,coredns.enabled=true,coredns.clusterIP=10.96.0.99,image.pullSecrets={a},controller.nodeSelector.a=b,controller.tolerations[0].operator=Exists"),
+		"the chart": template(t),
+		"the chart with values": template(t, "--set", "clusterId=east,namespace.create=true,coredns.enabled=true,"+
+			"coredns.clusterIP=10.96.0.99,image.pullSecrets={a},controller.nodeSelector.a=b,"+
+			"controller.tolerations[0].operator=Exists,"+
+			"controller.extraEnv[0].name=A,controller.extraVolumes[0].name=a,controller.extraVolumeMounts[0].name=a,"+
+			"controller.extraVolumeMounts[0].mountPath=/a,"+
+			"controller.podLabels.a=b,controller.serviceAccountAnnotations.a=b,controller.updateStrategy.type=Recreate,"+
+			"coredns.updateStrategy.type=Recreate,"+
+			"coredns.service.type=LoadBalancer,coredns.service.loadBalancerClass=example.org/internal,"+
+			"networkPolicy.enabled=true,metrics.dashboard.enabled=true,"+
+			"members[0].id=west,members[0].server=https://west,members[0].token=a,members[1].id=north,"+
+			"members[1].server=https://north,members[1].tokenFile=/a"),
 	}
 	for _, file := range []string{"manifest.yaml", "rbac.yaml", "coredns-rbac.yaml"} {
 		texts[file] = read(t, root+"/deploy/"+file)
 	}
 	for name, text := range texts {
 		// The address must be one of the cluster's range.
-		text = strings.ReplaceAll(text, "10.96.0.99", cluster.Options().ServiceCIDRs[0].Addr().Next().Next().Next().String())
-		output, err := try(t.Context(), t, text, kubectl(t), "--kubeconfig", admin, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
+		text = strings.ReplaceAll(text, "10.96.0.99",
+			cluster.Options().ServiceCIDRs[0].Addr().Next().Next().Next().String())
+		output, err := try(t.Context(), t, text, kubectl(t), "--kubeconfig", admin, "apply", "--dry-run=server",
+			"--validate=strict", "-f", "-")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

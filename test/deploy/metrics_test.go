@@ -17,7 +17,7 @@ import (
 	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // Its metrics.
 )
 
-const monitoring = root + "/deploy/monitoring/"
+const monitoring = root + "/deploy/chart/files/monitoring/"
 
 // metricName matches what both programs call their metrics.
 var metricName = regexp.MustCompile(`\b(clusterset_controller|coredns_multicluster)_[a-z_]+`)
@@ -26,7 +26,8 @@ var metricName = regexp.MustCompile(`\b(clusterset_controller|coredns_multiclust
 func defined(t testing.TB) map[string]string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	if _, err := controller.New(controller.Options{Config: &rest.Config{Host: "https://192.0.2.1"}, Registry: registry}); err != nil {
+	if _, err := controller.New(
+		controller.Options{Config: &rest.Config{Host: "https://192.0.2.1"}, Registry: registry}); err != nil {
 		t.Fatal(err)
 	}
 	descriptions := make(chan *prometheus.Desc)
@@ -35,7 +36,8 @@ func defined(t testing.TB) map[string]string {
 		registry.Describe(descriptions)
 		prometheus.DefaultRegisterer.(*prometheus.Registry).Describe(descriptions)
 	}()
-	parts := regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: ".*", constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
+	parts := regexp.MustCompile(
+		`^Desc\{fqName: "([^"]*)", help: ".*", constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
 	metrics := map[string]string{}
 	for each := range descriptions {
 		match := parts.FindStringSubmatch(each.String())
@@ -54,7 +56,8 @@ func defined(t testing.TB) map[string]string {
 func TestMetricsAreDocumented(t *testing.T) {
 	want := defined(t)
 	maps.DeleteFunc(want, func(name, _ string) bool { return strings.HasPrefix(name, "coredns_multicluster_") })
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z]+) \\| ([^|]*)\\|").FindAllStringSubmatch(read(t, root+"/docs/reference/metrics.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z]+) \\| ([^|]*)\\|").FindAllStringSubmatch(
+		read(t, root+"/docs/reference/metrics.md"), -1) {
 		name, kind, labels := row[1], row[2], strings.ReplaceAll(strings.TrimSpace(row[3]), "`", "")
 		wantLabels, ok := want[name]
 		switch {
@@ -62,7 +65,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 			t.Errorf("the code has no metric %s", name)
 		case labels != wantLabels:
 			t.Errorf("%s has the labels %s in the code, and %s in the document", name, wantLabels, labels)
-		case !slices.Contains([]string{"gauge", "counter", "histogram"}, kind), (kind == "counter") != strings.HasSuffix(name, "_total"):
+		case !slices.Contains([]string{"gauge", "counter", "histogram"}, kind),
+			(kind == "counter") != strings.HasSuffix(name, "_total"):
 			t.Errorf("%s is no %s", name, kind)
 		}
 		delete(want, name)
@@ -72,8 +76,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestMonitoringUsesMetricsThatExist reads the expressions of the alerts, of
-// their tests and of the dashboard.
+// TestMonitoringUsesMetricsThatExist reads the expressions of the alerts, of their tests and of the dashboard.
 func TestMonitoringUsesMetricsThatExist(t *testing.T) {
 	known := defined(t)
 	used := map[string]bool{}
@@ -138,8 +141,10 @@ func TestDashboard(t *testing.T) {
 		if panel.Type == "row" {
 			continue
 		}
-		if panel.FieldConfig.Defaults.Unit == "" || panel.Description == "" || panel.Datasource != chosen || len(panel.Targets) == 0 {
-			t.Errorf("panel %q: unit %q, description %q, source %v, %d expressions", panel.Title, panel.FieldConfig.Defaults.Unit, panel.Description, panel.Datasource, len(panel.Targets))
+		if panel.FieldConfig.Defaults.Unit == "" || panel.Description == "" || panel.Datasource != chosen ||
+			len(panel.Targets) == 0 {
+			t.Errorf("panel %q: unit %q, description %q, source %v, %d expressions", panel.Title,
+				panel.FieldConfig.Defaults.Unit, panel.Description, panel.Datasource, len(panel.Targets))
 		}
 		for _, target := range panel.Targets {
 			if target.Datasource != chosen || !strings.Contains(target.Expr, `{job=~"$job"`) {

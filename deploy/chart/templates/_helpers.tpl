@@ -1,8 +1,22 @@
-{{/* Labels of every object; (list . "component"). Helm adds app.kubernetes.io/managed-by. */}}
+{{/* Labels that select pods; (list . "component"). They never change: selectors of Deployments are immutable. */}}
+{{- define "clusterset-dns.selector" -}}
+app.kubernetes.io/name: clusterset-dns
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{/* Labels of every object; (list . "component" more...): those of the values, and more maps of labels, change none of
+the chart's. Helm adds app.kubernetes.io/managed-by. */}}
 {{- define "clusterset-dns.labels" -}}
 {{- $root := index . 0 -}}
-app.kubernetes.io/name: {{ $root.Chart.Name }}
-app.kubernetes.io/component: {{ index . 1 }}
+{{- $labels := include "clusterset-dns.selector" . | fromYaml -}}
+{{- $_ := set $labels "app.kubernetes.io/part-of" "clusterset-dns" -}}
+{{- $_ := set $labels "app.kubernetes.io/instance" $root.Release.Name -}}
+{{- $_ := set $labels "app.kubernetes.io/version" ($root.Chart.AppVersion | replace "+" "_") -}}
+{{- $_ := set $labels "helm.sh/chart" (printf "clusterset-dns-%s" $root.Chart.Version | replace "+" "_") -}}
+{{- range slice . 2 -}}
+{{- $labels = merge $labels (default dict .) -}}
+{{- end -}}
+{{- toYaml (merge $labels (default dict $root.Values.commonLabels)) -}}
 {{- end }}
 
 {{/* An image; (list . "repository"). A tag that is a digest is joined with @. */}}
@@ -25,22 +39,27 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- toYaml $context -}}
 {{- end }}
 
-{{/* Where pods run; (list . values component): apart from each other, where that is possible. */}}
+{{/* Where pods run; (list . values component). */}}
 {{- define "clusterset-dns.placement" -}}
 {{- $root := index . 0 -}}
 {{- $values := index . 1 -}}
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
+{{- with $values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.topologySpreadConstraints }}
 topologySpreadConstraints:
-  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
-  - topologyKey: {{ . }}
-    maxSkew: 1
-    whenUnsatisfiable: ScheduleAnyway
-    labelSelector:
-      matchLabels:
-        {{- include "clusterset-dns.labels" (list $root (index $ 2)) | nindent 8 }}
+  {{- range . }}
+  {{- $constraint := deepCopy . }}
+  {{- if not (hasKey . "labelSelector") }}
+  {{- $_ := set $constraint "labelSelector" (dict "matchLabels" (include "clusterset-dns.selector" (list $root (index $ 2)) | fromYaml)) }}
   {{- end }}
+  {{- list $constraint | toYaml | nindent 2 }}
+  {{- end }}
+{{- end }}
 {{- with $values.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
@@ -64,4 +83,14 @@ imagePullSecrets:
 {{- $parts = append $parts (. | replace "*" ".*" | replace "?" ".") -}}
 {{- end -}}
 ^({{ join "|" $parts }})$
+{{- end }}
+
+{{/* How a Deployment is updated; a DeploymentStrategy of Kubernetes. The type Recreate knows no rollingUpdate. */}}
+{{- define "clusterset-dns.strategy" -}}
+strategy:
+  {{- if eq (default "" .type) "Recreate" }}
+  type: Recreate
+  {{- else }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}
