@@ -122,6 +122,8 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 		set.AddGoFlag(logging.Lookup(name))
 	}
 	command.InitDefaultVersionFlag()
+	command.CompletionOptions.DisableDefaultCmd = true
+	command.AddCommand(newProbe())
 	return command
 }
 
