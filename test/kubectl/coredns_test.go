@@ -10,19 +10,59 @@ import (
 )
 
 const (
-	stockImage = "registry.example.org/coredns:v1.12.0"
+	stockImage = "registry.example.org/coredns:v1.12.2"
 	ourImage   = "registry.example.org/clusterset-coredns:v1"
 )
 
 // corefile is what the cluster's CoreDNS has.
 func (b *bed) corefile(t testing.TB, c *cluster) string {
 	t.Helper()
-	return b.shell(t, "kubectl --context "+c.Name()+" -n kube-system get configmap coredns -o jsonpath='{.data.Corefile}'")
+	return b.shell(t,
+		"kubectl --context "+c.Name()+" -n kube-system get configmap coredns -o jsonpath='{.data.Corefile}'")
 }
 
 func (b *bed) image(t testing.TB, c *cluster) string {
 	t.Helper()
-	return b.shell(t, "kubectl --context "+c.Name()+" -n kube-system get deployment coredns -o jsonpath='{.spec.template.spec.containers[0].image}'")
+	return b.shell(t,
+		"kubectl --context "+c.Name()+
+			" -n kube-system get deployment coredns -o jsonpath='{.spec.template.spec.containers[0].image}'")
+}
+
+// added is the server block that `coredns enable` adds.
+func added(directive string) string {
+	return "# clusterset.local was added by kubectl clusterset coredns enable; coredns disable removes it.\n" +
+		"clusterset.local:53 {\n    errors\n    loadbalance\n    prometheus :9153\n    ready\n    " + directive + "\n}\n"
+}
+
+// testModes enables and disables the modes that keep the image of the cluster.
+func (b *bed) testModes(t *testing.T, stock string) {
+	t.Helper()
+	if got := b.run(t, "coredns", "enable", "--contexts", "east", "--forward"); got.status != 1 ||
+		!strings.Contains(got.err, "--set coredns.enabled=true") {
+		t.Errorf("nothing to forward to: %+v", got)
+	}
+	b.apply(t, b.east, `{apiVersion: v1, kind: Service, metadata: {namespace: kube-system, name: clusterset-coredns, labels: {app.kubernetes.io/name: clusterset-dns, app.kubernetes.io/component: coredns}}, spec: {ports: [{port: 53, protocol: UDP}]}}`)
+	defer b.shell(t, "kubectl --context east -n kube-system delete service clusterset-coredns")
+	ip := b.shell(t, "kubectl --context east -n kube-system get service clusterset-coredns -o jsonpath='{.spec.clusterIP}'")
+	option := strings.NewReplacer("kubernetes cluster.local ", "kubernetes cluster.local clusterset.local ",
+		"   pods insecure", "    multicluster clusterset.local\n       pods insecure",
+		"disable success cluster.local", "disable success cluster.local clusterset.local",
+		"disable denial cluster.local", "disable denial cluster.local clusterset.local").Replace(stock)
+	b.shell(t, "kubectl --context east -n kube-system label deployment coredns eks.amazonaws.com/component=coredns")
+	for flag, want := range map[string]string{"--forward": stock + added("forward . "+ip), "--zone=clusterset.local": option} {
+		if got := b.run(t, "coredns", "enable", "--contexts", "east", flag); got.status != 1 || !strings.Contains(got.err, "EKS") {
+			t.Errorf("%s where another one manages CoreDNS: %+v", flag, got)
+		}
+		b.do(t, "coredns", "enable", "--contexts", "east", "--force", flag)
+		if got := b.corefile(t, b.east); got != want || b.image(t, b.east) != stockImage {
+			t.Errorf("%s: got %s with\n%s\nwant\n%s", flag, b.image(t, b.east), got, want)
+		}
+		b.do(t, "coredns", "disable", "--contexts", "east")
+		if got := b.corefile(t, b.east); got != stock {
+			t.Errorf("%s: got back\n%s", flag, got)
+		}
+	}
+	b.shell(t, "kubectl --context east -n kube-system label deployment coredns eks.amazonaws.com/component-")
 }
 
 // testCoreDNS puts the plugin into CoreDNS as kubeadm installs it. Nodes are
@@ -38,9 +78,10 @@ func testCoreDNS(t *testing.T, b *bed) {
 	b.shell(t, "kubectl --context east -n kube-system annotate deployment coredns example.org/kept=yes")
 	enable := []string{"coredns", "enable", "--contexts", "east", "--image", ourImage}
 
-	if got := b.run(t, "coredns", "enable", "--contexts", "east"); got.status != 2 {
-		t.Errorf("no image: %+v", got)
+	if got := b.run(t, append(enable, "--forward")...); got.status != 2 {
+		t.Errorf("two modes: %+v", got)
 	}
+	b.testModes(t, stock)
 	b.do(t, append(enable, "--dry-run=server")...)
 	if b.corefile(t, b.east) != stock || b.image(t, b.east) != stockImage {
 		t.Error("a dry run changed something")
@@ -50,21 +91,23 @@ func testCoreDNS(t *testing.T, b *bed) {
 	must(t, b.east.Kwok().Freeze())
 	got := b.run(t, append(enable, "--timeout", "3s")...)
 	must(t, b.east.Kwok().Thaw())
-	if got.status != 1 || !strings.Contains(got.err, "all is as it was before") {
+	if got.status != 1 || !strings.Contains(got.err, "all changes were rolled back") {
 		t.Errorf("a rollout that does not end: %+v", got)
 	}
 	if b.corefile(t, b.east) != stock || b.image(t, b.east) != stockImage {
 		t.Error("it was not taken back")
 	}
-	if left := b.shell(t, "kubectl --context east get clusterroles,clusterrolebindings -o name | grep kubectl-clusterset || true"); left != "" {
+	if left := b.shell(t,
+		"kubectl --context east get clusterroles,clusterrolebindings -o name | grep kubectl-clusterset || true"); left != "" {
 		t.Errorf("it left %s", left)
 	}
-	if left := b.shell(t, "kubectl --context east -n kube-system get deployment coredns -o jsonpath='{.metadata.annotations}'"); strings.Contains(left, "clusterset-dns") {
+	if left := b.shell(t,
+		"kubectl --context east -n kube-system get deployment coredns -o jsonpath='{.metadata.annotations}'"); strings.Contains(left, "clusterset-dns") {
 		t.Errorf("it left %s", left)
 	}
 
 	b.do(t, enable...)
-	want := strings.Replace(stock, "    kubernetes ", "    multicluster clusterset.local\n    kubernetes ", 1)
+	want := "(multicluster-options) {\n    cluster east\n}\n" + stock + added("import /etc/clusterset-dns/*.conf")
 	if corefile := b.corefile(t, b.east); corefile != want || b.image(t, b.east) != ourImage {
 		t.Errorf("got %s with\n%s\nwant\n%s", b.image(t, b.east), corefile, want)
 	}
@@ -79,10 +122,12 @@ func testCoreDNS(t *testing.T, b *bed) {
 	// What a user changes stays, also where it is taken out again.
 	b.shell(t, "kubectl --context east -n kube-system get configmap coredns -o yaml | sed 's/^\\( *\\)loop$/\\1log/' | kubectl --context east replace -f -")
 	b.do(t, "coredns", "disable", "--contexts", "east")
-	if corefile := b.corefile(t, b.east); corefile != strings.Replace(stock, "    loop\n", "    log\n", 1) || b.image(t, b.east) != stockImage {
+	if corefile := b.corefile(t, b.east); corefile != strings.Replace(stock, "    loop\n", "    log\n", 1) ||
+		b.image(t, b.east) != stockImage {
 		t.Errorf("got %s with\n%s", b.image(t, b.east), corefile)
 	}
-	if kept := b.shell(t, "kubectl --context east -n kube-system get deployment coredns -o jsonpath='{.metadata.annotations}'"); !strings.Contains(kept, "example.org/kept") || strings.Contains(kept, "clusterset-dns") {
+	if kept := b.shell(t,
+		"kubectl --context east -n kube-system get deployment coredns -o jsonpath='{.metadata.annotations}'"); !strings.Contains(kept, "example.org/kept") || strings.Contains(kept, "clusterset-dns") {
 		t.Errorf("the annotations are %s", kept)
 	}
 	b.do(t, "coredns", "disable", "--contexts", "east") // again

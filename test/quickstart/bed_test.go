@@ -59,7 +59,9 @@ func newBed(t *testing.T) *bed {
 	b.user(t, planes)
 	b.east, b.west, b.north = b.cluster(t, planes[0]), b.cluster(t, planes[1]), b.cluster(t, planes[2])
 	for _, c := range b.all() {
-		for _, what := range []string{"kube-system deployment/coredns", "shop deployment/db", "shop statefulset/queue"} {
+		for _, what := range []string{
+			"kube-system deployment/coredns", "shop deployment/db", "shop statefulset/queue",
+		} {
 			b.run(t, "kubectl --context "+c.Name()+" rollout status --timeout 60s --namespace "+what)
 		}
 		c.before = take(t, c)
@@ -93,7 +95,8 @@ func (b *bed) user(t *testing.T, planes []*controlplane.Cluster) {
 		one, err := clientcmd.Load(text)
 		must(t, err)
 		name := plane.Name()
-		config.Clusters[name], config.AuthInfos[name], config.Contexts[name] = one.Clusters[name], one.AuthInfos[name], one.Contexts[name]
+		config.Clusters[name], config.AuthInfos[name], config.Contexts[name] = one.Clusters[name], one.AuthInfos[name],
+			one.Contexts[name]
 		server, err := url.Parse(config.Clusters[name].Server)
 		must(t, err)
 		config.Clusters[name].Server = "https://" + address(plane) + ":" + server.Port()
@@ -113,12 +116,19 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 	t.Helper()
 	must(t, plane.Kwok().Kill())
 	programs, version := os.Getenv(programsVariable), appVersion(t)
+	directive, err := os.ReadFile(filepath.Join(root, "cmd/coredns/multicluster.conf"))
+	must(t, err)
 	played, err := kubelet.Start(t.Context(), kubelet.Options{
 		Cluster: plane, Router: router, Directory: t.TempDir(),
 		Images: map[string]string{
-			registry + "/clusterset-dns/clusterset-controller:" + version: filepath.Join(programs, "images", "clusterset-controller"),
-			registry + "/clusterset-dns/coredns:" + version:               filepath.Join(programs, "images", "coredns"),
+			registry + "/clusterset-dns/clusterset-controller:" +
+				version: filepath.Join(programs, "images", "clusterset-controller"),
+			registry + "/clusterset-dns/coredns:" + version:      filepath.Join(programs, "images", "coredns"),
+			registry + "/clusterset-dns/coredns-slim:" + version: filepath.Join(programs, "slim", "coredns"),
 			stockImage: filepath.Join(programs, "stock", "coredns"),
+		},
+		Files: map[string]map[string]string{
+			registry + "/clusterset-dns/coredns:" + version: {"/etc/clusterset-dns/multicluster.conf": string(directive)},
 		},
 		Played: []string{registry + "/shop/db:1", registry + "/shop/queue:1"},
 	})
@@ -138,7 +148,8 @@ func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 		must(t, err)
 		services := plane.Options().ServiceCIDRs[0].Masked().Addr().As4()
 		services[3] = 10
-		manifest := strings.ReplaceAll(string(text), "clusterIP: DNS", fmt.Sprintf("clusterIP: %d.%d.%d.%d", services[0], services[1], services[2], services[3]))
+		manifest := strings.ReplaceAll(string(text), "clusterIP: DNS",
+			fmt.Sprintf("clusterIP: %d.%d.%d.%d", services[0], services[1], services[2], services[3]))
 		path := filepath.Join(t.TempDir(), file+".yaml")
 		must(t, os.WriteFile(path, []byte(manifest), 0o600))
 		b.run(t, "kubectl --context "+plane.Name()+" apply -f "+path)

@@ -40,7 +40,7 @@ func outside() (clean func(), err error) {
 			remove()
 		}
 	}()
-	for _, part := range []string{"user", "images", "stock"} {
+	for _, part := range []string{"user", "images", "slim", "stock"} {
 		if err := os.Mkdir(filepath.Join(folder, part), 0o700); err != nil {
 			return nil, err
 		}
@@ -50,7 +50,8 @@ func outside() (clean func(), err error) {
 		return nil, err
 	}
 	// The same as in the Makefile, so that nothing is built twice.
-	helm, err := goTool(filepath.Join(root, "test", "tools", "helm"), "GOFLAGS=-tags=remove_all_sd", "tool", "-n", "helm")
+	helm, err := goTool(filepath.Join(root, "test", "tools", "helm"), "GOFLAGS=-tags=remove_all_sd", "tool", "-n",
+		"helm")
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +63,11 @@ func outside() (clean func(), err error) {
 	for part, packages := range map[string][]string{
 		"user":   {"./cmd/kubectl-clusterset"},
 		"images": {"./cmd/coredns", "./cmd/clusterset-controller"},
+		"slim":   {"-tags=slim", "./cmd/coredns"},
 		"stock":  {"github.com/coredns/coredns"},
 	} {
-		build := append([]string{"build", "-trimpath", "-ldflags=-w", "-o", filepath.Join(folder, part) + "/"}, packages...)
+		build := append([]string{"build", "-trimpath", "-ldflags=-w", "-o", filepath.Join(folder, part) + "/"},
+			packages...)
 		if _, err := goTool(root, "CGO_ENABLED=0", build...); err != nil {
 			return nil, err
 		}
@@ -90,7 +93,7 @@ func goTool(directory, variable string, args ...string) (string, error) {
 }
 
 func inside() (err error) {
-	if err := sandbox.Setup("nsenter", "chroot", "sh"); err != nil {
+	if err := sandbox.Setup("nsenter", "chroot", "sh", "nft"); err != nil {
 		return err
 	}
 	router, err = network.Own()

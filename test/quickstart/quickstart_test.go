@@ -39,7 +39,8 @@ var steps = []step{
 	{"CRDs", "delete crds", uninstalled},
 }
 
-// TestQuickstart runs the commands of the page, and those of the page on how to join by hand in the clusters that are as they were before.
+// TestQuickstart runs the commands of the page, and those of the page on how to join by hand in the clusters that are
+// as they were before.
 func TestQuickstart(t *testing.T) {
 	blocks := commands(t, page, "")
 	if len(blocks) != len(steps) {
@@ -57,6 +58,7 @@ func TestQuickstart(t *testing.T) {
 			return // the next ones rest on it
 		}
 	}
+	t.Run("modes", func(t *testing.T) { testModes(t, b) })
 	t.Run("by hand", func(t *testing.T) { testByHand(t, b) })
 }
 
@@ -75,11 +77,14 @@ func TestReadme(t *testing.T) {
 
 func installed(t *testing.T, b *bed, output string) {
 	for _, c := range b.all() {
-		for _, want := range []string{"as cluster " + c.Name(), "coredns enable --image " + registry + "/clusterset-dns/coredns:" + appVersion(t)} {
+		for _, want := range []string{
+			"as cluster " + c.Name(), "coredns enable --forward",
+		} {
 			if !strings.Contains(output, want) {
 				t.Errorf("the notes do not say %q:\n%s", want, output)
 			}
 		}
+		c.route(t, "clusterset-coredns")
 	}
 }
 
@@ -89,7 +94,9 @@ func joined(t *testing.T, b *bed, _ string) {
 		t.Errorf("%d of 6 members are heard", count)
 	}
 	for _, c := range b.all() {
-		b.run(t, "kubectl --context "+c.Name()+" -n clusterset-dns rollout status deployment/clusterset-controller --timeout 60s")
+		b.run(t,
+			"kubectl --context "+c.Name()+
+				" -n clusterset-dns rollout status deployment/clusterset-controller --timeout 60s")
 	}
 }
 
@@ -112,7 +119,7 @@ func exported(t *testing.T, b *bed, _ string) {
 }
 
 func explained(t *testing.T, b *bed, output string) {
-	if !strings.Contains(output, "(as it should be)") || !strings.Contains(output, "asked at pod kube-system/coredns-") {
+	if !strings.Contains(output, "(correct)") || !strings.Contains(output, "queried at pod kube-system/coredns-") {
 		t.Errorf("DNS was not asked, or answers something else:\n%s", output)
 	}
 	addresses, err := podsOf("db", b.east, b.west)(t.Context())
@@ -156,7 +163,8 @@ func left(t *testing.T, b *bed, _ string) {
 	b.north.expectAnswer(t, database, constant("NXDOMAIN"))
 
 	t.Run("uninstall", func(t *testing.T) {
-		// Its controller goes before its work is done, so that there is something left for the commands that remove such things.
+		// Its controller goes before its work is done, so that there is something left for the commands that remove
+		// such things.
 		b.run(t, "kubectl clusterset export shop/db --contexts north")
 		b.expectEndpoints(t, b.north, map[string]string{"north": used})
 		b.run(t, `kubectl --context north -n clusterset-dns scale deployment/clusterset-controller --replicas 0

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster reaches the clusters of a set by the contexts of a kubeconfig,
-// and gathers what there is to see of them.
+// Package cluster has clients for the clusters of a set.
 package cluster
 
 import (
@@ -24,14 +23,14 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// FieldManager is by whom this program's writes are.
+// FieldManager is the field manager of all writes.
 const FieldManager = "kubectl-clusterset"
 
-// A Cluster is one that can be asked and changed with the user's rights.
+// A Cluster has the clients for one cluster, with the rights of the user.
 type Cluster struct {
-	// Context is the name in the kubeconfig by which it is reached.
+	// Context is the name in the kubeconfig.
 	Context string
-	// Namespace is the one that its controller runs in.
+	// Namespace is that of its controller.
 	Namespace string
 	// Config reaches its API server.
 	Config  *rest.Config
@@ -41,8 +40,7 @@ type Cluster struct {
 	clock *serverClock
 }
 
-// FromConfig prepares the use of a cluster that is reached by a configuration,
-// which is not changed.
+// FromConfig makes clients from a configuration, which is not changed.
 func FromConfig(config *rest.Config, contextName, systemNamespace string) (*Cluster, error) {
 	c := &Cluster{
 		Context: contextName, Namespace: systemNamespace, Config: rest.CopyConfig(config),
@@ -50,7 +48,7 @@ func FromConfig(config *rest.Config, contextName, systemNamespace string) (*Clus
 	}
 	c.Config.QPS = -1 // the API server's priority and fairness is the limit
 	c.Config.UserAgent = FieldManager
-	// A warning is for whoever writes manifests; here nobody can act on it.
+	// Warnings are for authors of manifests.
 	c.Config.WarningHandlerWithContext = rest.NoWarnings{}
 	timed := rest.CopyConfig(c.Config)
 	timed.Wrap(c.clock.wrap)
@@ -67,26 +65,26 @@ func FromConfig(config *rest.Config, contextName, systemNamespace string) (*Clus
 	return c, nil
 }
 
-// Now is the time by the clock of the API server, to the second, as far as it
-// has answered anything; else by the local one.
+// Now is the time by the clock of the API server, to the second, or by the local
+// clock before its first answer.
 func (c *Cluster) Now() time.Time { return time.Now().Add(c.clock.ahead()) }
 
 // Ahead is by how much the clock of the API server is ahead of the local one.
 func (c *Cluster) Ahead() time.Duration { return c.clock.ahead() }
 
-// An Identity is what tells clusters apart.
+// An Identity identifies a cluster.
 type Identity struct {
-	// ID is what the controller calls its cluster.
+	// ID is the cluster id.
 	ID string
 	// UID is that of the namespace kube-system.
 	UID string
 }
 
-// ErrNeverRan is of a cluster whose controller has never said who it is.
+// ErrNeverRan is the error of a cluster without a heartbeat.
 var ErrNeverRan = errors.New("clusterset-controller has never run")
 
-// Identify asks the cluster who it is. It is ErrNeverRan if its controller has
-// never said so.
+// Identify reads the identity of the cluster. The error wraps ErrNeverRan if there
+// is no heartbeat.
 func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	namespace, err := c.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -94,7 +92,8 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	}
 	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return Identity{}, fmt.Errorf("context %s: %w in namespace %s: install it there, or name its namespace with --system-namespace", c.Context, ErrNeverRan, c.Namespace)
+		return Identity{}, fmt.Errorf("context %s: %w in namespace %s: install it there, or set its namespace with "+
+			"--system-namespace", c.Context, ErrNeverRan, c.Namespace)
 	}
 	if err != nil {
 		return Identity{}, fmt.Errorf("context %s: %w", c.Context, err)
@@ -106,8 +105,7 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	return Identity{ID: id, UID: string(namespace.UID)}, nil
 }
 
-// Credentials are the Secrets of the cluster's members, those alone of one
-// member where its id is given.
+// Credentials are the Secrets of all members, or of the member with an id.
 func (c *Cluster) Credentials(ctx context.Context, id string) ([]corev1.Secret, error) {
 	selector := member.ClusterLabel
 	if id != "" {
@@ -120,7 +118,7 @@ func (c *Cluster) Credentials(ctx context.Context, id string) ([]corev1.Secret, 
 	return list.Items, nil
 }
 
-// MemberLease shows the state of a member, nil where the controller wrote none.
+// MemberLease shows the state of a member, nil if the controller wrote none.
 func (c *Cluster) MemberLease(ctx context.Context, name string) (*coordinationv1.Lease, error) {
 	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -129,7 +127,7 @@ func (c *Cluster) MemberLease(ctx context.Context, name string) (*coordinationv1
 	return lease, err
 }
 
-// NewestEvent is the newest Event of an object, nil where there is none.
+// NewestEvent is the newest Event of an object, nil if there is none.
 func (c *Cluster) NewestEvent(ctx context.Context, object metav1.Object) (*corev1.Event, error) {
 	events, err := c.Events(ctx, object)
 	if err != nil || len(events) == 0 {
@@ -146,7 +144,7 @@ func (c *Cluster) Events(ctx context.Context, object metav1.Object) ([]corev1.Ev
 		return nil, err
 	}
 	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int {
-		// Their times are of whole seconds.
+		// Times have whole seconds.
 		if order, err := resourceversion.CompareResourceVersion(b.ResourceVersion, a.ResourceVersion); err == nil {
 			return order
 		}
@@ -155,8 +153,7 @@ func (c *Cluster) Events(ctx context.Context, object metav1.Object) ([]corev1.Ev
 	return list.Items, nil
 }
 
-// EventTime is when something happened last that an Event tells of, to the
-// second.
+// EventTime is the last occurrence of an Event, to the second.
 func EventTime(event *corev1.Event) time.Time {
 	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time, event.FirstTimestamp.Time} {
 		if !at.IsZero() {
@@ -166,19 +163,20 @@ func EventTime(event *corev1.Event) time.Time {
 	return event.CreationTimestamp.Time
 }
 
-// Distinct returns an error where two contexts lead to one cluster, or two
-// clusters call themselves the same. The lists correspond.
+// Distinct returns an error if two contexts refer to one cluster, or two clusters
+// have one id. The lists correspond.
 func Distinct(clusters []*Cluster, identities []Identity) error {
 	var wrong []error
 	for i := range clusters {
 		for j := range i {
 			switch {
 			case identities[i].UID == identities[j].UID:
-				wrong = append(wrong, fmt.Errorf("contexts %s and %s lead to the same cluster: name each cluster once",
+				wrong = append(wrong, fmt.Errorf("contexts %s and %s refer to the same cluster: name each cluster once",
 					clusters[j].Context, clusters[i].Context))
 			case identities[i].ID == identities[j].ID:
 				wrong = append(wrong, fmt.Errorf(
-					"the clusters of contexts %s and %s both call themselves %s: give one of their controllers another --cluster-id", clusters[j].Context, clusters[i].Context, identities[i].ID))
+					"the clusters of contexts %s and %s both have the id %s: give one of the controllers another --cluster-id",
+					clusters[j].Context, clusters[i].Context, identities[i].ID))
 			}
 		}
 	}

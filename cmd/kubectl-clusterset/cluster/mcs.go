@@ -19,7 +19,7 @@ import (
 // Versions of the MCS API that can be used, the preferred one first.
 var mcsVersions = []string{"v1beta1", "v1alpha1"}
 
-// MCSVersion is the version of the MCS API that the cluster serves, empty where
+// MCSVersion is the version of the MCS API that the cluster serves, empty if
 // it serves none.
 func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
 	_ = ctx // discovery takes none
@@ -41,6 +41,18 @@ func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
 	return "", nil
 }
 
+// ServesMCS reports whether the API server serves a version of the MCS API.
+func (c *Cluster) ServesMCS(version string) (bool, error) {
+	groups, err := c.Kube.Discovery().ServerGroups()
+	if err != nil {
+		return false, fmt.Errorf("context %s: %w", c.Context, err)
+	}
+	return slices.ContainsFunc(groups.Groups, func(group metav1.APIGroup) bool {
+		return group.Name == v1beta1.GroupName && slices.ContainsFunc(group.Versions,
+			func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version })
+	}), nil
+}
+
 // mcs is a client of one resource of the MCS API. It is an error if the API is
 // not served.
 func (c *Cluster) mcs(ctx context.Context, resource, namespace string) (dynamic.ResourceInterface, string, error) {
@@ -49,7 +61,8 @@ func (c *Cluster) mcs(ctx context.Context, resource, namespace string) (dynamic.
 		return nil, "", err
 	}
 	if version == "" {
-		return nil, "", fmt.Errorf("context %s: the MCS API is not served: kubectl clusterset manifest crds | kubectl --context %s apply -f -", c.Context, c.Context)
+		return nil, "", fmt.Errorf("context %s: the MCS API is not served: apply its CRDs with `kubectl clusterset "+
+			"manifest crds | kubectl --context %s apply -f -`", c.Context, c.Context)
 	}
 	client := c.Dynamic.Resource(schema.GroupVersionResource{
 		Group: v1beta1.GroupName, Version: version,
@@ -58,7 +71,7 @@ func (c *Cluster) mcs(ctx context.Context, resource, namespace string) (dynamic.
 	return client.Namespace(namespace), version, nil
 }
 
-// ServiceExports lists those of a namespace, of all where it is empty, in the
+// ServiceExports lists those of a namespace, of all if it is empty, in the
 // types of v1beta1 whichever version is served.
 func (c *Cluster) ServiceExports(ctx context.Context, namespace string) ([]v1beta1.ServiceExport, error) {
 	return listMCS[v1beta1.ServiceExport](ctx, c, v1beta1.ServiceExportPluralName, namespace)
@@ -87,7 +100,7 @@ func listMCS[T any](ctx context.Context, c *Cluster, resource, namespace string)
 	return objects, nil
 }
 
-// ServiceExport reads one, nil where there is none.
+// ServiceExport reads one, nil if there is none.
 func (c *Cluster) ServiceExport(ctx context.Context, namespace, name string) (*v1beta1.ServiceExport, error) {
 	client, _, err := c.mcs(ctx, v1beta1.ServiceExportPluralName, namespace)
 	if err != nil {
@@ -125,6 +138,16 @@ func (c *Cluster) CreateServiceExport(ctx context.Context, namespace, name strin
 	}
 	_, err = client.Create(ctx, NewServiceExport(version, namespace, name),
 		metav1.CreateOptions{FieldManager: FieldManager, DryRun: dryRun})
+	return err
+}
+
+// CreateExport makes a ServiceExport that is more than its name.
+func (c *Cluster) CreateExport(ctx context.Context, object *unstructured.Unstructured) error {
+	client, _, err := c.mcs(ctx, v1beta1.ServiceExportPluralName, object.GetNamespace())
+	if err != nil {
+		return err
+	}
+	_, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: FieldManager})
 	return err
 }
 

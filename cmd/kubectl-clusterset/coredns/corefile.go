@@ -11,41 +11,55 @@ import (
 	"github.com/coredns/caddy/caddyfile"
 )
 
-// plugin is the directive that is put into the Corefile.
+// plugin is the name of the directive.
 const plugin = "multicluster"
 
-// A Corefile is the text of one, and where its parts are.
+// A Corefile is its text and its server blocks.
 type Corefile struct {
 	lines  []string
 	blocks []caddyfile.ServerBlock
+	// options are the tokens of the directive multicluster that our image imports, with the snippet for its options.
+	options []caddyfile.Token
 }
 
-// ParseCorefile reads a Corefile as CoreDNS does, but for the files that it
-// imports: they are where CoreDNS runs, and the Corefile has no business with
-// those that are here.
+// ParseCorefile parses a Corefile as CoreDNS does, but ignores imported files,
+// which exist only in the pods of CoreDNS.
 func ParseCorefile(text string) (*Corefile, error) {
 	blocks, err := caddyfile.Parse("Corefile", strings.NewReader(withoutFiles(text)), nil)
 	if err != nil {
 		return nil, fmt.Errorf("the Corefile does not parse: %w", err)
 	}
-	return &Corefile{lines: strings.Split(text, "\n"), blocks: blocks}, nil
+	c := &Corefile{lines: strings.Split(text, "\n"), blocks: blocks}
+	if match := optionsLines.FindStringSubmatch(text); match != nil {
+		block := "x {\n" + plugin + " {\n" + match[1] + "\n}\n}\n"
+		if parsed, err := caddyfile.Parse("Corefile", strings.NewReader(withoutFiles(block)), nil); err == nil {
+			c.options = parsed[0].Tokens[plugin]
+		}
+	}
+	return c, nil
 }
+
+// optionsLines has the lines of the snippet for the options of the directive that our image imports.
+var optionsLines = regexp.MustCompile(`(?ms)^\(` + optionsSnippet + `\) \{[ \t\r]*\n(.*?)^\}`)
 
 var (
 	importLine  = regexp.MustCompile(`(?m)^[ \t]*import[ \t]+([^\s#]+).*$`)
 	snippetLine = regexp.MustCompile(`(?m)^[ \t]*\(([^\s()]+)\)[ \t]*\{`)
 )
 
-// withoutFiles is the text with the lines emptied that import anything but
-// snippets of it.
+// withoutFiles empties the lines that import anything but snippets. The import of
+// the directive in our image becomes the directive.
 func withoutFiles(text string) string {
 	snippets := map[string]bool{}
 	for _, match := range snippetLine.FindAllStringSubmatch(text, -1) {
 		snippets[match[1]] = true
 	}
 	return importLine.ReplaceAllStringFunc(text, func(line string) string {
-		if match := importLine.FindStringSubmatch(line); snippets[match[1]] {
+		switch match := importLine.FindStringSubmatch(line); {
+		case snippets[match[1]]:
 			return line
+		case match[1] == imported:
+			return plugin
 		}
 		return ""
 	})
@@ -54,13 +68,23 @@ func withoutFiles(text string) string {
 // String is the text.
 func (c *Corefile) String() string { return strings.Join(c.lines, "\n") }
 
-// Serves tells whether the server block that answers for a zone has the plugin
-// for it.
+// Serves reports whether the server block for a zone has the plugin for it.
 func (c *Corefile) Serves(zone string) bool { return c.directive(zone) != nil }
 
-// Option is what the plugin's block for a zone says of an option, nil where it
-// does not say it. One without arguments is an empty list.
-func (c *Corefile) Option(zone, name string) []string { return option(c.directive(zone), name) }
+// Option returns the arguments of an option of the plugin for a zone, nil if it is
+// not set.
+func (c *Corefile) Option(zone, name string) []string {
+	directive := c.directive(zone)
+	if directive != nil && c.imports(directive) {
+		directive = c.options
+	}
+	return option(directive, name)
+}
+
+// imports reports whether a directive is the import of the one in our image.
+func (c *Corefile) imports(directive []caddyfile.Token) bool {
+	return strings.TrimSpace(c.lines[directive[0].Line-1]) == "import "+imported
+}
 
 // option is the same for the block of a directive.
 func option(directive []caddyfile.Token, name string) []string {
@@ -80,8 +104,8 @@ func option(directive []caddyfile.Token, name string) []string {
 	return nil
 }
 
-// directive is the plugin for a zone in the server block that answers for it,
-// nil where that has none.
+// directive is the plugin for a zone in the server block for it, nil if there is
+// none.
 func (c *Corefile) directive(zone string) []caddyfile.Token {
 	block, _ := c.blockOf(zone)
 	if block == nil {
@@ -99,7 +123,7 @@ func (c *Corefile) directive(zone string) []caddyfile.Token {
 	return nil
 }
 
-// Plugins by which a Corefile answers for the zone of a set.
+// Plugins with which a Corefile serves the zone of a set.
 const (
 	// ByMulticluster is the plugin of this project.
 	ByMulticluster = plugin
@@ -109,10 +133,9 @@ const (
 	ByForward = "forward"
 )
 
-// By returns the plugin by which the Corefile answers for a zone: one of the
-// constants above, or an empty string if it shows none. A forward of the root
-// zone in the server block of the root zone does not count: it is for names
-// outside of the cluster.
+// By returns the plugin with which the Corefile serves a zone, or an empty string
+// if it shows none. A forward of the root zone in the server block of the root zone
+// does not count, because it is for names outside of the cluster.
 func (c *Corefile) By(zone string) string {
 	block, own := c.blockOf(zone)
 	switch {
@@ -139,73 +162,16 @@ func (c *Corefile) By(zone string) string {
 	return ""
 }
 
-// Enable is the text with a line for the plugin in the server block that
-// answers for a zone, before the plugin kubernetes where the block has that.
-// Nothing else changes, and nothing at all where the block has it already.
-func (c *Corefile) Enable(zone string) (string, error) {
-	switch by := c.By(zone); by {
-	case ByMulticluster:
-		return c.String(), nil
-	case ByKubernetes, ByForward:
-		return "", fmt.Errorf("the Corefile already answers for %s with the plugin %s, which %s would replace: remove that from the Corefile first if this is what you want", strings.TrimSuffix(zone, "."), by, plugin)
-	}
-	block, _ := c.blockOf(zone)
-	if block == nil {
-		return "", fmt.Errorf("no server block of the Corefile answers for %s: add one, or one for the root zone", zone)
-	}
-	at := 0
-	for name, tokens := range block.Tokens {
-		if len(tokens) == 0 {
-			continue
-		}
-		if name == "kubernetes" {
-			at = tokens[0].Line
-			break
-		}
-		if at == 0 || tokens[0].Line < at {
-			at = tokens[0].Line
-		}
-	}
-	if at == 0 || at > len(c.lines) {
-		return "", fmt.Errorf("the server block %s of the Corefile is empty: add the line %s %s to it",
-			strings.Join(block.Keys, " "), plugin, zone)
-	}
-	line := c.lines[at-1]
-	indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
-	end := line[len(strings.TrimRight(line, "\r")):]
-	return strings.Join(slices.Insert(slices.Clone(c.lines), at-1, indent+plugin+" "+strings.TrimSuffix(zone, ".")+end),
-		"\n"), nil
-}
-
-// Disable is the text without the directive that Enable adds for a zone,
-// whatever options it has been given since. Directives for other zones, for
-// several zones and for those of their server block stay.
-func (c *Corefile) Disable(zone string) string {
-	drop := map[int]bool{}
-	if directive := c.directive(zone); directive != nil && len(arguments(directive)) == 1 {
-		for line := directive[0].Line; line <= directive[len(directive)-1].Line; line++ {
-			drop[line] = true
-		}
-	}
-	var kept []string
-	for i, line := range c.lines {
-		if !drop[i+1] {
-			kept = append(kept, line)
-		}
-	}
-	return strings.Join(kept, "\n")
-}
-
-// Uses tells whether any server block has the plugin, for whichever zone.
+// Uses reports whether any server block has the plugin, or the option of the same name of the plugin kubernetes, for
+// whichever zone.
 func (c *Corefile) Uses() bool {
 	return slices.ContainsFunc(c.blocks, func(block caddyfile.ServerBlock) bool {
-		return len(
-			block.Tokens[plugin]) > 0
+		return len(block.Tokens[plugin]) > 0 || slices.ContainsFunc(directives(&block, ByKubernetes),
+			func(directive []caddyfile.Token) bool { return option(directive, plugin) != nil })
 	})
 }
 
-// directives cuts the tokens of a plugin in a block, which may have it more than
-// once.
+// directives splits the tokens of a plugin, which a block may have more than once.
 func directives(block *caddyfile.ServerBlock, name string) [][]caddyfile.Token {
 	tokens := block.Tokens[name]
 	var cut [][]caddyfile.Token
@@ -239,9 +205,8 @@ func arguments(directive []caddyfile.Token) []string {
 	return words
 }
 
-// blockOf is the server block that answers for a zone: the one with the longest
-// zone of its own that the zone is in. It is returned with that zone, and nil if
-// there is none.
+// blockOf is the server block for a zone, nil if there is none, and the longest of
+// its zones that contains the zone.
 func (c *Corefile) blockOf(zone string) (best *caddyfile.ServerBlock, of string) {
 	for i := range c.blocks {
 		for _, key := range keysOf(c.blocks[i]) {
@@ -253,7 +218,7 @@ func (c *Corefile) blockOf(zone string) (best *caddyfile.ServerBlock, of string)
 	return best, of
 }
 
-// below tells whether a zone is another one, in normal form, or in it.
+// below reports whether a zone equals another one, in normal form, or is in it.
 func below(zone, other string) bool {
 	return other == "." || normal(zone) == other || strings.HasSuffix(normal(zone), "."+other)
 }

@@ -20,7 +20,8 @@ func (c *change) forget(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("deployment %s/%s: %w", Namespace, Name, err)
 	}
-	// Kubernetes may write the status of one meanwhile, such as when its last pod is gone: then all of them are looked at anew.
+	// Kubernetes may write the status of a revision meanwhile, such as when its last pod is gone: then all are read
+	// again.
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return c.forgetOnce(ctx, selector.String()) })
 }
 
@@ -41,14 +42,15 @@ func (c *change) forgetOnce(ctx context.Context, selector string) error {
 			ResourceVersion: &revision.ResourceVersion,
 		}}
 		if err := ignoreNotFound(client.Delete(ctx, revision.Name, options)); err != nil {
-			return fmt.Errorf("ReplicaSet %s/%s, a revision of Deployment %s that is not needed any more: %w",
+			return fmt.Errorf("ReplicaSet %s/%s, an obsolete revision of Deployment %s: %w",
 				Namespace, revision.Name, Name, err)
 		}
 	}
 	return nil
 }
 
-// made tells whether a revision is of the time between Enable and Disable. The Deployment's annotations are copied to its revisions.
+// made reports whether a revision is from between Enable and Disable. The Deployment's annotations are copied to its
+// revisions.
 func made(revision *appsv1.ReplicaSet) bool {
 	return revision.Annotations[AnnotationImage] != "" || revision.Spec.Template.Annotations[AnnotationCorefile] != ""
 }

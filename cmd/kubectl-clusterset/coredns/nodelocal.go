@@ -3,14 +3,19 @@
 package coredns
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/coredns/caddy/caddyfile"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
-// Passes tells whether the Corefile of a cache in front of the cluster's DNS,
+// Passes reports whether the Corefile of a cache in front of the cluster's DNS,
 // such as NodeLocal DNSCache, sends queries for a zone there: the zone has a
 // server block, or the one of the root zone forwards to the same servers as
 // another one does.
@@ -51,6 +56,78 @@ func (c *Corefile) Passing(zone string) string {
         force_tcp
     }
 }`, strings.TrimSuffix(zone, "."), bind, to)
+}
+
+// NodeCaches selects the DaemonSet of NodeLocal DNSCache.
+const NodeCaches = "k8s-app=node-local-dns"
+
+// enableNodeLocal adds the server block of Passing to each NodeLocal DNSCache that does not pass the zone. Its pods reread
+// the Corefile within two minutes (the kubelet's interval, and that of the plugin reload).
+func (c *change) enableNodeLocal(ctx context.Context) error {
+	found, err := c.eachNodeLocal(ctx, func(corefile *Corefile) string {
+		if corefile.Passes(c.Zone) {
+			return corefile.String()
+		}
+		return strings.TrimRight(corefile.String(), "\n") + "\n" + marker(c.Zone) + "\n" + corefile.Passing(c.Zone) + "\n"
+	})
+	if err == nil && !found {
+		return fmt.Errorf("namespace %s has no DaemonSet with label %s: run without --node-local", Namespace, NodeCaches)
+	}
+	return err
+}
+
+// disableNodeLocal removes what enableNodeLocal added.
+func (c *change) disableNodeLocal(ctx context.Context) error {
+	_, err := c.eachNodeLocal(ctx, func(corefile *Corefile) string {
+		text, _ := corefile.withoutBlock(c.Zone)
+		return text
+	})
+	if apierrors.IsForbidden(err) {
+		return nil // then --node-local was never used
+	}
+	return err
+}
+
+// eachNodeLocal edits the Corefiles of NodeLocal DNSCache, and reports whether there are any.
+func (c *change) eachNodeLocal(ctx context.Context, edit func(*Corefile) string) (found bool, err error) {
+	sets, err := c.Cluster.Kube.AppsV1().DaemonSets(Namespace).List(ctx, metav1.ListOptions{LabelSelector: NodeCaches})
+	if err != nil {
+		return false, fmt.Errorf("looking for NodeLocal DNSCache: %w", err)
+	}
+	client := c.Cluster.Kube.CoreV1().ConfigMaps(Namespace)
+	for i := range sets.Items {
+		for _, volume := range sets.Items[i].Spec.Template.Spec.Volumes {
+			if volume.ConfigMap == nil {
+				continue
+			}
+			configMap, err := client.Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
+			if err != nil || configMap.Data[Key] == "" {
+				continue // another one of its ConfigMaps
+			}
+			found = true
+			corefile, err := ParseCorefile(configMap.Data[Key])
+			if err != nil {
+				return found, fmt.Errorf("ConfigMap %s/%s: %w", Namespace, configMap.Name, err)
+			}
+			text, before := edit(corefile), configMap.Data[Key]
+			if text == before {
+				continue
+			}
+			configMap.Data[Key] = text
+			options := metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()}
+			updated, err := client.Update(ctx, configMap, options)
+			if err != nil {
+				return found, fmt.Errorf("ConfigMap %s/%s: %w", Namespace, configMap.Name, err)
+			}
+			c.undo = append(c.undo, func(ctx context.Context) error {
+				updated.Data[Key] = before
+				_, err := client.Update(ctx, updated, options)
+				return err
+			})
+			c.did("ConfigMap %s/%s changed; NodeLocal DNSCache rereads it within two minutes", Namespace, configMap.Name)
+		}
+	}
+	return found, nil
 }
 
 func isRoot(zone string) bool { return normal(zone) == "." }

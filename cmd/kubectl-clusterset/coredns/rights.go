@@ -26,7 +26,7 @@ var needed = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
 }
 
-// grant gives CoreDNS's service account what the plugin reads.
+// grant grants needed to the service account of CoreDNS.
 func (c *change) grant(ctx context.Context) error {
 	client := c.Cluster.Kube.RbacV1()
 	meta := metav1.ObjectMeta{Name: Rights, Labels: map[string]string{export.LabelManagedBy: cluster.FieldManager}}
@@ -61,7 +61,7 @@ func (c *change) grant(ctx context.Context) error {
 			return ignoreNotFound(client.ClusterRoleBindings().Delete(ctx, Rights,
 				metav1.DeleteOptions{DryRun: c.dryRun()}))
 		})
-		c.did("service account %s/%s may read ServiceImports", Namespace, account)
+		c.did("service account %s/%s can read ServiceImports", Namespace, account)
 	case apierrors.IsAlreadyExists(err):
 		_, err = client.ClusterRoleBindings().Update(ctx, binding,
 			metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()})
@@ -80,7 +80,7 @@ func AccountOf(deployment *appsv1.Deployment) string {
 	return "default"
 }
 
-// revoke takes back what grant gave.
+// revoke reverts grant.
 func (c *change) revoke(ctx context.Context) error {
 	client := c.Cluster.Kube.RbacV1()
 	options := metav1.DeleteOptions{DryRun: c.dryRun()}
@@ -97,7 +97,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// Needed are the rights that the plugin needs, and that Enable gives.
+// Needed are the rights that Enable grants.
 func Needed() []manifest.Right {
 	var rights []manifest.Right
 	for _, rule := range needed {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dns asks a cluster's DNS, as a pod would.
+// Package dns queries the DNS of a cluster.
 package dns
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/miekg/dns"
 )
 
-// defaultTimeout bounds one exchange; tries are how often one is made to which no answer comes.
+// defaultTimeout bounds one exchange; tries is how often a query is sent without an answer.
 const (
 	defaultTimeout = 3 * time.Second
 	tries          = 3
 )
 
-// A Server is one that can be asked.
+// A Server is a DNS server.
 type Server struct {
-	// Name says which one it is, for people.
+	// Name identifies it in output.
 	Name string
 
 	network, address string
@@ -32,8 +32,8 @@ type Server struct {
 	close   func()
 }
 
-// At is the server at an address, with port 53 where it names none. It is asked
-// over UDP, and over TCP where the answer does not fit.
+// At is the server at an address, whose default port is 53. Queries use UDP, and
+// TCP if the answer is truncated.
 func At(address string) *Server {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		address = net.JoinHostPort(strings.Trim(address, "[]"), "53")
@@ -41,10 +41,10 @@ func At(address string) *Server {
 	return &Server{Name: address, network: "udp", address: address, timeout: defaultTimeout, close: func() {}}
 }
 
-// Close gives up what it takes to reach the server.
+// Close releases the connection to the server.
 func (s *Server) Close() { s.close() }
 
-// An Answer is what a server said.
+// An Answer is that of a server to one query.
 type Answer struct {
 	Name  string `json:"name"`
 	Type  string `json:"type"`
@@ -53,7 +53,7 @@ type Answer struct {
 	Records []string `json:"records"`
 }
 
-// Text is the answer as people read it.
+// Text is the answer as text.
 func (a Answer) Text() string {
 	switch {
 	case a.Rcode != "NOERROR":
@@ -64,24 +64,27 @@ func (a Answer) Text() string {
 	return strings.Join(a.Records, " ")
 }
 
-// Ask asks for the records of a name and type, such as A. An answer that does
-// not come is an error; a negative one is not.
+// Ask queries the records of a name and type, such as A. A negative answer is no
+// error.
 func (s *Server) Ask(ctx context.Context, name, kind string) (Answer, error) {
 	question := new(dns.Msg).SetQuestion(dns.Fqdn(name), dns.StringToType[kind])
 	question.SetEdns0(1232, false)
 	reply, err := s.exchange(ctx, question)
 	if err != nil {
-		return Answer{}, fmt.Errorf("ask %s for %s %s: %w", s.Name, name, kind, err)
+		return Answer{}, fmt.Errorf("query %s for %s %s: %w", s.Name, name, kind, err)
 	}
 	answer := Answer{Name: name, Type: kind, Rcode: dns.RcodeToString[reply.Rcode], Records: []string{}}
 	for _, record := range reply.Answer {
 		if dns.TypeToString[record.Header().Rrtype] == kind {
-			answer.Records = append(answer.Records, strings.TrimPrefix(record.String(), record.Header().String()))
+			answer.Records = append(answer.Records, Data(record))
 		}
 	}
 	slices.Sort(answer.Records)
 	return answer, nil
 }
+
+// Data is the data of a record as in Answer.Records.
+func Data(record dns.RR) string { return strings.TrimPrefix(record.String(), record.Header().String()) }
 
 func (s *Server) exchange(ctx context.Context, question *dns.Msg) (reply *dns.Msg, err error) {
 	client := &dns.Client{Net: s.network, Timeout: s.timeout}
@@ -91,7 +94,7 @@ func (s *Server) exchange(ctx context.Context, question *dns.Msg) (reply *dns.Ms
 			client.Net = "tcp"
 			reply, _, err = client.ExchangeContext(ctx, question, s.address)
 		}
-		// What is lost may arrive the next time.
+		// A lost packet is sent again.
 		if err == nil || ctx.Err() != nil || client.Net != "udp" && !isTimeout(err) {
 			return reply, err
 		}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifest holds the objects that have to be in a cluster before the
-// set can work, and applies them.
+// Package manifest has the prerequisite objects of a cluster, and applies them.
 package manifest
 
 import (
@@ -29,9 +28,11 @@ const (
 	CRDs    = "crds"
 	Rights  = "rights"
 	CoreDNS = "coredns"
+	// All is what `kubectl clusterset install` applies, before its options.
+	All = "all"
 )
 
-// Names are all of them.
+// Names are those that are worth printing.
 var Names = []string{CRDs, Rights, CoreDNS}
 
 // Objects are those of a manifest, with the controller in the given namespace.
@@ -40,6 +41,7 @@ func Objects(name, namespace string) ([]*unstructured.Unstructured, error) {
 		CRDs:    slices.Concat(crd.ServiceExportCRD, []byte("\n---\n"), crd.ServiceImportCRD),
 		Rights:  deploy.Rights,
 		CoreDNS: deploy.CoreDNSRights,
+		All:     deploy.Manifest,
 	}
 	text, ok := texts[name]
 	if !ok {
@@ -75,8 +77,8 @@ func Text(name, namespace string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// OfMembers are the objects of the rights that concern the credential by which
-// other clusters read this one.
+// OfMembers are the RBAC objects of the credentials with which other clusters read
+// this one.
 func OfMembers(namespace string) ([]*unstructured.Unstructured, error) {
 	objects, err := Objects(Rights, namespace)
 	return slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
@@ -84,7 +86,7 @@ func OfMembers(namespace string) ([]*unstructured.Unstructured, error) {
 	}), err
 }
 
-// MemberAccount is the service account by which other clusters read one, and
+// MemberAccount is the service account with which other clusters read this one, and
 // the name of its roles and bindings.
 const MemberAccount = "clusterset-member"
 
@@ -139,7 +141,7 @@ func Apply(ctx context.Context, client dynamic.Interface, objects []*unstructure
 		kind := object.GroupVersionKind()
 		resource, ok := resources[kind.Kind]
 		if !ok {
-			return fmt.Errorf("%s %s: this kind is not applied", kind.Kind, object.GetName())
+			return fmt.Errorf("%s %s: unsupported kind", kind.Kind, object.GetName())
 		}
 		var of dynamic.ResourceInterface = client.Resource(schema.GroupVersionResource{
 			Group:   kind.Group,

@@ -5,8 +5,8 @@ package manifest
 import (
 	"context"
 	"fmt"
+	"sync"
 
-	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// A Right is one thing that an account may do.
+// A Right allows one verb on one resource.
 type Right = authorizationv1.ResourceAttributes
 
 // Required are the rights that the roles of a name among objects give, one for
@@ -74,7 +74,7 @@ func cutResource(text string) (resource, subresource string) {
 	return text, ""
 }
 
-// RightText is a right as people read it, as in "list services in namespace a".
+// RightText is a right as text, such as "list services in namespace a".
 func RightText(r Right) string {
 	text := r.Verb + " " + r.Resource
 	if r.Subresource != "" {
@@ -92,7 +92,7 @@ func RightText(r Right) string {
 	return text
 }
 
-// maxReviews bounds how many questions are asked at once.
+// maxReviews bounds concurrent reviews.
 const maxReviews = 8
 
 // Allowed returns those of the rights that a service account has.
@@ -100,10 +100,14 @@ func Allowed(ctx context.Context, client kubernetes.Interface, namespace, accoun
 	error,
 ) {
 	has := make([]bool, len(rights))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxReviews)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	slots := make(chan struct{}, maxReviews)
+	var reviews sync.WaitGroup
 	for i, right := range rights {
-		group.Go(func() error {
+		slots <- struct{}{}
+		reviews.Go(func() {
+			defer func() { <-slots }()
 			review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx,
 				&authorizationv1.SubjectAccessReview{
 					Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -113,13 +117,14 @@ func Allowed(ctx context.Context, client kubernetes.Interface, namespace, accoun
 					},
 				}, metav1.CreateOptions{})
 			if err != nil {
-				return fmt.Errorf("ask what service account %s/%s may do: %w", namespace, account, err)
+				cancel(fmt.Errorf("review the permissions of service account %s/%s: %w", namespace, account, err))
+				return
 			}
 			has[i] = review.Status.Allowed
-			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
+	reviews.Wait()
+	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
 	var allowed []Right
@@ -165,8 +170,8 @@ func key(r Right) Right {
 	}
 }
 
-// Dangerous are rights that the credential of a member must not have: to write
-// anything, to see more than endpoints, to get at other credentials.
+// Dangerous are rights that the credential of a member must not have: to write, to
+// read more than endpoints, and to get other credentials.
 func Dangerous(namespace string) []Right {
 	var rights []Right
 	for _, each := range []struct {

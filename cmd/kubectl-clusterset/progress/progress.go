@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package progress tells a person what is being waited for.
+// Package progress reports what a command waits for.
 package progress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,37 +14,37 @@ import (
 
 const (
 	pollInterval = 200 * time.Millisecond
-	// reminder is how often one state is told while it lasts.
+	// reminder is the interval at which an unchanged state is reported again.
 	reminder = 10 * time.Second
 )
 
-// ErrTimeout is why a wait ended whose time was up.
-var ErrTimeout = errors.New("the time was up")
+// ErrTimeout is the cause of a wait that timed out.
+var ErrTimeout = errors.New("timed out")
 
-// A Teller writes one line for each thing that happens.
+// A Teller writes one line per event.
 type Teller struct {
-	// Out is where progress goes, standard error as a rule; Results is where
-	// what was done goes.
+	// Out receives progress, usually standard error; Results receives results.
 	Out, Results io.Writer
 	// Timeout bounds each wait.
 	Timeout time.Duration
+	// Interval is the poll interval of Wait; zero means 200ms.
+	Interval time.Duration
 }
 
-// Did writes one line of what was done.
+// Did writes a result.
 func (t Teller) Did(format string, args ...any) { fmt.Fprintf(t.Results, format+"\n", args...) }
 
-// Say writes one line of progress.
+// Say writes progress.
 func (t Teller) Say(format string, args ...any) { fmt.Fprintf(t.Out, format+"\n", args...) }
 
-// Wait asks, five times a second, until nothing is left to wait for, and tells
-// what is whenever that changes, and every ten seconds. look returns what is
-// waited for, in words, empty where it is over; an error of it ends the wait.
-// When the time is up the error wraps ErrTimeout and says what was waited for
-// last.
+// Wait polls look, once per Interval, until it returns an empty text or an
+// error. The text says what is waited for; Wait reports it when it changes, and
+// every ten seconds. After a timeout the error wraps ErrTimeout and has the last
+// text.
 func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Timeout, ErrTimeout)
 	defer cancel()
-	ticker := time.NewTicker(pollInterval)
+	ticker := time.NewTicker(cmp.Or(t.Interval, pollInterval))
 	defer ticker.Stop()
 	begin := time.Now()
 	var told string
@@ -57,7 +58,7 @@ func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, er
 		case waiting == "":
 			return nil
 		case waiting != told || time.Since(toldAt) >= reminder:
-			// What is there at once is not worth a line.
+			// The first state is reported only if it lasts.
 			if time.Since(begin) >= pollInterval {
 				t.Say("  … %s (%s)", waiting, time.Since(begin).Round(time.Second))
 				toldAt = time.Now()

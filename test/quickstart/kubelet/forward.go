@@ -29,7 +29,8 @@ type server struct {
 // serve starts the server, and has all nodes say that theirs is there.
 func (k *Kubelet) serve(ctx context.Context) (*server, error) {
 	// The API server does not look whose certificate it is, unless it is told to.
-	certificate, err := tls.LoadX509KeyPair(filepath.Join(k.Cluster.Directory(), "apiserver.crt"), filepath.Join(k.Cluster.Directory(), "apiserver.key"))
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(k.Cluster.Directory(), "apiserver.crt"),
+		filepath.Join(k.Cluster.Directory(), "apiserver.key"))
 	if err != nil {
 		return nil, err
 	}
@@ -47,14 +48,17 @@ func (k *Kubelet) serve(ctx context.Context) (*server, error) {
 	})
 	address := netip.MustParseAddrPort(listener.Addr().String())
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{
-		"addresses":       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address.Addr().String()}},
-		"daemonEndpoints": corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(address.Port())}},
+		"addresses": []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address.Addr().String()}},
+		"daemonEndpoints": corev1.NodeDaemonEndpoints{
+			KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(address.Port())},
+		},
 	}})
 	if err != nil {
 		return s, err
 	}
 	for name := range k.nodes {
-		if _, err := k.Cluster.Client().CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		if _, err := k.Cluster.Client().CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch,
+			metav1.PatchOptions{}, "status"); err != nil {
 			return s, fmt.Errorf("node %s: %w", name, err)
 		}
 	}
@@ -82,13 +86,24 @@ func (k *Kubelet) forward(response http.ResponseWriter, request *http.Request) {
 		http.NotFound(response, request)
 		return
 	}
-	portforward.ServePortForward(response, request, p, p.object.Name, string(p.object.UID), nil, idleTimeout, streamTimeout, portforward.SupportedProtocols)
+	ForwardPorts(response, request, func(ctx context.Context, port int32) (net.Conn, error) {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(p.address, uint16(port)).String())
+	})
+}
+
+// Dial connects to a port of a pod.
+type Dial func(ctx context.Context, port int32) (net.Conn, error)
+
+// ForwardPorts serves the request of a port-forward to a pod.
+func ForwardPorts(response http.ResponseWriter, request *http.Request, dial Dial) {
+	portforward.ServePortForward(response, request, dial, request.PathValue("name"), "", nil, idleTimeout,
+		streamTimeout, portforward.SupportedProtocols)
 }
 
 // PortForward copies between a stream and a port of the pod, until one side ends.
-func (p *pod) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
-	var dialer net.Dialer
-	connection, err := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(p.address, uint16(port)).String())
+func (d Dial) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
+	connection, err := d(ctx, port)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@
 //   - Users, capabilities, seccomp, limits of resources and a read-only root are not enforced, liveness probes not asked.
 //   - Volumes are as they were when the pod began; tokens are not renewed.
 //   - There is one container in a pod. It reaches the API server at the ClusterIP of the Service kubernetes, but at the port
-//     where that listens, since no kube-proxy leads there. Other ClusterIPs lead nowhere.
+//     where that listens, since no kube-proxy leads there. Other ClusterIPs lead where the test routes them.
 //   - Pods of images that are said to be played run nothing, and are ready at once.
 package kubelet
 
@@ -46,6 +46,8 @@ type Options struct {
 	// Images are the programs, static ones, that names of images stand for. A program stands in the root directory of
 	// its pods, under its own name, and is their entry point.
 	Images map[string]string
+	// Files are the other files of an image, by its name and their paths: the content.
+	Files map[string]map[string]string
 	// Played are the images whose pods run nothing.
 	Played []string
 	// Directory gets the root directories and the logs of the pods.
@@ -70,7 +72,9 @@ type Kubelet struct {
 
 // Start begins. The cluster must have its nodes.
 func Start(ctx context.Context, options Options) (_ *Kubelet, err error) {
-	k := &Kubelet{Options: options, nodes: map[string]*corev1.Node{}, pods: map[types.UID]*pod{}, next: map[string]netip.Addr{}}
+	k := &Kubelet{
+		Options: options, nodes: map[string]*corev1.Node{}, pods: map[types.UID]*pod{}, next: map[string]netip.Addr{},
+	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k.cancel = cancel
 	defer func() {
@@ -138,7 +142,10 @@ func (k *Kubelet) saw(ctx context.Context, seen any) {
 	p := k.pods[object.UID]
 	if p == nil {
 		deleted := make(chan struct{})
-		p = &pod{kubelet: k, object: object, address: k.next[object.Spec.NodeName], deleted: deleted, end: sync.OnceFunc(func() { close(deleted) })}
+		p = &pod{
+			kubelet: k, object: object, address: k.next[object.Spec.NodeName], deleted: deleted,
+			end: sync.OnceFunc(func() { close(deleted) }),
+		}
 		k.next[object.Spec.NodeName] = p.address.Next()
 		k.pods[object.UID] = p
 		k.group.Go(func() {

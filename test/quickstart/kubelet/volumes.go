@@ -39,6 +39,11 @@ func (p *pod) tryMount(ctx context.Context, root, program string) error {
 	if err := link(program, root); err != nil {
 		return fmt.Errorf("put the program into place: %w", err)
 	}
+	for path, content := range p.kubelet.Files[p.object.Spec.Containers[0].Image] {
+		if err := write(root, path, []byte(content)); err != nil {
+			return fmt.Errorf("put a file of the image into place: %w", err)
+		}
+	}
 	// There is nobody to ask outside of the clusters: an address for documentation (RFC 5737).
 	if err := write(root, "/etc/resolv.conf", []byte("nameserver 192.0.2.53\n")); err != nil {
 		return err
@@ -132,12 +137,15 @@ func (p *pod) configMap(ctx context.Context, name string, items []corev1.KeyToPa
 func (p *pod) token(ctx context.Context, wanted *corev1.ServiceAccountTokenProjection) ([]byte, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: wanted.ExpirationSeconds,
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.object.Name, UID: p.object.UID},
+		BoundObjectRef: &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Pod", Name: p.object.Name, UID: p.object.UID,
+		},
 	}}
 	if wanted.Audience != "" {
 		request.Spec.Audiences = []string{wanted.Audience}
 	}
-	made, err := p.kubelet.Cluster.Client().CoreV1().ServiceAccounts(p.object.Namespace).CreateToken(ctx, p.object.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+	made, err := p.kubelet.Cluster.Client().CoreV1().ServiceAccounts(p.object.Namespace).CreateToken(ctx,
+		p.object.Spec.ServiceAccountName, request, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
