@@ -163,7 +163,8 @@ func (o *options) addZone(set *pflag.FlagSet) {
 }
 
 func (o *options) addDNS(set *pflag.FlagSet) {
-	set.StringSliceVar(&o.dns, "dns", nil, "`address` of the cluster's DNS, with a port or without, after CONTEXT= where there are several; empty means a port-forward to CoreDNS")
+	set.StringSliceVar(&o.dns, "dns", nil, "`address` of the cluster's DNS, as [CONTEXT=]ADDRESS[:PORT]; empty means a "+
+		"port-forward to CoreDNS")
 }
 
 func (o *options) teller() progress.Teller {
@@ -181,7 +182,7 @@ func (o *options) names() ([]string, error) {
 		seen := map[string]bool{}
 		for _, name := range o.contexts {
 			if seen[name] {
-				return nil, usageError{fmt.Errorf("--contexts names %s twice", name)}
+				return nil, usageError{fmt.Errorf("--contexts has %s twice", name)}
 			}
 			seen[name] = true
 		}
@@ -205,7 +206,8 @@ func (o *options) open(names []string) ([]*cluster.Cluster, error) {
 	var refused error
 	o.single.VisitAll(func(flag *pflag.Flag) {
 		if flag.Changed && len(names) > 1 && refused == nil {
-			refused = usageError{fmt.Errorf("--%s applies to one cluster, and %d are selected: set it for each context in the kubeconfig", flag.Name, len(names))}
+			refused = usageError{fmt.Errorf("--%s applies to one cluster, and %d are selected: set it for each context in "+
+				"the kubeconfig", flag.Name, len(names))}
 		}
 	})
 	if refused != nil {
@@ -245,7 +247,7 @@ func (o *options) service(text string) (types.NamespacedName, error) {
 		}
 	}
 	if namespace == "" || name == "" || strings.Contains(name, "/") {
-		return types.NamespacedName{}, usageError{fmt.Errorf("%q is no service: use NAMESPACE/SERVICE", text)}
+		return types.NamespacedName{}, usageError{fmt.Errorf("%q is not a service: use NAMESPACE/SERVICE", text)}
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }

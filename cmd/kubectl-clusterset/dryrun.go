@@ -62,10 +62,11 @@ func (d *dryRun) all() []string {
 // addDryRun adds --dry-run. Commands whose writes depend on what the API servers
 // answer to those before have no client.
 func (o *options) addDryRun(command *cobra.Command, client bool) {
-	usage, values := "`none` or server: server has the API servers check every write, and write nothing",
+	usage, values := "`none` or server; server: API servers validate every write and store nothing",
 		[]cobra.Completion{"none", "server"}
 	if client {
-		usage = "`none`, client or server: client sends no write; server has the API servers check every write, and write nothing"
+		usage = "`none`, client or server; client: no write is sent; server: API servers validate every write and store " +
+			"nothing"
 		values = append(values, "client")
 	}
 	command.Flags().Var(&o.dryRun, "dry-run", usage)
@@ -78,7 +79,8 @@ func (o *options) addDryRun(command *cobra.Command, client bool) {
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {
 		if o.dryRun == dryRunClient {
-			return usageError{fmt.Errorf("--dry-run=client: %s needs the answers of the API servers: use --dry-run=server", command.Name())}
+			return usageError{fmt.Errorf("--dry-run=client: %s needs the answers of the API servers: use --dry-run=server",
+				command.Name())}
 		}
 		return run(command, args)
 	}

@@ -287,7 +287,7 @@ func TestVersionNamesImages(t *testing.T) {
 		t.Error(err)
 	}
 	if out, _, err := invoke(t, "http://127.0.0.1:1", "version"); exitStatus(err) != exitFailed ||
-		!strings.Contains(out, "Context east: not reached") {
+		!strings.Contains(out, "Context east: unreachable") {
 		t.Errorf("got %v:\n%s", err, out)
 	}
 }

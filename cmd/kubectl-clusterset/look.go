@@ -78,7 +78,7 @@ func newStatus(o *options) *cobra.Command {
 					return nil
 				})
 			if err == nil && unreached > 0 {
-				err = fmt.Errorf("%d of %d clusters were not reached", unreached, len(clusters))
+				err = fmt.Errorf("%d of %d clusters are unreachable", unreached, len(clusters))
 			}
 			return err
 		},

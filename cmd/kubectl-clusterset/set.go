@@ -21,10 +21,10 @@ func newJoin(o *options) *cobra.Command {
 	var longLived bool
 	command := &cobra.Command{
 		Use:   "join CONTEXT CONTEXT...",
-		Short: "Join clusters, each with each other, or rotate their credentials",
-		Long: `Join clusters, each with each other, in one go. clusterset-controller must run in
-each of them. Run it again to rotate the credentials, or to add a cluster: the addresses of
-API servers stay as they are in the Secrets, unless --server names others.`,
+		Short: "Join clusters, or rotate their credentials",
+		Long: `Join clusters, each with every other one. clusterset-controller must run in each of
+them. Run it again to rotate the credentials, or to add a cluster: the addresses of
+API servers stay as they are in the Secrets, unless --server sets others.`,
 		Example: `  kubectl clusterset join east west north
   kubectl clusterset join east west --server east=https://10.0.0.1:6443`,
 		Args:              cobra.MinimumNArgs(2),
@@ -51,12 +51,13 @@ API servers stay as they are in the Secrets, unless --server names others.`,
 		},
 	}
 	command.Flags().StringArrayVar(&servers, "server", nil,
-		"address of the API server of a context as the others reach it, as `CONTEXT=URL`; may be repeated")
+		"address of the API server of a context as the other clusters reach it, as `CONTEXT=URL`; may be repeated")
 	command.Flags().StringArrayVar(&authorities, "certificate-authority", nil,
-		"file with the certificate authority of the API server of a context as the others reach it, as `CONTEXT=FILE`; may be repeated")
+		"file with the certificate authority of the API server of a context as the other clusters reach it, as "+
+			"`CONTEXT=FILE`; may be repeated")
 	command.Flags().DurationVar(&duration, "duration", 365*24*time.Hour,
-		"how long a credential lives, as far as the API server lets it")
-	command.Flags().BoolVar(&longLived, "long-lived", false, "make credentials that do not end by themselves")
+		"lifetime of the credentials; the API server may shorten it")
+	command.Flags().BoolVar(&longLived, "long-lived", false, "create credentials that do not expire")
 	command.MarkFlagsMutuallyExclusive("duration", "long-lived")
 	o.addWait(command.Flags())
 	o.addDryRun(command, false)
@@ -90,7 +91,7 @@ func parseServers(texts []string) (map[string]string, error) {
 		}
 		address := text[at+1:]
 		if parsed, err := url.Parse(address); err != nil || parsed.Host == "" {
-			return nil, usageError{fmt.Errorf("--server %q: %q is no address of an API server", text, address)}
+			return nil, usageError{fmt.Errorf("--server %q: %q is not the address of an API server", text, address)}
 		}
 		servers[text[:at]] = address
 	}
@@ -99,9 +100,11 @@ func parseServers(texts []string) (map[string]string, error) {
 
 func newLeave(o *options) *cobra.Command {
 	command := &cobra.Command{
-		Use:               "leave CLUSTER",
-		Short:             "Remove a cluster from the set",
-		Long:              "Remove a cluster from the set, and revoke its credentials. Select all clusters of the set with --contexts.",
+		Use:     "leave CLUSTER",
+		Aliases: []string{"unjoin"},
+		Short:   "Remove a cluster from the set",
+		Long: "Remove a cluster from the set, and revoke its credentials. Select all clusters of the set " +
+			"with --contexts.",
 		Example:           `  kubectl clusterset leave west --contexts east,west,north`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.completeContexts,

@@ -66,7 +66,7 @@ func newVersion(o *options) *cobra.Command {
 				}
 			}
 			if err == nil && unreached > 0 {
-				err = fmt.Errorf("%d of %d clusters were not reached", unreached, len(found.Clusters))
+				err = fmt.Errorf("%d of %d clusters are unreachable", unreached, len(found.Clusters))
 			}
 			return err
 		},
@@ -121,7 +121,7 @@ func (v versions) text(out io.Writer, wide bool) error {
 	var rows [][]any
 	for _, each := range v.Clusters {
 		if each.Unreachable != "" {
-			fmt.Fprintf(out, "Context %s: not reached: %s\n", each.Context, strings.TrimSpace(each.Unreachable))
+			fmt.Fprintf(out, "Context %s: unreachable: %s\n", each.Context, strings.TrimSpace(each.Unreachable))
 			continue
 		}
 		rows = append(rows, []any{

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// explains waits until a service is explained as the file of that name below
-// testdata has it.
+// explains waits until a service is explained as the file of that name below testdata has it.
 func (b *bed) explains(t *testing.T, name string, args ...string) {
 	t.Helper()
 	args = append(append([]string{"explain"}, args...), b.dnsFlags()...)
@@ -32,7 +31,8 @@ func (b *bed) explains(t *testing.T, name string, args ...string) {
 	})
 }
 
-// TestReadmeShowsAnExplanation holds what README.md shows against the explanation of a service whose cluster is stale, but for its names.
+// TestReadmeShowsAnExplanation holds what README.md shows against the explanation of a service whose cluster is stale,
+// but for its names.
 func TestReadmeShowsAnExplanation(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	must(t, err)
@@ -73,7 +73,8 @@ func (b *bed) export(t *testing.T, service string, clusters ...*cluster) {
 func testExport(t *testing.T, b *bed) {
 	b.namespace(t, "exported", b.all()...)
 	b.service(t, b.east, "exported", "web", false, 80, "10.64.0.10")
-	if got := b.run(t, "export", "exported/nothing", "--contexts", "east"); got.status != 1 || !strings.Contains(got.err, "Service exported/nothing does not exist") {
+	if got := b.run(t, "export", "exported/nothing", "--contexts", "east"); got.status != 1 ||
+		!strings.Contains(got.err, "Service exported/nothing does not exist") {
 		t.Errorf("the export of no Service: %+v", got)
 	}
 	b.do(t, "unexport", "exported/nothing", "--contexts", "east")
@@ -95,7 +96,8 @@ func testExport(t *testing.T, b *bed) {
 		if err := json.Unmarshal([]byte(out), &set); err != nil {
 			return err
 		}
-		if imports := set.Clusters[0].Imports; len(imports) != 1 || imports[0].Name != "web" || imports[0].Reason != "Ready" || imports[0].Ready != 1 {
+		if imports := set.Clusters[0].Imports; len(imports) != 1 || imports[0].Name != "web" ||
+			imports[0].Reason != "Ready" || imports[0].Ready != 1 {
 			return fmt.Errorf("got %s", out)
 		}
 		return nil
@@ -109,7 +111,8 @@ func testExport(t *testing.T, b *bed) {
 // yet, though its export: that is waited for, and no failure.
 func (b *bed) exportBeforeItsService(t *testing.T) {
 	t.Helper()
-	b.apply(t, b.east, "{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: exported, name: late}}")
+	b.apply(t, b.east,
+		"{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: exported, name: late}}")
 	eventually(t, "no Service", func() error {
 		reason := b.shell(t, `kubectl --context east -n exported get serviceexport late -o jsonpath='{.status.conditions[?(@.type=="Valid")].reason}'`)
 		if reason != "NoService" {
@@ -121,7 +124,7 @@ func (b *bed) exportBeforeItsService(t *testing.T) {
 	b.service(t, b.east, "exported", "late", false, 80, "10.64.0.20")
 	got := b.run(t, "export", "exported/late", "--contexts", "east", "--timeout", "2s")
 	must(t, b.east.controller.Thaw())
-	if got.status == 0 || !strings.Contains(got.err, "has to look at Service exported/late") {
+	if got.status == 0 || !strings.Contains(got.err, "to observe Service exported/late") {
 		t.Errorf("exported while the controller stands still: %+v", got)
 	}
 	b.export(t, "exported/late", b.east)
@@ -159,7 +162,8 @@ func testExplain(t *testing.T, b *bed) {
 	})
 	t.Run("refused address", func(t *testing.T) {
 		b.shell(t, "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs=10.65.0.0/16")
-		defer b.shell(t, "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs-")
+		defer b.shell(t,
+			"kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs-")
 		b.namespace(t, "refused", b.all()...)
 		b.service(t, b.west, "refused", "web", false, 80, "10.65.0.10", "10.99.0.1")
 		b.export(t, "refused/web", b.west)
@@ -188,7 +192,9 @@ func testExplain(t *testing.T, b *bed) {
 			Service, Summary string
 			Problems         []struct{ What, Fix string }
 		}
-		must(t, json.Unmarshal([]byte(b.do(t, "explain", "unexported/web", "--contexts", "west", "-o", "json")), &explanation))
+		must(t,
+			json.Unmarshal([]byte(b.do(t, "explain", "unexported/web", "--contexts", "west", "-o", "json")),
+				&explanation))
 		if explanation.Service != "unexported/web" || len(explanation.Problems) == 0 {
 			t.Errorf("got %+v", explanation)
 		}
@@ -209,9 +215,11 @@ func testExplainPreference(t *testing.T, b *bed) {
 	b.explains(t, "prefer-cluster", "near/own", "--contexts", "north,east,west")
 	b.explains(t, "prefer-cluster-wide", "near/own", "--contexts", "east,west", "-o", "wide")
 
-	zones := strings.Fields(b.shell(t, "kubectl --context east get nodes -o jsonpath='{.items[*].metadata.labels.topology\\.kubernetes\\.io/zone}'"))
+	zones := strings.Fields(
+		b.shell(t, "kubectl --context east get nodes -o jsonpath='{.items[*].metadata.labels.topology\\.kubernetes\\.io/zone}'"))
 	b.service(t, b.west, "near", "zonal", false, 80, "10.65.0.20")
-	b.shell(t, `kubectl --context west -n near patch service zonal -p '{"spec":{"trafficDistribution":"PreferSameZone"}}'
+	b.shell(t,
+		`kubectl --context west -n near patch service zonal -p '{"spec":{"trafficDistribution":"PreferSameZone"}}'
 kubectl --context west -n near patch endpointslice zonal-manual --type json -p '[{"op":"add","path":"/endpoints/0/zone","value":"`+zones[0]+`"}]'`)
 	b.export(t, "near/zonal", b.west)
 	b.explains(t, "prefer-zone-wide", "near/zonal", "--contexts", "east,west", "-o", "wide")
@@ -243,8 +251,7 @@ func testDrain(t *testing.T, b *bed) {
 	b.explains(t, "before-drain", "drained/web", "--contexts", "east")
 }
 
-// testStale cuts a cluster off: explain says what that does, and check what fixes
-// it.
+// testStale cuts a cluster off: explain says what that does, and check what fixes it.
 func testStale(t *testing.T, b *bed) {
 	b.namespace(t, "stale", b.all()...)
 	b.service(t, b.east, "stale", "web", false, 80, "10.64.0.10")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain says why a service answers what it answers in a cluster. It
-// is made of facts, by the rules that the controller follows, and asks nobody.
+// Package explain explains what a service resolves to in a cluster, and why. It
+// reads facts, applies the code of the controller and of the plugin to them, and
+// sends no requests.
 package explain
 
 import (
@@ -27,50 +28,42 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// DefaultZone is the zone of the set where nobody says otherwise.
+// DefaultZone is the zone of the set unless a flag sets another.
 const DefaultZone = "clusterset.local"
 
-// An Explanation is of one service in one cluster.
+// An Explanation is that of one service in one cluster.
 type Explanation struct {
 	Service string `json:"service"`
 	Cluster string `json:"cluster"`
 	Context string `json:"context"`
-	// Name is the one that clients ask for.
+	// Name is the DNS name that clients resolve.
 	Name string `json:"name"`
-	// Summary says in one or two sentences what comes of it.
+	// Summary is one or two sentences.
 	Summary string `json:"summary"`
-	// Import is nil where the service is not imported.
+	// Import is nil if the service is not imported.
 	Import  *Import  `json:"import,omitempty"`
 	Exports []Export `json:"exports"`
-	// Ranked tells that the first export decides conflicts by the rank of its
-	// cluster, and not as the oldest.
+	// Ranked reports whether the first export wins conflicts by the rank of its
+	// cluster instead of its age.
 	Ranked     bool       `json:"ranked,omitempty"`
 	Properties []Property `json:"properties"`
-	// Preference is nil where the service is not imported.
+	// Preference is nil if the service is not imported.
 	Preference *Preference `json:"preference,omitempty"`
 	Endpoints  []Endpoint  `json:"endpoints"`
-	// Asked is who was asked, empty where nobody was; Answers are what it said.
-	Asked    string    `json:"asked,omitempty"`
+	// Server is the DNS server that was queried, empty if none was; Answers are its answers.
+	Server   string    `json:"server,omitempty"`
 	Answers  []Answer  `json:"answers"`
 	Problems []Problem `json:"problems"`
 
 	now       time.Time
 	namespace string
-	// zone and system are flags that a command needs to mean the same, each
-	// empty or with a space before.
+	// zone and system are the flags --zone and --system-namespace for suggested
+	// commands, each with a leading space, or empty for the default.
 	zone, system string
-	// expected are the addresses that the name should lead to, near those of
-	// them that are of this cluster.
-	expected, near []string
-	// last and lastNear take their place where no endpoint of a headless service
-	// is ready: those that are terminating, and serve still.
-	last, lastNear []string
-	// onlyNear tells that DNS answers with the near ones while there are some,
-	// part that an answer may have a part of what is expected.
-	onlyNear, part bool
+	resolver     *resolver
 }
 
-// An Import is what the cluster has of the service.
+// An Import is the ServiceImport of the cluster.
 type Import struct {
 	Type   string   `json:"type"`
 	IPs    []string `json:"ips"`
@@ -78,27 +71,25 @@ type Import struct {
 	Reason string   `json:"reason"`
 }
 
-// An Export is what one cluster says of the service.
+// An Export is the export of one cluster.
 type Export struct {
 	Cluster string       `json:"cluster"`
 	Since   *metav1.Time `json:"since,omitempty"`
 	// State is fresh, stale or gone, and whether it is drained or invalid.
 	State string `json:"state"`
-	// Used, Demoted and Other count its endpoints here.
+	// Used, Demoted and Other count its endpoints by their state in this cluster.
 	Used    int `json:"used"`
 	Demoted int `json:"demoted"`
 	Other   int `json:"other"`
-	// Why says what follows from the state, empty where nothing does.
-	Why string `json:"why,omitempty"`
 }
 
-// A Property is one part of the import and where it comes from.
+// A Property is a property of the import, and the cluster whose export sets it.
 type Property struct {
 	Field string `json:"field"`
 	Value string `json:"value"`
 	From  string `json:"from"`
-	// Dissent is what other clusters say, as in "west: Headless".
-	Dissent []string `json:"dissent,omitempty"`
+	// Dissent has the conflicting values, such as "west: Headless".
+	Dissent []string `json:"conflicts,omitempty"`
 }
 
 // States of an endpoint.
@@ -108,7 +99,7 @@ const (
 	NotReady = "not ready"
 	Unused   = "unused"
 	Refused  = "refused"
-	NotHere  = "not here"
+	NotHere  = "not imported"
 )
 
 // An Endpoint is one address behind the service.
@@ -116,32 +107,31 @@ type Endpoint struct {
 	Address string `json:"address"`
 	Cluster string `json:"cluster"`
 	State   string `json:"state"`
-	Why     string `json:"why"`
-	// Zone is the one that it is in, empty where that is not known.
+	Reason  string `json:"reason"`
+	// Zone is empty if unknown.
 	Zone string `json:"zone,omitempty"`
-	// HintedFor says which clients here are to use it first, empty where it has
-	// no hints.
+	// HintedFor are the local zones and nodes in its hints; empty without hints.
 	HintedFor string `json:"hintedFor,omitempty"`
 }
 
-// An Answer is what DNS says, and what it should say.
+// An Answer is that of DNS, with the expected one.
 type Answer struct {
 	dns.Answer
-	// Wrong tells that it should say something else: Expected, or, where Part
-	// is set, some of it.
+	// Wrong reports whether the records differ from Expected. Part reports whether
+	// they are correct, but only some of Expected.
 	Wrong    bool     `json:"wrong,omitempty"`
 	Part     bool     `json:"part,omitempty"`
 	Expected []string `json:"expected"`
 }
 
-// A Problem is what is not as a person would want it.
+// A Problem is something that an administrator may want to fix.
 type Problem struct {
 	What string `json:"what"`
-	// Fix is a command or a sentence that says what to do.
+	// Fix is a command, or a sentence with instructions.
 	Fix string `json:"fix,omitempty"`
 }
 
-// Of explains a service in a cluster whose members have been asked.
+// Of explains a service in a cluster. facts.Ask must have read its members.
 func Of(f *facts.Facts, service types.NamespacedName, zone string) *Explanation {
 	e := &Explanation{
 		Service: service.String(), Cluster: f.ID, Context: f.Context,
@@ -158,18 +148,16 @@ func Of(f *facts.Facts, service types.NamespacedName, zone string) *Explanation 
 	if f.System != member.DefaultNamespace {
 		e.system = " --system-namespace " + f.System
 	}
+	e.resolver = newResolver(f, service, strings.TrimSuffix(zone, ".")+".", serviceImport)
 	e.imported(serviceImport)
 	e.properties(account)
 	for i := range sources {
 		e.export(f, service, &sources[i], serviceImport)
 	}
-	if len(e.expected) == 0 {
-		e.expected, e.near = e.last, e.lastNear
-	}
 	e.byPrecedence(account.Precedence)
 	e.problems(f, service, sources, serviceImport, account)
 	if len(account.Precedence) > 0 {
-		e.prefers(f, service, zone, account.Precedence[0], serviceImport)
+		e.prefers(f, service, account.Precedence[0], serviceImport)
 	}
 	e.summary(f, service, sources, serviceImport)
 	return e
@@ -183,15 +171,16 @@ func (e *Explanation) imported(serviceImport *v1beta1.ServiceImport) {
 	if serviceImport == nil {
 		return
 	}
-	e.Import = &Import{Type: string(serviceImport.Spec.Type), IPs: append([]string{}, serviceImport.Spec.IPs...), Ports: []string{}, Reason: "Unknown"}
+	e.Import = &Import{
+		Type: string(serviceImport.Spec.Type), IPs: append([]string{}, serviceImport.Spec.IPs...),
+		Ports: []string{}, Reason: "Unknown",
+	}
 	for _, port := range serviceImport.Spec.Ports {
 		e.Import.Ports = append(e.Import.Ports, status.PortText(port))
 	}
-	if ready := meta.FindStatusCondition(serviceImport.Status.Conditions, string(v1beta1.ServiceImportConditionReady)); ready != nil {
+	if ready := meta.FindStatusCondition(serviceImport.Status.Conditions,
+		string(v1beta1.ServiceImportConditionReady)); ready != nil {
 		e.Import.Reason = ready.Reason
-	}
-	if serviceImport.Spec.Type == v1beta1.ClusterSetIP {
-		e.expected = slices.Clone(serviceImport.Spec.IPs)
 	}
 }
 
@@ -213,8 +202,8 @@ func quoteEmpty(text string) string {
 	return text
 }
 
-// byPrecedence sorts the exports as the merge has them; what contributes
-// nothing is last.
+// byPrecedence sorts exports and endpoints by the precedence of the clusters in
+// the merge. Clusters that contribute nothing come last.
 func (e *Explanation) byPrecedence(precedence []string) {
 	rank := func(cluster string) int {
 		if at := slices.Index(precedence, cluster); at >= 0 {
@@ -229,7 +218,6 @@ func (e *Explanation) byPrecedence(precedence []string) {
 		}
 		return compareAddresses(a.Address, b.Address)
 	})
-	slices.SortFunc(e.expected, compareAddresses)
 }
 
 func compareAddresses(a, b string) int {
@@ -241,9 +229,11 @@ func compareAddresses(a, b string) int {
 	return left.Compare(right)
 }
 
-// export adds what one cluster says and what came of its endpoints.
-func (e *Explanation) export(f *facts.Facts, service types.NamespacedName, source *facts.Source, serviceImport *v1beta1.ServiceImport) {
-	out := Export{Cluster: source.Cluster, State: e.state(source), Why: e.why(source)}
+// export adds the export of one cluster and its endpoints.
+func (e *Explanation) export(f *facts.Facts, service types.NamespacedName, source *facts.Source,
+	serviceImport *v1beta1.ServiceImport,
+) {
+	out := Export{Cluster: source.Cluster, State: e.state(source)}
 	view := source.View
 	if view == nil {
 		view = source.Published
@@ -276,30 +266,11 @@ func (e *Explanation) state(source *facts.Source) string {
 	return text
 }
 
-func (e *Explanation) why(source *facts.Source) string {
-	switch {
-	case source.Invalid != nil:
-		return source.Invalid.Message
-	case source.State == liveness.Gone:
-		return "it was silent for too long: nothing of it counts"
-	case source.State == liveness.Stale:
-		return "it is stale (last heard " + e.heard(source) + "): its endpoints are used only where no other cluster has a ready one"
-	case source.Drained:
-		return "it is drained: its endpoints are used only where no other cluster has a ready one"
-	}
-	return ""
-}
-
-func (e *Explanation) heard(source *facts.Source) string {
-	if source.Member == nil || source.Member.Heard().IsZero() {
-		return "never"
-	}
-	return e.now.Sub(source.Member.Heard()).Round(time.Second).String() + " ago"
-}
-
-// endpoints says what came of each endpoint of a cluster. The slices here are
-// what is in effect; the view has what the cluster itself says.
-func (e *Explanation) endpoints(f *facts.Facts, service types.NamespacedName, source *facts.Source, view *export.View, serviceImport *v1beta1.ServiceImport) []Endpoint {
+// endpoints returns the state of each endpoint of a cluster. The local slices are
+// in effect; the view is what the cluster itself publishes.
+func (e *Explanation) endpoints(f *facts.Facts, service types.NamespacedName, source *facts.Source, view *export.View,
+	serviceImport *v1beta1.ServiceImport,
+) []Endpoint {
 	said := map[string]bool{}
 	if view != nil {
 		for i := range view.Slices {
@@ -316,16 +287,18 @@ func (e *Explanation) endpoints(f *facts.Facts, service types.NamespacedName, so
 			state, why := e.endpoint(source, slice, endpoint, said, serviceImport)
 			for _, address := range endpoint.Addresses {
 				here[address] = true
-				found = append(found, Endpoint{Address: address, Cluster: source.Cluster, State: state, Why: why, Zone: ptr.Deref(endpoint.Zone, ""), HintedFor: hintText(endpoint.Hints)})
-				if serviceImport != nil && serviceImport.Spec.Type == v1beta1.Headless {
-					e.leadsTo(address, source.Own, state, endpoint.Conditions)
-				}
+				found = append(found, Endpoint{
+					Address: address, Cluster: source.Cluster, State: state, Reason: why,
+					Zone: ptr.Deref(endpoint.Zone, ""), HintedFor: hintText(endpoint.Hints),
+				})
 			}
 		}
 	}
 	for address := range said {
 		if !here[address] {
-			found = append(found, Endpoint{Address: address, Cluster: source.Cluster, State: NotHere, Why: e.notHere(f, service, source)})
+			found = append(found, Endpoint{
+				Address: address, Cluster: source.Cluster, State: NotHere, Reason: e.notHere(f, service, source),
+			})
 		}
 	}
 	for _, problem := range source.Problems {
@@ -340,21 +313,26 @@ func (e *Explanation) endpoints(f *facts.Facts, service types.NamespacedName, so
 		if problem.Count > 1 {
 			why += fmt.Sprintf(" (and %d more)", problem.Count-1)
 		}
-		found = append(found, Endpoint{Address: strings.Trim(address, `"`), Cluster: source.Cluster, State: Refused, Why: why})
+		found = append(found, Endpoint{
+			Address: strings.Trim(address, `"`), Cluster: source.Cluster, State: Refused, Reason: why,
+		})
 	}
 	return found
 }
 
-// endpoint says what is made of an endpoint that is here.
-func (e *Explanation) endpoint(source *facts.Source, slice *discoveryv1.EndpointSlice, endpoint *discoveryv1.Endpoint, said map[string]bool, serviceImport *v1beta1.ServiceImport) (state, why string) {
+// endpoint returns the state of an endpoint in a local slice, and the reason.
+func (e *Explanation) endpoint(source *facts.Source, slice *discoveryv1.EndpointSlice, endpoint *discoveryv1.Endpoint,
+	said map[string]bool, serviceImport *v1beta1.ServiceImport,
+) (state, why string) {
 	headless := serviceImport != nil && serviceImport.Spec.Type == v1beta1.Headless
 	switch ready := ptr.Deref(endpoint.Conditions.Ready, true); {
 	case ready && !headless && len(slice.Ports) == 0:
-		return Unused, source.Cluster + "'s Service has none of the ports of this name (" + strings.Join(e.ports(), ", ") + ")"
+		return Unused, "the Service in " + source.Cluster + " has none of the imported ports (" +
+			strings.Join(e.ports(), ", ") + ")"
 	case ready && source.Drained:
-		return Used, "used although " + source.Cluster + " is drained: no other cluster has a ready one"
+		return Used, source.Cluster + " is drained, but no other cluster has a ready endpoint"
 	case ready && source.Demoted():
-		return Used, "used although " + source.Cluster + " is silent: no other cluster has a ready one"
+		return Used, source.Cluster + " is " + source.State.String() + ", but no other cluster has a ready endpoint"
 	case ready:
 		return Used, "ready"
 	case said[endpoint.Addresses[0]] && source.Demoted():
@@ -362,24 +340,24 @@ func (e *Explanation) endpoint(source *facts.Source, slice *discoveryv1.Endpoint
 		if source.Drained {
 			reason = source.Cluster + " is drained"
 		}
-		return Demoted, reason + ", and another cluster has a ready one"
+		return Demoted, reason + ", and another cluster has a ready endpoint"
 	case isTrue(endpoint.Conditions.Terminating):
 		return NotReady, "terminating"
 	}
-	return NotReady, source.Cluster + " says that it is not ready"
+	return NotReady, "not ready in " + source.Cluster
 }
 
 func (e *Explanation) notHere(f *facts.Facts, service types.NamespacedName, source *facts.Source) string {
 	switch {
 	case f.Namespaces[service.Namespace] == nil:
-		return fmt.Sprintf("there is no namespace %q here", service.Namespace)
+		return fmt.Sprintf("namespace %q does not exist in %s", service.Namespace, f.ID)
 	case source.State == liveness.Gone:
 		return source.Cluster + " is gone"
 	}
-	return "the controller has not written it (yet)"
+	return "not written by the controller yet"
 }
 
-// ports are those of the import, for people.
+// ports are those of the import, as text.
 func (e *Explanation) ports() []string {
 	if e.Import == nil {
 		return nil

@@ -25,18 +25,18 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
-// problems says what is not as a person would want it, and what to do.
+// problems adds what may have to be fixed, and how.
 func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sources []facts.Source,
 	serviceImport *v1beta1.ServiceImport, account merge.Account,
 ) {
 	exporting := slices.ContainsFunc(sources, func(s facts.Source) bool { return s.View != nil || s.Published != nil })
 	if exporting && f.Namespaces[service.Namespace] == nil {
 		e.problem(fmt.Sprintf("kubectl --context %s create namespace %s", f.Context, service.Namespace),
-			"Namespace %q does not exist in %s; services are imported only into namespaces that exist.",
+			"Namespace %q does not exist in %s. Services are imported only into existing namespaces.",
 			service.Namespace, f.ID)
 	}
 	if len(sources) == 0 {
-		e.nobody(f, service)
+		e.notExported(f, service)
 	}
 	for i := range sources {
 		e.ofSource(f, service, &sources[i])
@@ -47,7 +47,7 @@ func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sou
 	for i := range f.Members {
 		if m := &f.Members[i]; m.Unread != nil {
 			e.problem(e.check(f.Context),
-				"What %s publishes now could not be read, so that what is here of it is all that is known: %v", m.ID,
+				"The slices of %s could not be read, so only its imported endpoints are known: %v", m.ID,
 				m.Unread)
 		}
 	}
@@ -58,7 +58,7 @@ func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sou
 	switch {
 	case !export.IsManaged(serviceImport) && exporting:
 		e.problem(TakeOver(f.Context, service.Namespace, service.Name),
-			"ServiceImport %s in %s was not made by the controller, which leaves it alone and imports nothing.",
+			"The controller does not manage ServiceImport %s in %s, so nothing is imported.",
 			service, f.ID)
 	case ready != nil && ready.Status != metav1.ConditionTrue:
 		e.problem(e.importHint(f, service, ready.Reason), "The import is not ready in %s: %s", f.ID, ready.Message)
@@ -68,8 +68,8 @@ func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sou
 	}
 }
 
-// unserved says that nobody serves a service that is imported, as far as
-// nothing else says why.
+// unserved adds a problem if no endpoint of an imported service is ready, unless
+// the state of an endpoint has the reason already.
 func (e *Explanation) unserved(f *facts.Facts, service types.NamespacedName, exporting []string) {
 	if slices.ContainsFunc(e.Endpoints, func(each Endpoint) bool { return each.State != NotReady }) {
 		return
@@ -81,15 +81,17 @@ func (e *Explanation) unserved(f *facts.Facts, service types.NamespacedName, exp
 	e.problem(strings.Join(look, "; "), "No endpoint of %s is ready in any cluster.", service.Name)
 }
 
-// check is the command that looks at clusters.
+// check is the command that diagnoses clusters.
 func (e *Explanation) check(contexts string) string {
 	return "kubectl clusterset check --contexts " + contexts + e.zone + e.system
 }
 
-// TakeOver says how an import that another one made becomes the controller's.
+// TakeOver is the instruction to adopt a ServiceImport that the controller does
+// not manage.
 func TakeOver(context, namespace, name string) string {
 	command := "kubectl --context " + context + " -n " + namespace
-	return fmt.Sprintf("Have the controller take it over, with its IP: `%s annotate serviceimport %s %s=true`. Or, if nobody uses it: `%s delete serviceimport %s`.",
+	return fmt.Sprintf("Let the controller adopt it with its IP: `%s annotate serviceimport %s %s=true`. If it is not "+
+		"used, delete it: `%s delete serviceimport %s`.",
 		command, name, export.AnnotationAdopt, command, name)
 }
 
@@ -101,22 +103,24 @@ func (e *Explanation) importHint(f *facts.Facts, service types.NamespacedName, r
 	return e.check(f.Context)
 }
 
-// nobody says why no cluster says anything of the service.
-func (e *Explanation) nobody(f *facts.Facts, service types.NamespacedName) {
+// notExported adds the reason why no cluster exports the service.
+func (e *Explanation) notExported(f *facts.Facts, service types.NamespacedName) {
 	if slices.ContainsFunc(f.Services, func(s corev1.Service) bool {
 		return s.Namespace == service.Namespace &&
 			s.Name == service.Name
 	}) {
 		e.problem(fmt.Sprintf("kubectl clusterset export %s --contexts %s%s", service, f.Context, e.system),
-			"Neither %s nor any of its members exports %s. There is such a Service in %s, but without a ServiceExport it is not shared.", f.ID, service, f.ID)
+			"Neither %s nor any of its members exports %s. The Service exists in %s, but has no ServiceExport.",
+			f.ID, service, f.ID)
 		return
 	}
 	e.problem(fmt.Sprintf("kubectl clusterset export %s --contexts <context of a cluster that has the Service>%s",
 		service, e.system),
-		"Neither %s nor any of its members exports %s, and there is no such Service in %s. Export it in a cluster that has it.", f.ID, service, f.ID)
+		"Neither %s nor any of its members exports %s. The Service does not exist in %s; export it in a cluster that has it.",
+		f.ID, service, f.ID)
 }
 
-// ofSource says what is wrong with the word of one cluster.
+// ofSource adds the problems of the export of one cluster.
 func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, source *facts.Source) {
 	switch {
 	case source.Invalid != nil:
@@ -124,24 +128,22 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 			source.Invalid.Message)
 	case source.State == liveness.Stale && source.Member.Warning(memberstate.EventMemberQuarantined) != nil:
 		e.problem(e.check(both(f, source.Cluster)),
-			"%s is not believed: %s. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",
+			"%s is quarantined: %s. "+onlyIf,
 			source.Cluster, source.Member.Warning(memberstate.EventMemberQuarantined).Message)
 	case source.State == liveness.Stale:
-		had, since := e.silence(source)
 		e.problem(e.check(both(f, source.Cluster)),
-			"%s has %s from %s%s: %s's controller or API server is down, or %s cannot reach it. Its endpoints are kept, but get traffic only where no other cluster has a ready one.",
-			f.ID, had, source.Cluster, since, source.Cluster, f.ID)
+			"%s: the controller or the API server of %s is down or unreachable. "+onlyIf, e.silence(source), source.Cluster)
 	case source.State == liveness.Gone:
-		e.problem(e.check(both(f, source.Cluster)), "%s is gone: %s heard it last %s, too long ago for it to count.",
-			source.Cluster, f.ID, e.heard(source))
+		e.problem(e.check(both(f, source.Cluster)), "%s is gone, and its exports are ignored: %s.",
+			source.Cluster, e.silence(source))
 	case source.Behind() && f.Takes(service.Namespace):
 		e.problem(e.check(both(f, source.Cluster)),
-			"%s publishes something else than what is here: the controller of %s has not read or written it (yet).",
+			"What %s publishes differs from what is imported: the controller of %s has not written the change yet.",
 			source.Cluster, f.ID)
 	}
 	if source.Drained {
 		e.problem("kubectl clusterset undrain "+source.Cluster+" --contexts "+everywhere(f)+e.system,
-			"%s is drained on purpose. To give it traffic again:", source.Cluster)
+			"%s is drained. To return traffic to it:", source.Cluster)
 	}
 	for _, problem := range source.Problems {
 		switch problem.Reason {
@@ -150,17 +152,18 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 			e.problem(fmt.Sprintf("kubectl --context %s -n %s annotate secret %s %s=%s,<range of that address> --overwrite",
 				f.Context, f.System, source.Member.Secret.Name, member.CIDRsAnnotation,
 				source.Member.Secret.Annotations[member.CIDRsAnnotation]),
-				"An endpoint of %s is refused: %s is not in %s that %s accepts from %s (annotation %s on Secret %s in %s). If that address is one of its pods', add their range; else correct the endpoint in %s.",
-				source.Cluster, address, onlyRanges(source.Member), f.ID, source.Cluster, member.CIDRsAnnotation,
-				source.Member.Secret.Name, f.ID, source.Cluster)
+				"Endpoint %s of %s is refused: %s accepts only addresses in %s (annotation %s of Secret %s). If it is the "+
+					"address of a pod, add its pod range; otherwise correct the endpoint in %s.",
+				address, source.Cluster, f.ID, rangesOf(source.Member), member.CIDRsAnnotation,
+				source.Member.Secret.Name, source.Cluster)
 		default:
-			e.problem("Correct the object in "+source.Cluster+".", "Something of %s is left out: %s.", source.Cluster,
-				problem)
+			e.problem("Correct the object in "+source.Cluster+".", "Part of the export of %s is not imported: %s.",
+				source.Cluster, problem)
 		}
 	}
 }
 
-// both are the contexts of both ends of the way to a member.
+// both are the contexts of this cluster and of a member.
 func both(f *facts.Facts, cluster string) string {
 	if cluster == f.ID {
 		return f.Context
@@ -177,15 +180,19 @@ func everywhere(f *facts.Facts) string {
 	return strings.Join(contexts, ",")
 }
 
-// silence says that nothing is heard of a member, which is stale, and since when.
-func (e *Explanation) silence(source *facts.Source) (had, since string) {
+// onlyIf is the effect of a demotion.
+const onlyIf = "Its endpoints are used only if no other cluster has a ready endpoint."
+
+// silence says for how long no heartbeat of a member has arrived.
+func (e *Explanation) silence(source *facts.Source) string {
 	if source.Member.Heard().IsZero() {
-		return "never had a heartbeat", ""
+		return e.Cluster + " has never received a heartbeat from " + source.Cluster
 	}
-	return "had no heartbeat", " for " + e.now.Sub(source.Member.Heard()).Round(time.Second).String()
+	return fmt.Sprintf("%s has received no heartbeat from %s for %s", e.Cluster, source.Cluster,
+		e.now.Sub(source.Member.Heard()).Round(time.Second))
 }
 
-// rangesOf are those that the addresses of a member have to be in.
+// rangesOf are the ranges to which the addresses of a member are confined.
 func rangesOf(m *facts.Member) string {
 	texts := make([]string, len(m.CIDRs))
 	for i, prefix := range m.CIDRs {
@@ -194,14 +201,7 @@ func rangesOf(m *facts.Member) string {
 	return strings.Join(texts, ", ")
 }
 
-func onlyRanges(m *facts.Member) string {
-	if len(m.CIDRs) > 1 {
-		return rangesOf(m) + ", the only ranges"
-	}
-	return rangesOf(m) + ", the only range"
-}
-
-// agree says what to change where for the exports to agree.
+// agree is the instruction that resolves a conflict.
 func (e *Explanation) agree(f *facts.Facts, service types.NamespacedName, account merge.Account) string {
 	var changes []string
 	dissenting := map[string]bool{}
@@ -211,14 +211,15 @@ func (e *Explanation) agree(f *facts.Facts, service types.NamespacedName, accoun
 			if strings.HasPrefix(property.Field, "exported") {
 				object = "ServiceExport"
 			}
-			what := fmt.Sprintf("give %s %s in %s the %s %s", object, service, dissent.Cluster, property.Field,
+			what := fmt.Sprintf("set %s of %s %s in %s to %s", property.Field, object, service, dissent.Cluster,
 				quoteEmpty(property.Value))
 			if property.Field == "type" {
 				with := "without"
 				if property.Value == string(v1beta1.Headless) {
 					with = "with"
 				}
-				what = fmt.Sprintf("delete and create Service %s anew in %s %s `clusterIP: None` (it cannot be changed in place)", service, dissent.Cluster, with)
+				what = fmt.Sprintf("delete and recreate Service %s in %s %s `clusterIP: None`, which is immutable", service,
+					dissent.Cluster, with)
 			}
 			changes = append(changes, what)
 			dissenting[dissent.Cluster] = true
@@ -229,11 +230,11 @@ func (e *Explanation) agree(f *facts.Facts, service types.NamespacedName, accoun
 		contexts = append(contexts, f.ContextOf(cluster))
 	}
 	if len(changes) == 0 {
-		return "Make the Services, and the ServiceExports, the same in all clusters."
+		return "Make the Services and ServiceExports the same in all clusters."
 	}
 	text := strings.Join(changes, "; ")
 	return strings.ToUpper(text[:1]) + text[1:] +
-		fmt.Sprintf(", or stop exporting it there: `kubectl clusterset unexport %s --contexts %s%s`.", service,
+		fmt.Sprintf(", or withdraw the export there: `kubectl clusterset unexport %s --contexts %s%s`.", service,
 			strings.Join(contexts, ","), e.system)
 }
 
@@ -242,28 +243,28 @@ func (e *Explanation) invalidHint(f *facts.Facts, service types.NamespacedName, 
 		e.system)
 	switch source.Invalid.Reason {
 	case string(v1beta1.ServiceExportReasonNoService):
-		return "Create the Service, or: `" + unexport + "`."
+		return "Create the Service, or withdraw the export: `" + unexport + "`."
 	case string(v1beta1.ServiceExportReasonInvalidServiceType), export.InvalidName, input.InvalidDenied:
 		return unexport
 	}
 	return ""
 }
 
-// summary says in one or two sentences what comes of it.
+// summary sets the summary.
 func (e *Explanation) summary(f *facts.Facts, service types.NamespacedName, sources []facts.Source,
 	serviceImport *v1beta1.ServiceImport,
 ) {
 	if serviceImport == nil {
-		why := "neither it nor any of its members exports it"
+		why := "neither it nor any of its members exports the service"
 		switch {
 		case f.Namespaces[service.Namespace] == nil && len(sources) > 0:
-			why = fmt.Sprintf("%s has no namespace %q", f.ID, service.Namespace)
+			why = fmt.Sprintf("namespace %q does not exist", service.Namespace)
 		case slices.ContainsFunc(sources, func(s facts.Source) bool { return s.View != nil || s.Published != nil }):
-			why = "its controller has not written it (yet)"
+			why = "the controller has not written the import yet"
 		case len(sources) > 0:
-			why = "no export of it is valid"
+			why = "no export is valid"
 		}
-		e.Summary = fmt.Sprintf("%s is not imported in %s, because %s. Its name does not exist there.", service, f.ID,
+		e.Summary = fmt.Sprintf("%s is not imported in %s, because %s. Its name does not resolve there.", service, f.ID,
 			why)
 		return
 	}
@@ -277,82 +278,66 @@ func (e *Explanation) summary(f *facts.Facts, service types.NamespacedName, sour
 			others = append(others, fmt.Sprintf("%d %s", counts[state], state))
 		}
 	}
-	traffic := fmt.Sprintf("%d endpoints get its traffic", counts[Used])
-	switch counts[Used] {
-	case 0:
-		traffic = "No endpoint gets its traffic"
-	case 1:
-		traffic = "1 endpoint gets its traffic"
-	}
-	if len(others) > 0 {
-		traffic += "; these do not: " + strings.Join(others, ", ")
+	traffic := fmt.Sprintf("Traffic goes to %d of %d endpoints", counts[Used], len(e.Endpoints))
+	switch {
+	case len(e.Endpoints) == 0:
+		traffic = "There are no endpoints"
+	case len(others) > 0:
+		traffic += " (" + strings.Join(others, ", ") + ")"
 	}
 	switch {
 	case serviceImport.Spec.Type == v1beta1.Headless:
-		e.Summary = fmt.Sprintf("%s is headless: it leads to the addresses of its endpoints.", e.Name)
+		e.Summary = fmt.Sprintf("%s is headless and resolves to the addresses of its endpoints.", e.Name)
 	case len(serviceImport.Spec.IPs) == 0:
 		e.Summary = fmt.Sprintf("%s has no IP in %s.", e.Name, f.ID)
 	case len(serviceImport.Spec.IPs) == 1:
-		e.Summary = fmt.Sprintf("%s is %s in %s: a virtual IP, another one in each cluster.", e.Name,
+		e.Summary = fmt.Sprintf("%s resolves to %s, its virtual IP in %s.", e.Name,
 			serviceImport.Spec.IPs[0], f.ID)
 	default:
-		e.Summary = fmt.Sprintf("%s is %s in %s: virtual IPs, others in each cluster.", e.Name,
+		e.Summary = fmt.Sprintf("%s resolves to %s, its virtual IPs in %s.", e.Name,
 			strings.Join(serviceImport.Spec.IPs, " and "), f.ID)
 	}
 	e.Summary += " " + traffic + "."
 }
 
-// Types are the types of records to ask for.
+// Types are the record types to query.
 func (e *Explanation) Types() []string {
-	types := []string{"A"}
-	if slices.ContainsFunc(e.expected, func(address string) bool { return strings.Contains(address, ":") }) {
-		types = append(types, "AAAA")
+	if addresses, _ := e.resolver.lookup("AAAA"); len(addresses) > 0 {
+		return []string{"A", "AAAA"}
 	}
-	return types
+	return []string{"A"}
 }
 
-// Answered adds what a server said, and a problem where that is not what it
-// should be.
+// Answered adds the answer of a server, and a problem if it is wrong.
 func (e *Explanation) Answered(server string, answer dns.Answer) {
-	e.Asked = server
-	expected := e.expect(answer.Type == "AAAA")
-	got := slices.Clone(answer.Records)
-	slices.SortFunc(got, compareAddresses)
-	slices.SortFunc(expected, compareAddresses)
-	answer.Records = got
-	out := Answer{Answer: answer, Expected: append([]string{}, expected...), Wrong: !slices.Equal(got, expected)}
-	if out.Wrong && e.part && len(got) > 0 &&
-		!slices.ContainsFunc(got, func(address string) bool { return !slices.Contains(expected, address) }) {
+	e.Server = server
+	expected, exists := e.resolver.lookup(answer.Type)
+	slices.SortFunc(answer.Records, compareAddresses)
+	out := Answer{Answer: answer, Expected: expected, Wrong: !slices.Equal(answer.Records, expected)}
+	if out.Wrong && e.resolver.part && len(answer.Records) > 0 &&
+		!slices.ContainsFunc(answer.Records, func(got string) bool { return !slices.Contains(expected, got) }) {
 		out.Wrong, out.Part = false, true
 	}
-	if e.Import != nil && answer.Rcode == "NXDOMAIN" && !e.mayLack() {
-		out.Wrong, out.Part = true, false
-	}
+	out.Wrong = out.Wrong || exists && answer.Rcode == "NXDOMAIN"
 	if out.Wrong {
 		e.problem(e.check(e.Context),
-			"DNS answers %s for %s %s, and should answer %s.", answer.Text(), answer.Name, answer.Type,
+			"DNS returns %s for %s %s instead of %s.", answer.Text(), answer.Name, answer.Type,
 			orNothing(expected))
 	}
 	e.Answers = append(e.Answers, out)
 }
 
-// mayLack tells whether there need not be such a name although the service is
-// imported: that of a headless one exists while it has an address.
-func (e *Explanation) mayLack() bool {
-	return e.Import.Type == string(v1beta1.Headless) && len(e.expected) == 0
-}
-
-// Unanswered notes that DNS could not be asked.
+// Unanswered adds the problem that DNS could not be queried.
 func (e *Explanation) Unanswered(err error) {
-	e.problem("Name the address of the cluster's DNS with --dns.", "DNS was not asked: %v.", err)
+	e.problem("Set the address of the cluster's DNS with --dns.", "DNS was not queried: %v.", err)
 }
 
-// ExpectedText is what it should say, for people.
+// ExpectedText is Expected as text.
 func (a Answer) ExpectedText() string { return orNothing(a.Expected) }
 
 func orNothing(records []string) string {
 	if len(records) == 0 {
-		return "with no records"
+		return "no records"
 	}
 	return strings.Join(records, " ")
 }

@@ -71,36 +71,43 @@ func TestNoAnswer(t *testing.T) {
 	}{
 		"headless, and nobody serves": {
 			facts: newFacts("10.0.0.1"), got: "NXDOMAIN",
-			want: "as it should be: no endpoint is ready",
+			want: "correct: no endpoint is ready",
 		},
 		"headless, and there is no endpoint": {
 			facts: newFacts(), got: "NXDOMAIN",
-			want: "as it should be: no endpoint is ready",
+			want: "correct: no endpoint is ready",
 		},
 		"headless, and somebody serves": {
 			facts: newFacts(ready), got: "NXDOMAIN",
-			want: "WRONG, it should be 10.0.0.1",
+			want: "WRONG, expected 10.0.0.1",
 		},
 		"headless, and the last one terminates": {
 			facts: newFacts(last), got: "NXDOMAIN",
-			want: "WRONG, it should be 10.0.0.2",
+			want: "WRONG, expected 10.0.0.2",
 		},
-		"the last one, which terminates": {facts: newFacts(last), got: "10.0.0.2", want: "as it should be"},
+		"the last one, which terminates": {facts: newFacts(last), got: "10.0.0.2", want: "correct"},
 		"one that terminates beside one that does not": {
-			facts: newFacts(ready, last), got: "10.0.0.1 10.0.0.2", want: "WRONG, it should be 10.0.0.1",
+			facts: newFacts(ready, last), got: "10.0.0.1 10.0.0.2", want: "WRONG, expected 10.0.0.1",
 		},
 		"an IP": {
-			facts: newFacts(), got: "NXDOMAIN", want: "WRONG, it should be 10.1.0.1",
+			facts: newFacts(), got: "NXDOMAIN", want: "WRONG, expected 10.1.0.1",
 			change: func(f *facts.Facts) {
 				f.Imports[0].Spec = v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP, IPs: []string{"10.1.0.1"}}
 			},
 		},
 		"an IP that is not there yet": {
-			facts: newFacts(), got: "NXDOMAIN", want: "WRONG, it should be with no records",
+			facts: newFacts(), got: "NXDOMAIN", want: "WRONG, expected no records",
 			change: func(f *facts.Facts) { f.Imports[0].Spec.Type = v1beta1.ClusterSetIP },
 		},
+		"an IP without endpoints, which DNS is told to leave out": {
+			facts: newFacts("10.0.0.1"), got: "NXDOMAIN", want: "correct: no endpoint is ready",
+			change: func(f *facts.Facts) {
+				f.Imports[0].Spec = v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP, IPs: []string{"10.1.0.1"}}
+				f.Corefile = ". {\nmulticluster clusterset.local {\nignore empty_service\n}\n}"
+			},
+		},
 		"no import": {
-			facts: newFacts(), got: "NXDOMAIN", want: "as expected: it is not imported here",
+			facts: newFacts(), got: "NXDOMAIN", want: "correct: not imported here",
 			change: func(f *facts.Facts) { f.Imports = nil },
 		},
 	} {
@@ -139,26 +146,26 @@ func TestProblems(t *testing.T) {
 				f.Namespaces["mcs"] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{memberstate.AnnotationDrain: "true"}}}
 			},
 			want: []string{
-				"east is drained on purpose. To give it traffic again: > kubectl clusterset undrain east --contexts east --system-namespace mcs",
+				"east is drained. To return traffic to it: > kubectl clusterset undrain east --contexts east --system-namespace mcs",
 				"No endpoint of db is ready in any cluster. > kubectl --context east -n shop get pods",
 			},
 		},
 		"an import of another one": {
 			change: func(f *facts.Facts) { f.Imports[0].Labels = nil },
-			want: []string{"ServiceImport shop/db in east was not made by the controller, which leaves it alone and imports nothing. > " +
-				"Have the controller take it over, with its IP: `kubectl --context east -n shop annotate serviceimport db clusterset-dns.github.io/adopt=true`. Or, if nobody uses it: `kubectl --context east -n shop delete serviceimport db`."},
+			want: []string{"The controller does not manage ServiceImport shop/db in east, so nothing is imported. > " +
+				"Let the controller adopt it with its IP: `kubectl --context east -n shop annotate serviceimport db clusterset-dns.github.io/adopt=true`. If it is not used, delete it: `kubectl --context east -n shop delete serviceimport db`."},
 		},
 		"no Service": {
 			change: func(f *facts.Facts) { f.Services, f.Imports, f.Slices = nil, nil, nil },
-			want:   []string{"east does not export it: Service shop/db does not exist. Create it, or delete the ServiceExport. > Create the Service, or: `kubectl clusterset unexport shop/db --contexts east`."},
+			want:   []string{"east does not export it: Service shop/db does not exist. Create it, or delete the ServiceExport. > Create the Service, or withdraw the export: `kubectl clusterset unexport shop/db --contexts east`."},
 		},
 		"nobody exports it": {
 			change: func(f *facts.Facts) { f.Exports, f.Imports, f.Slices = nil, nil, nil },
-			want:   []string{"Neither east nor any of its members exports shop/db. There is such a Service in east, but without a ServiceExport it is not shared. > kubectl clusterset export shop/db --contexts east"},
+			want:   []string{"Neither east nor any of its members exports shop/db. The Service exists in east, but has no ServiceExport. > kubectl clusterset export shop/db --contexts east"},
 		},
 		"no namespace": {
 			change: func(f *facts.Facts) { f.Namespaces, f.Imports = nil, nil },
-			want:   []string{`Namespace "shop" does not exist in east; services are imported only into namespaces that exist. > kubectl --context east create namespace shop`},
+			want:   []string{`Namespace "shop" does not exist in east. Services are imported only into existing namespaces. > kubectl --context east create namespace shop`},
 		},
 		"a member that is not read, in another zone and namespace": {
 			change: func(f *facts.Facts) {
@@ -166,7 +173,7 @@ func TestProblems(t *testing.T) {
 				f.Members = []facts.Member{{ID: "west", Unread: errors.New("no route to host")}}
 			},
 			zone: "example.set",
-			want: []string{"What west publishes now could not be read, so that what is here of it is all that is known: no route to host > " +
+			want: []string{"The slices of west could not be read, so only its imported endpoints are known: no route to host > " +
 				"kubectl clusterset check --contexts east --zone example.set --system-namespace mcs"},
 		},
 	} {

@@ -11,10 +11,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
-// always are the properties that are shown although all clusters agree.
+// always are the properties that are shown even without a conflict.
 var always = map[string]bool{"type": true, "ports": true}
 
-// Text writes the explanation for people. Wide output has all properties.
+// Text writes the explanation as text. Wide output has all properties, and zones and hints of endpoints.
 func (e *Explanation) Text(out io.Writer, wide bool) error {
 	fmt.Fprintf(out, "%s in cluster %s\n\n%s\n", e.Service, e.Cluster, e.Summary)
 
@@ -33,13 +33,8 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 		}
 		rows = append(rows, []any{each.Cluster, since, each.State, each.Used, each.Demoted, each.Other})
 	}
-	if err := section(out, wide, "Who exports it", "CLUSTER SINCE STATE USED DEMOTED OTHER", rows); err != nil {
+	if err := section(out, wide, "Exports", "CLUSTER SINCE STATE USED DEMOTED OTHER", rows); err != nil {
 		return err
-	}
-	for _, each := range e.Exports {
-		if each.Why != "" {
-			fmt.Fprintf(out, "%s: %s\n", each.Cluster, strings.TrimSuffix(each.Why, "."))
-		}
 	}
 
 	rows = nil
@@ -48,11 +43,11 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 			from := property.From
 			switch {
 			case len(property.Dissent) == 0 && len(e.Exports) > 1:
-				from = "all agree"
+				from = "all clusters"
 			case len(property.Dissent) > 0 && property.Field == "ports":
-				from = "all clusters, " + property.From + " before others"
+				from = "all clusters, " + property.From + " first"
 			case len(property.Dissent) > 0:
-				from += ", the " + first
+				from += " (" + first + ")"
 			}
 			rows = append(rows, []any{
 				property.Field, output.Dash(property.Value), from,
@@ -60,54 +55,54 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 			})
 		}
 	}
-	if err := section(out, wide, "What it is", "PROPERTY VALUE FROM OTHERS_SAY", rows); err != nil {
+	if err := section(out, wide, "Properties", "PROPERTY VALUE FROM CONFLICTS", rows); err != nil {
 		return err
 	}
 
-	if p := e.Preference; p != nil && (wide || p.AskedBy != "" || p.But != "") {
-		fmt.Fprintf(out, "\nWhich endpoints come first\n%s\n", p.First)
-		if p.AskedBy != "" {
-			fmt.Fprintf(out, "asked for by %s\n", p.AskedBy)
+	if p := e.Preference; p != nil && (wide || p.SetBy != "" || p.Note != "") {
+		fmt.Fprintf(out, "\nPreference\n%s\n", p.Effect)
+		if p.SetBy != "" {
+			fmt.Fprintf(out, "Set by %s.\n", p.SetBy)
 		}
-		if p.But != "" {
-			fmt.Fprintf(out, "but: %s\n", p.But)
+		if p.Note != "" {
+			fmt.Fprintf(out, "Note: %s\n", p.Note)
 		}
 	}
 
 	rows = nil
 	for _, endpoint := range e.Endpoints {
 		rows = append(rows, []any{
-			endpoint.Address, endpoint.Cluster, endpoint.State, endpoint.Why,
+			endpoint.Address, endpoint.Cluster, endpoint.State, endpoint.Reason,
 			output.Dash(endpoint.Zone), output.Dash(endpoint.HintedFor),
 		})
 	}
-	if err := section(out, wide, "Endpoints", "ADDRESS CLUSTER STATE WHY +ZONE +HINTED_FOR", rows); err != nil {
+	if err := section(out, wide, "Endpoints", "ADDRESS CLUSTER STATE REASON +ZONE +HINTED_FOR", rows); err != nil {
 		return err
 	}
 
 	if len(e.Answers) > 0 {
-		fmt.Fprintf(out, "\nWhat DNS answers now (asked at %s)\n", e.Asked)
+		fmt.Fprintf(out, "\nDNS (queried at %s)\n", e.Server)
 	}
 	for _, answer := range e.Answers {
-		verdict := "as it should be"
+		verdict := "correct"
 		switch {
 		case answer.Wrong:
-			verdict = "WRONG, it should be " + orNothing(answer.Expected)
+			verdict = "WRONG, expected " + orNothing(answer.Expected)
 		case answer.Part:
-			verdict = "as it should be: some of " + strings.Join(answer.Expected, " ")
+			verdict = "correct: a part of " + strings.Join(answer.Expected, " ")
 		case e.Import == nil && answer.Rcode == "NXDOMAIN":
-			verdict = "as expected: it is not imported here"
+			verdict = "correct: not imported here"
 		case answer.Rcode == "NXDOMAIN":
-			verdict = "as it should be: no endpoint is ready"
+			verdict = "correct: no endpoint is ready"
 		}
 		fmt.Fprintf(out, "%s %s: %s (%s)\n", answer.Name, answer.Type, answer.Text(), verdict)
 	}
 
 	if len(e.Problems) == 0 {
-		_, err := fmt.Fprintln(out, "\nNothing is wrong with it.")
+		_, err := fmt.Fprintln(out, "\nNo problems found.")
 		return err
 	}
-	fmt.Fprintln(out, "\nWhat to look at")
+	fmt.Fprintln(out, "\nProblems")
 	for _, problem := range e.Problems {
 		fmt.Fprintf(out, "- %s\n", problem.What)
 		if problem.Fix != "" {

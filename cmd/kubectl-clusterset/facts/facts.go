@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facts gathers what there is to see of a cluster of the set. It judges
-// nothing.
+// Package facts reads the state of a cluster of the set, without judging it.
 package facts
 
 import (
@@ -33,11 +32,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// Facts are what was seen of one cluster.
+// Facts are the state of one cluster.
 type Facts struct {
-	// Context is how it was reached.
+	// Context is that in the kubeconfig.
 	Context string
-	// ID is what its controller calls it, empty where it never said.
+	// ID is its cluster id, empty if its controller never wrote a heartbeat.
 	ID string
 	// UID is that of its namespace kube-system.
 	UID string
@@ -48,41 +47,39 @@ type Facts struct {
 	Ahead time.Duration
 	// Version is that of its API server, as in v1.37.1.
 	Version string
-	// MCSVersion is the served version of the MCS API, empty where there is none.
+	// MCSVersion is the served version of the MCS API, empty if there is none.
 	MCSVersion string
 	// DeniedNamespaces are the patterns of namespaces that its controller neither
 	// exports nor imports: those of its Deployment, or the default if the
 	// Deployment cannot be read.
 	DeniedNamespaces []string
-	// Heartbeat and Leader are the Leases of its controller, nil where they do
+	// Heartbeat and Leader are the Leases of its controller, nil if they do
 	// not exist.
 	Heartbeat, Leader *coordinationv1.Lease
 	// Namespaces are all, by name.
 	Namespaces map[string]*corev1.Namespace
-	// Members are those that Secrets or Leases name, sorted by ID.
+	// Members are those with a Secret or a Lease, sorted by ID.
 	Members []Member
-	// SecretsUnseen says why the credentials of members are not known.
+	// SecretsUnseen is why the credentials of members are unknown.
 	SecretsUnseen error
-	// Exports, Imports, Services and Slices are those of the namespace that was
-	// asked for, or of all. Slices are all with a source cluster, and those of
-	// Services of the namespace that was asked for.
+	// Exports, Imports, Services and Slices are those of the requested namespace, or
+	// of all. Without a namespace, there are no Services, and only Slices with a
+	// source cluster.
 	Exports  []v1beta1.ServiceExport
 	Imports  []v1beta1.ServiceImport
 	Services []corev1.Service
 	Slices   []*discoveryv1.EndpointSlice
-	// Corefile is the one of CoreDNS where kubeadm has it, empty where it is not
-	// there or may not be read.
+	// Corefile is that of CoreDNS as kubeadm installs it, empty if it cannot be read.
 	Corefile string
 }
 
-// Drained tells whether a person asked for the cluster's own endpoints to be
-// demoted in itself.
+// Drained reports whether the cluster demotes its own endpoints by annotation.
 func (f *Facts) Drained() bool {
 	namespace := f.Namespaces[f.System]
 	return namespace != nil && namespace.Annotations[memberstate.AnnotationDrain] == "true"
 }
 
-// Member returns one, nil where there is none.
+// Member returns the member with an id, nil if there is none.
 func (f *Facts) Member(id string) *Member {
 	for i := range f.Members {
 		if f.Members[i].ID == id {
@@ -92,8 +89,7 @@ func (f *Facts) Member(id string) *Member {
 	return nil
 }
 
-// ContextOf is the context by which a cluster was read, or a word that stands
-// for it.
+// ContextOf is the context of the cluster with an id, or a placeholder.
 func (f *Facts) ContextOf(id string) string {
 	if id == f.ID {
 		return f.Context
@@ -104,8 +100,8 @@ func (f *Facts) ContextOf(id string) string {
 	return "<context of " + id + ">"
 }
 
-// Copies are the slices that the controller made here for a service, of one
-// source cluster.
+// Copies are the slices that the local controller wrote for a service and a source
+// cluster.
 func (f *Facts) Copies(service types.NamespacedName, source string) []*discoveryv1.EndpointSlice {
 	var copies []*discoveryv1.EndpointSlice
 	for _, slice := range f.Slices {
@@ -117,15 +113,15 @@ func (f *Facts) Copies(service types.NamespacedName, source string) []*discovery
 	return copies
 }
 
-// Gather looks at a cluster. Services, and slices that no cluster publishes,
-// are looked at in the given namespace only, in none where it is empty. What
-// may not be read or is not there is left out; it is an error where the API
-// server does not answer.
+// Gather reads a cluster. The namespace selects objects as documented at Facts.
+// Missing and forbidden objects are left out; an unreachable API server is an
+// error.
 func Gather(ctx context.Context, c *cluster.Cluster, namespace string) (*Facts, error) {
 	f := &Facts{Context: c.Context, System: c.Namespace, Namespaces: map[string]*corev1.Namespace{}}
 	version, err := c.Kube.Discovery().ServerVersion()
 	if apierrors.IsForbidden(err) {
-		return nil, errors.New("its API server refuses GET /version to this user (403 Forbidden): use another user, or bind it to ClusterRole system:public-info-viewer")
+		return nil, errors.New("the API server denies GET /version to this user (403 Forbidden): use another user, or " +
+			"bind this one to ClusterRole system:public-info-viewer")
 	}
 	if err != nil {
 		return nil, err
@@ -188,7 +184,7 @@ func (f *Facts) members(ctx context.Context, c *cluster.Cluster, _ string) error
 	if err != nil {
 		return err
 	}
-	// The oldest is used.
+	// The controller uses the oldest.
 	slices.SortFunc(secrets, func(a, b corev1.Secret) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
@@ -269,7 +265,7 @@ func (f *Facts) coreDNS(ctx context.Context, c *cluster.Cluster, _ string) error
 	return err
 }
 
-// Denied tells whether the controller neither exports nor imports services of a
+// Denied reports whether the controller neither exports nor imports services of a
 // namespace.
 func (f *Facts) Denied(namespace string) bool {
 	return slices.ContainsFunc(f.DeniedNamespaces, func(pattern string) bool {
@@ -278,7 +274,7 @@ func (f *Facts) Denied(namespace string) bool {
 	})
 }
 
-// Takes tells whether what members publish for a namespace is imported: the
+// Takes reports whether what members publish for a namespace is imported: the
 // namespace exists and is not denied.
 func (f *Facts) Takes(namespace string) bool {
 	return f.Namespaces[namespace] != nil && !f.Denied(namespace)
@@ -304,7 +300,7 @@ func deniedOf(deployment *appsv1.Deployment) []string {
 	denied := flags.StringSlice("denied-namespaces", controller.DefaultDeniedNamespaces, "")
 	for i := range deployment.Spec.Template.Spec.Containers {
 		container := &deployment.Spec.Template.Spec.Containers[i]
-		// The controller itself refuses flags that do not parse.
+		// The controller itself rejects invalid flags.
 		_ = flags.Parse(slices.Concat(container.Command, container.Args))
 	}
 	return *denied

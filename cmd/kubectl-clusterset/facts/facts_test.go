@@ -73,7 +73,7 @@ func TestVersionThatIsForbiddenIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Gather(t.Context(), c, ""); err == nil ||
-		!strings.Contains(err.Error(), "refuses GET /version to this user (403 Forbidden)") {
+		!strings.Contains(err.Error(), "denies GET /version to this user (403 Forbidden)") {
 		t.Errorf("got %v", err)
 	}
 }

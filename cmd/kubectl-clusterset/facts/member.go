@@ -25,39 +25,37 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// A Member is another cluster, as this one has it.
+// A Member is another cluster, as this cluster knows it.
 type Member struct {
 	ID string
-	// Secret is the credential that is used, nil where there is none or
-	// Secrets may not be read. Surplus are others with the same id.
+	// Secret is the credential in use, nil if there is none or Secrets cannot be read.
+	// Surplus are others with the same id.
 	Secret  *corev1.Secret
 	Surplus []string
-	// Credential is what is in it, Refused why it cannot be used.
+	// Credential is its content, Refused why it cannot be used.
 	Credential member.Credential
 	Refused    error
-	// Issued is when it was made, Expires when it ends; zero where it does not,
-	// or that is not known.
+	// Issued and Expires are the times of its token; zero if it has none, or if
+	// unknown.
 	Issued, Expires time.Time
-	// CIDRs confine its addresses; none means that they are not.
+	// CIDRs confine its addresses; none allows all.
 	CIDRs []netip.Prefix
 	// Rank is that of its exports in conflicts.
 	Rank int
 	// Events are those on the Secret, the newest first.
 	Events []corev1.Event
-	// Lease shows its state, nil where the controller wrote none.
+	// Lease shows its state, nil if the controller wrote none.
 	Lease *coordinationv1.Lease
-	// Published are the slices that it publishes, as far as Unread is nil.
+	// Published are the slices that it publishes, Unread why they are unknown.
 	Published []*discoveryv1.EndpointSlice
 	Unread    error
-	// Context is the one by which they were read, empty where that was by the
-	// credential.
+	// Context is that by which they were read, empty if the credential was used.
 	Context string
-	// Heartbeat is the one that the credential leads to, nil where it was not
-	// read.
+	// Heartbeat is that of the cluster that the credential refers to, nil if unknown.
 	Heartbeat *coordinationv1.Lease
 }
 
-// State is what this cluster's controller believes of the member.
+// State is that of the member in the judgment of the local controller.
 func (m *Member) State() liveness.State {
 	if m.Lease == nil {
 		return liveness.Fresh
@@ -65,8 +63,8 @@ func (m *Member) State() liveness.State {
 	return liveness.ParseState(m.Lease.Annotations[memberstate.StateAnnotation])
 }
 
-// about is what an Event of the controller on a Secret is about: of several
-// about the same, the newest alone holds.
+// about is the subject of an Event on a Secret. Of several with one subject, the
+// newest counts.
 var about = map[string]string{
 	memberstate.EventMemberCredentialInvalid: "reading",
 	memberstate.EventMemberUnreachable:       "reading",
@@ -82,8 +80,8 @@ var about = map[string]string{
 	memberstate.EventAllMembersSilent:        "life",
 }
 
-// Warnings are what the controller said of the member and has not taken back,
-// the newest first.
+// Warnings are the Warning Events about the member that still hold, the newest
+// first.
 func (m *Member) Warnings() []*corev1.Event {
 	var warnings []*corev1.Event
 	said := map[string]bool{}
@@ -94,7 +92,7 @@ func (m *Member) Warnings() []*corev1.Event {
 			continue
 		}
 		said[of] = known
-		// A controller that began anew does not take back what the one before said.
+		// A restarted controller does not resolve the Events of its predecessor.
 		heard := of == "reading" && m.Heard().After(cluster.EventTime(event).Add(time.Second))
 		if event.Type == corev1.EventTypeWarning && !heard && !m.corrected(event) {
 			warnings = append(warnings, event)
@@ -103,8 +101,8 @@ func (m *Member) Warnings() []*corev1.Event {
 	return warnings
 }
 
-// Warning is the newest of a reason among the Warnings, of any where none is
-// named; nil where there is none.
+// Warning is the newest of the Warnings with one of the reasons, or of all
+// without reasons; nil if there is none.
 func (m *Member) Warning(reasons ...string) *corev1.Event {
 	for _, warning := range m.Warnings() {
 		if len(reasons) == 0 || slices.Contains(reasons, warning.Reason) {
@@ -114,9 +112,8 @@ func (m *Member) Warning(reasons ...string) *corev1.Event {
 	return nil
 }
 
-// Foremost is the one of the Warnings that says most: the newest, but where that
-// says that the member is silent, why it cannot be read, if that is known. It
-// is nil where there is none.
+// Foremost is the most useful of the Warnings: the newest, or the cause if that
+// only reports silence. It is nil if there is none.
 func (m *Member) Foremost() *corev1.Event {
 	newest := m.Warning()
 	if newest == nil || newest.Reason != memberstate.EventMemberStale && newest.Reason != memberstate.EventMemberGone {
@@ -125,9 +122,9 @@ func (m *Member) Foremost() *corev1.Event {
 	return cmp.Or(m.Warning(memberstate.EventMemberCredentialInvalid, memberstate.EventMemberUnreachable), newest)
 }
 
-// corrected tells whether an Event blames the member for an id that it does not
-// have any more. The controller takes such a word back where the cluster
-// changes its id, and not where the label on the Secret is another.
+// corrected reports whether an Event is about an id that the member no longer has.
+// The controller resolves such an Event if the cluster changes its id, but not if
+// the label of the Secret changes.
 func (m *Member) corrected(event *corev1.Event) bool {
 	if event.Reason != memberstate.EventMemberIdentityMismatch || !strings.Contains(event.Message, "calls itself") {
 		return false
@@ -135,8 +132,7 @@ func (m *Member) corrected(event *corev1.Event) bool {
 	return !strings.Contains(event.Message, "the Secret says "+m.ID+":") || m.Holder() == m.ID
 }
 
-// Holder is what the cluster calls itself that the credential leads to, empty
-// where that is not known.
+// Holder is the id of the cluster that the credential refers to, empty if unknown.
 func (m *Member) Holder() string {
 	if m.Heartbeat == nil {
 		return ""
@@ -144,15 +140,13 @@ func (m *Member) Holder() string {
 	return ptr.Deref(m.Heartbeat.Spec.HolderIdentity, "")
 }
 
-// Drained tells whether a person asked for the member's endpoints to be
-// demoted.
+// Drained reports whether an annotation demotes the endpoints of the member.
 func (m *Member) Drained() bool {
 	return m.Secret != nil && m.Secret.Annotations[memberstate.AnnotationDrain] == "true"
 }
 
-// Heard is when the member was heard last by the clock of this cluster, zero
-// where it never was. It may be early by a third of the time after which
-// silence counts.
+// Heard is when the last heartbeat arrived by the clock of this cluster, zero if
+// none did. It may be early by a third of --stale-after.
 func (m *Member) Heard() time.Time {
 	if m.Lease == nil || m.Lease.Spec.RenewTime == nil {
 		return time.Time{}
@@ -160,12 +154,12 @@ func (m *Member) Heard() time.Time {
 	return m.Lease.Spec.RenewTime.Time
 }
 
-// askTimeout bounds how long a member is waited for.
+// askTimeout bounds the requests to one member.
 const askTimeout = 5 * time.Second
 
-// Ask reads what the members of a cluster publish in a namespace, in all where
-// it is empty: from the facts of the member where there are any, else as the
-// controller does, by its credential.
+// Ask reads what the members of a cluster publish in a namespace, or in all if it
+// is empty: from the facts of the member, or else with its credential, as the
+// controller does.
 func (f *Facts) Ask(ctx context.Context, namespace string, others []*Facts) {
 	var group sync.WaitGroup
 	for i := range f.Members {
@@ -193,8 +187,8 @@ func ofID(all []*Facts, id string) *Facts {
 	return nil
 }
 
-// Identify reads the heartbeat that the credential of each member leads to,
-// where that is not known yet. It may be out of reach from here.
+// Identify reads unknown heartbeats with the credential of each member, whose API
+// server may be unreachable from here.
 func (f *Facts) Identify(ctx context.Context) {
 	var group sync.WaitGroup
 	for i := range f.Members {
@@ -231,7 +225,7 @@ func (m *Member) ask(ctx context.Context, namespace string) {
 	defer cancel()
 	switch {
 	case m.Secret == nil:
-		m.Unread = errors.New("there is no credential to read it by")
+		m.Unread = errors.New("there is no credential to read it")
 		return
 	case m.Refused != nil:
 		m.Unread = m.Refused

@@ -17,24 +17,23 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// An Address is where an API server is reached.
+// An Address is that of an API server.
 type Address struct {
 	// Server is its URL.
 	Server string
-	// Name is what its certificate is for, empty where that is the host of
-	// Server.
+	// Name is the server name in its certificate, empty if that is the host of Server.
 	Name string
 }
 
-// own is where a configuration leads.
+// own is the address in a configuration.
 func own(config *rest.Config) Address {
 	return Address{Server: config.Host, Name: config.ServerName}
 }
 
-// reach chooses where the reader reaches its source, and says so where that is
-// not what was asked for: what was there stays, since people may reach an API
-// server by another way than clusters do.
-func (o Options) reach(ctx context.Context, l *link) Address {
+// reach returns the address at which the reader reads its source. The address in
+// the Secret stays unless the options set another, because users may reach an API
+// server at another address than clusters. reach reports a difference.
+func (o Options) reach(ctx context.Context, l *peering) Address {
 	users := own(l.source.Config)
 	if server := o.Servers[l.source.Context]; server != "" {
 		return Address{Server: server, Name: users.Name}
@@ -42,25 +41,26 @@ func (o Options) reach(ctx context.Context, l *link) Address {
 	if l.secret == nil {
 		return users
 	}
-	// What the controller would refuse leads nowhere.
+	// The controller rejects an invalid kubeconfig.
 	credential, err := member.ParseKubeconfig(l.secret.Data[member.KubeconfigKey])
 	if err != nil || own(credential.Config) == users {
 		return users
 	}
 	had := own(credential.Config)
 	if l.misled(ctx) {
-		o.Teller.Did("%s is to read %s at %s, and not at %s as in Secret %s, where its controller does not find it: for another address use --server %s=https://…",
+		o.Teller.Did("%s reads %s at %s now, because its controller cannot reach it at %s (Secret %s). To use another "+
+			"address, set --server %s=https://…",
 			l.readerID, l.sourceID, users.Server, had.Server, l.secret.Name, l.source.Context)
 		return users
 	}
-	o.Teller.Did("%s goes on reading %s at %s, as in Secret %s, and not at %s: for another address use --server %s=https://…",
+	o.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
 		l.readerID, l.sourceID, had.Server, l.secret.Name, users.Server, l.source.Context)
 	return had
 }
 
-// misled tells whether the reader's controller says that the address in the
-// Secret is wrong. Who may not read what it says believes the Secret.
-func (l *link) misled(ctx context.Context) bool {
+// misled reports whether the reader's controller reports that the address in the
+// Secret is wrong. Without the right to read Events, it does not.
+func (l *peering) misled(ctx context.Context) bool {
 	events, err := l.reader.Events(ctx, l.secret)
 	if err != nil {
 		return false
@@ -73,9 +73,9 @@ func (l *link) misled(ctx context.Context) bool {
 	return misleads(events, heard)
 }
 
-// misleads tells whether Events, the newest first, say that an address leads
-// nowhere or to another cluster. heard is when the member was heard last. A
-// token that is refused is no fault of the address.
+// misleads reports whether Events, the newest first, report that an address is
+// unreachable or belongs to another cluster. heard is when the last heartbeat
+// arrived. A rejected token does not count.
 func misleads(events []corev1.Event, heard time.Time) bool {
 	var reading, identity bool // the newest of each alone holds
 	for i := range events {
@@ -100,8 +100,8 @@ func misleads(events []corev1.Event, heard time.Time) bool {
 	return false
 }
 
-// loopback says whether an address leads to the machine of whoever uses it.
-func loopback(server string) bool {
+// Loopback reports whether an address is a loopback address.
+func Loopback(server string) bool {
 	address, err := url.Parse(server)
 	if err != nil {
 		return false

@@ -56,7 +56,7 @@ clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {toke
 			kubeconfig("server: 'https://10.0.0.1:6443'"),
 			map[string]string{"admin@west": "https://10.0.0.2:6443"},
 			Address{"https://10.0.0.1:6443", ""},
-			"west goes on reading east at https://10.0.0.1:6443, as in Secret member-east, and not at https://127.0.0.1:6443: for another address use --server admin@east=https://…\n",
+			"west keeps reading east at https://10.0.0.1:6443 (Secret member-east) instead of https://127.0.0.1:6443. To use another address, set --server admin@east=https://…\n",
 		},
 		"again, by another address": {
 			kubeconfig("server: 'https://10.0.0.1:6443'"),
@@ -76,7 +76,7 @@ clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {toke
 	} {
 		var said bytes.Buffer
 		o := Options{Servers: test.servers, Teller: progress.Teller{Results: &said}}
-		got := o.reach(t.Context(), &link{
+		got := o.reach(t.Context(), &peering{
 			reader: reader, readerID: "west", source: source, sourceID: "east",
 			secret: test.secret,
 		})

@@ -17,9 +17,9 @@ import (
 // ControllerName is the name of the controller's Deployment.
 const ControllerName = "clusterset-controller"
 
-// awaitControllers waits for those controllers that are installed and have not
-// said yet who they are, since joining is what comes right after installing.
-// Whatever else is wrong is left to identify.
+// awaitControllers waits for controllers that are installed but have not written a
+// heartbeat yet, because join usually follows the installation. identify reports
+// other errors.
 func (o Options) awaitControllers(ctx context.Context) error {
 	return o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
 		var missing []string
@@ -36,8 +36,7 @@ func (o Options) awaitControllers(ctx context.Context) error {
 	})
 }
 
-// beginning says that a controller is installed and has never run, nothing
-// otherwise.
+// beginning returns a text if a controller is installed and has never run.
 func beginning(ctx context.Context, c *cluster.Cluster) (string, error) {
 	if _, err := c.Identify(ctx); !errors.Is(err, cluster.ErrNeverRan) {
 		return "", nil
@@ -49,6 +48,6 @@ func beginning(ctx context.Context, c *cluster.Cluster) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	return fmt.Sprintf("%s of context %s has to begin, %d of %d pods are available", ControllerName, c.Context,
+	return fmt.Sprintf("waiting for %s of context %s to start: %d of %d pods are available", ControllerName, c.Context,
 		deployment.Status.AvailableReplicas, deployment.Status.Replicas), nil
 }

@@ -27,45 +27,44 @@ import (
 )
 
 const (
-	// ReaderLabel marks a Secret, in the cluster that is read, that a credential
-	// lives and ends with. Its value is the id of the cluster that reads.
+	// ReaderLabel marks the Secret to which a token is bound, in the cluster that is
+	// read. Its value is the id of the reader.
 	ReaderLabel = "clusterset-dns.github.io/reader"
 	// readerPrefix begins the name of such a Secret.
 	readerPrefix = "clusterset-reader-"
-	// manager is the value of the managed-by label of what join makes.
+	// manager is the value of the label managed-by of all objects that join creates.
 	manager = cluster.FieldManager
 )
 
-// An Issuer makes credentials by which other clusters read one.
+// An Issuer creates credentials for reading one cluster.
 type Issuer struct {
-	// Of is the cluster that is read, ID its id.
+	// Of is that cluster, ID its id.
 	Of *cluster.Cluster
 	ID string
-	// Address is where the reader reaches its API server.
+	// Address is that of its API server for the reader.
 	Address Address
-	// Authority has the certificates, in PEM, by which the reader knows its API
-	// server; empty means those of the user.
+	// Authority has the CA certificates of that address in PEM; empty means those of
+	// the user.
 	Authority []byte
-	// Duration is how long a token lives, as far as the API server lets it. 0
-	// means without an end.
+	// Duration is the requested lifetime of a token; 0 means no expiry.
 	Duration time.Duration
 	// DryRun is that of metav1.CreateOptions.
 	DryRun []string
 	Teller progress.Teller
 }
 
-// A Credential is what was made for one reader.
+// A Credential is that of one reader.
 type Credential struct {
-	// Kubeconfig is what the reader's Secret holds.
+	// Kubeconfig is the content of the reader's Secret.
 	Kubeconfig []byte
-	// Anchor is the name of the Secret whose end is that of the credential.
+	// Anchor is the name of the Secret to which the token is bound.
 	Anchor string
-	// Expires is zero where it does not end by itself.
+	// Expires is zero without expiry.
 	Expires time.Time
 }
 
-// Issue makes a credential for a reader. It ends with the Secret that is made
-// for it in the cluster that is read, so that it can be revoked alone.
+// Issue creates a credential for a reader, whose token is bound to a Secret of its
+// own: deleting the Secret revokes this credential only.
 func (i Issuer) Issue(ctx context.Context, reader string) (Credential, error) {
 	anchor := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -82,7 +81,7 @@ func (i Issuer) Issue(ctx context.Context, reader string) (Credential, error) {
 	anchor, err := i.Of.Kube.CoreV1().Secrets(i.Of.Namespace).Create(ctx, anchor,
 		metav1.CreateOptions{FieldManager: manager, DryRun: i.DryRun})
 	if err != nil {
-		return Credential{}, fmt.Errorf("context %s: make a credential for %s: %w", i.Of.Context, reader, err)
+		return Credential{}, fmt.Errorf("context %s: create a credential for %s: %w", i.Of.Context, reader, err)
 	}
 	made := Credential{Anchor: anchor.Name}
 	token := "dry-run"
@@ -94,7 +93,7 @@ func (i Issuer) Issue(ctx context.Context, reader string) (Credential, error) {
 		token, made.Expires, err = i.requestToken(ctx, anchor)
 	}
 	if err != nil {
-		return made, fmt.Errorf("context %s: make a credential for %s: %w", i.Of.Context, reader, err)
+		return made, fmt.Errorf("context %s: create a credential for %s: %w", i.Of.Context, reader, err)
 	}
 	if i.DryRun == nil {
 		if err := i.tried(ctx, token, reader); err != nil {
@@ -108,7 +107,7 @@ func (i Issuer) Issue(ctx context.Context, reader string) (Credential, error) {
 	return made, nil
 }
 
-// requestToken asks for a token that is bound to the Secret.
+// requestToken requests a token that is bound to the Secret.
 func (i Issuer) requestToken(ctx context.Context, anchor *corev1.Secret) (string, time.Time, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ptr.To(int64(i.Duration / time.Second)),
@@ -125,7 +124,7 @@ func (i Issuer) requestToken(ctx context.Context, anchor *corev1.Secret) (string
 	return made.Status.Token, made.Status.ExpirationTimestamp.Time, nil
 }
 
-// awaitToken waits until Kubernetes has put a token into the Secret.
+// awaitToken waits until Kubernetes has written a token to the Secret.
 func (i Issuer) awaitToken(ctx context.Context, name string) (token string, err error) {
 	err = i.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
 		secret, err := i.Of.Kube.CoreV1().Secrets(i.Of.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -133,37 +132,36 @@ func (i Issuer) awaitToken(ctx context.Context, name string) (token string, err 
 			return "", err
 		}
 		if token = string(secret.Data[corev1.ServiceAccountTokenKey]); token == "" {
-			return "Kubernetes has to put a token into Secret " + name, nil
+			return "waiting for Kubernetes to write a token to Secret " + name, nil
 		}
 		return "", nil
 	})
 	return token, err
 }
 
-// tried returns an error if the API server does not accept a token at the address
-// that the reader is to use. At another address, such as that of a proxy that
-// refuses tokens of service accounts, that proves nothing: the reader's
-// controller is waited for in any case.
+// tried returns an error if the API server rejects a token at the address of the
+// reader. A rejection at another address proves nothing, because that may be a
+// proxy that rejects service account tokens. Join waits for the reader in any
+// case.
 func (i Issuer) tried(ctx context.Context, token, reader string) error {
 	err := i.try(ctx, token)
 	switch {
 	case err == nil:
 		return nil
 	case i.Address.Server == i.Of.Config.Host || ctx.Err() != nil:
-		return fmt.Errorf("context %s: %s does not accept the credential that was made for %s: %w: if this is a proxy that refuses tokens of service accounts, name the API server itself with --server %s=https://…",
+		return fmt.Errorf("context %s: %s rejects the new credential for %s: %w: if this is a proxy that rejects service "+
+			"account tokens, set the address of the API server with --server %s=https://…",
 			i.Of.Context, i.Of.Config.Host, reader, err, i.Of.Context)
 	}
-	i.Teller.Say("%s: %s does not accept the credential that was made for %s (%v); going on, because %s is to use %s",
+	i.Teller.Say("%s: %s rejects the new credential for %s (%v); continuing, because %s uses %s",
 		i.ID, i.Of.Config.Host, reader, err, reader, i.Address.Server)
 	return nil
 }
 
-// tryTimeout bounds how long an API server may take to know of rights and
-// tokens that it has just been told of.
+// tryTimeout bounds the time until an API server accepts new rights and tokens.
 const tryTimeout = 15 * time.Second
 
-// try reads the heartbeat by a token, by the way that the user reaches the API
-// server.
+// try reads the heartbeat with a token, at the address of the user.
 func (i Issuer) try(ctx context.Context, token string) error {
 	config := rest.AnonymousClientConfig(i.Of.Config)
 	config.BearerToken = token
@@ -176,7 +174,7 @@ func (i Issuer) try(ctx context.Context, token string) error {
 	return patient.Wait(ctx, func(ctx context.Context) (string, error) {
 		_, err := by.Kube.CoordinationV1().Leases(i.Of.Namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-			return "its API server has to accept the credential: " + err.Error(), nil
+			return "waiting for the API server to accept the credential: " + err.Error(), nil
 		}
 		return "", err
 	})
@@ -194,7 +192,8 @@ func (i Issuer) kubeconfig(ctx context.Context, token string) ([]byte, error) {
 	if len(authority) == 0 && config.Insecure {
 		root, err := i.Of.Kube.CoreV1().ConfigMaps(i.Of.Namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("the kubeconfig has insecure-skip-tls-verify, and the cluster's own authority cannot be read: %w", err)
+			return nil, fmt.Errorf("the kubeconfig has insecure-skip-tls-verify, and the certificate authority of the "+
+				"cluster cannot be read: %w", err)
 		}
 		authority = []byte(root.Data["ca.crt"])
 	}
@@ -210,15 +209,15 @@ func (i Issuer) kubeconfig(ctx context.Context, token string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What the controller would refuse is told now.
+	// Fail here if the controller would reject it.
 	if _, err := member.ParseKubeconfig(text); err != nil {
 		return nil, err
 	}
 	return text, nil
 }
 
-// Revoke ends the credentials by which a reader read the cluster, but for the
-// one of an anchor. The reader is any where it is empty. It returns how many.
+// Revoke revokes the credentials of a reader, or of all if it is empty, except the
+// one of an anchor. It returns their number.
 func Revoke(ctx context.Context, of *cluster.Cluster, reader, except string, dryRun []string) (int, error) {
 	selector := ReaderLabel
 	if reader != "" {
@@ -242,8 +241,8 @@ func Revoke(ctx context.Context, of *cluster.Cluster, reader, except string, dry
 	return count, nil
 }
 
-// Life is when the token of a kubeconfig was made and when it ends, by its own
-// word: zero where it does not, or that is not known.
+// Life returns the times of issue and expiry in the token of a kubeconfig; zero
+// without expiry, or if unknown.
 func Life(kubeconfig []byte) (issued, expires time.Time) {
 	credential, err := member.ParseKubeconfig(kubeconfig)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 		Teller: progress.Teller{Out: &said, Results: io.Discard, Timeout: time.Millisecond},
 	}
 	if _, err := issuer.Issue(t.Context(), "west"); err == nil ||
-		!strings.Contains(err.Error(), "if this is a proxy that refuses tokens of service accounts, name the API server itself with --server admin@east=https://") {
+		!strings.Contains(err.Error(), "if this is a proxy that rejects service account tokens, set the address of the API server with --server admin@east=https://") {
 		t.Errorf("the readers are to use the proxy: got %v", err)
 	}
 	issuer.Address.Server = "https://10.0.0.1:6443"
@@ -61,7 +61,7 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 		issuer.Authority = other
 		said.Reset()
 		made, err := issuer.Issue(t.Context(), "west")
-		if err != nil || !strings.Contains(said.String(), "going on, because west is to use https://10.0.0.1:6443") {
+		if err != nil || !strings.Contains(said.String(), "continuing, because west uses https://10.0.0.1:6443") {
 			t.Errorf("the readers are to use another address: got %v: %s", err, said.String())
 			continue
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package join gives clusters the credentials to read each other, and takes
-// them back.
+// Package join issues the credentials with which clusters read each other, and
+// revokes them.
 //
 // A credential is a token of the service account clusterset-member of the
 // cluster that is read. It is bound to a Secret there, one for each reader, so
@@ -32,24 +32,23 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// shortLife is a life of a token that nobody would choose: the API server did.
+// shortLife is a token lifetime below which the API server has probably shortened
+// it.
 const shortLife = 30 * 24 * time.Hour
 
-// Options say whom to join, and how.
+// Options are those of Join, Leave and Drain.
 type Options struct {
 	// Clusters are two or more.
 	Clusters []*cluster.Cluster
-	// Servers are addresses of API servers, by context, as the others reach
-	// them. Where none is given, the one in a Secret stays; where there is no
-	// Secret, it is that of the kubeconfig.
+	// Servers are addresses of API servers for the other clusters, by context. The
+	// default is the address in the Secret, or else in the kubeconfig.
 	Servers map[string]string
-	// Authorities are the certificates, in PEM, by which the others know an API
-	// server, by context; those of the kubeconfig where none are given.
+	// Authorities are CA certificates of these addresses in PEM, by context. The
+	// default is that of the kubeconfig.
 	Authorities map[string][]byte
-	// Duration is how long a token lives; 0 means without an end.
+	// Duration is the lifetime of tokens; 0 means no expiry.
 	Duration time.Duration
-	// Partial has Leave and Drain change these clusters although they have members
-	// that are not among them.
+	// Partial lets Leave and Drain change these clusters although the set has others.
 	Partial bool
 	DryRun  bool
 	Teller  progress.Teller
@@ -62,7 +61,7 @@ func (o Options) dryRun() []string {
 	return nil
 }
 
-// did tells what was done, or what would be.
+// did reports what was done, or would be done.
 func (o Options) did(format string, args ...any) {
 	if o.DryRun {
 		format += " (dry run)"
@@ -70,25 +69,24 @@ func (o Options) did(format string, args ...any) {
 	o.Teller.Did(format, args...)
 }
 
-// A link is one cluster that reads another.
-type link struct {
+// A peering is one direction of a join: reader reads source.
+type peering struct {
 	reader   *cluster.Cluster
 	readerID string
 	source   *cluster.Cluster
 	sourceID string
 
-	// secret is where the reader has the credential, nil as long as there is none.
+	// secret is the reader's Secret with the credential, nil if there is none yet.
 	secret *corev1.Secret
 	anchor string
-	// before is when the source was heard last before the reader had the
-	// credential.
+	// before is when the last heartbeat arrived before the new credential.
 	before *metav1.MicroTime
 	done   bool
 }
 
-// Join joins each of the clusters with each other, and returns once each hears
-// each other by the new credential. What fails leaves in place what was done:
-// joining again goes on from there.
+// Join joins each of the clusters with every other one, and returns when each
+// receives heartbeats with its new credentials. After an error, what was done
+// stays, and another Join continues.
 func Join(ctx context.Context, o Options) error {
 	if err := o.awaitControllers(ctx); err != nil {
 		return err
@@ -106,7 +104,7 @@ func Join(ctx context.Context, o Options) error {
 	} {
 		for _, context := range contexts {
 			if !hasContext(o.Clusters, context) {
-				return fmt.Errorf("--%s names context %s, which is not one of those to join", flag, context)
+				return fmt.Errorf("--%s is set for context %s, which is not one of those to join", flag, context)
 			}
 		}
 	}
@@ -115,39 +113,40 @@ func Join(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	var links []*link
+	var peerings []*peering
 	for i, source := range o.Clusters {
 		issuer := Issuer{
 			Of: source, ID: identities[i].ID, Duration: o.Duration, Authority: o.Authorities[source.Context],
 			DryRun: o.dryRun(), Teller: o.Teller,
 		}
-		if o.Servers[source.Context] == "" && loopback(source.Config.Host) {
-			o.Teller.Say("%s: its address %s is a loopback address, which other machines cannot reach: where the others need another one, use --server %s=https://…", issuer.ID, source.Config.Host, source.Context)
+		if o.Servers[source.Context] == "" && Loopback(source.Config.Host) {
+			o.Teller.Say("%s: %s is a loopback address, which other machines cannot reach. If the other clusters need "+
+				"another address, set --server %s=https://…", issuer.ID, source.Config.Host, source.Context)
 		}
 		for j, reader := range o.Clusters {
 			if i == j {
 				continue
 			}
-			l := &link{reader: reader, readerID: identities[j].ID, source: source, sourceID: identities[i].ID}
+			l := &peering{reader: reader, readerID: identities[j].ID, source: source, sourceID: identities[i].ID}
 			if err := o.give(ctx, issuer, l); err != nil {
 				return err
 			}
-			links = append(links, l)
+			peerings = append(peerings, l)
 		}
 	}
 	if o.DryRun {
 		return nil
 	}
-	if err := o.await(ctx, links); err != nil {
+	if err := o.await(ctx, peerings); err != nil {
 		return err
 	}
-	for _, l := range links {
+	for _, l := range peerings {
 		revoked, err := Revoke(ctx, l.source, l.readerID, l.anchor, nil)
 		if err != nil {
 			return err
 		}
 		if revoked > 0 {
-			o.Teller.Did("%s: revoked the credential by which %s read it before", l.sourceID, l.readerID)
+			o.Teller.Did("%s: revoked the previous credential of %s", l.sourceID, l.readerID)
 		}
 	}
 	return nil
@@ -173,8 +172,8 @@ func hasContext(clusters []*cluster.Cluster, context string) bool {
 	return false
 }
 
-// ensureRights puts the account by which others read a cluster in place, where
-// it lacks anything.
+// ensureRights creates the account of members and its rights if anything is
+// missing.
 func (o Options) ensureRights(ctx context.Context, c *cluster.Cluster, id string) error {
 	objects, err := manifest.OfMembers(c.Namespace)
 	if err != nil {
@@ -196,14 +195,14 @@ func (o Options) ensureRights(ctx context.Context, c *cluster.Cluster, id string
 		return fmt.Errorf("context %s: %w", c.Context, err)
 	}
 	if err := manifest.Apply(ctx, c.Dynamic, objects, manager, o.dryRun()); err != nil {
-		return fmt.Errorf("context %s: the rights of members: %w", c.Context, err)
+		return fmt.Errorf("context %s: permissions of members: %w", c.Context, err)
 	}
-	o.Teller.Did("%s: gave service account %s the rights of a member", id, manifest.MemberAccount)
+	o.Teller.Did("%s: granted service account %s the permissions of a member", id, manifest.MemberAccount)
 	return nil
 }
 
-// give makes a credential and puts it where the reader's controller finds it.
-func (o Options) give(ctx context.Context, issuer Issuer, l *link) error {
+// give issues a credential and writes it to the Secret of the reader.
+func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
 	existing, err := l.reader.Credentials(ctx, l.sourceID)
 	if err != nil {
 		return err
@@ -227,12 +226,13 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *link) error {
 	if lease != nil {
 		l.before = lease.Spec.RenewTime
 	}
-	life := "does not end by itself"
+	life := "does not expire"
 	if !credential.Expires.IsZero() {
 		left := credential.Expires.Sub(issuer.Of.Now())
-		life = "ends " + credential.Expires.UTC().Format(time.RFC3339)
+		life = "expires " + credential.Expires.UTC().Format(time.RFC3339)
 		if left < shortLife && issuer.Duration >= 2*left {
-			life += fmt.Sprintf(", as its API server allows no longer than %s: join again before that, or use --long-lived", left.Round(time.Minute))
+			life += fmt.Sprintf(", because its API server allows at most %s: join again before that, or use --long-lived",
+				left.Round(time.Minute))
 		}
 	}
 	if o.DryRun {
@@ -243,9 +243,8 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *link) error {
 	return nil
 }
 
-// put writes the Secret that makes the source a member: the one that does so
-// already, or a new one.
-func (o Options) put(ctx context.Context, l *link, credential Credential) (*corev1.Secret, error) {
+// put updates or creates the Secret that makes the source a member.
+func (o Options) put(ctx context.Context, l *peering, credential Credential) (*corev1.Secret, error) {
 	secrets := l.reader.Kube.CoreV1().Secrets(l.reader.Namespace)
 	if l.secret == nil {
 		created, err := secrets.Create(ctx, &corev1.Secret{
@@ -256,7 +255,8 @@ func (o Options) put(ctx context.Context, l *link, credential Credential) (*core
 			Data: map[string][]byte{member.KubeconfigKey: credential.Kubeconfig},
 		}, metav1.CreateOptions{FieldManager: manager, DryRun: o.dryRun()})
 		if apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("there is a Secret member-%s without the label %s=%s: delete it, or give it the label: %w", l.sourceID, member.ClusterLabel, l.sourceID, err)
+			return nil, fmt.Errorf("a Secret member-%s exists without the label %s=%s: delete it, or add the label: %w",
+				l.sourceID, member.ClusterLabel, l.sourceID, err)
 		}
 		return created, err
 	}
@@ -268,7 +268,7 @@ func (o Options) put(ctx context.Context, l *link, credential Credential) (*core
 		metav1.PatchOptions{FieldManager: manager, DryRun: o.dryRun()})
 }
 
-// oldest is the one that the controller uses.
+// oldest is the Secret that the controller uses.
 func oldest(secrets []corev1.Secret) *corev1.Secret {
 	first := &secrets[0]
 	for i := range secrets[1:] {
@@ -281,12 +281,11 @@ func oldest(secrets []corev1.Secret) *corev1.Secret {
 	return first
 }
 
-// await waits until each reader has heard its source since it has the
-// credential.
-func (o Options) await(ctx context.Context, links []*link) error {
+// await waits until each reader has received a heartbeat with its new credential.
+func (o Options) await(ctx context.Context, peerings []*peering) error {
 	return o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
 		var waiting []string
-		for _, l := range links {
+		for _, l := range peerings {
 			if l.done {
 				continue
 			}
@@ -299,19 +298,19 @@ func (o Options) await(ctx context.Context, links []*link) error {
 				continue
 			}
 			l.done = true
-			o.Teller.Did("%s hears %s", l.readerID, l.sourceID)
+			o.Teller.Did("%s receives heartbeats from %s", l.readerID, l.sourceID)
 		}
 		return strings.Join(waiting, "; "), nil
 	})
 }
 
-// look says why the reader does not hear the source yet, nothing where it does.
-func (l *link) look(ctx context.Context) (string, error) {
+// look returns what the reader is waiting for, or an empty text.
+func (l *peering) look(ctx context.Context) (string, error) {
 	lease, err := l.reader.MemberLease(ctx, memberstate.LeasePrefix+l.sourceID)
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", l.reader.Context, err)
 	}
-	why := "its controller has not taken it up"
+	why := "the controller has not read the credential yet"
 	if lease != nil {
 		renewed := lease.Spec.RenewTime
 		heard := renewed != nil && (l.before == nil || renewed.After(l.before.Time))
@@ -323,7 +322,7 @@ func (l *link) look(ctx context.Context) (string, error) {
 			why = "it is " + state
 		}
 	}
-	why = fmt.Sprintf("%s has to hear %s: %s", l.readerID, l.sourceID, why)
+	why = fmt.Sprintf("%s is waiting for heartbeats from %s: %s", l.readerID, l.sourceID, why)
 	if event, err := l.reader.NewestEvent(ctx, l.secret); err == nil && event != nil &&
 		event.Type == corev1.EventTypeWarning {
 		why += " (" + event.Message + ")"

@@ -20,10 +20,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// errNotFound is of a cluster that none of the contexts knows.
-var errNotFound = errors.New("it is neither one of the clusters of the contexts nor a member of one")
+// errNotFound is the error of an unknown cluster.
+var errNotFound = errors.New("it is neither a selected cluster nor a member of one")
 
-// target is the id of a cluster that is named by its id or by a context.
+// target is the id of a cluster that is given by id or context.
 func target(name string, clusters []*cluster.Cluster, identities []cluster.Identity) string {
 	for _, identity := range identities {
 		if identity.ID == name {
@@ -38,9 +38,8 @@ func target(name string, clusters []*cluster.Cluster, identities []cluster.Ident
 	return name
 }
 
-// complete returns an error if a cluster, given by its id, has members or is one
-// whose contexts are not among those of the options: they would go on as before.
-// A cluster that is no member is left to the caller.
+// complete returns an error if the set of the cluster with an id has clusters that
+// are not in the options. Unknown clusters are left to the caller.
 func (o Options) complete(ctx context.Context, id string, identities []cluster.Identity) error {
 	if o.Partial {
 		return nil
@@ -71,13 +70,14 @@ func (o Options) complete(ctx context.Context, id string, identities []cluster.I
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("nothing was changed: the set also has %s, not reached by any of the selected contexts: select the contexts of all clusters of the set with --contexts, or change only the selected clusters with --partial",
+	return fmt.Errorf("nothing was changed: the set also has %s, not selected with --contexts: select all clusters of "+
+		"the set, or change only the selected clusters with --partial",
 		strings.Join(missing, ", "))
 }
 
-// Leave takes a cluster, named by id or context, out of the set as the clusters
-// of the options have it, and returns once nothing that came of it is left in
-// them. A cluster of the options that is the one that leaves loses all members.
+// Leave removes a cluster, given by id or context, from the clusters of the
+// options, and returns when everything imported from it is deleted. The cluster
+// itself, if it is among them, loses all members.
 func Leave(ctx context.Context, o Options, name string) error {
 	identities, err := identify(ctx, o.Clusters)
 	if err != nil {
@@ -106,12 +106,12 @@ func Leave(ctx context.Context, o Options, name string) error {
 			return err
 		}
 		if revoked > 0 {
-			o.did("%s: revoked %d credentials by which it was read", identities[i].ID, revoked)
+			o.did("%s: revoked %d credentials for reading it", identities[i].ID, revoked)
 		}
 		found = found || revoked > 0
 	}
 	if !found {
-		return fmt.Errorf("%s: %w: name clusters of its set with --contexts", name, errNotFound)
+		return fmt.Errorf("%s: %w: select clusters of its set with --contexts", name, errNotFound)
 	}
 	if o.DryRun {
 		return nil
@@ -131,7 +131,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 	})
 }
 
-// forget deletes the Secrets of a member, of all where it is empty.
+// forget deletes the Secrets of a member, or of all members if it is empty.
 func (o Options) forget(ctx context.Context, c *cluster.Cluster, own, id string) (int, error) {
 	secrets, err := c.Credentials(ctx, id)
 	if err != nil {
@@ -142,12 +142,12 @@ func (o Options) forget(ctx context.Context, c *cluster.Cluster, own, id string)
 			metav1.DeleteOptions{DryRun: o.dryRun()}); err != nil {
 			return i, fmt.Errorf("context %s: %w", c.Context, err)
 		}
-		o.did("%s: %s is no member any more", own, secrets[i].Labels[member.ClusterLabel])
+		o.did("%s: %s is no longer a member", own, secrets[i].Labels[member.ClusterLabel])
 	}
 	return len(secrets), nil
 }
 
-// remains says what is left in a cluster of what came of the one that left.
+// remains returns what is still to be deleted in a cluster, or an empty text.
 func remains(ctx context.Context, c *cluster.Cluster, own, id string) (string, error) {
 	leases, published := member.ClusterLabel+"="+id, export.LabelSourceCluster+"="+id
 	if own == id {
@@ -165,13 +165,12 @@ func remains(ctx context.Context, c *cluster.Cluster, own, id string) (string, e
 	if len(copies.Items)+len(states.Items) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("the controller of %s has to remove %d EndpointSlices and %d Leases", own, len(copies.Items),
-		len(states.Items)), nil
+	return fmt.Sprintf("waiting for the controller of %s to delete %d EndpointSlices and %d Leases", own,
+		len(copies.Items), len(states.Items)), nil
 }
 
-// Drain asks the clusters of the options to use the endpoints of a cluster,
-// named by id or context, only where no other has a ready one; or takes that
-// back.
+// Drain makes the clusters of the options demote the endpoints of a cluster, given
+// by id or context, or reverts that.
 func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	identities, err := identify(ctx, o.Clusters)
 	if err != nil {
@@ -184,9 +183,11 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	value := any("true")
 	done := "drained"
 	if !drain {
-		value, done = nil, "not drained any more"
+		value, done = nil, "no longer drained"
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{memberstate.AnnotationDrain: value}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{memberstate.AnnotationDrain: value},
+	}})
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 				options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.did("%s: its own endpoints are %s", own, done)
+			o.did("%s: the local endpoints are %s", own, done)
 			found = true
 			continue
 		}
@@ -217,7 +218,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s: %w: name clusters of its set with --contexts", name, errNotFound)
+		return fmt.Errorf("%s: %w: select clusters of its set with --contexts", name, errNotFound)
 	}
 	return nil
 }

@@ -135,7 +135,7 @@ func TestDrainMarksEveryCluster(t *testing.T) {
 	if err != nil || namespace.Annotations[memberstate.AnnotationDrain] != "true" {
 		t.Errorf("west: %v, %v", namespace.Annotations, err)
 	}
-	if want := "east: the endpoints of west are drained\nwest: its own endpoints are drained\n"; said.String() != want {
+	if want := "east: the endpoints of west are drained\nwest: the local endpoints are drained\n"; said.String() != want {
 		t.Errorf("it says %q", said.String())
 	}
 }

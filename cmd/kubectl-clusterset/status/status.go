@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status says how a cluster of the set stands: its members, what it
-// imports, and where exports disagree. It is made of facts and asks nobody.
+// Package status summarizes a cluster of the set: members, imports and conflicts.
+// It reads facts and sends no requests.
 package status
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// A Status is how one cluster stands.
+// A Status is that of one cluster.
 type Status struct {
 	Context string `json:"context"`
-	// Unreachable says why nothing else is known.
+	// Unreachable is why nothing else is known.
 	Unreachable string `json:"unreachable,omitempty"`
 	Cluster     string `json:"cluster,omitempty"`
-	// Heartbeat is when the controller last showed that it works.
+	// Heartbeat is when the controller last renewed its heartbeat.
 	Heartbeat  *metav1.Time `json:"heartbeat,omitempty"`
 	Leader     string       `json:"leader,omitempty"`
 	Drained    bool         `json:"drained,omitempty"`
@@ -38,7 +38,7 @@ type Status struct {
 	Members    []Member  `json:"members"`
 	Imports    []Import  `json:"imports"`
 	Conflicts  []Trouble `json:"conflicts"`
-	// Invalid are exports that count for nothing.
+	// Invalid are exports that do not count.
 	Invalid []Trouble `json:"invalid"`
 	now     time.Time
 }
@@ -48,24 +48,24 @@ type Member struct {
 	Cluster string       `json:"cluster"`
 	State   string       `json:"state"`
 	Drained bool         `json:"drained,omitempty"`
-	Heard   *metav1.Time `json:"heard,omitempty"`
-	// Services and Endpoints are those that are here of it; Ready are the
-	// endpoints that get traffic.
+	Heard   *metav1.Time `json:"lastHeartbeat,omitempty"`
+	// Services and Endpoints are those imported from it; Ready are the endpoints that
+	// receive traffic.
 	Services  int `json:"services"`
 	Endpoints int `json:"endpoints"`
 	Ready     int `json:"ready"`
-	// Behind are the services of which it publishes something else than what is
-	// here, Since when; nil where what it publishes could not be read.
+	// Behind is the number of services whose import differs from what it publishes,
+	// Since is since when; nil if what it publishes could not be read.
 	Behind *int         `json:"behind,omitempty"`
 	Since  *metav1.Time `json:"since,omitempty"`
-	// Unread says why.
+	// Unread is why.
 	Unread string `json:"unread,omitempty"`
-	// Credential is the name of the Secret, Expires when it ends by itself.
+	// Credential is the name of the Secret, Expires when its token expires.
 	Credential string       `json:"credential,omitempty"`
 	Expires    *metav1.Time `json:"expires,omitempty"`
 	Server     string       `json:"server,omitempty"`
 	UID        string       `json:"uid,omitempty"`
-	// Warning is what the controller last said of it, if that was one.
+	// Warning is the message of the most useful Warning Event about it.
 	Warning string `json:"warning,omitempty"`
 }
 
@@ -83,7 +83,7 @@ type Import struct {
 	Message   string   `json:"message,omitempty"`
 }
 
-// A Trouble is what is wrong with an export.
+// A Trouble is a problem of an export.
 type Trouble struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -91,7 +91,7 @@ type Trouble struct {
 	Message   string `json:"message"`
 }
 
-// Unreached is the status of a cluster that was not reached, and why.
+// Unreached is the status of an unreachable cluster.
 func Unreached(context string, why error) Status {
 	return Status{
 		Context: context, Unreachable: why.Error(),
@@ -99,9 +99,9 @@ func Unreached(context string, why error) Status {
 	}
 }
 
-// Of is the status of a cluster. Its members must have been asked. Imports and
-// exports are those of a namespace, of all if it is empty; what is said of
-// members is always of all.
+// Of is the status of a cluster. facts.Ask must have read its members. Imports and
+// exports are those of a namespace, or of all if it is empty; members are always
+// those of all.
 func Of(f *facts.Facts, namespace string) Status {
 	s := Status{
 		Context: f.Context, Cluster: f.ID, Version: f.Version, MCSVersion: f.MCSVersion, Drained: f.Drained(),
@@ -194,6 +194,9 @@ func memberOf(f *facts.Facts, m *facts.Member) Member {
 	return out
 }
 
+// reasonForeign is that of an import of another implementation.
+const reasonForeign = "Foreign"
+
 func importOf(f *facts.Facts, serviceImport *v1beta1.ServiceImport) Import {
 	out := Import{
 		Namespace: serviceImport.Namespace, Name: serviceImport.Name,
@@ -213,7 +216,7 @@ func importOf(f *facts.Facts, serviceImport *v1beta1.ServiceImport) Import {
 	ready := meta.FindStatusCondition(serviceImport.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
 	switch {
 	case !export.IsManaged(serviceImport):
-		out.Reason = "Foreign"
+		out.Reason = reasonForeign
 	case ready != nil:
 		out.Reason = ready.Reason
 		if ready.Status != metav1.ConditionTrue {

@@ -16,10 +16,10 @@ import (
 
 func itoa(n int32) string { return strconv.Itoa(int(n)) }
 
-// Text writes a status for people.
+// Text writes a status as text.
 func (s Status) Text(out io.Writer, wide bool) error {
 	if s.Unreachable != "" {
-		_, err := fmt.Fprintf(out, "Context %s: not reached: %s\n", s.Context, s.Unreachable)
+		_, err := fmt.Fprintf(out, "Context %s: unreachable: %s\n", s.Context, s.Unreachable)
 		return err
 	}
 	fmt.Fprintf(out, "Cluster %s (context %s): %s\n", output.Dash(s.Cluster), s.Context,
@@ -36,7 +36,7 @@ func (s Status) Text(out io.Writer, wide bool) error {
 			output.Dash(m.Server), output.Dash(m.UID),
 		})
 	}
-	if err := section(out, wide, "MEMBER STATE HEARD SERVICES READY LAG CREDENTIAL +SERVER +UID", rows); err != nil {
+	if err := section(out, wide, "MEMBER STATE HEARTBEAT SERVICES READY LAG CREDENTIAL +SERVER +UID", rows); err != nil {
 		return err
 	}
 	for _, m := range s.Members {
@@ -84,9 +84,9 @@ func section(out io.Writer, wide bool, headings string, rows [][]any) error {
 func (s Status) summary() []string {
 	var parts []string
 	if s.Heartbeat == nil {
-		parts = append(parts, "its controller has never run")
+		parts = append(parts, "no heartbeat")
 	} else {
-		parts = append(parts, "its controller was heard "+s.age(s.Heartbeat)+" ago")
+		parts = append(parts, "heartbeat "+s.age(s.Heartbeat)+" ago")
 	}
 	if s.Controller != "" {
 		parts = append(parts, "controller "+s.Controller)
@@ -95,7 +95,7 @@ func (s Status) summary() []string {
 		parts = append(parts, "drained")
 	}
 	if s.MCSVersion == "" {
-		parts = append(parts, "the MCS API is not served")
+		parts = append(parts, "MCS API not served")
 	} else {
 		parts = append(parts, "MCS API "+s.MCSVersion)
 	}
@@ -126,9 +126,9 @@ func (m Member) credential(now time.Time) string {
 	case m.Credential == "":
 		return "?"
 	case m.Expires == nil:
-		return "no end"
+		return "no expiry"
 	case !m.Expires.After(now):
-		return "ended"
+		return "expired"
 	}
 	return output.Age(now, m.Expires.Time)
 }

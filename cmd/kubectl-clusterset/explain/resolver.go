@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+
+	miekg "github.com/miekg/dns"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
+)
+
+// A resolver resolves the name of one service with the code of the plugin
+// multicluster, from the objects of a cluster and its Corefile.
+type resolver struct {
+	config record.Config
+	// service is nil if the service is not imported.
+	service *record.Service
+	// prefer is the preference of a headless service, or else of the Corefile.
+	prefer topology.Preference
+	// place is that of the clients; zero if it is unknown to DNS or differs between clients.
+	place topology.Place
+	// option returns the arguments of an option of the plugin. It is nil if the Corefile is unknown.
+	option func(name string) []string
+	// part reports whether a correct answer may lack some of the addresses.
+	part bool
+}
+
+func newResolver(f *facts.Facts, service types.NamespacedName, zone string, of *v1beta1.ServiceImport) *resolver {
+	r := &resolver{config: record.Config{Zones: []string{zone}}}
+	if corefile, err := coredns.ParseCorefile(f.Corefile); err == nil && corefile.Serves(zone) {
+		r.option = func(name string) []string { return corefile.Option(zone, name) }
+		r.config.IgnoreEmpty, r.part = r.option("ignore") != nil, r.option("max_answers") != nil
+	}
+	if of == nil {
+		return r
+	}
+	var endpoints []*object.Endpoints
+	for _, slice := range f.Slices {
+		if member.ServiceOf(slice) == service {
+			endpoints = append(endpoints, object.FromEndpointSlice(slice, false))
+		}
+	}
+	r.service = record.Build(&r.config, object.FromServiceImport(of), endpoints)
+	r.prefer = r.service.Import.Prefer
+	if r.prefer == topology.PreferDefault && r.option != nil && r.service.Import.Headless {
+		r.prefer = map[string]topology.Preference{
+			"cluster": topology.PreferCluster, "zone": topology.PreferZone,
+		}[strings.Join(r.option("prefer"), " ")]
+	}
+	switch {
+	case r.prefer <= topology.PreferNone:
+	case r.option == nil, r.prefer == topology.PreferZone && r.zones():
+		r.part = true
+	case r.option("cluster") != nil:
+		r.place = topology.New(nil).Place(f.ID, netip.Addr{})
+	}
+	return r
+}
+
+// zones reports whether DNS knows the zones of clients.
+func (r *resolver) zones() bool { return slices.Equal(r.option("prefer"), []string{"zone"}) }
+
+// lookup returns the addresses of a type, A or AAAA, and whether the name exists.
+func (r *resolver) lookup(kind string) (addresses []string, exists bool) {
+	if r.service == nil {
+		return []string{}, false
+	}
+	found := answer.Lookup(&r.config, r.service, answer.NewCache(), &answer.Question{
+		Request: name.Request{Kind: name.Service}, Type: miekg.StringToType[kind], Prefer: r.prefer,
+	}, func() answer.Client { return answer.Client{Size: math.MaxInt, Place: r.place} })
+	addresses = make([]string, len(found.Answer))
+	for i, record := range found.Answer {
+		addresses[i] = dns.Data(record)
+	}
+	slices.SortFunc(addresses, compareAddresses)
+	return addresses, found.Result != answer.NotExist
+}
