@@ -12,27 +12,33 @@ import (
 )
 
 func newCheck(o *options) *cobra.Command {
-	list := false
+	var list, pre bool
 	command := &cobra.Command{
 		Use:   "check",
 		Short: "Diagnose problems and suggest fixes",
 		Long: `Diagnose problems in and between the clusters. Each finding comes with a command
 or an instruction that fixes it. The exit status is 3 if a check failed.`,
-		Example: `  kubectl clusterset check --contexts east,west,north`,
-		Args:    cobra.NoArgs,
+		Example: `  kubectl clusterset check --pre --contexts east,west,north
+  kubectl clusterset check --contexts east,west,north`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := output.Validate(o.output); err != nil {
 				return usageError{err}
 			}
 			if list {
-				return output.Print(o.Out, o.output, "CheckList", map[string]any{"checks": check.Checks}, check.List)
+				return output.Print(o.Out, o.output, "CheckList", map[string]any{"checks": check.Select(pre)},
+					func(out io.Writer, wide bool) error { return check.List(out, wide, check.Select(pre)) })
 			}
 			clusters, err := o.clusters()
 			if err != nil {
 				return err
 			}
 			all, failed := gather(command.Context(), clusters, "")
-			findings := check.Run(check.Gather(command.Context(), clusters, all, failed, o.zone, o.server))
+			set := check.Gather(command.Context(), clusters, all, failed, o.zone, o.server)
+			if pre {
+				set.GatherPrerequisites(command.Context(), clusters)
+			}
+			findings := check.Run(set)
 			err = output.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings},
 				func(out io.Writer, wide bool) error {
 					return check.Text(out, wide, findings)
@@ -44,6 +50,7 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 		},
 	}
 	command.Flags().BoolVar(&list, "list", false, "list the checks without running them")
+	command.Flags().BoolVar(&pre, "pre", false, "check what matters before clusterset-dns is installed")
 	o.addContexts(command)
 	o.addOutput(command)
 	o.addZone(command.Flags())

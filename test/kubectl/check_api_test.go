@@ -3,11 +3,13 @@
 package kubectl
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +50,32 @@ var apiFaults = []fault{
 		hand: map[string]func(*testing.T, *bed){"Correct the clock": direct("west")},
 	},
 	{
+		name: "a controller that is two minor versions behind", says: []string{"controller-version east"},
+		do: func(t *testing.T, b *bed) {
+			for c, version := range map[*cluster]string{b.east: "v0.1.0", b.west: "v0.3.0"} {
+				b.detour(t, c, through(t, c, func(response *http.Response) {
+					if !strings.HasSuffix(response.Request.URL.Path, "/leases") {
+						return
+					}
+					text, err := io.ReadAll(response.Body)
+					response.Body.Close()
+					if err != nil {
+						t.Error(err)
+					}
+					text = versions.ReplaceAll(text, []byte(`"clusterset-dns.github.io/version":"`+version+`"`))
+					response.Body = io.NopCloser(bytes.NewReader(text))
+					response.Header.Del("Content-Length")
+				}))
+			}
+		},
+		hand: map[string]func(*testing.T, *bed){
+			"Upgrade the controller by one minor version": func(t *testing.T, b *bed) {
+				direct("east")(t, b)
+				direct("west")(t, b)
+			},
+		},
+	},
+	{
 		name: "two contexts of one cluster", round: "CRDs", says: []string{"distinct again"},
 		do: func(t *testing.T, b *bed) {
 			b.own.Contexts["again"] = &clientcmdapi.Context{Cluster: "east", AuthInfo: "east"}
@@ -74,12 +102,16 @@ var apiFaults = []fault{
 done`,
 	},
 	{
-		name: "the controller does not run", says: []string{"left-behind east", "controller east", "exports-seen east", "member-fresh north", "member-fresh west"},
+		name: "the controller does not run",
+		says: []string{
+			"left-behind east", "controller east", "exports-seen east", "member-fresh north", "member-fresh west",
+		},
 		also: []string{"member-reachable north", "member-reachable west"},
 		do: func(t *testing.T, b *bed) {
 			b.service(t, b.east, "checked", "a", false, 80, "10.64.0.10")
 			b.stopController(t, b.east)
-			b.apply(t, b.east, `{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: checked, name: a}}
+			b.apply(t, b.east,
+				`{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: checked, name: a}}
 ---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -95,17 +127,17 @@ endpoints: []
 ports: []`)
 		},
 		hand: map[string]func(*testing.T, *bed){
-			"Have clusterset-controller run": func(t *testing.T, b *bed) { b.startController(t, b.east, "east") },
+			"Start clusterset-controller": func(t *testing.T, b *bed) { b.startController(t, b.east, "east") },
 			// It runs by then, and is about to look, and to be heard.
-			"Have the controller look at it":         func(*testing.T, *bed) {},
-			"Have the API server and the controller": func(*testing.T, *bed) {},
-			"Wait: it is believed again":             func(*testing.T, *bed) {},
+			"Find the cause in the logs":                       func(*testing.T, *bed) {},
+			"Make sure that the API server and the controller": func(*testing.T, *bed) {},
+			"Wait until its heartbeats have arrived":           func(*testing.T, *bed) {},
 		},
 		after: "kubectl clusterset unexport checked/a --contexts east",
 	},
 	{
 		name: "two clusters with one id", says: []string{"cluster-id east", "cluster-id north"},
-		also: []string{"member-identity east", "member-identity west"},
+		also: []string{"member-identity east", "member-identity west", "corefile-cluster north"},
 		do: func(t *testing.T, b *bed) {
 			b.stopController(t, b.north)
 			b.startController(t, b.north, "east")
@@ -117,8 +149,13 @@ ports: []`)
 	},
 	{
 		// With it all goes that is in it; the hints that follow bring it back.
-		name: "the namespace of the controller is gone", says: []string{"namespace north", "controller north", "joined north"},
-		also: []string{"joined east", "joined west", "in-step east", "in-step west", "controller-rights north", "member-rights north", "member-reachable east", "member-reachable west", "member-fresh east", "member-fresh west"},
+		name: "the namespace of the controller is gone",
+		says: []string{"namespace north", "controller north", "joined north"},
+		also: []string{
+			"joined east", "joined west", "in-step east", "in-step west", "controller-rights north",
+			"member-rights north", "member-reachable east", "member-reachable west", "member-fresh east",
+			"member-fresh west",
+		},
 		do: func(t *testing.T, b *bed) {
 			b.stopController(t, b.north)
 			b.shell(t, "kubectl --context north delete namespace clusterset-dns")
@@ -128,10 +165,13 @@ ports: []`)
 			"helm install": func(t *testing.T, b *bed) {
 				b.shell(t, "kubectl clusterset manifest rights | kubectl --context north apply --server-side --force-conflicts -f -")
 			},
-			"Have clusterset-controller run": func(t *testing.T, b *bed) { b.startController(t, b.north, "north") },
+			"Start clusterset-controller": func(t *testing.T, b *bed) { b.startController(t, b.north, "north") },
 		},
 	},
 }
+
+// versions are those of controllers in heartbeats.
+var versions = regexp.MustCompile(`"clusterset-dns\.github\.io/version":"[^"]*"`)
 
 // detour has the user reach a cluster at another address.
 func (b *bed) detour(t *testing.T, c *cluster, server string) {
@@ -154,8 +194,7 @@ func direct(context string) func(*testing.T, *bed) {
 	}
 }
 
-// through is the address of a proxy before an API server that changes what it
-// says.
+// through is the address of a proxy before an API server that changes what it says.
 func through(t *testing.T, c *cluster, change func(*http.Response)) string {
 	t.Helper()
 	config := c.Config()
@@ -164,7 +203,10 @@ func through(t *testing.T, c *cluster, change func(*http.Response)) string {
 	transport, err := rest.TransportFor(config)
 	must(t, err)
 	proxy := &httputil.ReverseProxy{
-		Rewrite:        func(request *httputil.ProxyRequest) { request.SetURL(upstream) },
+		Rewrite: func(request *httputil.ProxyRequest) {
+			request.SetURL(upstream)
+			request.Out.Header.Set("Accept", "application/json") // not protobuf, so that it can be changed
+		},
 		ModifyResponse: func(response *http.Response) error { change(response); return nil },
 		Transport:      transport,
 	}

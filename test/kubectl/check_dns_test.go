@@ -26,7 +26,8 @@ const (
 
 // recast has a program change the Corefile of a cluster.
 func recast(context, program string) string {
-	return "kubectl --context " + context + " -n kube-system get configmap coredns -o yaml | " + program + " | kubectl --context " + context + " replace -f -"
+	return "kubectl --context " + context + " -n kube-system get configmap coredns -o yaml | " + program +
+		" | kubectl --context " + context + " replace -f -"
 }
 
 var dnsFaults = []fault{
@@ -75,35 +76,37 @@ var dnsFaults = []fault{
 	},
 	{
 		name: "a Corefile that does not parse", round: "CoreDNS, four", says: []string{"corefile east"},
-		shell: recast("east", "sed '/^    }$/d'"),
-		edit:  `sed -i 's/^        loadbalance$/&\n    }/'`,
+		shell: recast("east", `sed 's/^        loop$/        import/'`),
+		edit:  `sed -i 's/^        import$/        loop/'`,
 	},
 	{
-		name: "no line in the Corefile", round: "CoreDNS, three", says: []string{"corefile-multicluster west"}, also: []string{"dns-zone west"},
-		shell:  recast("west", "sed '/^ *multicluster/d'"),
+		name: "no line in the Corefile", round: "CoreDNS, three", says: []string{"corefile-multicluster west"},
+		also:   []string{"dns-zone west"},
+		shell:  recast("west", "sed '/^ *import/d'"),
 		do:     func(t *testing.T, b *bed) { b.play(t, b.west) },
 		played: func(t *testing.T, b *bed) { b.play(t, b.west) },
 	},
 	{
 		name: "the id of another cluster", round: "CoreDNS, one", says: []string{"corefile-cluster west"},
-		shell: recast("west", `sed 's/^\( *\)multicluster .*/&{\n\1  cluster east\n\1}/; s/local{/local {/'`),
-		after: recast("west", `sed '/^ *cluster west$/{N;d}; s/local {$/local/'`),
+		shell: recast("west", `sed 's/^\( *cluster\) west$/\1 east/'`),
 	},
 	{
-		name: "no id where one is wanted", round: "networks", says: []string{"corefile-cluster east", "corefile-cluster north", "corefile-cluster west"},
+		name: "no id where one is wanted", round: "networks",
+		says: []string{"corefile-cluster east", "corefile-cluster north", "corefile-cluster west"},
 		do: func(t *testing.T, b *bed) {
 			b.service(t, b.west, "checked", "near", true, 80, "10.65.0.30")
 			b.apply(t, b.west, prefers("near", "cluster"))
 		},
-		edit:  `sed -i 's/^\( *\)multicluster .*/&{\n\1  cluster CONTEXT\n\1}/; s/local{/local {/'`,
-		after: "kubectl clusterset unexport checked/near --contexts west\n" + "for c in east west north; do\n" + recast("$c", `sed '/^ *cluster [a-z]*$/{N;d}; s/local {$/local/'`) + "\ndone",
+		shell: "for c in east west north; do\n" + recast("$c", `sed '/^ *cluster [a-z]*$/d'`) + "\ndone",
+		edit:  `sed -i 's/^\( *\)(multicluster-options) {/&\n\1    cluster CONTEXT/'`,
+		after: "kubectl clusterset unexport checked/near --contexts west",
 	},
 	{
 		name: "CoreDNS may not read", round: "CoreDNS, three", says: []string{"coredns-rights north"},
 		shell: "kubectl --context north delete clusterrolebinding kubectl-clusterset-coredns",
 	},
 	{
-		name: "DNS that is not reached", round: "CoreDNS, one", says: []string{"dns-asked north"},
+		name: "DNS that is not reached", round: "CoreDNS, one", says: []string{"dns-reachable north"},
 		do:   func(_ *testing.T, b *bed) { b.north.silent = true },
 		hand: map[string]func(*testing.T, *bed){"--dns north=": func(_ *testing.T, b *bed) { b.north.silent = false }},
 	},
@@ -157,13 +160,12 @@ data:
 	},
 }
 
-// prefers is an export that wishes something.
+// prefers is an export with a preference.
 func prefers(name, what string) string {
 	return fmt.Sprintf(`{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: checked, name: %s}, spec: {exportedAnnotations: {clusterset-dns.github.io/prefer: %s}}}`, name, what)
 }
 
-// play does what kubelets would: CoreDNS runs as its Deployment and its
-// ConfigMap say.
+// play does what kubelets would: CoreDNS runs as its Deployment and its ConfigMap say.
 func (b *bed) play(t *testing.T, c *cluster) {
 	t.Helper()
 	parsed, err := coredns.ParseCorefile(b.corefile(t, c))
@@ -181,15 +183,15 @@ func (b *bed) stock(t *testing.T, c *cluster) {
 	b.start(t, c, ".:PORT {\n bind 127.0.0.1\n template IN ANY {\n rcode NXDOMAIN\n }\n}\n")
 }
 
-// serve has a CoreDNS with the plugin answer in a cluster, which reaches the
-// API server in some way.
+// serve has a CoreDNS with the plugin answer in a cluster, which reaches the API server in some way.
 func (b *bed) serve(t *testing.T, c *cluster, by *controlplane.Access, plugin string) {
 	t.Helper()
 	credential, err := by.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceSystem, "clusterset-coredns")
 	must(t, err)
 	path := filepath.Join(c.Directory(), "coredns.kubeconfig")
 	must(t, os.WriteFile(path, credential, 0o600))
-	b.start(t, c, fmt.Sprintf(".:PORT {\n bind 127.0.0.1\n %s {\n kubeconfig %s\n startup_timeout 1m\n }\n}\n", plugin, path))
+	b.start(t, c,
+		fmt.Sprintf(".:PORT {\n bind 127.0.0.1\n %s {\n kubeconfig %s\n startup_timeout 1m\n }\n}\n", plugin, path))
 }
 
 // start has a CoreDNS answer in a cluster in the place of the one before.

@@ -13,18 +13,21 @@ import (
 
 // credentialOf is the credential by which a cluster reads another.
 func credentialOf(reader, member string) string {
-	return "kubectl --context " + reader + " -n clusterset-dns get secret member-" + member + " -o jsonpath={.data.kubeconfig} | base64 -d"
+	return "kubectl --context " + reader + " -n clusterset-dns get secret member-" + member +
+		" -o jsonpath={.data.kubeconfig} | base64 -d"
 }
 
 // replaced has a cluster read another by what a command makes.
 func replaced(reader, member, command string) string {
 	return "C=$(" + command + ` | base64 -w0)
-kubectl --context ` + reader + ` -n clusterset-dns patch secret member-` + member + ` -p '{"data":{"kubeconfig":"'$C'"}}'`
+kubectl --context ` + reader + ` -n clusterset-dns patch secret member-` + member +
+		` -p '{"data":{"kubeconfig":"'$C'"}}'`
 }
 
 // copied is a second Secret of what a cluster has of another, changed by sed.
 func copied(reader, member, change string) string {
-	return "kubectl --context " + reader + " -n clusterset-dns get secret member-" + member + " -o yaml | sed '/uid:/d; " + change + "' | kubectl --context " + reader + " create -f -"
+	return "kubectl --context " + reader + " -n clusterset-dns get secret member-" + member +
+		" -o yaml | sed '/uid:/d; " + change + "' | kubectl --context " + reader + " create -f -"
 }
 
 // token is what says of itself when it ends; no API server takes it.
@@ -52,7 +55,8 @@ var memberFaults = []fault{
 		after: "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs-",
 	},
 	{
-		name: "an id that is none", round: "Secrets", says: []string{"credential-usable north"}, also: []string{"joined north"},
+		name: "an id that is none", round: "Secrets", says: []string{"credential-usable north"},
+		also:  []string{"joined north"},
 		shell: "kubectl --context north -n clusterset-dns label secret member-east clusterset-dns.github.io/cluster=No_Id --overwrite",
 		fill:  map[string]string{"<id of the cluster whose API server it names>": "east"},
 	},
@@ -61,9 +65,13 @@ var memberFaults = []fault{
 		shell: copied("west", "east", "s/name: member-east/name: itself/; s#/cluster: east#/cluster: west#"),
 	},
 	{
-		name: "a credential that ends soon", round: "credentials, one", says: []string{"credential-lasts east"}, also: []string{"member-reachable east", "member-fresh east"},
+		name: "a credential that ends soon", round: "credentials, one", says: []string{"credential-lasts east"},
+		also: []string{"member-reachable east", "member-fresh east"},
 		do: func(t *testing.T, b *bed) {
-			b.shell(t, replaced("east", "north", credentialOf("east", "north")+" | sed 's/token: .*/token: "+token(-300*24*time.Hour, 48*time.Hour)+"/'"))
+			b.shell(t,
+				replaced("east", "north",
+					credentialOf("east", "north")+" | sed 's/token: .*/token: "+token(-300*24*time.Hour, 48*time.Hour)+
+						"/'"))
 		},
 	},
 	{
@@ -71,27 +79,33 @@ var memberFaults = []fault{
 		shell: copied("north", "west", "s/name: member-west/name: second-west/"),
 	},
 	{
-		name: "the credential of another cluster", round: "credentials, two", says: []string{"member-identity north"}, also: []string{"member-held north", "member-fresh north"},
+		name: "the credential of another cluster", round: "credentials, two", says: []string{"member-identity north"},
+		also:  []string{"member-quarantined north", "member-fresh north"},
 		shell: replaced("north", "east", credentialOf("north", "west")),
 	},
 	{
-		name: "a wrong address", round: "credentials, two", says: []string{"member-reachable north"}, also: []string{"member-fresh north"},
+		name: "a wrong address", round: "credentials, two", says: []string{"member-reachable north"},
+		also:  []string{"member-fresh north"},
 		shell: replaced("north", "west", credentialOf("north", "west")+" | sed 's#https://.*#https://127.0.0.1:1#'"),
 	},
 	{
-		name: "a way that is cut", round: cut, says: []string{"member-reachable east", "member-reachable north", "in-step east", "in-step north"}, also: []string{"member-fresh east", "member-fresh north"},
-		do: func(t *testing.T, b *bed) { b.cutOff(t, b.west) },
+		name: "a way that is cut", round: cut,
+		says: []string{"member-reachable east", "member-reachable north", "in-step east", "in-step north"},
+		also: []string{"member-fresh east", "member-fresh north"},
+		do:   func(t *testing.T, b *bed) { b.cutOff(t, b.west) },
 		hand: map[string]func(*testing.T, *bed){
-			"Have the API server and the controller": func(_ *testing.T, b *bed) { b.west.way.Reconnect() },
-			"Have the controller read":               func(_ *testing.T, b *bed) { b.west.way.Reconnect() },
+			"Make sure that the API server and the controller": func(_ *testing.T, b *bed) { b.west.way.Reconnect() },
+			"Find the cause in the logs":                       func(_ *testing.T, b *bed) { b.west.way.Reconnect() },
 		},
 	},
 	{
-		name: "an id that is another", round: "Secrets", says: []string{"member-identity west"}, also: []string{"joined west"},
+		name: "an id that is another", round: "Secrets", says: []string{"member-identity west"},
+		also:  []string{"joined west"},
 		shell: "kubectl --context west -n clusterset-dns label secret member-north clusterset-dns.github.io/cluster=nobody --overwrite",
 	},
 	{
-		name: "a member that lost most of its exports", round: "losses", says: []string{"member-held east"}, also: []string{"in-step east"},
+		name: "a member that lost most of its exports", round: "losses", says: []string{"member-quarantined east"},
+		also:  []string{"in-step east"},
 		which: "confirm=",
 		do: func(t *testing.T, b *bed) {
 			exports := []string{"a", "b", "c", "held"}

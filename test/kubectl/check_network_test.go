@@ -10,9 +10,11 @@ import (
 
 var networkFaults = []fault{
 	{
-		name: "two clusters with one range of pods", round: "networks", says: []string{"pod-ranges east", "pod-ranges north"},
+		name: "two clusters with one range of pods", round: "networks",
+		says: []string{"pod-ranges east", "pod-ranges north"},
 		do: func(t *testing.T, b *bed) {
-			b.node(t, b.north, "twin", "{topology.kubernetes.io/zone: north-a}", strings.Split(b.pods(b.east), ",")[0], "")
+			b.node(t, b.north, "twin", "{topology.kubernetes.io/zone: north-a}",
+				strings.Split(b.pods(b.east), ",")[0], "")
 		},
 		hand: map[string]func(*testing.T, *bed){"this takes new nodes": func(t *testing.T, b *bed) {
 			b.shell(t, "kubectl --context north delete node twin")
@@ -21,9 +23,11 @@ var networkFaults = []fault{
 	{
 		name: "pods where another cluster has Services", round: "networks", says: []string{"service-ranges north"},
 		do: func(t *testing.T, b *bed) {
-			b.apply(t, b.west, "{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: wrong}, spec: {cidrs: ["+strings.Split(b.pods(b.north), ",")[0]+"]}}")
+			b.apply(t, b.west,
+				"{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: wrong}, spec: {cidrs: ["+
+					strings.Split(b.pods(b.north), ",")[0]+"]}}")
 		},
-		hand: map[string]func(*testing.T, *bed){"is in its ServiceCIDRs": func(t *testing.T, b *bed) {
+		hand: map[string]func(*testing.T, *bed){"is in the ServiceCIDRs": func(t *testing.T, b *bed) {
 			b.shell(t, "kubectl --context west delete servicecidr wrong --wait=false")
 		}},
 	},
@@ -55,7 +59,8 @@ func (b *bed) node(t *testing.T, c *cluster, name, labels, pods, version string)
 	if pods != "" {
 		spec = fmt.Sprintf("{podCIDR: %[1]s, podCIDRs: [%[1]s]}", pods)
 	}
-	b.apply(t, c, fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s, labels: %s}, spec: %s}`, name, labels, spec))
+	b.apply(t, c,
+		fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s, labels: %s}, spec: %s}`, name, labels, spec))
 	if version != "" {
 		b.shell(t, fmt.Sprintf(`kubectl --context %s patch node %s --subresource status -p '{"status":{"nodeInfo":{"kubeletVersion":"%s"}}}'`, c.Name(), name, version))
 	}

@@ -32,7 +32,8 @@ var serviceFaults = []fault{
 	},
 	{
 		name: "a Service in the way", round: "services", says: []string{"imports-ready east"},
-		shell: "kubectl --context east -n checked create service clusterip " + derived + " --tcp=80\nkubectl clusterset export checked/a --contexts west",
+		shell: "kubectl --context east -n checked create service clusterip " + derived +
+			" --tcp=80\nkubectl clusterset export checked/a --contexts west",
 		after: "kubectl clusterset unexport checked/a --contexts west",
 	},
 	{
@@ -61,7 +62,8 @@ kubectl clusterset export checked/e --contexts west`,
 	{
 		name: "an address out of range", round: "services", says: []string{"endpoints-refused east"},
 		do: func(t *testing.T, b *bed) {
-			b.shell(t, "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs="+b.pods(b.west))
+			b.shell(t,
+				"kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs="+b.pods(b.west))
 			b.service(t, b.west, "checked", "c", false, 80, "192.0.2.1")
 			b.export(t, "checked/c", b.west)
 		},
@@ -70,7 +72,8 @@ kubectl clusterset export checked/e --contexts west`,
 kubectl clusterset unexport checked/c --contexts west`,
 	},
 	{
-		name: "a preference that is none", round: "services", says: []string{"preferences east", "preferences north", "preferences west"},
+		name: "a preference that is none", round: "services",
+		says:  []string{"preferences east", "preferences north", "preferences west"},
 		do:    func(t *testing.T, b *bed) { b.apply(t, b.west, prefers("f", "nearest")) },
 		after: "kubectl clusterset unexport checked/f --contexts west",
 	},
@@ -91,7 +94,7 @@ kubectl clusterset unexport checked/c --contexts west`,
 			b.export(t, "checked/g", b.west)
 			b.node(t, b.north, "nowhere", "{}", "", "")
 		},
-		fill:  map[string]string{"<zone that it is in>": "north-a"},
+		fill:  map[string]string{"<zone of the node>": "north-a"},
 		after: "kubectl --context north delete node nowhere\nkubectl clusterset unexport checked/g --contexts west",
 	},
 }

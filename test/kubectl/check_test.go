@@ -23,14 +23,12 @@ type fault struct {
 	// says is what check has to say of it, each as the check and the context. What
 	// these hints say is done, one after the other, until nothing is wrong.
 	says []string
-	// also is what check may say besides, sooner or later, because of that. All
-	// else it must not say.
+	// also is what check may say besides, sooner or later, because of that. All else it must not say.
 	also []string
-	// shell breaks it as a person could, do where that takes more.
+	// shell breaks it as an administrator could, do if that takes more.
 	shell string
 	do    func(*testing.T, *bed)
-	// hand does what a hint says that has this text in it, and that nobody can run
-	// here.
+	// hand does what a hint says that has this text in it, and that nobody can run here.
 	hand map[string]func(*testing.T, *bed)
 	// fill are the values of placeholders in hints.
 	fill map[string]string
@@ -38,8 +36,7 @@ type fault struct {
 	edit string
 	// which is part of the command that is run of a hint that is a sentence.
 	which string
-	// before is what happens before a hint is followed, played what others do
-	// after it, such as kubelets.
+	// before is what happens before a hint is followed, played what others do after it, such as kubelets.
 	before, played func(*testing.T, *bed)
 	// after cleans up what is not wrong.
 	after string
@@ -50,8 +47,7 @@ func faults() []fault {
 	return slices.Concat(dnsFaults, memberFaults, serviceFaults, networkFaults, rightsFaults, apiFaults)
 }
 
-// rounds are the faults in the order in which they first come, those of a round
-// together.
+// rounds are the faults in the order in which they first come, those of a round together.
 func rounds() [][]fault {
 	var all [][]fault
 	for _, f := range faults() {
@@ -65,8 +61,7 @@ func rounds() [][]fault {
 	return all
 }
 
-// testCheck breaks what is checked, one round after the other: check says so,
-// and what it says fixes it.
+// testCheck breaks what is checked, one round after the other: check says so, and what it says fixes it.
 func testCheck(t *testing.T, b *bed) {
 	b.namespace(t, "checked", b.all()...)
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "held"} {
@@ -115,8 +110,7 @@ func TestEachCheckHasItsFault(t *testing.T) {
 	}
 }
 
-// breaks breaks something, has a look meanwhile, and follows what check says
-// until nothing is wrong.
+// breaks breaks something, has a look meanwhile, and follows what check says until nothing is wrong.
 func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
 	var says, also []string
 	for _, f := range round {
@@ -136,13 +130,15 @@ func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
 		told = b.check(t)
 		got := texts(told)
 		missing := slices.DeleteFunc(slices.Clone(says), func(said string) bool { return slices.Contains(got, said) })
-		surplus := slices.DeleteFunc(got, func(said string) bool { return slices.Contains(says, said) || slices.Contains(also, said) })
+		surplus := slices.DeleteFunc(got,
+			func(said string) bool { return slices.Contains(says, said) || slices.Contains(also, said) })
 		if len(missing)+len(surplus) > 0 {
 			return fmt.Errorf("it says %+v: %v too little, %v too much", told, missing, surplus)
 		}
 		return nil
 	})
-	for hints := 0; len(told) > 0 && hints < 2*len(says); hints++ { // one that fixes nothing may come back in other words
+	// one that fixes nothing may come back in other words
+	for hints := 0; len(told) > 0 && hints < 2*len(says); hints++ {
 		var followed []finding
 		eventually(t, "a hint to follow, or nothing to be wrong", func() error {
 			if followed = b.followRound(t, round, told); len(followed) > 0 || len(told) == 0 {
@@ -155,7 +151,8 @@ func (b *bed) breaks(t *testing.T, round []fault, meanwhile ...func()) {
 		eventually(t, fmt.Sprintf("hints to fix %+v", followed), func() error {
 			told = b.check(t)
 			for _, now := range told {
-				if slices.ContainsFunc(followed, func(then finding) bool { return now.text() == then.text() && now.Fix == then.Fix }) {
+				if slices.ContainsFunc(followed,
+					func(then finding) bool { return now.text() == then.text() && now.Fix == then.Fix }) {
 					return fmt.Errorf("it still says %+v", told)
 				}
 			}
@@ -208,9 +205,8 @@ var (
 	quoted      = regexp.MustCompile("`(kubectl [^`]*)`")
 )
 
-// follow does what a hint says: it runs the command as it stands, but for its
-// placeholders, or the one of those in a sentence that is meant. What is left is
-// done by hand.
+// follow does what a hint says: it runs the command as it stands, but for its placeholders, or the one of those in a
+// sentence that is meant. What is left is done by hand.
 func (b *bed) follow(t *testing.T, f fault, context, hint string) {
 	t.Helper()
 	if !strings.HasPrefix(hint, "kubectl ") && !strings.HasPrefix(hint, "helm ") && !sentence.MatchString(hint) {
@@ -271,9 +267,10 @@ func texts(findings []finding) []string {
 }
 
 // check runs all checks, and returns what is wrong, or may be.
-func (b *bed) check(t *testing.T) []finding {
+func (b *bed) check(t *testing.T, more ...string) []finding {
 	t.Helper()
-	got := b.run(t, append([]string{"check", "--contexts", strings.Join(b.contexts(), ","), "-o", "json"}, b.dnsFlags()...)...)
+	got := b.run(t,
+		slices.Concat([]string{"check", "--contexts", strings.Join(b.contexts(), ","), "-o", "json"}, b.dnsFlags(), more)...)
 	var list struct{ Findings []finding }
 	if err := json.Unmarshal([]byte(got.out), &list); err != nil {
 		t.Fatalf("%v: %+v", err, got)
@@ -283,7 +280,8 @@ func (b *bed) check(t *testing.T) []finding {
 		t.Fatalf("exit status %d: %+v", got.status, got)
 	}
 	return slices.DeleteFunc(list.Findings, func(f finding) bool {
-		if wrong := f.Result == check.Failed || f.Result == check.Warning; wrong != (f.What != "") || wrong && f.Fix == "" {
+		if wrong := f.Result == check.Failed || f.Result == check.Warning; wrong != (f.What != "") ||
+			wrong && f.Fix == "" {
 			t.Errorf("%+v", f)
 		}
 		return f.What == ""

@@ -14,16 +14,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// oldestServer is the oldest API server that has all that is installed
-// (ValidatingAdmissionPolicies are v1 since then).
+// oldestServer is the oldest API server that serves all installed objects:
+// ValidatingAdmissionPolicies have been v1 since then.
 var oldestServer = version.MustParseGeneric("1.30.0")
 
-// oldestProxy is the oldest kube-proxy that takes traffic away from endpoints
-// that are not ready as is needed (feature ProxyTerminatingEndpoints).
+// oldestProxy is the oldest kube-proxy that moves traffic away from demoted
+// endpoints (feature ProxyTerminatingEndpoints).
 var oldestProxy = version.MustParseGeneric("1.26.0")
 
-// maxSkew is the difference of clocks from which tokens may be refused as not
-// valid yet. Nothing else depends on clocks.
+// maxSkew is the clock skew above which new tokens may be rejected as not valid
+// yet. Nothing else depends on clocks.
 const maxSkew = 30 * time.Second
 
 var apiChecks = []Check{
@@ -31,25 +31,25 @@ var apiChecks = []Check{
 		if c.Unreachable == nil {
 			return nil
 		}
-		return []problem{wrong("Have its API server answer at "+c.Server+
-			", or correct the address and the credential of context "+c.Context+" in your kubeconfig.",
-			"Its API server cannot be asked: %v", c.Unreachable)}
+		return []problem{wrong("Make sure that the API server at "+c.Server+
+			" is up, or correct the address and credentials of context "+c.Context+" in your kubeconfig.",
+			"The API server is unreachable: %v", c.Unreachable)}
 	}},
 	{Name: "api-version", About: "Kubernetes is 1.30 or newer", run: func(_ *Set, c *Cluster) []problem {
 		if parsed, err := version.ParseGeneric(c.Version); err == nil && parsed.LessThan(oldestServer) {
-			return []problem{wrong("Upgrade Kubernetes to 1.30 or newer.", "Its API server is %s.", c.Version)}
+			return []problem{wrong("Upgrade Kubernetes to 1.30 or newer.", "Kubernetes %s is not supported.", c.Version)}
 		}
 		return nil
 	}},
-	{Name: "distinct", About: "no two contexts lead to one cluster", run: func(s *Set, c *Cluster) []problem {
+	{Name: "distinct", About: "contexts refer to different clusters", run: func(s *Set, c *Cluster) []problem {
 		for _, other := range s.Clusters {
 			if other == c {
 				break
 			}
 			if reached(other) && other.UID == c.UID {
-				return []problem{wrong("Name each cluster once with --contexts, or have context "+c.Context+
-					" lead to another one in your kubeconfig.",
-					"It is the same cluster as that of context %s.", other.Context)}
+				return []problem{wrong("Name each cluster once in --contexts, or point context "+c.Context+
+					" to another cluster in your kubeconfig.",
+					"Context %s refers to the same cluster.", other.Context)}
 			}
 		}
 		return nil
@@ -60,8 +60,8 @@ var apiChecks = []Check{
 				continue
 			}
 			if skew := c.Ahead - other.Ahead; skew > maxSkew {
-				found = append(found, odd("Correct the clock of its control plane, or that of the other.",
-					"Its clock is %s ahead of that of %s: a token that it makes may not be valid there yet.",
+				found = append(found, odd("Correct the clock of one of the two control planes.",
+					"The clock of the API server is %s ahead of that of %s, so new tokens may not be valid there yet.",
 					skew.Round(time.Second), other.Context))
 			}
 		}
@@ -69,15 +69,18 @@ var apiChecks = []Check{
 	}},
 	{
 		Name: "crds", About: "the CRDs of the MCS API are installed and served",
-		run: func(_ *Set, c *Cluster) (found []problem) {
+		run: func(s *Set, c *Cluster) (found []problem) {
+			if s.Pre && len(c.Definitions) == 0 {
+				return nil // the installation brings them
+			}
 			for _, name := range []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName} {
 				switch definition := c.Definitions[name]; {
 				case definition == nil:
-					found = append(found, wrong("Apply them: `"+c.apply(manifest.CRDs)+
-						"` (and install the chart with --set crds.install=false).",
+					found = append(found, wrong("Apply the CRDs: `"+c.apply(manifest.CRDs)+
+						"`. Then install the chart with --set crds.install=false.",
 						"CustomResourceDefinition %s is missing.", name))
 				case !established(definition):
-					found = append(found, wrong("Fix what its conditions name: `"+c.kubectl("describe crd %s", name)+
+					found = append(found, wrong("Fix the cause that its conditions report: `"+c.kubectl("describe crd %s", name)+
 						"`.",
 						"CustomResourceDefinition %s is not established.", name))
 				}
@@ -90,7 +93,7 @@ var apiChecks = []Check{
 		},
 	},
 	{
-		Name: "crds-complete", About: "the CRDs keep all that is written",
+		Name: "crds-complete", About: "the CRDs have all fields",
 		run: func(_ *Set, c *Cluster) (found []problem) {
 			for _, each := range []struct{ name, kind, field string }{
 				{v1beta1.ServiceExportFullName, "ServiceExports", "exportedAnnotations"},
@@ -99,33 +102,34 @@ var apiChecks = []Check{
 				if definition := c.Definitions[each.name]; definition != nil && c.MCSVersion != "" &&
 					!keeps(definition, c.MCSVersion, each.field) {
 					found = append(found, odd(c.apply(manifest.CRDs),
-						"The CRDs of the MCS API are old: %s lose fields such as %s.", each.kind, each.field))
+						"The CRDs of the MCS API are outdated: %s lose fields such as %s.", each.kind, each.field))
 				}
 			}
 			return found
 		},
 	},
-	{Name: "namespace", About: "the controller has its namespace", run: func(_ *Set, c *Cluster) []problem {
+	{Name: "namespace", About: "the namespace of the controller exists", run: func(_ *Set, c *Cluster) []problem {
 		if c.Namespaces[c.System] == nil {
 			return []problem{wrong(c.install(),
-				"Namespace %s does not exist: the controller is not installed, or it is in another one (--system-namespace).", c.System)}
+				"Namespace %s does not exist: the controller is not installed, or runs in another namespace "+
+					"(--system-namespace).", c.System)}
 		}
 		return nil
 	}},
-	{Name: "controller", About: "the controller works", run: func(_ *Set, c *Cluster) []problem {
-		const run = "Have clusterset-controller run in namespace "
+	{Name: "controller", About: "the controller renews its heartbeat", run: func(_ *Set, c *Cluster) []problem {
+		fix := "Start clusterset-controller in namespace " + c.System + ". If it runs, find the cause in its logs: `" +
+			c.logs() + "`."
 		if c.Heartbeat == nil || c.Heartbeat.Spec.RenewTime == nil {
-			return []problem{wrong(run+c.System+": `"+c.kubectl("-n %s get pods", c.System)+"` says whether it does. "+
-				c.log(), "Its controller has never written a heartbeat into namespace %s.", c.System)}
+			return []problem{wrong(fix, "The controller has never written a heartbeat to namespace %s.", c.System)}
 		}
 		if silent := c.Now.Sub(c.Heartbeat.Spec.RenewTime.Time); silent > 3*member.HeartbeatInterval {
-			return []problem{wrong(run+c.System+". "+c.log(), "Its controller has written no heartbeat for %s.",
+			return []problem{wrong(fix, "The controller has not renewed its heartbeat for %s.",
 				silent.Round(time.Second))}
 		}
 		return nil
 	}},
 	{
-		Name: "cluster-id", About: "the cluster has a valid id that no other has",
+		Name: "cluster-id", About: "the cluster id is valid and unique",
 		run: func(s *Set, c *Cluster) []problem {
 			if c.Heartbeat == nil {
 				return nil
@@ -134,14 +138,14 @@ var apiChecks = []Check{
 				return []problem{wrong(c.rename(), "%v", err)}
 			}
 			if other := s.twin(c); other != nil {
-				return []problem{wrong(c.rename(), "The cluster of context %s is called %s, too.", other.Context, c.ID)}
+				return []problem{wrong(c.rename(), "The cluster of context %s has the id %s, too.", other.Context, c.ID)}
 			}
 			return nil
 		},
 	},
 }
 
-// twin is another cluster with the same id, nil where there is none.
+// twin is another cluster with the same id, nil if there is none.
 func (s *Set) twin(c *Cluster) *Cluster {
 	for _, other := range s.Clusters {
 		if other != c && reached(other) && other.ID == c.ID && other.UID != c.UID {
@@ -165,7 +169,7 @@ func established(definition *unstructured.Unstructured) bool {
 	return false
 }
 
-// keeps tells whether a definition has a field of the spec in a version.
+// keeps reports whether a definition has a field of the spec in a version.
 func keeps(definition *unstructured.Unstructured, version, field string) bool {
 	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	if err != nil {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check looks for whatever is wrong in the clusters of a set and
-// between them. Each check is a pure function over facts; it says what is wrong
-// and what fixes it.
+// Package check diagnoses problems in and between the clusters of a set. Each
+// check is a pure function of facts that returns problems and their fixes.
 package check
 
 import (
@@ -28,14 +27,15 @@ type Finding struct {
 	Check   string `json:"check"`
 	Context string `json:"context"`
 	Result  string `json:"result"`
-	// What is wrong, empty where nothing is.
+	// What is the problem, empty if there is none.
 	What string `json:"what,omitempty"`
 	// Fix is the command that fixes it, which begins with kubectl or helm and may
 	// have placeholders in angle brackets; or a sentence, in which commands stand
 	// between backquotes. Lines after the first are text to copy into a file.
 	Fix string `json:"fix,omitempty"`
-	// Why says why the check was skipped, and what to do instead if anything.
-	Why string `json:"why,omitempty"`
+	// Reason is why the check was skipped, and what to do instead, or the note of a
+	// check that passed.
+	Reason string `json:"reason,omitempty"`
 }
 
 // A problem is what a check found.
@@ -44,47 +44,51 @@ type problem struct {
 	what, fix string
 }
 
-// wrong is a problem because of which names do not work, or will not.
+// wrong is a problem that breaks names, or is about to.
 func wrong(fix, format string, args ...any) problem {
 	return problem{what: fmt.Sprintf(format, args...), fix: fix}
 }
 
-// odd is a problem that a person should know of.
+// odd is a problem that breaks nothing by itself.
 func odd(fix, format string, args ...any) problem {
 	return problem{warning: true, what: fmt.Sprintf(format, args...), fix: fix}
 }
 
-// A Check is one thing that may be wrong.
+// A Check looks for one kind of problem.
 type Check struct {
 	Name string `json:"name"`
-	// About says what it looks at.
+	// About is the condition that it verifies.
 	About string `json:"about"`
-	// run finds problems of a cluster. It changes nothing.
+	// run returns the problems of a cluster. It changes nothing.
 	run func(*Set, *Cluster) []problem
-	// unreached has the check run also for a cluster whose API server was not
-	// reached; others are skipped there.
+	// unreached makes the check run for unreachable clusters too; others are skipped.
 	unreached bool
-	// skip returns why there is nothing to look at in a cluster that was reached,
-	// or an empty string if there is; nil means that there always is.
+	// skip returns the reason to skip a reachable cluster, or an empty string; nil
+	// means never.
 	skip func(*Set, *Cluster) string
+	// note returns what a check that passed has to report, or an empty string.
+	note func(*Set, *Cluster) string
 }
 
-// Checks are all of them, what others rest on first.
+// Checks are all checks. Causes come before their effects.
 var Checks = slices.Concat(apiChecks, rightsChecks, memberChecks, networkChecks, dnsChecks, serviceChecks)
 
-// Run makes all checks in all clusters.
+// Run runs all checks for all clusters.
 func Run(set *Set) []Finding {
 	findings := []Finding{}
-	for _, check := range Checks {
+	for _, check := range Select(set.Pre) {
 		for _, c := range set.Clusters {
 			finding := Finding{Check: check.Name, Context: c.Context, Result: OK}
-			if finding.Why = check.skips(set, c); finding.Why != "" {
+			if finding.Reason = check.skips(set, c); finding.Reason != "" {
 				finding.Result = Skipped
 				findings = append(findings, finding)
 				continue
 			}
 			problems := check.run(set, c)
 			if len(problems) == 0 {
+				if check.note != nil {
+					finding.Reason = check.note(set, c)
+				}
 				findings = append(findings, finding)
 			}
 			for _, p := range problems {
@@ -102,7 +106,7 @@ func Run(set *Set) []Finding {
 func (check *Check) skips(set *Set, c *Cluster) string {
 	switch {
 	case !reached(c) && !check.unreached:
-		return "Its API server was not reached."
+		return "The API server is unreachable."
 	case check.skip != nil:
 		return check.skip(set, c)
 	}
@@ -111,7 +115,7 @@ func (check *Check) skips(set *Set, c *Cluster) string {
 
 func reached(c *Cluster) bool { return c.Unreachable == nil }
 
-// Count is how many of the findings have a result.
+// Count is the number of findings with a result.
 func Count(findings []Finding, result string) int {
 	n := 0
 	for _, finding := range findings {
@@ -122,21 +126,24 @@ func Count(findings []Finding, result string) int {
 	return n
 }
 
-// Text writes the findings for people; wide output has what is right, too.
+// Text writes the findings as text. Wide output has passed and skipped checks too.
 func Text(out io.Writer, wide bool, findings []Finding) error {
 	var rows [][]any
 	for _, finding := range findings {
 		if wide {
-			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, output.Dash(finding.Why)})
+			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, output.Dash(finding.Reason)})
 		}
 	}
-	if err := output.Table(out, wide, "RESULT CHECK CONTEXT WHY", rows); err != nil {
+	if err := output.Table(out, wide, "RESULT CHECK CONTEXT REASON", rows); err != nil {
 		return err
 	}
 	if wide {
 		fmt.Fprintln(out)
 	}
 	for _, finding := range findings {
+		if finding.Result == OK && finding.Reason != "" && !wide {
+			fmt.Fprintf(out, "✓  %s (%s): %s\n", finding.Context, finding.Check, finding.Reason)
+		}
 		if finding.What == "" {
 			continue
 		}
@@ -148,7 +155,7 @@ func Text(out io.Writer, wide bool, findings []Finding) error {
 	skipped := Count(findings, Skipped)
 	hint := ""
 	if skipped > 0 && !wide {
-		hint = " (-o wide says why)"
+		hint = " (for reasons, see -o wide)"
 	}
 	_, err := fmt.Fprintf(out, "%d ok, %d warnings, %d failed, %d skipped%s\n",
 		Count(findings, OK), Count(findings, Warning), Count(findings, Failed), skipped, hint)
@@ -157,17 +164,16 @@ func Text(out io.Writer, wide bool, findings []Finding) error {
 
 var mark = map[string]string{Failed: "✗", Warning: "!"}
 
-// List writes what there is to check.
-func List(out io.Writer, wide bool) error {
+// List writes the names of checks.
+func List(out io.Writer, wide bool, checks []Check) error {
 	var rows [][]any
-	for _, check := range Checks {
+	for _, check := range checks {
 		rows = append(rows, []any{check.Name, check.About})
 	}
 	return output.Table(out, wide, "CHECK ABOUT", rows)
 }
 
-// cluster is the one with an id, nil where it was not reached or is none of
-// them.
+// cluster is the reachable cluster with an id, nil if there is none.
 func (s *Set) cluster(id string) *Cluster {
 	for _, c := range s.Clusters {
 		if reached(c) && c.ID == id {
@@ -177,7 +183,7 @@ func (s *Set) cluster(id string) *Cluster {
 	return nil
 }
 
-// contextOf is the context of a cluster by its id, or a word that stands for it.
+// contextOf is the context of the cluster with an id, or a placeholder.
 func (s *Set) contextOf(id string) string {
 	if c := s.cluster(id); c != nil {
 		return c.Context
@@ -190,8 +196,7 @@ func (s *Set) join(c *Cluster, id string) string {
 	return "kubectl clusterset join " + c.Context + " " + s.contextOf(id) + c.system()
 }
 
-// system is the flag that names the namespace of the controller, where it is not
-// the usual one.
+// system is the flag --system-namespace unless it has its default.
 func (c *Cluster) system() string {
 	if c.System == "clusterset-dns" {
 		return ""
@@ -199,7 +204,7 @@ func (c *Cluster) system() string {
 	return " --system-namespace " + c.System
 }
 
-// flag is the one that names the zone, where it is not the usual one.
+// flag is the flag --zone unless it has its default.
 func (s *Set) flag() string {
 	if zone := strings.TrimSuffix(s.Zone, "."); zone != explain.DefaultZone {
 		return " --zone " + zone
@@ -212,10 +217,14 @@ func (c *Cluster) kubectl(format string, args ...any) string {
 	return "kubectl --context " + c.Context + " " + fmt.Sprintf(format, args...)
 }
 
-// log is a sentence that says where the log of the controller is.
-func (c *Cluster) log() string {
-	return "Its log says what keeps it from that: `" +
-		c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.System) + "`."
+// logs is the command that prints the logs of the controller.
+func (c *Cluster) logs() string {
+	return c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.System)
+}
+
+// cause is the instruction to look into the logs of the controller.
+func (c *Cluster) cause() string {
+	return "Find the cause in the logs of the controller: `" + c.logs() + "`."
 }
 
 // chart is a command of Helm on the installation in the cluster.

@@ -72,40 +72,40 @@ func TestChecks(t *testing.T) {
 	}{
 		"unreachable": {
 			func(_, west *Cluster) { west.Facts, west.Unreachable = nil, errors.New("no route to host") },
-			"failed api-reachable west: Its API server cannot be asked: no route to host > Have its API server answer at https://west.example, or correct the address and the credential of context west in your kubeconfig.",
+			"failed api-reachable west: The API server is unreachable: no route to host > Make sure that the API server at https://west.example is up, or correct the address and credentials of context west in your kubeconfig.",
 		},
 		"old Kubernetes": {
 			func(east, _ *Cluster) { east.Version = "v1.29.3+k3s1" },
-			"failed api-version east: Its API server is v1.29.3+k3s1. > Upgrade Kubernetes to 1.30 or newer.",
+			"failed api-version east: Kubernetes v1.29.3+k3s1 is not supported. > Upgrade Kubernetes to 1.30 or newer.",
 		},
 		"one cluster twice": {
 			func(east, west *Cluster) { west.UID = east.UID },
-			"failed distinct west: It is the same cluster as that of context east. > Name each cluster once with --contexts, or have context west lead to another one in your kubeconfig.",
+			"failed distinct west: Context east refers to the same cluster. > Name each cluster once in --contexts, or point context west to another cluster in your kubeconfig.",
 		},
 		"one id twice": {
 			func(_, west *Cluster) { west.ID = "east" },
-			"failed cluster-id east: The cluster of context west is called east, too. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>\n" +
-				"failed cluster-id west: The cluster of context east is called east, too. > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>",
+			"failed cluster-id east: The cluster of context west has the id east, too. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>\n" +
+				"failed cluster-id west: The cluster of context east has the id east, too. > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>",
 		},
 		"clocks": {
 			func(_, west *Cluster) { west.Ahead = time.Minute },
-			"warning clock west: Its clock is 1m0s ahead of that of east: a token that it makes may not be valid there yet. > Correct the clock of its control plane, or that of the other.",
+			"warning clock west: The clock of the API server is 1m0s ahead of that of east, so new tokens may not be valid there yet. > Correct the clock of one of the two control planes.",
 		},
 		"no controller": {
 			func(_, west *Cluster) { west.Now = now.Add(time.Minute) },
-			"failed controller west: Its controller has written no heartbeat for 1m3s. > Have clusterset-controller run in namespace clusterset-dns. Its log says what keeps it from that: `kubectl --context west -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`.",
+			"failed controller west: The controller has not renewed its heartbeat for 1m3s. > Start clusterset-controller in namespace clusterset-dns. If it runs, find the cause in its logs: `kubectl --context west -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`.",
 		},
 		"never a controller": {
 			func(_, west *Cluster) { west.Heartbeat = nil },
-			"failed controller west: Its controller has never written a heartbeat into namespace clusterset-dns. > Have clusterset-controller run in namespace clusterset-dns: `kubectl --context west -n clusterset-dns get pods` says whether it does. Its log says what keeps it from that: `kubectl --context west -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`.",
+			"failed controller west: The controller has never written a heartbeat to namespace clusterset-dns. > Start clusterset-controller in namespace clusterset-dns. If it runs, find the cause in its logs: `kubectl --context west -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`.",
 		},
 		"another namespace of the controller": {
 			func(_, west *Cluster) { west.System = "mcs" },
-			"failed namespace west: Namespace mcs does not exist: the controller is not installed, or it is in another one (--system-namespace). > helm install clusterset-dns deploy/chart --kube-context west --namespace mcs --create-namespace --set clusterId=<id> --set image.registry=<registry>",
+			"failed namespace west: Namespace mcs does not exist: the controller is not installed, or runs in another namespace (--system-namespace). > helm install clusterset-dns deploy/chart --kube-context west --namespace mcs --create-namespace --set clusterId=<id> --set image.registry=<registry>",
 		},
 		"not joined": {
 			func(east, _ *Cluster) { east.Members = nil },
-			"failed joined east: It has no credential of west, so that it imports nothing of it. > kubectl clusterset join east west",
+			"failed joined east: There is no credential of west, so nothing is imported from it. > kubectl clusterset join east west",
 		},
 		"a limit of cluster IPs": {
 			func(east, _ *Cluster) {
@@ -124,11 +124,11 @@ func TestChecks(t *testing.T) {
 		},
 		"an ended credential": {
 			func(east, _ *Cluster) { east.Members[0].Expires = now.Add(-time.Hour) },
-			"failed credential-lasts east: The credential of west ended 1h0m0s ago: nothing new is learned of it. > kubectl clusterset join east west",
+			"failed credential-lasts east: The credential of west expired 1h0m0s ago, so its changes are not imported. > kubectl clusterset join east west",
 		},
 		"a credential that ends": {
 			func(east, _ *Cluster) { east.Members[0].Expires = now.Add(48 * time.Hour) },
-			"warning credential-lasts east: The credential of west ends in 48h0m0s. > kubectl clusterset join east west",
+			"warning credential-lasts east: The credential of west expires in 48h0m0s. > kubectl clusterset join east west",
 		},
 		"a credential of a short life": {
 			func(east, _ *Cluster) {
@@ -140,7 +140,7 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) {
 				east.Members[0].Issued, east.Members[0].Expires = now.Add(-4*time.Hour), now.Add(time.Hour)
 			},
-			"warning credential-lasts east: The credential of west ends in 1h0m0s. > kubectl clusterset join east west",
+			"warning credential-lasts east: The credential of west expires in 1h0m0s. > kubectl clusterset join east west",
 		},
 		"a silent member without a context": {
 			func(east, west *Cluster) {
@@ -152,13 +152,13 @@ func TestChecks(t *testing.T) {
 				}
 				east.SecretsUnseen = errors.New("forbidden")
 			},
-			"failed member-fresh east: south is stale: it was last heard 1h0m0s ago. > Have the API server and the controller of south run, and be reachable from east. What is wrong in it is said by `kubectl clusterset check --contexts <context of south>`.",
+			"failed member-fresh east: south is stale: its last heartbeat arrived 1h0m0s ago. > Make sure that the API server and the controller of south run, and that east can reach them. To diagnose them: `kubectl clusterset check --contexts <context of south>`.",
 		},
 		"a member that was never heard": {
 			func(east, _ *Cluster) {
 				east.Members[0].Lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: stale}}
 			},
-			"failed member-fresh east: west is stale: it was never heard. > Have the API server and the controller of west run, and be reachable from east. What is wrong in it is said by `kubectl clusterset check --contexts west`.",
+			"failed member-fresh east: west is stale: no heartbeat has ever arrived. > Make sure that the API server and the controller of west run, and that east can reach them. To diagnose them: `kubectl clusterset check --contexts west`.",
 		},
 		"a member that is held": {
 			func(east, _ *Cluster) {
@@ -169,16 +169,16 @@ func TestChecks(t *testing.T) {
 					Message: "Cluster west is another one than before: until the annotation is 0123-4567",
 				}}
 			},
-			"failed member-held east: Cluster west is another one than before: until the annotation is 0123-4567. > Look whether it exports what it should: `kubectl --context west get serviceexports -A`. If so: `kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/confirm=0123-4567 --overwrite`.",
+			"failed member-quarantined east: Cluster west is another one than before: until the annotation is 0123-4567. > Verify the exports of the member: `kubectl --context west get serviceexports -A`. If they are correct, confirm them: `kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/confirm=0123-4567 --overwrite`.",
 		},
 		"overlapping pods": {
 			func(_, west *Cluster) { west.Nodes[0].Spec.PodCIDRs = []string{"10.64.0.128/25"} },
-			"failed pod-ranges east: Its range of pods 10.64.0.0/24 overlaps 10.64.0.128/25 of west, by its nodes' spec.podCIDRs: pods of the two cannot reach each other. Ignore this if your CNI assigns other ranges. > Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.\n" +
-				"failed pod-ranges west: Its range of pods 10.64.0.128/25 overlaps 10.64.0.0/24 of east, by its nodes' spec.podCIDRs: pods of the two cannot reach each other. Ignore this if your CNI assigns other ranges. > Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.",
+			"failed pod-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.128/25 of west, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.\n" +
+				"failed pod-ranges west: Its pod range 10.64.0.128/25 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/24 of east, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.",
 		},
 		"pods where another has Services": {
 			func(_, west *Cluster) { west.ServiceCIDRs = prefixes([]string{"10.64.0.0/16"}) },
-			"failed service-ranges east: Its range of pods 10.64.0.0/24, by its nodes' spec.podCIDRs, overlaps the range of Services 10.64.0.0/16 of west: these pods cannot be reached from there. Ignore this if your CNI assigns other ranges. > Give one of the two another range: that of Services is in its ServiceCIDRs.",
+			"failed service-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps the Service range 10.64.0.0/16 of west, which cannot reach these pods. Ignore this if your CNI assigns other ranges. > Change one of the two ranges; the Service range is in the ServiceCIDRs.",
 		},
 		"an address that the controller does not reach": {
 			func(east, _ *Cluster) {
@@ -190,21 +190,21 @@ func TestChecks(t *testing.T) {
 			},
 			"failed member-reachable east: The controller cannot read west: no route to host. > kubectl clusterset join east west --server west=<address of the API server of west as east reaches it>",
 		},
-		"a member that failed over and over": {
+		"a member that failed repeatedly": {
 			func(east, _ *Cluster) {
 				east.Members[0].Lease.Annotations = stale
 				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
 				east.Members[0].Events = []corev1.Event{{
 					Type: "Warning", Reason: memberstate.EventMemberStale,
-					Message: "Cluster west failed over and over: its endpoints stay demoted until it stayed a while",
+					Message: "Cluster west failed repeatedly: its endpoints stay demoted",
 				}}
 			},
-			"failed member-fresh east: west is stale: it was last heard 0s ago. > Wait: it is believed again once it was heard for a while.",
+			"failed member-fresh east: west is stale: its last heartbeat arrived 0s ago. > Wait until its heartbeats have arrived for a while without a gap.",
 		},
 		"an id that is none": {
 			func(_, west *Cluster) { west.ID = "No" },
 			"failed cluster-id west: cluster id \"No\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?') > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>\n" +
-				"failed joined east: It has no credential of No, so that it imports nothing of it. > kubectl clusterset join east west",
+				"failed joined east: There is no credential of No, so nothing is imported from it. > kubectl clusterset join east west",
 		},
 		"a node without a zone, and nobody asks": {
 			func(east, _ *Cluster) { east.Nodes[0].Labels = nil },
@@ -215,7 +215,7 @@ func TestChecks(t *testing.T) {
 				east.Nodes[0].Labels, east.Corefile = nil,
 					". {\n multicluster clusterset.local {\n cluster east\n prefer zone\n }\n}"
 			},
-			"warning zones east: Node node does not say in which zone it is, so that clients on it use near endpoints no sooner than others, although the Corefile has `prefer zone`. > kubectl --context east label node node topology.kubernetes.io/zone=<zone that it is in>",
+			"warning zones east: Node node has no label topology.kubernetes.io/zone, so its clients do not prefer near endpoints, although the Corefile has `prefer zone`. > kubectl --context east label node node topology.kubernetes.io/zone=<zone of the node>",
 		},
 		"an operator's preference that cannot be met": {
 			func(east, _ *Cluster) {
@@ -267,7 +267,7 @@ func TestChecks(t *testing.T) {
 				unseen.Status.Conditions = nil
 				east.Exports = []v1beta1.ServiceExport{unseen}
 			},
-			"failed exports-seen east: The controller has not looked at ServiceExport shop/db. > Have the controller look at it. Its log says what keeps it from that: `kubectl --context east -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`.",
+			"failed exports-seen east: The controller has not reconciled ServiceExport shop/db. > Find the cause in the logs of the controller: `kubectl --context east -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`.",
 		},
 		"an export whose import belongs to another implementation": {
 			func(east, _ *Cluster) {
@@ -290,20 +290,20 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) {
 				east.Bindings = []Binding{{Kind: "rolebinding", Namespace: "shop", Name: "more"}}
 			},
-			"failed member-least east: The rolebinding more gives service account clusterset-member more than members need. > See what it is for: `kubectl --context east describe rolebinding more -n shop`. If it is not wanted: `kubectl --context east delete rolebinding more -n shop`.",
+			"failed member-least east: The rolebinding more grants service account clusterset-member more than members need. > See what it grants: `kubectl --context east describe rolebinding more -n shop`. If it is not needed, delete it: `kubectl --context east delete rolebinding more -n shop`.",
 		},
 		"an old node": {
 			func(_, west *Cluster) { west.Nodes[0].Status.NodeInfo.KubeletVersion = "v1.24.0" },
-			"warning node-version west: Node node is v1.24.0: its kube-proxy may go on sending traffic to a silent cluster. > Upgrade the node to 1.26 or newer.",
+			"warning node-version west: Node node runs v1.24.0, whose kube-proxy may keep sending traffic to a silent cluster. > Upgrade the node to 1.26 or newer.",
 		},
 		"no zone of the set": {
 			func(_, west *Cluster) { west.Apex = dns.Answer{Rcode: "NXDOMAIN"} },
-			"failed coredns west: There is no Deployment kube-system/coredns, and the cluster's DNS answers NXDOMAIN for the zone clusterset.local. > " + byHand,
+			"failed coredns west: Deployment kube-system/coredns does not exist, and the cluster's DNS returns NXDOMAIN for zone clusterset.local. > " + byHand,
 		},
 		"no DNS": {
 			func(_, west *Cluster) { west.DNSError = errors.New("no pod is ready") },
-			"warning coredns west: There is no Deployment kube-system/coredns, and the cluster's DNS could not be asked for the zone. > " + byHand + "\n" +
-				"warning dns-asked west: Its DNS could not be asked: no pod is ready. > kubectl clusterset check --contexts west --dns west=<address>",
+			"warning coredns west: Deployment kube-system/coredns does not exist, and the cluster's DNS could not be queried. > " + byHand + "\n" +
+				"warning dns-reachable west: The cluster's DNS could not be queried: no pod is ready. > kubectl clusterset check --contexts west --dns west=<address>",
 		},
 		"what was left behind": {
 			func(_, west *Cluster) {
@@ -311,7 +311,7 @@ func TestChecks(t *testing.T) {
 					export.LabelSourceCluster: "south", export.LabelSliceManagedBy: export.Manager,
 				}}}}
 			},
-			"warning left-behind west: 1 EndpointSlices of south are here, which is no member. > kubectl --context west delete endpointslices -A -l multicluster.kubernetes.io/source-cluster=south,endpointslice.kubernetes.io/managed-by=clusterset-controller.clusterset-dns.github.io",
+			"warning left-behind west: 1 EndpointSlices of south are left, which is not a member. > kubectl --context west delete endpointslices -A -l multicluster.kubernetes.io/source-cluster=south,endpointslice.kubernetes.io/managed-by=clusterset-controller.clusterset-dns.github.io",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -340,7 +340,7 @@ func invalid(reason string) v1beta1.ServiceExport {
 	}
 }
 
-const byHand = "Have the cluster's DNS answer for clusterset.local by hand: forward the zone to the chart's CoreDNS (--set coredns.enabled=true), or use a CoreDNS with the plugin multicluster. Name its address with --dns."
+const byHand = "Configure the cluster's DNS for clusterset.local by hand: forward the zone to the chart's CoreDNS (--set coredns.enabled=true), or use a CoreDNS with the plugin multicluster. If it cannot be queried, set its address with --dns."
 
 // known are findings of the sets of these tests, whose clusters have no
 // definitions.
@@ -373,7 +373,7 @@ func TestDefinitions(t *testing.T) {
 	}{
 		"names that are taken": {
 			"False", "v1beta1",
-			"CustomResourceDefinition serviceexports.multicluster.x-k8s.io is not established. > Fix what its conditions name: `kubectl --context east describe crd serviceexports.multicluster.x-k8s.io`.",
+			"CustomResourceDefinition serviceexports.multicluster.x-k8s.io is not established. > Fix the cause that its conditions report: `kubectl --context east describe crd serviceexports.multicluster.x-k8s.io`.",
 		},
 		"nothing is served": {"True", "", "The CRDs of the MCS API serve neither v1beta1 nor v1alpha1. > kubectl clusterset manifest crds | kubectl --context east apply --server-side --force-conflicts -f -"},
 	} {

@@ -23,25 +23,27 @@ import (
 
 var dnsChecks = []Check{
 	{
-		Name: "coredns", About: "CoreDNS is where kubeadm installs it, or the cluster's DNS has the zone all the same",
+		Name: "coredns", About: "CoreDNS is installed as by kubeadm, or the cluster's DNS serves the zone in another way",
 		run: func(s *Set, c *Cluster) []problem {
-			const fix = "Have the cluster's DNS answer for %s by hand: forward the zone to the chart's CoreDNS (--set coredns.enabled=true), or use a CoreDNS with the plugin multicluster. Name its address with --dns."
+			const fix = "Configure the cluster's DNS for %s by hand: forward the zone to the chart's CoreDNS (--set " +
+				"coredns.enabled=true), or use a CoreDNS with the plugin multicluster. If it cannot be queried, set its address " +
+				"with --dns."
 			switch {
 			case c.Deployment != nil:
 			case !asked(c):
 				return []problem{odd(fmt.Sprintf(fix, s.Zone),
-					"There is no Deployment %s/%s, and the cluster's DNS could not be asked for the zone.",
+					"Deployment %s/%s does not exist, and the cluster's DNS could not be queried.",
 					coredns.Namespace, coredns.Name)}
 			case !c.hasZone():
 				return []problem{wrong(fmt.Sprintf(fix, s.Zone),
-					"There is no Deployment %s/%s, and the cluster's DNS answers %s for the zone %s.",
+					"Deployment %s/%s does not exist, and the cluster's DNS returns %s for zone %s.",
 					coredns.Namespace, coredns.Name, c.Apex.Text(), s.Zone)}
 			}
 			return nil
 		},
 	},
 	{
-		Name: "coredns-available", About: "all pods of CoreDNS are available and new", skip: noCoreDNS,
+		Name: "coredns-available", About: "the rollout of CoreDNS is complete", skip: noCoreDNS,
 		run: func(_ *Set, c *Cluster) []problem {
 			pending := coredns.Pending(c.Deployment)
 			if pending == "" {
@@ -52,13 +54,18 @@ var dnsChecks = []Check{
 				return condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse
 			}) {
 				fix = c.kubectl("-n %s rollout undo deployment %s", coredns.Namespace, coredns.Name)
-				pending += ", and Kubernetes has given up waiting"
+				pending += ", and the rollout has timed out"
 			}
-			return []problem{wrong(fix, "CoreDNS is not as it is to be: %s.", pending)}
+			return []problem{wrong(fix, "The rollout of CoreDNS is not complete: %s.", pending)}
 		},
 	},
 	{
-		Name: "coredns-image", About: "CoreDNS has the plugin multicluster", skip: noPlugin,
+		Name: "coredns-image", About: "CoreDNS has the plugin multicluster", skip: func(s *Set, c *Cluster) string {
+			if why := noPlugin(s, c); why != "" || c.by(s) == coredns.ByMulticluster {
+				return why
+			}
+			return "The Corefile does not serve " + s.Zone + "."
+		},
 		run: func(s *Set, c *Cluster) []problem {
 			if image := c.image(); !ours(c, image) {
 				return []problem{odd(s.enable(c),
@@ -78,7 +85,7 @@ var dnsChecks = []Check{
 				}
 				return []problem{odd("kubectl clusterset coredns enable --contexts "+c.Context+" --image "+
 					other.image()+
-					s.flag(), "CoreDNS runs %s, and %s in %s.", c.image(), other.image(), other.Context)}
+					s.flag(), "CoreDNS runs %s, but %s in %s.", c.image(), other.image(), other.Context)}
 			}
 			return nil
 		},
@@ -86,23 +93,22 @@ var dnsChecks = []Check{
 	{Name: "corefile", About: "the Corefile parses", skip: noCoreDNS, run: func(_ *Set, c *Cluster) []problem {
 		if _, err := coredns.ParseCorefile(c.Corefile); err != nil {
 			return []problem{wrong(c.kubectl("-n %s edit configmap %s", coredns.Namespace, coredns.Name),
-				"The Corefile cannot be read: %v.", err)}
+				"ConfigMap %s/%s: %v.", coredns.Namespace, coredns.Name, err)}
 		}
 		return nil
 	}},
 	{
-		Name: "corefile-multicluster", About: "the Corefile has the plugin for the zone", skip: noPlugin,
+		Name: "corefile-multicluster", About: "the Corefile serves the zone", skip: noPlugin,
 		run: func(s *Set, c *Cluster) []problem {
 			if corefile, err := coredns.ParseCorefile(c.Corefile); err == nil && !corefile.Serves(s.Zone) {
 				return []problem{wrong(s.enable(c),
-					"The Corefile has no line `multicluster %s` in the server block that answers for %s.", s.Zone,
-					s.Zone)}
+					"The Corefile does not serve %s.", s.Zone)}
 			}
 			return nil
 		},
 	},
 	{
-		Name: "corefile-cluster", About: "the Corefile knows which cluster it is in", skip: noCoreDNS,
+		Name: "corefile-cluster", About: "the Corefile has the id of the cluster", skip: noCoreDNS,
 		run: func(s *Set, c *Cluster) []problem {
 			corefile := c.parsed()
 			if corefile == nil || !corefile.Serves(s.Zone) || c.ID == "" {
@@ -113,17 +119,17 @@ var dnsChecks = []Check{
 				return []problem{wrong(fmt.Sprintf(`%s | sed 's/^\( *cluster\) %s/\1 %s/' | %s`,
 					c.kubectl("-n %s get configmap %s -o yaml", coredns.Namespace, coredns.Name), id[0], c.ID,
 					c.kubectl("replace -f -")),
-					"The Corefile has `cluster %s`, and this is %s: DNS takes endpoints of another cluster for near ones.",
+					"The Corefile has `cluster %s`, but this cluster is %s: DNS prefers endpoints of the wrong cluster.",
 					id[0], c.ID)}
 			case len(id) == 0 && c.wantsCluster() != "":
-				return []problem{odd(fmt.Sprintf("Add `cluster %s` to the block of multicluster in the Corefile: `%s`.",
+				return []problem{odd(fmt.Sprintf("Add `cluster %s` to the multicluster block of the Corefile: `%s`.",
 					c.ID, c.kubectl("-n %s edit configmap %s", coredns.Namespace, coredns.Name)),
-					"The Corefile does not say which cluster this is, so that DNS answers with near endpoints no sooner than with others, although %s.", c.wantsCluster())}
+					"The Corefile has no `cluster %s`, so DNS does not prefer near endpoints, although %s.", c.ID, c.wantsCluster())}
 			}
 			return nil
 		},
 	},
-	{Name: "coredns-rights", About: "CoreDNS may read what the plugin serves", skip: func(s *Set, c *Cluster) string {
+	{Name: "coredns-rights", About: "CoreDNS has the permissions it needs", skip: func(s *Set, c *Cluster) string {
 		if c.by(s) == coredns.ByKubernetes {
 			return noCoreDNS(s, c) // it reads the same
 		}
@@ -136,18 +142,18 @@ var dnsChecks = []Check{
 		if c.by(s) == coredns.ByKubernetes {
 			fix = c.grant()
 		}
-		return []problem{wrong(fix, "Service account %s/%s, which CoreDNS runs as, may not %s.", coredns.Namespace,
+		return []problem{wrong(fix, "Service account %s/%s, which CoreDNS runs as, lacks permissions: %s.", coredns.Namespace,
 			coredns.AccountOf(c.Deployment), rightsText(c.CoreDNSLacks))}
 	}},
-	{Name: "dns-asked", About: "the cluster's DNS answers", run: func(s *Set, c *Cluster) []problem {
+	{Name: "dns-reachable", About: "the cluster's DNS can be queried", run: func(s *Set, c *Cluster) []problem {
 		if c.DNSError != nil {
 			return []problem{odd("kubectl clusterset check --contexts "+c.Context+" --dns "+c.Context+"=<address>"+
-				s.flag()+c.system(), "Its DNS could not be asked: %v.", c.DNSError)}
+				s.flag()+c.system(), "The cluster's DNS could not be queried: %v.", c.DNSError)}
 		}
 		return nil
 	}},
 	{
-		Name: "dns-zone", About: "the cluster's DNS has the zone",
+		Name: "dns-zone", About: "the cluster's DNS serves the zone",
 		skip: func(s *Set, c *Cluster) string { return cmp.Or(noCoreDNS(s, c), unasked(c)) },
 		run: func(s *Set, c *Cluster) []problem {
 			if c.hasZone() {
@@ -156,12 +162,12 @@ var dnsChecks = []Check{
 			fix := s.enable(c)
 			switch by := c.by(s); {
 			case by == coredns.ByForward:
-				fix = fmt.Sprintf("Have the server answer to which the Corefile forwards %s: `%s` names it.", s.Zone,
-					c.kubectl("-n %s get configmap %s -o yaml", coredns.Namespace, coredns.Name))
+				fix = fmt.Sprintf("Make the server to which the Corefile forwards %s serve the zone: `%s` prints its address.",
+					s.Zone, c.kubectl("-n %s get configmap %s -o yaml", coredns.Namespace, coredns.Name))
 			case by == coredns.ByKubernetes, by == coredns.ByMulticluster && ours(c, c.image()):
 				fix = c.restart() // it runs with what was there before
 			}
-			return []problem{wrong(fix, "Its DNS answers %s for the zone %s.", c.Apex.Text(), s.Zone)}
+			return []problem{wrong(fix, "The cluster's DNS returns %s for zone %s.", c.Apex.Text(), s.Zone)}
 		},
 	},
 	{
@@ -174,24 +180,25 @@ var dnsChecks = []Check{
 				}
 				found = append(found, wrong("Add this server block with `"+c.kubectl("-n %s edit configmap %s",
 					coredns.Namespace, cache.ConfigMap)+"`.\n"+corefile.Passing(s.Zone),
-					"Pods cannot resolve names in %s: DaemonSet %s/%s answers them on each node, and its Corefile in ConfigMap %s has no server block for the zone.",
+					"Pods cannot resolve names in %s: DaemonSet %s/%s answers their queries on each node, and its Corefile in "+
+						"ConfigMap %s has no server block for the zone.",
 					s.Zone, coredns.Namespace, cache.Name, cache.ConfigMap))
 			}
 			return found
 		},
 	},
 	{
-		Name: "dns-names", About: "the cluster's DNS answers for imports as it should",
+		Name: "dns-names", About: "the cluster's DNS resolves imports correctly",
 		skip: func(_ *Set, c *Cluster) string {
 			if why := unasked(c); why != "" || c.hasZone() {
 				return why
 			}
-			return "Its DNS does not have the zone."
+			return "The cluster's DNS does not serve the zone."
 		}, run: func(_ *Set, c *Cluster) (found []problem) {
 			for _, lookup := range c.Lookups {
 				for _, answer := range lookup.Answers {
 					if answer.Wrong {
-						found = append(found, wrong(c.restart(), "Its DNS answers %s for %s %s, and should answer %s.",
+						found = append(found, wrong(c.restart(), "The cluster's DNS returns %s for %s %s instead of %s.",
 							answer.Text(), answer.Name, answer.Type, answer.ExpectedText()))
 					}
 				}
@@ -203,13 +210,13 @@ var dnsChecks = []Check{
 
 func noCoreDNS(_ *Set, c *Cluster) string {
 	if c.Deployment == nil {
-		return fmt.Sprintf("There is no Deployment %s/%s.", coredns.Namespace, coredns.Name)
+		return fmt.Sprintf("Deployment %s/%s does not exist.", coredns.Namespace, coredns.Name)
 	}
 	return ""
 }
 
-// noPlugin returns why CoreDNS needs no plugin multicluster, besides noCoreDNS:
-// the zone is answered in another way.
+// noPlugin returns noCoreDNS, or why CoreDNS does not need the plugin
+// multicluster: the zone is served in another way.
 func noPlugin(s *Set, c *Cluster) string {
 	if why := noCoreDNS(s, c); why != "" {
 		return why
@@ -218,12 +225,14 @@ func noPlugin(s *Set, c *Cluster) string {
 	case coredns.ByMulticluster:
 		return ""
 	case coredns.ByKubernetes:
-		return "The Corefile answers for " + s.Zone + " with the option multicluster of the stock plugin kubernetes."
+		return "The Corefile serves " + s.Zone + " with the option multicluster of the stock plugin kubernetes. Its " +
+			"answers have the TTL of that plugin. They differ for ports and host names of other implementations, see " +
+			"docs/interop.md."
 	case coredns.ByForward:
 		return "The Corefile forwards " + s.Zone + " to another server."
 	}
 	if unreadable := c.Corefile != "" && c.parsed() == nil; asked(c) && c.hasZone() && !unreadable {
-		return "The cluster's DNS answers for " + s.Zone + " in a way that the Corefile does not show."
+		return "The cluster's DNS serves " + s.Zone + " in a way that the Corefile does not show."
 	}
 	return ""
 }
@@ -232,13 +241,13 @@ func asked(c *Cluster) bool { return c.DNSError == nil }
 
 func unasked(c *Cluster) string {
 	if !asked(c) {
-		return "Its DNS could not be asked."
+		return "The cluster's DNS could not be queried."
 	}
 	return ""
 }
 
-// by is the plugin by which the Corefile answers for the zone of the set, empty
-// if it shows none or cannot be read.
+// by is the plugin with which the Corefile serves the zone of the set, empty if
+// unknown.
 func (c *Cluster) by(s *Set) string {
 	corefile := c.parsed()
 	if corefile == nil {
@@ -249,8 +258,9 @@ func (c *Cluster) by(s *Set) string {
 
 // grant has the commands that let a stock CoreDNS read ServiceImports.
 func (c *Cluster) grant() string {
-	return fmt.Sprintf("Give it the role: `%s && %s`.", c.apply(manifest.CoreDNS),
-		c.kubectl("create clusterrolebinding clusterset-stock-coredns --clusterrole=clusterset-coredns --serviceaccount=%s:%s", coredns.Namespace, coredns.AccountOf(c.Deployment)))
+	return fmt.Sprintf("Grant it the role: `%s && %s`.", c.apply(manifest.CoreDNS),
+		c.kubectl("create clusterrolebinding clusterset-stock-coredns --clusterrole=clusterset-coredns "+
+			"--serviceaccount=%s:%s", coredns.Namespace, coredns.AccountOf(c.Deployment)))
 }
 
 // image is that of CoreDNS.
@@ -261,8 +271,8 @@ func (c *Cluster) image() string {
 	return ""
 }
 
-// ours tells whether an image is known to have the plugin: it was put there by
-// `coredns enable`, or is called after the project.
+// ours reports whether an image is known to have the plugin: `coredns enable` set
+// it, or its name contains that of the project.
 func ours(c *Cluster, image string) bool {
 	return image != "" && image == c.Deployment.Annotations[coredns.AnnotationImage] ||
 		strings.Contains(image, "clusterset")
@@ -272,8 +282,8 @@ func tag(image string) string {
 	return image[strings.LastIndex(image, ":")+1:]
 }
 
-// older tells whether the first of two tags is older, as far as they are
-// versions; that of others is the first in the order of letters.
+// older reports whether the first of two tags is older: by version, or else in
+// lexical order.
 func older(one, two string) bool {
 	for _, parse := range []func(string) (*version.Version, error){version.ParseSemantic, version.ParseGeneric} {
 		a, err := parse(one)
@@ -285,7 +295,7 @@ func older(one, two string) bool {
 	return one < two
 }
 
-// parsed is the Corefile, nil where there is none that can be read.
+// parsed is the Corefile, nil if it is missing or invalid.
 func (c *Cluster) parsed() *coredns.Corefile {
 	corefile, err := coredns.ParseCorefile(c.Corefile)
 	if err != nil || c.Corefile == "" {
@@ -294,8 +304,7 @@ func (c *Cluster) parsed() *coredns.Corefile {
 	return corefile
 }
 
-// wantsCluster says who wants DNS to know which cluster is its own, nothing
-// where nobody does.
+// wantsCluster is why DNS has to know the local cluster, empty if it does not.
 func (c *Cluster) wantsCluster() string {
 	for i := range c.Imports {
 		each := &c.Imports[i]
@@ -303,10 +312,10 @@ func (c *Cluster) wantsCluster() string {
 			continue
 		}
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
-		switch wish, _ := locality.PreferenceOf(distribution, each.Annotations[export.AnnotationPrefer], ""); {
-		case wish.Cluster:
-			return nameOf(each) + " prefers its own cluster"
-		case wish.Zone:
+		switch preference, _ := locality.PreferenceOf(distribution, each.Annotations[export.AnnotationPrefer], ""); {
+		case preference.Cluster:
+			return nameOf(each) + " prefers the local cluster"
+		case preference.Zone:
 			return nameOf(each) + " has trafficDistribution " + distribution
 		}
 	}
@@ -315,23 +324,32 @@ func (c *Cluster) wantsCluster() string {
 
 func (c *Cluster) hasZone() bool { return c.Apex.Rcode == "NOERROR" && len(c.Apex.Records) > 0 }
 
-// restart is the command that has CoreDNS begin anew.
+// restart is the command that restarts CoreDNS.
 func (c *Cluster) restart() string {
 	if c.Deployment == nil {
-		return "Start the cluster's DNS again."
+		return "Restart the cluster's DNS."
 	}
 	return c.kubectl("-n %s rollout restart deployment %s", coredns.Namespace, coredns.Name)
 }
 
-// enable is the command that puts the plugin into the cluster's CoreDNS.
+// enable says how the cluster's CoreDNS comes to serve the zone: by a command, or as its owner documents it.
 func (s *Set) enable(c *Cluster) string {
-	image := "<image of CoreDNS with multicluster>"
-	switch {
-	case c.Deployment == nil:
-	case ours(c, c.image()):
-		image = c.image()
-	case c.Deployment.Annotations[coredns.AnnotationImage] != "":
-		image = c.Deployment.Annotations[coredns.AnnotationImage]
+	command := "kubectl clusterset coredns enable --contexts " + c.Context
+	if c.Deployment == nil {
+		return command + " --forward" + s.flag()
 	}
-	return "kubectl clusterset coredns enable --contexts " + c.Context + " --image " + image + s.flag()
+	noted := c.Deployment.Annotations[coredns.AnnotationImage]
+	switch owner := coredns.OwnerOf(c.Deployment); {
+	case ours(c, c.image()):
+		return command + " --image " + c.image() + s.flag()
+	case noted != "":
+		return command + " --image " + noted + s.flag()
+	case c.by(s) == coredns.ByMulticluster:
+		return command + " --image <image of CoreDNS with multicluster>" + s.flag()
+	case owner != nil:
+		return fmt.Sprintf("%s manages CoreDNS: %s.", owner.Name, owner.Instead)
+	case !coredns.HasOption(c.image()):
+		return command + " --forward" + s.flag()
+	}
+	return command + s.flag()
 }

@@ -32,47 +32,48 @@ type Set struct {
 	Clusters []*Cluster
 	// Zone is that of the set.
 	Zone string
+	// Pre tells that clusterset-dns may not be installed yet.
+	Pre bool
 }
 
-// A Cluster is what was seen of one of them, besides its facts.
+// A Cluster has the facts of a cluster, and what only checks need.
 type Cluster struct {
-	// Context is how it is reached, Unreachable why it was not. What follows
-	// Server is set only where it was.
+	// Context is that in the kubeconfig. If Unreachable is set, nothing after Server
+	// is.
 	Context     string
 	Unreachable error
-	// Server is the address of its API server by that context.
+	// Server is the address of its API server in that context.
 	Server string
 	*facts.Facts
+	Prerequisites
 
 	// Definitions are the CustomResourceDefinitions of the MCS API by name.
 	Definitions map[string]*unstructured.Unstructured
-	// ControllerLacks and MemberLacks are rights that are missing, MemberHas
-	// those that the credential of members must not have; CoreDNSLacks those that
-	// the plugin needs.
+	// ControllerLacks, MemberLacks and CoreDNSLacks are missing rights. MemberHas are
+	// rights that credentials of members must not have.
 	ControllerLacks, MemberLacks, MemberHas, CoreDNSLacks []manifest.Right
-	// Bindings are those that give the account of members anything, besides the
-	// shipped ones; Groups those that give something to all service accounts.
+	// Bindings are those, other than the shipped ones, that grant rights to the
+	// account of members, and Groups those that grant rights to all service accounts.
 	Bindings, Groups []Binding
-	// RolesGive are rights of the shipped roles of members that are not shipped.
+	// RolesGive are rights that were added to the shipped roles of members.
 	RolesGive []manifest.Right
 	Nodes     []corev1.Node
-	// ServiceCIDRs are the ranges of Services; none where that is not known.
+	// ServiceCIDRs are the Service ranges; none if unknown.
 	ServiceCIDRs []netip.Prefix
-	// Deployment is that of CoreDNS, nil where it is not as kubeadm installs it.
+	// Deployment is that of CoreDNS, nil if it is not as kubeadm installs it.
 	Deployment *appsv1.Deployment
-	// NodeCaches are caches on nodes that pods ask instead of the cluster's DNS.
+	// NodeCaches are caches on nodes that pods query instead of the cluster's DNS.
 	NodeCaches []NodeCache
-	// Sources are what is said of each service.
+	// Sources are the exports of each service.
 	Sources map[types.NamespacedName][]facts.Source
-	// Apex is the answer for the zone itself, DNSError why DNS was not asked.
+	// Apex is the answer for the zone itself, DNSError why DNS was not queried.
 	Apex     dns.Answer
 	DNSError error
 	// Lookups are answers for some of the imported services.
 	Lookups []*explain.Explanation
 }
 
-// A Binding is one of RBAC. Group is the one that it gives rights to, empty
-// where it names an account.
+// A Binding is one of RBAC. Group is its subject, empty if that is an account.
 type Binding struct{ Kind, Namespace, Name, Group string }
 
 // A NodeCache is a DaemonSet of NodeLocal DNSCache in kube-system, and the
@@ -83,11 +84,10 @@ type NodeCache struct{ Name, ConfigMap, Corefile string }
 // them.
 const nodeCacheSelector = "k8s-app=node-local-dns"
 
-// maxLookups bounds how many names are asked for.
+// maxLookups bounds the number of names that are queried.
 const maxLookups = 10
 
-// Gather looks at the clusters. The server of a cluster's DNS is asked for; it
-// may fail.
+// Gather reads the clusters. server returns the DNS server of a cluster.
 func Gather(ctx context.Context, clusters []*cluster.Cluster, all []*facts.Facts, failed []error, zone string,
 	server func(context.Context, *cluster.Cluster) (*dns.Server, error),
 ) *Set {
@@ -108,8 +108,7 @@ func Gather(ctx context.Context, clusters []*cluster.Cluster, all []*facts.Facts
 	return set
 }
 
-// gather looks at what facts lack. What may not be read is as if it were not
-// there.
+// gather reads what facts lack. Objects that must not be read count as missing.
 func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
 	c.Definitions = map[string]*unstructured.Unstructured{}
 	definitions := schema.GroupVersionResource{
@@ -209,7 +208,7 @@ func (c *Cluster) rights(ctx context.Context, from *cluster.Cluster) {
 	}
 }
 
-// roles looks at what the roles of members give now.
+// roles compares the roles of members with the shipped ones.
 func (c *Cluster) roles(ctx context.Context, from *cluster.Cluster, shipped []manifest.Right) {
 	var given []manifest.Right
 	if role, err := from.Kube.RbacV1().ClusterRoles().Get(ctx, manifest.MemberAccount,
@@ -232,7 +231,7 @@ func (c *Cluster) roles(ctx context.Context, from *cluster.Cluster, shipped []ma
 const controllerAccount = "clusterset-controller"
 
 func (c *Cluster) binding(kind string, object metav1.ObjectMeta, subjects []rbacv1.Subject) {
-	// Kubernetes' own bindings give what everybody needs.
+	// Kubernetes' own bindings grant what every account needs.
 	if object.Labels["kubernetes.io/bootstrapping"] != "" || object.Name == manifest.MemberAccount &&
 		(object.Namespace == "" || object.Namespace == c.System) {
 		return
@@ -255,7 +254,7 @@ func (c *Cluster) binding(kind string, object metav1.ObjectMeta, subjects []rbac
 	}
 }
 
-// ask asks the cluster's DNS.
+// ask queries the cluster's DNS.
 func (c *Cluster) ask(ctx context.Context, from *cluster.Cluster, zone string,
 	find func(context.Context, *cluster.Cluster) (*dns.Server, error),
 ) {
@@ -285,7 +284,7 @@ func (c *Cluster) ask(ctx context.Context, from *cluster.Cluster, zone string,
 	}
 }
 
-// prefixes are those that parse.
+// prefixes parses prefixes, and ignores invalid ones.
 func prefixes(texts []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range texts {

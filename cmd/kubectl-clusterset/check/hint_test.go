@@ -68,14 +68,14 @@ func TestHintsNameWhatIsUnusual(t *testing.T) {
 	})
 	set.Zone = "example.set."
 	for check, want := range map[string]string{
-		"dns-asked":     "kubectl clusterset check --contexts east --dns east=<address> --zone example.set --system-namespace mcs",
-		"exports-agree": "Make them agree: `kubectl clusterset explain shop/db --contexts east,west --zone example.set --system-namespace mcs` says what to change where.",
+		"dns-reachable": "kubectl clusterset check --contexts east --dns east=<address> --zone example.set --system-namespace mcs",
+		"exports-agree": "Resolve the conflict: `kubectl clusterset explain shop/db --contexts east,west --zone example.set --system-namespace mcs` lists the changes.",
 	} {
 		if got := hint(set, check); got != want {
 			t.Errorf("%s: got %q, want %q", check, got, want)
 		}
 	}
-	const want = "kubectl clusterset coredns enable --contexts east --image <image of CoreDNS with multicluster> --zone example.set"
+	const want = "kubectl clusterset coredns enable --contexts east --forward --zone example.set"
 	if got := set.enable(set.Clusters[0]); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -83,7 +83,7 @@ func TestHintsNameWhatIsUnusual(t *testing.T) {
 
 func TestMissingDefinitions(t *testing.T) {
 	set := newSet(func(east, _ *Cluster) { east.Definitions = map[string]*unstructured.Unstructured{} })
-	const want = "Apply them: `kubectl clusterset manifest crds | kubectl --context east apply --server-side --force-conflicts -f -` (and install the chart with --set crds.install=false)."
+	const want = "Apply the CRDs: `kubectl clusterset manifest crds | kubectl --context east apply --server-side --force-conflicts -f -`. Then install the chart with --set crds.install=false."
 	if got := hint(set, "crds"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -4,8 +4,12 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -13,13 +17,13 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// expiresSoon is how long before its end a credential should be replaced, at
-// most: a quarter of its life will do.
+// expiresSoon is how long before its expiry a credential should be replaced, or a
+// quarter of its lifetime if that is shorter.
 const expiresSoon = 14 * 24 * time.Hour
 
 var memberChecks = []Check{
 	{
-		Name: "joined", About: "each cluster has the credential of each other",
+		Name: "joined", About: "each cluster has a credential of every other cluster",
 		run: func(s *Set, c *Cluster) (found []problem) {
 			for _, other := range s.Clusters {
 				if other == c || !reached(other) || other.ID == "" || other.ID == c.ID || c.SecretsUnseen != nil {
@@ -27,23 +31,49 @@ var memberChecks = []Check{
 				}
 				if m := c.Member(other.ID); m == nil || m.Secret == nil {
 					found = append(found, wrong(s.join(c, other.ID),
-						"It has no credential of %s, so that it imports nothing of it.", other.ID))
+						"There is no credential of %s, so nothing is imported from it.", other.ID))
 				}
 			}
 			return found
 		},
 	},
-	ofMembers("credential-usable", "the credentials can be used", func(s *Set, c *Cluster, m *facts.Member) []problem {
+	{
+		Name: "controller-version", About: "the controllers of the set are at most one minor version apart",
+		skip: func(s *Set, c *Cluster) string {
+			switch {
+			case releaseOf(c.Heartbeat) == nil:
+				return "The controller does not report a release version."
+			case !slices.ContainsFunc(c.Members, func(m facts.Member) bool { return releaseOf(s.heartbeat(&m)) != nil }):
+				return "The controllers of the members do not report a release version."
+			}
+			return ""
+		}, run: func(s *Set, c *Cluster) (found []problem) {
+			own := releaseOf(c.Heartbeat)
+			for i := range c.Members {
+				newer := releaseOf(s.heartbeat(&c.Members[i]))
+				if newer != nil && (newer.Major() > own.Major() ||
+					newer.Major() == own.Major() && newer.Minor() > own.Minor()+1) {
+					found = append(found, odd("Upgrade the controller by one minor version at a time, from a checkout of each "+
+						"version: `"+
+						c.chart("upgrade", "--reset-then-reuse-values --wait")+"`.",
+						"The controller has version %s and that of %s has %s, but clusters may differ by one minor version only.",
+						own, c.Members[i].ID, newer))
+				}
+			}
+			return found
+		},
+	},
+	ofMembers("credential-usable", "credentials are usable", func(s *Set, c *Cluster, m *facts.Member) []problem {
 		if m.Secret == nil {
 			return nil
 		}
-		what := fmt.Sprintf("Secret %s is refused: %v.", m.Secret.Name, m.Refused)
+		what := fmt.Sprintf("The controller rejects Secret %s: %v.", m.Secret.Name, m.Refused)
 		switch {
 		case m.ID == c.ID && s.twin(c) != nil:
 			return nil // the id is what is wrong
 		case m.ID == c.ID:
 			return []problem{wrong(c.kubectl("-n %s delete secret %s", c.System, m.Secret.Name),
-				"Secret %s is of %s, which is this cluster itself.", m.Secret.Name, m.ID)}
+				"Secret %s has a credential of %s, which is this cluster itself.", m.Secret.Name, m.ID)}
 		case m.Refused == nil:
 			return nil
 		case member.ValidateID(m.ID) != nil:
@@ -54,7 +84,7 @@ var memberChecks = []Check{
 		}
 		return []problem{{what: what, fix: c.confine(m, "<ranges of its pods>")}}
 	}),
-	ofMembers("credential-lasts", "no credential ends soon", func(s *Set, c *Cluster, m *facts.Member) []problem {
+	ofMembers("credential-lasts", "no credential expires soon", func(s *Set, c *Cluster, m *facts.Member) []problem {
 		fix, soon := s.join(c, m.ID), expiresSoon
 		if !m.Issued.IsZero() {
 			soon = min(soon, m.Expires.Sub(m.Issued)/4) // of one whose life is short on purpose
@@ -63,10 +93,10 @@ var memberChecks = []Check{
 		case m.Expires.IsZero():
 			return nil
 		case left <= 0:
-			return []problem{wrong(fix, "The credential of %s ended %s ago: nothing new is learned of it.", m.ID,
+			return []problem{wrong(fix, "The credential of %s expired %s ago, so its changes are not imported.", m.ID,
 				(-left).Round(time.Minute))}
 		case left < soon:
-			return []problem{odd(fix, "The credential of %s ends in %s.", m.ID, left.Round(time.Minute))}
+			return []problem{odd(fix, "The credential of %s expires in %s.", m.ID, left.Round(time.Minute))}
 		}
 		return nil
 	}),
@@ -74,11 +104,11 @@ var memberChecks = []Check{
 		func(_ *Set, c *Cluster, m *facts.Member) (found []problem) {
 			for _, name := range m.Surplus {
 				found = append(found, odd(c.kubectl("-n %s delete secret %s", c.System, name),
-					"Secret %s is a second credential of %s and is not used; %s is.", name, m.ID, m.Secret.Name))
+					"Secret %s is a second credential of %s and is not used; Secret %s is.", name, m.ID, m.Secret.Name))
 			}
 			return found
 		}),
-	ofMembers("member-reachable", "the controller reads its members",
+	ofMembers("member-reachable", "the controller can read its members",
 		func(s *Set, c *Cluster, m *facts.Member) []problem {
 			warning := m.Warning(memberstate.EventMemberUnreachable, memberstate.EventMemberCredentialInvalid)
 			if warning == nil || m.Refused != nil || m.ID == c.ID {
@@ -87,58 +117,59 @@ var memberChecks = []Check{
 			fix := s.join(c, m.ID)
 			if other := s.cluster(m.ID); other != nil && m.Credential.Config != nil &&
 				m.Credential.Config.Host == other.Server && !strings.Contains(warning.Message, "nauthorized") {
-				// Joined again, it would use the same address.
+				// join alone would keep the address.
 				fix += " --server " + other.Context + "=<address of the API server of " + m.ID + " as " + c.ID +
 					" reaches it>"
 			}
 			return []problem{wrong(fix, "The controller cannot read %s: %s.", m.ID,
 				strings.TrimSuffix(warning.Message, "."))}
 		}),
-	ofMembers("member-identity", "members are who their credentials say",
+	ofMembers("member-identity", "credentials refer to the clusters that they name",
 		func(s *Set, c *Cluster, m *facts.Member) []problem {
 			switch is := m.Holder(); {
 			case m.Secret == nil || m.ID == c.ID:
 				return nil
 			case is != "" && is != m.ID && member.ValidateID(is) == nil:
-				return []problem{wrong(s.mistaken(c, m, is), "The member that Secret %s calls %s calls itself %s.",
+				return []problem{wrong(s.mistaken(c, m, is), "Secret %s is for member %s, but refers to a cluster with the id %s.",
 					m.Secret.Name, m.ID, is)}
 			}
 			if warning := m.Warning(memberstate.EventMemberIdentityMismatch); warning != nil {
-				return []problem{wrong(s.join(c, m.ID), "Secret %s does not lead to %s: %s.", m.Secret.Name, m.ID,
+				return []problem{wrong(s.join(c, m.ID), "Secret %s does not refer to %s: %s.", m.Secret.Name, m.ID,
 					warning.Message)}
 			}
 			return nil
 		}),
-	ofMembers("member-held", "what members say is believed", func(s *Set, c *Cluster, m *facts.Member) []problem {
+	ofMembers("member-quarantined", "no member is quarantined", func(s *Set, c *Cluster, m *facts.Member) []problem {
 		warning := m.Warning(memberstate.EventMemberQuarantined)
 		if warning == nil || m.State() == liveness.Fresh || m.Warning(memberstate.EventMemberIdentityMismatch) != nil {
 			return nil // where it is another cluster by mistake, there is nothing to confirm
 		}
 		token := warning.Message[strings.LastIndex(warning.Message, " ")+1:]
-		return []problem{wrong("Look whether it exports what it should: `kubectl --context "+s.contextOf(m.ID)+
-			" get serviceexports -A`. If so: `"+
+		return []problem{wrong("Verify the exports of the member: `kubectl --context "+s.contextOf(m.ID)+
+			" get serviceexports -A`. If they are correct, confirm them: `"+
 			c.kubectl("-n %s annotate secret %s %s=%s --overwrite", c.System, m.Secret.Name,
 				memberstate.AnnotationConfirm, token)+"`.", "%s.", warning.Message)}
 	}),
-	ofMembers("member-fresh", "members are heard", func(s *Set, c *Cluster, m *facts.Member) []problem {
+	ofMembers("member-fresh", "heartbeats of members arrive", func(s *Set, c *Cluster, m *facts.Member) []problem {
 		switch {
 		case m.Secret == nil || m.Refused != nil || m.ID == c.ID:
 			return nil
 		case m.Lease == nil:
-			return []problem{wrong("Have the controller take it up. "+c.log(),
-				"Its controller has not taken up the credential of %s.", m.ID)}
+			return []problem{wrong(c.cause(),
+				"The controller has not read the credential of %s.", m.ID)}
 		case m.State() == liveness.Fresh, m.Warning(memberstate.EventMemberQuarantined) != nil:
 			return nil
 		}
-		fix := fmt.Sprintf("Have the API server and the controller of %s run, and be reachable from %s. What is wrong in it is said by `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID)+s.flag()+c.system())
+		fix := fmt.Sprintf("Make sure that the API server and the controller of %s run, and that %s can reach them. To "+
+			"diagnose them: `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID)+s.flag()+c.system())
 		if m.Warning(memberstate.EventMemberStale) != nil &&
-			strings.Contains(m.Warning(memberstate.EventMemberStale).Message, "over and over") {
-			fix = "Wait: it is believed again once it was heard for a while."
+			strings.Contains(m.Warning(memberstate.EventMemberStale).Message, "failed repeatedly") {
+			fix = "Wait until its heartbeats have arrived for a while without a gap."
 		}
 		if m.Heard().IsZero() {
-			return []problem{wrong(fix, "%s is %s: it was never heard.", m.ID, m.State())}
+			return []problem{wrong(fix, "%s is %s: no heartbeat has ever arrived.", m.ID, m.State())}
 		}
-		return []problem{wrong(fix, "%s is %s: it was last heard %s ago.", m.ID, m.State(),
+		return []problem{wrong(fix, "%s is %s: its last heartbeat arrived %s ago.", m.ID, m.State(),
 			c.Now.Sub(m.Heard()).Round(time.Second))}
 	}),
 	ofMembers("drained", "no member is drained", func(_ *Set, c *Cluster, m *facts.Member) []problem {
@@ -146,15 +177,36 @@ var memberChecks = []Check{
 			return nil
 		}
 		return []problem{odd("kubectl clusterset undrain "+m.ID+" --contexts "+c.Context+" --partial"+c.system(),
-			"%s is drained: its endpoints are used only where no other cluster has a ready one.", m.ID)}
+			"%s is drained: its endpoints are used only if no other cluster has a ready endpoint.", m.ID)}
 	}),
-	{Name: "drained-itself", About: "the cluster does not drain itself", run: func(_ *Set, c *Cluster) []problem {
+	{Name: "drained-itself", About: "the cluster itself is not drained", run: func(_ *Set, c *Cluster) []problem {
 		if !c.Drained() {
 			return nil
 		}
 		return []problem{odd("kubectl clusterset undrain "+c.ID+" --contexts "+c.Context+" --partial"+c.system(),
-			"It is drained: its own endpoints are used only where no other cluster has a ready one.")}
+			"This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")}
 	}},
+}
+
+// heartbeat is that of a member's controller, nil if it is unknown.
+func (s *Set) heartbeat(m *facts.Member) *coordinationv1.Lease {
+	if c := s.cluster(m.ID); c != nil {
+		return c.Heartbeat
+	}
+	return m.Heartbeat
+}
+
+// releaseOf is the version of a controller, nil if that is unknown or is not
+// the version of a release, such as a revision or a pseudo-version.
+func releaseOf(heartbeat *coordinationv1.Lease) *version.Version {
+	if heartbeat == nil {
+		return nil
+	}
+	parsed, err := version.ParseSemantic(heartbeat.Annotations[member.HeartbeatVersionAnnotation])
+	if err != nil || parsed.Major() == 0 && parsed.Minor() == 0 {
+		return nil
+	}
+	return parsed
 }
 
 // ofMembers is a check of each member of a cluster.
@@ -178,7 +230,7 @@ func (c *Cluster) confine(m *facts.Member, ranges string) string {
 		ranges)
 }
 
-// mistaken is what fixes a credential for the API server of a cluster with another id.
+// mistaken is the fix for a credential that refers to a cluster with another id.
 func (s *Set) mistaken(c *Cluster, m *facts.Member, is string) string {
 	uid := m.Heartbeat.Annotations[member.HeartbeatUIDAnnotation]
 	of := s.cluster(is)

@@ -23,36 +23,39 @@ import (
 
 var networkChecks = []Check{
 	{
-		Name: "pod-ranges", About: "no two clusters have overlapping ranges of pods",
+		Name: "pod-ranges", About: "pod ranges of clusters do not overlap",
 		skip: func(s *Set, c *Cluster) string {
-			return s.uncompared(c, "ranges of pods", (*Cluster).podCIDRs)
+			return s.uncompared(c, "pod ranges", (*Cluster).podCIDRs)
 		}, run: func(s *Set, c *Cluster) (found []problem) {
 			for _, other := range s.others(c) {
 				if one, two, ok := overlap(c.podCIDRs(), other.podCIDRs()); ok {
 					found = append(found, wrong(
-						"Give the nodes of one of the two another range: a node keeps its own for life, so that this takes new nodes.", "Its range of pods %s overlaps %s of %s, by its nodes' spec.podCIDRs: pods of the two cannot reach each other. Ignore this if your CNI assigns other ranges.", one, two, other.Context))
+						"Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.",
+						"Its pod range %s (spec.podCIDRs of the nodes) overlaps %s of %s, so their pods cannot reach each other. "+
+							"Ignore this if your CNI assigns other ranges.", one, two, other.Context))
 				}
 			}
 			return found
 		},
 	},
 	{
-		Name: "service-ranges", About: "no cluster has pods where another has Services",
+		Name: "service-ranges", About: "pod ranges do not overlap Service ranges of other clusters",
 		skip: func(s *Set, c *Cluster) string {
-			return s.uncompared(c, "ranges of Services",
+			return s.uncompared(c, "Service ranges",
 				func(other *Cluster) []netip.Prefix { return other.ServiceCIDRs })
 		}, run: func(s *Set, c *Cluster) (found []problem) {
 			for _, other := range s.others(c) {
 				if one, two, ok := overlap(c.podCIDRs(), other.ServiceCIDRs); ok {
 					found = append(found, wrong(
-						"Give one of the two another range: that of Services is in its ServiceCIDRs.",
-						"Its range of pods %s, by its nodes' spec.podCIDRs, overlaps the range of Services %s of %s: these pods cannot be reached from there. Ignore this if your CNI assigns other ranges.", one, two, other.Context))
+						"Change one of the two ranges; the Service range is in the ServiceCIDRs.",
+						"Its pod range %s (spec.podCIDRs of the nodes) overlaps the Service range %s of %s, which cannot reach these "+
+							"pods. Ignore this if your CNI assigns other ranges.", one, two, other.Context))
 				}
 			}
 			return found
 		},
 	},
-	ofMembers("member-ranges", "the annotation cidrs of a member has the ranges of its pods",
+	ofMembers("member-ranges", "the annotation cidrs of a member includes its pod ranges",
 		func(s *Set, c *Cluster, m *facts.Member) []problem {
 			if len(m.CIDRs) == 0 || m.Secret == nil {
 				return nil
@@ -72,7 +75,7 @@ var networkChecks = []Check{
 				}
 				if len(lacking) > 0 {
 					return []problem{wrong(c.confine(m, strings.Join(append(texts(m.CIDRs), lacking...), ",")),
-						"Secret %s confines %s to %s, and it has pods in %s: their endpoints are refused.",
+						"Secret %s confines %s to addresses in %s, but it also has pods in %s, whose endpoints are refused.",
 						m.Secret.Name,
 						m.ID, strings.Join(texts(m.CIDRs), ","), strings.Join(lacking, ","))}
 				}
@@ -87,7 +90,7 @@ var networkChecks = []Check{
 				if parsed, err := version.ParseGeneric(kubelet); err == nil && parsed.Major() > 0 &&
 					parsed.LessThan(oldestProxy) {
 					found = append(found, odd("Upgrade the node to 1.26 or newer.",
-						"Node %s is %s: its kube-proxy may go on sending traffic to a silent cluster.", c.Nodes[i].Name,
+						"Node %s runs %s, whose kube-proxy may keep sending traffic to a silent cluster.", c.Nodes[i].Name,
 						kubelet))
 				}
 			}
@@ -95,7 +98,7 @@ var networkChecks = []Check{
 		},
 	},
 	{
-		Name: "zones", About: "where near endpoints are wanted first, all nodes say in which zone they are",
+		Name: "zones", About: "if services prefer near endpoints, all nodes have a zone",
 		run: func(s *Set, c *Cluster) (found []problem) {
 			wanted := c.wantsZones(s.Zone)
 			if wanted == "" {
@@ -103,15 +106,16 @@ var networkChecks = []Check{
 			}
 			for i := range c.Nodes {
 				if c.Nodes[i].Labels[corev1.LabelTopologyZone] == "" {
-					found = append(found, odd(c.kubectl("label node %s %s=<zone that it is in>", c.Nodes[i].Name,
+					found = append(found, odd(c.kubectl("label node %s %s=<zone of the node>", c.Nodes[i].Name,
 						corev1.LabelTopologyZone),
-						"Node %s does not say in which zone it is, so that clients on it use near endpoints no sooner than others, although %s.", c.Nodes[i].Name, wanted))
+						"Node %s has no label %s, so its clients do not prefer near endpoints, although %s.",
+						c.Nodes[i].Name, corev1.LabelTopologyZone, wanted))
 				}
 			}
 			return found
 		},
 	},
-	{Name: "preferences", About: "what services prefer can be done", run: func(s *Set, c *Cluster) (found []problem) {
+	{Name: "preferences", About: "preferences of services take effect", run: func(s *Set, c *Cluster) (found []problem) {
 		for i := range c.Imports {
 			prefer := conditionOf(c.Imports[i].Status.Conditions, merge.ConditionPreferCluster)
 			if prefer == nil || prefer.Status != metav1.ConditionFalse || prefer.Reason == merge.ReasonNoZones {
@@ -130,15 +134,16 @@ func (s *Set) others(c *Cluster) []*Cluster {
 	})
 }
 
-// uncompared returns why the ranges of a cluster's pods cannot be compared with
-// ranges of any other cluster, or an empty string if they can.
+// uncompared returns why the pod ranges of a cluster cannot be compared with
+// those of any other cluster, or an empty string.
 func (s *Set) uncompared(c *Cluster, what string, ranges func(*Cluster) []netip.Prefix) string {
 	others := s.others(c)
 	switch {
 	case len(others) == 0:
-		return "There is no other cluster to compare with: name all clusters of the set with --contexts."
+		return "There is no other cluster to compare with: select all clusters of the set with --contexts."
 	case len(c.podCIDRs()) == 0:
-		return "Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with the " + what + " of the other clusters."
+		return "Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with " +
+			"the " + what + " of the other clusters."
 	case !slices.ContainsFunc(others, func(other *Cluster) bool { return len(ranges(other)) > 0 }):
 		return "The " + what + " of the other clusters are unknown: compare them with " +
 			strings.Join(texts(c.podCIDRs()), ", ") + "."
@@ -146,8 +151,7 @@ func (s *Set) uncompared(c *Cluster, what string, ranges func(*Cluster) []netip.
 	return ""
 }
 
-// wantsZones says who wants to know the zones of this cluster's nodes, nothing
-// where nobody does.
+// wantsZones is why nodes need a zone, empty if they do not.
 func (c *Cluster) wantsZones(zone string) string {
 	if corefile := c.parsed(); corefile != nil && slices.Equal(corefile.Option(zone, "prefer"), []string{"zone"}) {
 		return "the Corefile has `prefer zone`"
@@ -158,26 +162,27 @@ func (c *Cluster) wantsZones(zone string) string {
 			continue
 		}
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
-		wish, _ := locality.PreferenceOf(distribution, "", "") // the condition tells of the rest
+		preference, _ := locality.PreferenceOf(distribution, "", "") // the condition tells of the rest
 		prefer := conditionOf(each.Status.Conditions, merge.ConditionPreferCluster)
 		switch {
 		case prefer != nil && prefer.Reason != merge.ReasonUnknownPreference:
-			return nameOf(each) + " prefers its own cluster"
-		case wish.Zone:
+			return nameOf(each) + " prefers the local cluster"
+		case preference.Zone:
 			return nameOf(each) + " has trafficDistribution " + distribution
 		}
 	}
 	return ""
 }
 
-// prefer is the command that takes back a preference that cannot be met.
+// prefer is the command that removes a preference without effect.
 func (s *Set) prefer(c *Cluster, serviceImport *v1beta1.ServiceImport) string {
 	service := types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name}
 	oldest := merge.Explain(facts.Contributions(c.Sources[service])).Precedence
 	if serviceImport.Annotations[export.AnnotationPrefer] == "" || len(oldest) == 0 {
 		return c.chart("upgrade", "--reset-then-reuse-values --set controller.prefer=none")
 	}
-	return fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"none"}}}'`,
+	return fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge `+
+		`-p '{"spec":{"exportedAnnotations":{"%s":"none"}}}'`,
 		s.contextOf(oldest[0]), service.Namespace, service.Name, export.AnnotationPrefer)
 }
 

@@ -14,24 +14,24 @@ func TestRangesThatCannotBeCompared(t *testing.T) {
 		"both are known": {func(_, _ *Cluster) {}, "", ""},
 		"no ranges of its own": {
 			func(east, _ *Cluster) { east.Nodes[0].Spec.PodCIDRs = nil },
-			"Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with the ranges of pods of the other clusters.",
-			"Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with the ranges of Services of the other clusters.",
+			"Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with the pod ranges of the other clusters.",
+			"Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with the Service ranges of the other clusters.",
 		},
 		"no ranges of the other": {
 			func(_, west *Cluster) { west.Nodes, west.ServiceCIDRs = nil, nil },
-			"The ranges of pods of the other clusters are unknown: compare them with 10.64.0.0/24.",
-			"The ranges of Services of the other clusters are unknown: compare them with 10.64.0.0/24.",
+			"The pod ranges of the other clusters are unknown: compare them with 10.64.0.0/24.",
+			"The Service ranges of the other clusters are unknown: compare them with 10.64.0.0/24.",
 		},
 		"no other cluster": {
 			func(east, west *Cluster) { west.UID = east.UID },
-			"There is no other cluster to compare with: name all clusters of the set with --contexts.",
-			"There is no other cluster to compare with: name all clusters of the set with --contexts.",
+			"There is no other cluster to compare with: select all clusters of the set with --contexts.",
+			"There is no other cluster to compare with: select all clusters of the set with --contexts.",
 		},
 	} {
 		why := map[string]string{}
 		for _, finding := range Run(newSet(test.change)) {
 			if finding.Context == "east" && finding.Result == Skipped {
-				why[finding.Check] = finding.Why
+				why[finding.Check] = finding.Reason
 			}
 		}
 		if why["pod-ranges"] != test.pods || why["service-ranges"] != test.services {

@@ -20,7 +20,7 @@ import (
 )
 
 var serviceChecks = []Check{
-	{Name: "exports-valid", About: "all ServiceExports count", run: func(_ *Set, c *Cluster) (found []problem) {
+	{Name: "exports-valid", About: "all ServiceExports are valid", run: func(_ *Set, c *Cluster) (found []problem) {
 		for i := range c.Exports {
 			if c.leaving(&c.Exports[i]) {
 				continue
@@ -37,7 +37,7 @@ var serviceChecks = []Check{
 		return found
 	}},
 	{
-		Name: "exports-seen", About: "the controller has looked at all ServiceExports",
+		Name: "exports-seen", About: "the controller has reconciled all ServiceExports",
 		run: func(_ *Set, c *Cluster) (found []problem) {
 			for i := range c.Exports {
 				each := &c.Exports[i]
@@ -45,15 +45,15 @@ var serviceChecks = []Check{
 				serviceImport := c.Import(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
 				if !c.leaving(each) && (serviceImport == nil || export.IsManaged(serviceImport)) &&
 					conditionOf(each.Status.Conditions, v1beta1.ServiceExportConditionValid) == nil {
-					found = append(found, wrong("Have the controller look at it. "+c.log(),
-						"The controller has not looked at ServiceExport %s.", nameOf(each)))
+					found = append(found, wrong(c.cause(),
+						"The controller has not reconciled ServiceExport %s.", nameOf(each)))
 				}
 			}
 			return found
 		},
 	},
 	{
-		Name: "exports-agree", About: "the exports of all clusters agree",
+		Name: "exports-agree", About: "exports of different clusters do not conflict",
 		run: func(s *Set, c *Cluster) (found []problem) {
 			for i := range c.Exports {
 				if c.leaving(&c.Exports[i]) {
@@ -62,9 +62,9 @@ var serviceChecks = []Check{
 				if conflict := conditionOf(c.Exports[i].Status.Conditions,
 					v1beta1.ServiceExportConditionConflict); conflict != nil &&
 					conflict.Status == metav1.ConditionTrue {
-					found = append(found, odd("Make them agree: `kubectl clusterset explain "+nameOf(&c.Exports[i])+
+					found = append(found, odd("Resolve the conflict: `kubectl clusterset explain "+nameOf(&c.Exports[i])+
 						" --contexts "+strings.Join(s.contexts(c), ",")+s.flag()+c.system()+
-						"` says what to change where.", "%s: %s", nameOf(&c.Exports[i]), conflict.Message))
+						"` lists the changes.", "%s: %s", nameOf(&c.Exports[i]), conflict.Message))
 				}
 			}
 			return found
@@ -77,7 +77,7 @@ var serviceChecks = []Check{
 			if c.leaving(each) || !export.IsManaged(each) || ready != nil && ready.Status == metav1.ConditionTrue {
 				continue
 			}
-			what, fix := "the controller has not said anything of it", "Have the controller look at it. "+c.log()
+			what, fix := "the controller has not reported its status", c.cause()
 			if ready != nil {
 				what = strings.TrimSuffix(ready.Message, ".")
 				switch ready.Reason {
@@ -87,12 +87,12 @@ var serviceChecks = []Check{
 				case merge.ReasonNameCollision:
 					fix = "Export one of the two Services under another name, in all clusters that export it."
 				case string(v1beta1.ServiceImportReasonIPFamilyNotSupported):
-					fix = "Give the Service an IP family that this cluster has, in the clusters that export it."
+					fix = "In the clusters that export it, give the Service an IP family that this cluster supports."
 				case merge.ReasonClusterIPLimit:
 					fix = "Raise --max-import-ips of the controller, or export fewer services as ClusterSetIP."
 				case string(v1beta1.ServiceImportReasonPending):
 				default: // what the API server says
-					fix = "Do what the API server asks for, or change the Service in the clusters that export it."
+					fix = "Fix what the API server reports, or change the Service in the clusters that export it."
 				}
 			}
 			found = append(found, wrong(fix, "Import %s is not ready: %s.", nameOf(each), what))
@@ -110,14 +110,14 @@ var serviceChecks = []Check{
 						Name:      each.Name,
 					}])) > 0 {
 					found = append(found, wrong(explain.TakeOver(c.Context, each.Namespace, each.Name),
-						"ServiceImport %s was not made by the controller, so that what clusters export under that name is not imported.", nameOf(each)))
+						"The controller does not manage ServiceImport %s, so exports with this name are not imported.", nameOf(each)))
 				}
 			}
 			return found
 		},
 	},
 	{
-		Name: "namespaces", About: "each exported service has its namespace",
+		Name: "namespaces", About: "the namespace of each exported service exists",
 		run: func(_ *Set, c *Cluster) (found []problem) {
 			lacking := map[string]int{}
 			for service := range c.Sources {
@@ -127,26 +127,26 @@ var serviceChecks = []Check{
 			}
 			for _, namespace := range slices.Sorted(maps.Keys(lacking)) {
 				found = append(found, odd(c.kubectl("create namespace %s", namespace),
-					"There is no namespace %s, so that what is exported of it is not imported (services: %d).",
+					"Namespace %s does not exist, so its exports are not imported (services: %d).",
 					namespace, lacking[namespace]))
 			}
 			return found
 		},
 	},
-	ofSources("endpoints-refused", "nothing that members publish is refused",
+	ofSources("endpoints-refused", "everything that members publish is accepted",
 		func(_ *Set, c *Cluster, service types.NamespacedName, source *facts.Source) (found []problem) {
 			for _, each := range source.Problems {
-				fix := "Correct it in " + source.Cluster + "."
+				fix := "Correct the object in " + source.Cluster + "."
 				if each.Reason == export.ReasonForeignAddress && source.Member.Secret != nil {
 					fix = c.confine(source.Member, strings.Join(texts(source.Member.CIDRs), ",")+
 						",<range of that address>")
 				}
-				found = append(found, wrong(fix, "Something of %s in %s is left out: %s.", service, source.Cluster,
+				found = append(found, wrong(fix, "Part of %s from %s is not imported: %s.", service, source.Cluster,
 					each))
 			}
 			return found
 		}),
-	ofSources("in-step", "what members publish is here", func(_ *Set, c *Cluster, service types.NamespacedName,
+	ofSources("in-step", "imports match what members publish", func(_ *Set, c *Cluster, service types.NamespacedName,
 		source *facts.Source,
 	) []problem {
 		serviceImport := c.Import(service)
@@ -154,11 +154,12 @@ var serviceChecks = []Check{
 			serviceImport != nil && !export.IsManaged(serviceImport) {
 			return nil
 		}
-		return []problem{odd("Have the controller read "+source.Cluster+" and write what it reads. "+c.log(),
-			"What %s publishes of %s is not what is here; if this stays, the controller does not read it or cannot write.", source.Cluster, service)}
+		return []problem{odd(c.cause(),
+			"The import of %s differs from what %s publishes. If this persists, the controller cannot read or write.",
+			service, source.Cluster)}
 	}),
 	{
-		Name: "left-behind", About: "nothing is left of clusters that are no members",
+		Name: "left-behind", About: "no slices of former members are left",
 		run: func(_ *Set, c *Cluster) (found []problem) {
 			left := map[string]int{}
 			for _, slice := range c.Slices {
@@ -171,14 +172,14 @@ var serviceChecks = []Check{
 				found = append(found, odd(c.kubectl("delete endpointslices -A -l %s=%s,%s=%s",
 					export.LabelSourceCluster,
 					source, export.LabelSliceManagedBy, export.Manager),
-					"%d EndpointSlices of %s are here, which is no member.", left[source], source))
+					"%d EndpointSlices of %s are left, which is not a member.", left[source], source))
 			}
 			return found
 		},
 	},
 }
 
-// ofSources is a check of what each member says of each service.
+// ofSources is a check of each export of a member.
 func ofSources(name, about string, run func(*Set, *Cluster, types.NamespacedName, *facts.Source) []problem) Check {
 	return Check{Name: name, About: about, run: func(s *Set, c *Cluster) (found []problem) {
 		services := slices.SortedFunc(maps.Keys(c.Sources),
@@ -194,7 +195,7 @@ func ofSources(name, about string, run func(*Set, *Cluster, types.NamespacedName
 	}}
 }
 
-// contexts are those of all clusters that were reached, the given one first.
+// contexts are those of all reachable clusters, the given one first.
 func (s *Set) contexts(first *Cluster) []string {
 	names := []string{first.Context}
 	for _, c := range s.Clusters {
@@ -205,8 +206,8 @@ func (s *Set) contexts(first *Cluster) []string {
 	return names
 }
 
-// leaving tells whether an object is being deleted, alone or with its namespace.
-// The controller withdraws what it stands for.
+// leaving reports whether an object is being deleted, alone or with its namespace.
+// The controller withdraws it.
 func (c *Cluster) leaving(object metav1.Object) bool {
 	namespace := c.Namespaces[object.GetNamespace()]
 	return object.GetDeletionTimestamp() != nil || namespace != nil && namespace.DeletionTimestamp != nil
