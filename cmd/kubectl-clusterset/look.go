@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 
@@ -16,12 +15,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/status"
 )
 
-// gather looks at all clusters at once, and asks their members in a namespace,
-// in all where it is empty. The facts are nil of a cluster that does not
-// answer; the error of the same place says why.
+// gather reads all clusters at once, and what their members publish in a
+// namespace, or in all if it is empty. The facts of an unreachable cluster are
+// nil, and the error with the same index is not.
 func gather(ctx context.Context, clusters []*cluster.Cluster, namespace string) ([]*facts.Facts, []error) {
 	all, failed := make([]*facts.Facts, len(clusters)), make([]error, len(clusters))
 	var group sync.WaitGroup
@@ -39,54 +37,6 @@ func gather(ctx context.Context, clusters []*cluster.Cluster, namespace string) 
 		f.Ask(ctx, namespace, known)
 	}
 	return all, failed
-}
-
-func newStatus(o *options) *cobra.Command {
-	command := &cobra.Command{
-		Use:   "status",
-		Short: "Show members, imports and conflicts",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := output.Validate(o.output); err != nil {
-				return usageError{err}
-			}
-			clusters, err := o.clusters()
-			if err != nil {
-				return err
-			}
-			all, failed := gather(command.Context(), clusters, "")
-			statuses := make([]status.Status, len(clusters))
-			unreached := 0
-			for i, f := range all {
-				if failed[i] != nil {
-					statuses[i] = status.Unreached(clusters[i].Context, failed[i])
-					unreached++
-					continue
-				}
-				statuses[i] = status.Of(f, o.overrides.Context.Namespace)
-			}
-			err = output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses},
-				func(out io.Writer, wide bool) error {
-					for i, each := range statuses {
-						if i > 0 {
-							fmt.Fprintln(out)
-						}
-						if err := each.Text(out, wide); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-			if err == nil && unreached > 0 {
-				err = fmt.Errorf("%d of %d clusters are unreachable", unreached, len(clusters))
-			}
-			return err
-		},
-	}
-	o.addContexts(command)
-	o.addOutput(command)
-	o.addNamespace(command, "show the imports and exports of this `namespace` alone")
-	return command
 }
 
 func newExplain(o *options) *cobra.Command {
@@ -119,7 +69,7 @@ demoted or refused and why, and what DNS answers now.`,
 			for i, err := range failed[1:] {
 				if err != nil {
 					explanation.Problems = append(explanation.Problems,
-						explain.Problem{What: fmt.Sprintf("Context %s was not reached: %v", clusters[i+1].Context,
+						explain.Problem{What: fmt.Sprintf("Context %s is unreachable: %v", clusters[i+1].Context,
 							err)})
 				}
 			}
@@ -135,7 +85,7 @@ demoted or refused and why, and what DNS answers now.`,
 	return command
 }
 
-// server is the DNS that the flags name, or a pod of it.
+// server is the DNS server that the flags set, or else a pod of the cluster's DNS.
 func (o *options) server(ctx context.Context, c *cluster.Cluster) (*dns.Server, error) {
 	for _, text := range o.dns {
 		if address, ok := strings.CutPrefix(text, c.Context+"="); ok {
@@ -150,7 +100,7 @@ func (o *options) server(ctx context.Context, c *cluster.Cluster) (*dns.Server, 
 	return dns.InCluster(ctx, c)
 }
 
-// ask adds what DNS says to an explanation.
+// ask queries DNS for an explanation.
 func (o *options) ask(ctx context.Context, c *cluster.Cluster, explanation *explain.Explanation) {
 	server, err := o.server(ctx, c)
 	if err != nil {

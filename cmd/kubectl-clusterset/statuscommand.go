@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/status"
+)
+
+// statusInterval is the time between two looks of `status --wait`, each of which
+// lists the objects of all clusters.
+const statusInterval = 2 * time.Second
+
+func newStatus(o *options) *cobra.Command {
+	wait := false
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Show members, imports and conflicts",
+		Example: `  kubectl clusterset status --contexts east,west
+  kubectl clusterset status --contexts east,west --wait --timeout 5m`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := output.Validate(o.output); err != nil {
+				return usageError{err}
+			}
+			if command.Flags().Changed("timeout") && !wait {
+				return usageError{errors.New("--timeout needs --wait")}
+			}
+			clusters, err := o.clusters()
+			if err != nil {
+				return err
+			}
+			statuses, err := o.statuses(command.Context(), clusters, wait)
+			unreached := 0
+			for _, each := range statuses {
+				if each.Unreachable != "" {
+					unreached++
+				}
+			}
+			if err == nil && unreached > 0 {
+				err = fmt.Errorf("%d of %d clusters are unreachable", unreached, len(clusters))
+			}
+			return errors.Join(output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses},
+				func(out io.Writer, wide bool) error { return printStatuses(out, wide, statuses) }), err)
+		},
+	}
+	command.Flags().BoolVar(&wait, "wait", false,
+		"wait until the members are fresh and up to date, and the imports are ready")
+	o.addContexts(command)
+	o.addOutput(command)
+	o.addNamespace(command, "show the imports and exports of this `namespace` alone")
+	o.addWait(command.Flags())
+	return command
+}
+
+// statuses looks at the clusters, if wait is set until nothing is pending. What
+// was seen last is returned along with an error.
+func (o *options) statuses(ctx context.Context, clusters []*cluster.Cluster, wait bool) ([]status.Status, error) {
+	statuses := []status.Status{}
+	look := func(ctx context.Context) (string, error) {
+		all, failed := gather(ctx, clusters, "")
+		if wait && ctx.Err() != nil {
+			return "", ctx.Err() // what the end of the wait cut off says nothing
+		}
+		statuses = make([]status.Status, len(clusters))
+		for i, f := range all {
+			if failed[i] != nil {
+				statuses[i] = status.Unreached(clusters[i].Context, failed[i])
+				continue
+			}
+			statuses[i] = status.Of(f, o.overrides.Context.Namespace)
+		}
+		return strings.Join(status.Pending(statuses), "; "), nil
+	}
+	if !wait {
+		_, err := look(ctx)
+		return statuses, err
+	}
+	teller := o.teller()
+	teller.Interval = statusInterval
+	err := teller.Wait(ctx, look)
+	return statuses, err
+}
+
+func printStatuses(out io.Writer, wide bool, statuses []status.Status) error {
+	for i, each := range statuses {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := each.Text(out, wide); err != nil {
+			return err
+		}
+	}
+	return nil
+}
