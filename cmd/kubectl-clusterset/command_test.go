@@ -76,7 +76,7 @@ func TestFlagsAreInTheManual(t *testing.T) {
 		}
 	}
 	root := newCommand(streams{})
-	known := map[string]bool{"namespace": true, "n": true, "o": true}
+	known := map[string]bool{"namespace": true, "n": true, "o": true, "l": true}
 	look := func(flag *pflag.Flag) { known[flag.Name] = true }
 	var walk func(*cobra.Command)
 	walk = func(command *cobra.Command) {

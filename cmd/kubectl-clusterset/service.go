@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -21,36 +23,57 @@ import (
 )
 
 func newExport(o *options, share bool) *cobra.Command {
+	var selector string
 	command := &cobra.Command{
 		Use:   "export [NAMESPACE/]SERVICE",
 		Short: "Export a Service to the other clusters of the set",
 		Example: `  kubectl clusterset export shop/db
+  kubectl clusterset export -n shop -l tier=backend --contexts east,west
   kubectl clusterset export shop/db --dry-run=client -o yaml > serviceexport.yaml`,
-		Args:              cobra.ExactArgs(1),
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: o.completeServices,
 		RunE: func(command *cobra.Command, args []string) error {
-			service, err := o.service(args[0])
+			if (len(args) == 1) == (selector != "") {
+				return usageError{fmt.Errorf("name a SERVICE or select Services with --selector: see %s --help",
+					command.CommandPath())}
+			}
+			if err := o.printable(); err != nil {
+				return err
+			}
+			// Before clusters are opened: the namespace is that of the current context.
+			service, err := o.serviceOrNamespace(args)
 			if err != nil {
 				return err
 			}
-			if o.output != "" {
-				return o.printExport(service)
+			if selector == "" && o.output != "" {
+				return o.printExports(service)
 			}
 			clusters, err := o.clusters()
 			if err != nil {
 				return err
 			}
+			services, err := o.selected(command.Context(), clusters, service, selector)
+			if err != nil {
+				return err
+			}
+			if o.output != "" {
+				return o.printExports(union(services)...)
+			}
 			do := o.unexport
 			if share {
 				do = o.export
-				err = o.exportable(command.Context(), clusters, service)
-			}
-			for _, c := range clusters {
-				if err != nil {
-					break
+				if selector == "" {
+					err = o.exportable(command.Context(), clusters, service)
 				}
-				if err = do(command.Context(), c, service); err != nil {
-					err = fmt.Errorf("context %s: %w", c.Context, err)
+			}
+			for i, c := range clusters {
+				for _, service := range services[i] {
+					if err != nil {
+						return err
+					}
+					if err = do(command.Context(), c, service); err != nil {
+						err = fmt.Errorf("context %s: %w", c.Context, err)
+					}
 				}
 			}
 			return err
@@ -65,6 +88,8 @@ func newExport(o *options, share bool) *cobra.Command {
 		command.Use, command.Short = "unexport [NAMESPACE/]SERVICE", "Stop exporting a Service"
 		command.Example = `  kubectl clusterset unexport shop/db --contexts east,west`
 	}
+	command.Flags().StringVarP(&selector, "selector", "l", "",
+		"all Services of the namespace with these `labels`, in each cluster those that it has")
 	o.addContexts(command)
 	o.addNamespace(command, serviceNamespace)
 	o.addWait(command.Flags())
@@ -72,16 +97,75 @@ func newExport(o *options, share bool) *cobra.Command {
 	return command
 }
 
-// printExport prints a ServiceExport, and asks no cluster.
-func (o *options) printExport(service types.NamespacedName) error {
+// printable returns an error if --output cannot be honored.
+func (o *options) printable() error {
 	switch {
-	case o.output != output.JSON && o.output != output.YAML:
+	case o.output != "" && o.output != output.JSON && o.output != output.YAML:
 		return usageError{fmt.Errorf("--output %q: use json or yaml", o.output)}
-	case o.dryRun != dryRunClient:
+	case o.output != "" && o.dryRun != dryRunClient:
 		return usageError{errors.New("--output prints a manifest and writes nothing: use it with --dry-run=client")}
 	}
-	object := cluster.NewServiceExport(v1beta1.GroupVersion.Version, service.Namespace, service.Name)
-	return output.PrintObject(o.Out, o.output, object)
+	return nil
+}
+
+// printExports prints ServiceExports, several as a List.
+func (o *options) printExports(services ...types.NamespacedName) error {
+	var objects []any
+	for _, service := range services {
+		objects = append(objects, cluster.NewServiceExport(v1beta1.GroupVersion.Version, service.Namespace, service.Name))
+	}
+	if len(objects) == 1 {
+		return output.PrintObject(o.Out, o.output, objects[0])
+	}
+	return output.PrintObject(o.Out, o.output, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+}
+
+// serviceOrNamespace is the named service, or one without a name in the namespace
+// of the flags.
+func (o *options) serviceOrNamespace(args []string) (types.NamespacedName, error) {
+	if len(args) > 0 {
+		return o.service(args[0])
+	}
+	namespace, _, err := o.config().Namespace()
+	return types.NamespacedName{Namespace: namespace}, err
+}
+
+// selected are the Services to export for each cluster: the named one, or those
+// of the namespace that a selector matches there. Services that the controller
+// made do not count.
+func (o *options) selected(ctx context.Context, clusters []*cluster.Cluster, service types.NamespacedName,
+	selector string,
+) ([][]types.NamespacedName, error) {
+	services := make([][]types.NamespacedName, len(clusters))
+	if selector == "" {
+		for i := range services {
+			services[i] = []types.NamespacedName{service}
+		}
+		return services, nil
+	}
+	namespace := service.Namespace
+	for i, c := range clusters {
+		list, err := c.Kube.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		if err != nil {
+			return nil, fmt.Errorf("context %s: Services of namespace %s: %w", c.Context, namespace, err)
+		}
+		for j := range list.Items {
+			if found := &list.Items[j]; !export.IsManaged(found) {
+				services[i] = append(services[i], types.NamespacedName{Namespace: namespace, Name: found.Name})
+			}
+		}
+	}
+	if len(union(services)) == 0 {
+		return nil, fmt.Errorf("no Service in namespace %s matches %s: use -n for another namespace", namespace, selector)
+	}
+	return services, nil
+}
+
+// union has each Service once, sorted.
+func union(services [][]types.NamespacedName) []types.NamespacedName {
+	all := slices.Concat(services...)
+	slices.SortFunc(all, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(all)
 }
 
 // exportable returns an error if a cluster lacks the Service, so that nothing is
@@ -91,7 +175,8 @@ func (o *options) exportable(ctx context.Context, clusters []*cluster.Cluster, s
 		_, err := c.Kube.CoreV1().Services(service.Namespace).Get(ctx, service.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			return fmt.Errorf("context %s: Service %s does not exist, nothing was exported: create it, or select other clusters with --contexts", c.Context, service)
+			return fmt.Errorf("context %s: Service %s does not exist, nothing was exported: create it, or select other "+
+				"clusters with --contexts", c.Context, service)
 		case err != nil && !apierrors.IsForbidden(err):
 			return fmt.Errorf("context %s: Service %s: %w", c.Context, service, err)
 		}
@@ -117,14 +202,14 @@ func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.
 			return "", err
 		}
 		if found == nil {
-			return "", fmt.Errorf("ServiceExport %s was deleted meanwhile", service)
+			return "", fmt.Errorf("ServiceExport %s was deleted by another client", service)
 		}
 		valid := meta.FindStatusCondition(found.Status.Conditions, string(v1beta1.ServiceExportConditionValid))
 		switch {
 		case valid == nil || valid.ObservedGeneration < found.Generation:
-			return "clusterset-controller has to look at ServiceExport " + service.String(), nil
+			return "waiting for clusterset-controller to reconcile ServiceExport " + service.String(), nil
 		case valid.Reason == string(v1beta1.ServiceExportReasonNoService) && o.exists(ctx, c, service):
-			return "clusterset-controller has to look at Service " + service.String(), nil
+			return "waiting for clusterset-controller to observe Service " + service.String(), nil
 		case valid.Status != metav1.ConditionTrue:
 			return "", fmt.Errorf("%s is not exported: %s", service, valid.Message)
 		}
@@ -138,7 +223,7 @@ func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.
 	})
 }
 
-// exists tells whether the Service does, of which the controller may hear later than of its export.
+// exists reports whether the Service does, of which the controller may hear later than of its export.
 func (o *options) exists(ctx context.Context, c *cluster.Cluster, service types.NamespacedName) bool {
 	_, err := c.Kube.CoreV1().Services(service.Namespace).Get(ctx, service.Name, metav1.GetOptions{})
 	return err == nil
@@ -148,7 +233,7 @@ func (o *options) exists(ctx context.Context, c *cluster.Cluster, service types.
 // user may look at that.
 func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service types.NamespacedName) error {
 	if o.dryRun == dryRunClient {
-		o.teller().Did("%s would not export %s any more (dry run)", c.Context, service)
+		o.teller().Did("%s would stop exporting %s (dry run)", c.Context, service)
 		return nil
 	}
 	err := c.DeleteServiceExport(ctx, service.Namespace, service.Name, o.dryRun.all())
@@ -159,7 +244,7 @@ func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service type
 	case err != nil:
 		return fmt.Errorf("unexport %s: %w", service, err)
 	case o.dryRun == dryRunServer:
-		o.teller().Did("%s would not export %s any more (dry run)", c.Context, service)
+		o.teller().Did("%s would stop exporting %s (dry run)", c.Context, service)
 		return nil
 	}
 	identity, err := c.Identify(ctx)
@@ -172,7 +257,7 @@ func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service type
 		err = nil
 	}
 	if err == nil {
-		o.teller().Did("%s does not export %s any more", c.Context, service)
+		o.teller().Did("%s no longer exports %s", c.Context, service)
 	}
 	return err
 }
@@ -188,6 +273,6 @@ func (o *options) awaitWithdrawal(ctx context.Context, c *cluster.Cluster, servi
 		if err != nil || len(slices.Items) == 0 {
 			return "", err
 		}
-		return "clusterset-controller has to withdraw what it published of " + service.String(), nil
+		return "waiting for clusterset-controller to withdraw the export of " + service.String(), nil
 	})
 }

@@ -53,7 +53,7 @@ func TestExportNeedsNoRightOnServices(t *testing.T) {
 func TestClientDryRunWritesNothing(t *testing.T) {
 	for line, want := range map[string]string{
 		"export db --dry-run=client":   "east would export shop/db (dry run)\n",
-		"unexport db --dry-run=client": "east would not export shop/db any more (dry run)\n",
+		"unexport db --dry-run=client": "east would stop exporting shop/db (dry run)\n",
 	} {
 		server := newAPI(t, answersOfAll(map[string]string{service: `{"metadata":{"name":"db"}}`}), nil)
 		if out, _, err := invoke(t, server.URL, strings.Fields(line)...); err != nil || out != want {
@@ -97,7 +97,7 @@ func TestUnexportNeedsTheRightToDeleteAlone(t *testing.T) {
 		}
 		server := newAPI(t, answers, statuses)
 		out, progress, err := invoke(t, server.URL, "unexport", "db")
-		if err != nil || out != "east does not export shop/db any more\n" ||
+		if err != nil || out != "east no longer exports shop/db\n" ||
 			strings.Contains(progress, "Not waiting") == test.waits {
 			t.Errorf("%s: got %v: %q, %q", name, err, out, progress)
 		}
@@ -105,5 +105,48 @@ func TestUnexportNeedsTheRightToDeleteAlone(t *testing.T) {
 	server := newAPI(t, answersOfAll(nil), nil)
 	if out, _, err := invoke(t, server.URL, "unexport", "db"); err != nil || out != "east does not export shop/db\n" {
 		t.Errorf("not exported: got %v: %q", err, out)
+	}
+}
+
+// TestExportBySelector exports the Services that match, but for those that the
+// controller made.
+func TestExportBySelector(t *testing.T) {
+	const services = "GET /api/v1/namespaces/shop/services"
+	answers := answersOfAll(map[string]string{
+		services: `{"items":[{"metadata":{"namespace":"shop","name":"web"}},{"metadata":{"namespace":"shop","name":"db"}},` +
+			`{"metadata":{"namespace":"shop","name":"derived-1","labels":` +
+			`{"app.kubernetes.io/managed-by":"clusterset-controller.clusterset-dns.github.io"}}}]}`,
+		"GET /api/v1/namespaces/other/services": `{"items":[]}`,
+	})
+	for _, name := range []string{"web", "db"} {
+		export := `{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport","metadata":{"namespace":"shop","name":"` +
+			name + `"},"status":{"conditions":[{"type":"Valid","status":"True"}]}}`
+		answers["POST "+exports], answers["GET "+exports+"/"+name] = export, export
+	}
+	server := newAPI(t, answers, nil)
+	out, _, err := invoke(t, server.URL, "export", "-l", "tier=backend", "--contexts", "east,west")
+	if want := "east exports shop/web\neast exports shop/db\nwest exports shop/web\nwest exports shop/db\n"; err != nil ||
+		out != want {
+		t.Errorf("got %v: %q", err, out)
+	}
+	asked := false
+	for _, request := range server.requests {
+		asked = asked || request.URL.Query().Get("labelSelector") == "tier=backend"
+	}
+	if !asked {
+		t.Errorf("no request has the selector: %q", server.seen())
+	}
+	out, _, err = invoke(t, server.URL, "export", "-l", "tier=backend", "--dry-run=client", "-o", "yaml")
+	if err != nil || !strings.Contains(out, "kind: List\n") || strings.Count(out, "kind: ServiceExport\n") != 2 ||
+		strings.Index(out, "name: db") > strings.Index(out, "name: web") {
+		t.Errorf("got %v:\n%s", err, out)
+	}
+	for line, want := range map[string]string{
+		"export -l a=b -n other": "no Service in namespace other matches a=b", "export": "name a SERVICE or select Services",
+		"export db -l a=b": "name a SERVICE or select Services", "unexport": "name a SERVICE or select Services",
+	} {
+		if _, _, err := invoke(t, server.URL, strings.Fields(line)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", line, err)
+		}
 	}
 }
