@@ -104,3 +104,28 @@ func TestFlagsAreInTheManual(t *testing.T) {
 		}
 	}
 }
+
+// TestUnjoinIsLeave has the name that peers have.
+func TestUnjoinIsLeave(t *testing.T) {
+	command, _, err := newCommand(streams{}).Find([]string{"unjoin", "west"})
+	if err != nil || command.Name() != "leave" {
+		t.Errorf("got %s, %v", command.Name(), err)
+	}
+}
+
+// TestSysdumpOfAnUnreachableCluster writes an archive that says so, and
+// overwrites no file.
+func TestSysdumpOfAnUnreachableCluster(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "dump.tar.gz")
+	out, progress, err := invoke(t, "https://127.0.0.1:1", "sysdump", "-o", file, "--contexts", "east,west")
+	if info, missing := os.Stat(file); err != nil || missing != nil || info.Size() == 0 || out != file+"\n" ||
+		!strings.Contains(progress, "2 things could not be read") {
+		t.Errorf("got %v, %v: %s%s", err, missing, out, progress)
+	}
+	if _, _, err := invoke(t, "https://127.0.0.1:1", "sysdump", "-o", file); exitStatus(err) != exitFailed {
+		t.Errorf("over a file: %v", err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}
