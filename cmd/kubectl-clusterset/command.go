@@ -76,7 +76,7 @@ name resolves to. It uses the contexts and the permissions of your kubeconfig.`,
 	root.AddCommand(
 		newJoin(o), newLeave(o), newDrain(o, true), newDrain(o, false), newExport(o, true), newExport(o, false),
 		newStatus(o), newExplain(o), newCheck(o), newCoreDNS(o), newManifest(o), newVersion(o),
-		newSysdump(o), newInstall(o), newUninstall(o),
+		newSysdump(o), newInstall(o), newUninstall(o), newTest(o),
 	)
 	wrapArgs(root)
 	return root

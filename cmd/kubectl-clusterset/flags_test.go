@@ -185,7 +185,7 @@ func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 	}
 	for _, line := range []string{
 		"join east west", "leave west", "drain west", "undrain west", "check",
-		"coredns enable --image x", "coredns disable", "manifest crds", "version",
+		"coredns enable --image x", "coredns disable", "manifest crds", "version", "test connectivity",
 	} {
 		if _, _, err := invoke(t, server.URL, append(strings.Fields(line), "-n", "shop")...); exitStatus(
 			err) != exitUsage {
@@ -289,5 +289,17 @@ func TestVersionNamesImages(t *testing.T) {
 	if out, _, err := invoke(t, "http://127.0.0.1:1", "version"); exitStatus(err) != exitFailed ||
 		!strings.Contains(out, "Context east: unreachable") {
 		t.Errorf("got %v:\n%s", err, out)
+	}
+}
+
+// TestConnectivityNeedsTwoClusters asks nobody.
+func TestConnectivityNeedsTwoClusters(t *testing.T) {
+	server := newAPI(t, nil, nil)
+	_, _, err := invoke(t, server.URL, "test", "connectivity", "--context", "west")
+	if exitStatus(err) != exitUsage || !strings.Contains(err.Error(), "select two or more with --contexts") {
+		t.Errorf("got %v", err)
+	}
+	if seen := server.seen(); len(seen) > 0 {
+		t.Errorf("it asked %v", seen)
 	}
 }

@@ -4,7 +4,8 @@ package datapath
 
 import "testing"
 
-// stories are what each mode of kube-proxy is tested with. Each has namespaces of its own; those that break a cluster mend it.
+// stories are what each mode of kube-proxy is tested with. Each has namespaces of its own; those that break a cluster
+// repair it.
 var stories = []struct {
 	name string
 	tell func(*testing.T, *bed)
@@ -16,12 +17,13 @@ var stories = []struct {
 	{"ports", ports},
 	{"session affinity", sessionAffinity},
 	{"dual stack", dualStack},
-	{"prefer the own cluster", preferCluster},
+	{"prefer the local cluster", preferCluster},
 	{"prefer the same zone", preferZone},
 	{"drain", drain},
 	{"silent cluster", silentCluster},
 	{"ingress", ingress},
 	{"etcd discovery", etcdDiscovery},
+	{"connectivity", connectivity},
 }
 
 func TestNFTables(t *testing.T) { tellAll(t, newBed(t, "nftables")) }

@@ -27,10 +27,11 @@ func TestMain(m *testing.M) { sandbox.Main(m, outside, inside) }
 
 // outside builds what is missing.
 func outside() (clean func(), err error) {
-	if _, err := assets.Ensure(context.Background(), os.Stderr, append(assets.Cluster(), assets.KubeProxy)...); err != nil {
+	if _, err := assets.Ensure(context.Background(), os.Stderr,
+		append(assets.Cluster(), assets.KubeProxy)...); err != nil {
 		return nil, err
 	}
-	folder, err := programs.Build(context.Background(), "cmd/coredns", "cmd/clusterset-controller", "test/datapath/pod")
+	folder, err := programs.Build(context.Background(), "cmd/coredns", "cmd/clusterset-controller", "cmd/kubectl-clusterset", "test/datapath/pod")
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +39,8 @@ func outside() (clean func(), err error) {
 }
 
 func inside() (err error) {
-	if err := sandbox.Setup("nft", "iptables", "ip6tables", "nsenter", "unshare", "mount", "sh", "curl", "nginx"); err != nil {
+	if err := sandbox.Setup("nft", "iptables", "ip6tables", "nsenter", "unshare", "mount", "sh", "curl",
+		"nginx"); err != nil {
 		return err
 	}
 	// Locks and sockets of the machine's own programs, and what Debian's nginx writes.

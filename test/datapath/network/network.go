@@ -30,7 +30,8 @@ type Namespace struct {
 // The addresses by which every namespace knows the one that it is attached to. They mean something on their wire only.
 var gateways = []netip.Addr{netip.MustParseAddr("169.254.1.1"), netip.MustParseAddr("fe80::1")}
 
-// settings are what a namespace gets: it forwards, and its addresses can be used at once, without a search for duplicates.
+// settings are what a namespace gets: it forwards, and its addresses can be used at once, without a search for
+// duplicates.
 var settings = map[string]string{
 	"ipv4/ip_forward":                 "1",
 	"ipv4/conf/all/rp_filter":         "0",
@@ -45,8 +46,12 @@ var settings = map[string]string{
 
 // New makes an empty network namespace, in which the loopback interface is up.
 func New() (*Namespace, error) {
-	namespace, err := inThread(func() error {
+	var namespace *Namespace
+	err := inThread(func() error {
 		_, err := netns.New()
+		if err == nil {
+			namespace, err = setUp()
+		}
 		return err
 	})
 	if err != nil {
@@ -57,20 +62,34 @@ func New() (*Namespace, error) {
 
 // Own is the namespace of this process, made a router like those of New.
 func Own() (*Namespace, error) {
-	namespace, err := inThread(func() error { return nil })
+	var namespace *Namespace
+	err := inThread(func() (err error) {
+		namespace, err = setUp()
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the network namespace of this process: %w", err)
 	}
 	return namespace, nil
 }
 
-// inThread calls enter, sets up the namespace that the thread is in then, and leads it back to where it was.
-func inThread(enter func() error) (_ *Namespace, err error) {
+// Do calls a function in a thread that is in the namespace: the sockets that it makes are of the namespace.
+func (n *Namespace) Do(do func() error) error {
+	return inThread(func() error {
+		if err := netns.Set(n.descriptor); err != nil {
+			return err
+		}
+		return do()
+	})
+}
+
+// inThread calls a function that may lead its thread into another namespace, and leads it back to where it was.
+func inThread(do func() error) (err error) {
 	runtime.LockOSThread()
 	before, err := netns.Get()
 	if err != nil {
 		runtime.UnlockOSThread()
-		return nil, err
+		return err
 	}
 	defer before.Close()
 	defer func() {
@@ -80,15 +99,17 @@ func inThread(enter func() error) (_ *Namespace, err error) {
 		}
 		runtime.UnlockOSThread()
 	}()
-	if err := enter(); err != nil {
-		return nil, err
-	}
+	return do()
+}
+
+// setUp sets up the namespace that the thread is in.
+func setUp() (n *Namespace, err error) {
 	for name, value := range settings {
 		if err := os.WriteFile(filepath.Join("/proc/sys/net", name), []byte(value), 0o644); err != nil {
 			return nil, err
 		}
 	}
-	n := &Namespace{}
+	n = &Namespace{}
 	if n.descriptor, err = netns.Get(); err != nil {
 		return nil, err
 	}
@@ -136,8 +157,9 @@ func (n *Namespace) AddAddress(address netip.Addr) error {
 // wires numbers the interfaces of this process.
 var wires atomic.Uint32
 
-// Attach lays a wire from the namespace to another, which gets the addresses, one or two of different families, and its default routes to
-// here. From here the addresses are reached over the wire, and so are the ranges, each by the address of its family.
+// Attach lays a wire from the namespace to another, which gets the addresses, one or two of different families, and its
+// default routes to here. From here the addresses are reached over the wire, and so are the ranges, each by the address
+// of its family.
 func (n *Namespace) Attach(other *Namespace, addresses []netip.Addr, ranges ...netip.Prefix) error {
 	name := fmt.Sprintf("wire%d", wires.Add(1))
 	if err := n.attach(name, other, addresses, ranges); err != nil {
@@ -149,7 +171,8 @@ func (n *Namespace) Attach(other *Namespace, addresses []netip.Addr, ranges ...n
 func (n *Namespace) attach(name string, other *Namespace, addresses []netip.Addr, ranges []netip.Prefix) error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = name
-	err := n.netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: "eth0", PeerNamespace: netlink.NsFd(other.descriptor)})
+	err := n.netlink.LinkAdd(
+		&netlink.Veth{LinkAttrs: attributes, PeerName: "eth0", PeerNamespace: netlink.NsFd(other.descriptor)})
 	if err != nil {
 		return fmt.Errorf("make a veth pair, which takes a kernel with CONFIG_VETH: %w", err)
 	}
@@ -173,12 +196,17 @@ func (n *Namespace) attach(name string, other *Namespace, addresses []netip.Addr
 			return fmt.Errorf("give the ends their addresses: %w", err)
 		}
 		if err := errors.Join(
-			n.netlink.RouteReplace(&netlink.Route{LinkIndex: here.Attrs().Index, Dst: single(address), Scope: netlink.SCOPE_LINK}),
-			other.netlink.RouteReplace(&netlink.Route{LinkIndex: there.Attrs().Index, Dst: single(gateway), Scope: netlink.SCOPE_LINK}),
+			n.netlink.RouteReplace(
+				&netlink.Route{LinkIndex: here.Attrs().Index, Dst: single(address), Scope: netlink.SCOPE_LINK}),
+			other.netlink.RouteReplace(
+				&netlink.Route{LinkIndex: there.Attrs().Index, Dst: single(gateway), Scope: netlink.SCOPE_LINK}),
 		); err != nil {
 			return fmt.Errorf("make the ends reach each other: %w", err)
 		}
-		err := other.netlink.RouteReplace(&netlink.Route{LinkIndex: there.Attrs().Index, Dst: everywhere(gateway), Gw: gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)})
+		err := other.netlink.RouteReplace(&netlink.Route{
+			LinkIndex: there.Attrs().Index, Dst: everywhere(gateway), Gw: gateway.AsSlice(),
+			Flags: int(netlink.FLAG_ONLINK),
+		})
 		if err != nil {
 			return fmt.Errorf("make the default route: %w", err)
 		}
@@ -187,7 +215,8 @@ func (n *Namespace) attach(name string, other *Namespace, addresses []netip.Addr
 				continue
 			}
 			err := n.netlink.RouteReplace(&netlink.Route{
-				LinkIndex: here.Attrs().Index, Dst: prefix(behind), Gw: address.AsSlice(), Flags: int(netlink.FLAG_ONLINK),
+				LinkIndex: here.Attrs().Index, Dst: prefix(behind), Gw: address.AsSlice(),
+				Flags: int(netlink.FLAG_ONLINK),
 			})
 			if err != nil {
 				return fmt.Errorf("make the route to %s: %w", behind, err)
@@ -197,11 +226,12 @@ func (n *Namespace) attach(name string, other *Namespace, addresses []netip.Addr
 	return nil
 }
 
-// Refuse has the namespace refuse packets that it would forward to the ranges, and answer that these are unreachable. What is given
-// another address before it is forwarded is not refused.
+// Refuse has the namespace refuse packets that it would forward to the ranges, and answer that these are unreachable.
+// What is given another address before it is forwarded is not refused.
 func (n *Namespace) Refuse(ranges ...netip.Prefix) error {
 	for _, refused := range ranges {
-		if err := n.netlink.RouteReplace(&netlink.Route{Dst: prefix(refused.Masked()), Type: unix.RTN_UNREACHABLE}); err != nil {
+		if err := n.netlink.RouteReplace(
+			&netlink.Route{Dst: prefix(refused.Masked()), Type: unix.RTN_UNREACHABLE}); err != nil {
 			return fmt.Errorf("refuse packets to %s: %w", refused, err)
 		}
 	}
@@ -227,11 +257,12 @@ func prefix(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// enter is a shell that puts its first argument, a file, in the place of /etc/resolv.conf, and becomes the program of the others.
+// enter is a shell that puts its first argument, a file, in the place of /etc/resolv.conf, and becomes the program of
+// the others.
 const enter = `mount --bind "$0" /etc/resolv.conf && exec "$@"`
 
-// Command is the command line of a program in the namespace. With the name of a file it sees that as its /etc/resolv.conf. The process is
-// the program itself, which shells and the like before it have become.
+// Command is the command line of a program in the namespace. With the name of a file it sees that as its
+// /etc/resolv.conf. The process is the program itself, which shells and the like before it have become.
 func (n *Namespace) Command(resolvConf, program string, args ...string) []string {
 	command := []string{"nsenter", "--net=" + n.Path(), "--"}
 	if resolvConf != "" {

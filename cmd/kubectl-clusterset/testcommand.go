@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/connectivity"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+)
+
+func newTest(o *options) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "test",
+		Short: "Test what clusterset-dns needs of the network",
+		Args:  cobra.NoArgs,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(newTestConnectivity(o))
+	return command
+}
+
+func newTestConnectivity(o *options) *cobra.Command {
+	image := ""
+	command := &cobra.Command{
+		Use:   "connectivity",
+		Short: "Test whether pods reach pods of the other clusters, by address and by name",
+		Long: `Test whether pods of each cluster reach pods of the others, in both directions: at
+their addresses over TCP and UDP, with small and with full-size packets, and by the names
+of the set as pods resolve them. The command creates pods, Services and ServiceExports
+called clusterset-probe in the namespace of the controller, and deletes them. The exit status is
+3 if a path fails.`,
+		Example: `  kubectl clusterset test connectivity --contexts east,west,north`,
+		Args:    cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := output.Validate(o.output); err != nil {
+				return usageError{err}
+			}
+			clusters, err := o.clusters()
+			if err != nil {
+				return err
+			}
+			if len(clusters) < 2 {
+				return usageError{errors.New("one cluster is selected: select two or more with --contexts")}
+			}
+			report, err := connectivity.Run(command.Context(), connectivity.Options{
+				Clusters: clusters, Image: image, Zone: o.zone, Teller: o.teller(),
+			})
+			if report == nil {
+				return err
+			}
+			err = errors.Join(err, output.Print(o.Out, o.output, "ConnectivityReport", report, report.Text))
+			if err == nil && report.Count(connectivity.Failed) > 0 {
+				err = errWrong
+			}
+			return err
+		},
+	}
+	command.Flags().StringVar(&image, "image", "",
+		"`image` of clusterset-controller for the pods; empty means that of each cluster's controller")
+	o.addContexts(command)
+	o.addOutput(command)
+	o.addZone(command.Flags())
+	o.addWait(command.Flags())
+	return command
+}

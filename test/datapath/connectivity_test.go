@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	report "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/connectivity"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
+	"github.com/clusterset-dns/clusterset-dns/test/quickstart/kubelet"
+)
+
+const probeSelector = "app.kubernetes.io/component=probe"
+
+// connectivity: `kubectl clusterset test connectivity` finds each path that is cut, and no other, and leaves nothing.
+func connectivity(t *testing.T, b *bed) {
+	p := startProbes(t, b)
+	for _, test := range []struct {
+		name string
+		cut  string // rules of nftables on the way between nodes
+		lost string // the cluster whose nodes' cache does not know the zone
+		want []string
+	}{
+		{"everything works", "", "", nil},
+		{
+			"paths are cut", fmt.Sprintf(`
+ct state new ip saddr %[1]s ip daddr %[2]s drop
+ct state new ip6 saddr %[3]s ip6 daddr %[4]s drop
+ip saddr %[5]s ip daddr %[2]s meta l4proto udp udp dport 8007 drop
+ip saddr { %[5]s, %[1]s } ip daddr { %[5]s, %[1]s } ip length > 1300 drop`,
+				b.west.Options().PodCIDRs[0], b.north.Options().PodCIDRs[0], b.west.Options().PodCIDRs[1],
+				b.north.Options().PodCIDRs[1],
+				b.east.Options().PodCIDRs[0]), "north",
+			[]string{
+				"east>north: Pods of east reach pods of north over TCP, but not over UDP, on 4 of 8 paths",
+				"east>west: Small packets between pods of east and west arrive, packets of the interface's size (1472 bytes " +
+					"of UDP payload) do not, on 4 of 8 paths",
+				"west>east: Small packets between pods of west and east arrive",
+				"west>north: Packets from pods of west to pods of north get no answer (such as node west-0",
+				"north>: Pods of north cannot resolve clusterset-probe.clusterset-dns.svc.clusterset.local: their " +
+					"nameserver 192.0.2.1 answers that it does not exist.",
+			},
+		},
+	} {
+		p.setLost(test.lost)
+		p.cut(t, test.cut)
+		var found report.Report
+		out, status := p.run(t, nil, "-o", "json")
+		must(t, json.Unmarshal([]byte(out), &found))
+		var got []string
+		for _, f := range found.Findings {
+			got = append(got, f.From+">"+f.To+": "+f.What)
+		}
+		ok := slices.EqualFunc(got, test.want, strings.HasPrefix)
+		if len(test.want) == 0 {
+			ok = ok && status == 0 && len(found.Probes) == 6*(4*8+4+4+2) && found.Count(report.OK) == len(found.Probes)
+		} else {
+			ok = ok && status == 3
+		}
+		if !ok {
+			t.Errorf("%s: exit status %d, %d of %d probes are "+
+				"ok\ngot\n%s\nwant\n%s", test.name, status, found.Count(report.OK), len(found.Probes),
+				strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+		}
+		p.nothingRemains(t)
+	}
+	p.interrupt(t)
+}
+
+// probes plays the kubelets for the pods of the command: it runs what they ask for, and forwards their control port.
+type probes struct {
+	bed        *bed
+	kubeconfig string
+	lost       string
+
+	mu     sync.Mutex
+	pods   map[types.UID]*probePod
+	failed error
+}
+
+type probePod struct {
+	name    string // with the cluster
+	network *network.Namespace
+	process *process.Process
+}
+
+func startProbes(t *testing.T, b *bed) *probes {
+	t.Helper()
+	p := &probes{bed: b, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), pods: map[types.UID]*probePod{}}
+	config := clientcmdapi.NewConfig()
+	for _, c := range b.all() {
+		text, err := c.Kubeconfig()
+		must(t, err)
+		one, err := clientcmd.Load(text)
+		must(t, err)
+		config.Clusters[c.Name()], config.AuthInfos[c.Name()], config.Contexts[c.Name()] = one.Clusters[c.Name()],
+			one.AuthInfos[c.Name()], one.Contexts[c.Name()]
+		p.serve(t, c)
+	}
+	must(t, clientcmd.WriteToFile(*config, p.kubeconfig))
+	p.serveNothing(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ticker := time.NewTicker(100 * time.Millisecond); ctx.Err() == nil; <-ticker.C {
+			for _, c := range b.all() {
+				_ = p.note(p.look(ctx, c))
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		must(t, p.note(nil))
+	})
+	return p
+}
+
+// note remembers an error, and returns all.
+func (p *probes) note(err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = errors.Join(p.failed, err)
+	return p.failed
+}
+
+func (p *probes) setLost(cluster string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = cluster
+}
+
+// look starts what is new among the pods of a cluster, and stops what is gone.
+func (p *probes) look(ctx context.Context, c *cluster) error {
+	list, err := c.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: probeSelector})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := map[types.UID]bool{}
+	for i := range list.Items {
+		object := &list.Items[i]
+		known[object.UID] = true
+		if p.pods[object.UID] != nil || len(object.Status.PodIPs) == 0 {
+			continue
+		}
+		if p.pods[object.UID], err = p.start(c, object); err != nil {
+			return err
+		}
+	}
+	for uid, started := range p.pods {
+		if strings.HasPrefix(started.name, c.Name()+"/") && !known[uid] {
+			delete(p.pods, uid)
+			err = errors.Join(err, started.process.Kill(), started.network.Close())
+		}
+	}
+	return err
+}
+
+func (p *probes) start(c *cluster, object *corev1.Pod) (*probePod, error) {
+	made, err := network.New()
+	if err != nil {
+		return nil, err
+	}
+	var addresses []netip.Addr
+	for _, ip := range object.Status.PodIPs {
+		addresses = append(addresses, netip.MustParseAddr(ip.IP))
+	}
+	node := c.nodes[slices.IndexFunc(c.nodes, func(n *node) bool { return n.name == object.Spec.NodeName })]
+	if err := node.Attach(made, addresses); err != nil {
+		return nil, err
+	}
+	server := c.dns
+	if p.lost == c.Name() {
+		server = apiAddress.String()
+	}
+	file := filepath.Join(c.Directory(), "resolv.conf-"+string(object.UID))
+	if err := os.WriteFile(file, []byte(resolvConf(system, server)), 0o600); err != nil {
+		return nil, err
+	}
+	started, err := process.Start(made.In(file, process.Spec{
+		Name: object.Name, Path: p.bed.program("clusterset-controller"), Args: object.Spec.Containers[0].Args,
+		LogFile: filepath.Join(c.Directory(), object.Name+".log"),
+	}))
+	return &probePod{name: c.Name() + "/" + object.Name, network: made, process: started}, err
+}
+
+// serve is the kubelet of all nodes of a cluster. The API server finds it at their hostname; kube-proxy knows them by
+// their addresses.
+func (p *probes) serve(t testing.TB, c *cluster) {
+	t.Helper()
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(c.Directory(), "apiserver.crt"),
+		filepath.Join(c.Directory(), "apiserver.key"))
+	must(t, err)
+	listener, err := tls.Listen("tcp", apiAddress.String()+":0", &tls.Config{Certificates: []tls.Certificate{certificate}})
+	must(t, err)
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /portForward/{namespace}/{name}", func(response http.ResponseWriter, request *http.Request) {
+		kubelet.ForwardPorts(response, request, func(ctx context.Context, port int32) (connection net.Conn, err error) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, pod := range p.pods {
+				if pod.name == c.Name()+"/"+request.PathValue("name") {
+					err = pod.network.Do(func() (err error) {
+						connection, err = new(net.Dialer).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+						return err
+					})
+					return connection, err
+				}
+			}
+			return nil, errors.New("it does not run")
+		})
+	})
+	server := &http.Server{Handler: mux}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		must(t, server.Close())
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	for _, n := range c.nodes {
+		object, err := c.CoreV1().Nodes().Get(t.Context(), n.name, metav1.GetOptions{})
+		must(t, err)
+		for i := range object.Status.Addresses {
+			if address := &object.Status.Addresses[i]; address.Type == corev1.NodeHostName {
+				address.Address = apiAddress.String()
+			}
+		}
+		object.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(netip.MustParseAddrPort(listener.Addr().String()).Port())
+		_, err = c.CoreV1().Nodes().UpdateStatus(t.Context(), object, metav1.UpdateOptions{})
+		must(t, err)
+	}
+}
+
+// serveNothing is a DNS without any zone, as a cache on nodes is for the zone of the set.
+func (p *probes) serveNothing(t testing.TB) {
+	t.Helper()
+	socket, err := net.ListenPacket("udp", apiAddress.String()+":53")
+	must(t, err)
+	server := &dns.Server{PacketConn: socket, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, question *dns.Msg) {
+		_ = w.WriteMsg(new(dns.Msg).SetRcode(question, dns.RcodeNameError))
+	})}
+	started, ended := make(chan struct{}), make(chan error, 1)
+	server.NotifyStartedFunc = func() { close(started) }
+	go func() { ended <- server.ActivateAndServe() }()
+	<-started
+	t.Cleanup(func() {
+		must(t, server.Shutdown())
+		must(t, <-ended)
+	})
+}
+
+// cut has the router between the nodes drop packets.
+func (p *probes) cut(t testing.TB, rules string) {
+	t.Helper()
+	command := exec.Command("nft", "-f", "-")
+	command.Stdin = strings.NewReader("table inet cut\ndelete table inet cut\ntable inet cut {\nchain forward {\n" +
+		"type filter hook forward priority 0\n" + rules + "\n}\n}\n")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("nft: %v\n%s", err, out)
+	}
+}
+
+// run tests all clusters, and returns what was written and the exit status. meanwhile gets the process when it runs.
+func (p *probes) run(t testing.TB, meanwhile func(*os.Process), args ...string) (string, int) {
+	t.Helper()
+	command := exec.Command(p.bed.program("kubectl-clusterset"), append([]string{
+		"test", "connectivity", "--contexts", "east,west,north", "--image", "example.org/clusterset-controller:test",
+	}, args...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig)
+	var out, progress bytes.Buffer
+	command.Stdout, command.Stderr = &out, &progress
+	must(t, process.StartTied(command))
+	if meanwhile != nil {
+		meanwhile(command.Process)
+	}
+	err := command.Wait()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	t.Log(progress.String())
+	return out.String(), command.ProcessState.ExitCode()
+}
+
+// interrupt ends a test as Ctrl-C does, once its programs run.
+func (p *probes) interrupt(t testing.TB) {
+	t.Helper()
+	out, status := p.run(t, func(running *os.Process) {
+		eventually(t, "programs of the test", func(context.Context) error {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if len(p.pods) == 0 {
+				return errors.New("none runs")
+			}
+			return nil
+		})
+		must(t, running.Signal(os.Interrupt))
+	})
+	if out != "" || status != 1 {
+		t.Errorf("interrupted: exit status %d: %s", status, out)
+	}
+	p.nothingRemains(t)
+}
+
+// nothingRemains of the objects of a test.
+func (p *probes) nothingRemains(t testing.TB) {
+	t.Helper()
+	options := metav1.ListOptions{LabelSelector: probeSelector}
+	for _, c := range p.bed.all() {
+		pods, err := c.CoreV1().Pods(system).List(t.Context(), options)
+		must(t, err)
+		services, err := c.CoreV1().Services(system).List(t.Context(), options)
+		must(t, err)
+		exports, err := c.mcs.MulticlusterV1beta1().ServiceExports(system).List(t.Context(), options)
+		must(t, err)
+		if n := len(pods.Items) + len(services.Items) + len(exports.Items); n > 0 {
+			t.Errorf("%d objects remain in %s", n, c.Name())
+		}
+	}
+	must(t, p.note(nil))
+}
