@@ -33,6 +33,7 @@ type options struct {
 	asUserExtra     []string
 	single          *pflag.FlagSet // flags that apply to one cluster
 	contexts        []string
+	allClusters     bool
 	systemNamespace string
 	timeout         time.Duration
 	dryRun          dryRun
@@ -61,6 +62,8 @@ name resolves to. It uses the contexts and the permissions of your kubeconfig.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl clusterset"},
 		Args:          cobra.NoArgs,
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
+		// Contexts are selected before a command runs.
+		PersistentPreRunE: o.selectAll,
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
@@ -142,6 +145,8 @@ func (o *options) addNamespace(command *cobra.Command, usage string) {
 func (o *options) addContexts(command *cobra.Command) {
 	command.Flags().StringSliceVar(&o.contexts, "contexts", nil,
 		"`contexts` of the clusters to read or change, separated by commas; empty means the one of --context")
+	command.Flags().BoolVar(&o.allClusters, "all-clusters", false,
+		"select all clusters of the set, as the cluster of --context knows it; their contexts are found in the kubeconfig")
 	_ = command.RegisterFlagCompletionFunc("contexts", o.completeContexts)
 }
 

@@ -5,6 +5,8 @@ package kubectl
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,19 +34,28 @@ func (b *bed) joinArgs(more ...string) []string {
 func testDryRun(t *testing.T, b *bed) {
 	eventually(t, "heartbeats", func() error {
 		for _, c := range b.all() {
-			if _, err := c.Client().CoordinationV1().Leases(system).Get(t.Context(), member.HeartbeatLease, metav1.GetOptions{}); err != nil {
+			if _, err := c.Client().CoordinationV1().Leases(system).Get(t.Context(), member.HeartbeatLease,
+				metav1.GetOptions{}); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	// The controllers have no ClusterProperties; all clusters are on this machine.
+	if told := b.check(t, "--pre"); !slices.Equal(texts(told), []string{
+		"server-address east", "server-address north", "server-address west",
+	}) {
+		t.Errorf("before the installation: %+v", told)
+	}
 	golden(t, "join-dry-run", b.do(t, b.joinArgs("--dry-run=server")...))
 	for _, c := range b.all() {
 		if secrets := b.secrets(t, c); len(secrets) > 0 {
 			t.Errorf("%s: %v", c.Name(), secrets)
 		}
 	}
-	for _, wrong := range [][]string{{"join", "east"}, {"join", "east", "west", "--server", "east"}, {"status", "--nonsense"}, {"join", "east", "west", "--duration", "1s"}} {
+	for _, wrong := range [][]string{
+		{"join", "east"}, {"join", "east", "west", "--server", "east"}, {"status", "--nonsense"}, {"join", "east", "west", "--duration", "1s"},
+	} {
 		if got := b.run(t, wrong...); got.status != 2 {
 			t.Errorf("%v: exit status %d: %s", wrong, got.status, got.err)
 		}
@@ -68,13 +79,21 @@ func (b *bed) secrets(t testing.TB, c *cluster) []string {
 
 func testJoin(t *testing.T, b *bed) {
 	out := b.do(t, b.joinArgs()...)
-	for _, want := range []string{"east hears west", "east hears north", "west hears east", "west hears north", "north hears east", "north hears west"} {
+	for _, want := range []string{
+		"east receives heartbeats from west", "east receives heartbeats from north",
+		"west receives heartbeats from east", "west receives heartbeats from north",
+		"north receives heartbeats from east", "north receives heartbeats from west",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say that %s:\n%s", want, out)
 		}
 	}
-	if !strings.Contains(out, "allows no longer than 1h0m0s: join again before that, or use --long-lived") {
+	if !strings.Contains(out, "allows at most 1h0m0s: join again before that, or use --long-lived") {
 		t.Errorf("it does not say that tokens of north are short:\n%s", out)
+	}
+	if got := b.run(t, "version", "--all-clusters", "--context", "east"); got.status != 0 ||
+		!strings.Contains(got.err, "Selected contexts: east,north,west\n") {
+		t.Errorf("all clusters: %+v", got)
 	}
 	var set struct {
 		Clusters []struct {
@@ -86,7 +105,7 @@ func testJoin(t *testing.T, b *bed) {
 			}
 		}
 	}
-	must(t, json.Unmarshal([]byte(b.do(t, "status", "--contexts", "east,west,north", "-o", "json")), &set))
+	must(t, json.Unmarshal([]byte(b.do(t, "status", "--wait", "--contexts", "east,west,north", "-o", "json")), &set))
 	for _, c := range set.Clusters {
 		if len(c.Members) != 2 {
 			t.Errorf("%s has %d members", c.Cluster, len(c.Members))
@@ -118,7 +137,7 @@ func (b *bed) credential(t testing.TB, reader, of *cluster) *rest.Config {
 }
 
 // testRotate joins again: the new credentials work, the old ones do not any
-// more; the addresses and what a person wrote on the Secret stay.
+// more; the addresses and what an administrator wrote on the Secret stay.
 func testRotate(t *testing.T, b *bed) {
 	before, err := kubernetes.NewForConfig(b.credential(t, b.west, b.east))
 	must(t, err)
@@ -126,11 +145,14 @@ func testRotate(t *testing.T, b *bed) {
 	must(t, err)
 	b.shell(t, "kubectl --context west -n "+system+" annotate secret member-east example.org/kept=yes")
 	at := b.credential(t, b.west, b.east).Host
-	out := b.do(t, "join", "east", "west", "north", "--server", "west="+b.west.way.URL(), "--server", "north="+b.north.way.URL(), "--long-lived")
+	out := b.do(t, "join", "east", "west", "north", "--server", "west="+b.west.way.URL(), "--server",
+		"north="+b.north.way.URL(), "--long-lived")
 	if now := b.credential(t, b.west, b.east).Host; now != at || at != b.east.way.URL() {
 		t.Errorf("west read east at %s, and reads it at %s now, want %s", at, now, b.east.way.URL())
 	}
-	for _, want := range []string{"west goes on reading east at " + at, "east: revoked the credential by which west read it before", "does not end by itself"} {
+	for _, want := range []string{
+		"west keeps reading east at " + at, "east: revoked the previous credential of west", "does not expire",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
@@ -144,15 +166,40 @@ func testRotate(t *testing.T, b *bed) {
 			return nil
 		})
 	}
-	if kept := b.shell(t, "kubectl --context west -n "+system+" get secret member-east -o jsonpath='{.metadata.annotations.example\\.org/kept}'"); kept != "yes" {
+	if kept := b.shell(t,
+		"kubectl --context west -n "+system+
+			" get secret member-east -o jsonpath='{.metadata.annotations.example\\.org/kept}'"); kept != "yes" {
 		t.Errorf("the annotation is %q now", kept)
 	}
 	after, err := kubernetes.NewForConfig(b.credential(t, b.west, b.north))
 	must(t, err)
 	_, err = after.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
 	must(t, err)
-	if out := b.do(t, "status", "--contexts", "west"); !strings.Contains(out, "no end") {
+	if out := b.do(t, "status", "--contexts", "west"); !strings.Contains(out, "no expiry") {
 		t.Errorf("status does not say that the credentials have no end:\n%s", out)
+	}
+}
+
+// testSysdump reads all that is there, and writes no token into the archive.
+func testSysdump(t *testing.T, b *bed) {
+	file := filepath.Join(t.TempDir(), "dump.tar.gz")
+	b.do(t, "sysdump", "-o", file, "--contexts", "east,west,north")
+	names, text := b.shell(t, "tar -tzf "+file), b.shell(t, "tar -xzOf "+file)
+	for _, want := range []string{"status.txt", "east/nodes.yaml", "west/leases.yaml", "north/secrets-of-members.yaml"} {
+		if !strings.Contains(names, "dump/"+want+"\n") {
+			t.Errorf("no %s in\n%s", want, names)
+		}
+	}
+	// Nobody runs the pods of CoreDNS, so that they have no logs.
+	if errors := b.shell(t, "tar -xzOf "+file+" --wildcards 'dump/*/errors.txt' | grep -v '^log of ' || true"); errors != "" {
+		t.Errorf("errors:\n%s", errors)
+	}
+	for _, c := range b.all() {
+		for _, other := range b.all() {
+			if c != other && strings.Contains(text, b.credential(t, c, other).BearerToken) {
+				t.Errorf("the token by which %s reads %s is in the archive", c.Name(), other.Name())
+			}
+		}
 	}
 }
 
@@ -160,7 +207,8 @@ func testRotate(t *testing.T, b *bed) {
 func testLeave(t *testing.T, b *bed) {
 	old, err := kubernetes.NewForConfig(b.credential(t, b.east, b.west))
 	must(t, err)
-	if got := b.run(t, "leave", "nobody", "--contexts", "east,west"); got.status != 1 || !strings.Contains(got.err, "nobody") {
+	if got := b.run(t, "leave", "nobody", "--contexts", "east,west"); got.status != 1 ||
+		!strings.Contains(got.err, "nobody") {
 		t.Errorf("leave of a cluster that nobody knows: %+v", got)
 	}
 	b.do(t, "leave", "west", "--contexts", "east,west,north", "--dry-run=server")
@@ -170,22 +218,27 @@ func testLeave(t *testing.T, b *bed) {
 	}())
 	b.do(t, "leave", "west", "--contexts", "east,west,north")
 	eventually(t, "the credential to end", func() error {
-		if _, err := old.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1}); !apierrors.IsUnauthorized(err) {
+		if _, err := old.DiscoveryV1().EndpointSlices("").List(t.Context(),
+			metav1.ListOptions{Limit: 1}); !apierrors.IsUnauthorized(err) {
 			return fmt.Errorf("got %q", fmt.Sprint(err))
 		}
 		return nil
 	})
-	if out := b.do(t, "status", "--contexts", "east"); strings.Contains(out, "west") || !strings.Contains(out, "north") {
+	if out := b.do(t, "status", "--contexts", "east"); strings.Contains(out, "west") ||
+		!strings.Contains(out, "north") {
 		t.Errorf("east still has west, or has lost north:\n%s", out)
 	}
-	b.do(t, "leave", "north", "--contexts", "east,north")
+	b.do(t, "unjoin", "north", "--contexts", "east,north")
 	for _, c := range b.all() {
 		if names := b.secrets(t, c); len(names) > 0 {
 			t.Errorf("%s still has the Secrets %v", c.Name(), names)
 		}
-		leases, err := c.Client().CoordinationV1().Leases(system).List(t.Context(), metav1.ListOptions{LabelSelector: member.ClusterLabel})
+		leases, err := c.Client().CoordinationV1().Leases(system).List(t.Context(),
+			metav1.ListOptions{LabelSelector: member.ClusterLabel})
 		must(t, err)
-		slices, err := c.Client().DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{LabelSelector: mcs.LabelSourceCluster + "," + mcs.LabelSourceCluster + "!=" + c.Name()})
+		slices, err := c.Client().DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{
+			LabelSelector: mcs.LabelSourceCluster + "," + mcs.LabelSourceCluster + "!=" + c.Name(),
+		})
 		must(t, err)
 		if len(leases.Items)+len(slices.Items) > 0 {
 			t.Errorf("%s still has %d Leases and %d slices", c.Name(), len(leases.Items), len(slices.Items))

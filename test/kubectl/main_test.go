@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubectl runs kubectl clusterset as a person would, on three real
+// Package kubectl runs kubectl clusterset as an administrator would, on three real
 // control planes with our controller and our CoreDNS in each.
 //
 // The clusters are one bed for all tests, which run one after the other: the
@@ -30,6 +30,7 @@ func TestClusterset(t *testing.T) {
 		{"check", testCheck},
 		{"drain", testDrain},
 		{"rotate", testRotate},
+		{"sysdump", testSysdump},
 		{"leave", testLeave},
 	} {
 		if !t.Run(test.name, func(t *testing.T) { test.run(t, b) }) && test.name == "join" {
