@@ -79,7 +79,8 @@ var parsedFiles = sync.OnceValues(func() (files []file, err error) {
 		if err != nil {
 			return err
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ParseComments|parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(token.NewFileSet(), path, text,
+			parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
@@ -139,16 +140,16 @@ func TestPluginAndControllerNeverImportEachOther(t *testing.T) {
 		for _, imported := range f.imports {
 			own, _ := strings.CutPrefix(imported, module)
 			if strings.HasPrefix(f.path, "plugin/") && strings.HasPrefix(own, "controller") ||
-				strings.HasPrefix(f.path, "controller/") && (strings.HasPrefix(own, "plugin") || strings.HasPrefix(imported, "github.com/coredns")) {
+				strings.HasPrefix(f.path, "controller/") &&
+					(strings.HasPrefix(own, "plugin") || strings.HasPrefix(imported, "github.com/coredns")) {
 				t.Errorf("%s: imports %s", f.path, own)
 			}
 		}
 	}
 }
 
-// writesOf returns the expressions of a file that write to a cluster, or may:
-// the methods of Kubernetes' clients by which objects are written, called or
-// passed on. Those of caches have one argument. Leases may be written.
+// writesOf returns the expressions of a file that write to a cluster, or may: the methods of Kubernetes' clients by
+// which objects are written, called or passed on. Those of caches have one argument. Leases may be written.
 func writesOf(f *ast.File) []ast.Expr {
 	imported := map[string]bool{}
 	for _, spec := range f.Imports {
@@ -191,9 +192,10 @@ func writesOf(f *ast.File) []ast.Expr {
 
 func TestOnlyApplyWritesToACluster(t *testing.T) {
 	for _, f := range goFiles(t) {
-		// Leases are written in the steady state: the heartbeat, the members', and the leader's, which controller/leader
-		// writes by way of client-go's lock.
-		if f.test() || !strings.HasPrefix(f.path, "controller/") || f.folder() == "controller/apply" || f.folder() == "controller/leader" {
+		// Leases are written in the steady state: the heartbeat, the members', and the leader's, which
+		// controller/leader writes by way of client-go's lock.
+		if f.test() || !strings.HasPrefix(f.path, "controller/") || f.folder() == "controller/apply" ||
+			f.folder() == "controller/leader" {
 			continue
 		}
 		for _, write := range writesOf(f.pkg) {
@@ -220,7 +222,8 @@ func TestWritesAreSeen(t *testing.T) {
 		`list = slices.Delete(list, 0, 1)`:                                  false,
 		`client.CoreV1().Services(namespace).Get(ctx, name, options)`:       false,
 	} {
-		parsed, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nimport \"slices\"\nfunc f() {\n"+statement+"\n}", parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(token.NewFileSet(), "x.go",
+			"package x\nimport \"slices\"\nfunc f() {\n"+statement+"\n}", parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,35 +239,5 @@ func TestFilesAreReadInOneSitting(t *testing.T) {
 		if lines := strings.Count(f.text, "\n"); !f.test() && lines > most {
 			t.Errorf("%s: %d lines, at most %d", f.path, lines, most)
 		}
-	}
-}
-
-// TestModulesAgree: tests run with the versions that the product requires. A
-// workspace takes the newer ones of both modules.
-func TestModulesAgree(t *testing.T) {
-	required := func(path string) map[string]string {
-		text, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		versions := map[string]string{}
-		for line := range strings.Lines(string(text)) {
-			if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[1], "v") {
-				versions[fields[0]] = fields[1]
-			}
-		}
-		return versions
-	}
-	tests := required("test/go.mod")
-	shared := 0
-	for name, version := range required("go.mod") {
-		if other, both := tests[name]; both && other != version {
-			t.Errorf("%s is %s in go.mod and %s in test/go.mod", name, version, other)
-		} else if both {
-			shared++
-		}
-	}
-	if shared < 50 {
-		t.Errorf("go.mod and test/go.mod share %d modules, want at least 50", shared)
 	}
 }

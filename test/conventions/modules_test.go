@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conventions
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// required are the versions of the modules that a go.mod requires.
+func required(t *testing.T, path string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(strings.TrimPrefix(line, "require ")); len(fields) > 1 && strings.HasPrefix(fields[1], "v") {
+			versions[fields[0]] = fields[1]
+		}
+	}
+	return versions
+}
+
+// differences are the modules that both require, in different versions.
+func differences(a, b map[string]string) (different []string, shared int) {
+	for name, version := range a {
+		if other, both := b[name]; both && other != version {
+			different = append(different, name+" "+version+" and "+other)
+		} else if both {
+			shared++
+		}
+	}
+	slices.Sort(different)
+	return different, shared
+}
+
+// TestModulesAgree: tests run with the versions that the product requires. A
+// workspace takes the newer ones of both modules.
+func TestModulesAgree(t *testing.T) {
+	different, shared := differences(required(t, root+"/go.mod"), required(t, root+"/test/go.mod"))
+	for _, each := range different {
+		t.Errorf("go.mod and test/go.mod differ: %s", each)
+	}
+	if shared < 50 {
+		t.Errorf("go.mod and test/go.mod share %d modules, want at least 50", shared)
+	}
+}
+
+// TestTheModuleAddsLittleToCoreDNS: who compiles the plugin into a CoreDNS gets the versions that CoreDNS requires. What
+// our module requires beyond them is used by our programs, not by tests or tools alone.
+func TestTheModuleAddsLittleToCoreDNS(t *testing.T) {
+	golist := func(system string, args ...string) []string {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
+		command.Dir, command.Env = root, append(os.Environ(), "GOWORK=off", "GOOS="+system)
+		command.Stderr = os.Stderr
+		output, err := command.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", command, err)
+		}
+		return strings.Fields(string(output))
+	}
+	const coredns = "github.com/coredns/coredns"
+	folder := golist("linux", "-m", "-f", "{{.Dir}}", coredns)
+	ours, theirs := required(t, root+"/go.mod"), required(t, filepath.Join(folder[0], "go.mod"))
+	different, shared := differences(ours, theirs)
+	for _, each := range different {
+		t.Errorf("go.mod and that of CoreDNS differ: %s", each)
+	}
+	if shared < 50 {
+		t.Errorf("go.mod and that of CoreDNS share %d modules, want at least 50", shared)
+	}
+	var used []string
+	for _, system := range []string{"linux", "windows"} {
+		used = append(used, golist(system, "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./...")...)
+	}
+	for name := range ours {
+		if _, both := theirs[name]; !both && !slices.Contains(used, name) {
+			t.Errorf("go.mod requires %s, which neither CoreDNS nor our programs use", name)
+		}
+	}
+}

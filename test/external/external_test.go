@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package external compiles the plugin into a CoreDNS as others build it: from CoreDNS's source, by plugin.cfg.
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/mcs-api/config/crd"
+	"sigs.k8s.io/yaml"
+
+	resolver "github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+)
+
+const (
+	root    = "../.."
+	page    = root + "/docs/operate/custom-coredns.md"
+	module  = "github.com/clusterset-dns/clusterset-dns"
+	coredns = "github.com/coredns/coredns"
+)
+
+var must = controlplanetest.Must
+
+func TestMain(m *testing.M) { controlplanetest.Main(m) }
+
+// run runs a command of a shell in a folder, and returns what it prints.
+func run(t *testing.T, folder, line string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "sh", "-ec", line)
+	command.Dir = folder
+	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOGC=")
+	var output, problems strings.Builder
+	command.Stdout, command.Stderr = &output, &problems
+	err := process.StartTied(command)
+	if err == nil {
+		err = command.Wait()
+	}
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", line, err, output.String(), problems.String())
+	}
+	return strings.TrimSpace(output.String())
+}
+
+// documented are the commands of the documented Dockerfile that build CoreDNS, without those that fetch its source and
+// that need a container.
+func documented(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	must(t, err)
+	_, stage, _ := strings.Cut(string(text), "WORKDIR /coredns\n")
+	stage, _, found := strings.Cut(stage, "RUN setcap ")
+	if !found {
+		t.Fatalf("%s has no stage from WORKDIR to setcap", page)
+	}
+	var lines []string
+	for _, match := range regexp.MustCompile(`(?m)^RUN (.*)$`).FindAllStringSubmatch(stage, -1) {
+		lines = append(lines, match[1])
+	}
+	return lines
+}
+
+// TestThePluginInAnotherCoreDNS builds a CoreDNS from its own source as documented, and asks it for a name.
+func TestThePluginInAnotherCoreDNS(t *testing.T) {
+	source, version, _ := strings.Cut(run(t, root, "go list -m -f '{{.Dir}} {{.Version}}' "+coredns), " ")
+	text, err := os.ReadFile(page)
+	must(t, err)
+	if !strings.Contains(string(text), " --branch "+version+" ") {
+		t.Errorf("%s names another version than %s", page, version)
+	}
+	checkout, err := filepath.Abs(root)
+	must(t, err)
+	folder := t.TempDir()
+	must(t, os.CopyFS(folder, os.DirFS(source)))
+	before := requirements(t, folder)
+	run(t, folder, "go mod edit -replace "+module+"="+checkout)
+	for _, line := range documented(t) {
+		run(t, folder, line)
+	}
+	if after := requirements(t, folder); after != before {
+		t.Errorf("go.mod was\n%s\nand is\n%s", before, after)
+	}
+	used := run(t, folder, "go version -m coredns")
+	if strings.Contains(used, "azure-sdk") || !strings.Contains(used, "\t"+module) {
+		t.Errorf("modules of the program:\n%s", used)
+	}
+	file, err := os.ReadFile(filepath.Join(folder, "multicluster.conf"))
+	must(t, err)
+	if ours, err := os.ReadFile(root + "/cmd/coredns/multicluster.conf"); err != nil || string(file) != string(ours) {
+		t.Errorf("the file to import is %q, ours %q: %v", file, ours, err)
+	}
+	order, err := os.ReadFile(filepath.Join(folder, "core", "dnsserver", "zdirectives.go"))
+	must(t, err)
+	if !strings.Contains(string(order), "\"multicluster\",\n\t\"kubernetes\",\n") {
+		t.Errorf("multicluster is not before kubernetes in\n%s", order)
+	}
+
+	ask(t, filepath.Join(folder, "coredns"))
+}
+
+// ask starts a CoreDNS beside an API server that has an import, and waits for its answer.
+func ask(t *testing.T, program string) {
+	t.Helper()
+	server := httptest.NewServer(apiserver.New(apiserver.Options{Name: "east"}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL})
+	must(t, err)
+	for _, object := range []struct{ group, version, resource, namespace, text string }{
+		{"apiextensions.k8s.io", "v1", "customresourcedefinitions", "", string(crd.ServiceImportCRD)},
+		{"multicluster.x-k8s.io", "v1beta1", "serviceimports", "default", `apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceImport
+metadata: {name: web}
+spec: {type: ClusterSetIP, ips: [10.42.0.1], ports: []}
+`},
+	} {
+		typed := new(unstructured.Unstructured)
+		must(t, yaml.Unmarshal([]byte(object.text), &typed.Object))
+		resource := schema.GroupVersionResource{Group: object.group, Version: object.version, Resource: object.resource}
+		_, err := client.Resource(resource).Namespace(object.namespace).Create(t.Context(), typed, metav1.CreateOptions{})
+		must(t, err)
+	}
+	kubeconfig, corefile := filepath.Join(t.TempDir(), "kubeconfig"), filepath.Join(t.TempDir(), "Corefile")
+	must(t, clientcmd.WriteToFile(api.Config{
+		CurrentContext: "east", Contexts: map[string]*api.Context{"east": {Cluster: "east"}},
+		Clusters: map[string]*api.Cluster{"east": {Server: server.URL}},
+	}, kubeconfig))
+	address, err := port.Free()
+	must(t, err)
+	must(t, os.WriteFile(corefile, fmt.Appendf(nil, "clusterset.local:%d {\n bind 127.0.0.1\n errors\n multicluster {\n"+
+		" kubeconfig %s\n }\n}\n", address.Port(), kubeconfig), 0o600))
+	started, err := process.Start(process.Spec{
+		Name: "CoreDNS", Path: program, Args: []string{"-conf", corefile}, LogFile: filepath.Join(t.TempDir(), "log"),
+	})
+	must(t, err)
+	t.Cleanup(func() {
+		if err := errors.Join(started.Err(), started.Stop(context.Background(), time.Minute)); err != nil || t.Failed() {
+			t.Errorf("%v; the log ends\n%s", err, started.LogTail(4096))
+		}
+	})
+	controlplanetest.Eventually(t, "an answer", func(ctx context.Context) error {
+		answer, err := resolver.At(address.String()).Ask(ctx, "web.default.svc.clusterset.local.", "A")
+		if err == nil && answer.Text() != "10.42.0.1" {
+			err = fmt.Errorf("the answer is %s", answer.Text())
+		}
+		return errors.Join(err, started.Err())
+	})
+}
+
+// requirements is a go.mod without the lines that name our module.
+func requirements(t *testing.T, folder string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+	must(t, err)
+	var others strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if !strings.Contains(line, module) {
+			others.WriteString(line)
+		}
+	}
+	return strings.TrimSpace(others.String())
+}
