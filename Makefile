@@ -177,6 +177,15 @@ mutate: ## Make the mistakes that test/mutation lists, one at a time; unit tests
 	@echo '== mutants'
 	@$(BOUND) go run ./test/mutation $(if $(MUTANTS),-run '$(MUTANTS)')
 
+.PHONY: kind
+kind: ## Start two joined kind clusters with a demo application; needs Docker, kind, kubectl and helm.
+	@./deploy/kind/kind.sh up
+
+CONTEXTS ?= kind-east,kind-west
+.PHONY: conformance
+conformance: ## Run the conformance suite of the MCS API on the clusters of CONTEXTS; fetches the suite.
+	@./deploy/kind/conformance.sh '$(CONTEXTS)'
+
 ##@ Parts
 
 .PHONY: tools
