@@ -7,16 +7,20 @@ BIN      := bin
 
 # What checks and tests the project is built once, into a cache outside of the checkout.
 CACHE    ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/clusterset-dns
-TOOLS    := $(CACHE)/tools/$(shell cat test/tools/go.mod test/tools/go.sum | sha256sum | cut -c1-16)
+TOOLS    := $(CACHE)/tools/$(shell cat test/tools/go.mod test/tools/go.sum | cksum | cut -d' ' -f1)
 
 # A tool with a module of its own in test/tools; $(call pinned,helm) builds it, into the cache of the Go toolchain, and is its path.
 pinned    = $$(cd test/tools/$(1) && GOWORK=off GOFLAGS=-tags=remove_all_sd go tool -n $(1))
 
 # Whatever a target starts ends with make, even where make is killed: the kernel kills the shell of a recipe when
-# make dies, and what runs in it when the shell dies.
+# make dies, and what runs in it when the shell dies. Only Linux has setpriv; elsewhere, `make build` works without.
+.SHELLFLAGS := -ec
+SETPRIV  := $(shell command -v setpriv)
+ifneq ($(SETPRIV),)
 BOUND    := setpriv --pdeathsig KILL
-SHELL    := $(shell command -v setpriv)
+SHELL    := $(SETPRIV)
 .SHELLFLAGS := --pdeathsig KILL /bin/sh -ec
+endif
 
 # Where the checkout is makes no difference to what is compiled. The flags are the same everywhere, so that nothing is compiled twice.
 export CGO_ENABLED ?= 0
@@ -123,6 +127,7 @@ test-kubeproxy: ## Hold the hints against kube-proxy's own code.
 .PHONY: test-release
 test-release: bed ## Soak for two minutes, and build the images twice.
 	@echo '== a soak of two minutes, and the images'
+	@cd test/tools/images && GOWORK=off $(BOUND) go test -vet=off ./...
 	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -count=1 -v -timeout 15m ./test/soak ./test/images
 
 .PHONY: test-datapath
@@ -130,15 +135,17 @@ test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or 
 	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -count=1 -v -timeout 15m $(if $(MODE),-run '(?i)$(MODE)') ./test/datapath/...
 
 .PHONY: lint
-lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requirements, the chart and the alerts.
+lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requirements, the chart, the alerts and the workflows.
 	@echo '== lint'
 	@$(BOUND) $(TOOLS)/golangci-lint run ./... ./test/...
 	@for module in . test; do (cd $$module && GOWORK=off go mod tidy -diff); done
 	@$(MAKE) --no-print-directory lint-deploy
 
 .PHONY: lint-deploy
-lint-deploy: tools ## Check the chart and the alerts.
-	@echo '== lint of deploy/'
+lint-deploy: tools ## Check the chart, the alerts and the workflows.
+	@echo '== lint of deploy/ and .github/'
+	@$(call pinned,actionlint) .github/workflows/*.yml
+	@! command -v shellcheck >/dev/null || shellcheck deploy/render deploy/kind/*.sh test/tools/with-progress .ci/run
 	@$(call pinned,helm) lint --strict --quiet deploy/chart
 	@promtool=$(call pinned,promtool); $$promtool check rules deploy/chart/files/monitoring/alerts.yaml; $$promtool test rules deploy/chart/files/monitoring/alerts_test.yaml
 
@@ -177,6 +184,29 @@ mutate: ## Make the mistakes that test/mutation lists, one at a time; unit tests
 	@echo '== mutants'
 	@$(BOUND) go run ./test/mutation $(if $(MUTANTS),-run '$(MUTANTS)')
 
+##@ Release
+
+RELEASE  := $(BIN)/release
+
+.PHONY: release
+release: tools ## Build all artifacts of release VERSION, such as 0.1.0, into bin/release: the same bytes each time.
+	@echo '$(VERSION)' | grep -qE '^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$$' || { echo 'make release VERSION=0.1.0: the version must be a semantic version'; exit 1; }
+	@rm -rf $(RELEASE); mkdir -p $(RELEASE)
+	@SOURCE_DATE_EPOCH=$(EPOCH) $(call pinned,helm) package deploy/chart --version $(VERSION) --app-version $(VERSION) --destination $(RELEASE)
+	@HELM=$(call pinned,helm) CHART=$(RELEASE)/clusterset-dns-$(VERSION).tgz ./deploy/render $(RELEASE)/rendered
+	@cp $(RELEASE)/rendered/manifest.yaml $(RELEASE)/
+	@$(BOUND) go run ./deploy/release -version $(VERSION) -epoch $(EPOCH) -out $(RELEASE) -manifests $(RELEASE)/rendered
+	@rm -r $(RELEASE)/rendered
+	@$(BOUND) $(MAKE) --no-print-directory images IMAGES=$(RELEASE)/images
+
+REGISTRY ?= ghcr.io/clusterset-dns
+.PHONY: push
+push: ## Push the images and the chart of bin/release to REGISTRY, and list them with their digests in bin/release/pushed.txt.
+	@cd test/tools/images && GOWORK=off $(BOUND) go run . -push $(REGISTRY) -out $(CURDIR)/$(RELEASE)/images -version $(VERSION) >$(CURDIR)/$(RELEASE)/pushed.txt
+	@$(call pinned,helm) push $(RELEASE)/clusterset-dns-$(VERSION).tgz oci://$(REGISTRY)/charts $(PUSHFLAGS) 2>&1 | \
+	  awk '{print >"/dev/stderr"} /^Digest: / {print "$(REGISTRY)/charts/clusterset-dns@" $$2; found = 1} END {exit !found}' >>$(RELEASE)/pushed.txt
+	@cat $(RELEASE)/pushed.txt
+
 .PHONY: kind
 kind: ## Start two joined kind clusters with a demo application; needs Docker, kind, kubectl and helm.
 	@./deploy/kind/kind.sh up
@@ -189,18 +219,21 @@ conformance: ## Run the conformance suite of the MCS API on the clusters of CONT
 ##@ Parts
 
 .PHONY: tools
-tools: ## Build helm and promtool (cached).
-	@for tool in helm promtool; do (cd test/tools/$$tool && GOWORK=off GOFLAGS=-tags=remove_all_sd $(BOUND) ../with-progress go tool -n $$tool >/dev/null); done
+tools: ## Build helm (the newest version and 3), promtool and actionlint (cached).
+	@for tool in helm helm3 promtool actionlint; do (cd test/tools/$$tool && GOWORK=off GOFLAGS=-tags=remove_all_sd $(BOUND) ../with-progress go tool -n $${tool%3} >/dev/null); done
 
 .PHONY: manifest
 manifest: tools ## Render the manifests in deploy/ from the chart.
 	@install -m 644 $$(go list -m -f '{{.Dir}}' sigs.k8s.io/mcs-api)/config/crd/*.yaml deploy/chart/files/crds/
 	@HELM=$(call pinned,helm) ./deploy/render
 
+IMAGES   ?= $(BIN)/images
+EPOCH     = $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+
 .PHONY: images
 images: ## Build the images of both programs, for amd64 and arm64, into bin/images: an OCI layout each, with SBOMs.
-	@cd test/tools/images && GOWORK=off $(BOUND) ../with-progress go run . -out $(CURDIR)/$(BIN)/images -version $(VERSION) \
-	  -revision "$$(git rev-parse HEAD 2>/dev/null)" -epoch "$$(git log -1 --format=%ct 2>/dev/null || echo 0)"
+	@cd test/tools/images && GOWORK=off $(BOUND) ../with-progress go run . -out $(CURDIR)/$(IMAGES) -version $(VERSION) \
+	  -revision "$$(git rev-parse HEAD 2>/dev/null)" -epoch $(EPOCH)
 
 .PHONY: bed
 bed: ## Build the control planes that the demo and the tests start (cached).

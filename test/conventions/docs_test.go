@@ -33,8 +33,8 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// TestMetricsInDocumentsExist holds the names of metrics against their pages, which test/deploy and the test of the plugin
-// hold against the code.
+// TestMetricsInDocumentsExist holds the names of metrics against their pages, which test/deploy and the test of the
+// plugin hold against the code.
 func TestMetricsInDocumentsExist(t *testing.T) {
 	texts := documents(t)
 	defined := map[string]bool{}
@@ -74,12 +74,13 @@ const (
 
 // foreignNames are those of Kubernetes, and of tests, that documents name as they name reasons.
 var foreignNames = []string{
-	"CategorizeEndpoints", "ClusterProperty", "NodeTopologyConfig", "PreferSameTrafficDistribution",
-	"ProxyTerminatingEndpoints", "ServiceTrafficDistribution",
+	"CategorizeEndpoints", "ClusterIP", "ClusterProperty", "IfNotPresent", "NodeTopologyConfig",
+	"PreferSameTrafficDistribution", "ProxyTerminatingEndpoints", "RuntimeDefault", "ServiceTrafficDistribution",
 	"SetEndpoints", // of test/scenario
 }
 
-// TestNamesInDocumentsExist holds the reasons of Events and conditions, and what else is named like them, against the code.
+// TestNamesInDocumentsExist holds the reasons of Events and conditions, and what else is named like them, against the
+// code.
 func TestNamesInDocumentsExist(t *testing.T) {
 	names := namesInCode(goFiles(t))
 	for _, name := range foreignNames {
@@ -106,7 +107,8 @@ func TestReasonsAreDocumented(t *testing.T) {
 	for _, text := range documents(t) {
 		all.WriteString(text)
 	}
-	reason := regexp.MustCompile(`(?m)^\s*(?:const )?(?:Event|Reason|reason|Invalid)[A-Z]\w*(?: Reason)? *= *"([A-Z]\w+)"`)
+	reason := regexp.MustCompile(
+		`(?m)^\s*(?:const )?(?:Event|Reason|reason|Invalid)[A-Z]\w*(?: Reason)? *= *"([A-Z]\w+)"`)
 	count := 0
 	for _, f := range goFiles(t) {
 		if f.test() || !strings.HasPrefix(f.path, "controller/") {
@@ -127,7 +129,8 @@ func TestReasonsAreDocumented(t *testing.T) {
 // foreignFlags are those of kubectl, helm and other programs that documents name by themselves.
 var foreignFlags = []string{
 	"as", "as-group", "as-uid", "as-user-extra", "force-conflicts", "privileged", "proxy-url", "request-timeout",
-	"reset-then-reuse-values", "service-account-max-token-expiration", "set", "token", "v", "version", "vmodule", "wait",
+	"reset-then-reuse-values", "service-account-max-token-expiration", "set", "token", "v", "version", "vmodule",
+	"wait",
 }
 
 // TestFlagsInDocumentsExist holds them against the two manuals, which tests of the programs hold against these.
@@ -166,7 +169,8 @@ func TestFlagsInDocumentsExist(t *testing.T) {
 	}
 }
 
-// TestAnnotationsInDocumentsExist holds the labels and annotations of our domain against the code, in both directions: their page has all.
+// TestAnnotationsInDocumentsExist holds the labels and annotations of our domain against the code, in both directions:
+// their page has all.
 func TestAnnotationsInDocumentsExist(t *testing.T) {
 	const domain = "clusterset-dns.github.io"
 	defined := map[string]bool{}
@@ -211,14 +215,16 @@ func TestAnnotationsInDocumentsExist(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreWrapped: lines of prose have at most 100 characters, apart from links and code, which cannot be broken.
+// TestDocumentsAreWrapped: lines of prose have at most 100 characters, apart from links and code, which cannot be
+// broken.
 func TestDocumentsAreWrapped(t *testing.T) {
 	unbreakable := regexp.MustCompile(`\[[^][]*\]\([^()\s]+\)|` + "`[^`\n]*`")
 	for path, text := range documents(t) {
 		for line := range strings.Lines(fence.ReplaceAllString(text, "")) {
 			line = strings.TrimRight(line, "\n")
 			words := strings.Fields(unbreakable.ReplaceAllString(line, "x"))
-			if utf8.RuneCountInString(line) > 100 && len(words) > 2 && words[0] != "|" && !strings.HasPrefix(words[0], "#") {
+			if utf8.RuneCountInString(line) > 100 && len(words) > 2 && words[0] != "|" &&
+				!strings.HasPrefix(words[0], "#") {
 				t.Errorf("%s: a line of %d characters: %s", path, utf8.RuneCountInString(line), line)
 			}
 		}
@@ -234,7 +240,8 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllSubmatch(alerts, -1) {
 		name := string(match[1])
 		want = append(want, name)
-		url := "runbook_url: https://github.com/clusterset-dns/clusterset-dns/blob/main/" + runbooks + "#" + strings.ToLower(name)
+		url := "runbook_url: https://github.com/clusterset-dns/clusterset-dns/blob/main/" + runbooks + "#" +
+			strings.ToLower(name)
 		if strings.Count(string(alerts), url+"\n") != 1 {
 			t.Errorf("alert %s has no annotation %s", name, url)
 		}
@@ -248,7 +255,8 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// TestThePictureOfTheDashboardIsCurrent finds the titles of all panels in the picture that docs/images/dashboard.py draws.
+// TestThePictureOfTheDashboardIsCurrent finds the titles of all panels in the picture that docs/images/dashboard.py
+// draws.
 func TestThePictureOfTheDashboardIsCurrent(t *testing.T) {
 	dashboard, err := os.ReadFile(filepath.Join(root, "deploy", "chart", "files", "monitoring", "dashboard.json"))
 	if err != nil {
@@ -258,14 +266,16 @@ func TestThePictureOfTheDashboardIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, title := range regexp.MustCompile(`(?m)^ {6}"title": "(.*)",$`).FindAllStringSubmatch(string(dashboard), -1) {
+	for _, title := range regexp.MustCompile(`(?m)^ {6}"title": "(.*)",$`).FindAllStringSubmatch(string(dashboard),
+		-1) {
 		if !strings.Contains(string(picture), title[1]+"</text>") {
 			t.Errorf("docs/images/dashboard.svg lacks %q; run docs/images/dashboard.py", title[1])
 		}
 	}
 }
 
-// namesInCode are the literals of the code without its tests, and the constants of Kubernetes and the MCS API that it uses.
+// namesInCode are the literals of the code without its tests, and the constants of Kubernetes and the MCS API that it
+// uses.
 func namesInCode(files []file) map[string]bool {
 	standard := regexp.MustCompile(`^(?:Service(?:Export|Import)(?:Reason|Condition)|ServiceTrafficDistribution)(\w+)$`)
 	names := map[string]bool{}
@@ -288,4 +298,31 @@ func namesInCode(files []file) map[string]bool {
 		})
 	}
 	return names
+}
+
+// TestWorkflowsRunTargets: what the workflows make is in the Makefile, so that it runs anywhere.
+func TestWorkflowsRunTargets(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	workflows, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
+	if err != nil || len(workflows) < 5 {
+		t.Fatalf("%d workflows: %v", len(workflows), err)
+	}
+	used := regexp.MustCompile(`(?m)run: make ([a-z -]+)$|^ +part: \[(.*)\]$`)
+	for _, path := range workflows {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range used.FindAllStringSubmatch(string(text), -1) {
+			targets := strings.ReplaceAll(match[1]+match[2], "FUZZTIME=1m", "")
+			for _, target := range regexp.MustCompile(`[a-z-]+\b`).FindAllString(targets, -1) {
+				if !strings.Contains(string(makefile), "\n.PHONY: "+target+"\n") {
+					t.Errorf("%s: make %s: there is no such target", filepath.Base(path), target)
+				}
+			}
+		}
+	}
 }

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command release builds what a release has besides the images and the chart:
+// archives of the programs with SBOMs, the manifest for krew, the release
+// notes, and the checksums of all files in the directory. The programs embed
+// the manifests of their version. The same source and toolchain give the same
+// bytes. It runs at the root of the repository, by `make release`.
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// options are what the command line says.
+type options struct {
+	version string
+	created time.Time
+	out     string
+	// manifests is the directory with what deploy/render made of the chart of the version.
+	manifests string
+}
+
+// A build is a program for a platform.
+type build struct{ program, os, arch string }
+
+// builds are all of a release.
+func builds() []build {
+	var all []build
+	for _, arch := range []string{"amd64", "arm64"} {
+		for _, system := range []string{"darwin", "linux", "windows"} {
+			all = append(all, build{"kubectl-clusterset", system, arch})
+		}
+		all = append(all, build{"clusterset-controller", "linux", arch}, build{"coredns", "linux", arch})
+	}
+	return all
+}
+
+func main() {
+	var o options
+	var epoch int64
+	flag.StringVar(&o.version, "version", "", "`version`, without a leading v")
+	flag.Int64Var(&epoch, "epoch", 0, "`time` of the files in the archives, in seconds since 1970")
+	flag.StringVar(&o.out, "out", filepath.Join("bin", "release"), "`directory` that gets the files")
+	flag.StringVar(&o.manifests, "manifests", "", "`directory` of the manifests of the version")
+	flag.Parse()
+	o.created = time.Unix(epoch, 0).UTC()
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(o options) error {
+	license, err := os.ReadFile("LICENSE")
+	if err != nil {
+		return err
+	}
+	changelog, err := os.ReadFile("CHANGELOG.md")
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "release-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	if err := overlay(o.manifests, filepath.Join(scratch, overlayFile)); err != nil {
+		return err
+	}
+	var plugins []plugin
+	for _, b := range builds() {
+		fmt.Printf("compiling %s for %s/%s\n", b.program, b.os, b.arch)
+		path, err := b.compile(o, scratch)
+		if err != nil {
+			return err
+		}
+		binary, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if b.program == "kubectl-clusterset" && !bytes.Contains(binary, []byte("/clusterset-controller:"+o.version)) {
+			return fmt.Errorf("%s embeds the manifest of another version", b.name(o))
+		}
+		packed, err := b.pack(o, []file{{b.binary(), 0o755, binary}, {"LICENSE", 0o644, license}})
+		if err != nil {
+			return err
+		}
+		if err := o.write(b.archive(o), packed); err != nil {
+			return err
+		}
+		bom, err := b.sbom(o, path)
+		if err != nil {
+			return err
+		}
+		if err := o.write(b.name(o)+".cdx.json", bom); err != nil {
+			return err
+		}
+		if b.program == "kubectl-clusterset" {
+			plugins = append(plugins, plugin{b, sha256.Sum256(packed)})
+		}
+	}
+	if err := o.write("clusterset.yaml", krew(o, plugins)); err != nil {
+		return err
+	}
+	if err := o.write("release-notes.md", notes(o.version, string(changelog))); err != nil {
+		return err
+	}
+	return checksums(o)
+}
+
+func (o options) write(name string, content []byte) error {
+	return os.WriteFile(filepath.Join(o.out, name), content, 0o644)
+}
+
+const overlayFile = "overlay.json"
+
+// overlay writes the file by which the Go toolchain reads the manifests of a
+// directory in place of those in deploy, which are of the chart as it is there.
+func overlay(manifests, to string) error {
+	replace := map[string]string{}
+	for _, name := range []string{"manifest.yaml", "rbac.yaml", "coredns-rbac.yaml"} {
+		from, err := filepath.Abs(filepath.Join("deploy", name))
+		if err != nil {
+			return err
+		}
+		if replace[from], err = filepath.Abs(filepath.Join(manifests, name)); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o600)
+}
+
+// compile builds the program, static, and returns its path.
+func (b build) compile(o options, into string) (string, error) {
+	path := filepath.Join(into, b.name(o))
+	// As in the Makefile.
+	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version="+o.version,
+		"-overlay", filepath.Join(into, overlayFile), "-o", path, "./cmd/"+b.program)
+	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", "GOOS="+b.os, "GOARCH="+b.arch)
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("compile %s for %s/%s: %w\n%s", b.program, b.os, b.arch, err, strings.TrimSpace(string(output)))
+	}
+	return path, nil
+}
+
+// binary is the name of the program in the archive.
+func (b build) binary() string {
+	if b.os == "windows" {
+		return b.program + ".exe"
+	}
+	return b.program
+}
+
+func (b build) name(o options) string {
+	return strings.Join([]string{b.program, o.version, b.os, b.arch}, "_")
+}
+
+// archive is the name of the file: a zip for Windows.
+func (b build) archive(o options) string {
+	if b.os == "windows" {
+		return b.name(o) + ".zip"
+	}
+	return b.name(o) + ".tar.gz"
+}
+
+// notes are the section of the changelog for a version, or what is unreleased if it has none.
+func notes(version, changelog string) []byte {
+	for _, title := range []string{version, "Unreleased"} {
+		section := regexp.MustCompile(`(?ms)^## ` + regexp.QuoteMeta(title) + `\b[^\n]*\n+(.*?)(?:^## |\z)`)
+		if found := section.FindStringSubmatch(changelog); found != nil {
+			return []byte(strings.TrimSpace(found[1]) + "\n")
+		}
+	}
+	return nil
+}
+
+// checksums writes those of all files in the directory, as sha256sum does.
+func checksums(o options) error {
+	const name = "checksums.txt"
+	entries, err := os.ReadDir(o.out) // sorted
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, entry := range entries {
+		if entry.IsDir() || entry.Name() == name {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(o.out, entry.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(content), entry.Name())
+	}
+	return o.write(name, []byte(text.String()))
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var forTests = options{version: "1.2.3", created: time.Unix(1700000000, 0).UTC()}
+
+// TestArchives packs the same files twice, and opens what was written.
+func TestArchives(t *testing.T) {
+	for _, b := range []build{{"kubectl-clusterset", "darwin", "arm64"}, {"kubectl-clusterset", "windows", "amd64"}} {
+		files := []file{{b.binary(), 0o755, []byte("program")}, {"LICENSE", 0o644, []byte("license")}}
+		packed, err := b.pack(forTests, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := b.pack(forTests, files); !bytes.Equal(packed, again) {
+			t.Errorf("%s has other bytes the second time", b.archive(forTests))
+		}
+		want := map[string]string{
+			"darwin":  "kubectl-clusterset_1.2.3_darwin_arm64.tar.gz: kubectl-clusterset 755 program, LICENSE 644 license",
+			"windows": "kubectl-clusterset_1.2.3_windows_amd64.zip: kubectl-clusterset.exe 755 program, LICENSE 644 license",
+		}[b.os]
+		if got := b.archive(forTests) + ": " + strings.Join(unpack(t, b, packed), ", "); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// unpack returns name, mode and content of each file.
+func unpack(t *testing.T, b build, packed []byte) (files []string) {
+	t.Helper()
+	add := func(name string, mode int64, modified time.Time, from io.Reader) {
+		content, err := io.ReadAll(from)
+		if err != nil || !modified.Equal(forTests.created) {
+			t.Errorf("%s of %v: %v", name, modified, err)
+		}
+		files = append(files, fmt.Sprintf("%s %o %s", name, mode, content))
+	}
+	if b.os == "windows" {
+		archive, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range archive.File {
+			from, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			add(f.Name, int64(f.Mode().Perm()), f.Modified, from)
+		}
+		return files
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for archive := tar.NewReader(unzipped); ; {
+		header, err := archive.Next()
+		if err != nil {
+			return files
+		}
+		add(header.Name, header.Mode, header.ModTime, archive)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	const changelog = "# Changelog\n\n## Unreleased\n\nnew\n\n## 1.2.3 (2027-01-01)\n\nthis\n\n### part\n\nmore\n\n" +
+		"## 1.2.2\n\nold\n"
+	for version, want := range map[string]string{
+		"1.2.3": "this\n\n### part\n\nmore\n", "1.2.2": "old\n", "1.3.0": "new\n",
+	} {
+		if got := string(notes(version, changelog)); got != want {
+			t.Errorf("notes of %s: %q, want %q", version, got, want)
+		}
+	}
+}
+
+func TestKrew(t *testing.T) {
+	var plugins []plugin
+	for _, b := range builds() {
+		if b.program == "kubectl-clusterset" {
+			plugins = append(plugins, plugin{build: b, sum: [sha256.Size]byte{0xab}})
+		}
+	}
+	text := string(krew(forTests, plugins))
+	want := `    - selector:
+        matchLabels: {os: windows, arch: arm64}
+      uri: ` + repository + `/releases/download/v1.2.3/kubectl-clusterset_1.2.3_windows_arm64.zip
+      sha256: ab00000000000000000000000000000000000000000000000000000000000000
+      bin: kubectl-clusterset.exe
+`
+	if strings.Count(text, "selector:") != 6 || !strings.Contains(text, want) {
+		t.Errorf("%s\nlacks\n%s", text, want)
+	}
+}
+
+// TestSBOM reads the modules of the test itself.
+func TestSBOM(t *testing.T) {
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := build{}.sbom(forTests, path)
+	var bom struct {
+		Components []component
+		Metadata   struct {
+			Timestamp string
+			Component component
+		}
+	}
+	if err != nil || json.Unmarshal(text, &bom) != nil || bom.Components[0].Name != "stdlib" ||
+		bom.Metadata.Component.Version != "v1.2.3" || bom.Metadata.Timestamp != "2023-11-14T22:13:20Z" {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+func TestChecksums(t *testing.T) {
+	o := options{out: t.TempDir()}
+	for _, name := range []string{"b", "a", "checksums.txt"} {
+		if err := o.write(name, []byte(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(o.out, "images"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := checksums(o); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(o.out, "checksums.txt"))
+	if want := fmt.Sprintf("%x  a\n%x  b\n", sha256.Sum256([]byte("a")), sha256.Sum256([]byte("b"))); err != nil ||
+		string(got) != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+}
