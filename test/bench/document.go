@@ -30,7 +30,8 @@ func describe(ctx context.Context, o options, began time.Time, load string) (str
 		}
 	}
 	version := "unknown"
-	if output, err := exec.CommandContext(ctx, "git", "describe", "--tags", "--always", "--dirty").Output(); err == nil {
+	if output, err := exec.CommandContext(ctx, "git", "describe", "--tags", "--always",
+		"--dirty").Output(); err == nil {
 		version = strings.TrimSpace(string(output))
 	}
 	kubernetes, err := requirement(ctx, "k8s.io/kubernetes")
@@ -38,13 +39,15 @@ func describe(ctx context.Context, o options, began time.Time, load string) (str
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "- Taken on %s with %d rounds; load average before: %s.\n", began.UTC().Format("2 January 2006, 15:04 UTC"), o.rounds, load)
+	fmt.Fprintf(&b, "- Taken on %s with %d rounds; load average before: %s.\n",
+		began.UTC().Format("2 January 2006, 15:04 UTC"), o.rounds, load)
 	if o.quick {
 		b.WriteString("- **A quick run: its figures mean nothing.**\n")
 	}
 	fmt.Fprintf(&b, "- Machine: %d cores (%s)%s; a shared virtual machine.\n", runtime.NumCPU(), model, memory)
 	fmt.Fprintf(&b, "- Versions: clusterset-dns %s, CoreDNS %s, %s, Kubernetes %s,\n  client-go %s, %s/%s.\n", version,
-		dependency("github.com/coredns/coredns"), runtime.Version(), kubernetes, dependency("k8s.io/client-go"), runtime.GOOS, runtime.GOARCH)
+		dependency("github.com/coredns/coredns"), runtime.Version(), kubernetes, dependency("k8s.io/client-go"),
+		runtime.GOOS, runtime.GOARCH)
 	return b.String(), nil
 }
 
@@ -90,7 +93,8 @@ func dependency(path string) string {
 
 // requirement is the version of a module that the control planes are built from.
 func requirement(ctx context.Context, path string) (string, error) {
-	directory, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/clusterset-dns/clusterset-dns/test/controlplane").Output()
+	directory, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}",
+		"github.com/clusterset-dns/clusterset-dns/test/controlplane").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the module of the control planes: %w", err)
 	}
@@ -110,14 +114,15 @@ func document(about string, tables []figure.Table) string {
 	var b strings.Builder
 	b.WriteString(`# Benchmarks
 
-Our CoreDNS (*ours*) beside CoreDNS's plugin *kubernetes* with its option *multicluster* (*stock*), on
-the same objects of a real API server. *Prebuilt* is a CoreDNS server that looks up prebuilt records
-and writes them, the limit for any plugin. In parentheses: ours divided by the other, the median of
-all rounds.
+Our CoreDNS (*ours*) beside CoreDNS's plugin *kubernetes* with its option *multicluster* (*stock*),
+on the same objects of a real API server. *Prebuilt* is a CoreDNS server that looks up prebuilt
+records and writes them, the limit for any plugin. In parentheses: ours divided by the other, the
+median of all rounds.
 
 `)
 	b.WriteString(about)
-	fmt.Fprintf(&b, "- Goals: %d met, %d missed, %d not measured.\n\n", count[figure.Met], count[figure.Missed], count[figure.NotMeasured])
+	fmt.Fprintf(&b, "- Goals: %d met, %d missed, %d not measured.\n\n", count[figure.Met], count[figure.Missed],
+		count[figure.NotMeasured])
 	b.WriteString("`make bench` writes this file, with Go, taskset (util-linux) and dnsperf installed.\n" +
 		"`go run ./test/bench -only mixed -rounds 5` measures a part; `-help` lists the parts.\n\n")
 	for i, table := range tables {
