@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
+	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
 )
 
 const byHandPage = "docs/get-started/join-by-hand.md"
@@ -37,30 +38,30 @@ func testByHand(t *testing.T, b *bed) {
 		}
 	}
 	install, give, export, leave := blocks[0], blocks[1], blocks[2], blocks[3]
-	b.run(t, install)
+	b.Run(t, install)
 	server := map[*cluster]*clusterset.Program{}
 	for _, c := range []*cluster{b.east, b.west} {
 		server[c] = startByHand(t, c)
 	}
-	expect := func(c *cluster, want wanted) {
+	expect := func(c *cluster, want live.Wanted) {
 		t.Helper()
-		c.expectOf(t, constant(server[c].Address), database, want)
+		c.ExpectOf(t, live.Constant(server[c].Address), database, want)
 	}
-	b.run(t, export)
-	expect(b.east, b.east.importIPs)
-	expect(b.west, constant("NXDOMAIN"))
-	b.run(t, give)
+	b.Run(t, export)
+	expect(b.east, b.east.ImportIPs)
+	expect(b.west, live.Constant("NXDOMAIN"))
+	b.Run(t, give)
 	credential := credentialByHand(t, b.west, "east")
-	expect(b.west, b.west.importIPs)
-	b.expectEndpoints(t, b.west, map[string]string{"east": used})
-	b.run(t, strings.ReplaceAll(export, "--context east", "--context west"))
+	expect(b.west, b.west.ImportIPs)
+	b.ExpectEndpoints(t, b.west, map[string]string{"east": live.Used})
+	b.Run(t, strings.ReplaceAll(export, "--context east", "--context west"))
 	for _, c := range []*cluster{b.east, b.west} {
-		b.expectEndpoints(t, c, map[string]string{"east": used, "west": used})
+		b.ExpectEndpoints(t, c, map[string]string{"east": live.Used, "west": live.Used})
 	}
 
-	b.run(t, leave)
-	b.expectEndpoints(t, b.west, map[string]string{"west": used})
-	b.expectEndpoints(t, b.east, map[string]string{"east": used, "west": used})
+	b.Run(t, leave)
+	b.ExpectEndpoints(t, b.west, map[string]string{"west": live.Used})
+	b.ExpectEndpoints(t, b.east, map[string]string{"east": live.Used, "west": live.Used})
 	eventually(t, "the end of the token", func(ctx context.Context) error {
 		if _, err := credential.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx,
 			metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {

@@ -5,12 +5,7 @@
 // three real control planes with real RBAC. After each it looks whether what was promised is so, and at the end whether
 // anything of ours remains.
 //
-// It runs in Linux namespaces of its own, as the tests in test/datapath do. What is stood in for:
-//
-//   - The kubelets, by the package kubelet in this folder, which says what it does not do. The controllers and CoreDNS are our programs,
-//     as the Deployments in the clusters ask for them; before `coredns enable`, CoreDNS is the stock one. The pods of the
-//     user's own services are played.
-//   - Images: their names stand for programs that are built from this tree, so that the registry of the pages needs no
-//     other name. Making them is tested in test/deploy, pushing them is not.
-//   - kube-proxy: nothing is sent to ClusterIPs. DNS is asked at the pods of CoreDNS.
+// The package live starts the control planes and says what is stood in for. The images are the programs of this tree, so that
+// the registry of the pages needs no other name. Before `coredns enable`, CoreDNS is the stock one. Making images is tested in
+// test/images, and installing a release in test/release.
 package quickstart

@@ -3,18 +3,13 @@
 package quickstart
 
 import (
-	"bytes"
-	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/assets"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/network"
 	"github.com/clusterset-dns/clusterset-dns/test/datapath/sandbox"
+	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
 )
 
 const (
@@ -40,60 +35,23 @@ func outside() (clean func(), err error) {
 			remove()
 		}
 	}()
-	for _, part := range []string{"user", "images", "slim", "stock"} {
-		if err := os.Mkdir(filepath.Join(folder, part), 0o700); err != nil {
-			return nil, err
-		}
-	}
-	paths, err := assets.Ensure(context.Background(), os.Stderr, append(assets.Cluster(), assets.Kubectl)...)
-	if err != nil {
+	if err := live.Build(root, folder); err != nil {
 		return nil, err
-	}
-	// The same as in the Makefile, so that nothing is built twice.
-	helm, err := goTool(filepath.Join(root, "test", "tools", "helm"), "GOFLAGS=-tags=remove_all_sd", "tool", "-n",
-		"helm")
-	if err != nil {
-		return nil, err
-	}
-	for name, path := range map[string]string{"helm": helm, "kubectl": paths[assets.Kubectl]} {
-		if err := os.Symlink(path, filepath.Join(folder, "user", name)); err != nil {
-			return nil, err
-		}
 	}
 	for part, packages := range map[string][]string{
 		"user":   {"./cmd/kubectl-clusterset"},
 		"images": {"./cmd/coredns", "./cmd/clusterset-controller"},
 		"slim":   {"-tags=slim", "./cmd/coredns"},
-		"stock":  {"github.com/coredns/coredns"},
 	} {
-		build := append([]string{"build", "-trimpath", "-ldflags=-w", "-o", filepath.Join(folder, part) + "/"},
-			packages...)
-		if _, err := goTool(root, "CGO_ENABLED=0", build...); err != nil {
+		if err := live.Compile(root, filepath.Join(folder, part), packages...); err != nil {
 			return nil, err
 		}
 	}
 	return remove, os.Setenv(programsVariable, folder)
 }
 
-// goTool runs the Go toolchain and returns what it wrote.
-func goTool(directory, variable string, args ...string) (string, error) {
-	command := exec.Command("go", args...)
-	command.Dir = directory
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", variable)
-	if directory != root {
-		command.Env = append(command.Env, "GOWORK=off") // a module of its own
-	}
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	output, err := command.Output()
-	if err != nil {
-		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
-	}
-	return strings.TrimSpace(string(output)), nil
-}
-
 func inside() (err error) {
-	if err := sandbox.Setup("nsenter", "chroot", "sh", "nft"); err != nil {
+	if err := sandbox.Setup(live.Programs...); err != nil {
 		return err
 	}
 	router, err = network.Own()

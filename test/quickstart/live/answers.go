@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package quickstart
+package live
 
 import (
 	"context"
@@ -21,16 +21,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// wanted are the records that DNS is to answer with, or the name of a negative answer.
-type wanted func(context.Context) ([]string, error)
+// Wanted are the records that DNS is to answer with, or the name of a negative answer.
+type Wanted func(context.Context) ([]string, error)
 
-// constant is an answer that is known.
-func constant(records ...string) wanted {
+// Constant is an answer that is known.
+func Constant(records ...string) Wanted {
 	return func(context.Context) ([]string, error) { return records, nil }
 }
 
-// importIPs are the IPs of the import of shop/db.
-func (c *cluster) importIPs(ctx context.Context) ([]string, error) {
+// ImportIPs are the IPs of the import of shop/db.
+func (c *Cluster) ImportIPs(ctx context.Context) ([]string, error) {
 	imports := c.Dynamic().Resource(
 		schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceimports"})
 	found, err := imports.Namespace("shop").Get(ctx, "db", metav1.GetOptions{})
@@ -44,8 +44,8 @@ func (c *cluster) importIPs(ctx context.Context) ([]string, error) {
 	return ips, err
 }
 
-// podsOf are the addresses of the ready pods whose names begin so, in some clusters.
-func podsOf(prefix string, clusters ...*cluster) wanted {
+// PodsOf are the addresses of the ready pods whose names begin so, in some clusters.
+func PodsOf(prefix string, clusters ...*Cluster) Wanted {
 	return func(ctx context.Context) ([]string, error) {
 		var found []string
 		for _, c := range clusters {
@@ -54,7 +54,7 @@ func podsOf(prefix string, clusters ...*cluster) wanted {
 				return nil, err
 			}
 			for i := range pods.Items {
-				if pod := &pods.Items[i]; strings.HasPrefix(pod.Name, prefix) && isReady(pod) {
+				if pod := &pods.Items[i]; strings.HasPrefix(pod.Name, prefix) && IsReady(pod) {
 					found = append(found, pod.Status.PodIP)
 				}
 			}
@@ -66,15 +66,16 @@ func podsOf(prefix string, clusters ...*cluster) wanted {
 	}
 }
 
-func isReady(pod *corev1.Pod) bool {
+// IsReady tells whether a pod is ready, and not deleted.
+func IsReady(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil &&
 		slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 			return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
 		})
 }
 
-// resolvers are the addresses of the pods of a cluster's DNS.
-func (c *cluster) resolvers(ctx context.Context) ([]string, error) {
+// Resolvers are the addresses of the pods of the cluster's DNS.
+func (c *Cluster) Resolvers(ctx context.Context) ([]string, error) {
 	pods, err := c.Client().CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
 		metav1.ListOptions{LabelSelector: dns.Selector})
 	if err != nil {
@@ -82,7 +83,7 @@ func (c *cluster) resolvers(ctx context.Context) ([]string, error) {
 	}
 	var addresses []string
 	for i := range pods.Items {
-		if isReady(&pods.Items[i]) {
+		if IsReady(&pods.Items[i]) {
 			addresses = append(addresses, pods.Items[i].Status.PodIP)
 		}
 	}
@@ -92,21 +93,20 @@ func (c *cluster) resolvers(ctx context.Context) ([]string, error) {
 	return addresses, nil
 }
 
-// expectAnswer asks all pods of a cluster's DNS for the addresses of a name, until each gives those that are wanted.
-func (c *cluster) expectAnswer(t testing.TB, name string, want wanted) {
+// ExpectAnswer asks all pods of the cluster's DNS for the addresses of a name, until each gives those that are wanted.
+func (c *Cluster) ExpectAnswer(t testing.TB, name string, want Wanted) {
 	t.Helper()
-	c.expectOf(t, c.resolvers, name, want)
+	c.ExpectOf(t, c.Resolvers, name, want)
 }
 
-// expectOf asks these servers.
-func (c *cluster) expectOf(t testing.TB, servers wanted, name string, want wanted) {
+// ExpectOf asks these servers.
+func (c *Cluster) ExpectOf(t testing.TB, servers Wanted, name string, want Wanted) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s in %s", name, c.Name()), func(ctx context.Context) error {
 		records, err := want(ctx)
 		if err != nil {
 			return err
 		}
-		slices.Sort(records)
 		addresses, err := servers(ctx)
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ func (c *cluster) expectOf(t testing.TB, servers wanted, name string, want wante
 			if err != nil {
 				return err
 			}
-			if text := strings.Join(records, " "); answer.Text() != text {
+			if text := sorted(records); answer.Text() != text {
 				return fmt.Errorf("%s answers %q, want %q", server, answer.Text(), text)
 			}
 		}
@@ -124,23 +124,26 @@ func (c *cluster) expectOf(t testing.TB, servers wanted, name string, want wante
 	})
 }
 
+// sorted are records as an answer has them.
+func sorted(records []string) string { return strings.Join(slices.Sorted(slices.Values(records)), " ") }
+
 // States of an endpoint behind an import.
 const (
-	used    = "used"
-	demoted = "demoted"
+	Used    = "used"
+	Demoted = "demoted"
 )
 
-// expectEndpoints waits until the endpoints of shop/db in a cluster are the pods of some clusters, all in the state
+// ExpectEndpoints waits until the endpoints of shop/db in a cluster are the pods of some clusters, all in the state
 // that is wanted of that cluster.
-func (b *bed) expectEndpoints(t testing.TB, c *cluster, states map[string]string) {
+func (b *Bed) ExpectEndpoints(t testing.TB, c *Cluster, states map[string]string) {
 	t.Helper()
 	eventually(t, "endpoints in "+c.Name(), func(ctx context.Context) error {
 		want := map[string]string{}
-		for _, source := range b.all() {
+		for _, source := range b.Clusters {
 			if states[source.Name()] == "" {
 				continue
 			}
-			addresses, err := podsOf("db", source)(ctx)
+			addresses, err := PodsOf("db", source)(ctx)
 			if err != nil {
 				return err
 			}
@@ -171,9 +174,9 @@ func state(conditions discoveryv1.EndpointConditions) string {
 		ptr.Deref(conditions.Terminating, false)
 	switch {
 	case ready && serving && !terminating:
-		return used
+		return Used
 	case !ready && serving && terminating:
-		return demoted
+		return Demoted
 	}
 	return fmt.Sprintf("ready %t, serving %t, terminating %t", ready, serving, terminating)
 }
