@@ -189,20 +189,20 @@ mutate: ## Make the mistakes that test/mutation lists, one at a time; unit tests
 RELEASE  := $(BIN)/release
 
 .PHONY: release
-release: tools ## Build all artifacts of release VERSION, such as 0.1.0, into bin/release: the same bytes each time.
+release: tools ## Build all artifacts of release VERSION, such as 0.1.0, into bin/release: the same bytes each time. PLATFORMS=linux/amd64: for that alone.
 	@echo '$(VERSION)' | grep -qE '^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$$' || { echo 'make release VERSION=0.1.0: the version must be a semantic version'; exit 1; }
 	@rm -rf $(RELEASE); mkdir -p $(RELEASE)
 	@SOURCE_DATE_EPOCH=$(EPOCH) $(call pinned,helm) package deploy/chart --version $(VERSION) --app-version $(VERSION) --destination $(RELEASE)
 	@HELM=$(call pinned,helm) CHART=$(RELEASE)/clusterset-dns-$(VERSION).tgz ./deploy/render $(RELEASE)/rendered
 	@cp $(RELEASE)/rendered/manifest.yaml $(RELEASE)/
-	@$(BOUND) go run ./deploy/release -version $(VERSION) -epoch $(EPOCH) -out $(RELEASE) -manifests $(RELEASE)/rendered
+	@$(BOUND) go run ./deploy/release -version $(VERSION) -epoch $(EPOCH) -out $(RELEASE) -manifests $(RELEASE)/rendered -platforms '$(PLATFORMS)'
 	@rm -r $(RELEASE)/rendered
 	@$(BOUND) $(MAKE) --no-print-directory images IMAGES=$(RELEASE)/images
 
 REGISTRY ?= ghcr.io/clusterset-dns
 .PHONY: push
 push: ## Push the images and the chart of bin/release to REGISTRY, and list them with their digests in bin/release/pushed.txt.
-	@cd test/tools/images && GOWORK=off $(BOUND) go run . -push $(REGISTRY) -out $(CURDIR)/$(RELEASE)/images -version $(VERSION) >$(CURDIR)/$(RELEASE)/pushed.txt
+	@cd test/tools/images && GOWORK=off $(BOUND) go run . -push $(REGISTRY) -out $(abspath $(RELEASE))/images -version $(VERSION) >$(abspath $(RELEASE))/pushed.txt
 	@$(call pinned,helm) push $(RELEASE)/clusterset-dns-$(VERSION).tgz oci://$(REGISTRY)/charts $(PUSHFLAGS) 2>&1 | \
 	  awk '{print >"/dev/stderr"} /^Digest: / {print "$(REGISTRY)/charts/clusterset-dns@" $$2; found = 1} END {exit !found}' >>$(RELEASE)/pushed.txt
 	@cat $(RELEASE)/pushed.txt
@@ -218,9 +218,13 @@ conformance: ## Run the conformance suite of the MCS API on the clusters of CONT
 
 ##@ Parts
 
+# A release and the manifests need one of them.
+PINNED := helm helm3 promtool actionlint
+release manifest: PINNED := helm
+
 .PHONY: tools
 tools: ## Build helm (the newest version and 3), promtool and actionlint (cached).
-	@for tool in helm helm3 promtool actionlint; do (cd test/tools/$$tool && GOWORK=off GOFLAGS=-tags=remove_all_sd $(BOUND) ../with-progress go tool -n $${tool%3} >/dev/null); done
+	@for tool in $(PINNED); do (cd test/tools/$$tool && GOWORK=off GOFLAGS=-tags=remove_all_sd $(BOUND) ../with-progress go tool -n $${tool%3} >/dev/null); done
 
 .PHONY: manifest
 manifest: tools ## Render the manifests in deploy/ from the chart.
@@ -232,8 +236,8 @@ EPOCH     = $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 .PHONY: images
 images: ## Build the images of both programs, for amd64 and arm64, into bin/images: an OCI layout each, with SBOMs.
-	@cd test/tools/images && GOWORK=off $(BOUND) ../with-progress go run . -out $(CURDIR)/$(IMAGES) -version $(VERSION) \
-	  -revision "$$(git rev-parse HEAD 2>/dev/null)" -epoch $(EPOCH)
+	@cd test/tools/images && GOWORK=off $(BOUND) ../with-progress go run . -out $(abspath $(IMAGES)) -version $(VERSION) \
+	  -revision "$$(git rev-parse HEAD 2>/dev/null)" -epoch $(EPOCH) $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 
 .PHONY: bed
 bed: ## Build the control planes that the demo and the tests start (cached).

@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,6 +29,8 @@ type options struct {
 	out     string
 	// manifests is the directory with what deploy/render made of the chart of the version.
 	manifests string
+	// platforms are those to build for, as GOOS/GOARCH; all if empty.
+	platforms []string
 }
 
 // A build is a program for a platform.
@@ -48,12 +51,15 @@ func builds() []build {
 func main() {
 	var o options
 	var epoch int64
+	var platforms string
 	flag.StringVar(&o.version, "version", "", "`version`, without a leading v")
 	flag.Int64Var(&epoch, "epoch", 0, "`time` of the files in the archives, in seconds since 1970")
 	flag.StringVar(&o.out, "out", filepath.Join("bin", "release"), "`directory` that gets the files")
 	flag.StringVar(&o.manifests, "manifests", "", "`directory` of the manifests of the version")
+	flag.StringVar(&platforms, "platforms", "", "`platforms`, separated by commas; empty means all of a release")
 	flag.Parse()
 	o.created = time.Unix(epoch, 0).UTC()
+	o.platforms = strings.FieldsFunc(platforms, func(r rune) bool { return r == ',' })
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
@@ -79,6 +85,9 @@ func run(o options) error {
 	}
 	var plugins []plugin
 	for _, b := range builds() {
+		if len(o.platforms) > 0 && !slices.Contains(o.platforms, b.os+"/"+b.arch) {
+			continue
+		}
 		fmt.Printf("compiling %s for %s/%s\n", b.program, b.os, b.arch)
 		path, err := b.compile(o, scratch)
 		if err != nil {
@@ -180,7 +189,7 @@ func (b build) archive(o options) string {
 // notes are the section of the changelog for a version, or what is unreleased if it has none.
 func notes(version, changelog string) []byte {
 	for _, title := range []string{version, "Unreleased"} {
-		section := regexp.MustCompile(`(?ms)^## ` + regexp.QuoteMeta(title) + `\b[^\n]*\n+(.*?)(?:^## |\z)`)
+		section := regexp.MustCompile(`(?ms)^## ` + regexp.QuoteMeta(title) + `(?: [^\n]*)?\n+(.*?)(?:^## |\z)`)
 		if found := section.FindStringSubmatch(changelog); found != nil {
 			return []byte(strings.TrimSpace(found[1]) + "\n")
 		}

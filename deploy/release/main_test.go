@@ -79,10 +79,10 @@ func unpack(t *testing.T, b build, packed []byte) (files []string) {
 }
 
 func TestNotes(t *testing.T) {
-	const changelog = "# Changelog\n\n## Unreleased\n\nnew\n\n## 1.2.3 (2027-01-01)\n\nthis\n\n### part\n\nmore\n\n" +
+	const changelog = "# Changelog\n\n## Unreleased\n\nnew\n\n## 1.2.3-rc.1\n\nearly\n\n## 1.2.3 (2027-01-01)\n\nthis\n\n### part\n\nmore\n\n" +
 		"## 1.2.2\n\nold\n"
 	for version, want := range map[string]string{
-		"1.2.3": "this\n\n### part\n\nmore\n", "1.2.2": "old\n", "1.3.0": "new\n",
+		"1.2.3": "this\n\n### part\n\nmore\n", "1.2.2": "old\n", "1.2.3-rc.1": "early\n", "1.3.0": "new\n",
 	} {
 		if got := string(notes(version, changelog)); got != want {
 			t.Errorf("notes of %s: %q, want %q", version, got, want)
