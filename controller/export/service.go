@@ -38,29 +38,36 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 	}
 
 	view := &View{Cluster: cluster, Service: name, Spec: spec}
-	for _, slice := range endpointSlices {
-		if IsManaged(slice) || slice.Labels[LabelSourceCluster] != "" {
-			continue
+	for _, object := range endpointSlices {
+		if slice, exported := ownSlice(view, object, &found); exported {
+			view.Slices = append(view.Slices, slice)
 		}
-		object := objectName(slice)
-		if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
-			found.add(ReasonBadAddressType, object, "address type %q is not exported", slice.AddressType)
-			continue
-		}
-		reader := endpointReader{addressType: slice.AddressType, own: true, object: object, found: &found}
-		view.Slices = append(view.Slices, Slice{
-			Name:        SliceName(cluster, name, slice.Name, slice.AddressType),
-			AddressType: slice.AddressType,
-			Targets:     targetsOf(spec.Ports, slice.Ports),
-			Endpoints:   reader.read(slice.Endpoints),
-			TriggerTime: triggerTime(slice),
-		})
 	}
 	if len(view.Slices) == 0 {
 		view.Slices = []Slice{emptySlice(cluster, name, discoveryv1.AddressType(spec.IPFamilies[0]))}
 	}
 	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
 	return view, found.list, nil
+}
+
+// ownSlice returns what a view exports of an EndpointSlice of its Service.
+func ownSlice(view *View, slice *discoveryv1.EndpointSlice, found *problems) (_ Slice, exported bool) {
+	if IsManaged(slice) || slice.Labels[LabelSourceCluster] != "" {
+		return Slice{}, false
+	}
+	object := objectName(slice)
+	if slice.AddressType != discoveryv1.AddressTypeIPv4 && slice.AddressType != discoveryv1.AddressTypeIPv6 {
+		found.add(ReasonBadAddressType, object, "address type %q is not exported", slice.AddressType)
+		return Slice{}, false
+	}
+	reader := endpointReader{addressType: slice.AddressType, own: true, object: object, found: found}
+	return Slice{
+		Name:        SliceName(view.Cluster, view.Service, slice.Name, slice.AddressType),
+		AddressType: slice.AddressType,
+		Targets:     targetsOf(view.Spec.Ports, slice.Ports),
+		Endpoints:   reader.read(slice.Endpoints),
+		TriggerTime: triggerTime(slice),
+	}, true
 }
 
 // absentView returns the view of an export whose Service does not exist.

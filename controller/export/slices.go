@@ -73,9 +73,10 @@ type viewReader struct {
 
 type readableSlice struct {
 	Slice
-	object string
-	absent bool
-	spec   func() (Spec, error)
+	object   string
+	absent   bool
+	spec     func() (Spec, error)
+	specText []byte
 }
 
 func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
@@ -113,8 +114,9 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 			Endpoints:   endpoints.read(slice.Endpoints),
 			TriggerTime: triggerTime(slice),
 		},
-		object: object,
-		spec:   decoded.spec,
+		object:   object,
+		spec:     decoded.spec,
+		specText: decoded.specText,
 	})
 }
 

@@ -29,11 +29,12 @@ type snapshot struct {
 	cluster string
 	// absent is set for an export without its Service, which has no spec: see View.Absent.
 	absent bool
-	// spec is decoded on demand, because only one slice's is used.
-	spec    func() (Spec, error)
-	name    string
-	targets []Target
-	demoted []demotion
+	// spec is decoded on demand, because only one slice's is used. specText is its encoded form.
+	spec     func() (Spec, error)
+	specText []byte
+	name     string
+	targets  []Target
+	demoted  []demotion
 }
 
 // A demotion is a group of endpoints of a slice that were ready before a merge

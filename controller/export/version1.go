@@ -108,6 +108,7 @@ func decode1(text string) (snapshot, error) {
 		return snapshot{}, syntaxError(err)
 	}
 	out := snapshot{cluster: in.Cluster, absent: in.Absent, name: in.Slice.Name}
+	out.specText = in.Service
 	out.spec = func() (Spec, error) { return decodeService1(in.Service) }
 	for _, target := range in.Slice.Targets {
 		out.targets = append(out.targets, Target{target.Protocol, target.Port, target.Target})

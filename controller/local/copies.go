@@ -3,7 +3,6 @@
 package local
 
 import (
-	"maps"
 	"slices"
 	"sync"
 
@@ -22,20 +21,30 @@ type copies struct {
 	used map[types.NamespacedName][]*discoveryv1.EndpointSlice
 }
 
-// Copies returns the copies of a member's slices for a service: those among existing, and those that the last pass used
-// and that were deleted since.
+// Copies returns the copies of members' slices for a service, by the cluster that exports them: those among existing,
+// and those that the last pass used and that were deleted since.
 func (c *copies) Copies(
-	service types.NamespacedName, cluster string, existing []*discoveryv1.EndpointSlice,
-) []*discoveryv1.EndpointSlice {
+	service types.NamespacedName, existing []*discoveryv1.EndpointSlice,
+) map[string][]*discoveryv1.EndpointSlice {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	byName := map[string]*discoveryv1.EndpointSlice{}
-	for _, slice := range slices.Concat(c.used[service], existing) {
-		if slice.Labels[export.LabelSourceCluster] == cluster {
-			byName[slice.Name] = slice
+	used := c.used[service]
+	c.mu.Unlock()
+	exists := make(map[string]bool, len(existing))
+	byCluster := map[string][]*discoveryv1.EndpointSlice{}
+	add := func(slice *discoveryv1.EndpointSlice) {
+		cluster := slice.Labels[export.LabelSourceCluster]
+		byCluster[cluster] = append(byCluster[cluster], slice)
+	}
+	for _, slice := range existing {
+		exists[slice.Name] = true
+		add(slice)
+	}
+	for _, slice := range used {
+		if !exists[slice.Name] {
+			add(slice)
 		}
 	}
-	return slices.Collect(maps.Values(byName))
+	return byCluster
 }
 
 // Use notes which copies this pass over a service used.

@@ -50,7 +50,7 @@ func TestCopies(t *testing.T) {
 		&informer.FreshnessGate{}, "").EndpointSlices
 	pass := func(existing, want string) {
 		t.Helper()
-		copies := c.Copies(web, "west", copiesOf(existing))
+		copies := c.Copies(web, copiesOf(existing))["west"]
 		if got := textOf(copies); got != want {
 			t.Errorf("copies of %q: got %q, want %q", existing, got, want)
 		}
@@ -61,7 +61,7 @@ func TestCopies(t *testing.T) {
 	pass("b", "a b")         // a was collected
 	pass("", "a b")          // and b
 	pass("a@2 c", "a@2 b c") // a is back, and is the copy that exists
-	if got := textOf(c.Copies(web, "north", copiesOf("a"))) + textOf(c.Copies(db, "west", nil)); got != "" {
+	if got := textOf(c.Copies(web, copiesOf("a"))["north"]) + textOf(c.Copies(db, nil)["west"]); got != "" {
 		t.Errorf("others have %q", got)
 	}
 	if got := c.ServicesFrom("west"); len(got) != 1 || len(c.Imported("west")) != 1 || len(c.Imported("north")) != 0 {

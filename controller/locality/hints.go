@@ -82,6 +82,9 @@ func New(preference Preference, nodes Nodes, own *export.View) *Hints {
 	return h
 }
 
+// DependOnOwn reports whether the hints of an endpoint may depend on other endpoints of this cluster.
+func (h *Hints) DependOnOwn() bool { return h != nil && h.ready != nil }
+
 func (h *Hints) lookAt(own *export.View) {
 	h.ready = make(map[served]bool)
 	if own == nil {

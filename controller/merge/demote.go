@@ -35,7 +35,7 @@ func coverage(contributions []Contribution) covers {
 		}
 		for i := range contribution.View.Slices {
 			slice := &contribution.View.Slices[i]
-			if !slices.ContainsFunc(slice.Endpoints, isReady) {
+			if !anyReady(slice) {
 				continue
 			}
 			covered[served{addressType: slice.AddressType}] = true
@@ -75,6 +75,8 @@ func demote(endpoints []discoveryv1.Endpoint) ([]discoveryv1.Endpoint, []int) {
 	}
 	return endpoints, demoted
 }
+
+func anyReady(slice *export.Slice) bool { return slices.ContainsFunc(slice.Endpoints, isReady) }
 
 func isReady(endpoint discoveryv1.Endpoint) bool {
 	return endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready

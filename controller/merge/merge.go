@@ -101,6 +101,8 @@ type Result struct {
 	DerivedService *corev1.Service
 	// EndpointSlices are this cluster's published slices and the copies of members' slices, sorted by name.
 	EndpointSlices []*discoveryv1.EndpointSlice
+	// Plan is how EndpointSlices were made; nil if no contribution has any.
+	Plan *Plan
 	// HandMadeSlices are copies of the observed ones whose label for the derived Service must be added or removed,
 	// sorted by name. They are never deleted.
 	HandMadeSlices []*discoveryv1.EndpointSlice
@@ -129,15 +131,15 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	}
 	if foreign(observed.ServiceImport) {
 		// Members read this cluster's slices regardless of the import.
-		result.EndpointSlices = append(endpointSlices(observed, agreed, onlyOwn(observed, contributions), nil),
-			absentSlices(observed, onlyOwn(observed, absent))...)
+		result.EndpointSlices, result.Plan = endpointSlices(observed, agreed, onlyOwn(observed, contributions), nil)
+		result.EndpointSlices = append(result.EndpointSlices, absentSlices(observed, onlyOwn(observed, absent))...)
 		retireHandMade(observed, &result)
 		return result
 	}
 	switch {
 	case len(contributions) > 0:
 		result.ServiceImport = serviceImport(observed, agreed)
-		result.EndpointSlices = endpointSlices(observed, agreed, contributions,
+		result.EndpointSlices, result.Plan = endpointSlices(observed, agreed, contributions,
 			hintsOf(observed, result.ServiceImport, contributions))
 	case observed.ServiceImport != nil && len(absent) > 0:
 		result.ServiceImport = observed.ServiceImport.DeepCopy()

@@ -17,38 +17,22 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
 
-// endpointSlices returns the slices of all contributions, one for each slice of a view, sorted by name. hints may be
-// nil.
-//
-// A slice has the ports of the import that its endpoints serve. A slice that serves none is kept without ports:
-// kube-proxy sends it no traffic, a headless name still has its addresses but no SRV records, and its snapshot remains
-// readable.
+// endpointSlices returns the slices of all contributions, one for each slice of a view, sorted by name, and the plan by
+// which they are made. hints may be nil.
 func endpointSlices(observed Observed, agreed decision, contributions []Contribution,
 	hints *locality.Hints,
-) []*discoveryv1.EndpointSlice {
-	covered := coverage(contributions)
+) ([]*discoveryv1.EndpointSlice, *Plan) {
+	plan := newPlan(observed, agreed, contributions, hints)
 	var result []*discoveryv1.EndpointSlice
 	for _, contribution := range contributions {
 		view := contribution.View
 		encoder := export.NewEncoder(view)
 		for i := range view.Slices {
-			slice := &view.Slices[i]
-			ports := slicePorts(agreed, slice)
-			endpoints := slice.Endpoints
-			var demoted []int
-			if contribution.Demote && covered.all(agreed, slice) {
-				endpoints, demoted = demote(endpoints)
-			}
-			endpoints = hints.Of(view.Cluster == observed.Cluster, slice, endpoints)
-			object := endpointSlice(observed, view, slice)
-			labelBehind(observed, agreed, object.Labels)
-			object.Annotations = encoder.Annotations(slice, demoted)
-			object.Endpoints, object.Ports = endpoints, ports
-			result = append(result, object)
+			result = append(result, plan.slice(view, encoder, contribution.Demote, &view.Slices[i]))
 		}
 	}
 	slices.SortFunc(result, byName)
-	return result
+	return result, plan
 }
 
 // absentSlices returns the slices of absent contributions, sorted by name. They have a snapshot and no endpoints.
