@@ -51,7 +51,7 @@ type Gatherer struct {
 type Input struct {
 	Existing      apply.Existing
 	Contributions []merge.Contribution
-	// Problems are those of the exports, by cluster.
+	// Problems are those of the exports, by cluster. Clusters without problems are left out.
 	Problems map[string][]export.Problem
 }
 
@@ -73,7 +73,7 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 		view, problems, invalid := export.FromService(
 			g.Cluster, observed.ServiceExport, g.Local.Service(service), g.Local.KubernetesSlices(service))
 		observed.Invalid, observed.Problems = invalid, problems
-		in.Problems[g.Cluster] = problems
+		in.note(g.Cluster, problems)
 		if view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing)) {
 			own := Standing(g.Local.Namespace(g.Namespace))
 			own.View = view
@@ -81,12 +81,12 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 		}
 	}
 	var used []*discoveryv1.EndpointSlice
+	copies := g.Local.Copies(service, in.Existing.EndpointSlices)
 	for _, m := range g.Members.List() {
-		copies := g.Local.Copies(service, m.Cluster(), in.Existing.EndpointSlices)
-		evidence, verdict := evidenceOf(m, service, copies, g.Tracker)
+		evidence, verdict := evidenceOf(m, service, copies[m.Cluster()], g.Tracker)
 		view, problems, usedOf := verdict.View(evidence)
 		used = append(used, usedOf...)
-		in.Problems[m.Cluster()] = problems
+		in.note(m.Cluster(), problems)
 		if view != nil {
 			in.Contributions = append(in.Contributions, merge.Contribution{
 				View: view, Demote: verdict.Demote, Rank: m.Rank(),
@@ -98,6 +98,13 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 		return !c.View.Absent()
 	})
 	return in
+}
+
+// note notes the problems of the export of a cluster.
+func (in *Input) note(cluster string, problems []export.Problem) {
+	if len(problems) > 0 {
+		in.Problems[cluster] = problems
+	}
 }
 
 // existing returns the objects of a service in the local cluster.

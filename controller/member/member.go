@@ -130,6 +130,11 @@ func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSli
 	return m.slices.of(service)
 }
 
+// Slice returns a slice that the member publishes, nil if there is none. It is shared and must not be changed.
+func (m *Member) Slice(namespace, name string) *discoveryv1.EndpointSlice {
+	return m.slices.slice(namespace, name)
+}
+
 // Withheld reports whether the limits exclude all slices of an imported service, so that their copies count. Call it
 // before and after Slices to be sure.
 func (m *Member) Withheld(service types.NamespacedName) bool { return m.slices.isWithheld(service) }

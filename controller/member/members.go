@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -95,8 +96,10 @@ type Tracker interface {
 
 // A Handler requests reconciles. Its methods must not block.
 type Handler interface {
-	// ServiceChanged is called for each service whose slices changed.
+	// ServiceChanged is called for each service whose slices changed otherwise than as SliceChanged says.
 	ServiceChanged(types.NamespacedName)
+	// SliceChanged is called for a published slice that changed and belongs to the same service as before.
+	SliceChanged(cluster string, before, after *discoveryv1.EndpointSlice)
 	// MemberChanged is called when a cluster joined, synced, changed its annotations or left. All its services must be
 	// reconciled.
 	MemberChanged(cluster string)
@@ -316,6 +319,9 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 		s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err})
 	})
 	member.source = source
+	member.slices.updated = func(before, after *discoveryv1.EndpointSlice) {
+		s.handler.SliceChanged(cluster, before, after)
+	}
 	member.heartbeat.handler = memberLease{s, cluster}
 	member.slices.listing = func(services []types.NamespacedName) { s.config.Tracker.Listed(cluster, services) }
 	member.slices.limits = s.config.Limits

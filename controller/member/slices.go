@@ -24,8 +24,10 @@ const byService = "service"
 // writer and any number of readers.
 type sliceStore struct {
 	indexer cache.Indexer
-	// changed is called for each service that changed, after the change is visible.
+	// changed is called for each service that changed, after the change is visible. updated is called instead if one
+	// slice of it was updated; nil calls changed.
 	changed func(types.NamespacedName)
+	updated func(before, after *discoveryv1.EndpointSlice)
 	// listed is called after each complete list; the first one makes the store synced.
 	listed func(first bool)
 	// listing is called with the services of a complete list before the list is visible. It is optional.
@@ -69,6 +71,11 @@ func ServiceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 // of returns the slices of a service in no order. They are shared and must not be changed.
 func (s *sliceStore) of(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return informer.ByIndex[*discoveryv1.EndpointSlice](s.indexer, byService, service.String())
+}
+
+// slice returns a slice, nil if there is none. It is shared and must not be changed.
+func (s *sliceStore) slice(namespace, name string) *discoveryv1.EndpointSlice {
+	return informer.Get[*discoveryv1.EndpointSlice](s.indexer, namespace+"/"+name)
 }
 
 // services returns every service that has a slice.
@@ -117,6 +124,10 @@ func (s *sliceStore) put(obj any) error {
 		return err
 	}
 	s.noteReplaced(old, slice)
+	if old != nil && !moved && s.updated != nil {
+		s.updated(old, slice)
+		return nil
+	}
 	s.tell(service)
 	if moved {
 		s.tell(ServiceOf(old))

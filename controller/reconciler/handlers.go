@@ -134,7 +134,30 @@ func (r *Reconciler) adoptable(access *mcsapi.Access, object metav1.Object) {
 	}
 }
 
-// sliceChanged enqueues the service that an EndpointSlice was made for, or is exported from.
+// SliceChanged implements member.Handler.
+func (r *Reconciler) SliceChanged(cluster string, before, after *discoveryv1.EndpointSlice) {
+	r.queue.AddSlice(member.ServiceOf(after), cluster, before, after)
+}
+
+// sliceHandler enqueues the service of an EndpointSlice: one that this controller or another writer made for a
+// multi-cluster service, or one of an exported Service.
+func (r *Reconciler) sliceHandler() cache.ResourceEventHandler {
+	each := onChange(r.sliceChanged)
+	update := each.UpdateFunc
+	each.UpdateFunc = func(before, after any) {
+		old, ok := before.(*discoveryv1.EndpointSlice)
+		current, alsoOK := after.(*discoveryv1.EndpointSlice)
+		if !ok || !alsoOK || relabelled(old, current) || member.ServiceOf(current).Name != "" {
+			update(before, after)
+			return
+		}
+		if service, exported := r.exportedBy(current); exported {
+			r.queue.AddSlice(service, r.Cluster, old, current)
+		}
+	}
+	return each
+}
+
 func (r *Reconciler) sliceChanged(object change) {
 	slice, ok := object.Object.(*discoveryv1.EndpointSlice)
 	if !ok {
@@ -143,10 +166,16 @@ func (r *Reconciler) sliceChanged(object change) {
 	if service := member.ServiceOf(slice); service.Name != "" {
 		r.enqueueShown(service, object)
 	}
-	service := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}
-	if access, _ := r.API.Access(); service.Name != "" && access != nil && access.ServiceExport(service) != nil {
+	if service, exported := r.exportedBy(slice); exported {
 		r.enqueue(service)
 	}
+}
+
+// exportedBy returns the exported Service of an EndpointSlice.
+func (r *Reconciler) exportedBy(slice *discoveryv1.EndpointSlice) (types.NamespacedName, bool) {
+	service := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[export.LabelKubernetesService]}
+	access, _ := r.API.Access()
+	return service, service.Name != "" && access != nil && access.ServiceExport(service) != nil
 }
 
 // namespaceHandler enqueues all services of a namespace that is created or deleted. Those of the namespaces in the

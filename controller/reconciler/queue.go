@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -31,93 +32,145 @@ type queue struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	writer writer
 
-	mu sync.Mutex
-	// shown are the objects because of which a service is due, empty if the caches may be behind; nil if it is due for
-	// another reason.
-	shown map[types.NamespacedName][]metav1.Object
+	mu  sync.Mutex
+	due map[types.NamespacedName]*due
 }
+
+// due is why a service is in the queue.
+type due struct {
+	// whole is set if everything is to be reconciled.
+	whole bool
+	// behind is set if the caches may be behind what was written.
+	behind bool
+	// shown are the objects that may be echoes of what was written.
+	shown []metav1.Object
+	// changes are the slices that changed.
+	changes map[sliceKey][]*discoveryv1.EndpointSlice
+}
+
+// A sliceKey identifies an EndpointSlice of a service: one of its Service in the local cluster, or one that a member
+// publishes.
+type sliceKey struct{ cluster, namespace, name string }
+
+// maxStates bounds the states of slices because of which a service is due. All of it is due if there are more.
+const maxStates = 64
 
 func newQueue(writer writer) *queue {
 	return &queue{
 		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](backoffBase, backoffCap)),
 		writer: writer,
-		shown:  map[types.NamespacedName][]metav1.Object{},
+		due:    map[types.NamespacedName]*due{},
 	}
 }
 
-// Add adds a service that is due.
+// Add adds a service of which everything is due.
 func (q *queue) Add(service types.NamespacedName) {
-	q.due(service)
+	q.note(service, all)
 	q.TypedRateLimitingInterface.Add(service)
 }
 
-// AddAfter adds a service after some time.
+// AddAfter is Add after some time.
 func (q *queue) AddAfter(service types.NamespacedName, after time.Duration) {
-	q.due(service)
+	q.note(service, all)
 	q.TypedRateLimitingInterface.AddAfter(service, after)
 }
 
-// AddRateLimited adds a service after its backoff.
+// AddRateLimited is Add with a backoff.
 func (q *queue) AddRateLimited(service types.NamespacedName) {
-	q.due(service)
+	q.note(service, all)
 	q.TypedRateLimitingInterface.AddRateLimited(service)
 }
 
-func (q *queue) due(service types.NamespacedName) {
+func all(d *due) { *d = due{whole: true} }
+
+// note adds to why a service is due.
+func (q *queue) note(service types.NamespacedName, change func(*due)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.shown[service] = nil
+	d := q.due[service]
+	if d == nil {
+		d = &due{}
+		q.due[service] = d
+	}
+	if !d.whole {
+		change(d)
+	}
 }
 
-// AddShown adds a service because a cache shows an object in this state.
+// AddShown adds a service because a cache shows one of its objects.
 func (q *queue) AddShown(service types.NamespacedName, object metav1.Object) {
-	q.mu.Lock()
-	if shown, known := q.shown[service]; !known || shown != nil {
-		q.shown[service] = append(shown, object)
-	}
-	q.mu.Unlock()
+	q.note(service, func(d *due) { d.shown = append(d.shown, object) })
 	q.TypedRateLimitingInterface.Add(service)
 }
 
-// AddBehind adds a service of which the caches may not show what was written.
+// AddBehind adds a service that the caches may be behind of.
 func (q *queue) AddBehind(service types.NamespacedName) {
-	q.mu.Lock()
-	if _, known := q.shown[service]; !known {
-		q.shown[service] = []metav1.Object{}
-	}
-	q.mu.Unlock()
+	q.note(service, func(d *due) { d.behind = true })
 	q.TypedRateLimitingInterface.Add(service)
 }
 
-// Get waits for a service that is due. The caller passes it to Done.
-func (q *queue) Get() (service types.NamespacedName, shutdown bool) {
+// AddSlice adds a service because one slice of a cluster changed.
+func (q *queue) AddSlice(service types.NamespacedName, cluster string, before, after *discoveryv1.EndpointSlice) {
+	key := sliceKey{cluster, after.Namespace, after.Name}
+	q.note(service, func(d *due) {
+		if d.changes == nil {
+			d.changes = map[sliceKey][]*discoveryv1.EndpointSlice{}
+		}
+		states := d.changes[key]
+		if len(states) == 0 {
+			states = append(states, before)
+		}
+		if d.changes[key] = append(states, after); len(d.changes)+len(states) > maxStates {
+			all(d)
+		}
+	})
+	q.TypedRateLimitingInterface.Add(service)
+}
+
+// Get returns the next service that is due for more than echoes, and the slices that changed, each with its successive
+// states, if no more of it is due; nil if everything is.
+func (q *queue) Get() (service types.NamespacedName, changes map[sliceKey][]*discoveryv1.EndpointSlice,
+	shutdown bool,
+) {
 	for {
 		service, shutdown = q.TypedRateLimitingInterface.Get()
-		if shutdown || !q.onlyEchoes(service) {
-			return service, shutdown
+		if shutdown {
+			return service, nil, true
+		}
+		switch d := q.take(service); {
+		case d.whole || !q.onlyEchoes(service, d):
+			return service, nil, false
+		case len(d.changes) > 0:
+			return service, d.changes, false
 		}
 		q.Done(service)
 	}
 }
 
-// Retry adds a service regardless of its backoff.
+// Retry adds a service without the backoff of its failures.
 func (q *queue) Retry(service types.NamespacedName) {
 	q.Forget(service)
 	q.Add(service)
 }
 
-func (q *queue) onlyEchoes(service types.NamespacedName) bool {
+// take returns why a service is due, and forgets it.
+func (q *queue) take(service types.NamespacedName) due {
 	q.mu.Lock()
-	shown := q.shown[service]
-	delete(q.shown, service)
-	q.mu.Unlock()
-	if shown == nil {
-		return false
+	defer q.mu.Unlock()
+	d := q.due[service]
+	delete(q.due, service)
+	if d == nil {
+		return due{whole: true}
 	}
-	only := len(shown) > 0 || q.writer.CaughtUp(service)
-	for _, object := range shown {
+	return *d
+}
+
+// onlyEchoes reports whether the caches show nothing but what was written.
+func (q *queue) onlyEchoes(service types.NamespacedName, d due) bool {
+	only := true
+	for _, object := range d.shown {
 		only = q.writer.Echo(service, object) && only
 	}
-	return only
+	return only && (!d.behind || len(d.shown) > 0 || q.writer.CaughtUp(service))
 }

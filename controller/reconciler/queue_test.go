@@ -5,6 +5,7 @@ package reconciler
 import (
 	"testing"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -20,17 +21,34 @@ func (w writerOf) CaughtUp(types.NamespacedName) bool { return true }
 func TestEchoesCauseNoPass(t *testing.T) {
 	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
 	own, other := &metav1.ObjectMeta{Name: "own"}, &metav1.ObjectMeta{Name: "other"}
+	change := func(q *queue, times int) {
+		for range times {
+			slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web-1"}}
+			q.AddSlice(web, "west", slice, slice)
+		}
+	}
 	for name, test := range map[string]struct {
 		add  func(*queue)
 		want bool
+		// states are how many states of the slice that changed are left, if only that is due.
+		states int
 	}{
-		"an echo":                     {func(q *queue) { q.AddShown(web, own) }, false},
-		"two echoes":                  {func(q *queue) { q.AddShown(web, own); q.AddShown(web, own) }, false},
-		"another object":              {func(q *queue) { q.AddShown(web, own); q.AddShown(web, other) }, true},
-		"it is due before":            {func(q *queue) { q.Add(web); q.AddShown(web, own) }, true},
-		"it is due as well":           {func(q *queue) { q.AddShown(web, own); q.Add(web) }, true},
-		"it failed, and is due later": {func(q *queue) { q.AddRateLimited(web); q.AddShown(web, own) }, true},
-		"it is held back":             {func(q *queue) { q.AddAfter(web, 1); q.AddShown(web, own) }, true},
+		"an echo":                     {func(q *queue) { q.AddShown(web, own) }, false, 0},
+		"two echoes":                  {func(q *queue) { q.AddShown(web, own); q.AddShown(web, own) }, false, 0},
+		"another object":              {func(q *queue) { q.AddShown(web, own); q.AddShown(web, other) }, true, 0},
+		"it is due before":            {func(q *queue) { q.Add(web); q.AddShown(web, own) }, true, 0},
+		"it is due as well":           {func(q *queue) { q.AddShown(web, own); q.Add(web) }, true, 0},
+		"it failed, and is due later": {func(q *queue) { q.AddRateLimited(web); q.AddShown(web, own) }, true, 0},
+		"it is held back":             {func(q *queue) { q.AddAfter(web, 1); q.AddShown(web, own) }, true, 0},
+		"a slice":                     {func(q *queue) { change(q, 1) }, true, 2},
+		"a slice, twice":              {func(q *queue) { change(q, 2) }, true, 3},
+		"a slice and an echo":         {func(q *queue) { change(q, 1); q.AddShown(web, own) }, true, 2},
+		"a slice and another object":  {func(q *queue) { change(q, 1); q.AddShown(web, other) }, true, 0},
+		"a slice and all else":        {func(q *queue) { change(q, 1); q.Add(web) }, true, 0},
+		"all, and a slice":            {func(q *queue) { q.Add(web); change(q, 1) }, true, 0},
+		"a slice that fails":          {func(q *queue) { change(q, 1); q.AddRateLimited(web) }, true, 0},
+		"a slice in too many states":  {func(q *queue) { change(q, 2*maxStates) }, true, 0},
+		"a slice, and caches behind":  {func(q *queue) { change(q, 1); q.AddBehind(web) }, true, 2},
 	} {
 		q := newQueue(writerOf{own})
 		test.add(q)
@@ -39,8 +57,12 @@ func TestEchoesCauseNoPass(t *testing.T) {
 		if test.want {
 			want = web
 		}
-		if got, _ := q.Get(); got != want {
+		got, changes, _ := q.Get()
+		if got != want {
 			t.Errorf("%s: got %v", name, got)
+		}
+		if states := len(changes[sliceKey{"west", "demo", "web-1"}]); states != test.states {
+			t.Errorf("%s: %d states of the slice, want %d", name, states, test.states)
 		}
 		q.ShutDown()
 	}

@@ -44,6 +44,7 @@ type Reconciler struct {
 	Config
 	shares *shares
 	queue  *queue
+	plans  plans
 	// record is set by Run.
 	record *heartbeat.Record
 }
@@ -55,7 +56,7 @@ func New(config Config) *Reconciler {
 	r.Tracker.Handle(r)
 	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
 	r.Local.Services.Handle(onChange(r.serviceChanged))
-	r.Local.EndpointSlices.Handle(onChange(r.sliceChanged))
+	r.Local.EndpointSlices.Handle(r.sliceHandler())
 	r.Local.Namespaces.Handle(r.namespaceHandler())
 	r.Local.Nodes.Handle(r.nodeHandler())
 	r.Local.Secrets.Handle(onChange(func(change) { r.Members.Refresh() }))
@@ -88,7 +89,7 @@ func (r *Reconciler) ShutDown() { r.queue.ShutDown() }
 // work reconciles services from the queue until it is shut down.
 func (r *Reconciler) work(ctx context.Context) {
 	for {
-		service, shutdown := r.queue.Get()
+		service, changes, shutdown := r.queue.Get()
 		if shutdown {
 			return
 		}
@@ -99,16 +100,21 @@ func (r *Reconciler) work(ctx context.Context) {
 		reading := r.Gate.Wait(ctx)
 		begin := r.Clock.Now()
 		r.record.Begins()
-		err := r.reconcile(ctx, service, reading)
+		var err error
+		scope := metrics.ScopeSlice
+		if changes == nil || !r.reconcileSlices(ctx, service, changes, reading) {
+			scope = metrics.ScopeService
+			err = r.reconcile(ctx, service, reading)
+		}
 		if ctx.Err() != nil {
 			r.record.Ends(service, nil) // the term ends
 		} else {
 			r.record.Ends(service, unpublished(err))
 		}
 		if apply.Changed(err) {
-			r.Metrics.Reconciled(r.Clock.Since(begin), nil)
+			r.Metrics.Reconciled(scope, r.Clock.Since(begin), nil)
 		} else {
-			r.Metrics.Reconciled(r.Clock.Since(begin), err)
+			r.Metrics.Reconciled(scope, r.Clock.Since(begin), err)
 		}
 		switch {
 		case err == nil:
@@ -133,6 +139,7 @@ func unpublished(err error) error {
 
 // reconcile reconciles one service. The caches were waited for before: reading.
 func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName, reading informer.Reading) error {
+	r.plans.set(service, nil)
 	access, lost := r.API.Access()
 	namespace := r.Local.Namespace(service.Namespace)
 	if namespace == nil || terminating(namespace) {
@@ -166,6 +173,8 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		r.enqueue(service)
 	case outcome.After > 0:
 		r.queue.AddAfter(service, outcome.After)
+	case err == nil && result.Plan != nil && !outcome.Again:
+		r.plans.set(service, &plan{Plan: result.Plan, access: access, problems: in.Problems})
 	}
 	return err
 }

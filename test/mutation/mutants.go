@@ -74,6 +74,22 @@ var reading = []mutant{
 		harm:        "a slice that cannot be understood takes the last endpoints away",
 	},
 	{
+		file: "controller/merge/plan.go",
+		text: `p.covered != nil && anyReady(&state) != anyReady(first)`, replacement: `false`,
+		harm: "the last ready endpoint goes, and the endpoints of a silent cluster stay demoted",
+	},
+	{
+		file: "controller/merge/plan.go",
+		text: `cluster == p.observed.Cluster && p.hints.DependOnOwn()`, replacement: `false`,
+		harm: "clients in a zone that lost its endpoints are not sent to another one",
+	},
+	{
+		file:        "controller/export/change.go",
+		text:        `!bytes.Equal(specText, read.specText)`,
+		replacement: `bytes.Equal(specText, nil)`,
+		harm:        "a port that a cluster adds is not imported until something else changes",
+	},
+	{
 		file:        "controller/input/input.go",
 		text:        `view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing))`,
 		replacement: `view != nil && !view.Absent()`,
@@ -87,7 +103,7 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/local/copies.go",
-		text: `slices.Concat(c.used[service], existing)`, replacement: `slices.Clone(existing)`,
+		text: `used := c.used[service]`, replacement: `used := c.used[service][:0]`,
 		harm: "who deletes copies while their cluster is away takes its endpoints away for good",
 	},
 	{
