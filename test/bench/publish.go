@@ -8,12 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/test/bench/objects"
 )
 
@@ -32,16 +28,7 @@ func publish(cluster string, name types.NamespacedName, created time.Time, endpo
 			slice.Endpoints[i].Addresses = []string{addresses.NextAddress().String()}
 		}
 	}
-	serviceExport := &mcsv1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
-		Name: name.Name, Namespace: name.Namespace, CreationTimestamp: metav1.NewTime(created),
-	}}
-	view, problems, invalid := export.FromService(cluster, serviceExport, service, exports.Slices)
-	if invalid != nil || len(problems) > 0 {
-		return nil, fmt.Errorf("the export of %s by %s is not valid: %v %v", name, cluster, invalid, problems)
-	}
-	result := merge.Merge(merge.Observed{Cluster: cluster, Service: name, ServiceExport: serviceExport},
-		[]merge.Contribution{{View: view}})
-	return result.EndpointSlices, nil
+	return objects.Publish(cluster, created, service, exports.Slices)
 }
 
 // publishAll makes what clusters called member-<i> publish of a service, with the endpoints spread over them.

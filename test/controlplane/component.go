@@ -116,6 +116,9 @@ func (c *Component) Running() bool {
 	return process != nil && process.Running()
 }
 
+// Process is the process of the component that was started last, nil if none was.
+func (c *Component) Process() *process.Process { return c.current() }
+
 // LogFile is where the component writes its log: a file in the cluster's directory, which goes with it.
 func (c *Component) LogFile() string { return c.spec.LogFile }
 

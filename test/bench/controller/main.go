@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command controller is clusterset-controller as it is measured: besides, it serves net/http/pprof.
+// Command controller is clusterset-controller as it is measured: besides, it serves net/http/pprof. Its memory is bounded
+// as in a container whose limit is given.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	_ "net/http/pprof" // on the default mux, which is served below
 	"os"
 	"os/signal"
+	runtimedebug "runtime/debug"
 	"syscall"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -36,7 +38,11 @@ func run(ctx context.Context) error {
 	flag.StringVar(&options.Namespace, "namespace", "", "`namespace` of the members' Secrets")
 	address := flag.String("bind-address", "", "`address` of /metrics, /healthz and /readyz")
 	debug := flag.String("debug-address", "", "`address` of /debug/pprof")
+	memory := flag.Int64("memory-limit", 0, "soft limit of the memory in `bytes`; 0 means none")
 	flag.Parse()
+	if *memory > 0 {
+		runtimedebug.SetMemoryLimit(*memory)
+	}
 	var err error
 	if options.Config, err = clientcmd.BuildConfigFromFlags("", *kubeconfig); err != nil {
 		return fmt.Errorf("kubeconfig of the local cluster: %w", err)
