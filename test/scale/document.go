@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
+)
+
+const introduction = `# Scale
+
+One controller and one CoreDNS with all other clusters of the set simulated, on one machine. ` + "`make scale`" + `
+measures and writes this page; figures of a two-core machine on which everything runs at once say
+more about ratios than about your clusters. [Sizing](operate/sizing.md) has the formulas.
+
+- **Real:** the controller; CoreDNS and its queries; their own kube-apiserver and etcd (which does
+  not wait for its disk); TLS, HTTP/2, one listener and one credential per member.
+- **Simulated:** the members. A [model of an API server](../test/sim/apiserver) per member answers
+  lists and watches; contract tests hold it to a real one. Its published slices are made by the
+  controller's own code. All members are in one process, over loopback, without delay or loss, and
+  have nothing but published slices and heartbeats.
+- **A change** gives one endpoint another address. Its time lasts from the request to the member's
+  API server to the first DNS answer with the address. Half of the services are headless; only their
+  changes can be timed.
+- *Before* is the state before work was made proportional to what changed.
+
+`
+
+// document is the page with all results of a folder.
+func document(folder string) (string, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "now-*.json"))
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	text.WriteString(introduction)
+	var all []*result
+	for _, file := range files {
+		now, err := load(file)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, now)
+	}
+	slices.SortFunc(all, func(a, b *result) int { return b.Shape.Members - a.Shape.Members })
+	var priced *units
+	for _, now := range all {
+		before, err := load(now.file(folder, "before"))
+		if err != nil {
+			return "", err
+		}
+		table := now.beside(before)
+		table.Text = now.conditions("now")
+		if before != nil {
+			table.Text = before.conditions("before") + table.Text
+		}
+		text.WriteString(table.Markdown() + "\n")
+		if priced == nil {
+			priced = now.Units
+		}
+	}
+	if priced != nil {
+		text.WriteString(model(priced, 511, 325).Markdown())
+	}
+	return text.String(), nil
+}
+
+const modelText = `
+A calculation, not a measurement: one of %d full members, if every endpoint change of the set is
+imported everywhere and %d endpoints change in a second, spread evenly. The costs of one reader are
+those of the table above (*readers*).`
+
+// model calculates what a full set costs each of its API servers.
+func model(u *units, clusters int, rate float64) figure.Table {
+	readers := float64(clusters - 1)
+	beats := readers / member.HeartbeatInterval.Seconds() // deliveries a second
+	own := rate / float64(clusters) * readers
+	share := func(nanoseconds float64) string { return fmt.Sprintf("%.1f %% of a core", nanoseconds/1e7) }
+	row := func(what, format string, args ...any) figure.Figure {
+		return figure.Figure{What: what, Cells: cell(format, args...)}
+	}
+	return figure.Table{
+		Title:   fmt.Sprintf("%d full members, on paper", clusters),
+		Text:    fmt.Sprintf(modelText, clusters, int(rate)),
+		Columns: []string{"each API server"},
+		Figures: []figure.Figure{
+			row("connections of readers, watches", "%.0f, %.0f (in the set: %s, %s)", readers, 2*readers,
+				thousands(clusters*(clusters-1)), thousands(2*clusters*(clusters-1))),
+			row("memory of readers", "%s", figure.Bytes(readers*u.Memory)),
+			row("heartbeats to readers", "%s", share(beats*u.Heartbeat)),
+			row("its own published changes to readers", "%s", share(own*u.Change)),
+			row("imported changes, which no reader asked for", "%s", share(rate*readers*u.Other)),
+			row("writes of imported changes", "%s", share(rate*u.Write)),
+			row("sent to readers", "%s/s of heartbeats, %s/s of changes", figure.Bytes(beats*u.HeartbeatBytes),
+				figure.Bytes(own*u.ChangeBytes)),
+			row("received by its controller", "%s/s of heartbeats, %s/s of changes",
+				figure.Bytes(beats*u.HeartbeatBytes), figure.Bytes(rate*u.ChangeBytes)),
+			row("a list by every reader, if watches were not resumed", "%s of processor time",
+				figure.Time(readers*u.List)),
+		},
+	}
+}

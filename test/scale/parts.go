@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/test/bench/figure"
+	"github.com/clusterset-dns/clusterset-dns/test/scale/fleet"
+)
+
+// members measures a controller whose members export nothing yet.
+func members(ctx context.Context, b *bed) error {
+	u, err := b.during(ctx, func() error {
+		if err := b.run(); err != nil {
+			return err
+		}
+		return b.await(ctx, "all members are synced", func(s samples) bool { return s.synced() == b.shape.Members })
+	})
+	if err != nil {
+		return err
+	}
+	if err := b.pause(ctx, b.rest/6); err != nil {
+		return err
+	}
+	if b.baseHeap, err = b.controller.LiveHeap(ctx); err != nil {
+		return err
+	}
+	b.add(figure.Figure{
+		What: "start with members that export nothing → all synced",
+		Cells: cell("%s, with %s of processor time; live heap %s", figure.Time(float64(u.took)),
+			figure.Time(float64(u.controller)), figure.Bytes(b.baseHeap)),
+	})
+	return b.kill()
+}
+
+// errIncomplete means that limits kept the controller from importing everything.
+var errIncomplete = errors.New("not everything is imported")
+
+// imports measures the first start with all exports, of which nothing is imported yet.
+func imports(ctx context.Context, b *bed) error {
+	if err := b.fleet.Export(ctx, b.seed); err != nil {
+		return err
+	}
+	own, err := b.countSlices(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := b.serverMetrics(ctx)
+	if err != nil {
+		return err
+	}
+	have, stuck := 0, 0
+	u, err := b.during(ctx, func() error {
+		if err := b.run(); err != nil {
+			return err
+		}
+		return b.await(ctx, "everything is imported", func(s samples) bool {
+			count, err := b.countSlices(ctx)
+			if err != nil || s.synced() < b.shape.Members || !s.idle() {
+				stuck = 0
+				return false
+			}
+			if stuck++; count-own != have {
+				have, stuck = count-own, 0
+			}
+			return have == b.shape.Slices() || s.limited() > 0 && stuck >= 15
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("%w; %d of %d slices are imported", err, have, b.shape.Slices())
+	}
+	took := time.Since(b.controller.started)
+	_, peak, err := b.controller.Memory()
+	if err != nil {
+		return err
+	}
+	what := "start → everything imported that was not before"
+	if have != b.shape.Slices() {
+		b.add(figure.Figure{
+			What: what, Goal: "≤ 60 s, RSS ≤ 512 MiB at any moment", Verdict: figure.Missed,
+			Cells: cell("%s of %s slices imported; the others exceed limits. RSS ≤ %s", thousands(have),
+				thousands(b.shape.Slices()), figure.Bytes(peak)),
+		})
+		return errIncomplete
+	}
+	b.add(figure.Figure{
+		What: what, Goal: "≤ 60 s, RSS ≤ 512 MiB at any moment",
+		Cells: cell("%s; RSS ≤ %s; processor time: controller %s, API server and etcd %s; %s writes",
+			figure.Time(float64(took)), figure.Bytes(peak), figure.Time(float64(u.controller)),
+			figure.Time(float64(u.server)), thousands(int(u.writes))),
+		Verdict: figure.Judge(took <= time.Minute, peak <= 512<<20),
+	})
+	after, err := b.serverMetrics(ctx)
+	if err != nil {
+		return err
+	}
+	b.add(figure.Figure{
+		What: "etcd's database per imported endpoint, history included",
+		Cells: cell("%.0f B (%s in all)", (after.stored()-before.stored())/float64(b.shape.Endpoints),
+			figure.Bytes(after.stored())),
+	})
+	return nil
+}
+
+// countSlices is the number of EndpointSlices in the own cluster.
+func (b *bed) countSlices(ctx context.Context) (int, error) {
+	list, err := b.plane.Client().DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	count := len(list.Items)
+	if list.RemainingItemCount != nil {
+		count += int(*list.RemainingItemCount)
+	}
+	return count, nil
+}
+
+// atRest measures what is used while nothing changes.
+func atRest(ctx context.Context, b *bed) error {
+	// What is left of the import, garbage above all, is none of it.
+	if err := b.pause(ctx, b.rest/6); err != nil {
+		return err
+	}
+	heap, err := b.controller.LiveHeap(ctx)
+	if err != nil {
+		return err
+	}
+	u, err := b.during(ctx, func() error { return b.pause(ctx, b.rest) })
+	if err != nil {
+		return err
+	}
+	resident, _, err := b.controller.Memory()
+	if err != nil {
+		return err
+	}
+	dns, _, err := b.dns.Memory()
+	if err != nil {
+		return err
+	}
+	metrics, err := b.serverMetrics(ctx)
+	if err != nil {
+		return err
+	}
+	each := (heap - b.baseHeap) / float64(b.shape.Endpoints)
+	b.add(
+		figure.Figure{
+			What: "processor time of the controller at rest", Goal: "≤ 3 % of a core",
+			Cells:   cell("%.2f %%", u.part(u.controller)),
+			Verdict: figure.Judge(u.part(u.controller) <= 3),
+		},
+		figure.Figure{
+			What: "at rest: writes to the own API server, and its watches",
+			Cells: cell("%.1f/s, %.1f/s of them Leases; %.0f watches", u.perSecond(u.writes),
+				u.perSecond(u.leaseWrites), metrics.watches()),
+		},
+		figure.Figure{
+			What: "live heap of the controller per imported endpoint", Goal: "≤ 400 B",
+			Cells: cell("%.0f B", each), Verdict: figure.Judge(each <= 400),
+		},
+		figure.Figure{
+			What:  "RSS at rest: controller, CoreDNS",
+			Cells: cell("%s, %s", figure.Bytes(resident), figure.Bytes(dns)),
+		})
+	return nil
+}
+
+// changes measures a stream of changes.
+func changes(ctx context.Context, b *bed) error {
+	followed := &follower{bed: b, places: make(chan struct{}, followedAtOnce)}
+	following, cancel := context.WithCancel(ctx)
+	defer cancel()
+	count := 0
+	u, err := b.during(ctx, func() (err error) {
+		count, err = b.stream(following, followed, b.rate, b.changes)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	late := time.AfterFunc(lastAnswer, cancel)
+	defer late.Stop()
+	followed.group.Wait()
+	lag := time.Since(began)
+	if followed.err != nil {
+		return followed.err
+	}
+	_, peak, err := b.controller.Memory()
+	if err != nil {
+		return err
+	}
+	_, dns, err := b.dns.Memory()
+	if err != nil {
+		return err
+	}
+	p50, p99 := figure.Quantile(followed.took, 0.5), figure.Quantile(followed.took, 0.99)
+	what := fmt.Sprintf("%d changes/s", b.rate)
+	b.add(
+		figure.Figure{
+			What: what + ": change → answer", Goal: "p99 ≤ 250 ms",
+			Cells: cell("p50 %s, p99 %s (%s of %s changes in %s followed; %d unanswered after %s; the last one after %s)",
+				figure.Time(float64(p50)), figure.Time(float64(p99)), thousands(len(followed.took)), thousands(count),
+				b.changes, followed.lost+followed.skipped, lastAnswer, figure.Time(float64(lag))),
+			Verdict: figure.Judge(p99 <= 250*time.Millisecond, followed.lost+followed.skipped == 0),
+		},
+		figure.Figure{
+			What: what + ": processor time of the controller", Goal: "≤ 1 core",
+			Cells: cell("%.0f %% of a core, %s per change; RSS ≤ %s", u.part(u.controller),
+				figure.Time(float64(u.controller)/float64(count)), figure.Bytes(peak)),
+			Verdict: figure.Judge(u.part(u.controller) <= 100),
+		},
+		figure.Figure{
+			What: what + ": processor time of CoreDNS, of the API server with etcd, of the simulation",
+			Cells: cell("%.0f %%, %.0f %%, %.0f %% of a core; RSS of CoreDNS ≤ %s", u.part(u.dns), u.part(u.server),
+				u.part(u.members), figure.Bytes(dns)),
+		},
+		figure.Figure{
+			What:  what + ": writes to the own API server",
+			Cells: cell("%.0f/s, %.2f per change", u.perSecond(u.writes), (u.writes-u.leaseWrites)/float64(count)),
+		})
+	return b.await(ctx, "no change waits", samples.idle)
+}
+
+// lastAnswer is how long after the last change its answer is waited for.
+const lastAnswer = time.Minute
+
+// restart measures a start with everything imported and one change in each member since.
+func restart(ctx context.Context, b *bed) error {
+	if err := b.kill(); err != nil {
+		return err
+	}
+	changes, err := b.fleet.ChangeEach(ctx)
+	if err != nil {
+		return err
+	}
+	u, err := b.during(ctx, func() error {
+		if err := b.run(); err != nil {
+			return err
+		}
+		if err := b.allAnswered(ctx, changes); err != nil {
+			return err
+		}
+		return b.await(ctx, "all members are synced", func(s samples) bool {
+			return s.synced() == b.shape.Members && s.idle()
+		})
+	})
+	if err != nil {
+		return err
+	}
+	_, peak, err := b.controller.Memory()
+	if err != nil {
+		return err
+	}
+	b.add(figure.Figure{
+		What: "restart with everything imported → complete, with what changed meanwhile",
+		Goal: "≤ 60 s, RSS ≤ 512 MiB at any moment",
+		Cells: cell("%s; RSS ≤ %s; processor time: controller %s, API server and etcd %s; %s writes",
+			figure.Time(float64(u.took)), figure.Bytes(peak), figure.Time(float64(u.controller)),
+			figure.Time(float64(u.server)), thousands(int(u.writes))),
+		Verdict: figure.Judge(u.took <= time.Minute, peak <= 512<<20),
+	})
+	return nil
+}
+
+// cell is the only cell of a row.
+func cell(format string, args ...any) []string { return []string{fmt.Sprintf(format, args...)} }
+
+// silentOnes are the first members, those with an even number of which are unreachable in one way.
+func (b *bed) silentOnes() (down, hanging []*fleet.Member) {
+	for i, m := range b.fleet.Members[:b.silent] {
+		if i%2 == 0 {
+			down = append(down, m)
+		} else {
+			hanging = append(hanging, m)
+		}
+	}
+	return down, hanging
+}
