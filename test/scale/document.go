@@ -14,9 +14,9 @@ import (
 
 const introduction = `# Scale
 
-One controller and one CoreDNS with all other clusters of the set simulated, on one machine. ` + "`make scale`" + `
-measures and writes this page; figures of a two-core machine on which everything runs at once say
-more about ratios than about your clusters. [Sizing](operate/sizing.md) has the formulas.
+One controller and one CoreDNS with all other clusters of the set simulated, on one machine.
+` + "`make scale`" + ` measures this and writes this page. Everything shares two cores, so that absolute
+times are longer than in your clusters. [Sizing](operate/sizing.md) has the formulas.
 
 - **Real:** the controller; CoreDNS and its queries; their own kube-apiserver and etcd (which does
   not wait for its disk); TLS, HTTP/2, one listener and one credential per member.
@@ -30,6 +30,8 @@ more about ratios than about your clusters. [Sizing](operate/sizing.md) has the 
 - *Before* is the state before work was made proportional to what changed.
 
 `
+
+const conditionsHead = "| | parts | taken |\n| --- | --- | --- |\n"
 
 // document is the page with all results of a folder.
 func document(folder string) (string, error) {
@@ -55,10 +57,7 @@ func document(folder string) (string, error) {
 			return "", err
 		}
 		table := now.beside(before)
-		table.Text = now.conditions("now")
-		if before != nil {
-			table.Text = before.conditions("before") + table.Text
-		}
+		table.Text = conditionsHead + before.conditions("before") + now.conditions("now")
 		text.WriteString(table.Markdown() + "\n")
 		if priced == nil {
 			priced = now.Units

@@ -39,8 +39,8 @@ type measured struct {
 
 func newResult(o options) *result {
 	return &result{Shape: o.shape, About: map[string]string{}, about: fmt.Sprintf(
-		"%s, %d cores, memory limit of the controller %d MiB, %d changes/s for %s",
-		time.Now().UTC().Format("2 January 2006"), runtime.NumCPU(), o.memory>>20, o.rate, o.changes)}
+		"%s; %d cores, %s; memory limit of the controller %d MiB; %d changes/s for %s",
+		time.Now().UTC().Format("2 January 2006"), runtime.NumCPU(), runtime.Version(), o.memory>>20, o.rate, o.changes)}
 }
 
 // add adds figures of the part that runs.
@@ -144,8 +144,11 @@ func (r *result) beside(before *result) figure.Table {
 	return table
 }
 
-// conditions says how the parts of a result were measured, in Markdown.
+// conditions says how the parts of a result, which may be nil, were measured: rows of a table in Markdown.
 func (r *result) conditions(name string) string {
+	if r == nil {
+		return ""
+	}
 	parts := map[string][]string{}
 	for part, about := range r.About {
 		parts[about] = append(parts[about], part)
@@ -153,7 +156,7 @@ func (r *result) conditions(name string) string {
 	var lines []string
 	for about, names := range parts {
 		slices.SortFunc(names, func(a, b string) int { return partNumber(a) - partNumber(b) })
-		lines = append(lines, fmt.Sprintf("- *%s*, %s: %s.\n", name, strings.Join(names, ", "), about))
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s |\n", name, strings.Join(names, ", "), about))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "")
