@@ -121,7 +121,11 @@ func run(o options) error {
 	if err := o.write("clusterset.yaml", krew(o, plugins)); err != nil {
 		return err
 	}
-	if err := o.write("release-notes.md", notes(o.version, string(changelog))); err != nil {
+	text := notes(o.version, string(changelog))
+	if text == nil {
+		return fmt.Errorf("CHANGELOG.md has no section %s and no section Unreleased: add one", o.version)
+	}
+	if err := o.write("release-notes.md", text); err != nil {
 		return err
 	}
 	return checksums(o)
@@ -186,7 +190,7 @@ func (b build) archive(o options) string {
 	return b.name(o) + ".tar.gz"
 }
 
-// notes are the section of the changelog for a version, or what is unreleased if it has none.
+// notes are the section of the changelog for a version, or what is unreleased if it has none, or nil.
 func notes(version, changelog string) []byte {
 	for _, title := range []string{version, "Unreleased"} {
 		section := regexp.MustCompile(`(?ms)^## ` + regexp.QuoteMeta(title) + `(?: [^\n]*)?\n+(.*?)(?:^## |\z)`)

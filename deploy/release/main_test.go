@@ -88,6 +88,9 @@ func TestNotes(t *testing.T) {
 			t.Errorf("notes of %s: %q, want %q", version, got, want)
 		}
 	}
+	if got := notes("1.2.3", "# Changelog\n\n## 1.2.3-rc.1\n\nearly\n"); got != nil {
+		t.Errorf("notes of a version without a section: %q", got)
+	}
 }
 
 func TestKrew(t *testing.T) {
