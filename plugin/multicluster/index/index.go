@@ -59,10 +59,7 @@ func (x *Index) Update(now uint32, changes ...Change) bool {
 		moved = next.apply(change) || moved
 	}
 	next.services, next.namespaces, next.reverse = next.services.done(), next.namespaces.done(), next.reverse.done()
-	next.cache.Forget(func(key string) *record.Service {
-		service, _ := next.services.get(key)
-		return service
-	})
+	next.cache.Forget(next.Service)
 	if moved {
 		if before == nil || newer(now, before.serial) {
 			next.serial = now

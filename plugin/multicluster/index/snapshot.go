@@ -48,6 +48,15 @@ func (s *Snapshot) Outdated() <-chan struct{} { return s.outdated }
 // SOA is the SOA record of the zone with that number. It is shared and must not be changed.
 func (s *Snapshot) SOA(zone int) []dns.RR { return s.soa[zone] }
 
+// Service is the service with that key, or nil. The snapshot may be nil.
+func (s *Snapshot) Service(key string) *record.Service {
+	if s == nil {
+		return nil
+	}
+	service, _ := s.services.get(key)
+	return service
+}
+
 // Lookup answers a question for a name of kind Namespace or deeper. It takes no lock. It calls client only if there may
 // be more records than any client can take.
 func (s *Snapshot) Lookup(q *answer.Question, client func() answer.Client) answer.Answer {

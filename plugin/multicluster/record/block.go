@@ -8,21 +8,17 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
-// Block is a packed list of addresses of endpoints that have the same part in the records of a headless service. An
-// address appears once under one host name. It takes 4 or 16 octets, and its hostname, if any, a few more. It is
-// immutable.
+// Block is a packed list of addresses of endpoints that have the same part in the records of a headless service, sorted
+// by hostname and then by address. An address appears once under one host name. It takes 4 or 16 octets, and its
+// hostname, if any, a few more. It is immutable.
 type Block struct {
 	Class
 	// HostOctets is the length of the host labels of all addresses.
 	HostOctets int
 
-	// addrs are packed in network order, sorted by host and then by address.
-	addrs []byte
-	hosts object.Hostnames // if Named
+	leaves []leaf // none is empty
 }
 
 // Class is what the addresses of a block have in common. Classes of one service are compared with ==.
@@ -69,7 +65,7 @@ func compareBools(a, b bool) int {
 func equalBlocks(a, b []Block) bool {
 	var ports, others *PortSet // compared last, and equal: most blocks of a service have the same
 	return slices.EqualFunc(a, b, func(x, y Block) bool {
-		if x.Ports != ports || y.Ports != others {
+		if x.Ports != y.Ports && (x.Ports != ports || y.Ports != others) {
 			if !slices.Equal(x.Ports.Ports(), y.Ports.Ports()) {
 				return false
 			}
@@ -77,50 +73,136 @@ func equalBlocks(a, b []Block) bool {
 		}
 		xClass, yClass := x.Class, y.Class
 		xClass.Ports, yClass.Ports = nil, nil
-		return xClass == yClass && bytes.Equal(x.addrs, y.addrs) && x.hosts.Equal(&y.hosts)
+		return xClass == yClass && x.equalEntries(&y)
 	})
 }
 
+// equalEntries reports whether both blocks have the same addresses and hostnames. Most leaves have the same octets.
+func (b *Block) equalEntries(other *Block) bool {
+	if b.Len() != other.Len() || b.HostOctets != other.HostOctets {
+		return false
+	}
+	var x, y []entry
+	for i, j := 0, 0; i < len(b.leaves) || j < len(other.leaves); {
+		if len(x) == 0 && len(y) == 0 && b.page(i).n == other.page(j).n {
+			if !bytes.Equal(b.leaves[i].octets, other.leaves[j].octets) {
+				return false
+			}
+			i, j = i+1, j+1
+			continue
+		}
+		if len(x) == 0 {
+			p := b.page(i)
+			x, i = p.unpack(nil), i+1
+		}
+		if len(y) == 0 {
+			p := other.page(j)
+			y, j = p.unpack(nil), j+1
+		}
+		n := min(len(x), len(y))
+		if !slices.Equal(x[:n], y[:n]) {
+			return false
+		}
+		x, y = x[n:], y[n:]
+	}
+	return true
+}
+
 // Len is the number of addresses.
-func (b *Block) Len() int { return len(b.addrs) / int(b.Size) }
+func (b *Block) Len() int {
+	if len(b.leaves) == 0 {
+		return 0
+	}
+	return b.leaves[len(b.leaves)-1].end
+}
+
+// locate returns the leaf of the ith address and its number there.
+func (b *Block) locate(i int) (p page, in int) {
+	k, end := 0, len(b.leaves)-1
+	for k < end { // the first leaf that ends behind it
+		if middle := int(uint(k+end) / 2); b.leaves[middle].end <= i {
+			k = middle + 1
+		} else {
+			end = middle
+		}
+	}
+	if k > 0 {
+		i -= b.leaves[k-1].end
+	}
+	return b.page(k), i
+}
+
+// first is the first entry.
+func (b *Block) first() entry {
+	addr, _ := netip.AddrFromSlice(b.Addr(0))
+	if !b.Named {
+		return entry{addr: addr}
+	}
+	return entry{addr, string(b.AppendHost(nil, 0))}
+}
 
 // Addr is the ith address in network order. It must not be changed.
 func (b *Block) Addr(i int) []byte {
-	start := i * int(b.Size)
-	end := start + int(b.Size)
-	return b.addrs[start:end:end]
+	p, i := b.locate(i)
+	return p.addr(i)
 }
 
 // AppendHost appends the label of the ith endpoint.
 func (b *Block) AppendHost(dst []byte, i int) []byte {
+	p, i := b.locate(i)
 	if b.Named {
-		return b.hosts.Append(dst, i)
+		return append(append(dst, p.prefix...), p.suffix(i)...)
 	}
-	addr, _ := netip.AddrFromSlice(b.Addr(i))
+	addr, _ := netip.AddrFromSlice(p.addr(i))
 	return appendHostLabel(dst, addr)
 }
 
 // Find returns the range of the addresses that have the host name. The label is in lower case; addr is the address
 // whose label it is, if any.
 func (b *Block) Find(label string, addr netip.Addr) (from, to int) {
-	if b.Named {
-		return b.hosts.Find(label)
-	}
-	if addr.BitLen() != 8*int(b.Size) {
-		return 0, 0
+	if !b.Named {
+		if addr.BitLen() != 8*int(b.Size) {
+			return 0, 0
+		}
+		label = ""
 	}
 	var octets [16]byte
-	want, _ := addr.AppendBinary(octets[:0])
-	to = b.Len()
-	for from < to {
-		if middle := int(uint(from+to) / 2); bytes.Compare(b.Addr(middle), want) < 0 {
-			from = middle + 1
+	wanted, _ := addr.AppendBinary(octets[:0])
+	order := func(p *page, i int) int { // of the ith entry, to what is wanted
+		if b.Named {
+			return p.compareHost(i, label)
+		}
+		return bytes.Compare(p.addr(i), wanted)
+	}
+	k, end := 0, len(b.leaves)
+	for k < end { // the first leaf whose last entry does not come before
+		middle := int(uint(k+end) / 2)
+		if p := b.page(middle); order(&p, p.n-1) < 0 {
+			k = middle + 1
 		} else {
-			to = middle
+			end = middle
 		}
 	}
-	if from < b.Len() && bytes.Equal(b.Addr(from), want) {
-		return from, from + 1
+	for first := true; k < len(b.leaves); k, first = k+1, false { // the addresses of a host may be in several leaves
+		p := b.page(k)
+		start := b.leaves[k].end - p.n
+		i := 0
+		if first {
+			for above := p.n; i < above; { // the first entry that does not come before
+				if middle := int(uint(i+above) / 2); order(&p, middle) < 0 {
+					i = middle + 1
+				} else {
+					above = middle
+				}
+			}
+			from, to = start+i, start+i
+		}
+		for ; i < p.n; i++ {
+			if order(&p, i) != 0 {
+				return from, to
+			}
+			to++
+		}
 	}
-	return from, from
+	return from, to
 }

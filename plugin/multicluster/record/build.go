@@ -49,27 +49,39 @@ func compareEndpoints(a, b *endpoint) int {
 //
 // A of the service has the addresses of blocks 1 and 2, SRV the targets db-0.east, db-1.east and 10-2-0-1.west, and A
 // of 10-2-0-2.west the address of block 3.
-func buildBlocks(config *Config, imported *object.Import, all []*object.Endpoints, skips *object.Skips) []Block {
-	all = slices.DeleteFunc(slices.Clone(all), func(e *object.Endpoints) bool { return !imported.HasFamily(e.Size) })
-	ports := newPortSets(config, imported)
-	endpoints := collectEndpoints(ports, all, skips)
-	builder := blockBuilder{
-		ports:    ports,
-		numbers:  make(map[Class]int),
-		seen:     newAddressSet(all),
-		count:    len(endpoints),
-		anyReady: slices.ContainsFunc(all, func(e *object.Endpoints) bool { return e.Ready > 0 }),
+func buildBlocks(
+	config *Config, imported *object.Import, all []*object.Endpoints, skips *object.Skips,
+) ([]Block, *basis) {
+	c := newCollector(newPortSets(config, imported), skips)
+	for _, from := range all {
+		c.collect(from)
 	}
-	order := sortedOrder(endpoints)
-	host := make([]endpoint, 0, 4) // of one host name, or one nameless address; few have more addresses
-	for len(order) > 0 {
-		host = append(host[:0], endpoints[order[0]])
-		for order = order[1:]; len(order) > 0 && endpoints[order[0]].sameHost(&host[0]); order = order[1:] {
-			host = append(host, endpoints[order[0]])
+	c.nameAlike()
+	made := basis{slices: all, count: len(c.endpoints), anyReady: anyReady(imported, all), special: c.special()}
+	builder := newBlockBuilder(c.ports, made.anyReady, len(c.endpoints))
+	builder.addHosts(c.endpoints)
+	blocks := make([]Block, len(builder.drafts))
+	for i, d := range builder.drafts {
+		blocks[i] = (&Block{Class: d.Class}).edited(nil, d.entries)
+	}
+	sortBlocks(blocks)
+	return blocks, &made
+}
+
+// sortBlocks brings blocks into the order in which they would be built of all endpoints.
+func sortBlocks(blocks []Block) {
+	slices.SortFunc(blocks, func(a, b Block) int {
+		if c := a.compare(&b.Class); c != 0 {
+			return c
 		}
-		builder.addHost(host)
-	}
-	return builder.blocks()
+		first, other := a.first(), b.first()
+		return first.compare(&other)
+	})
+}
+
+// anyReady reports whether one of the endpoints of a family that the import has is ready.
+func anyReady(imported *object.Import, all []*object.Endpoints) bool {
+	return slices.ContainsFunc(all, func(e *object.Endpoints) bool { return e.Ready > 0 && imported.HasFamily(e.Size) })
 }
 
 // sortedOrder are the numbers of the endpoints in their order. Sorting numbers is faster: endpoints are large and full
@@ -83,47 +95,73 @@ func sortedOrder(endpoints []endpoint) []int32 {
 	return order
 }
 
-// collectEndpoints unpacks the endpoints, in an order that does not matter.
-func collectEndpoints(sets *portSets, all []*object.Endpoints, skips *object.Skips) []endpoint {
-	count := 0
-	for _, from := range all {
-		count += from.Len()
+// collector unpacks endpoints, in an order that does not matter.
+type collector struct {
+	ports     *portSets
+	skips     *object.Skips
+	maxHost   int // octets of a host and its cluster id
+	endpoints []endpoint
+	alike     map[hostKey]string // the hostnames that are the label of another address of their cluster
+	tooLong   bool               // a name is too long
+	hosts     []string
+}
+
+func newCollector(ports *portSets, skips *object.Skips) collector {
+	return collector{ports: ports, skips: skips, maxHost: ports.config.room(ports.imported) - len("..")}
+}
+
+// special reports whether endpoints have names that depend on other endpoints or on the zone.
+func (c *collector) special() bool { return c.tooLong || len(c.alike) > 0 }
+
+// collect unpacks the endpoints of a slice, unless the import has another family.
+func (c *collector) collect(from *object.Endpoints) {
+	if !c.ports.imported.HasFamily(from.Size) {
+		return
 	}
-	endpoints := make([]endpoint, 0, count)
-	maxHost := sets.config.room(sets.imported) - len("..")
-	alike := make(map[hostKey]string) // the hostnames that are the label of another address of their cluster
-	var hosts []string
-	for _, from := range all {
-		skips.AddAll(from.Skips, +1)
-		ports := sets.slice(from.Ports)
-		if ports.tooLong {
-			skips.Add(object.NameTooLong, 1)
+	c.skips.AddAll(from.Skips, +1)
+	ports := c.ports.slice(from.Ports)
+	if ports.tooLong {
+		c.skipTooLong()
+	}
+	c.hosts = from.AppendHosts(c.hosts[:0])
+	c.endpoints = slices.Grow(c.endpoints, from.Len())
+	for i := range from.Len() {
+		e := endpoint{
+			addr: from.Addr(i), cluster: from.Cluster, zone: from.Zone(i), ports: ports.set, ready: i < from.Ready,
 		}
-		hosts = from.AppendHosts(hosts[:0])
-		for i := range from.Len() {
-			e := endpoint{
-				addr: from.Addr(i), cluster: from.Cluster, zone: from.Zone(i), ports: ports.set, ready: i < from.Ready,
+		var of netip.Addr // whose label the hostname is, if any
+		if len(c.hosts) > 0 && c.hosts[i] != "" {
+			e.host = c.hosts[i]
+			of = ParseHostLabel(e.host)
+		}
+		if !e.nameHost(of, c.maxHost) {
+			c.skipTooLong()
+		}
+		if e.host != "" && of.IsValid() {
+			if c.alike == nil {
+				c.alike = make(map[hostKey]string)
 			}
-			var of netip.Addr // whose label the hostname is, if any
-			if len(hosts) > 0 && hosts[i] != "" {
-				e.host = hosts[i]
-				of = ParseHostLabel(e.host)
-			}
-			if !e.nameHost(of, maxHost) {
-				skips.Add(object.NameTooLong, 1)
-			}
-			if e.host != "" && of.IsValid() {
-				alike[hostKey{e.cluster, of}] = e.host
-			}
-			endpoints = append(endpoints, e)
+			c.alike[hostKey{e.cluster, of}] = e.host
+		}
+		c.endpoints = append(c.endpoints, e)
+	}
+}
+
+func (c *collector) skipTooLong() {
+	c.skips.Add(object.NameTooLong, 1)
+	c.tooLong = true
+}
+
+// nameAlike names endpoints by hostnames that are the label of their address: in DNS the two are one host.
+func (c *collector) nameAlike() {
+	if len(c.alike) == 0 {
+		return
+	}
+	for i := range c.endpoints {
+		if e := &c.endpoints[i]; e.host == "" {
+			e.host = c.alike[hostKey{e.cluster, e.addr}]
 		}
 	}
-	if len(alike) > 0 {
-		for i := range endpoints {
-			endpoints[i].nameAlike(alike)
-		}
-	}
-	return endpoints
 }
 
 // nameHost decides on the endpoint's host name: no hostname if it is what the address gives anyway, and none at all
@@ -154,14 +192,6 @@ type hostKey struct {
 	addr    netip.Addr
 }
 
-// nameAlike names an endpoint by a hostname if another endpoint of its cluster has the label of its address as
-// hostname: in DNS the two are one host.
-func (e *endpoint) nameAlike(alike map[hostKey]string) {
-	if e.host == "" {
-		e.host = alike[hostKey{e.cluster, e.addr}]
-	}
-}
-
 // mergeAddresses merges endpoints with the same address, which was in several slices of a host. They are sorted by
 // address. Their ports are not merged.
 func mergeAddresses(host []endpoint) []endpoint {
@@ -182,54 +212,48 @@ func mergeAddresses(host []endpoint) []endpoint {
 	return merged
 }
 
-// blockBuilder makes blocks of hosts that come sorted.
+// blockBuilder makes drafts of blocks.
 type blockBuilder struct {
 	ports    *portSets
 	drafts   []draft
 	numbers  map[Class]int // of the drafts
 	last     int           // the number of the last draft that was used
 	sets     []*PortSet    // of a host
-	seen     addressSet
-	count    int // of endpoints
-	anyReady bool
+	seen     map[netip.Addr]struct{}
+	anyReady bool // of all endpoints of the service
 }
 
-// addressSet is a set of addresses.
-type addressSet struct {
-	v4 map[[4]byte]struct{}
-	v6 map[[16]byte]struct{}
-}
-
-// newAddressSet has room for the addresses of the endpoints.
-func newAddressSet(all []*object.Endpoints) addressSet {
-	v4, v6 := 0, 0
-	for _, e := range all {
-		if e.Size == 4 {
-			v4 += e.Len()
-		} else {
-			v6 += e.Len()
-		}
+// newBlockBuilder has room for so many endpoints.
+func newBlockBuilder(ports *portSets, anyReady bool, count int) blockBuilder {
+	return blockBuilder{
+		ports: ports, numbers: make(map[Class]int), seen: make(map[netip.Addr]struct{}, count), anyReady: anyReady,
 	}
-	return addressSet{make(map[[4]byte]struct{}, v4), make(map[[16]byte]struct{}, v6)}
 }
 
-// add adds an address and reports whether it is new.
-func (s addressSet) add(addr netip.Addr) bool {
-	if addr.Is4() {
-		before := len(s.v4)
-		s.v4[addr.As4()] = struct{}{}
-		return len(s.v4) > before
-	}
-	before := len(s.v6)
-	s.v6[addr.As16()] = struct{}{}
-	return len(s.v6) > before
-}
-
-// draft is a block in the making.
+// draft is the sorted entries of a block.
 type draft struct {
 	Class
-	addrs []byte
-	hosts []string
+	entries []entry
+}
+
+// addHosts adds all endpoints of some hosts, in any order. Of an address in the service name, all hosts are among them.
+func (b *blockBuilder) addHosts(endpoints []endpoint) {
+	order := sortedOrder(endpoints)
+	host := make([]endpoint, 0, 4) // of one host name, or one nameless address; few have more addresses
+	for len(order) > 0 {
+		host = append(host[:0], endpoints[order[0]])
+		for order = order[1:]; len(order) > 0 && endpoints[order[0]].sameHost(&host[0]); order = order[1:] {
+			host = append(host, endpoints[order[0]])
+		}
+		b.addHost(host)
+	}
+}
+
+// isNew reports whether the address was not in the service name before, and notes that it is.
+func (b *blockBuilder) isNew(addr netip.Addr) bool {
+	before := len(b.seen)
+	b.seen[addr] = struct{}{}
+	return len(b.seen) > before
 }
 
 // addHost adds the endpoints of one host name, or one nameless address.
@@ -253,7 +277,7 @@ func (b *blockBuilder) addHost(host []endpoint) {
 			Zone:      e.zone,
 			Size:      uint8(e.addr.BitLen() / 8),
 			Named:     e.host != "",
-			InService: usable(e) && b.seen.add(e.addr),
+			InService: usable(e) && b.isNew(e.addr),
 			InHost:    e.cluster != "" && (e.ready || !hostReady),
 			Target:    e.cluster != "" && usable(e) && !isTarget,
 		}
@@ -261,13 +285,11 @@ func (b *blockBuilder) addHost(host []endpoint) {
 			isTarget, class.Ports = true, ports
 		}
 		if class.InService || class.InHost {
-			b.draft(class).add(e)
+			d := b.draft(class)
+			d.entries = append(d.entries, entry{e.addr, e.host})
 		}
 	}
 }
-
-// draftRoom is how many addresses a draft has room for before it grows.
-const draftRoom = 64
 
 // draft returns the draft of the class. Most hosts have that of the host before.
 func (b *blockBuilder) draft(class Class) *draft {
@@ -280,38 +302,6 @@ func (b *blockBuilder) draft(class Class) *draft {
 	}
 	b.last = len(b.drafts)
 	b.numbers[class] = b.last
-	room := min(b.count, draftRoom)
-	d := draft{Class: class, addrs: make([]byte, 0, room*int(class.Size))}
-	if class.Named {
-		d.hosts = make([]string, 0, room)
-	}
-	b.drafts = append(b.drafts, d)
+	b.drafts = append(b.drafts, draft{Class: class})
 	return &b.drafts[b.last]
-}
-
-func (d *draft) add(e *endpoint) {
-	d.addrs, _ = e.addr.AppendBinary(d.addrs)
-	if d.Named {
-		d.hosts = append(d.hosts, e.host)
-	}
-}
-
-// blocks are the drafts, sorted and without spare capacity.
-func (b *blockBuilder) blocks() []Block {
-	if len(b.drafts) == 0 {
-		return nil
-	}
-	blocks := make([]Block, len(b.drafts))
-	for i, d := range b.drafts {
-		blocks[i] = Block{Class: d.Class, addrs: append(make([]byte, 0, len(d.addrs)), d.addrs...)}
-		if d.Named {
-			blocks[i].hosts = object.PackHostnames(d.hosts)
-		}
-		var label [object.MaxLabel]byte
-		for j := range blocks[i].Len() {
-			blocks[i].HostOctets += len(blocks[i].AppendHost(label[:0], j))
-		}
-	}
-	slices.SortStableFunc(blocks, func(a, b Block) int { return a.compare(&b.Class) })
-	return blocks
 }

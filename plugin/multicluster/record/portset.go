@@ -46,6 +46,8 @@ type portSets struct {
 	sliced map[*object.Port]slicePorts
 	// sets are all sets by their content, unions the sets of hosts in several slices by the ids of the slices' sets.
 	sets, unions map[string]*PortSet
+	ids          uint32   // the next id
+	last         *PortSet // that was known
 	key          []byte
 }
 
@@ -116,20 +118,37 @@ func (p *portSets) union(sets []*PortSet) *PortSet {
 	return p.unions[key]
 }
 
-// intern returns the one set of these ports, which are sorted, each once.
-func (p *portSets) intern(ports []object.Port) *PortSet {
-	if len(ports) == 0 {
-		return nil
+// know makes a set of the last state of the service the one set of its ports.
+func (p *portSets) know(set *PortSet) {
+	if set == nil || set == p.last {
+		return
 	}
+	p.last = set
+	p.setKey(set.ports)
+	p.sets[string(p.key)] = set
+	p.ids = max(p.ids, set.id+1)
+}
+
+// setKey sets the key to that of ports.
+func (p *portSets) setKey(ports []object.Port) {
 	p.key = p.key[:0]
 	for _, port := range ports {
 		p.key = append(append(p.key, port.Name...), byte('.'), byte(port.Protocol)) // no name has a dot
 		p.key = binary.NativeEndian.AppendUint16(p.key, port.Number)
 	}
+}
+
+// intern returns the one set of these ports, which are sorted, each once.
+func (p *portSets) intern(ports []object.Port) *PortSet {
+	if len(ports) == 0 {
+		return nil
+	}
+	p.setKey(ports)
 	if known, ok := p.sets[string(p.key)]; ok {
 		return known
 	}
-	set := &PortSet{ports: ports, numbers: make([]uint16, len(ports)), id: uint32(len(p.sets))}
+	set := &PortSet{ports: ports, numbers: make([]uint16, len(ports)), id: p.ids}
+	p.ids++
 	for i, port := range ports {
 		set.numbers[i] = port.Number
 	}

@@ -74,6 +74,8 @@ type Service struct {
 	// Skips is what was left out.
 	Skips object.Skips
 
+	basis *basis // of Blocks; nil if they depend on the zone
+
 	// zones are the states of the service in each zone, if a name is too long in one of them; else nil. This one is
 	// then what it is in all of them, and exists if one of them does.
 	zones []*Service
@@ -108,7 +110,7 @@ func build(config *Config, imported *object.Import, endpoints []*object.Endpoint
 		return service
 	}
 	if imported.Headless {
-		service.Blocks = buildBlocks(config, imported, endpoints, &service.Skips)
+		service.Blocks, service.basis = buildBlocks(config, imported, endpoints, &service.Skips)
 		service.Exists = slices.ContainsFunc(service.Blocks, func(b Block) bool { return b.InService })
 	} else {
 		service.ClusterSetIP = buildClusterSetIP(config, imported, &service.Skips)
@@ -130,8 +132,9 @@ func (s *Service) In(zone int) *Service {
 func (s *Service) Key() string { return s.Import.Key }
 
 // Len is the number of addresses in the service's records.
-func (s *Service) Len() int {
-	count := len(s.Import.Addrs)
+func (s *Service) Len() int { return len(s.Import.Addrs) + s.blockLen() }
+
+func (s *Service) blockLen() (count int) {
 	for i := range s.Blocks {
 		count += s.Blocks[i].Len()
 	}

@@ -35,7 +35,7 @@ func benchSlices(service string, endpoints int) []*discoveryv1.EndpointSlice {
 // BenchmarkSliceUpdate is what an update of a slice costs from the object that a reflector gets to the answer, by the
 // number of the service's endpoints.
 func BenchmarkSliceUpdate(b *testing.B) {
-	for _, endpoints := range []int{50, 1000} {
+	for _, endpoints := range []int{50, 1000, 10000} {
 		b.Run(fmt.Sprint(endpoints), func(b *testing.B) {
 			s := newBench(b, Options{})
 			s.View(config)

@@ -212,28 +212,48 @@ func (in *inputs) setSlice(resource Resource, object, key, namespace string, sli
 	if before.cause == stamp {
 		cause = time.Time{} // something else changed the slice
 	}
-	if had {
+	if had && (slice == nil || key != before.key) {
 		in.observer.Objects(resource, -1)
 		delete(in.slices[resource], object)
-		if s := in.services[before.key]; s != nil {
-			i := slices.Index(s.slices, before.endpoints)
-			s.slices = slices.Delete(s.slices, i, i+1)
-		}
-		if slice == nil || key != before.key {
-			in.touchSlices(before.key, cause)
-		}
+		in.services[before.key].replace(before.endpoints, nil)
+		in.touchSlices(before.key, cause)
+		had, before.endpoints = false, nil
 	}
 	if slice != nil {
-		in.observer.Objects(resource, +1)
-		s := in.service(key, namespace)
-		for _, sibling := range s.slices {
-			slice.Share(sibling)
+		if !had {
+			in.observer.Objects(resource, +1)
 		}
-		s.slices = append(s.slices, slice)
+		in.service(key, namespace).replace(before.endpoints, slice)
 		in.slices[resource][object] = held{slice, key, stamp}
 		in.touchSlices(key, cause)
 	}
 }
+
+// replace puts a slice in the place of its last state. Either may be nil. Record sets keep the list of slices, so only
+// what is behind its end is written.
+func (s *service) replace(before, after *object.Endpoints) {
+	if before == nil {
+		for _, sibling := range s.slices[max(0, len(s.slices)-maxSiblings):] {
+			after.Share(sibling)
+		}
+		s.slices = append(s.slices, after)
+		return
+	}
+	i := slices.Index(s.slices, before)
+	s.slices = slices.Clone(s.slices)
+	if after == nil {
+		last := len(s.slices) - 1
+		s.slices[i] = s.slices[last]
+		s.slices[last] = nil
+		s.slices = s.slices[:last:last]
+		return
+	}
+	after.Share(before)
+	s.slices[i] = after
+}
+
+// maxSiblings is with how many slices of its service a new slice may share strings.
+const maxSiblings = 8
 
 // selectNamespace notes whether a namespace has the labels that select it. The lock is held.
 func (in *inputs) selectNamespace(namespace string, selected bool) {

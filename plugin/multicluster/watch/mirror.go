@@ -42,10 +42,10 @@ func (in *inputs) touchSlices(key string, cause time.Time) {
 	}
 }
 
-// endpoints returns the slices of a service in a new list: those with its label, and those of the Services that its
-// import names. The lock is held.
+// endpoints returns the slices of a service: those with its label, and those of the Services that its import names. The
+// list is never changed. The lock is held.
 func (in *inputs) endpoints(s *service, imported *object.Import) []*object.Endpoints {
-	all := slices.Clone(s.slices)
+	all := slices.Clip(s.slices)
 	if imported != s.other {
 		return all
 	}

@@ -330,7 +330,7 @@ func (s *Source) publish() {
 // update builds the services for one view.
 func (s *Source) update(v *view, changed []input) {
 	config := v.index.Config()
-	changes := build(config, changed)
+	changes := build(config, v.index.Snapshot(), changed)
 	now := uint32(s.now().Unix())
 	if v.index.Snapshot() == nil && int32(now-s.serial) <= 0 && s.serial != 0 {
 		now = s.serial + 1 // another view of these services was ahead of the clock
@@ -345,15 +345,16 @@ func (s *Source) update(v *view, changed []input) {
 // fewServices are built on one processor.
 const fewServices = 256
 
-// build makes the record sets of services. Many, as after the first list, are built on all processors.
-func build(config *record.Config, changed []input) []index.Change {
+// build makes the record sets of services, from those of the snapshot if there is one. Many, as after the first list,
+// are built on all processors.
+func build(config *record.Config, snapshot *index.Snapshot, changed []input) []index.Change {
 	changes := make([]index.Change, len(changed))
 	part := func(start, end int) {
 		for i, service := range changed[start:end] {
 			change := &changes[start+i]
 			change.Key = service.key
 			if service.imported != nil {
-				change.Service = record.Build(config, service.imported, service.slices)
+				change.Service = snapshot.Service(service.key).Rebuild(config, service.imported, service.slices)
 			}
 		}
 	}
