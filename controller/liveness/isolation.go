@@ -32,8 +32,11 @@ func isolation(now time.Time, limits Limits, members []Member) []Silence {
 }
 
 // everywhere returns the silences of a member and the time before it joined, so that a member that joins an isolated
-// cluster changes nothing.
+// cluster changes nothing. A member that was never heard is silent.
 func everywhere(member Member, now time.Time, limits Limits) []Silence {
+	if member.Arrivals.Last.IsZero() {
+		return []Silence{{Until: now}}
+	}
 	silences := slices.Clone(member.Arrivals.silences(now, limits))
 	if len(silences) > 0 && silences[0].From.Equal(member.Arrivals.Joined) {
 		silences[0].From = time.Time{}

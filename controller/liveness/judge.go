@@ -122,7 +122,9 @@ func LostMost(before, after int) bool {
 // Judge judges the members, in any order, by what was heard until now. The limits must be valid.
 func Judge(now time.Time, limits Limits, members []Member) Judgement {
 	isolated := isolation(now, limits, members)
-	judgement := Judgement{Isolated: len(isolated) > 0 && isolated[len(isolated)-1].Until.Equal(now)}
+	// A heartbeat that arrives now ends it.
+	judgement := Judgement{Isolated: len(isolated) > 0 && isolated[len(isolated)-1].Until.Equal(now) &&
+		!slices.ContainsFunc(members, func(m Member) bool { return m.Arrivals.Last.Equal(now) })}
 	due := func(at time.Time) {
 		if at.After(now) && (judgement.Next.IsZero() || at.Before(judgement.Next)) {
 			judgement.Next = at

@@ -173,6 +173,11 @@ func TestJudge(t *testing.T) {
 			want:   "isolated; north fresh AllMembersSilent; south fresh AllMembersSilent; west fresh AllMembersSilent",
 		},
 		{
+			name: "one just joined", now: 505, members: []string{"north 3-98", "west 5-100", "south"},
+			change: func(m []Member) { m[2].Arrivals.Joined = at(500) },
+			want:   "isolated; north fresh AllMembersSilent; south fresh AllMembersSilent; west fresh AllMembersSilent",
+		},
+		{
 			name: "times of our own are no failures", now: 441,
 			members: []string{"north 5-100 150-200 250-300 350-400 440", "west 5-100 150-200 250-300 350-400 440"},
 			want:    "north fresh Heard; west fresh Heard; next 450",
@@ -373,6 +378,19 @@ func TestSeenIsNotHeard(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got, want := text(Judge(at(30), limits, []Member{m})), "west stale Silent demote"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestTheFirstHeartbeatEndsIsolation: at once, not with whatever happens next.
+func TestTheFirstHeartbeatEndsIsolation(t *testing.T) {
+	members := []Member{member(t, "north 3-98"), member(t, "west 5-100")}
+	if judgement := Judge(at(200), limits, members); !judgement.Isolated {
+		t.Fatalf("got %s", text(judgement))
+	}
+	members[0].Arrivals = members[0].Arrivals.Heard(at(200), "uid-1", limits)
+	if got, want := text(Judge(at(200), limits, members)),
+		"north fresh Heard; west fresh Heard; next 210"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
