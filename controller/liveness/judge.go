@@ -108,7 +108,7 @@ func (j Judgement) Of(cluster string) Verdict {
 		return cmp.Compare(v.Cluster, cluster)
 	})
 	if !found {
-		return Verdict{Cluster: cluster, Reason: NotYetHeard}
+		return unknown(cluster)
 	}
 	return j.Members[i]
 }
@@ -121,33 +121,64 @@ func LostMost(before, after int) bool {
 
 // Judge judges the members, in any order, by what was heard until now. The limits must be valid.
 func Judge(now time.Time, limits Limits, members []Member) Judgement {
-	isolated := isolation(now, limits, members)
-	// A heartbeat that arrives now ends it.
-	judgement := Judgement{Isolated: len(isolated) > 0 && isolated[len(isolated)-1].Until.Equal(now) &&
-		!slices.ContainsFunc(members, func(m Member) bool { return m.Arrivals.Last.Equal(now) })}
-	due := func(at time.Time) {
-		if at.After(now) && (judgement.Next.IsZero() || at.Before(judgement.Next)) {
-			judgement.Next = at
-		}
-	}
+	here := surroundings{limits: limits, members: len(members)}
+	here.look(now, members)
+	judgement := Judgement{Isolated: here.alone}
 	for _, member := range members {
-		from := member.Arrivals.silentFrom()
-		silence := counted(Silence{from, now}, isolated)
-		judgement.Members = append(judgement.Members, judge(limits, member, isolated, silence, judgement.Isolated))
-		if judgement.Isolated {
-			continue // only a heartbeat ends it
-		}
-		if len(members) > 1 {
-			// The first moment of a silence may be the first of isolation.
-			due(from.Add(limits.quiet() + 1))
-		}
-		due(now.Add(limits.StaleAfter - silence))
-		if limits.GoneAfter != 0 {
-			due(now.Add(limits.GoneAfter - silence))
-		}
+		verdict, due := here.judge(now, member)
+		judgement.Members = append(judgement.Members, verdict)
+		judgement.Next = earlier(judgement.Next, due)
 	}
 	slices.SortFunc(judgement.Members, func(a, b Verdict) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	return judgement
+}
+
+// surroundings are what a verdict depends on besides the facts of its member.
+type surroundings struct {
+	limits  Limits
+	members int // their number
+	// isolated are the times in which the local cluster was isolated; alone is set if the last one goes on.
+	isolated []Silence
+	alone    bool
+}
+
+// look determines when the local cluster was isolated. A heartbeat that arrives now ends it.
+func (s *surroundings) look(now time.Time, members []Member) {
+	s.isolated = isolation(now, s.limits, members)
+	s.alone = len(s.isolated) > 0 && s.isolated[len(s.isolated)-1].Until.Equal(now) &&
+		!slices.ContainsFunc(members, func(m Member) bool { return m.Arrivals.Last.Equal(now) })
+}
+
+// judge judges one member. Time alone may change its silence or the verdict when it is due; zero if it cannot.
+func (s *surroundings) judge(now time.Time, member Member) (verdict Verdict, due time.Time) {
+	from := member.Arrivals.silentFrom()
+	silence := counted(Silence{from, now}, s.isolated)
+	verdict = judge(s.limits, member, s.isolated, silence, s.alone)
+	if s.alone {
+		return verdict, due // only a heartbeat ends it
+	}
+	at := func(at time.Time) {
+		if at.After(now) {
+			due = earlier(due, at)
+		}
+	}
+	if s.members > 1 {
+		// The first moment of a silence may be the first of isolation.
+		at(from.Add(s.limits.quiet() + 1))
+	}
+	at(now.Add(s.limits.StaleAfter - silence))
+	if s.limits.GoneAfter != 0 {
+		at(now.Add(s.limits.GoneAfter - silence))
+	}
+	return verdict, due
+}
+
+// earlier returns the earlier of two times, of which zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // judge judges one member that is silent for so long, as counted.
