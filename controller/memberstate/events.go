@@ -66,18 +66,21 @@ func (r *Reporter) Report(problem member.Problem) {
 	}
 }
 
-// judged reports the changes between two judgements. source returns a member, or nil if it left.
-func (r *Reporter) judged(before, after liveness.Judgement, source func(cluster string) *member.Member) {
-	if before.Isolated != after.Isolated {
-		if after.Isolated {
+// judged reports changes of verdicts, and whether the local cluster was and is isolated. source returns a member, or nil
+// if it left.
+func (r *Reporter) judged(
+	wasIsolated, isIsolated bool, changes []liveness.Change, source func(cluster string) *member.Member,
+) {
+	if wasIsolated != isIsolated {
+		if isIsolated {
 			r.Logger.Error(nil,
 				"No member is heard: this cluster is probably isolated. No further endpoints are demoted until a member is heard")
 		} else {
 			r.Logger.Info("A member is heard again")
 		}
 	}
-	for _, is := range after.Members {
-		was := before.Of(is.Cluster)
+	for _, change := range changes {
+		was, is := change.Was, change.Is
 		if is.State == was.State && is.Reason == was.Reason {
 			continue
 		}

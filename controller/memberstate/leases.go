@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -30,6 +31,10 @@ const (
 	// leaseWriteTimeout bounds one write, and leaseRetry is the time after which a failed write is retried.
 	leaseWriteTimeout = 5 * time.Second
 	leaseRetry        = time.Second
+	// Of the Leases in which only the time of the last heartbeat changed, one is written each refreshEvery, after a look
+	// at refreshLooks at most.
+	refreshEvery = time.Second
+	refreshLooks = 10
 )
 
 // Leases writes one Lease for each member (KEP-1645, Endpoint TTL). One goroutine uses it.
@@ -40,6 +45,10 @@ type Leases struct {
 
 	last    map[string]*coordinationv1.Lease // as last written, by member
 	foreign map[string]bool                  // reported as errForeignLease, by member
+	pending map[string]struct{}              // members whose Leases may be out of date
+	// turns are the members in the order in which refresh looks at them; inTurn are the same.
+	turns  []string
+	inTurn map[string]bool
 }
 
 // errForeignLease is the error of a Lease that another writer made.
@@ -59,6 +68,7 @@ func NewLeases(ctx context.Context, client kubernetes.Interface, namespace strin
 // load reads what the previous leader left.
 func (l *Leases) load(ctx context.Context) (map[string]state, error) {
 	l.last, l.foreign = map[string]*coordinationv1.Lease{}, map[string]bool{}
+	l.pending, l.inTurn = map[string]struct{}{}, map[string]bool{}
 	left := map[string]state{}
 	err := listwatch.Retry(ctx, func(ctx context.Context) (bool, error) {
 		leases := l.client.CoordinationV1().Leases(l.namespace)
@@ -76,6 +86,7 @@ func (l *Leases) load(ctx context.Context) (map[string]state, error) {
 				continue
 			}
 			l.last[cluster] = lease
+			l.pending[cluster] = struct{}{} // it may have left
 			left[cluster] = state{
 				state: liveness.ParseState(lease.Annotations[StateAnnotation]),
 				uid:   lease.Annotations[member.HeartbeatUIDAnnotation],
@@ -88,13 +99,18 @@ func (l *Leases) load(ctx context.Context) (map[string]state, error) {
 
 // Run writes the Leases that changed, until the context ends.
 func (l *Leases) Run(ctx context.Context) {
-	failing := false
+	ticker := l.tracker.clock.NewTicker(refreshEvery)
+	defer ticker.Stop()
+	failing, refresh := false, false
 	for {
 		err := l.write(ctx)
+		if refresh && err == nil {
+			err = l.refresh(ctx)
+		}
 		if err != nil && ctx.Err() == nil && !failing {
 			klog.FromContext(ctx).Error(err, "Cannot write the Lease of a member; retrying")
 		}
-		failing = err != nil
+		failing, refresh = err != nil, false
 		if failing {
 			timer := l.tracker.clock.NewTimer(leaseRetry)
 			select {
@@ -106,6 +122,8 @@ func (l *Leases) Run(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 			case <-l.tracker.shown:
+			case <-ticker.C():
+				refresh = true
 			}
 		}
 		if ctx.Err() != nil {
@@ -114,45 +132,79 @@ func (l *Leases) Run(ctx context.Context) {
 	}
 }
 
-// write brings the Leases up to date.
+// write brings the Leases of the members whose state changed up to date.
 func (l *Leases) write(ctx context.Context) error {
-	wanted := l.tracker.leases()
-	for cluster, lease := range l.last {
-		if wanted[cluster] != nil {
-			continue
-		}
-		err := l.limited(ctx, func(ctx context.Context) error {
-			return l.client.CoordinationV1().Leases(l.namespace).Delete(ctx, lease.Name, metav1.DeleteOptions{})
-		})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-		delete(l.last, cluster)
-	}
+	l.tracker.takeUnshown(l.pending)
 	var failed []error
-	for cluster, want := range wanted {
-		is := l.last[cluster]
-		if is != nil && !l.due(is, want) {
+	for cluster := range l.pending {
+		if _, err := l.show(ctx, cluster); err != nil {
+			failed = append(failed, err)
 			continue
 		}
-		err := l.limited(ctx, func(ctx context.Context) (err error) {
-			l.last[cluster], err = l.put(ctx, is, want)
-			return err
-		})
-		foreign := errors.Is(err, errForeignLease)
-		if foreign && !l.foreign[cluster] {
-			klog.FromContext(ctx).Error(err, "Cannot show the state of a member: delete the Lease",
-				"member", cluster, "lease", klog.KRef(l.namespace, want.Name))
-		}
-		if l.foreign[cluster] = foreign; foreign {
-			err = nil // it is read again with the next heartbeat
-		}
-		if l.last[cluster] == nil || err != nil {
-			delete(l.last, cluster) // it is read before the next write
-		}
-		failed = append(failed, err)
+		delete(l.pending, cluster)
 	}
 	return errors.Join(failed...)
+}
+
+// refresh writes the time of the last heartbeat of one member, if that of any of the next ones changed by enough.
+func (l *Leases) refresh(ctx context.Context) error {
+	for range min(len(l.turns), refreshLooks) {
+		cluster := l.turns[0]
+		l.turns = l.turns[1:]
+		if !l.tracker.has(cluster) {
+			delete(l.inTurn, cluster)
+			continue
+		}
+		l.turns = append(l.turns, cluster)
+		asked, err := l.show(ctx, cluster)
+		if err != nil {
+			l.pending[cluster] = struct{}{}
+		}
+		if asked {
+			return err
+		}
+	}
+	return nil
+}
+
+// show brings the Lease of a cluster up to date, and reports whether the API server was asked.
+func (l *Leases) show(ctx context.Context, cluster string) (asked bool, err error) {
+	is, want := l.last[cluster], l.tracker.lease(cluster)
+	switch {
+	case want == nil && is == nil:
+		return false, nil
+	case want == nil:
+		err := l.limited(ctx, func(ctx context.Context) error {
+			return l.client.CoordinationV1().Leases(l.namespace).Delete(ctx, is.Name, metav1.DeleteOptions{})
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return true, err
+		}
+		delete(l.last, cluster)
+		return true, nil
+	case !l.inTurn[cluster]:
+		l.inTurn[cluster] = true
+		l.turns = append(l.turns, cluster)
+	}
+	if is != nil && !l.due(is, want) {
+		return false, nil
+	}
+	err = l.limited(ctx, func(ctx context.Context) (err error) {
+		l.last[cluster], err = l.put(ctx, is, want)
+		return err
+	})
+	foreign := errors.Is(err, errForeignLease)
+	if foreign && !l.foreign[cluster] {
+		klog.FromContext(ctx).Error(err, "Cannot show the state of a member: delete the Lease",
+			"member", cluster, "lease", klog.KRef(l.namespace, want.Name))
+	}
+	if l.foreign[cluster] = foreign; foreign {
+		err = nil // it is read again in its turn
+	}
+	if l.last[cluster] == nil || err != nil {
+		delete(l.last, cluster) // it is read before the next write
+	}
+	return true, err
 }
 
 func (l *Leases) limited(ctx context.Context, do func(context.Context) error) error {
@@ -202,30 +254,47 @@ func (l *Leases) put(ctx context.Context, is, want *coordinationv1.Lease) (*coor
 	return l.client.CoordinationV1().Leases(l.namespace).Update(ctx, updated, metav1.UpdateOptions{})
 }
 
-// leases returns the desired Leases by member.
-func (t *Tracker) leases() map[string]*coordinationv1.Lease {
+// takeUnshown adds the members whose Leases do not show their state to a set, and forgets them.
+func (t *Tracker) takeUnshown(to map[string]struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	leases := make(map[string]*coordinationv1.Lease, len(t.members))
-	for cluster, m := range t.members {
-		lease := &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{
-				Name:        LeasePrefix + cluster,
-				Labels:      map[string]string{member.ClusterLabel: cluster, export.LabelManagedBy: export.Manager},
-				Annotations: map[string]string{StateAnnotation: t.judgement.Of(cluster).State.String()},
-			},
-			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity:       ptr.To(cluster),
-				LeaseDurationSeconds: ptr.To(int32(t.limits.StaleAfter / time.Second)),
-			},
-		}
-		if m.KnownUID != "" {
-			lease.Annotations[member.HeartbeatUIDAnnotation] = m.KnownUID
-		}
-		if heard := m.Arrivals.Last; !heard.IsZero() {
-			lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(heard))
-		}
-		leases[cluster] = lease
+	maps.Copy(to, t.unshown)
+	clear(t.unshown)
+}
+
+// has reports whether a cluster is a member.
+func (t *Tracker) has(cluster string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.members[cluster] != nil
+}
+
+// lease returns the desired Lease of a cluster, nil if it is no member.
+func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.members[cluster]
+	if m == nil {
+		return nil
 	}
-	return leases
+	// Twice the time in which each has its turn, if that is longer than a member may be silent.
+	lasts := max(t.limits.StaleAfter, time.Duration(2*len(t.members))*refreshEvery)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        LeasePrefix + cluster,
+			Labels:      map[string]string{member.ClusterLabel: cluster, export.LabelManagedBy: export.Manager},
+			Annotations: map[string]string{StateAnnotation: t.verdicts.Of(cluster).State.String()},
+		},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity:       ptr.To(cluster),
+			LeaseDurationSeconds: ptr.To(int32(lasts / time.Second)),
+		},
+	}
+	if m.KnownUID != "" {
+		lease.Annotations[member.HeartbeatUIDAnnotation] = m.KnownUID
+	}
+	if heard := m.Arrivals.Last; !heard.IsZero() {
+		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(heard))
+	}
+	return lease
 }

@@ -4,6 +4,8 @@ package memberstate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -37,10 +39,7 @@ func TestForeignLease(t *testing.T) {
 	}
 	client := fake.NewClientset(theirs.DeepCopy())
 	leases := client.CoordinationV1().Leases("system")
-	s := NewTracker(liveness.Limits{}, clocktesting.NewFakeClock(time.Unix(1e9, 0)), nil, nil)
-	for _, cluster := range []string{"north", "south", "west"} {
-		s.members[cluster] = &tracked{Member: liveness.Member{Cluster: cluster}}
-	}
+	s := NewTracker(liveness.Limits{}, clocktesting.NewFakeClock(time.Unix(1e9, 0)), nil, &Reporter{})
 	told := 0
 	ctx := klog.NewContext(t.Context(), funcr.New(func(_, line string) {
 		if strings.Contains(line, "north") {
@@ -50,6 +49,9 @@ func TestForeignLease(t *testing.T) {
 	l := &Leases{client: client, namespace: "system", tracker: s}
 	if left, err := l.load(ctx); err != nil || len(left) > 0 {
 		t.Fatalf("got %v, %v", left, err)
+	}
+	for _, cluster := range []string{"north", "south", "west"} {
+		known(s, liveness.Member{Cluster: cluster})
 	}
 	holder := func(ctx context.Context, cluster string) string {
 		t.Helper()
@@ -76,39 +78,54 @@ func TestForeignLease(t *testing.T) {
 	if told != 1 {
 		t.Errorf("told %d times, want once", told)
 	}
-	delete(s.members, "north") // it leaves
+	s.Untrack("north") // it leaves
 	if err := l.write(ctx); err != nil || holder(ctx, "north") != "somebody" {
 		t.Errorf("got %v", err)
 	}
-	s.members["north"] = &tracked{Member: liveness.Member{Cluster: "north"}}
+	known(s, liveness.Member{Cluster: "north"})
+	if err := l.write(ctx); err != nil || holder(ctx, "north") != "somebody" {
+		t.Errorf("got %v", err)
+	}
 	if err := leases.Delete(ctx, theirs.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.write(ctx); err != nil || holder(ctx, "north") != "north" {
-		t.Errorf("got %v once the Lease was deleted", err)
+	for range 3 { // whose turn it is
+		if err := l.refresh(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if holder(ctx, "north") != "north" {
+		t.Error("the Lease is not written once the other was deleted")
 	}
 }
 
+// known makes a tracker know a member.
+func known(s *Tracker, m liveness.Member) {
+	s.members[m.Cluster] = &tracked{Member: m}
+	s.verdicts.Set(s.clock.Now(), m)
+	s.unshown[m.Cluster] = struct{}{}
+}
+
 // TestLeasesOfMembers: a Lease is written when something changed, and the time
-// alone by enough; the next leader reads what it says.
+// alone by enough and in turn; the next leader reads what it says.
 func TestLeasesOfMembers(t *testing.T) {
 	client := fake.NewClientset()
 	leases := client.CoordinationV1().Leases("system")
 	s := NewTracker(liveness.Limits{StaleAfter: 30 * time.Second}, clocktesting.NewFakeClock(time.Unix(1e9, 0)), nil,
-		nil)
-	heard := func(at time.Duration, uid string) {
-		s.members["west"] = &tracked{Member: liveness.Member{
+		&Reporter{})
+	heard := func(at time.Duration, uid string) liveness.Member {
+		return liveness.Member{
 			Cluster: "west", KnownUID: uid, Arrivals: liveness.Arrivals{Last: time.Unix(1e9, 0).Add(at)},
-		}}
+		}
 	}
 	l := &Leases{client: client, namespace: "system", tracker: s}
 	if left, err := l.load(t.Context()); err != nil || len(left) > 0 {
 		t.Fatalf("left are %v, %v", left, err)
 	}
-	writes := func(name string, want ...string) {
+	requests := func(do func(context.Context) error, name string, want ...string) {
 		t.Helper()
 		client.ClearActions()
-		if err := l.write(t.Context()); err != nil {
+		if err := do(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -119,27 +136,32 @@ func TestLeasesOfMembers(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 	}
-	s.members["west"] = &tracked{Member: liveness.Member{Cluster: "west"}}
-	writes("it joins", "get", "create")
-	writes("nothing happens")
-	heard(0, "1")
-	writes("it is heard", "update")
-	heard(9*time.Second, "1")
-	writes("again")
-	heard(10*time.Second, "1")
-	writes("after a third of stale-after", "update")
-	heard(10*time.Second, "2")
-	writes("another cluster", "update")
-	s.judgement = liveness.Judgement{Members: []liveness.Verdict{{Cluster: "west", State: liveness.Stale}}}
-	writes("it is stale", "update")
-	s.members["west"] = &tracked{Member: liveness.Member{Cluster: "west", KnownUID: "2"}}
-	writes("nothing was heard by this process")
+	known(s, liveness.Member{Cluster: "west"})
+	requests(l.write, "it joins", "get", "create")
+	requests(l.write, "nothing happens")
+	requests(l.refresh, "nothing happens in its turn")
+	known(s, heard(0, "1"))
+	requests(l.write, "it is heard", "update")
+	s.members["west"].Arrivals.Last = time.Unix(1e9+9, 0)
+	requests(l.refresh, "again")
+	s.members["west"].Arrivals.Last = time.Unix(1e9+10, 0)
+	requests(l.write, "a heartbeat is no change")
+	requests(l.refresh, "after a third of stale-after", "update")
+	known(s, heard(10*time.Second, "2"))
+	requests(l.write, "another cluster", "update")
+	s.members["west"].Arrivals.Last = time.Unix(1e9+12, 0)
+	s.unshown["west"] = struct{}{}
+	s.verdicts.Set(s.clock.Now(), liveness.Member{Cluster: "west", Before: liveness.Stale})
+	requests(l.write, "it is stale", "update")
+	s.members["west"].Arrivals.Last = time.Time{}
+	s.unshown["west"] = struct{}{}
+	requests(l.write, "nothing was heard by this process")
 
 	lease, err := leases.Get(t.Context(), LeasePrefix+"west", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := lease.Spec.RenewTime.Time; !got.Equal(time.Unix(1e9+10, 0)) || *lease.Spec.HolderIdentity != "west" ||
+	if got := lease.Spec.RenewTime.Time; !got.Equal(time.Unix(1e9+12, 0)) || *lease.Spec.HolderIdentity != "west" ||
 		*lease.Spec.LeaseDurationSeconds != 30 {
 		t.Errorf("the Lease is %v", lease.Spec)
 	}
@@ -149,7 +171,7 @@ func TestLeasesOfMembers(t *testing.T) {
 		t.Errorf("the next leader reads %v, %v", left, err)
 	}
 	l = next
-	writes("the next leader")
+	requests(l.write, "the next leader")
 
 	// Somebody changes it: it is read before the next try.
 	lease.Annotations[StateAnnotation] = "gone"
@@ -159,14 +181,76 @@ func TestLeasesOfMembers(t *testing.T) {
 	client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), "west", nil)
 	})
-	heard(20*time.Second, "2")
+	known(s, heard(22*time.Second, "2"))
 	if err := l.write(t.Context()); !apierrors.IsConflict(err) {
 		t.Errorf("got %v", err)
 	}
 	client.ReactionChain = client.ReactionChain[1:]
-	writes("after a conflict", "get", "update")
+	requests(l.write, "after a conflict", "get", "update")
 
-	delete(s.members, "west")
-	writes("it leaves", "delete")
-	writes("it is gone")
+	s.Untrack("west")
+	requests(l.write, "it leaves", "delete")
+	requests(l.write, "it is gone")
+	requests(l.refresh, "it has no turn any more")
+
+	// One that left while nobody led.
+	known(s, liveness.Member{Cluster: "west"})
+	requests(l.write, "it is back", "get", "create")
+	s.Untrack("west")
+	s.takeUnshown(map[string]struct{}{})
+	l = &Leases{client: client, namespace: "system", tracker: s}
+	if _, err := l.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	requests(l.write, "it left unseen", "delete")
+}
+
+// TestLeasesOfManyMembers: at rest, however many members there are, one Lease is written at a time, and each has its
+// turn.
+func TestLeasesOfManyMembers(t *testing.T) {
+	const members = 40
+	client, now := fake.NewClientset(), clocktesting.NewFakeClock(time.Unix(1e9, 0))
+	s := NewTracker(liveness.Limits{Interval: member.HeartbeatInterval, StaleAfter: 30 * time.Second}, now, nil,
+		&Reporter{})
+	l := &Leases{client: client, namespace: "system", tracker: s}
+	if _, err := l.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range members {
+		known(s, liveness.Member{Cluster: fmt.Sprint(i), Arrivals: liveness.Arrivals{Joined: now.Now()}})
+	}
+	if err := l.write(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	written := map[string]int{}
+	for second := range 3 * members {
+		now.Step(time.Second)
+		for i := range members {
+			if m := s.members[fmt.Sprint(i)]; second == 0 || i%5 == second%5 {
+				m.Arrivals = m.Arrivals.Heard(now.Now(), "", s.limits)
+				s.verdicts.Set(now.Now(), m.Member)
+			}
+		}
+		client.ClearActions()
+		if err := errors.Join(l.write(t.Context()), l.refresh(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if requests := client.Actions(); len(requests) != 1 {
+			t.Fatalf("after %d seconds: %d requests, want 1", second, len(requests))
+		}
+		update, ok := client.Actions()[0].(clienttesting.UpdateAction)
+		if !ok {
+			t.Fatalf("got %v", client.Actions()[0])
+		}
+		lease, ok := update.GetObject().(*coordinationv1.Lease)
+		if !ok || *lease.Spec.LeaseDurationSeconds != 2*members {
+			t.Fatalf("got %v", update.GetObject())
+		}
+		written[lease.Name]++
+	}
+	for name, times := range written {
+		if times < 2 || len(written) != members {
+			t.Errorf("%s of %d Leases was written %d times, want about 3", name, len(written), times)
+		}
+	}
 }

@@ -5,6 +5,7 @@
 package memberstate
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -47,17 +48,23 @@ type Tracker struct {
 	// left is what the previous leader left, by cluster.
 	left map[string]state
 
-	mu        sync.Mutex
-	members   map[string]*tracked
-	judgement liveness.Judgement
-	changed   chan struct{} // resets the timer
-	shown     chan struct{} // updates the Leases
+	mu       sync.Mutex
+	members  map[string]*tracked
+	verdicts *liveness.Verdicts
+	// unshown are the members whose Leases do not show their state.
+	unshown map[string]struct{}
+	// armed is when Run judges again; zero for never.
+	armed   time.Time
+	changed chan struct{} // resets the timer
+	shown   chan struct{} // updates the Leases
 }
 
 // tracked is the facts of one member.
 type tracked struct {
 	liveness.Member
 	source *member.Member
+	// shownUID is the KnownUID in the Lease, or to be shown there.
+	shownUID string
 }
 
 // A state is what one leader leaves to the next about a member.
@@ -72,9 +79,11 @@ var _ member.Tracker = (*Tracker)(nil)
 func NewTracker(limits liveness.Limits, now clock.WithTicker, exports Exports, reporter *Reporter) *Tracker {
 	return &Tracker{
 		limits: limits, clock: now, exports: exports, reporter: reporter,
-		members: map[string]*tracked{},
-		changed: make(chan struct{}, 1),
-		shown:   make(chan struct{}, 1),
+		members:  map[string]*tracked{},
+		verdicts: liveness.NewVerdicts(limits),
+		unshown:  map[string]struct{}{},
+		changed:  make(chan struct{}, 1),
+		shown:    make(chan struct{}, 1),
 	}
 }
 
@@ -82,45 +91,52 @@ func NewTracker(limits liveness.Limits, now clock.WithTicker, exports Exports, r
 func (t *Tracker) Handle(handler Handler) { t.handler = handler }
 
 // Verdict returns the verdict on a member.
-func (t *Tracker) Verdict(cluster string) liveness.Verdict { return t.Judgement().Of(cluster) }
+func (t *Tracker) Verdict(cluster string) liveness.Verdict {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.verdicts.Of(cluster)
+}
 
-// Judgement returns the verdicts on all members.
+// Judgement returns the verdicts on all members. It costs in proportion to their number.
 func (t *Tracker) Judgement() liveness.Judgement {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.judgement
+	return t.verdicts.Judgement()
 }
 
 // Track implements member.Tracker.
 func (t *Tracker) Track(m *member.Member) {
-	t.update(func() {
-		if known := t.members[m.Cluster()]; known != nil {
-			known.source = m
-			return
+	t.judge(func(now time.Time) []liveness.Change {
+		known := t.members[m.Cluster()]
+		if known == nil {
+			left := t.left[m.Cluster()]
+			delete(t.left, m.Cluster()) // a member that leaves and joins again is new
+			known = &tracked{shownUID: left.uid, Member: liveness.Member{
+				Cluster:  m.Cluster(),
+				Arrivals: liveness.Arrivals{Joined: now},
+				Before:   left.state,
+				KnownUID: left.uid,
+			}}
+			t.members[m.Cluster()] = known
+			t.unshown[m.Cluster()] = struct{}{}
 		}
-		left := t.left[m.Cluster()]
-		delete(t.left, m.Cluster()) // a member that leaves and joins again is new
-		t.members[m.Cluster()] = &tracked{source: m, Member: liveness.Member{
-			Cluster:  m.Cluster(),
-			Arrivals: liveness.Arrivals{Joined: t.clock.Now()},
-			Before:   left.state,
-			KnownUID: left.uid,
-		}}
+		known.source = m
+		return t.put(now, known)
 	})
 }
 
 // Untrack implements member.Tracker.
 func (t *Tracker) Untrack(cluster string) {
-	t.update(func() { delete(t.members, cluster) })
+	t.judge(func(now time.Time) []liveness.Change {
+		delete(t.members, cluster)
+		t.unshown[cluster] = struct{}{}
+		return t.verdicts.Remove(now, cluster)
+	})
 }
 
 // LeaseRead implements member.Tracker.
 func (t *Tracker) LeaseRead(cluster, uid string, at time.Time, renewed, mistaken bool) {
-	t.update(func() {
-		m := t.members[cluster]
-		if m == nil {
-			return
-		}
+	t.update(cluster, func(m *tracked) {
 		if renewed {
 			m.Arrivals = m.Arrivals.Heard(at, uid, t.limits)
 		} else {
@@ -146,11 +162,7 @@ func (t *Tracker) LeaseRead(cluster, uid string, at time.Time, renewed, mistaken
 
 // Listed implements member.Tracker.
 func (t *Tracker) Listed(cluster string, services []types.NamespacedName) {
-	t.update(func() {
-		m := t.members[cluster]
-		if m == nil {
-			return
-		}
+	t.update(cluster, func(m *tracked) {
 		before, lacking := t.compare(cluster, services)
 		m.Shrunk = time.Time{}
 		if lacking > 0 {
@@ -175,42 +187,68 @@ func (t *Tracker) compare(cluster string, services []types.NamespacedName) (befo
 	return before, len(known)
 }
 
-// update changes facts, judges them, and notifies the handler and the reporter.
-func (t *Tracker) update(change func()) {
-	t.mu.Lock()
-	change()
-	before := t.judgement
-	facts := make([]liveness.Member, 0, len(t.members))
-	for _, m := range t.members {
-		annotations := m.source.Annotations()
-		m.Drained = annotations[AnnotationDrain] == "true"
-		m.Confirmed = annotations[AnnotationConfirm]
-		facts = append(facts, m.Member)
-	}
-	after := liveness.Judge(t.clock.Now(), t.limits, facts)
-	t.judgement = after
-	for _, m := range t.members {
-		if after.Of(m.Cluster).Token != "" || m.Mistaken {
-			continue // quarantined
+// update changes the facts of a member and judges it. It does nothing for a cluster that is no member.
+func (t *Tracker) update(cluster string, change func(*tracked)) {
+	t.judge(func(now time.Time) []liveness.Change {
+		m := t.members[cluster]
+		if m == nil {
+			return nil
 		}
-		// Data that was heard long enough, or confirmed, is accepted for good.
+		change(m)
+		return t.put(now, m)
+	})
+}
+
+// put judges the facts of a member. The caller holds the lock.
+func (t *Tracker) put(now time.Time, m *tracked) []liveness.Change {
+	annotations := m.source.Annotations()
+	m.Drained = annotations[AnnotationDrain] == "true"
+	m.Confirmed = annotations[AnnotationConfirm]
+	changes := t.verdicts.Set(now, m.Member)
+	if t.verdicts.Of(m.Cluster).Token == "" && !m.Mistaken {
+		// Not quarantined: data that was heard long enough, or confirmed, is accepted for good. That changes no verdict.
 		m.Lost = time.Time{}
-		if m.Arrivals.UID != "" {
-			m.KnownUID = m.Arrivals.UID
+		m.KnownUID = cmp.Or(m.Arrivals.UID, m.KnownUID)
+	}
+	if m.shownUID != m.KnownUID {
+		m.shownUID = m.KnownUID
+		t.unshown[m.Cluster] = struct{}{}
+	}
+	return changes
+}
+
+// judge calls change with the lock, and notifies the handler and the reporter of what it returns.
+func (t *Tracker) judge(change func(now time.Time) []liveness.Change) {
+	t.mu.Lock()
+	was := t.verdicts.Isolated()
+	changes := change(t.clock.Now())
+	is := t.verdicts.Isolated()
+	for _, change := range changes {
+		if change.Was.State != change.Is.State {
+			t.unshown[change.Is.Cluster] = struct{}{}
 		}
+	}
+	if next := t.verdicts.Next(); !next.IsZero() && (t.armed.IsZero() || next.Before(t.armed)) {
+		trigger(t.changed)
+	}
+	if len(t.unshown) > 0 {
+		trigger(t.shown)
 	}
 	t.mu.Unlock()
 
-	for _, is := range after.Members {
-		was := before.Of(is.Cluster)
+	for _, change := range changes {
+		was, is := change.Was, change.Is
 		if was.Demote != is.Demote || was.Keep != is.Keep ||
 			(was.State == liveness.Gone) != (is.State == liveness.Gone) {
 			t.handler.VerdictChanged(is.Cluster)
 		}
 	}
-	t.reporter.judged(before, after, t.source)
-	trigger(t.changed)
-	trigger(t.shown)
+	t.reporter.judged(was, is, changes, t.source)
+}
+
+// pass judges what time alone changed.
+func (t *Tracker) pass() {
+	t.judge(func(now time.Time) []liveness.Change { return t.verdicts.Pass(now) })
 }
 
 // source returns a member, or nil if it left.
@@ -236,7 +274,11 @@ func (t *Tracker) Run(ctx context.Context) {
 	for {
 		var timer clock.Timer
 		var due <-chan time.Time
-		if next := t.Judgement().Next; !next.IsZero() {
+		t.mu.Lock()
+		next := t.verdicts.Next()
+		t.armed = next
+		t.mu.Unlock()
+		if !next.IsZero() {
 			timer = t.clock.NewTimer(next.Sub(t.clock.Now()))
 			due = timer.C()
 		}
@@ -244,7 +286,7 @@ func (t *Tracker) Run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-t.changed:
 		case <-due:
-			t.update(func() {})
+			t.pass()
 		}
 		if timer != nil {
 			timer.Stop()

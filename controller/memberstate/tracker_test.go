@@ -35,7 +35,7 @@ type lookout struct {
 	looked chan string
 }
 
-func newLookout(t *testing.T, left map[string]state, clusters ...string) *lookout {
+func newLookout(t testing.TB, left map[string]state, clusters ...string) *lookout {
 	t.Helper()
 	l := &lookout{
 		now:      clocktesting.NewFakeClock(time.Unix(1e9, 0)),
@@ -104,7 +104,7 @@ func (l *lookout) pass(seconds int, heard ...string) {
 		for _, cluster := range heard {
 			l.LeaseRead(cluster, "uid-of-"+cluster, l.now.Now(), true, false)
 		}
-		l.update(func() {})
+		l.Tracker.pass()
 	}
 }
 
@@ -302,4 +302,26 @@ func TestTrackerRuns(t *testing.T) {
 	}
 	stop()
 	<-ended
+}
+
+// TestHeartbeatsAtRest: they arm no timer, and show nothing in Leases.
+func TestHeartbeatsAtRest(t *testing.T) {
+	l := newLookout(t, nil, "north", "south", "west")
+	l.pass(60, "north", "south", "west")
+	l.armed = l.verdicts.Next()
+	for _, woken := range []<-chan struct{}{l.changed, l.shown} {
+		select {
+		case <-woken:
+		default:
+			t.Error("nobody was woken to see the first heartbeats")
+		}
+	}
+	l.takeUnshown(map[string]struct{}{})
+	for _, cluster := range []string{"north", "south", "west"} {
+		l.now.Step(time.Second)
+		l.LeaseRead(cluster, "uid-of-"+cluster, l.now.Now(), true, false)
+	}
+	if len(l.changed) > 0 || len(l.shown) > 0 || len(l.unshown) > 0 {
+		t.Errorf("%d timers, %d looks at Leases, and %v is to be shown", len(l.changed), len(l.shown), l.unshown)
+	}
 }

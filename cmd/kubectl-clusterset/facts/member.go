@@ -146,7 +146,8 @@ func (m *Member) Drained() bool {
 }
 
 // Heard is when the last heartbeat arrived by the clock of this cluster, zero if
-// none did. It may be early by a third of --stale-after.
+// none did. Of a fresh member it may be early by a third of --stale-after, or by a
+// second for each member.
 func (m *Member) Heard() time.Time {
 	if m.Lease == nil || m.Lease.Spec.RenewTime == nil {
 		return time.Time{}
