@@ -43,6 +43,8 @@ const (
 type client struct {
 	port     uint16
 	resolver *net.Resolver
+	// dnsPort is the port of servers of queries.
+	dnsPort uint16
 }
 
 func (c client) handle(response http.ResponseWriter, request *http.Request) {
@@ -68,7 +70,9 @@ func readRequest(body io.Reader) (Request, error) {
 
 // do tries all targets.
 func (c client) do(ctx context.Context, asked Request) Reply {
-	reply := Reply{Nameservers: nameservers(), Results: make([]Result, len(asked.Targets))}
+	reply := Reply{
+		Nameservers: nameservers(), Results: make([]Result, len(asked.Targets)), Answers: make([]Answer, len(asked.Queries)),
+	}
 	room := make(chan struct{}, parallel)
 	var group sync.WaitGroup
 	for i, target := range asked.Targets {
@@ -84,6 +88,13 @@ func (c client) do(ctx context.Context, asked Request) Reply {
 					result.Exchanges[j] = c.exchange(ctx, target, addresses[j/target.Count])
 				})
 			}
+		})
+	}
+	for i, query := range asked.Queries {
+		group.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			reply.Answers[i] = c.query(ctx, query)
 		})
 	}
 	group.Wait()

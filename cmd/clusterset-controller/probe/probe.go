@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package probe measures which pods reach which: a server that echoes over TCP
-// and UDP, and a client that asks such servers. `kubectl clusterset test
-// connectivity` runs both in each cluster.
+// and UDP, and a client that asks such servers, and servers of DNS. `kubectl
+// clusterset test connectivity` runs both in each cluster, `kubectl clusterset
+// check --node-local` the latter.
 //
 // The server answers requests of its own format only, with a reply of the same
 // size that no server takes for a request: it neither amplifies traffic nor
@@ -31,6 +32,10 @@ const (
 const (
 	MaxTargets = 128
 	MaxCount   = 16
+	MaxQueries = 16
+	// MaxMessage is the size of a DNS message in both directions, which no network
+	// fragments.
+	MaxMessage = 1232
 )
 
 // Networks of a Target.
@@ -42,6 +47,15 @@ const (
 // A Request is what a pod is to try.
 type Request struct {
 	Targets []Target `json:"targets"`
+	Queries []Query  `json:"queries,omitempty"`
+}
+
+// A Query is a DNS message for one server, whatever /etc/resolv.conf says.
+type Query struct {
+	// Server is the IP address of the server. It is asked at port 53 over UDP.
+	Server string `json:"server"`
+	// Message is sent as it is.
+	Message []byte `json:"message"`
 }
 
 // A Target is a server, or those behind a name.
@@ -63,6 +77,9 @@ func (r Request) Validate() error {
 	if len(r.Targets) > MaxTargets {
 		return fmt.Errorf("%d targets: at most %d", len(r.Targets), MaxTargets)
 	}
+	if len(r.Queries) > MaxQueries {
+		return fmt.Errorf("%d queries: at most %d", len(r.Queries), MaxQueries)
+	}
 	var wrong []error
 	for i, target := range r.Targets {
 		if _, err := netip.ParseAddr(target.Host); err != nil &&
@@ -76,6 +93,14 @@ func (r Request) Validate() error {
 			wrong = append(wrong, fmt.Errorf("target %d: count %d: use 1 to %d", i, target.Count, MaxCount))
 		}
 	}
+	for i, query := range r.Queries {
+		if _, err := netip.ParseAddr(query.Server); err != nil {
+			wrong = append(wrong, fmt.Errorf("query %d: server %q: no IP address", i, query.Server))
+		}
+		if size := len(query.Message); size < dnsHeader || size > MaxMessage {
+			wrong = append(wrong, fmt.Errorf("query %d: a message of %d bytes: use %d to %d", i, size, dnsHeader, MaxMessage))
+		}
+	}
 	return errors.Join(wrong...)
 }
 
@@ -85,6 +110,17 @@ type Reply struct {
 	Nameservers []string `json:"nameservers"`
 	// Results correspond to the targets.
 	Results []Result `json:"results"`
+	// Answers correspond to the queries.
+	Answers []Answer `json:"answers,omitempty"`
+}
+
+// An Answer is what became of a Query.
+type Answer struct {
+	// Message is the reply of the server.
+	Message []byte `json:"message,omitempty"`
+	// Failure and Error say why there is none.
+	Failure Failure `json:"failure,omitempty"`
+	Error   string  `json:"error,omitempty"`
 }
 
 // A Result is what became of a Target.

@@ -50,7 +50,9 @@ func Run(ctx context.Context, identity string) error {
 	for _, serve := range []func() error{
 		func() error { return serveStreams(streams, identity) },
 		func() error { return servePackets(packets, identity) },
-		func() error { return serveControl(ctx, control, client{port: Port, resolver: net.DefaultResolver}) },
+		func() error {
+			return serveControl(ctx, control, client{port: Port, resolver: net.DefaultResolver, dnsPort: dnsPort})
+		},
 	} {
 		group.Go(func() { cancel(serve()) })
 	}

@@ -3,43 +3,26 @@
 package connectivity
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
-	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/probe"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/forward"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/probepod"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 )
 
-const (
-	// atOnce is how many targets a request has, so that its answer comes before
-	// proxies give up.
-	atOnce = 64
-	// askTimeout bounds one request.
-	askTimeout = 50 * time.Second
-	// reachTimeout is how long a pod may take to answer its first request.
-	reachTimeout = 30 * time.Second
-	// maxReply bounds the answer to one.
-	maxReply = 16 << 20
-)
+// atOnce is how many targets a request has, so that its answer comes before
+// proxies give up.
+const atOnce = 64
 
 // A prober asks one pod.
 type prober struct {
-	pod         Pod
-	nameservers []string
-	way         string // the local address of the port-forward
-	close       func()
+	pod Pod
+	*probepod.Connection
 }
 
 // probe has all pods try all paths.
@@ -47,9 +30,7 @@ func (o Options) probe(ctx context.Context, sites []*site, pods []Pod, n names, 
 	probers := make([]prober, len(pods))
 	defer func() {
 		for _, p := range probers {
-			if p.close != nil {
-				p.close()
-			}
+			p.Close()
 		}
 	}()
 	o.Teller.Say("Testing the paths between %d pods", len(pods))
@@ -58,7 +39,8 @@ func (o Options) probe(ctx context.Context, sites []*site, pods []Pod, n names, 
 	for i := range pods {
 		group.Go(func() (err error) {
 			s := sites[slices.IndexFunc(sites, func(s *site) bool { return s.Context == pods[i].Context })]
-			if probers[i], err = o.reach(ctx, s.Cluster, pods[i]); err == nil {
+			probers[i].pod = pods[i]
+			if probers[i].Connection, err = probepod.Open(ctx, o.Teller, s.Cluster, pods[i].Name); err == nil {
 				asked := questions(pods[i], pods, n, without)
 				found[i], err = o.ask(ctx, probers[i], asked, pods)
 			}
@@ -71,31 +53,11 @@ func (o Options) probe(ctx context.Context, sites []*site, pods []Pod, n names, 
 	}
 	err := group.Wait()
 	for i := range pods {
-		pods[i].Nameservers = probers[i].nameservers
+		if probers[i].Connection != nil {
+			pods[i].Nameservers = probers[i].Nameservers
+		}
 	}
 	return slices.Concat(found...), err
-}
-
-// reach opens a way to a pod. Its program may need a moment to begin.
-func (o Options) reach(ctx context.Context, c *cluster.Cluster, pod Pod) (prober, error) {
-	p := prober{pod: pod}
-	teller := o.Teller
-	teller.Timeout = min(teller.Timeout, reachTimeout)
-	err := teller.Wait(ctx, func(ctx context.Context) (string, error) {
-		var err error
-		if p.way, p.close, err = forward.Open(ctx, c, c.Namespace, pod.Name, probe.ControlPort); err == nil {
-			var reply probe.Reply
-			if reply, err = p.send(ctx, nil); err == nil {
-				p.nameservers = reply.Nameservers
-				return "", nil
-			}
-			// A port-forward ends with its first error.
-			p.close()
-			p.close = nil
-		}
-		return fmt.Sprintf("pod %s in %s does not answer through a port-forward yet (%v)", pod.Name, pod.Context, err), nil
-	})
-	return p, err
 }
 
 // ask asks all questions, and those about names again until they are settled.
@@ -149,7 +111,7 @@ func (p prober) all(ctx context.Context, asked []question, pods []Pod) (found []
 		for i, q := range part {
 			targets[i] = q.target
 		}
-		reply, err := p.send(ctx, targets)
+		reply, err := p.Send(ctx, probe.Request{Targets: targets})
 		if err != nil {
 			return nil, err
 		}
@@ -158,39 +120,4 @@ func (p prober) all(ctx context.Context, asked []question, pods []Pod) (found []
 		}
 	}
 	return found, nil
-}
-
-// send posts one request.
-func (p prober) send(ctx context.Context, targets []probe.Target) (probe.Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	body, err := json.Marshal(probe.Request{Targets: targets})
-	if err != nil {
-		return probe.Reply{}, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+p.way+probe.ControlPath,
-		bytes.NewReader(body))
-	if err != nil {
-		return probe.Reply{}, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return probe.Reply{}, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
-	if err != nil {
-		return probe.Reply{}, err
-	}
-	if response.StatusCode != http.StatusOK {
-		return probe.Reply{}, fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(text)))
-	}
-	var reply probe.Reply
-	if err := json.Unmarshal(text, &reply); err != nil {
-		return probe.Reply{}, err
-	}
-	if len(reply.Results) != len(targets) {
-		return probe.Reply{}, fmt.Errorf("%d results for %d targets", len(reply.Results), len(targets))
-	}
-	return reply, nil
 }

@@ -18,13 +18,13 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/probepod"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -127,8 +127,10 @@ func (o Options) sites(ctx context.Context) ([]*site, error) {
 			return err
 		}
 		s.id = identities[i].ID
-		s.spec, err = template(ctx, s.Cluster, o.Image)
-		return err
+		if s.spec, err = probepod.Template(ctx, s.Cluster, o.Image); err != nil {
+			return fmt.Errorf("%w: set the image with --image", err)
+		}
+		return nil
 	})
 	if err := errors.Join(wrong...); err != nil {
 		return nil, err
@@ -148,12 +150,13 @@ func (o Options) awaitPods(ctx context.Context, sites []*site) (pods []Pod, err 
 			}
 			for i := range list.Items {
 				pod := &list.Items[i]
-				if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
-					return "", fmt.Errorf("context %s: pod %s exited: %s: set a newer image of clusterset-controller with "+
-						"--image if this one has no command probe", s.Context, pod.Name, why(pod))
+				pending, err := probepod.Pending(pod)
+				if err != nil {
+					return "", fmt.Errorf("context %s: %w: set a newer image of clusterset-controller with "+
+						"--image if this one has no command probe", s.Context, err)
 				}
-				if !isReady(pod) || len(pod.Status.PodIPs) == 0 {
-					waiting = append(waiting, fmt.Sprintf("pod %s in %s is not ready (%s)", pod.Name, s.Context, why(pod)))
+				if pending != "" {
+					waiting = append(waiting, fmt.Sprintf("pod %s in %s is not ready (%s)", pod.Name, s.Context, pending))
 					continue
 				}
 				made := Pod{Context: s.Context, Cluster: s.id, Name: pod.Name, Node: pod.Spec.NodeName}
@@ -169,30 +172,6 @@ func (o Options) awaitPods(ctx context.Context, sites []*site) (pods []Pod, err 
 		err = fmt.Errorf("%d of %d pods exist: the others were deleted", len(pods), podsOfCluster*len(sites))
 	}
 	return pods, err
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	})
-}
-
-// why says what a pod that is not ready waits for, or why it ended.
-func why(pod *corev1.Pod) string {
-	for _, status := range pod.Status.ContainerStatuses {
-		if waiting := status.State.Waiting; waiting != nil {
-			return strings.TrimSuffix(waiting.Reason+": "+waiting.Message, ": ")
-		}
-		if ended := status.State.Terminated; ended != nil {
-			return strings.TrimSpace(ended.Reason + " " + ended.Message)
-		}
-	}
-	for _, condition := range pod.Status.Conditions {
-		if condition.Status != corev1.ConditionTrue && condition.Message != "" {
-			return condition.Message
-		}
-	}
-	return strings.TrimSpace(string(pod.Status.Phase) + " " + pod.Status.Message)
 }
 
 // unread says between which clusters names cannot resolve, because the one is no

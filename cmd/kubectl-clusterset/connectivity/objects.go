@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -19,7 +18,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/probepod"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 )
@@ -32,83 +31,25 @@ const (
 	nameWithIP = Name + "-ip"
 	// podsOfCluster are on different nodes if there are several.
 	podsOfCluster = 2
-	// lifetime ends pods that nobody deletes.
-	lifetime = 15 * time.Minute
 	// cleanupTimeout bounds the deletion in a cluster.
 	cleanupTimeout = time.Minute
 )
 
-var labels = map[string]string{
-	"app.kubernetes.io/name": "clusterset-dns", "app.kubernetes.io/component": "probe",
-	"app.kubernetes.io/managed-by": cluster.FieldManager,
-}
-
-// template has what pods of a cluster need to run: that of the controller's
-// Deployment, with another image if that is not empty.
-func template(ctx context.Context, c *cluster.Cluster, image string) (corev1.PodSpec, error) {
-	container := corev1.Container{SecurityContext: &corev1.SecurityContext{
-		AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
-		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-	}}
-	spec := corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{
-		RunAsNonRoot:   ptr.To(true),
-		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-	}}
-	deployment, err := c.Kube.AppsV1().Deployments(c.Namespace).Get(ctx, join.ControllerName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err) && image != "":
-	case err != nil:
-		return spec, fmt.Errorf("context %s: the image of the controller: %w: set the image with --image", c.Context, err)
-	default:
-		its := deployment.Spec.Template.Spec
-		spec.NodeSelector, spec.Tolerations = its.NodeSelector, its.Tolerations
-		spec.ImagePullSecrets, spec.SecurityContext = its.ImagePullSecrets, its.SecurityContext
-		first := its.Containers[0]
-		container.Image, container.ImagePullPolicy = first.Image, first.ImagePullPolicy
-		container.Command, container.SecurityContext = first.Command, first.SecurityContext
-	}
-	if image != "" {
-		container.Image = image
-	}
-	spec.Containers = []corev1.Container{container}
-	return spec, nil
-}
+var labels = probepod.Labels("probe")
 
 // podOf is one of the pods of a cluster.
-func podOf(spec corev1.PodSpec, number int, id string) *corev1.Pod {
+func podOf(template corev1.PodSpec, number int, id string) *corev1.Pod {
 	name := fmt.Sprintf("%s-%d", Name, number)
-	spec = *spec.DeepCopy()
-	spec.Hostname, spec.Subdomain = name, Name
-	spec.RestartPolicy = corev1.RestartPolicyNever
-	spec.ActiveDeadlineSeconds = ptr.To(int64(lifetime.Seconds()))
-	spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
-	spec.AutomountServiceAccountToken, spec.EnableServiceLinks = ptr.To(false), ptr.To(false)
-	spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+	pod := probepod.New(template, labels, Pod{Cluster: id, Name: name}.identity())
+	pod.Name, pod.Spec.Hostname, pod.Spec.Subdomain = name, name, Name
+	pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
 			Weight: 100, PodAffinityTerm: corev1.PodAffinityTerm{
 				LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: corev1.LabelHostname,
 			},
 		}},
 	}}
-	container := &spec.Containers[0]
-	container.Name = "probe"
-	container.Args = []string{"probe", "--identity=" + Pod{Cluster: id, Name: name}.identity()}
-	container.Ports = []corev1.ContainerPort{
-		{Name: "tcp", Protocol: corev1.ProtocolTCP, ContainerPort: probe.Port},
-		{Name: "udp", Protocol: corev1.ProtocolUDP, ContainerPort: probe.Port},
-	}
-	container.Resources = corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
-		},
-		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")},
-	}
-	container.ReadinessProbe = &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(probe.Port)}},
-		PeriodSeconds: 1,
-	}
-	container.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: spec}
+	return pod
 }
 
 // serviceOf is a Service of the pods, headless or with an IP.
@@ -158,7 +99,7 @@ func (s *site) create(ctx context.Context) error {
 		if err != nil {
 			return s.refused("Service "+name, err)
 		}
-		s.remove = append(s.remove, func(ctx context.Context) error { return services.Delete(ctx, name, exactly(made)) })
+		s.remove = append(s.remove, func(ctx context.Context) error { return services.Delete(ctx, name, probepod.Exactly(made)) })
 	}
 	for i := range podsOfCluster {
 		pods := s.Kube.CoreV1().Pods(s.Namespace)
@@ -166,7 +107,7 @@ func (s *site) create(ctx context.Context) error {
 		if err != nil {
 			return s.refused(fmt.Sprintf("pod %s-%d", Name, i), err)
 		}
-		s.remove = append(s.remove, func(ctx context.Context) error { return pods.Delete(ctx, made.Name, exactly(made)) })
+		s.remove = append(s.remove, func(ctx context.Context) error { return pods.Delete(ctx, made.Name, probepod.Exactly(made)) })
 	}
 	return nil
 }
@@ -232,11 +173,6 @@ func (s *site) cleanup(ctx context.Context) error {
 		return fmt.Errorf("context %s: not all objects are deleted: %w: %s", s.Context, errors.Join(wrong...), s.sweep())
 	}
 	return nil
-}
-
-// exactly deletes no other object of the name.
-func exactly(object metav1.Object) metav1.DeleteOptions {
-	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(object.GetUID())}}
 }
 
 func selector() string {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/probepod"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -177,7 +178,7 @@ func TestPodsRunAsTheController(t *testing.T) {
 		{"other", "other", installed("e", deployment()), ptr.To[int64](7), "system"},
 		{"other", "other", installed("e"), nil, ""},
 	} {
-		spec, err := template(t.Context(), &cluster.Cluster{Context: "east", Namespace: system, Kube: test.client},
+		spec, err := probepod.Template(t.Context(), &cluster.Cluster{Context: "east", Namespace: system, Kube: test.client},
 			test.image)
 		if err != nil {
 			t.Fatal(err)
