@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,8 +12,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
+// podTimeout is how long the pod of a check may take to start.
+const podTimeout = time.Minute
+
 func newCheck(o *options) *cobra.Command {
-	var list, pre bool
+	var list, pre, nodeLocal bool
 	command := &cobra.Command{
 		Use:   "check",
 		Short: "Diagnose problems and suggest fixes",
@@ -38,6 +42,11 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 			if pre {
 				set.GatherPrerequisites(command.Context(), clusters)
 			}
+			if nodeLocal {
+				teller := o.teller()
+				teller.Timeout = podTimeout
+				set.AskNodeCaches(command.Context(), clusters, teller)
+			}
 			findings := check.Run(set)
 			err = output.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings},
 				func(out io.Writer, wide bool) error {
@@ -51,6 +60,7 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 	}
 	command.Flags().BoolVar(&list, "list", false, "list the checks without running them")
 	command.Flags().BoolVar(&pre, "pre", false, "check what matters before clusterset-dns is installed")
+	command.Flags().BoolVar(&nodeLocal, "node-local", false, "also query NodeLocal DNSCache, from a pod that is then deleted")
 	o.addContexts(command)
 	o.addOutput(command)
 	o.addZone(command.Flags())

@@ -3,10 +3,13 @@
 package quickstart
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
 	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
@@ -37,7 +40,13 @@ func newBed(t *testing.T) *bed {
 			image("coredns-slim"):          filepath.Join(programs, "slim", "coredns"),
 			live.StockImage:                filepath.Join(programs, "stock", "coredns"),
 		},
-		Files:     map[string]map[string]string{image("coredns"): {"/etc/clusterset-dns/multicluster.conf": string(directive)}},
+		Files: map[string]map[string]string{image("coredns"): {"/etc/clusterset-dns/multicluster.conf": string(directive)}},
+		Addresses: func(pod *corev1.Pod) []netip.Addr {
+			if pod.Labels["k8s-app"] == "node-local-dns" {
+				return []netip.Addr{netip.MustParseAddr(nodeLocalAddress)}
+			}
+			return nil
+		},
 		Directory: root,
 		Path:      []string{filepath.Join(programs, "user")},
 	})}

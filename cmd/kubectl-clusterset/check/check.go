@@ -71,7 +71,8 @@ type Check struct {
 }
 
 // Checks are all checks. Causes come before their effects.
-var Checks = slices.Concat(apiChecks, rightsChecks, memberChecks, networkChecks, dnsChecks, serviceChecks)
+var Checks = slices.Concat(apiChecks, rightsChecks, memberChecks, networkChecks, dnsChecks, nodeLocalChecks,
+	serviceChecks)
 
 // Run runs all checks for all clusters.
 func Run(set *Set) []Finding {

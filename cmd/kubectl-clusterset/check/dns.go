@@ -171,23 +171,6 @@ var dnsChecks = []Check{
 		},
 	},
 	{
-		Name: "node-local-dns", About: "NodeLocal DNSCache passes the zone on to the cluster's DNS",
-		run: func(s *Set, c *Cluster) (found []problem) {
-			for _, cache := range c.NodeCaches {
-				corefile, err := coredns.ParseCorefile(cache.Corefile)
-				if err != nil || corefile.Passes(s.Zone) {
-					continue
-				}
-				found = append(found, wrong("Add this server block with `"+c.kubectl("-n %s edit configmap %s",
-					coredns.Namespace, cache.ConfigMap)+"`.\n"+corefile.Passing(s.Zone),
-					"Pods cannot resolve names in %s: DaemonSet %s/%s answers their queries on each node, and its Corefile in "+
-						"ConfigMap %s has no server block for the zone.",
-					s.Zone, coredns.Namespace, cache.Name, cache.ConfigMap))
-			}
-			return found
-		},
-	},
-	{
 		Name: "dns-names", About: "the cluster's DNS resolves imports correctly",
 		skip: func(_ *Set, c *Cluster) string {
 			if why := unasked(c); why != "" || c.hasZone() {

@@ -9,11 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 )
@@ -131,40 +127,5 @@ func TestWaysToAnswerTheZone(t *testing.T) {
 				t.Errorf("got %v, %q, %q", says, why, fix)
 			}
 		})
-	}
-}
-
-// TestNodeLocalCacheThatHidesTheZone reads the DaemonSet and its Corefile as
-// they are in a cluster.
-func TestNodeLocalCacheThatHidesTheZone(t *testing.T) {
-	const hides = "cluster.local:53 {\n    bind 169.254.20.10\n    forward . 10.96.0.2\n}\n.:53 {\n    forward . /etc/resolv.conf\n}\n"
-	const fix = "Add this server block with `kubectl --context east -n kube-system edit configmap node-local-dns`.\n" +
-		"clusterset.local:53 {\n    errors\n    cache {\n        success 9984 5\n        denial 9984 1\n    }\n    reload\n    bind 169.254.20.10\n    forward . 10.96.0.2 {\n        force_tcp\n    }\n}"
-	named := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: coredns.Namespace, Name: name, Labels: map[string]string{"k8s-app": name}}
-	}
-	volume := func(name string) corev1.Volume {
-		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
-	}
-	for corefile, want := range map[string]string{
-		hides: fix,
-		hides + "clusterset.local {\n forward . 10.96.0.2\n}\n": "",
-	} {
-		client := fake.NewClientset(
-			&appsv1.DaemonSet{
-				ObjectMeta: named("node-local-dns"),
-				Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-					Volumes: []corev1.Volume{volume("kube-dns"), volume("node-local-dns")},
-				}}},
-			},
-			&appsv1.DaemonSet{ObjectMeta: named("another")},
-			&corev1.ConfigMap{ObjectMeta: named("node-local-dns"), Data: map[string]string{"Corefile": corefile}},
-		)
-		set := newSet(func(east, _ *Cluster) {
-			east.nodeCaches(t.Context(), &cluster.Cluster{Kube: client})
-		})
-		if got := hint(set, "node-local-dns"); got != want {
-			t.Errorf("%s: got %q, want %q", corefile, got, want)
-		}
 	}
 }

@@ -63,7 +63,8 @@ type Cluster struct {
 	// Deployment is that of CoreDNS, nil if it is not as kubeadm installs it.
 	Deployment *appsv1.Deployment
 	// NodeCaches are caches on nodes that pods query instead of the cluster's DNS.
-	NodeCaches []NodeCache
+	NodeCaches       []coredns.Cache
+	NodeCacheAnswers NodeCacheAnswers
 	// Sources are the exports of each service.
 	Sources map[types.NamespacedName][]facts.Source
 	// Apex is the answer for the zone itself, DNSError why DNS was not queried.
@@ -75,14 +76,6 @@ type Cluster struct {
 
 // A Binding is one of RBAC. Group is its subject, empty if that is an account.
 type Binding struct{ Kind, Namespace, Name, Group string }
-
-// A NodeCache is a DaemonSet of NodeLocal DNSCache in kube-system, and the
-// ConfigMap that has its Corefile.
-type NodeCache struct{ Name, ConfigMap, Corefile string }
-
-// nodeCacheSelector finds them, as Kubernetes' manifest and most others label
-// them.
-const nodeCacheSelector = "k8s-app=node-local-dns"
 
 // maxLookups bounds the number of names that are queried.
 const maxLookups = 10
@@ -135,7 +128,7 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
 		c.CoreDNSLacks, _ = manifest.Missing(ctx, from.Kube, coredns.Namespace, coredns.AccountOf(deployment),
 			coredns.Needed())
 	}
-	c.nodeCaches(ctx, from)
+	c.NodeCaches, _ = coredns.Caches(ctx, from)
 	c.Sources = map[types.NamespacedName][]facts.Source{}
 	note := func(service types.NamespacedName) {
 		if _, known := c.Sources[service]; !known && service.Name != "" {
@@ -149,29 +142,6 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
 		for _, slice := range c.Members[i].Published {
 			if export.IsManaged(slice) {
 				note(member.ServiceOf(slice))
-			}
-		}
-	}
-}
-
-func (c *Cluster) nodeCaches(ctx context.Context, from *cluster.Cluster) {
-	list, err := from.Kube.AppsV1().DaemonSets(coredns.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: nodeCacheSelector})
-	if err != nil {
-		return
-	}
-	for i := range list.Items {
-		for _, volume := range list.Items[i].Spec.Template.Spec.Volumes {
-			if volume.ConfigMap == nil {
-				continue
-			}
-			configMap, err := from.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, volume.ConfigMap.Name,
-				metav1.GetOptions{})
-			if err == nil && configMap.Data[coredns.Key] != "" {
-				c.NodeCaches = append(c.NodeCaches, NodeCache{
-					Name: list.Items[i].Name, ConfigMap: configMap.Name,
-					Corefile: configMap.Data[coredns.Key],
-				})
 			}
 		}
 	}

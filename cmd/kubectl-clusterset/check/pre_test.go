@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 )
@@ -205,7 +206,7 @@ func TestTheDNSServerIsNamed(t *testing.T) {
 		set := newPreSet(func(east, _ *Cluster) {
 			east.Deployment = installed("example.org/" + image)
 			east.Corefile = ". {\n  kubernetes cluster.local\n}\n"
-			east.NodeCaches = make([]NodeCache, 1)
+			east.NodeCaches = make([]coredns.Cache, 1)
 			if image == "eks" {
 				east.Deployment.Labels = map[string]string{"eks.amazonaws.com/component": "coredns"}
 			}

@@ -34,16 +34,11 @@ func (c *Corefile) Passes(zone string) bool {
 // Its addresses are those of the server block of the cluster's own zone.
 func (c *Corefile) Passing(zone string) string {
 	bind, to := "", "<address of the cluster's DNS>"
-	for i := range c.blocks {
-		block := &c.blocks[i]
-		if slices.ContainsFunc(keysOf(*block), isRoot) || len(upstreams(block)) == 0 {
-			continue
-		}
+	if block := c.clusterBlock(); block != nil {
 		to = strings.Join(upstreams(block), " ")
 		for _, directive := range directives(block, "bind") {
 			bind = "\n    bind " + strings.Join(arguments(directive), " ")
 		}
-		break
 	}
 	return fmt.Sprintf(`%s:53 {
     errors
@@ -58,11 +53,20 @@ func (c *Corefile) Passing(zone string) string {
 }`, strings.TrimSuffix(zone, "."), bind, to)
 }
 
-// NodeCaches selects the DaemonSet of NodeLocal DNSCache.
-const NodeCaches = "k8s-app=node-local-dns"
+// clusterBlock is the server block of the cluster's own zone: the first that forwards another zone than that of the root.
+// It is nil if there is none.
+func (c *Corefile) clusterBlock() *caddyfile.ServerBlock {
+	at := slices.IndexFunc(c.blocks, func(block caddyfile.ServerBlock) bool {
+		return !slices.ContainsFunc(keysOf(block), isRoot) && len(upstreams(&block)) > 0
+	})
+	if at < 0 {
+		return nil
+	}
+	return &c.blocks[at]
+}
 
 // enableNodeLocal adds the server block of Passing to each NodeLocal DNSCache that does not pass the zone. Its pods reread
-// the Corefile within two minutes (the kubelet's interval, and that of the plugin reload).
+// the Corefile within minutes (the kubelet's interval, and that of the plugin reload).
 func (c *change) enableNodeLocal(ctx context.Context) error {
 	found, err := c.eachNodeLocal(ctx, func(corefile *Corefile) string {
 		if corefile.Passes(c.Zone) {
@@ -90,44 +94,35 @@ func (c *change) disableNodeLocal(ctx context.Context) error {
 
 // eachNodeLocal edits the Corefiles of NodeLocal DNSCache, and reports whether there are any.
 func (c *change) eachNodeLocal(ctx context.Context, edit func(*Corefile) string) (found bool, err error) {
-	sets, err := c.Cluster.Kube.AppsV1().DaemonSets(Namespace).List(ctx, metav1.ListOptions{LabelSelector: NodeCaches})
+	caches, err := Caches(ctx, c.Cluster)
 	if err != nil {
 		return false, fmt.Errorf("looking for NodeLocal DNSCache: %w", err)
 	}
 	client := c.Cluster.Kube.CoreV1().ConfigMaps(Namespace)
-	for i := range sets.Items {
-		for _, volume := range sets.Items[i].Spec.Template.Spec.Volumes {
-			if volume.ConfigMap == nil {
-				continue
-			}
-			configMap, err := client.Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
-			if err != nil || configMap.Data[Key] == "" {
-				continue // another one of its ConfigMaps
-			}
-			found = true
-			corefile, err := ParseCorefile(configMap.Data[Key])
-			if err != nil {
-				return found, fmt.Errorf("ConfigMap %s/%s: %w", Namespace, configMap.Name, err)
-			}
-			text, before := edit(corefile), configMap.Data[Key]
-			if text == before {
-				continue
-			}
-			configMap.Data[Key] = text
-			options := metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()}
-			updated, err := client.Update(ctx, configMap, options)
-			if err != nil {
-				return found, fmt.Errorf("ConfigMap %s/%s: %w", Namespace, configMap.Name, err)
-			}
-			c.undo = append(c.undo, func(ctx context.Context) error {
-				updated.Data[Key] = before
-				_, err := client.Update(ctx, updated, options)
-				return err
-			})
-			c.did("ConfigMap %s/%s changed; NodeLocal DNSCache rereads it within two minutes", Namespace, configMap.Name)
+	for _, cache := range caches {
+		configMap := cache.ConfigMap
+		corefile, err := cache.Corefile()
+		if err != nil {
+			return true, err
 		}
+		text, before := edit(corefile), configMap.Data[Key]
+		if text == before {
+			continue
+		}
+		configMap.Data[Key] = text
+		options := metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()}
+		updated, err := client.Update(ctx, configMap, options)
+		if err != nil {
+			return true, fmt.Errorf("ConfigMap %s/%s: %w", Namespace, configMap.Name, err)
+		}
+		c.undo = append(c.undo, func(ctx context.Context) error {
+			updated.Data[Key] = before
+			_, err := client.Update(ctx, updated, options)
+			return err
+		})
+		c.did("ConfigMap %s/%s changed; NodeLocal DNSCache rereads it within minutes", Namespace, configMap.Name)
 	}
-	return found, nil
+	return len(caches) > 0, nil
 }
 
 func isRoot(zone string) bool { return normal(zone) == "." }

@@ -86,10 +86,7 @@ func (k *Kubelet) forward(response http.ResponseWriter, request *http.Request) {
 		http.NotFound(response, request)
 		return
 	}
-	ForwardPorts(response, request, func(ctx context.Context, port int32) (net.Conn, error) {
-		var dialer net.Dialer
-		return dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(p.address, uint16(port)).String())
-	})
+	ForwardPorts(response, request, p.dial)
 }
 
 // Dial connects to a port of a pod.

@@ -14,7 +14,8 @@
 //   - There are no images: a map says which program an image's name stands for. A name that is not in it is not pulled,
 //     and the pod waits.
 //   - Users, capabilities, seccomp, limits of resources and a read-only root are not enforced, liveness probes not asked.
-//   - Volumes are as they were when the pod began; tokens are not renewed.
+//   - Of volumes, ConfigMaps alone follow what they are made of, within a second; tokens are not renewed.
+//   - No pod has the network of its node. Instead of that, it can have further addresses.
 //   - There is one container in a pod. It reaches the API server at the ClusterIP of the Service kubernetes, but at the port
 //     where that listens, since no kube-proxy leads there. Other ClusterIPs lead where the test routes them.
 //   - Pods of images that are said to be played run nothing, and are ready at once.
@@ -50,6 +51,9 @@ type Options struct {
 	Files map[string]map[string]string
 	// Played are the images whose pods run nothing.
 	Played []string
+	// Addresses are further ones that a pod has, and to which all others are routed; nil means none. The last pod that
+	// gets an address has it.
+	Addresses func(*corev1.Pod) []netip.Addr
 	// Directory gets the root directories and the logs of the pods.
 	Directory string
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -29,6 +30,8 @@ import (
 const (
 	// probeInterval is how often readiness is asked, which is more often than a kubelet does.
 	probeInterval = 200 * time.Millisecond
+	// refreshInterval is how often ConfigMaps are read, which is more often than a kubelet does.
+	refreshInterval = time.Second
 	// restartDelay is how long a program that ended stays away.
 	restartDelay = time.Second
 	// requestTimeout bounds one request to the API server.
@@ -45,6 +48,24 @@ type pod struct {
 
 	mu      sync.Mutex
 	process *process.Process // the last one
+	network *network.Namespace
+}
+
+// errNotRunning is the error of a pod that has no network yet.
+var errNotRunning = errors.New("the pod does not run")
+
+// dial connects to a port of the pod's loopback interface, as a port-forward does.
+func (p *pod) dial(ctx context.Context, port int32) (connection net.Conn, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.network == nil {
+		return nil, errNotRunning
+	}
+	err = p.network.Do(func() (err error) {
+		connection, err = new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+		return err
+	})
+	return connection, err
 }
 
 // over tells whether the pod is deleted.
@@ -102,11 +123,28 @@ func (p *pod) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer namespace.Close()
-	if err := p.kubelet.Router.Attach(namespace, []netip.Addr{p.address}); err != nil {
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.network = nil
+		_ = namespace.Close()
+	}()
+	var further []netip.Prefix
+	if p.kubelet.Addresses != nil {
+		for _, address := range p.kubelet.Addresses(p.object) {
+			if err := namespace.AddAddress(address); err != nil {
+				return err
+			}
+			further = append(further, netip.PrefixFrom(address, address.BitLen()))
+		}
+	}
+	if err := p.kubelet.Router.Attach(namespace, []netip.Addr{p.address}, further...); err != nil {
 		return err
 	}
-	root := filepath.Join(p.kubelet.Directory, string(p.object.UID))
+	p.mu.Lock()
+	p.network = namespace
+	p.mu.Unlock()
+	root := p.root()
 	if !p.mount(ctx, root, program) {
 		return nil
 	}
@@ -168,6 +206,8 @@ func (p *pod) watch(ctx context.Context, started *process.Process, restarts int3
 	p.report(ctx, running(ready, restarts))
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
+	refresh := time.NewTicker(refreshInterval)
+	defer refresh.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -176,6 +216,8 @@ func (p *pod) watch(ctx context.Context, started *process.Process, restarts int3
 			return
 		case <-started.Done():
 			return
+		case <-refresh.C:
+			p.refresh(ctx)
 		case <-ticker.C:
 			if probe == nil {
 				continue
@@ -192,8 +234,15 @@ func (p *pod) watch(ctx context.Context, started *process.Process, restarts int3
 	}
 }
 
-// ask asks an HTTP probe. There is no other kind.
+// ask asks a probe, over HTTP or by a TCP connection. There is no other kind.
 func (p *pod) ask(ctx context.Context, probe *corev1.Probe) bool {
+	if probe.TCPSocket != nil {
+		ctx, cancel := context.WithTimeout(ctx, time.Duration(max(probe.TimeoutSeconds, 1))*time.Second)
+		defer cancel()
+		connection, err := new(net.Dialer).DialContext(ctx, "tcp",
+			netip.AddrPortFrom(p.address, uint16(probe.TCPSocket.Port.IntVal)).String())
+		return err == nil && connection.Close() == nil
+	}
 	port := probe.HTTPGet.Port.IntVal
 	for _, named := range p.object.Spec.Containers[0].Ports {
 		if named.Name == probe.HTTPGet.Port.StrVal && named.Name != "" {

@@ -48,9 +48,23 @@ func (p *pod) tryMount(ctx context.Context, root, program string) error {
 	if err := write(root, "/etc/resolv.conf", []byte("nameserver 192.0.2.53\n")); err != nil {
 		return err
 	}
+	return p.writeVolumes(ctx, root, func(corev1.Volume) bool { return true })
+}
+
+// refresh writes ConfigMaps again. What cannot be read stays as it is.
+func (p *pod) refresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_ = p.writeVolumes(ctx, p.root(), func(volume corev1.Volume) bool { return volume.ConfigMap != nil })
+}
+
+// root is the root directory of the pod.
+func (p *pod) root() string { return filepath.Join(p.kubelet.Directory, string(p.object.UID)) }
+
+func (p *pod) writeVolumes(ctx context.Context, root string, selected func(corev1.Volume) bool) error {
 	for _, mount := range p.object.Spec.Containers[0].VolumeMounts {
 		for _, volume := range p.object.Spec.Volumes {
-			if volume.Name != mount.Name {
+			if volume.Name != mount.Name || !selected(volume) {
 				continue
 			}
 			files, err := p.files(ctx, volume.VolumeSource)
@@ -72,7 +86,11 @@ func write(root, path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(path, content, 0o600)
+	// A program never reads half of it.
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // files are what a volume has.

@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -44,9 +45,10 @@ type Options struct {
 	Clusters []string
 	// Router is what pods are attached to: the network of this process.
 	Router *network.Namespace
-	// Images and Files are as of [kubelet.Options]. StockImage must be one of them.
-	Images map[string]string
-	Files  map[string]map[string]string
+	// Images, Files and Addresses are as of [kubelet.Options]. StockImage must be one of them.
+	Images    map[string]string
+	Files     map[string]map[string]string
+	Addresses func(*corev1.Pod) []netip.Addr
 	// Directory is where the user's commands run.
 	Directory string
 	// Path are the directories of the user's programs. The system's own come after them.
@@ -155,7 +157,8 @@ func (b *Bed) cluster(t *testing.T, plane *controlplane.Cluster) *Cluster {
 	must(t, plane.Kwok().Kill())
 	played, err := kubelet.Start(t.Context(), kubelet.Options{
 		Cluster: plane, Router: b.Router, Directory: t.TempDir(), Images: b.Images, Files: b.Files,
-		Played: []string{"registry.example.org/shop/db:1", "registry.example.org/shop/queue:1"},
+		Addresses: b.Addresses,
+		Played:    []string{"registry.example.org/shop/db:1", "registry.example.org/shop/queue:1"},
 	})
 	must(t, err)
 	t.Cleanup(func() {
