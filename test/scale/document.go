@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,38 +36,40 @@ const conditionsHead = "| | parts | taken |\n| --- | --- | --- |\n"
 
 // document is the page with all results of a folder.
 func document(folder string) (string, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "now-*.json"))
+	files, err := filepath.Glob(filepath.Join(folder, "*-*.json"))
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
 	text.WriteString(introduction)
-	var all []*result
+	results := map[int]map[string]*result{} // by members and name
+	var priced *units                       // of the largest set
 	for _, file := range files {
-		now, err := load(file)
+		r, err := load(file)
 		if err != nil {
 			return "", err
 		}
-		all = append(all, now)
+		name, _, _ := strings.Cut(filepath.Base(file), "-")
+		if results[r.Shape.Members] == nil {
+			results[r.Shape.Members] = map[string]*result{}
+		}
+		results[r.Shape.Members][name] = r
 	}
-	slices.SortFunc(all, func(a, b *result) int { return b.Shape.Members - a.Shape.Members })
-	var priced *units
-	for _, now := range all {
-		before, err := load(now.file(folder, "before"))
-		if err != nil {
-			return "", err
-		}
-		table := now.beside(before)
+	for _, members := range slices.Backward(slices.Sorted(maps.Keys(results))) {
+		before, now := results[members]["before"], results[members]["now"]
+		table := beside(before, now)
 		table.Text = conditionsHead + before.conditions("before") + now.conditions("now")
 		text.WriteString(table.Markdown() + "\n")
-		if priced == nil {
-			priced = now.Units
+		for _, r := range []*result{now, before} {
+			if r != nil && priced == nil {
+				priced = r.Units
+			}
 		}
 	}
 	if priced != nil {
 		text.WriteString(model(priced, 511, 325).Markdown())
 	}
-	return text.String(), nil
+	return strings.TrimRight(text.String(), "\n") + "\n", nil
 }
 
 const modelText = `

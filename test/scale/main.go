@@ -52,6 +52,8 @@ type options struct {
 	only   *regexp.Regexp
 	// name is what the result is kept under in the folder results, and out the document that is written of them.
 	name, results, out string
+	// document writes that document and measures nothing.
+	document bool
 }
 
 // shapes are the cluster sets that can be named.
@@ -82,6 +84,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	set.StringVar(&o.name, "name", "now", "`name` of the result: now or before")
 	set.StringVar(&o.results, "results", "", "keep the figures in this `folder`")
 	set.StringVar(&o.out, "out", "", "write the tables of that folder to this `file`")
+	set.BoolVar(&o.document, "document", false, "measure nothing, and write the document")
 	set.Func("only", "run only the parts whose name matches this `regexp`: "+names(parts),
 		func(text string) (err error) {
 			o.only, err = regexp.Compile(text)
@@ -112,8 +115,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-rate %d -silent %d -memory %d: use 1 or more, and no more silent members than there are",
 			o.rate, o.silent, o.memory>>20)
 	}
-	if o.out != "" && o.results == "" {
-		return o, errors.New("-out needs -results")
+	if (o.out != "" || o.document) && o.results == "" {
+		return o, errors.New("-out and -document need -results")
 	}
 	return o, o.shape.Validate()
 }
@@ -124,13 +127,20 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	measured, failure := measure(ctx, o, stderr)
-	// What was measured before a failure says what failed.
-	if _, err := io.WriteString(stdout, measured.table(o.name).Markdown()); err != nil || o.results == "" {
-		return errors.Join(failure, err)
+	var failure error
+	if !o.document {
+		var measured *result
+		measured, failure = measure(ctx, o, stderr)
+		// What was measured before a failure says what failed.
+		if _, err := io.WriteString(stdout, measured.table(o.name).Markdown()); err != nil || o.results == "" {
+			return errors.Join(failure, err)
+		}
+		if err := measured.keep(o.results, o.name); err != nil {
+			return errors.Join(failure, err)
+		}
 	}
-	if err := measured.keep(o.results, o.name); err != nil || o.out == "" {
-		return errors.Join(failure, err)
+	if o.out == "" {
+		return failure
 	}
 	text, err := document(o.results)
 	if err != nil {

@@ -126,22 +126,43 @@ func (r *result) table(name string) figure.Table {
 	return table
 }
 
-// beside has the result beside an earlier one, which may be nil.
-func (r *result) beside(before *result) figure.Table {
-	table := r.table("now")
-	table.Columns = []string{"before", "now"}
-	for i, f := range table.Figures {
-		cells := []string{""}
-		if before != nil {
-			for _, was := range before.Figures {
-				if was.What == f.What {
-					cells = was.Cells
-				}
+// beside is a table of a result and an earlier one of the same cluster set. One of them may be nil.
+func beside(before, now *result) figure.Table {
+	table := figure.Table{Columns: []string{"before", "now"}}
+	var all []measured
+	if now != nil {
+		table.Title = now.title()
+		for _, f := range now.Figures {
+			f.Cells = []string{before.cell(f.What), f.Cells[0]}
+			all = append(all, f)
+		}
+	}
+	if before != nil {
+		table.Title = before.title()
+		for _, f := range before.Figures {
+			if now.cell(f.What) == "" {
+				f.Cells, f.Verdict = []string{f.Cells[0], ""}, figure.NotMeasured
+				all = append(all, f)
 			}
 		}
-		table.Figures[i].Cells = []string{cells[0], f.Cells[0]}
+	}
+	slices.SortStableFunc(all, func(a, b measured) int { return partNumber(a.Part) - partNumber(b.Part) })
+	for _, f := range all {
+		table.Figures = append(table.Figures, f.Figure)
 	}
 	return table
+}
+
+// cell is what was measured, empty if it was not.
+func (r *result) cell(what string) string {
+	if r != nil {
+		for _, f := range r.Figures {
+			if f.What == what {
+				return f.Cells[0]
+			}
+		}
+	}
+	return ""
 }
 
 // conditions says how the parts of a result, which may be nil, were measured: rows of a table in Markdown.
