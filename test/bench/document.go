@@ -117,7 +117,7 @@ func document(about string, tables []figure.Table) string {
 Our CoreDNS (*ours*) beside CoreDNS's plugin *kubernetes* with its option *multicluster* (*stock*),
 on the same objects of a real API server. *Prebuilt* is a CoreDNS server that looks up prebuilt
 records and writes them, the limit for any plugin. In parentheses: ours divided by the other, the
-median of all rounds.
+median of all rounds. [Scale](scale.md) has large cluster sets.
 
 `)
 	b.WriteString(about)
