@@ -53,7 +53,7 @@ func New(
 			Indexers: cache.Indexers{byManagedService: byService(export.LabelService, true), byDerivedIP: derivedIPs},
 		}),
 		EndpointSlices: informer.New(gate, client.DiscoveryV1().EndpointSlices(all), informer.Options{
-			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true,
+			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true, Transform: compact,
 			Indexers: cache.Indexers{
 				byKubernetesService: byService(export.LabelKubernetesService, false),
 				byManagedService:    byService(export.LabelService, true),
@@ -70,6 +70,15 @@ func New(
 		}),
 		Nodes: newNodes(metadataClient, gate),
 	}
+}
+
+// compact removes the managed fields of an EndpointSlice, and makes it take less memory.
+func compact(object any) (any, error) {
+	if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
+		slice.ManagedFields = nil
+		export.Compact(slice)
+	}
+	return object, nil
 }
 
 // byService indexes the objects that this controller manages, or those that it does not manage, by the service that a

@@ -221,10 +221,6 @@ func strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	slice.OwnerReferences = nil
 	slice.Finalizers = nil
 	slice.GenerateName = ""
-	if cap(slice.Endpoints) > len(slice.Endpoints) {
-		slice.Endpoints = append(make([]discoveryv1.Endpoint, 0, len(slice.Endpoints)), slice.Endpoints...)
-	}
-	var zone *string
 	for i := range slice.Endpoints {
 		endpoint := &slice.Endpoints[i]
 		endpoint.NodeName = nil
@@ -234,27 +230,7 @@ func strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 		if len(endpoint.Addresses) > 1 {
 			endpoint.Addresses = []string{endpoint.Addresses[0]}
 		}
-		endpoint.Conditions = discoveryv1.EndpointConditions{
-			Ready: shared(endpoint.Conditions.Ready), Serving: shared(endpoint.Conditions.Serving),
-			Terminating: shared(endpoint.Conditions.Terminating),
-		}
-		if zone != nil && endpoint.Zone != nil && *zone == *endpoint.Zone {
-			endpoint.Zone = zone
-		}
-		zone = endpoint.Zone
 	}
+	export.Compact(slice)
 	return slice
-}
-
-var yes, no = true, false
-
-// shared returns a shared pointer to the same value.
-func shared(value *bool) *bool {
-	switch {
-	case value == nil:
-		return nil
-	case *value:
-		return &yes
-	}
-	return &no
 }
