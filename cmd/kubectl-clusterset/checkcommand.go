@@ -38,7 +38,7 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 				return err
 			}
 			all, failed := gather(command.Context(), clusters, "")
-			set := check.Gather(command.Context(), clusters, all, failed, o.zone, o.server)
+			set := check.Gather(command.Context(), clusters, all, failed, o.zone, releaseOf(version), o.server)
 			if pre {
 				set.GatherPrerequisites(command.Context(), clusters)
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -304,4 +305,17 @@ func versionOf(set string, read func() (*debug.BuildInfo, bool)) string {
 		return info.Main.Version
 	}
 	return "unknown"
+}
+
+// release matches the versions that `make release` takes, and tags of releases,
+// but not what git describe says of later commits.
+var release = regexp.MustCompile(`^(\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?|v\d+\.\d+\.\d+)$`)
+
+// releaseOf is the version of a release without a leading v, empty for another
+// build.
+func releaseOf(version string) string {
+	if !release.MatchString(version) {
+		return ""
+	}
+	return strings.TrimPrefix(version, "v")
 }

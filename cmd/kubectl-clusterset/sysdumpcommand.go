@@ -83,7 +83,7 @@ func (o *options) reports(ctx context.Context, clusters []*cluster.Cluster) map[
 			statuses[i] = status.Of(f, "")
 		}
 	}
-	findings := check.Run(check.Gather(ctx, clusters, all, failed, o.zone, o.server))
+	findings := check.Run(check.Gather(ctx, clusters, all, failed, o.zone, releaseOf(version), o.server))
 	// Buffers fail no write.
 	_ = found.text(&versionText, true)
 	_ = printStatuses(&statusText, true, statuses)

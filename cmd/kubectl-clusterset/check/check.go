@@ -228,15 +228,32 @@ func (c *Cluster) cause() string {
 	return "Find the cause in the logs of the controller: `" + c.logs() + "`."
 }
 
-// chart is a command of Helm on the installation in the cluster.
+// charts is where the charts of releases are published.
+const charts = "oci://ghcr.io/clusterset-dns/charts/clusterset-dns"
+
+// chart is a command of Helm on the installation in the cluster. A user of a
+// release has no checkout.
 func (c *Cluster) chart(verb, flags string) string {
-	return fmt.Sprintf("helm %s clusterset-dns deploy/chart --kube-context %s --namespace %s %s", verb, c.Context,
-		c.System, flags)
+	return c.chartOf(c.Release, verb, flags)
+}
+
+// chartOf is chart with the chart of a release.
+func (c *Cluster) chartOf(release, verb, flags string) string {
+	from := "deploy/chart"
+	if c.Release != "" {
+		from = charts + " --version " + release
+	}
+	return fmt.Sprintf("helm %s clusterset-dns %s --kube-context %s --namespace %s %s", verb, from, c.Context, c.System,
+		flags)
 }
 
 // install is the command that installs the controller.
 func (c *Cluster) install() string {
-	return c.chart("install", "--create-namespace --set clusterId=<id> --set image.registry=<registry>")
+	flags := "--create-namespace --set clusterId=<id>"
+	if c.Release == "" {
+		flags += " --set image.registry=<registry>" // only images of releases are published
+	}
+	return c.chart("install", flags)
 }
 
 // rename is the command that gives the cluster another id.

@@ -21,6 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
@@ -102,6 +103,18 @@ func TestChecks(t *testing.T) {
 		"another namespace of the controller": {
 			func(_, west *Cluster) { west.System = "mcs" },
 			"failed namespace west: Namespace mcs does not exist: the controller is not installed, or runs in another namespace (--system-namespace). > helm install clusterset-dns deploy/chart --kube-context west --namespace mcs --create-namespace --set clusterId=<id> --set image.registry=<registry>",
+		},
+		"without a checkout": {
+			func(_, west *Cluster) { west.Release, west.System = "0.1.0", "mcs" },
+			"failed namespace west: Namespace mcs does not exist: the controller is not installed, or runs in another namespace (--system-namespace). > helm install clusterset-dns oci://ghcr.io/clusterset-dns/charts/clusterset-dns --version 0.1.0 --kube-context west --namespace mcs --create-namespace --set clusterId=<id>",
+		},
+		"versions without a checkout": {
+			func(east, west *Cluster) {
+				east.Release = "0.3.0"
+				east.Heartbeat.Annotations = map[string]string{member.HeartbeatVersionAnnotation: "0.1.0"}
+				west.Heartbeat.Annotations = map[string]string{member.HeartbeatVersionAnnotation: "0.3.0"}
+			},
+			"warning controller-version east: The controller has version 0.1.0 and that of west has 0.3.0, but clusters may differ by one minor version only. > Upgrade the controller by one minor version at a time: `helm upgrade clusterset-dns oci://ghcr.io/clusterset-dns/charts/clusterset-dns --version <version> --kube-context east --namespace clusterset-dns --reset-then-reuse-values --wait`.",
 		},
 		"not joined": {
 			func(east, _ *Cluster) { east.Members = nil },

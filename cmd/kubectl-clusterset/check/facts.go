@@ -44,6 +44,8 @@ type Cluster struct {
 	Unreachable error
 	// Server is the address of its API server in that context.
 	Server string
+	// Release is the version of this program, empty if that is not one of a release.
+	Release string
 	*facts.Facts
 	Prerequisites
 
@@ -80,14 +82,17 @@ type Binding struct{ Kind, Namespace, Name, Group string }
 // maxLookups bounds the number of names that are queried.
 const maxLookups = 10
 
-// Gather reads the clusters. server returns the DNS server of a cluster.
-func Gather(ctx context.Context, clusters []*cluster.Cluster, all []*facts.Facts, failed []error, zone string,
+// Gather reads the clusters. release is the version of this program, empty if
+// that is not one of a release; server returns the DNS server of a cluster.
+func Gather(ctx context.Context, clusters []*cluster.Cluster, all []*facts.Facts, failed []error, zone, release string,
 	server func(context.Context, *cluster.Cluster) (*dns.Server, error),
 ) *Set {
 	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
 	var group sync.WaitGroup
 	for i, from := range clusters {
-		c := &Cluster{Context: from.Context, Unreachable: failed[i], Server: from.Config.Host, Facts: all[i]}
+		c := &Cluster{
+			Context: from.Context, Unreachable: failed[i], Server: from.Config.Host, Release: release, Facts: all[i],
+		}
 		set.Clusters[i] = c
 		if c.Unreachable == nil {
 			group.Go(func() {

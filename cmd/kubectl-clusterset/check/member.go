@@ -53,9 +53,12 @@ var memberChecks = []Check{
 				newer := releaseOf(s.heartbeat(&c.Members[i]))
 				if newer != nil && (newer.Major() > own.Major() ||
 					newer.Major() == own.Major() && newer.Minor() > own.Minor()+1) {
-					found = append(found, odd("Upgrade the controller by one minor version at a time, from a checkout of each "+
-						"version: `"+
-						c.chart("upgrade", "--reset-then-reuse-values --wait")+"`.",
+					from := ""
+					if c.Release == "" {
+						from = ", from a checkout of each version"
+					}
+					found = append(found, odd("Upgrade the controller by one minor version at a time"+from+": `"+
+						c.chartOf("<version>", "upgrade", "--reset-then-reuse-values --wait")+"`.",
 						"The controller has version %s and that of %s has %s, but clusters may differ by one minor version only.",
 						own, c.Members[i].ID, newer))
 				}
