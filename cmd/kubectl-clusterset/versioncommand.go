@@ -32,10 +32,11 @@ type versions struct {
 type clusterVersions struct {
 	Context    string `json:"context"`
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// Controller and CoreDNS are images of Deployments, empty if there is none or
-	// it may not be read.
-	Controller string `json:"controller,omitempty"`
-	CoreDNS    string `json:"coreDNS,omitempty"`
+	// Controller, CoreDNS and ChartCoreDNS are images of Deployments, empty if
+	// there is none or it may not be read. ChartCoreDNS is that of the chart.
+	Controller   string `json:"controller,omitempty"`
+	CoreDNS      string `json:"coreDNS,omitempty"`
+	ChartCoreDNS string `json:"chartCoreDNS,omitempty"`
 	// Unreachable says why nothing is known of the cluster.
 	Unreachable string `json:"unreachable,omitempty"`
 }
@@ -94,6 +95,9 @@ func versionsOf(ctx context.Context, clusters []*cluster.Cluster) []clusterVersi
 			if err == nil {
 				found[i].CoreDNS, err = imageOf(ctx, c, coredns.Namespace, coredns.Name)
 			}
+			if err == nil {
+				found[i].ChartCoreDNS, err = chartImage(ctx, c)
+			}
 			if err != nil {
 				found[i].Unreachable = err.Error()
 			}
@@ -101,6 +105,19 @@ func versionsOf(ctx context.Context, clusters []*cluster.Cluster) []clusterVersi
 	}
 	group.Wait()
 	return found
+}
+
+// chartImage is the image of the chart's CoreDNS, empty if that does not exist or
+// may not be read.
+func chartImage(ctx context.Context, c *cluster.Cluster) (string, error) {
+	namespace, err := coredns.ChartNamespace(ctx, c.Kube)
+	if apierrors.IsForbidden(err) || err == nil && namespace == "" {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return imageOf(ctx, c, namespace, coredns.ChartName)
 }
 
 // imageOf is the image of the first container of a Deployment, empty if that
@@ -126,8 +143,8 @@ func (v versions) text(out io.Writer, wide bool) error {
 		}
 		rows = append(rows, []any{
 			each.Context, output.Dash(each.Kubernetes), output.Dash(each.Controller),
-			output.Dash(each.CoreDNS),
+			output.Dash(each.CoreDNS), output.Dash(each.ChartCoreDNS),
 		})
 	}
-	return output.Table(out, wide, "CONTEXT KUBERNETES CONTROLLER COREDNS", rows)
+	return output.Table(out, wide, "CONTEXT KUBERNETES CONTROLLER COREDNS CHART-COREDNS", rows)
 }

@@ -14,10 +14,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
@@ -163,25 +163,38 @@ func HasOption(image string) bool {
 // stockVersion of CoreDNS is the first with the option multicluster of the plugin kubernetes.
 const stockVersion = "1.12.2"
 
-// chartName is that of the objects of the chart's CoreDNS.
-const chartName = "clusterset-coredns"
+// ChartName is that of the objects of the chart's CoreDNS.
+const ChartName = "clusterset-coredns"
 
-// servers are the cluster IPs of the chart's CoreDNS. Its ClusterRoleBinding, which only administrators can write, names
-// its namespace.
+// ChartNamespace is the namespace of the chart's CoreDNS, empty if there is none. Its ClusterRoleBinding, which only
+// administrators can write, names it.
+func ChartNamespace(ctx context.Context, kube kubernetes.Interface) (string, error) {
+	binding, err := kube.RbacV1().ClusterRoleBindings().Get(ctx, ChartName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, subject := range binding.Subjects {
+		if subject.Name == ChartName {
+			return subject.Namespace, nil
+		}
+	}
+	return "", nil
+}
+
+// servers are the cluster IPs of the chart's CoreDNS.
 func (o Options) servers(ctx context.Context) ([]string, error) {
 	missing := errors.New("no CoreDNS of clusterset-dns to forward to: install the chart with --set coredns.enabled=true")
-	binding, err := o.Cluster.Kube.RbacV1().ClusterRoleBindings().Get(ctx, chartName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, missing
-	}
+	namespace, err := ChartNamespace(ctx, o.Cluster.Kube)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the CoreDNS of the chart: %w", err)
 	}
-	at := slices.IndexFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Name == chartName })
-	if at < 0 {
+	if namespace == "" {
 		return nil, missing
 	}
-	service, err := o.Cluster.Kube.CoreV1().Services(binding.Subjects[at].Namespace).Get(ctx, chartName, metav1.GetOptions{})
+	service, err := o.Cluster.Kube.CoreV1().Services(namespace).Get(ctx, ChartName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, missing
 	}
