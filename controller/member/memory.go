@@ -17,10 +17,12 @@ type memory struct {
 	mu       sync.Mutex
 	budget   *budget.Budget
 	accounts map[string]*account
+	// short are the accounts whose last claim was refused, by cluster.
+	short map[string]*account
 }
 
 func newMemory(total int) *memory {
-	return &memory{total: total, budget: budget.New(total), accounts: map[string]*account{}}
+	return &memory{total: total, budget: budget.New(total), accounts: map[string]*account{}, short: map[string]*account{}}
 }
 
 // account is one member's use of a memory. Its methods do nothing once another account has replaced it.
@@ -28,7 +30,7 @@ type account struct {
 	of      *memory
 	cluster string
 	held    int
-	// short is the amount of the last refused claim, 0 if none was refused since the last list.
+	// short is the amount of the last refused claim.
 	short  int
 	relist chan<- struct{}
 }
@@ -49,6 +51,7 @@ func (m *memory) open(cluster string, imported func() map[types.NamespacedName]e
 	defer m.mu.Unlock()
 	a := &account{of: m, cluster: cluster, held: max(copies, m.budget.Held(cluster)), relist: relist}
 	m.accounts[cluster] = a
+	delete(m.short, cluster)
 	m.budget.Hold(cluster, a.held)
 	return a
 }
@@ -65,6 +68,7 @@ func (m *memory) setMembers(members []string) {
 	for cluster := range m.accounts {
 		if !stay[cluster] {
 			delete(m.accounts, cluster)
+			delete(m.short, cluster)
 			m.budget.Hold(cluster, 0)
 		}
 	}
@@ -73,9 +77,9 @@ func (m *memory) setMembers(members []string) {
 
 // wake signals the accounts whose refused claims would be granted.
 func (m *memory) wake() {
-	for cluster, a := range m.accounts {
-		if a.short > 0 && a.short <= m.budget.Room(cluster) {
-			a.short = 0
+	for cluster, a := range m.short {
+		if a.short <= m.budget.Room(cluster) {
+			delete(m.short, cluster)
 			select {
 			case a.relist <- struct{}{}:
 			default: // a signal already pending covers this change
@@ -95,6 +99,7 @@ func (a *account) claim(bytes int) bool {
 	case a.of.accounts[a.cluster] != a:
 	case bytes > a.of.budget.Room(a.cluster):
 		a.short = bytes
+		a.of.short[a.cluster] = a
 		return false
 	default:
 		a.of.budget.Hold(a.cluster, max(a.held, bytes))
