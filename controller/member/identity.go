@@ -5,6 +5,8 @@ package member
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // An identity compares the id of a member's credential with the ids in its heartbeat.
@@ -40,43 +42,111 @@ func misidentified(is identity, own, ownUID string, others []identity) error {
 	return errors.Join(problems...)
 }
 
-// identify compares the ids in heartbeats with those of the credentials and reports differences, once and when they are
-// resolved. It removes nothing.
-func (s *Members) identify() {
+// identities are what is known of who the members are.
+type identities struct {
+	of map[string]identity // by cluster
+	// byUID are the clusters whose heartbeats have the same UID, if they have one.
+	byUID map[string]map[string]struct{}
+	// told are the last reports, by Problem.key.
+	told map[string]string
+}
+
+func newIdentities() identities {
+	return identities{of: map[string]identity{}, byUID: map[string]map[string]struct{}{}, told: map[string]string{}}
+}
+
+// note replaces the identity of a cluster.
+func (i *identities) note(is identity) {
+	before := i.of[is.cluster].uid
+	if delete(i.byUID[before], is.cluster); len(i.byUID[before]) == 0 {
+		delete(i.byUID, before)
+	}
+	i.of[is.cluster] = is
+	switch {
+	case is.uid == "":
+	case i.byUID[is.uid] == nil:
+		i.byUID[is.uid] = map[string]struct{}{is.cluster: {}}
+	default:
+		i.byUID[is.uid][is.cluster] = struct{}{}
+	}
+}
+
+// withUID returns the identities with a UID, sorted by cluster.
+func (i *identities) withUID(uid string) []identity {
+	var same []identity
+	for _, cluster := range slices.Sorted(maps.Keys(i.byUID[uid])) {
+		same = append(same, i.of[cluster])
+	}
+	return same
+}
+
+// identifyAll compares the ids in heartbeats with those of the credentials and reports differences, once and when they
+// are resolved. It removes nothing.
+func (s *Members) identifyAll() {
 	s.identifying.Lock()
 	defer s.identifying.Unlock()
+	told := s.identities.told
+	s.identities = newIdentities()
 	members := s.List()
-	identities := make([]identity, len(members))
-	for i, m := range members {
-		heard := m.Heartbeat()
-		identities[i] = identity{
-			cluster: m.cluster, holder: heard.Cluster, uid: heard.KubeSystemUID,
-			source: "the flag --member",
-		}
-		if m.Secret() != nil {
-			identities[i].source = "the Secret"
+	for _, m := range members {
+		s.identities.note(identityOf(m))
+	}
+	for _, m := range members {
+		s.compare(m, told)
+	}
+}
+
+// identify is identifyAll after the ids in the heartbeat of one member changed. Only members that had or have its UID
+// are concerned.
+func (s *Members) identify(cluster string) {
+	s.identifying.Lock()
+	defer s.identifying.Unlock()
+	m := s.Get(cluster)
+	if m == nil {
+		return
+	}
+	concerned := map[string]struct{}{cluster: {}}
+	maps.Copy(concerned, s.identities.byUID[s.identities.of[cluster].uid])
+	is := identityOf(m)
+	s.identities.note(is)
+	maps.Copy(concerned, s.identities.byUID[is.uid])
+	for _, cluster := range slices.Sorted(maps.Keys(concerned)) {
+		if m := s.Get(cluster); m != nil {
+			s.compare(m, s.identities.told)
 		}
 	}
-	reported := map[string]string{}
-	for i, m := range members {
-		secret := m.Secret()
-		problem := Problem{Cluster: m.cluster, Secret: secret, Misidentified: true}
-		key := problem.key()
-		if m.Heartbeat().Heard.IsZero() {
-			// No heartbeat was read with this credential yet: the last report stands.
-			if before := s.misidentified[key]; before != "" {
-				reported[key] = before
-			}
-			continue
+}
+
+// compare compares the ids of one member, and reports the result unless it was told before.
+func (s *Members) compare(m *Member, told map[string]string) {
+	problem := Problem{Cluster: m.cluster, Secret: m.Secret(), Misidentified: true}
+	key := problem.key()
+	before := told[key]
+	if m.Heartbeat().Heard.IsZero() {
+		// No heartbeat was read with this credential yet: the last report stands.
+		if before != "" {
+			s.identities.told[key] = before
 		}
-		if problem.Err = misidentified(identities[i], s.config.Cluster, s.config.Local.KubeSystemUID(),
-			identities); problem.Err != nil {
-			reported[key] = problem.Err.Error()
-		}
-		m.misidentified.Store(problem.Err != nil)
-		if reported[key] != s.misidentified[key] {
-			s.config.Reporter.Report(problem)
-		}
+		return
 	}
-	s.misidentified = reported
+	is := s.identities.of[m.cluster]
+	problem.Err = misidentified(is, s.config.Cluster, s.config.Local.KubeSystemUID(), s.identities.withUID(is.uid))
+	m.misidentified.Store(problem.Err != nil)
+	message := ""
+	if delete(s.identities.told, key); problem.Err != nil {
+		message = problem.Err.Error()
+		s.identities.told[key] = message
+	}
+	if message != before {
+		s.config.Reporter.Report(problem)
+	}
+}
+
+func identityOf(m *Member) identity {
+	heard := m.Heartbeat()
+	is := identity{cluster: m.cluster, holder: heard.Cluster, uid: heard.KubeSystemUID, source: "the flag --member"}
+	if m.Secret() != nil {
+		is.source = "the Secret"
+	}
+	return is
 }

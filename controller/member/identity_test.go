@@ -3,6 +3,7 @@
 package member
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -89,8 +90,8 @@ func TestIdentifyTellsOnce(t *testing.T) {
 		m.source = &source{cluster: cluster}
 		m.source.secret.Store(secret("a", cluster, 0, ""))
 		m.heartbeat.handler = memberLease{set, cluster}
-		set.members.Store(&map[string]*Member{cluster: m})
-		set.identify()
+		set.members.Store(newRoster(map[string]*Member{cluster: m}))
+		set.identifyAll()
 		return m
 	}
 	hear := func(m *Member, version, name string) {
@@ -134,4 +135,72 @@ func TestIdentifyTellsOnce(t *testing.T) {
 	expect("heard as it is", false, m, "a ok")
 	hear(m, "4", "west2")
 	expect("heard as before", false, m)
+}
+
+// judgements counts how many members are compared with their credentials.
+type judgements struct {
+	*surroundings
+	count int
+}
+
+func (j *judgements) KubeSystemUID() string {
+	j.count++
+	return j.surroundings.KubeSystemUID()
+}
+
+// TestIdentifyComparesTheConcerned: what a member says of itself costs the same however many members there are, and
+// those that say the same are told of both times.
+func TestIdentifyComparesTheConcerned(t *testing.T) {
+	const members = 100
+	told := map[string]int{}
+	around := &judgements{surroundings: &surroundings{reported: func(problem Problem) {
+		if told[problem.Cluster]++; problem.Err == nil {
+			told[problem.Cluster] = -1
+		}
+	}}}
+	config := around.of(Config{Cluster: "east"})
+	config.Local = around
+	set := New(config)
+	now, all := clocktesting.NewFakeClock(time.Unix(1e9, 0)), map[string]*Member{}
+	for i := range members {
+		cluster := fmt.Sprint("cluster-", i)
+		m := newMember(cluster, now, func(types.NamespacedName) {}, func() {}, func(error) {})
+		m.source = &source{cluster: cluster}
+		m.heartbeat.handler = memberLease{set, cluster}
+		all[cluster] = m
+	}
+	set.members.Store(newRoster(all))
+	set.identifyAll()
+	version := 0
+	hear := func(cluster, uid string) {
+		t.Helper()
+		version++
+		if err := all[cluster].heartbeat.Update(&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{
+				ResourceVersion: fmt.Sprint(version), Annotations: map[string]string{HeartbeatUIDAnnotation: uid},
+			},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &cluster},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for cluster := range all {
+		hear(cluster, "uid-of-"+cluster)
+	}
+	if around.count != members || len(told) > 0 {
+		t.Errorf("%d comparisons of %d members, told of %v", around.count, members, told)
+	}
+	around.count = 0
+	hear("cluster-1", "uid-of-cluster-2")
+	if around.count != 2 || told["cluster-1"] != 1 || told["cluster-2"] != 1 {
+		t.Errorf("%d comparisons of two that say the same, told of %v", around.count, told)
+	}
+	around.count = 0
+	hear("cluster-1", "uid-of-cluster-1")
+	if around.count != 2 || told["cluster-1"] != -1 || told["cluster-2"] != -1 {
+		t.Errorf("%d comparisons of two that said the same, told of %v", around.count, told)
+	}
+	if got := len(set.identities.byUID); got != members {
+		t.Errorf("%d UIDs are kept of %d members", got, members)
+	}
 }

@@ -135,15 +135,15 @@ type Config struct {
 type Members struct {
 	config  Config
 	handler Handler
-	members atomic.Pointer[map[string]*Member]
+	members atomic.Pointer[roster]
 	known   chan struct{}
 	changed chan struct{}
 	refused atomic.Int64
 	memory  *memory
 	turns   chan struct{} // see turn
 
-	identifying   sync.Mutex
-	misidentified map[string]string // last report, by Problem.key
+	identifying sync.Mutex
+	identities  identities
 
 	// connections of the members, by cluster. Only Run uses them.
 	connections map[string]*connection
@@ -157,10 +157,22 @@ func New(config Config) *Members {
 	s := &Members{
 		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1), limited: map[string]string{},
 		memory: newMemory(config.Memory), turns: make(chan struct{}, listsAtOnce),
-		connections: map[string]*connection{},
+		connections: map[string]*connection{}, identities: newIdentities(),
 	}
-	s.members.Store(&map[string]*Member{})
+	s.members.Store(newRoster(nil))
 	return s
+}
+
+// roster is the members at a time. It is immutable.
+type roster struct {
+	byID   map[string]*Member
+	sorted []*Member
+}
+
+func newRoster(members map[string]*Member) *roster {
+	return &roster{byID: members, sorted: slices.SortedFunc(maps.Values(members), func(a, b *Member) int {
+		return cmp.Compare(a.cluster, b.cluster)
+	})}
 }
 
 // Handle sets the handler. Call it before Run.
@@ -170,14 +182,10 @@ func (s *Members) Handle(handler Handler) { s.handler = handler }
 func (s *Members) Known() <-chan struct{} { return s.known }
 
 // Get returns a member, or nil if the cluster is not a member.
-func (s *Members) Get(cluster string) *Member { return (*s.members.Load())[cluster] }
+func (s *Members) Get(cluster string) *Member { return s.members.Load().byID[cluster] }
 
-// List returns all members, sorted by id.
-func (s *Members) List() []*Member {
-	return slices.SortedFunc(maps.Values(*s.members.Load()), func(a, b *Member) int {
-		return cmp.Compare(a.cluster, b.cluster)
-	})
-}
+// List returns all members, sorted by id. The list is shared and must not be changed.
+func (s *Members) List() []*Member { return s.members.Load().sorted }
 
 // Refused returns the number of credentials that are not used because they are invalid.
 func (s *Members) Refused() int { return int(s.refused.Load()) }
@@ -285,7 +293,7 @@ func (s *Members) change(
 	for cluster, connected := range s.connections {
 		members[cluster] = connected.member
 	}
-	s.members.Store(&members)
+	s.members.Store(newRoster(members))
 	for _, cluster := range left {
 		s.config.Tracker.Untrack(cluster)
 	}
@@ -298,7 +306,7 @@ func (s *Members) change(
 			group.Go(connected.read)
 		}
 	}
-	s.identify()
+	s.identifyAll()
 	for _, cluster := range affected {
 		s.handler.MemberChanged(cluster)
 	}
@@ -356,7 +364,7 @@ type memberLease struct {
 func (l memberLease) leaseRead(uid, holder string, at time.Time, renewed, identified bool) {
 	l.config.Tracker.LeaseRead(l.cluster, uid, at, renewed, holder != "" && holder != l.cluster)
 	if identified {
-		l.identify()
+		l.identify(l.cluster)
 	}
 }
 
