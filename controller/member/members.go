@@ -3,7 +3,6 @@
 package member
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"net"
@@ -145,8 +144,9 @@ type Members struct {
 	identifying sync.Mutex
 	identities  identities
 
-	// connections of the members, by cluster. Only Run uses them.
+	// connections of the members, by cluster, and the Secrets that were parsed. Only Run uses them.
 	connections map[string]*connection
+	parsed      map[*corev1.Secret]*source
 
 	limiting sync.Mutex
 	limited  map[string]string // last report, by cluster
@@ -161,18 +161,6 @@ func New(config Config) *Members {
 	}
 	s.members.Store(newRoster(nil))
 	return s
-}
-
-// roster is the members at a time. It is immutable.
-type roster struct {
-	byID   map[string]*Member
-	sorted []*Member
-}
-
-func newRoster(members map[string]*Member) *roster {
-	return &roster{byID: members, sorted: slices.SortedFunc(maps.Values(members), func(a, b *Member) int {
-		return cmp.Compare(a.cluster, b.cluster)
-	})}
 }
 
 // Handle sets the handler. Call it before Run.
@@ -226,7 +214,7 @@ func (s *Members) Run(ctx context.Context) {
 
 // refresh reads the flags and the Secrets. It returns the current problems, as report does.
 func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map[string]string) map[string]string {
-	sources, problems := gather(s.config)
+	sources, problems := gather(s.config, &s.parsed)
 	s.refused.Store(int64(len(problems)))
 	after := s.report(before, problems)
 	s.change(ctx, group, sources, func(source *source) bool {

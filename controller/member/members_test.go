@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -32,91 +30,6 @@ func secret(name, cluster string, age time.Duration, data string) *corev1.Secret
 	}
 }
 
-// TestGather: which clusters are members, and what is refused, in any order of the Secrets.
-func TestGather(t *testing.T) {
-	good := kubeconfig(aToken, aServer)
-	for name, test := range map[string]struct {
-		static  []Static
-		secrets []*corev1.Secret
-		// members, with ! where the credential is unusable.
-		members []string
-		// problems as <source>: <part of the error>.
-		problems []string
-	}{
-		"none": {},
-		"two": {
-			secrets: []*corev1.Secret{secret("a", "west", 0, good), secret("b", "north.registry", 0, good)},
-			members: []string{"north.registry", "west"},
-		},
-		"no id, a wrong one, our own": {
-			secrets: []*corev1.Secret{
-				secret("a", "", 0, good), secret("b", "a_b", 0, good),
-				secret("c", "east", 0, good),
-			},
-			problems: []string{"a: empty", "b: RFC 1123", "c: that of this cluster"},
-		},
-		"the older of two": {
-			secrets:  []*corev1.Secret{secret("a", "west", time.Minute, good), secret("b", "west", time.Hour, good)},
-			members:  []string{"west"},
-			problems: []string{"a: older Secret b"},
-		},
-		"the first by name of two as old": {
-			secrets:  []*corev1.Secret{secret("a", "west", time.Minute, good), secret("b", "west", time.Minute, good)},
-			members:  []string{"west"},
-			problems: []string{"b: older Secret a"},
-		},
-		"an unusable one is a member still": {
-			secrets:  []*corev1.Secret{secret("a", "west", 0, "{"), secret("b", "north", 0, "")},
-			members:  []string{"north!", "west!"},
-			problems: []string{"a: no kubeconfig", "b: no data"},
-		},
-		"a flag wins": {
-			static: []Static{
-				{Cluster: "west", Kubeconfig: "good"},
-				{Cluster: "east", Kubeconfig: "good"},
-				{Cluster: "north", Kubeconfig: "none"},
-			},
-			secrets:  []*corev1.Secret{secret("a", "west", 0, good)},
-			members:  []string{"north!", "west"},
-			problems: []string{"a: named by a flag", "flag: that of this cluster", "flag: none"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for i := range test.static {
-				test.static[i].Kubeconfig = filepath.Join("testdata", test.static[i].Kubeconfig)
-			}
-			for range 2 {
-				slices.Reverse(test.secrets)
-				sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}))
-				members := slices.Sorted(maps.Keys(sources))
-				for i, cluster := range members {
-					if sources[cluster].err != nil {
-						members[i] += "!"
-					}
-				}
-				if !slices.Equal(members, test.members) {
-					t.Errorf("members %v, want %v", members, test.members)
-				}
-				if len(problems) != len(test.problems) {
-					t.Errorf("%d problems, want %d: %v", len(problems), len(test.problems), problems)
-				}
-				for _, want := range test.problems {
-					from, part, _ := strings.Cut(want, ": ")
-					if !slices.ContainsFunc(problems, func(problem Problem) bool {
-						source := "flag"
-						if problem.Secret != nil {
-							source = problem.Secret.Name
-						}
-						return source == from && problem.Refused && strings.Contains(problem.Err.Error(), part)
-					}) {
-						t.Errorf("no problem %q in %v", want, problems)
-					}
-				}
-			}
-		})
-	}
-}
-
 func TestProblemsAreToldOnce(t *testing.T) {
 	var told []string
 	around := &surroundings{reported: func(problem Problem) {
@@ -125,7 +38,8 @@ func TestProblemsAreToldOnce(t *testing.T) {
 	}}
 	set := around.members(Config{})
 	bad := func(name, data string) []Problem {
-		_, problems := gather(having(secret(name, "west", 0, data)).of(Config{Cluster: "east"}))
+		_, problems := gather(having(secret(name, "west", 0, data)).of(Config{Cluster: "east"}),
+			new(map[*corev1.Secret]*source))
 		return problems
 	}
 	before := set.report(nil, bad("a", ""))

@@ -93,9 +93,11 @@ func ParseRank(annotations map[string]string) (int, error) {
 }
 
 // gather returns the members that flags and Secrets name. A credential with invalid content still makes its cluster a
-// member; a credential with an invalid id does not.
-func gather(config Config) (map[string]*source, []Problem) {
-	sources := map[string]*source{}
+// member; a credential with an invalid id does not. parsed are the sources of the Secrets that were parsed before, and
+// is replaced: a Secret that did not change is not parsed again.
+func gather(config Config, parsed *map[*corev1.Secret]*source) (map[string]*source, []Problem) {
+	sources, before := map[string]*source{}, *parsed
+	*parsed = map[*corev1.Secret]*source{}
 	var problems []Problem
 	for _, static := range config.Static {
 		problem := Problem{Cluster: static.Cluster, Refused: true}
@@ -122,24 +124,34 @@ func gather(config Config) (map[string]*source, []Problem) {
 			problems = append(problems, problem)
 			continue
 		}
-		s := &source{cluster: cluster, kubeconfig: secret.Data[KubeconfigKey]}
-		s.secret.Store(secret)
-		if len(s.kubeconfig) == 0 {
-			s.err = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
-		} else {
-			s.credential, s.err = ParseKubeconfig(s.kubeconfig)
+		s := before[secret]
+		if s == nil {
+			s = parse(cluster, secret)
 		}
-		cidrs, err := ParseCIDRs(secret.Annotations[CIDRsAnnotation])
-		s.cidrs.Store(&cidrs)
-		rank, rankErr := ParseRank(secret.Annotations)
-		s.rank.Store(int64(rank))
-		s.err = cmp.Or(s.err, err, rankErr)
+		(*parsed)[secret] = s
 		if problem.Err = s.err; s.err != nil {
 			problems = append(problems, problem)
 		}
 		sources[cluster] = s
 	}
 	return sources, problems
+}
+
+// parse returns the source that a Secret is.
+func parse(cluster string, secret *corev1.Secret) *source {
+	s := &source{cluster: cluster, kubeconfig: secret.Data[KubeconfigKey]}
+	s.secret.Store(secret)
+	if len(s.kubeconfig) == 0 {
+		s.err = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
+	} else {
+		s.credential, s.err = ParseKubeconfig(s.kubeconfig)
+	}
+	cidrs, err := ParseCIDRs(secret.Annotations[CIDRsAnnotation])
+	s.cidrs.Store(&cidrs)
+	rank, rankErr := ParseRank(secret.Annotations)
+	s.rank.Store(int64(rank))
+	s.err = cmp.Or(s.err, err, rankErr)
+	return s
 }
 
 // admit returns an error if a cluster id cannot become a member.
