@@ -91,8 +91,8 @@ func model(u *units, clusters int, rate float64) figure.Table {
 		Text:    fmt.Sprintf(modelText, clusters, int(rate)),
 		Columns: []string{"each API server"},
 		Figures: []figure.Figure{
-			row("connections of readers, watches", "%.0f, %.0f (in the set: %s, %s)", readers, 2*readers,
-				thousands(clusters*(clusters-1)), thousands(2*clusters*(clusters-1))),
+			row("connections of readers, watches", "%s, %s (in the set: %s, %s)", thousands(clusters-1),
+				thousands(2*(clusters-1)), thousands(clusters*(clusters-1)), thousands(2*clusters*(clusters-1))),
 			row("memory of readers", "%s", figure.Bytes(readers*u.Memory)),
 			row("heartbeats to readers", "%s", share(beats*u.Heartbeat)),
 			row("its own published changes to readers", "%s", share(own*u.Change)),

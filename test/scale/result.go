@@ -39,8 +39,19 @@ type measured struct {
 
 func newResult(o options) *result {
 	return &result{Shape: o.shape, About: map[string]string{}, about: fmt.Sprintf(
-		"%s; %d cores, %s; memory limit of the controller %d MiB; %d changes/s for %s",
-		time.Now().UTC().Format("2 January 2006"), runtime.NumCPU(), runtime.Version(), o.memory>>20, o.rate, o.changes)}
+		"%s; %d cores, %s; load average before %s; memory limit of the controller %d MiB; %d changes/s for %s",
+		time.Now().UTC().Format("2 January 2006"), runtime.NumCPU(), runtime.Version(), loadAverage(), o.memory>>20,
+		o.rate, o.changes)}
+}
+
+// loadAverage is how many processes wanted to run, in the mean of the last minute.
+func loadAverage() string {
+	content, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(content), " ")
+	return first
 }
 
 // add adds figures of the part that runs.
