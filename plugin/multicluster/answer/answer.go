@@ -66,7 +66,7 @@ func Lookup(config *record.Config, service *record.Service, cache *Cache, q *Que
 	if service = service.In(q.Zone); !service.Exists {
 		return Answer{}
 	}
-	if service.Import.Headless {
+	if service.Headless {
 		h := headless{service, config, cache}
 		return h.lookup(q, client)
 	}

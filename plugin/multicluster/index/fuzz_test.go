@@ -123,8 +123,8 @@ func (s *source) slice() *discoveryv1.EndpointSlice {
 	return raw
 }
 
-// FuzzBuild builds services of arbitrary objects: what queries answer is what a transfer has, names are names, and the
-// order of the objects does not matter.
+// FuzzBuild builds services of arbitrary objects: what queries answer is what a transfer has, names are names, the order
+// of the objects does not matter, and the next state of a service is that of a plain build.
 func FuzzBuild(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 32 {
@@ -154,6 +154,13 @@ func FuzzBuild(f *testing.F) {
 		if x.Update(2, index.Change{Key: service.Key(), Service: record.Build(config, imported, all)}) {
 			t.Errorf("the order of slices changed an answer: %q\nand\n%q", text(walk(snapshot)),
 				text(walk(x.Snapshot())))
+		}
+
+		changing := sliced{config: config, imported: imported, slices: all, service: service}
+		for range s.n(6) {
+			changing.slices = slices.Clone(changing.slices)
+			changing.slices[s.n(len(all))] = object.FromEndpointSlice(s.slice(), false)
+			changing.check(t, "a changed slice")
 		}
 	})
 }

@@ -53,8 +53,7 @@ func (x *Index) Update(now uint32, changes ...Change) bool {
 	}
 	moved := before == nil
 	next.totals.Skips = maps.Clone(next.totals.Skips)
-	next.services, next.namespaces = next.services.editing(), next.namespaces.editing()
-	next.reverse = next.reverse.editing()
+	next.services.reserve(next.services.len + len(changes))
 	for _, change := range changes {
 		moved = next.apply(change) || moved
 	}

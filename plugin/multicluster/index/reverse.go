@@ -81,17 +81,17 @@ func (s *Snapshot) changeReverse(before, after *record.Service) {
 func (s *Snapshot) addHost(host hostName) {
 	names, _ := s.reverse.get(host.addr)
 	at, _ := slices.BinarySearch(names, host.name)
-	s.reverse = s.reverse.with(host.addr, slices.Insert(slices.Clone(names), at, host.name))
+	s.reverse.put(host.addr, slices.Insert(slices.Clone(names), at, host.name))
 }
 
 func (s *Snapshot) removeHost(host hostName) {
 	names, _ := s.reverse.get(host.addr)
 	if len(names) == 1 {
-		s.reverse = s.reverse.without(host.addr)
+		s.reverse.remove(host.addr)
 		return
 	}
 	at, _ := slices.BinarySearch(names, host.name)
-	s.reverse = s.reverse.with(host.addr, slices.Delete(slices.Clone(names), at, at+1))
+	s.reverse.put(host.addr, slices.Delete(slices.Clone(names), at, at+1))
 }
 
 // LookupReverse answers a question for a name below a reverse zone. It takes no lock. Names of parts of addresses

@@ -97,10 +97,14 @@ func (s *Snapshot) apply(change Change) (moved bool) {
 	}
 	if change.Service == nil {
 		if had {
-			s.services = s.services.without(change.Key)
+			s.services.remove(change.Key)
 		}
 	} else {
-		s.services = s.services.with(change.Key, change.Service)
+		key := change.Key
+		if own := change.Service.Key(); own == key {
+			key = own // see Key
+		}
+		s.services.put(key, change.Service)
 		s.count(change.Service, +1)
 	}
 	existed, exists := had && before.Exists, change.Service != nil && change.Service.Exists
@@ -114,7 +118,7 @@ func (s *Snapshot) apply(change Change) (moved bool) {
 // count adds the service to the totals, or takes it away.
 func (s *Snapshot) count(service *record.Service, sign int) {
 	if service.Exists {
-		if service.Import.Headless {
+		if service.Headless {
 			s.totals.Headless += sign
 		} else {
 			s.totals.ClusterSetIP += sign
@@ -134,8 +138,8 @@ func (s *Snapshot) countNamespace(key string, exists bool) {
 		count--
 	}
 	if count == 0 {
-		s.namespaces = s.namespaces.without(namespace)
+		s.namespaces.remove(namespace)
 	} else {
-		s.namespaces = s.namespaces.with(namespace, count)
+		s.namespaces.put(namespace, count)
 	}
 }

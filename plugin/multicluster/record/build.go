@@ -53,16 +53,21 @@ func buildBlocks(
 	config *Config, imported *object.Import, all []*object.Endpoints, skips *object.Skips,
 ) ([]Block, *basis) {
 	c := newCollector(newPortSets(config, imported), skips)
+	count := 0
+	for _, from := range all {
+		count += from.Len()
+	}
+	c.endpoints = make([]endpoint, 0, count)
 	for _, from := range all {
 		c.collect(from)
 	}
 	c.nameAlike()
 	made := basis{slices: all, count: len(c.endpoints), anyReady: anyReady(imported, all), special: c.special()}
-	builder := newBlockBuilder(c.ports, made.anyReady, len(c.endpoints))
-	builder.addHosts(c.endpoints)
+	builder := newBlockBuilder(c.ports, made.anyReady, c.endpoints)
+	builder.addHosts()
 	blocks := make([]Block, len(builder.drafts))
-	for i, d := range builder.drafts {
-		blocks[i] = (&Block{Class: d.Class}).edited(nil, d.entries)
+	for i := range blocks {
+		blocks[i] = builder.block(&builder.drafts[i])
 	}
 	sortBlocks(blocks)
 	return blocks, &made
@@ -194,7 +199,7 @@ type hostKey struct {
 
 // mergeAddresses merges endpoints with the same address, which was in several slices of a host. They are sorted by
 // address. Their ports are not merged.
-func mergeAddresses(host []endpoint) []endpoint {
+func mergeAddresses(host []hostEndpoint) []hostEndpoint {
 	merged := host[:1]
 	for _, e := range host[1:] {
 		last := &merged[len(merged)-1]
@@ -214,56 +219,109 @@ func mergeAddresses(host []endpoint) []endpoint {
 
 // blockBuilder makes drafts of blocks.
 type blockBuilder struct {
-	ports    *portSets
-	drafts   []draft
-	numbers  map[Class]int // of the drafts
-	last     int           // the number of the last draft that was used
-	sets     []*PortSet    // of a host
-	seen     map[netip.Addr]struct{}
-	anyReady bool // of all endpoints of the service
+	ports     *portSets
+	endpoints []endpoint
+	drafts    []draft
+	numbers   map[Class]int // of the drafts
+	last      int           // the number of the last draft that was used
+	sets      []*PortSet    // of a host
+	seen      addressSet
+	anyReady  bool // of all endpoints of the service
 }
 
-// newBlockBuilder has room for so many endpoints.
-func newBlockBuilder(ports *portSets, anyReady bool, count int) blockBuilder {
+// newBlockBuilder sorts the endpoints of some hosts into drafts. Of an address in the service name, all hosts are among
+// them.
+func newBlockBuilder(ports *portSets, anyReady bool, endpoints []endpoint) blockBuilder {
 	return blockBuilder{
-		ports: ports, numbers: make(map[Class]int), seen: make(map[netip.Addr]struct{}, count), anyReady: anyReady,
+		ports: ports, endpoints: endpoints, numbers: make(map[Class]int), seen: newAddressSet(endpoints),
+		anyReady: anyReady,
 	}
 }
 
-// draft is the sorted entries of a block.
-type draft struct {
-	Class
-	entries []entry
+// addressSet is a set of addresses.
+type addressSet struct {
+	v4 map[[4]byte]struct{}
+	v6 map[[16]byte]struct{}
 }
 
-// addHosts adds all endpoints of some hosts, in any order. Of an address in the service name, all hosts are among them.
-func (b *blockBuilder) addHosts(endpoints []endpoint) {
-	order := sortedOrder(endpoints)
-	host := make([]endpoint, 0, 4) // of one host name, or one nameless address; few have more addresses
+// newAddressSet has room for the addresses of the endpoints.
+func newAddressSet(endpoints []endpoint) addressSet {
+	v4 := 0
+	for i := range endpoints {
+		if endpoints[i].addr.Is4() {
+			v4++
+		}
+	}
+	return addressSet{make(map[[4]byte]struct{}, v4), make(map[[16]byte]struct{}, len(endpoints)-v4)}
+}
+
+// add adds an address and reports whether it is new.
+func (s addressSet) add(addr netip.Addr) bool {
+	if addr.Is4() {
+		before := len(s.v4)
+		s.v4[addr.As4()] = struct{}{}
+		return len(s.v4) > before
+	}
+	before := len(s.v6)
+	s.v6[addr.As16()] = struct{}{}
+	return len(s.v6) > before
+}
+
+// draft is a block in the making.
+type draft struct {
+	Class
+	members []int32 // the numbers of its endpoints, sorted
+}
+
+// entries appends the entries of members of a draft.
+func (b *blockBuilder) entries(members []int32, entries []entry) []entry {
+	for _, i := range members {
+		entries = append(entries, entry{b.endpoints[i].addr, b.endpoints[i].host})
+	}
+	return entries
+}
+
+// block is the finished draft.
+func (b *blockBuilder) block(d *draft) Block {
+	made := Block{Class: d.Class, leaves: make([]leaf, 0, leavesOf(len(d.members)))}
+	var buffer [maxLeaf]entry
+	for rest := d.members; len(rest) > 0; {
+		n := len(rest) / leavesOf(len(rest))
+		part := b.entries(rest[:n], buffer[:0])
+		made.pack(part)
+		made.HostOctets += hostOctets(part)
+		rest = rest[n:]
+	}
+	return made
+}
+
+// addHosts adds all endpoints.
+func (b *blockBuilder) addHosts() {
+	order := sortedOrder(b.endpoints)
+	host := make([]hostEndpoint, 0, 4) // of one host name, or one nameless address; few have more addresses
 	for len(order) > 0 {
-		host = append(host[:0], endpoints[order[0]])
-		for order = order[1:]; len(order) > 0 && endpoints[order[0]].sameHost(&host[0]); order = order[1:] {
-			host = append(host, endpoints[order[0]])
+		host = append(host[:0], hostEndpoint{b.endpoints[order[0]], order[0]})
+		for order = order[1:]; len(order) > 0 && b.endpoints[order[0]].sameHost(&host[0].endpoint); order = order[1:] {
+			host = append(host, hostEndpoint{b.endpoints[order[0]], order[0]})
 		}
 		b.addHost(host)
 	}
 }
 
-// isNew reports whether the address was not in the service name before, and notes that it is.
-func (b *blockBuilder) isNew(addr netip.Addr) bool {
-	before := len(b.seen)
-	b.seen[addr] = struct{}{}
-	return len(b.seen) > before
+// hostEndpoint is an endpoint of a host, and its number.
+type hostEndpoint struct {
+	endpoint
+	number int32
 }
 
 // addHost adds the endpoints of one host name, or one nameless address.
-func (b *blockBuilder) addHost(host []endpoint) {
+func (b *blockBuilder) addHost(host []hostEndpoint) {
 	usable := func(e *endpoint) bool { return e.ready || !b.anyReady }
 	hostReady := false
 	b.sets = b.sets[:0]
 	for i := range host {
 		hostReady = hostReady || host[i].ready
-		if set := host[i].ports; set != nil && usable(&host[i]) {
+		if set := host[i].ports; set != nil && usable(&host[i].endpoint) {
 			b.sets = append(b.sets, set)
 		}
 	}
@@ -271,13 +329,13 @@ func (b *blockBuilder) addHost(host []endpoint) {
 	host = mergeAddresses(host)
 	isTarget := false
 	for i := range host {
-		e := &host[i]
+		e := &host[i].endpoint
 		class := Class{
 			Cluster:   e.cluster,
 			Zone:      e.zone,
 			Size:      uint8(e.addr.BitLen() / 8),
 			Named:     e.host != "",
-			InService: usable(e) && b.isNew(e.addr),
+			InService: usable(e) && b.seen.add(e.addr),
 			InHost:    e.cluster != "" && (e.ready || !hostReady),
 			Target:    e.cluster != "" && usable(e) && !isTarget,
 		}
@@ -286,7 +344,7 @@ func (b *blockBuilder) addHost(host []endpoint) {
 		}
 		if class.InService || class.InHost {
 			d := b.draft(class)
-			d.entries = append(d.entries, entry{e.addr, e.host})
+			d.members = append(d.members, host[i].number)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (c *change) apply(all, gone, come []*object.Endpoints) (after *Service, ok 
 	if made.anyReady != before.basis.anyReady {
 		return nil, false
 	}
-	after = &Service{Import: before.Import, Skips: maps.Clone(before.Skips), basis: &made}
+	after = &Service{Headless: true, Import: before.Import, Skips: maps.Clone(before.Skips), basis: &made}
 	var goneSkips, comeSkips object.Skips
 	old, now := newCollector(c.ports, &goneSkips), newCollector(c.ports, &comeSkips)
 	for _, e := range gone {
@@ -111,9 +111,9 @@ func (c *change) apply(all, gone, come []*object.Endpoints) (after *Service, ok 
 	if c.shared(members) {
 		return nil, false
 	}
-	builder := newBlockBuilder(c.ports, made.anyReady, len(members))
-	builder.addHosts(members)
-	after.Blocks = c.edit(builder.drafts)
+	builder := newBlockBuilder(c.ports, made.anyReady, members)
+	builder.addHosts()
+	after.Blocks = c.edit(&builder)
 	after.Exists = slices.ContainsFunc(after.Blocks, func(b Block) bool { return b.InService })
 	return after, true
 }
@@ -203,7 +203,7 @@ func (c *change) members(all []*object.Endpoints) []endpoint {
 
 // shared reports whether an address of the hosts that change is one of another host, too.
 func (c *change) shared(members []endpoint) bool {
-	var few addressSet
+	var few fewAddresses
 	for i := range members {
 		few.add(members[i].addr)
 	}
@@ -220,15 +220,14 @@ func (c *change) shared(members []endpoint) bool {
 }
 
 // edit are the blocks without what was found, and with the drafts.
-func (c *change) edit(drafts []draft) []Block {
-	blocks := make([]Block, 0, len(c.before.Blocks)+len(drafts))
+func (c *change) edit(builder *blockBuilder) []Block {
+	blocks := make([]Block, 0, len(c.before.Blocks)+len(builder.drafts))
 	for i := range c.before.Blocks {
 		b := &c.before.Blocks[i]
 		var added []entry
-		at := slices.IndexFunc(drafts, func(d draft) bool { return d.Class == b.Class })
-		if at >= 0 {
-			added = drafts[at].entries
-			drafts[at].entries = nil
+		if at, ok := builder.numbers[b.Class]; ok {
+			added = builder.entries(builder.drafts[at].members, nil)
+			builder.drafts[at].members = nil
 		}
 		if len(c.found[i])+len(added) == 0 {
 			blocks = append(blocks, *b)
@@ -236,22 +235,22 @@ func (c *change) edit(drafts []draft) []Block {
 			blocks = append(blocks, b.edited(c.found[i], added))
 		}
 	}
-	for _, d := range drafts {
-		if len(d.entries) > 0 {
-			blocks = append(blocks, (&Block{Class: d.Class}).edited(nil, d.entries))
+	for i := range builder.drafts {
+		if d := &builder.drafts[i]; len(d.members) > 0 {
+			blocks = append(blocks, builder.block(d))
 		}
 	}
 	sortBlocks(blocks)
 	return slices.Clip(blocks)
 }
 
-// addressSet is a set of a few addresses, to be asked for many.
-type addressSet struct {
+// fewAddresses is a set of addresses, to be asked for many.
+type fewAddresses struct {
 	addrs  map[string]struct{}
 	filter [64]uint64
 }
 
-func (s *addressSet) add(addr netip.Addr) {
+func (s *fewAddresses) add(addr netip.Addr) {
 	if s.addrs == nil {
 		s.addrs = make(map[string]struct{})
 	}
@@ -261,7 +260,7 @@ func (s *addressSet) add(addr netip.Addr) {
 }
 
 // count is how many addresses of the block are in the set.
-func (b *Block) count(set *addressSet) (count int) {
+func (b *Block) count(set *fewAddresses) (count int) {
 	size := int(b.Size)
 	for k := range b.leaves {
 		p := b.page(k)

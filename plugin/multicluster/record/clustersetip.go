@@ -40,39 +40,59 @@ func (c *ClusterSetIP) Port(wanted object.PortName) []dns.RR {
 	return c.ports[at].srv
 }
 
-// buildClusterSetIP makes the records of a ClusterSetIP service in each zone, or none while it has no address.
-func buildClusterSetIP(config *Config, imported *object.Import, skips *object.Skips) []ClusterSetIP {
+// single is a ClusterSetIP service with room for its records in one zone and its A record. In one piece, they take few
+// lines of the processor's cache.
+type single struct {
+	Service
+	zones [1]ClusterSetIP
+	a     dns.A
+	extra [1]dns.RR
+	addr  [4]byte
+}
+
+// build makes the records of the service in each zone, or none while it has no address.
+func (s *single) build(config *Config) {
+	imported := s.Import
 	if len(imported.Addrs) == 0 {
-		return nil
+		return
 	}
 	var named []object.Port
 	for _, port := range imported.Ports {
 		switch {
 		case port.Name == "":
 		case config.tooLong(imported, port):
-			skips.Add(object.NameTooLong, 1)
+			s.Skips.Add(object.NameTooLong, 1)
 		default:
 			named = append(named, port)
 		}
 	}
-	all := make([]ClusterSetIP, len(config.Zones))
-	for i, zone := range config.Zones {
-		all[i] = newClusterSetIP(imported.Key+Suffix(zone), config.TTL, imported, named)
+	s.ClusterSetIP = s.zones[:]
+	if len(config.Zones) > 1 {
+		s.ClusterSetIP = make([]ClusterSetIP, len(config.Zones))
 	}
-	return all
+	for i, zone := range config.Zones {
+		owner := imported.Key + Suffix(zone)
+		extra := make([]dns.RR, len(imported.Addrs))
+		if i == 0 && len(extra) == 1 && imported.Addrs[0].Is4() {
+			s.addr = imported.Addrs[0].As4()
+			extra = s.extra[:]
+			extra[0] = SetA(&s.a, owner, config.TTL, s.addr[:])
+		} else {
+			for j, addr := range imported.Addrs {
+				extra[j] = addressRecord(owner, config.TTL, addr.AsSlice())
+			}
+		}
+		s.ClusterSetIP[i] = newClusterSetIP(owner, config.TTL, imported, extra, named)
+	}
 }
 
-func newClusterSetIP(owner string, ttl uint32, imported *object.Import, named []object.Port) ClusterSetIP {
-	var c ClusterSetIP
-	c.Extra = make([]dns.RR, len(imported.Addrs))
+// newClusterSetIP makes the records of a zone. Extra are those of the addresses.
+func newClusterSetIP(owner string, ttl uint32, imported *object.Import, extra []dns.RR, named []object.Port) ClusterSetIP {
 	v4 := 0
-	for i, addr := range imported.Addrs { // sorted: IPv4 comes first
-		c.Extra[i] = addressRecord(owner, ttl, addr.AsSlice())
-		if addr.Is4() {
-			v4++
-		}
+	for v4 < len(extra) && imported.Addrs[v4].Is4() { // they are sorted
+		v4++
 	}
-	c.A, c.AAAA = c.Extra[:v4:v4], c.Extra[v4:]
+	c := ClusterSetIP{A: extra[:v4:v4], AAAA: extra[v4:], Extra: extra}
 	numbers := make([]uint16, len(imported.Ports))
 	for i, port := range imported.Ports {
 		numbers[i] = port.Number

@@ -167,12 +167,7 @@ func packLeaf(entries []entry, size int, named bool) []byte {
 // edited returns the block without some of its entries and with others. Both are sorted, and what is removed is in the
 // block. Leaves that do not change are shared.
 func (b *Block) edited(removed, added []entry) Block {
-	after := Block{Class: b.Class, HostOctets: b.HostOctets - hostOctets(removed) + hostOctets(added)}
-	if len(b.leaves) == 0 {
-		after.leaves = make([]leaf, 0, (len(added)+maxLeaf-1)/maxLeaf)
-		after.pack(added)
-		return after
-	}
+	after := Block{Class: b.Class, HostOctets: b.HostOctets - hostOctets(removed)}
 	after.leaves = make([]leaf, 0, len(b.leaves)+1)
 	var buffers [2][2 * maxLeaf]entry
 	open, merged := buffers[0][:0], buffers[1][:0] // the entries of leaves that change and are not packed yet
@@ -190,6 +185,7 @@ func (b *Block) edited(removed, added []entry) Block {
 		removed, added = removed[len(gone):], added[len(come):]
 		open = p.unpack(open)
 		merged = mergeEntries(merged[:0], open, gone, come)
+		after.HostOctets += hostOctets(come)
 		open, merged = merged, open
 		if len(open) >= minLeaf || last {
 			after.pack(open)
@@ -224,10 +220,13 @@ func mergeEntries(dst, entries, removed, added []entry) []entry {
 	return append(dst, added...)
 }
 
+// leavesOf is how many leaves so many entries take.
+func leavesOf(entries int) int { return (entries + maxLeaf - 1) / maxLeaf }
+
 // pack appends leaves of the same size with the entries.
 func (b *Block) pack(entries []entry) {
-	for parts := (len(entries) + maxLeaf - 1) / maxLeaf; parts > 0; parts-- {
-		n := len(entries) / parts
+	for len(entries) > 0 {
+		n := len(entries) / leavesOf(len(entries))
 		b.leaves = append(b.leaves, leaf{packLeaf(entries[:n], int(b.Size), b.Named), b.Len() + n})
 		entries = entries[n:]
 	}

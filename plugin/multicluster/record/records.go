@@ -15,7 +15,7 @@ func (s *Service) Records(config *Config, zone int) []dns.RR {
 	switch {
 	case !s.Exists:
 		return nil
-	case s.Import.Headless:
+	case s.Headless:
 		w := walker{service: s, owner: s.Import.Key + Suffix(config.Zones[zone]), ttl: config.TTL}
 		w.addresses()
 		w.services()

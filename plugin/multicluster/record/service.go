@@ -63,22 +63,25 @@ func Suffix(zone string) string { return ".svc." + strings.TrimPrefix(zone, ".")
 
 // Service is the record set of one imported service. It is immutable.
 type Service struct {
-	// Import is what the service was built from.
-	Import *object.Import
-	// ClusterSetIP are the records of a ClusterSetIP service, by the number of the zone; nil while it has no address.
-	ClusterSetIP []ClusterSetIP
-	// Blocks are the endpoints of a headless service, sorted by address family and then by cluster.
-	Blocks []Block
 	// Exists reports whether the service's name exists.
 	Exists bool
-	// Skips is what was left out.
-	Skips object.Skips
-
-	basis *basis // of Blocks; nil if they depend on the zone
+	// Headless is that of the import.
+	Headless bool
 
 	// zones are the states of the service in each zone, if a name is too long in one of them; else nil. This one is
 	// then what it is in all of them, and exists if one of them does.
 	zones []*Service
+
+	// ClusterSetIP are the records of a ClusterSetIP service, by the number of the zone; nil while it has no address.
+	ClusterSetIP []ClusterSetIP
+	// Blocks are the endpoints of a headless service, sorted by address family and then by cluster.
+	Blocks []Block
+	// Import is what the service was built from.
+	Import *object.Import
+	// Skips is what was left out.
+	Skips object.Skips
+
+	basis *basis // of Blocks; nil if they depend on the zone
 }
 
 // Build makes the record set of an import and its endpoints, in any order. Endpoints count for headless services, and
@@ -100,7 +103,15 @@ func Build(config *Config, imported *object.Import, endpoints []*object.Endpoint
 
 // build makes the record set with the names that fit into all zones that count.
 func build(config *Config, imported *object.Import, endpoints []*object.Endpoints) *Service {
-	service := &Service{Import: imported}
+	var service *Service
+	var records *single
+	if imported.Headless {
+		service = new(Service)
+	} else {
+		records = new(single)
+		service = &records.Service
+	}
+	service.Import, service.Headless = imported, imported.Headless
 	service.Skips.AddAll(imported.Skips, +1)
 	if imported.Refused {
 		return service
@@ -109,11 +120,11 @@ func build(config *Config, imported *object.Import, endpoints []*object.Endpoint
 		service.Skips.Add(object.NameTooLong, 1)
 		return service
 	}
-	if imported.Headless {
+	if records == nil {
 		service.Blocks, service.basis = buildBlocks(config, imported, endpoints, &service.Skips)
 		service.Exists = slices.ContainsFunc(service.Blocks, func(b Block) bool { return b.InService })
 	} else {
-		service.ClusterSetIP = buildClusterSetIP(config, imported, &service.Skips)
+		records.build(config)
 		service.Exists = !config.IgnoreEmpty ||
 			slices.ContainsFunc(endpoints, func(e *object.Endpoints) bool { return e.Len() > 0 })
 	}
@@ -128,8 +139,14 @@ func (s *Service) In(zone int) *Service {
 	return s.zones[zone]
 }
 
-// Key is the service's "<name>.<namespace>".
-func (s *Service) Key() string { return s.Import.Key }
+// Key is the service's "<name>.<namespace>". If possible it is a part of the name that replies have, for the sake of the
+// processor's cache.
+func (s *Service) Key() string {
+	if len(s.ClusterSetIP) > 0 && len(s.ClusterSetIP[0].Extra) > 0 {
+		return s.ClusterSetIP[0].Extra[0].Header().Name[:len(s.Import.Key)]
+	}
+	return s.Import.Key
+}
 
 // Len is the number of addresses in the service's records.
 func (s *Service) Len() int { return len(s.Import.Addrs) + s.blockLen() }
@@ -154,9 +171,9 @@ func (s *Service) ClusterBlocks(size uint8, cluster string) (from, to int) {
 
 // AnswersAs reports whether both give the same answers.
 func (s *Service) AnswersAs(other *Service) bool {
-	return s.Exists == other.Exists && s.Import.Headless == other.Import.Headless &&
+	return s.Exists == other.Exists && s.Headless == other.Headless &&
 		s.Import.Prefer == other.Import.Prefer &&
 		slices.Equal(s.Import.Addrs, other.Import.Addrs) &&
-		(s.Import.Headless || slices.Equal(s.Import.Ports, other.Import.Ports)) &&
+		(s.Headless || slices.Equal(s.Import.Ports, other.Import.Ports)) &&
 		equalBlocks(s.Blocks, other.Blocks) && slices.EqualFunc(s.zones, other.zones, (*Service).AnswersAs)
 }
