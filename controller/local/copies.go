@@ -3,6 +3,7 @@
 package local
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -19,6 +20,8 @@ import (
 type copies struct {
 	mu   sync.Mutex
 	used map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	// from are the services of which copies are used, by the cluster that they are from.
+	from map[string]map[types.NamespacedName]struct{}
 }
 
 // Copies returns the copies of members' slices for a service, by the cluster that exports them: those among existing,
@@ -53,24 +56,31 @@ func (c *copies) Use(service types.NamespacedName, used []*discoveryv1.EndpointS
 	defer c.mu.Unlock()
 	if c.used == nil {
 		c.used = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
+		c.from = map[string]map[types.NamespacedName]struct{}{}
+	}
+	for _, slice := range c.used[service] {
+		cluster := slice.Labels[export.LabelSourceCluster]
+		if delete(c.from[cluster], service); len(c.from[cluster]) == 0 {
+			delete(c.from, cluster)
+		}
 	}
 	if c.used[service] = used; len(used) == 0 {
 		delete(c.used, service)
 	}
+	for _, slice := range used {
+		cluster := slice.Labels[export.LabelSourceCluster]
+		if c.from[cluster] == nil {
+			c.from[cluster] = map[types.NamespacedName]struct{}{}
+		}
+		c.from[cluster][service] = struct{}{}
+	}
 }
 
 // usedFrom returns the services of which the last pass used copies of a cluster's slices.
-func (c *copies) usedFrom(cluster string) (services []types.NamespacedName) {
+func (c *copies) usedFrom(cluster string) []types.NamespacedName {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for service, used := range c.used {
-		if slices.ContainsFunc(used, func(slice *discoveryv1.EndpointSlice) bool {
-			return slice.Labels[export.LabelSourceCluster] == cluster
-		}) {
-			services = append(services, service)
-		}
-	}
-	return services
+	return slices.Collect(maps.Keys(c.from[cluster]))
 }
 
 // Imported returns the services that are imported from a cluster, with the weight of the copies that exist, in a new
