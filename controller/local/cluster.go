@@ -27,6 +27,8 @@ const (
 	byKubernetesService = "kubernetes-service"
 	// byManagedService: EndpointSlices and derived Services that this controller made for a multi-cluster service.
 	byManagedService = "managed-service"
+	// byManagedNamespace: the same, by their namespace.
+	byManagedNamespace = "managed-namespace"
 	// byDerivedIP: derived Services, by their IPs.
 	byDerivedIP = "derived-ip"
 	// byHandMadeService: EndpointSlices that another writer made for a multi-cluster service.
@@ -50,13 +52,17 @@ func New(
 	return &Cluster{
 		Services: informer.New(gate, core.Services(all), informer.Options{
 			Resource: "Services", Example: &corev1.Service{}, Exports: true,
-			Indexers: cache.Indexers{byManagedService: byService(export.LabelService, true), byDerivedIP: derivedIPs},
+			Indexers: cache.Indexers{
+				byManagedService: byService(export.LabelService, true), byManagedNamespace: managedNamespace,
+				byDerivedIP: derivedIPs,
+			},
 		}),
 		EndpointSlices: informer.New(gate, client.DiscoveryV1().EndpointSlices(all), informer.Options{
 			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true, Transform: compact,
 			Indexers: cache.Indexers{
 				byKubernetesService: byService(export.LabelKubernetesService, false),
 				byManagedService:    byService(export.LabelService, true),
+				byManagedNamespace:  managedNamespace,
 				byHandMadeService:   byService(export.LabelService, false),
 				bySourceCluster:     sourceCluster,
 			},
@@ -91,6 +97,15 @@ func byService(label string, managed bool) cache.IndexFunc {
 		}
 		return []string{labelled.GetNamespace() + "/" + labelled.GetLabels()[label]}, nil
 	}
+}
+
+// managedNamespace indexes the objects that this controller manages for services by their namespace.
+func managedNamespace(object any) ([]string, error) {
+	labelled, ok := object.(metav1.Object)
+	if !ok || labelled.GetLabels()[export.LabelService] == "" || !export.IsManaged(labelled) {
+		return nil, nil
+	}
+	return []string{labelled.GetNamespace()}, nil
 }
 
 func derivedIPs(object any) ([]string, error) {
@@ -210,6 +225,17 @@ func (c *Cluster) ManagedServices() (services []types.NamespacedName) {
 			if namespace, name, err := cache.SplitMetaNamespaceKey(value); err == nil {
 				services = append(services, types.NamespacedName{Namespace: namespace, Name: name})
 			}
+		}
+	}
+	return services
+}
+
+// ManagedServicesIn returns those of the ManagedServices that are in a namespace. A service may occur often.
+func (c *Cluster) ManagedServicesIn(namespace string) (services []types.NamespacedName) {
+	for _, each := range []*informer.Informer{c.EndpointSlices, c.Services} {
+		for _, object := range informer.ByIndex[metav1.Object](each.Indexer(), byManagedNamespace, namespace) {
+			services = append(services,
+				types.NamespacedName{Namespace: namespace, Name: object.GetLabels()[export.LabelService]})
 		}
 	}
 	return services

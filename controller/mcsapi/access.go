@@ -73,7 +73,9 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Fre
 		codec:   runtime.NewParameterCodec(scheme),
 	}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	importIndexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, byDerivedName: derivedName}
+	importIndexers := cache.Indexers{
+		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, byDerivedName: derivedName, byAdoptedIP: adoptedIPs,
+	}
 	a.exports = informer.New(group, a.ServiceExports(metav1.NamespaceAll), informer.Options{
 		Resource: "ServiceExports", Example: &v1beta1.ServiceExport{}, Exports: true,
 		Indexers: byNamespace,
@@ -129,6 +131,11 @@ func (a *Access) Imports() []*v1beta1.ServiceImport {
 	return informer.List[*v1beta1.ServiceImport](a.imports.Indexer())
 }
 
+// ExportsIn lists the cached ServiceExports of a namespace, in no order.
+func (a *Access) ExportsIn(namespace string) []*v1beta1.ServiceExport {
+	return informer.ByIndex[*v1beta1.ServiceExport](a.exports.Indexer(), cache.NamespaceIndex, namespace)
+}
+
 // ImportsIn lists the cached ServiceImports of a namespace, in no order.
 func (a *Access) ImportsIn(namespace string) []*v1beta1.ServiceImport {
 	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), cache.NamespaceIndex, namespace)
@@ -150,4 +157,25 @@ func derivedName(object any) ([]string, error) {
 // two or more if names collide.
 func (a *Access) ImportsDerivedAs(derived types.NamespacedName) []*v1beta1.ServiceImport {
 	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), byDerivedName, derived.String())
+}
+
+// byAdoptedIP is the index of ServiceImports that are marked for adoption by their IPs.
+const byAdoptedIP = "adopted-ip"
+
+func adoptedIPs(object any) ([]string, error) {
+	serviceImport, ok := object.(*v1beta1.ServiceImport)
+	if !ok || serviceImport.Annotations[export.AnnotationAdopt] != "true" {
+		return nil, nil
+	}
+	var values []string
+	for _, ip := range serviceImport.Spec.IPs {
+		values = append(values, serviceImport.Namespace+"/"+ip)
+	}
+	return values, nil
+}
+
+// ImportsAdopting lists the cached ServiceImports of a namespace that are marked for adoption and have an IP, in no
+// order.
+func (a *Access) ImportsAdopting(namespace, ip string) []*v1beta1.ServiceImport {
+	return informer.ByIndex[*v1beta1.ServiceImport](a.imports.Indexer(), byAdoptedIP, namespace+"/"+ip)
 }

@@ -142,6 +142,11 @@ func (m *Member) Withheld(service types.NamespacedName) bool { return m.slices.i
 // Services returns every service with a published slice.
 func (m *Member) Services() []types.NamespacedName { return m.slices.services() }
 
+// ServicesIn returns those of the Services that are in a namespace. A service may occur often.
+func (m *Member) ServicesIn(namespace string) []types.NamespacedName {
+	return m.slices.servicesIn(namespace)
+}
+
 // Excess returns the limits that the member exceeds, in a new map.
 func (m *Member) Excess() Excess { return m.slices.get() }
 

@@ -54,6 +54,7 @@ func newSliceStore(changed func(types.NamespacedName), listed func(first bool)) 
 				}
 				return []string{ServiceOf(slice).String()}, nil
 			},
+			cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
 		}),
 		changed:  changed,
 		listed:   listed,
@@ -89,6 +90,16 @@ func (s *sliceStore) services() []types.NamespacedName {
 		}
 	}
 	return result
+}
+
+// servicesIn returns the services of a namespace that have a slice. A service may occur often.
+func (s *sliceStore) servicesIn(namespace string) (services []types.NamespacedName) {
+	for _, slice := range informer.ByIndex[*discoveryv1.EndpointSlice](s.indexer, cache.NamespaceIndex, namespace) {
+		if service := ServiceOf(slice); service.Name != "" {
+			services = append(services, service)
+		}
+	}
+	return services
 }
 
 // count returns the number of slices.

@@ -128,3 +128,33 @@ func TestAListComparesContent(t *testing.T) {
 		t.Errorf("told of %v, want the first list and the list with another address", told)
 	}
 }
+
+// TestServicesOfANamespace: those that have a slice there, and no others.
+func TestServicesOfANamespace(t *testing.T) {
+	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
+	elsewhere := slice("c", "cache", "1")
+	elsewhere.Namespace = "other"
+	for _, each := range []*discoveryv1.EndpointSlice{
+		slice("a", "web", "1"), slice("b", "db", "1"), elsewhere, slice("d", "", "1"),
+	} {
+		if err := store.Add(each); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(namespace string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, service := range store.servicesIn(namespace) {
+			got = append(got, service.String())
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s has %v, want %v", namespace, got, want)
+		}
+	}
+	expect("demo", "demo/db", "demo/web")
+	expect("other", "other/cache")
+	if err := store.Delete(elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	expect("other")
+}

@@ -123,13 +123,14 @@ func (r *Reconciler) serviceChanged(object change) {
 // deleted, the derived Service can have the IP.
 func (r *Reconciler) adoptable(access *mcsapi.Access, object metav1.Object) {
 	service, ok := object.(*corev1.Service)
-	if !ok || len(service.Spec.ClusterIPs) == 0 {
+	if !ok {
 		return
 	}
-	for _, serviceImport := range access.ImportsIn(service.Namespace) {
-		taken := func(ip string) bool { return slices.Contains(service.Spec.ClusterIPs, ip) }
-		if merge.Adopted(serviceImport) && slices.ContainsFunc(serviceImport.Spec.IPs, taken) {
-			r.Retry(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
+	for _, ip := range service.Spec.ClusterIPs {
+		for _, serviceImport := range access.ImportsAdopting(service.Namespace, ip) {
+			if merge.Adopted(serviceImport) {
+				r.Retry(types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name})
+			}
 		}
 	}
 }
@@ -181,13 +182,7 @@ func (r *Reconciler) exportedBy(slice *discoveryv1.EndpointSlice) (types.Namespa
 // namespaceHandler enqueues all services of a namespace that is created or deleted. Those of the namespaces in the
 // first list are enqueued because of the objects in them.
 func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
-	all := func(object change) {
-		for service := range r.known() {
-			if service.Namespace == object.GetName() {
-				r.enqueue(service)
-			}
-		}
-	}
+	all := func(object change) { r.enqueueNamespace(object.GetName()) }
 	each := onChange(all)
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, isInInitialList bool) {
@@ -216,6 +211,26 @@ func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: each.DeleteFunc,
+	}
+}
+
+// enqueueNamespace enqueues every service of a namespace that is exported, imported, or was: those of known.
+func (r *Reconciler) enqueueNamespace(namespace string) {
+	if access, _ := r.API.Access(); access != nil {
+		for _, each := range access.ExportsIn(namespace) {
+			r.enqueue(types.NamespacedName{Namespace: namespace, Name: each.Name})
+		}
+		for _, each := range access.ImportsIn(namespace) {
+			r.enqueue(types.NamespacedName{Namespace: namespace, Name: each.Name})
+		}
+	}
+	for _, service := range r.Local.ManagedServicesIn(namespace) {
+		r.enqueue(service)
+	}
+	for _, m := range r.Members.List() {
+		for _, service := range m.ServicesIn(namespace) {
+			r.enqueue(service)
+		}
 	}
 }
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+)
+
+// withImports returns a reconciler of which only the API runs. Each import is "namespace/name", or
+// "namespace/name=IP" if it is marked for adoption.
+func withImports(t *testing.T, imports ...string) *Reconciler {
+	t.Helper()
+	var texts []string
+	for _, text := range imports {
+		key, ip, adopted := strings.Cut(text, "=")
+		namespace, name, _ := strings.Cut(key, "/")
+		texts = append(texts, fmt.Sprintf(`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceImport",`+
+			`"metadata":{"namespace":%q,"name":%q,"uid":%q,"resourceVersion":"1","annotations":{%q:"%t"}},`+
+			`"spec":{"type":"ClusterSetIP","ips":[%q],"ports":[{"port":80}]}}`,
+			namespace, name, key, export.AnnotationAdopt, adopted, ip))
+	}
+	server := httptest.NewServer(definitionsWith(t, strings.Join(texts, ",")))
+	r := newTestReconciler(record.NewFakeRecorder(10))
+	var err error
+	if r.API, err = mcsapi.NewFollower(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
+		t.Fatal(err)
+	}
+	r.API.Handle(accessHandler{onChange(func(change) {}), r})
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { r.API.Run(ctx) })
+	<-r.API.Looked()
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+		server.Close()
+	})
+	queued(r) // because the access is new
+	return r
+}
+
+// queued empties the queue.
+func queued(r *Reconciler) (services []string) {
+	for r.queue.Len() > 0 {
+		service, _, _ := r.queue.Get()
+		services = append(services, service.String())
+		r.queue.Done(service)
+	}
+	slices.Sort(services)
+	return services
+}
+
+// TestANamespaceConcernsItsServices: a namespace that comes looks at nothing outside of it.
+func TestANamespaceConcernsItsServices(t *testing.T) {
+	r := withImports(t, "demo/web", "other/web", "other/db")
+	slice := func(namespace, service string) {
+		t.Helper()
+		if err := r.Local.EndpointSlices.Indexer().Add(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: service, Labels: map[string]string{
+				export.LabelService: service, export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager,
+			},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slice("demo", "cache")
+	derived := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "demo", Name: "derived-x",
+		Labels: map[string]string{export.LabelService: "queue", export.LabelManagedBy: export.Manager},
+	}}
+	if err := r.Local.Services.Indexer().Add(derived); err != nil {
+		t.Fatal(err)
+	}
+	handler := r.namespaceHandler()
+	demo := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
+	handler.OnAdd(demo, false)
+	if got := queued(r); !slices.Equal(got, []string{"demo/cache", "demo/queue", "demo/web"}) {
+		t.Errorf("enqueued are %v", got)
+	}
+	empty := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "empty"}}
+	before := testing.AllocsPerRun(10, func() { handler.OnAdd(empty, false) })
+	for i := range 1000 {
+		slice("other", fmt.Sprint("service-", i))
+	}
+	if after := testing.AllocsPerRun(10, func() { handler.OnAdd(empty, false) }); after > before {
+		t.Errorf("%v allocations with 1000 services elsewhere, %v without", after, before)
+	}
+}
+
+// TestAServiceConcernsTheImportsWithItsIP: those marked for adoption, in its namespace.
+func TestAServiceConcernsTheImportsWithItsIP(t *testing.T) {
+	r := withImports(t, "demo/web=192.0.2.1", "demo/db=192.0.2.2", "demo/plain", "other/web=192.0.2.1")
+	r.serviceChanged(change{Object: &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "some"},
+		Spec:       corev1.ServiceSpec{ClusterIPs: []string{"192.0.2.1", "2001:db8::1"}},
+	}})
+	if got := queued(r); !slices.Equal(got, []string{"demo/web"}) {
+		t.Errorf("enqueued are %v", got)
+	}
+}
