@@ -44,6 +44,7 @@ type Access struct {
 	codec   runtime.ParameterCodec
 	exports *informer.Informer
 	imports *informer.Informer
+	counts  counts
 }
 
 // newAccess prepares a version for use. Its caches fill once run.

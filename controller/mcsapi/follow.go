@@ -205,7 +205,7 @@ func (a *Access) start(ctx context.Context, group *sync.WaitGroup, trigger chan 
 	handler cache.ResourceEventHandler,
 ) bool {
 	for _, each := range []*informer.Informer{a.exports, a.imports} {
-		each.Handle(handler)
+		each.Handle(a.counts.counted(handler))
 		group.Go(func() { each.Run(ctx) })
 	}
 	for _, each := range []*informer.Informer{a.exports, a.imports} {

@@ -56,6 +56,8 @@ type quota struct {
 	relist chan struct{}
 
 	used map[types.NamespacedName]*usage
+	// number is that of the slices. It may be read at any time.
+	number atomic.Int64
 	// endpoints and bytes are the totals of all services, with those withheld.
 	endpoints, bytes int
 	standIns         map[types.NamespacedName]struct{} // slices as of export.IsStandIn
@@ -185,6 +187,12 @@ func (q *quota) noteReplaced(old, slice *discoveryv1.EndpointSlice) {
 	endpoints, services, bytes, large := q.endpoints, len(q.used), q.bytes, len(q.standIns)
 	q.add(old, -1)
 	q.add(slice, 1)
+	switch {
+	case old == nil && slice != nil:
+		q.number.Add(1)
+	case old != nil && slice == nil:
+		q.number.Add(-1)
+	}
 	q.account.settle(q.bytes)
 	q.noteStandIns(large > 0)
 	left := q.get()
@@ -234,6 +242,7 @@ func (q *quota) endList(all []any) {
 		q.endpoints += weight.Endpoints()
 		q.bytes += weight.Bytes
 	}
+	q.number.Store(int64(len(all)))
 	for _, object := range all {
 		if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
 			q.add(slice, 1)

@@ -103,7 +103,7 @@ func (s *sliceStore) servicesIn(namespace string) (services []types.NamespacedNa
 }
 
 // count returns the number of slices.
-func (s *sliceStore) count() int { return len(s.indexer.ListKeys()) }
+func (s *sliceStore) count() int { return int(s.number.Load()) }
 
 func (s *sliceStore) Add(obj any) error    { return s.put(obj) }
 func (s *sliceStore) Update(obj any) error { return s.put(obj) }

@@ -53,6 +53,9 @@ func TestSliceStore(t *testing.T) {
 		if !slices.Equal(held, wantHeld) {
 			t.Errorf("%s: holds %v, want %v", name, held, wantHeld)
 		}
+		if keys := store.indexer.ListKeys(); store.count() != len(keys) {
+			t.Errorf("%s: %d slices are counted, want %v", name, store.count(), keys)
+		}
 	}
 	if store.synced.Load() {
 		t.Error("synced before the first list")

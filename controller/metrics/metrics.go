@@ -5,6 +5,7 @@ package metrics
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"strings"
 	"sync"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -240,35 +240,22 @@ func (m *Metrics) collectObjects(r *Leader, gauge func(*prometheus.Desc, float64
 		return
 	}
 	gauge(servedDesc, 1, strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/"))
-	exports, unreadable := access.Exports(), map[string]int{
-		v1beta1.ServiceExportKindName: 0,
-		v1beta1.ServiceImportKindName: 0,
-	}
-	gauge(exportsDesc, float64(len(exports)))
-	conditions := map[[4]string]int{}
-	count := func(kind string, each []metav1.Condition) {
-		for _, condition := range each {
-			for reason := range strings.SplitSeq(condition.Reason, ",") {
-				conditions[[4]string{kind, condition.Type, string(condition.Status), reason}]++
-			}
-		}
-	}
-	for _, each := range exports {
-		if mcsapi.Unreadable(each) != "" {
-			unreadable[v1beta1.ServiceExportKindName]++
-		}
-		count(v1beta1.ServiceExportKindName, each.Status.Conditions)
-	}
+	exports, conditions := 0, map[[4]string]int{}
+	unreadable := map[string]int{v1beta1.ServiceExportKindName: 0, v1beta1.ServiceImportKindName: 0}
 	imports := map[v1beta1.ServiceImportType]int{v1beta1.ClusterSetIP: 0, v1beta1.Headless: 0}
-	for _, each := range access.Imports() {
-		if mcsapi.Unreadable(each) != "" {
-			unreadable[v1beta1.ServiceImportKindName]++
-		}
-		if export.IsManaged(each) {
-			imports[each.Spec.Type]++
-			count(v1beta1.ServiceImportKindName, each.Status.Conditions)
+	for fact, number := range access.Counts() {
+		switch {
+		case fact.Unreadable:
+			unreadable[fact.Kind] = number
+		case fact.Managed:
+			imports[fact.Type] = number
+		case fact.Condition != "":
+			conditions[[4]string{fact.Kind, fact.Condition, fact.Status, fact.Reason}] = number
+		case fact.Kind == v1beta1.ServiceExportKindName:
+			exports = number
 		}
 	}
+	gauge(exportsDesc, float64(exports))
 	for kind, number := range unreadable {
 		gauge(unreadableDesc, float64(number), kind)
 	}
@@ -296,6 +283,7 @@ type problemKey struct {
 type problemCounts struct {
 	mu       sync.Mutex
 	services map[types.NamespacedName]map[problemKey]bool
+	counts   map[problemKey]int // services by their problems
 }
 
 // set replaces the problems of a service.
@@ -308,12 +296,20 @@ func (c *problemCounts) set(service types.NamespacedName, problems map[string][]
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for key := range c.services[service] {
+		if c.counts[key]--; c.counts[key] == 0 {
+			delete(c.counts, key)
+		}
+	}
 	if len(keys) == 0 {
 		delete(c.services, service)
 		return
 	}
 	if c.services == nil {
-		c.services = map[types.NamespacedName]map[problemKey]bool{}
+		c.services, c.counts = map[types.NamespacedName]map[problemKey]bool{}, map[problemKey]int{}
+	}
+	for key := range keys {
+		c.counts[key]++
 	}
 	c.services[service] = keys
 }
@@ -322,17 +318,12 @@ func (c *problemCounts) set(service types.NamespacedName, problems map[string][]
 func (c *problemCounts) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.services = nil
+	c.services, c.counts = nil, nil
 }
 
+// count returns the number of services by their problems, in a new map.
 func (c *problemCounts) count() map[problemKey]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	counts := map[problemKey]int{}
-	for _, keys := range c.services {
-		for key := range keys {
-			counts[key]++
-		}
-	}
-	return counts
+	return maps.Clone(c.counts)
 }

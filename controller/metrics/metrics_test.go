@@ -106,6 +106,12 @@ func TestProblemCounts(t *testing.T) {
 	if got := counts.count(); len(got) != 0 || len(counts.services) != 0 {
 		t.Errorf("got %v, want none", got)
 	}
+	counts.set(db, map[string][]export.Problem{"east": {bad}})
+	counts.clear()
+	counts.set(web, map[string][]export.Problem{"east": {bad}})
+	if got := counts.count(); len(got) != 1 || got[key] != 1 {
+		t.Errorf("got %v after another term began, want one service", got)
+	}
 }
 
 // TestMetricsAreReadFromTheBeginning reads the registry while the metrics are registered, as the server of metrics may.
