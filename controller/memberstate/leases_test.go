@@ -254,3 +254,31 @@ func TestLeasesOfManyMembers(t *testing.T) {
 		}
 	}
 }
+
+// TestLeasesShowWhatIsJudged: the state and the time of the last heartbeat, once the state changes.
+func TestLeasesShowWhatIsJudged(t *testing.T) {
+	l := newLookout(t, nil, "north", "west")
+	client := fake.NewClientset()
+	leases := &Leases{client: client, namespace: "system", tracker: l.Tracker}
+	if _, err := leases.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.pass(60, "north", "west")
+	heard := l.now.Now()
+	for _, want := range []liveness.State{liveness.Fresh, liveness.Stale} {
+		if err := leases.write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lease, err := client.CoordinationV1().Leases("system").Get(t.Context(), LeasePrefix+"west", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := lease.Annotations[StateAnnotation]; got != want.String() || !lease.Spec.RenewTime.Time.Equal(heard) ||
+			lease.Annotations[member.HeartbeatUIDAnnotation] != "uid-of-west" {
+			t.Errorf("%s: the Lease shows %v, %v", want, lease.Annotations, lease.Spec.RenewTime)
+		}
+		l.pass(10, "north", "west")
+		heard = l.now.Now()
+		l.pass(40, "north")
+	}
+}

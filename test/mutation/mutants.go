@@ -162,6 +162,23 @@ var judging = []mutant{
 		harm: "what is judged of a member changes nothing until something else does",
 	},
 	{
+		file: "controller/memberstate/tracker.go",
+		text: `		if change.Was.State != change.Is.State {
+`, replacement: `		if change.Was.State > change.Is.State {
+`,
+		harm: "a restart believes a member again that was silent before",
+	},
+	{
+		file: "controller/liveness/verdicts.go",
+		text: `if changed && v.silent == len(v.of) {`, replacement: `if changed && v.silent > len(v.of) {`,
+		harm: "a cluster that hears nobody demotes everybody",
+	},
+	{
+		file: "controller/liveness/verdicts.go",
+		text: `	if v.alone || now.Sub`, replacement: `	if now.Sub`,
+		harm: "a cluster that hears somebody again believes for a while that it hears nobody",
+	},
+	{
 		file: "controller/liveness/judge.go",
 		text: `silence >= limits.StaleAfter:
 		verdict.State`, replacement: `silence >= 3*limits.StaleAfter:
