@@ -112,7 +112,7 @@ var dnsChecks = []Check{
 		run: func(s *Set, c *Cluster) []problem {
 			corefile := c.parsed()
 			if corefile == nil || !corefile.Serves(s.Zone) || c.ID == "" {
-				return nil
+				return c.forwardedID(s)
 			}
 			switch id := corefile.Option(s.Zone, "cluster"); {
 			case len(id) == 1 && !strings.EqualFold(id[0], c.ID) && member.ValidateID(strings.ToLower(id[0])) == nil:
@@ -285,6 +285,20 @@ func (c *Cluster) parsed() *coredns.Corefile {
 		return nil
 	}
 	return corefile
+}
+
+// forwardedID is what is wrong with the id in the Corefile of the chart's CoreDNS, to which the cluster's DNS forwards.
+func (c *Cluster) forwardedID(s *Set) []problem {
+	corefile, err := coredns.ParseCorefile(c.ChartCorefile)
+	if err != nil || c.ID == "" || c.by(s) != coredns.ByForward || !corefile.Serves(s.Zone) || c.wantsCluster() == "" {
+		return nil
+	}
+	if id := corefile.Option(s.Zone, "cluster"); len(id) == 1 && strings.EqualFold(id[0], c.ID) {
+		return nil
+	}
+	return []problem{odd(c.chart("upgrade", "--reset-then-reuse-values --set clusterId="+c.ID),
+		"The Corefile of the chart's CoreDNS has no `cluster %s`, so DNS does not prefer near endpoints, although %s.",
+		c.ID, c.wantsCluster())}
 }
 
 // wantsCluster is why DNS has to know the local cluster, empty if it does not.

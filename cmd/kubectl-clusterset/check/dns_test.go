@@ -9,9 +9,16 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // installed is a CoreDNS as kubeadm installs it.
@@ -127,5 +134,59 @@ func TestWaysToAnswerTheZone(t *testing.T) {
 				t.Errorf("got %v, %q, %q", says, why, fix)
 			}
 		})
+	}
+}
+
+// TestChartWithoutTheID: where the cluster's DNS forwards the zone, the id matters in the Corefile of the chart.
+func TestChartWithoutTheID(t *testing.T) {
+	const forwards = ". {\n kubernetes cluster.local\n}\nclusterset.local:53 {\n forward . 10.96.0.99\n}"
+	const fix = "helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns " +
+		"--reset-then-reuse-values --set clusterId=east"
+	chart := func(options string) string {
+		return "(multicluster-options) {\n" + options + "}\nclusterset.local:53 {\n multicluster {\n  import multicluster-options\n }\n}\n"
+	}
+	for name, test := range map[string]struct {
+		corefile, chart, prefers, want string
+	}{
+		"no id":                    {forwards, chart(""), "cluster", fix},
+		"another id":               {forwards, chart("    cluster west\n"), "cluster", fix},
+		"the id":                   {forwards, chart("    cluster east\n"), "cluster", ""},
+		"nothing prefers":          {forwards, chart(""), "none", ""},
+		"unknown":                  {forwards, "", "cluster", ""},
+		"another zone":             {forwards, "example.set {\n multicluster\n}", "cluster", ""},
+		"does not parse":           {forwards, "clusterset.local {", "cluster", ""},
+		"served in another manner": {". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}", chart(""), "cluster", ""},
+	} {
+		set := newSet(func(east, _ *Cluster) {
+			east.Deployment, east.Corefile = installed("registry.k8s.io/coredns/coredns:v1.12.2"), test.corefile
+			east.ChartCorefile = test.chart
+			east.Imports = []v1beta1.ServiceImport{{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "shop", Name: "db", Labels: map[string]string{export.LabelManagedBy: export.Manager},
+					Annotations: map[string]string{export.AnnotationPrefer: test.prefers},
+				},
+				Spec: v1beta1.ServiceImportSpec{Type: v1beta1.Headless},
+			}}
+		})
+		if got := hint(set, "corefile-cluster"); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestChartIsFound by what only administrators can write.
+func TestChartIsFound(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: "dns", Name: "clusterset-coredns"}
+	client := fake.NewClientset(
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: meta.Name}, Subjects: []rbacv1.Subject{{Name: meta.Name, Namespace: meta.Namespace}},
+		},
+		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{coredns.Key: "text"}},
+	)
+	if got := coredns.ChartCorefile(t.Context(), &cluster.Cluster{Kube: client}); got != "text" {
+		t.Errorf("got %q", got)
+	}
+	if got := coredns.ChartCorefile(t.Context(), &cluster.Cluster{Kube: fake.NewClientset()}); got != "" {
+		t.Errorf("got %q", got)
 	}
 }

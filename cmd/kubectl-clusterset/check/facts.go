@@ -64,6 +64,8 @@ type Cluster struct {
 	ServiceCIDRs []netip.Prefix
 	// Deployment is that of CoreDNS, nil if it is not as kubeadm installs it.
 	Deployment *appsv1.Deployment
+	// ChartCorefile is that of the chart's CoreDNS, empty if unknown.
+	ChartCorefile string
 	// NodeCaches are caches on nodes that pods query instead of the cluster's DNS.
 	NodeCaches       []coredns.Cache
 	NodeCacheAnswers NodeCacheAnswers
@@ -133,6 +135,7 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
 		c.CoreDNSLacks, _ = manifest.Missing(ctx, from.Kube, coredns.Namespace, coredns.AccountOf(deployment),
 			coredns.Needed())
 	}
+	c.ChartCorefile = coredns.ChartCorefile(ctx, from)
 	c.NodeCaches, _ = coredns.Caches(ctx, from)
 	c.Sources = map[types.NamespacedName][]facts.Source{}
 	note := func(service types.NamespacedName) {
