@@ -9,6 +9,7 @@ replace github.com/clusterset-dns/clusterset-dns => ../
 require (
 	github.com/coredns/caddy v1.1.4
 	github.com/coredns/coredns v1.15.0
+	github.com/coredns/corefile-migration v1.0.36
 	github.com/go-logr/logr v1.4.4
 	github.com/google/go-cmp v0.7.0
 	github.com/miekg/dns v1.1.73
