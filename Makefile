@@ -134,11 +134,14 @@ test-release: bed ## Soak for two minutes, build the images twice, and install, 
 test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or MODE=iptables for one of its modes.
 	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -count=1 -v -timeout 15m $(if $(MODE),-run '(?i)$(MODE)') ./test/datapath/...
 
+# Modules of their own are vetted with the flags of their tests, so that nothing is compiled twice.
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requirements, the chart, the alerts and the workflows.
 	@echo '== lint'
 	@$(BOUND) $(TOOLS)/golangci-lint run ./... ./test/...
 	@for module in . test; do (cd $$module && GOWORK=off go mod tidy -diff); done
+	@cd test/kubeproxy && GOWORK=off CGO_ENABLED=1 $(BOUND) go vet -race ./...
+	@cd test/tools/images && GOWORK=off $(BOUND) go vet ./...
 	@$(MAKE) --no-print-directory lint-deploy
 
 .PHONY: lint-deploy
