@@ -7,7 +7,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
 // dryRun is kubectl's flag --dry-run.
@@ -53,10 +54,7 @@ func (d *dryRun) Type() string { return "string" }
 
 // all is the field DryRun of options of a write.
 func (d *dryRun) all() []string {
-	if *d == dryRunServer {
-		return []string{metav1.DryRunAll}
-	}
-	return nil
+	return cluster.DryRun(*d == dryRunServer)
 }
 
 // addDryRun adds --dry-run. Commands whose writes depend on what the API servers

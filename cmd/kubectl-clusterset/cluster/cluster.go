@@ -72,6 +72,14 @@ func (c *Cluster) Now() time.Time { return time.Now().Add(c.clock.ahead()) }
 // Ahead is by how much the clock of the API server is ahead of the local one.
 func (c *Cluster) Ahead() time.Duration { return c.clock.ahead() }
 
+// DryRun is the field DryRun of the options of a write.
+func DryRun(on bool) []string {
+	if on {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
 // An Identity identifies a cluster.
 type Identity struct {
 	// ID is the cluster id.

@@ -53,7 +53,7 @@ func (c *change) setCorefile(ctx context.Context, text string, zones []string) e
 	if err := c.awaitRollout(ctx); err != nil {
 		return err
 	}
-	c.did("ConfigMap %s/%s has the new Corefile, and all pods use it", Namespace, Name)
+	c.Teller.Wrote(c.DryRun, "ConfigMap %s/%s has the new Corefile, and all pods use it", Namespace, Name)
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (c *change) writeCorefile(ctx context.Context, text string, zones []string)
 		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, AnnotationZones, strings.Join(zones, ","))
 	}
 	updated, err := c.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Update(ctx, changed,
-		metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()})
+		metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: cluster.DryRun(c.DryRun)})
 	if err != nil {
 		return fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err)
 	}

@@ -300,18 +300,3 @@ func (c *change) orUndo(ctx context.Context, do func() error) error {
 	}
 	return errors.Join(failed...)
 }
-
-func (c *change) dryRun() []string {
-	if c.DryRun {
-		return []string{metav1.DryRunAll}
-	}
-	return nil
-}
-
-// did reports what was done.
-func (c *change) did(format string, args ...any) {
-	if c.DryRun {
-		format = "dry run: " + format
-	}
-	c.Teller.Did(format, args...)
-}

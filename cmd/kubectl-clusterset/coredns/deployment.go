@@ -52,7 +52,7 @@ func (c *change) setImage(ctx context.Context, image string) error {
 	if err := c.awaitRollout(ctx); err != nil {
 		return err
 	}
-	c.did("Deployment %s/%s runs %s", Namespace, Name, image)
+	c.Teller.Wrote(c.DryRun, "Deployment %s/%s runs %s", Namespace, Name, image)
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (c *change) restoreImage(ctx context.Context) error {
 	if err := c.awaitRollout(ctx); err != nil {
 		return err
 	}
-	c.did("Deployment %s/%s runs %s", Namespace, Name, before)
+	c.Teller.Wrote(c.DryRun, "Deployment %s/%s runs %s", Namespace, Name, before)
 	return nil
 }
 
@@ -101,7 +101,7 @@ func (c *change) patch(ctx context.Context, annotations map[string]any, image st
 		return err
 	}
 	_, err = c.Cluster.Kube.AppsV1().Deployments(Namespace).Patch(ctx, Name, types.StrategicMergePatchType, patch,
-		metav1.PatchOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()})
+		metav1.PatchOptions{FieldManager: cluster.FieldManager, DryRun: cluster.DryRun(c.DryRun)})
 	if err != nil {
 		return fmt.Errorf("deployment %s/%s: %w", Namespace, Name, err)
 	}

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
 // forget removes the revisions of the Deployment that Enable and Disable made.
@@ -37,7 +39,7 @@ func (c *change) forgetOnce(ctx context.Context, selector string) error {
 			!made(revision) {
 			continue
 		}
-		options := metav1.DeleteOptions{DryRun: c.dryRun(), Preconditions: &metav1.Preconditions{
+		options := metav1.DeleteOptions{DryRun: cluster.DryRun(c.DryRun), Preconditions: &metav1.Preconditions{
 			UID:             &revision.UID,
 			ResourceVersion: &revision.ResourceVersion,
 		}}

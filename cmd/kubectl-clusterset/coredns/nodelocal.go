@@ -110,7 +110,7 @@ func (c *change) eachNodeLocal(ctx context.Context, edit func(*Corefile) string)
 			continue
 		}
 		configMap.Data[Key] = text
-		options := metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()}
+		options := metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: cluster.DryRun(c.DryRun)}
 		updated, err := client.Update(ctx, configMap, options)
 		if err != nil {
 			return true, fmt.Errorf("ConfigMap %s/%s: %w", Namespace, configMap.Name, err)
@@ -120,7 +120,7 @@ func (c *change) eachNodeLocal(ctx context.Context, edit func(*Corefile) string)
 			_, err := client.Update(ctx, updated, options)
 			return err
 		})
-		c.did("ConfigMap %s/%s changed; NodeLocal DNSCache rereads it within minutes", Namespace, configMap.Name)
+		c.Teller.Wrote(c.DryRun, "ConfigMap %s/%s changed; NodeLocal DNSCache rereads it within minutes", Namespace, configMap.Name)
 	}
 	return len(caches) > 0, nil
 }

@@ -37,13 +37,13 @@ func (c *change) grant(ctx context.Context) error {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Rights},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: Namespace, Name: account}},
 	}
-	create := metav1.CreateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()}
+	create := metav1.CreateOptions{FieldManager: cluster.FieldManager, DryRun: cluster.DryRun(c.DryRun)}
 	_, err := client.ClusterRoles().Create(ctx, role, create)
 	made := err == nil
 	if apierrors.IsAlreadyExists(err) {
 		_, err = client.ClusterRoles().Update(ctx, role, metav1.UpdateOptions{
 			FieldManager: cluster.FieldManager,
-			DryRun:       c.dryRun(),
+			DryRun:       cluster.DryRun(c.DryRun),
 		})
 	}
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *change) grant(ctx context.Context) error {
 	}
 	if made {
 		c.undo = append(c.undo, func(ctx context.Context) error {
-			return ignoreNotFound(client.ClusterRoles().Delete(ctx, Rights, metav1.DeleteOptions{DryRun: c.dryRun()}))
+			return ignoreNotFound(client.ClusterRoles().Delete(ctx, Rights, metav1.DeleteOptions{DryRun: cluster.DryRun(c.DryRun)}))
 		})
 	}
 	_, err = client.ClusterRoleBindings().Create(ctx, binding, create)
@@ -59,12 +59,12 @@ func (c *change) grant(ctx context.Context) error {
 	case err == nil:
 		c.undo = append(c.undo, func(ctx context.Context) error {
 			return ignoreNotFound(client.ClusterRoleBindings().Delete(ctx, Rights,
-				metav1.DeleteOptions{DryRun: c.dryRun()}))
+				metav1.DeleteOptions{DryRun: cluster.DryRun(c.DryRun)}))
 		})
-		c.did("service account %s/%s can read ServiceImports", Namespace, account)
+		c.Teller.Wrote(c.DryRun, "service account %s/%s can read ServiceImports", Namespace, account)
 	case apierrors.IsAlreadyExists(err):
 		_, err = client.ClusterRoleBindings().Update(ctx, binding,
-			metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: c.dryRun()})
+			metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: cluster.DryRun(c.DryRun)})
 	}
 	if err != nil {
 		return fmt.Errorf("ClusterRoleBinding %s: %w", Rights, err)
@@ -83,7 +83,7 @@ func AccountOf(deployment *appsv1.Deployment) string {
 // revoke reverts grant.
 func (c *change) revoke(ctx context.Context) error {
 	client := c.Cluster.Kube.RbacV1()
-	options := metav1.DeleteOptions{DryRun: c.dryRun()}
+	options := metav1.DeleteOptions{DryRun: cluster.DryRun(c.DryRun)}
 	if err := ignoreNotFound(client.ClusterRoleBindings().Delete(ctx, Rights, options)); err != nil {
 		return err
 	}

@@ -40,21 +40,6 @@ type Options struct {
 	Teller progress.Teller
 }
 
-func (o Options) dryRun() []string {
-	if o.DryRun {
-		return []string{metav1.DryRunAll}
-	}
-	return nil
-}
-
-// did tells what was done, or would be.
-func (o Options) did(format string, args ...any) {
-	if o.DryRun {
-		format += " (dry run)"
-	}
-	o.Teller.Did("%s: "+format, append([]any{o.Cluster.Context}, args...)...)
-}
-
 // client is that of the resource of an object.
 func (o Options) client(object *unstructured.Unstructured) dynamic.ResourceInterface {
 	resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
@@ -105,7 +90,7 @@ func Install(ctx context.Context, o Options) error {
 			continue
 		}
 		_, err := o.client(object).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{
-			FieldManager: cluster.FieldManager, Force: true, DryRun: o.dryRun(),
+			FieldManager: cluster.FieldManager, Force: true, DryRun: cluster.DryRun(o.DryRun),
 		})
 		if o.DryRun && apierrors.IsNotFound(err) && object.GetNamespace() != "" {
 			unchecked++
@@ -124,7 +109,8 @@ func Install(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	o.did("clusterset-dns is installed in namespace %s as cluster %s", o.Cluster.Namespace, id)
+	o.Teller.Wrote(o.DryRun, "%s: clusterset-dns is installed in namespace %s as cluster %s", o.Cluster.Context,
+		o.Cluster.Namespace, id)
 	return nil
 }
 

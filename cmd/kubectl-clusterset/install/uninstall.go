@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
@@ -98,7 +99,7 @@ func Uninstall(ctx context.Context, o Options, crds bool) error {
 	if err := o.delete(ctx, rest...); err != nil {
 		return err
 	}
-	o.did("deleted %d objects of clusterset-dns", len(rest))
+	o.Teller.Wrote(o.DryRun, "%s: deleted %d objects of clusterset-dns", o.Cluster.Context, len(rest))
 	return nil
 }
 
@@ -231,7 +232,7 @@ func (o Options) delete(ctx context.Context, objects ...*unstructured.Unstructur
 	foreground := metav1.DeletePropagationForeground
 	for _, object := range objects {
 		err := o.client(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{
-			PropagationPolicy: &foreground, DryRun: o.dryRun(),
+			PropagationPolicy: &foreground, DryRun: cluster.DryRun(o.DryRun),
 		})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("%s: %w", nameOf(object), err)

@@ -54,21 +54,6 @@ type Options struct {
 	Teller  progress.Teller
 }
 
-func (o Options) dryRun() []string {
-	if o.DryRun {
-		return []string{metav1.DryRunAll}
-	}
-	return nil
-}
-
-// did reports what was done, or would be done.
-func (o Options) did(format string, args ...any) {
-	if o.DryRun {
-		format += " (dry run)"
-	}
-	o.Teller.Did(format, args...)
-}
-
 // A peering is one direction of a join: reader reads source.
 type peering struct {
 	reader   *cluster.Cluster
@@ -117,7 +102,7 @@ func Join(ctx context.Context, o Options) error {
 	for i, source := range o.Clusters {
 		issuer := Issuer{
 			Of: source, ID: identities[i].ID, Duration: o.Duration, Authority: o.Authorities[source.Context],
-			DryRun: o.dryRun(), Teller: o.Teller,
+			DryRun: cluster.DryRun(o.DryRun), Teller: o.Teller,
 		}
 		if o.Servers[source.Context] == "" && Loopback(source.Config.Host) {
 			o.Teller.Say("%s: %s is a loopback address, which other machines cannot reach. If the other clusters need "+
@@ -194,7 +179,7 @@ func (o Options) ensureRights(ctx context.Context, c *cluster.Cluster, id string
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	if err := manifest.Apply(ctx, c.Dynamic, objects, manager, o.dryRun()); err != nil {
+	if err := manifest.Apply(ctx, c.Dynamic, objects, manager, cluster.DryRun(o.DryRun)); err != nil {
 		return fmt.Errorf("context %s: permissions of members: %w", c.Context, err)
 	}
 	o.Teller.Did("%s: granted service account %s the permissions of a member", id, manifest.MemberAccount)
@@ -253,7 +238,7 @@ func (o Options) put(ctx context.Context, l *peering, credential Credential) (*c
 				Labels: map[string]string{member.ClusterLabel: l.sourceID, export.LabelManagedBy: manager},
 			},
 			Data: map[string][]byte{member.KubeconfigKey: credential.Kubeconfig},
-		}, metav1.CreateOptions{FieldManager: manager, DryRun: o.dryRun()})
+		}, metav1.CreateOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)})
 		if apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("a Secret member-%s exists without the label %s=%s: delete it, or add the label: %w",
 				l.sourceID, member.ClusterLabel, l.sourceID, err)
@@ -265,7 +250,7 @@ func (o Options) put(ctx context.Context, l *peering, credential Credential) (*c
 		return nil, err
 	}
 	return secrets.Patch(ctx, l.secret.Name, types.MergePatchType, patch,
-		metav1.PatchOptions{FieldManager: manager, DryRun: o.dryRun()})
+		metav1.PatchOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)})
 }
 
 // oldest is the Secret that the controller uses.

@@ -101,12 +101,12 @@ func Leave(ctx context.Context, o Options, name string) error {
 			return err
 		}
 		found = found || deleted > 0
-		revoked, err := Revoke(ctx, c, reader, "", o.dryRun())
+		revoked, err := Revoke(ctx, c, reader, "", cluster.DryRun(o.DryRun))
 		if err != nil {
 			return err
 		}
 		if revoked > 0 {
-			o.did("%s: revoked %d credentials for reading it", identities[i].ID, revoked)
+			o.Teller.Wrote(o.DryRun, "%s: revoked %d credentials for reading it", identities[i].ID, revoked)
 		}
 		found = found || revoked > 0
 	}
@@ -139,10 +139,10 @@ func (o Options) forget(ctx context.Context, c *cluster.Cluster, own, id string)
 	}
 	for i := range secrets {
 		if err := c.Kube.CoreV1().Secrets(c.Namespace).Delete(ctx, secrets[i].Name,
-			metav1.DeleteOptions{DryRun: o.dryRun()}); err != nil {
+			metav1.DeleteOptions{DryRun: cluster.DryRun(o.DryRun)}); err != nil {
 			return i, fmt.Errorf("context %s: %w", c.Context, err)
 		}
-		o.did("%s: %s is no longer a member", own, secrets[i].Labels[member.ClusterLabel])
+		o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member", own, secrets[i].Labels[member.ClusterLabel])
 	}
 	return len(secrets), nil
 }
@@ -191,7 +191,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	if err != nil {
 		return err
 	}
-	options := metav1.PatchOptions{FieldManager: manager, DryRun: o.dryRun()}
+	options := metav1.PatchOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)}
 	found := false
 	for i, c := range o.Clusters {
 		own := identities[i].ID
@@ -200,7 +200,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 				options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.did("%s: the local endpoints are %s", own, done)
+			o.Teller.Wrote(o.DryRun, "%s: the local endpoints are %s", own, done)
 			found = true
 			continue
 		}
@@ -213,7 +213,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 				options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.did("%s: the endpoints of %s are %s", own, id, done)
+			o.Teller.Wrote(o.DryRun, "%s: the endpoints of %s are %s", own, id, done)
 			found = true
 		}
 	}

@@ -34,6 +34,14 @@ type Teller struct {
 // Did writes a result.
 func (t Teller) Did(format string, args ...any) { fmt.Fprintf(t.Results, format+"\n", args...) }
 
+// Wrote writes the result of a write, or of its dry run.
+func (t Teller) Wrote(dryRun bool, format string, args ...any) {
+	if dryRun {
+		format += " (dry run)"
+	}
+	t.Did(format, args...)
+}
+
 // Say writes progress.
 func (t Teller) Say(format string, args ...any) { fmt.Fprintf(t.Out, format+"\n", args...) }
 
