@@ -17,6 +17,15 @@ type identity struct {
 	source  string // of the credential: "the Secret" or "the flag --member"
 }
 
+// CallsItself is in the message about a member whose heartbeat has another id than its credential.
+const CallsItself = "calls itself"
+
+// SecretSays is in that message too if the credential is a Secret: the id that it has.
+func SecretSays(id string) string { return theSecret + " says " + id + ":" }
+
+// theSecret is a source.
+const theSecret = "the Secret"
+
 // wrong reports whether the heartbeat has another cluster id.
 func (i identity) wrong() bool { return i.holder != "" && i.holder != i.cluster }
 
@@ -26,7 +35,8 @@ func misidentified(is identity, own, ownUID string, others []identity) error {
 	var problems []error
 	if is.wrong() {
 		problems = append(problems, fmt.Errorf(
-			"this cluster calls itself %s, %s says %s: correct the id there, or --cluster-id of that cluster's controller", is.holder, is.source, is.cluster))
+			"this cluster "+CallsItself+" %s, %s says %s: correct the id there, or --cluster-id of that cluster's controller",
+			is.holder, is.source, is.cluster))
 	}
 	if is.uid != "" && is.uid == ownUID {
 		problems = append(problems, fmt.Errorf(
@@ -146,7 +156,7 @@ func identityOf(m *Member) identity {
 	heard := m.Heartbeat()
 	is := identity{cluster: m.cluster, holder: heard.Cluster, uid: heard.KubeSystemUID, source: "the flag --member"}
 	if m.Secret() != nil {
-		is.source = "the Secret"
+		is.source = theSecret
 	}
 	return is
 }

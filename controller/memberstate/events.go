@@ -3,6 +3,8 @@
 package memberstate
 
 import (
+	"strings"
+
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -95,10 +97,23 @@ func (r *Reporter) judged(
 	}
 }
 
+// FailedRepeatedly is in the message of the Event of a member that is held stale, though its heartbeats arrive.
+const FailedRepeatedly = "failed repeatedly"
+
+// confirms stands before the value of AnnotationConfirm, which ends the message of an Event.
+const confirms = "the annotation " + AnnotationConfirm + " of this Secret is "
+
+// ConfirmToken is the value of AnnotationConfirm in the message of an Event MemberQuarantined, empty if there is nothing to
+// confirm.
+func ConfirmToken(message string) string {
+	_, token, _ := strings.Cut(message, confirms)
+	return token
+}
+
 // eventOf returns the Event for a new verdict; the reason is empty if there is none.
 func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 	cluster := "Cluster " + is.Cluster
-	confirm := "or until the annotation " + AnnotationConfirm + " of this Secret is " + is.Token
+	confirm := "or until " + confirms + is.Token
 	switch {
 	case is.State == liveness.Gone:
 		return EventMemberGone, corev1.EventTypeWarning,
@@ -114,7 +129,7 @@ func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " lost most or all of its exports at once: " +
 			"its former exports stay until it was heard for a while, " + confirm
 	case is.Reason == liveness.Flapping:
-		return EventMemberStale, corev1.EventTypeWarning, cluster + " failed repeatedly: " +
+		return EventMemberStale, corev1.EventTypeWarning, cluster + " " + FailedRepeatedly + ": " +
 			"its endpoints stay demoted until it was heard for a while"
 	case is.State == liveness.Stale:
 		return EventMemberStale, corev1.EventTypeWarning, cluster + " is silent: " +

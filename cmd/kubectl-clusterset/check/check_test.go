@@ -179,10 +179,20 @@ func TestChecks(t *testing.T) {
 				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
 				east.Members[0].Events = []corev1.Event{{
 					Type: "Warning", Reason: memberstate.EventMemberQuarantined,
-					Message: "Cluster west is another one than before: until the annotation is 0123-4567",
+					Message: "Cluster west is another one than before: until the annotation clusterset-dns.github.io/confirm of this Secret is 0123-4567",
 				}}
 			},
-			"failed member-quarantined east: Cluster west is another one than before: until the annotation is 0123-4567. > Verify the exports of the member: `kubectl --context west get serviceexports -A`. If they are correct, confirm them: `kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/confirm=0123-4567 --overwrite`.",
+			"failed member-quarantined east: Cluster west is another one than before: until the annotation clusterset-dns.github.io/confirm of this Secret is 0123-4567. > Verify the exports of the member: `kubectl --context west get serviceexports -A`. If they are correct, confirm them: `kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/confirm=0123-4567 --overwrite`.",
+		},
+		"a member that is held, and nothing to confirm": {
+			func(east, _ *Cluster) {
+				east.Members[0].Lease.Annotations = stale
+				east.Members[0].Events = []corev1.Event{{
+					Type: "Warning", Reason: memberstate.EventMemberQuarantined,
+					Message: "Cluster west has another id in its heartbeat: delete the Secret if the cluster left the set",
+				}}
+			},
+			"failed member-quarantined east: Cluster west has another id in its heartbeat: delete the Secret if the cluster left the set. > kubectl clusterset join east west",
 		},
 		"overlapping pods": {
 			func(_, west *Cluster) { west.Nodes[0].Spec.PodCIDRs = []string{"10.64.0.128/25"} },

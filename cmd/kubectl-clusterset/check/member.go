@@ -147,7 +147,10 @@ var memberChecks = []Check{
 		if warning == nil || m.State() == liveness.Fresh || m.Warning(memberstate.EventMemberIdentityMismatch) != nil {
 			return nil // where it is another cluster by mistake, there is nothing to confirm
 		}
-		token := warning.Message[strings.LastIndex(warning.Message, " ")+1:]
+		token := memberstate.ConfirmToken(warning.Message)
+		if token == "" {
+			return []problem{wrong(s.join(c, m.ID), "%s.", warning.Message)}
+		}
 		return []problem{wrong("Verify the exports of the member: `kubectl --context "+s.contextOf(m.ID)+
 			" get serviceexports -A`. If they are correct, confirm them: `"+
 			c.kubectl("-n %s annotate secret %s %s=%s --overwrite", c.System, m.Secret.Name,
@@ -166,7 +169,7 @@ var memberChecks = []Check{
 		fix := fmt.Sprintf("Make sure that the API server and the controller of %s run, and that %s can reach them. To "+
 			"diagnose them: `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID)+s.flag()+c.system())
 		if m.Warning(memberstate.EventMemberStale) != nil &&
-			strings.Contains(m.Warning(memberstate.EventMemberStale).Message, "failed repeatedly") {
+			strings.Contains(m.Warning(memberstate.EventMemberStale).Message, memberstate.FailedRepeatedly) {
 			fix = "Wait until its heartbeats have arrived for a while without a gap."
 		}
 		if m.Heard().IsZero() {

@@ -126,10 +126,10 @@ func (m *Member) Foremost() *corev1.Event {
 // The controller resolves such an Event if the cluster changes its id, but not if
 // the label of the Secret changes.
 func (m *Member) corrected(event *corev1.Event) bool {
-	if event.Reason != memberstate.EventMemberIdentityMismatch || !strings.Contains(event.Message, "calls itself") {
+	if event.Reason != memberstate.EventMemberIdentityMismatch || !strings.Contains(event.Message, member.CallsItself) {
 		return false
 	}
-	return !strings.Contains(event.Message, "the Secret says "+m.ID+":") || m.Holder() == m.ID
+	return !strings.Contains(event.Message, member.SecretSays(m.ID)) || m.Holder() == m.ID
 }
 
 // Holder is the id of the cluster that the credential refers to, empty if unknown.
