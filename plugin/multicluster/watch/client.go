@@ -48,6 +48,7 @@ var importVersions = map[Resource][]schema.GroupVersion{
 func newClients(config *rest.Config) (*clients, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{}      // about deprecated versions, which are known
+	config.DisableCompression = true               // as Kubernetes' own components do: it costs more than it saves
 	config.QPS, config.Burst = 50, 3*maxNamespaces // a start is up to three requests for each namespace and resource
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
