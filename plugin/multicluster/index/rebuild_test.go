@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/miekg/dns"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	mcsv1beta1 "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/index"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
@@ -24,6 +26,7 @@ type sliced struct {
 	imported *object.Import
 	slices   []*object.Endpoints
 	service  *record.Service
+	index    *index.Index // with reverse zones; nil: none
 }
 
 // step replaces, adds or removes a slice, several at once at times.
@@ -59,9 +62,28 @@ func (s *sliced) check(t *testing.T, what string) {
 		t.Fatalf("%s: the next state is\n%q, %s\nand a plain build\n%q, %s", what, text(s.service.Records(s.config, 0)),
 			skips(s.service.Skips), text(plain.Records(s.config, 0)), skips(plain.Skips))
 	}
+	if s.index != nil {
+		s.index.Update(1, index.Change{Key: s.service.Key(), Service: s.service})
+		fresh := index.New(s.config)
+		fresh.Update(1, index.Change{Key: plain.Key(), Service: plain})
+		if got, want := pointerRecords(s.index), pointerRecords(fresh); !slices.Equal(got, want) {
+			t.Fatalf("%s: the PTR records are\n%q\nwant\n%q", what, got, want)
+		}
+	}
 	if got, want := text(s.service.Records(s.config, 0)), text(plain.Records(s.config, 0)); !slices.Equal(got, want) {
 		t.Fatalf("%s: the records are\n%q\nwant\n%q", what, got, want)
 	}
+}
+
+// pointerRecords are the PTR records of an index.
+func pointerRecords(x *index.Index) (lines []string) {
+	for zone := range x.Config().Reverse {
+		x.Snapshot().WalkReverse(len(x.Config().Zones)+zone, func(records []dns.RR) bool {
+			lines = append(lines, text(records)...)
+			return true
+		})
+	}
+	return lines
 }
 
 // TestTheNextStateIsThatOfAPlainBuild changes slices of odd services in many ways.
@@ -78,6 +100,7 @@ func TestTheNextStateIsThatOfAPlainBuild(t *testing.T) {
 		s := sliced{config: config, imported: object.FromServiceImport(octets().serviceImport())}
 		if i%4 == 0 {
 			s.config = twoZones
+			s.index = index.New(s.config)
 		}
 		for range 40 {
 			s.step(random, func() *object.Endpoints { return object.FromEndpointSlice(octets().slice(), i%2 == 0) })
@@ -86,7 +109,10 @@ func TestTheNextStateIsThatOfAPlainBuild(t *testing.T) {
 	}
 }
 
-var twoZones = &record.Config{Zones: []string{zone, "a.zone.with.quite.a.long.name."}, TTL: 5}
+var twoZones = &record.Config{
+	Zones:   []string{zone, "a.zone.with.quite.a.long.name."},
+	Reverse: []string{"10.in-addr.arpa.", "d.f.ip6.arpa."}, Cluster: "west", TTL: 5,
+}
 
 // TestTheNextStateOfALargeService changes slices of services whose blocks have many leaves.
 func TestTheNextStateOfALargeService(t *testing.T) {
@@ -107,7 +133,7 @@ func TestTheNextStateOfALargeService(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(7, 8))
-			s := sliced{config: config, imported: object.FromServiceImport(&mcsv1beta1.ServiceImport{
+			s := sliced{config: twoZones, index: index.New(twoZones), imported: object.FromServiceImport(&mcsv1beta1.ServiceImport{
 				ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "demo"},
 				Spec:       mcsv1beta1.ServiceImportSpec{Type: mcsv1beta1.Headless},
 			})}

@@ -24,24 +24,25 @@ type hostName struct{ addr, name string }
 
 // remoteHosts are the hosts of a headless service that have PTR records, sorted by address: those of other clusters.
 // The local cluster's DNS has records for its own Services. A host has them for the addresses that its name resolves
-// to.
-func remoteHosts(config *record.Config, s *record.Service) (hosts []hostName) {
+// to. Hosts that another state of the service shares are left out.
+func remoteHosts(config *record.Config, s, other *record.Service) (hosts []hostName) {
 	if s == nil {
 		return nil
 	}
 	if s = s.In(0); !s.Exists {
 		return nil
 	}
-	for i := range s.Blocks {
-		b := &s.Blocks[i]
-		if !b.InHost || b.Cluster == config.Cluster {
-			continue
-		}
-		tail := "." + b.Cluster + "." + s.Key() + ".svc"
-		for j := range b.Len() {
-			hosts = append(hosts, hostName{string(b.Addr(j)), string(b.AppendHost(nil, j)) + tail})
+	if other != nil {
+		if other = other.In(0); !other.Exists {
+			other = nil
 		}
 	}
+	s.Unshared(other, func(b *record.Block, i int) {
+		if b.InHost && b.Cluster != config.Cluster {
+			host := string(b.AppendHost(nil, i)) + "." + b.Cluster + "." + s.Key() + ".svc"
+			hosts = append(hosts, hostName{string(b.Addr(i)), host})
+		}
+	})
 	slices.SortFunc(hosts, compareHostNames)
 	return hosts
 }
@@ -52,7 +53,7 @@ func compareHostNames(a, b hostName) int {
 
 // changeReverse replaces the hosts of one state of a service by those of the next. Either may be nil.
 func (s *Snapshot) changeReverse(before, after *record.Service) {
-	old, now := remoteHosts(s.config, before), remoteHosts(s.config, after)
+	old, now := remoteHosts(s.config, before, after), remoteHosts(s.config, after, before)
 	for len(old) > 0 || len(now) > 0 {
 		var order int
 		switch {

@@ -158,6 +158,30 @@ func (s *Service) blockLen() (count int) {
 	return count
 }
 
+// Unshared yields the addresses of a headless service, as a block and a number in it, but for those in parts that
+// another state of the service has, too. The other state may be nil.
+func (s *Service) Unshared(other *Service, yield func(b *Block, i int)) {
+	shared := make(map[*byte]struct{})
+	if other != nil {
+		for i := range other.Blocks {
+			for _, l := range other.Blocks[i].leaves {
+				shared[&l.octets[0]] = struct{}{}
+			}
+		}
+	}
+	for i := range s.Blocks {
+		b, start := &s.Blocks[i], 0
+		for _, l := range b.leaves {
+			if _, ok := shared[&l.octets[0]]; !ok {
+				for at := start; at < l.end; at++ {
+					yield(b, at)
+				}
+			}
+			start = l.end
+		}
+	}
+}
+
 // ClusterBlocks returns the range of the blocks with addresses of so many octets in the cluster.
 func (s *Service) ClusterBlocks(size uint8, cluster string) (from, to int) {
 	from = sort.Search(len(s.Blocks), func(i int) bool {
