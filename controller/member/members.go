@@ -95,8 +95,9 @@ type Tracker interface {
 
 // A Handler requests reconciles. Its methods must not block.
 type Handler interface {
-	// ServiceChanged is called for each service whose slices changed otherwise than as SliceChanged says.
-	ServiceChanged(types.NamespacedName)
+	// ServiceChanged is called for each service of which a member's slices changed otherwise than as SliceChanged says.
+	// The cluster is empty if it left.
+	ServiceChanged(cluster string, service types.NamespacedName)
 	// SliceChanged is called for a published slice that changed and belongs to the same service as before.
 	SliceChanged(cluster string, before, after *discoveryv1.EndpointSlice)
 	// MemberChanged is called when a cluster joined, synced, changed its annotations or left. All its services must be
@@ -299,7 +300,7 @@ func (s *Members) change(
 		s.handler.MemberChanged(cluster)
 	}
 	for _, service := range published {
-		s.handler.ServiceChanged(service)
+		s.handler.ServiceChanged("", service)
 	}
 }
 
@@ -308,7 +309,8 @@ func (s *Members) change(
 func (s *Members) join(ctx context.Context, source *source, recovering bool) *connection {
 	cluster := source.cluster
 	var member *Member
-	member = newMember(cluster, s.config.Clock, s.handler.ServiceChanged, func() {
+	changed := func(service types.NamespacedName) { s.handler.ServiceChanged(cluster, service) }
+	member = newMember(cluster, s.config.Clock, changed, func() {
 		klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
 		s.handler.MemberChanged(cluster)
 	}, func(err error) {

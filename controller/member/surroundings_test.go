@@ -36,7 +36,9 @@ func (s *surroundings) Track(m *Member)                                        {
 func (s *surroundings) Untrack(string)                                         {}
 func (s *surroundings) LeaseRead(_, _ string, _ time.Time, _, _ bool)          {}
 func (s *surroundings) Listed(string, []types.NamespacedName)                  {}
-func (s *surroundings) ServiceChanged(service types.NamespacedName)            { call(s.serviceChanged, service) }
+func (s *surroundings) ServiceChanged(_ string, service types.NamespacedName) {
+	call(s.serviceChanged, service)
+}
 
 func (s *surroundings) SliceChanged(_ string, _, after *discoveryv1.EndpointSlice) {
 	call(s.serviceChanged, ServiceOf(after))

@@ -84,7 +84,7 @@ func (l *lookout) Credentials() []*corev1.Secret {
 	return slices.Collect(maps.Values(l.secrets))
 }
 func (l *lookout) Imported(string) map[types.NamespacedName]export.Weight { return nil }
-func (l *lookout) ServiceChanged(types.NamespacedName)                    {}
+func (l *lookout) ServiceChanged(string, types.NamespacedName)            {}
 func (l *lookout) SliceChanged(string, *discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice) {
 }
 func (l *lookout) MemberChanged(string)  {}

@@ -36,7 +36,9 @@ func (r *Reconciler) enqueue(service types.NamespacedName) { r.queue.Add(service
 func (r *Reconciler) Retry(service types.NamespacedName) { r.queue.Retry(service) }
 
 // ServiceChanged implements member.Handler.
-func (r *Reconciler) ServiceChanged(service types.NamespacedName) { r.enqueue(service) }
+func (r *Reconciler) ServiceChanged(cluster string, service types.NamespacedName) {
+	r.queue.AddFrom(cluster, service)
+}
 
 // VerdictChanged implements memberstate.Handler.
 func (r *Reconciler) VerdictChanged(cluster string) { r.enqueueCluster(cluster) }
@@ -262,11 +264,11 @@ func (r *Reconciler) nodeHandler() cache.ResourceEventHandler {
 // enqueueCluster enqueues all services that a cluster exports or exported.
 func (r *Reconciler) enqueueCluster(cluster string) {
 	for service := range r.Local.ServicesFrom(cluster) {
-		r.enqueue(service)
+		r.queue.AddFrom(cluster, service)
 	}
 	if m := r.Members.Get(cluster); m != nil {
 		for _, service := range m.Services() {
-			r.enqueue(service)
+			r.queue.AddFrom(cluster, service)
 		}
 	}
 }

@@ -27,7 +27,8 @@ type writer interface {
 }
 
 // A queue holds each service to reconcile once. It skips a service that is due only because the caches show what this
-// process wrote: each write was decided with its outcome in mind. It is safe for concurrent use.
+// process wrote: each write was decided with its outcome in mind. Clusters take turns: see lanes. It is safe for
+// concurrent use.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	writer writer
@@ -38,6 +39,8 @@ type queue struct {
 
 // due is why a service is in the queue.
 type due struct {
+	// cluster is the one whose change made it due first, empty for the local one.
+	cluster string
 	// whole is set if everything is to be reconciled.
 	whole bool
 	// behind is set if the caches may be behind what was written.
@@ -56,41 +59,58 @@ type sliceKey struct{ cluster, namespace, name string }
 const maxStates = 64
 
 func newQueue(writer writer) *queue {
-	return &queue{
-		TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](backoffBase, backoffCap)),
-		writer: writer,
-		due:    map[types.NamespacedName]*due{},
-	}
+	q := &queue{writer: writer, due: map[types.NamespacedName]*due{}}
+	type key = types.NamespacedName
+	q.TypedRateLimitingInterface = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[key](backoffBase, backoffCap),
+		workqueue.TypedRateLimitingQueueConfig[key]{
+			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[key]{
+				Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[key]{Queue: newLanes(q.clusterOf)}),
+			}),
+		})
+	return q
 }
 
-// Add adds a service of which everything is due.
-func (q *queue) Add(service types.NamespacedName) {
-	q.note(service, all)
+// clusterOf returns the cluster whose change made a service due, empty for the local one.
+func (q *queue) clusterOf(service types.NamespacedName) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if d := q.due[service]; d != nil {
+		return d.cluster
+	}
+	return ""
+}
+
+// Add adds a service of which everything is due because of the local cluster.
+func (q *queue) Add(service types.NamespacedName) { q.AddFrom("", service) }
+
+// AddFrom adds a service of which everything is due because of a cluster.
+func (q *queue) AddFrom(cluster string, service types.NamespacedName) {
+	q.note(service, cluster, all)
 	q.TypedRateLimitingInterface.Add(service)
 }
 
 // AddAfter is Add after some time.
 func (q *queue) AddAfter(service types.NamespacedName, after time.Duration) {
-	q.note(service, all)
+	q.note(service, "", all)
 	q.TypedRateLimitingInterface.AddAfter(service, after)
 }
 
 // AddRateLimited is Add with a backoff.
 func (q *queue) AddRateLimited(service types.NamespacedName) {
-	q.note(service, all)
+	q.note(service, "", all)
 	q.TypedRateLimitingInterface.AddRateLimited(service)
 }
 
-func all(d *due) { *d = due{whole: true} }
+func all(d *due) { *d = due{cluster: d.cluster, whole: true} }
 
 // note adds to why a service is due.
-func (q *queue) note(service types.NamespacedName, change func(*due)) {
+func (q *queue) note(service types.NamespacedName, cluster string, change func(*due)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	d := q.due[service]
 	if d == nil {
-		d = &due{}
+		d = &due{cluster: cluster}
 		q.due[service] = d
 	}
 	if !d.whole {
@@ -100,20 +120,20 @@ func (q *queue) note(service types.NamespacedName, change func(*due)) {
 
 // AddShown adds a service because a cache shows one of its objects.
 func (q *queue) AddShown(service types.NamespacedName, object metav1.Object) {
-	q.note(service, func(d *due) { d.shown = append(d.shown, object) })
+	q.note(service, "", func(d *due) { d.shown = append(d.shown, object) })
 	q.TypedRateLimitingInterface.Add(service)
 }
 
 // AddBehind adds a service that the caches may be behind of.
 func (q *queue) AddBehind(service types.NamespacedName) {
-	q.note(service, func(d *due) { d.behind = true })
+	q.note(service, "", func(d *due) { d.behind = true })
 	q.TypedRateLimitingInterface.Add(service)
 }
 
 // AddSlice adds a service because one slice of a cluster changed.
 func (q *queue) AddSlice(service types.NamespacedName, cluster string, before, after *discoveryv1.EndpointSlice) {
 	key := sliceKey{cluster, after.Namespace, after.Name}
-	q.note(service, func(d *due) {
+	q.note(service, cluster, func(d *due) {
 		if d.changes == nil {
 			d.changes = map[sliceKey][]*discoveryv1.EndpointSlice{}
 		}

@@ -74,6 +74,13 @@ var reading = []mutant{
 		harm:        "a slice that cannot be understood takes the last endpoints away",
 	},
 	{
+		file: "controller/reconciler/lanes.go",
+		text: `l.turns = append(l.turns, cluster)
+	} else {`, replacement: `l.turns = append([]string{cluster}, l.turns...)
+	} else {`,
+		harm: "a cluster that changes much delays what changes in all others",
+	},
+	{
 		file: "controller/merge/plan.go",
 		text: `p.covered != nil && anyReady(&state) != anyReady(first)`, replacement: `false`,
 		harm: "the last ready endpoint goes, and the endpoints of a silent cluster stay demoted",
