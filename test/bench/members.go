@@ -109,7 +109,7 @@ func (r *memberRun) controllers() []*servers.Process {
 func (r *memberRun) export(ctx context.Context, count int) (f figure.Figure, err error) {
 	f = figure.Figure{
 		What: fmt.Sprintf("%s services exported there → all imported and answered here", thousands(count)),
-		Goal: "≤ 20 s",
+		Goal: "≤ 7 s",
 	}
 	r.say("%s", f.What)
 	first := len(r.exports.Services)
@@ -145,7 +145,7 @@ func (r *memberRun) export(ctx context.Context, count int) (f figure.Figure, err
 	}
 	f.Cells = cell("%s; processor time: %s here, %s there",
 		figure.Time(float64(max(imported, answered))), figure.Time(float64(used[1])), figure.Time(float64(used[0])))
-	f.Verdict = figure.Judge(max(imported, answered) <= 20*time.Second)
+	f.Verdict = figure.Judge(max(imported, answered) <= 7*time.Second)
 	return f, nil
 }
 
