@@ -26,7 +26,7 @@ import (
 // go to the ready endpoints in turn, with the same port.
 func (c *Cluster) proxy(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	factory := informers.NewSharedInformerFactoryWithOptions(c.Client(), 0,
 		informers.WithNamespace(metav1.NamespaceSystem))
 	services, endpoints := factory.Core().V1().Services(), factory.Discovery().V1().EndpointSlices()
