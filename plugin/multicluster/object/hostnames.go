@@ -10,8 +10,9 @@ import (
 // Hostnames is a packed list of hostnames. Their common prefix is stored once: replicas of a StatefulSet differ in a
 // few digits. It is immutable.
 type Hostnames struct {
-	prefix, rest string
-	ends         []uint32 // of each hostname in rest
+	text   string   // the prefix, and what follows it in each hostname
+	ends   []uint32 // of each hostname in the text
+	prefix uint8    // its length
 }
 
 // PackHostnames packs hostnames, of which there is at least one.
@@ -24,67 +25,45 @@ func PackHostnames(hosts []string) Hostnames {
 		}
 		prefix = prefix[:n]
 	}
-	h := Hostnames{prefix: strings.Clone(prefix), ends: make([]uint32, len(hosts))}
-	length := 0
+	h := Hostnames{prefix: uint8(len(prefix)), ends: make([]uint32, len(hosts))}
+	length := len(prefix)
 	for i, host := range hosts {
 		length += len(host) - len(prefix)
 		h.ends[i] = uint32(length)
 	}
-	var rest strings.Builder
-	rest.Grow(length)
+	var text strings.Builder
+	text.Grow(length)
+	text.WriteString(prefix)
 	for _, host := range hosts {
-		rest.WriteString(host[len(prefix):])
+		text.WriteString(host[len(prefix):])
 	}
-	h.rest = rest.String()
+	h.text = text.String()
 	return h
 }
 
 // Equal reports whether both lists are the same.
 func (h *Hostnames) Equal(other *Hostnames) bool {
-	return h.prefix == other.prefix && h.rest == other.rest && slices.Equal(h.ends, other.ends)
+	return h.prefix == other.prefix && h.text == other.text && slices.Equal(h.ends, other.ends)
 }
 
 // suffix is what follows the prefix in the ith hostname.
 func (h *Hostnames) suffix(i int) string {
-	start := uint32(0)
+	start := uint32(h.prefix)
 	if i > 0 {
 		start = h.ends[i-1]
 	}
-	return h.rest[start:h.ends[i]]
-}
-
-// Append appends the ith hostname.
-func (h *Hostnames) Append(dst []byte, i int) []byte {
-	return append(append(dst, h.prefix...), h.suffix(i)...)
+	return h.text[start:h.ends[i]]
 }
 
 // AppendTo appends all hostnames to a list, as parts of one string.
 func (h *Hostnames) AppendTo(hosts []string) []string {
 	var text strings.Builder
-	text.Grow(len(h.ends)*len(h.prefix) + len(h.rest)) // it never moves
+	text.Grow(len(h.ends)*int(h.prefix) + len(h.text)) // it never moves
 	for i := range h.ends {
 		start := text.Len()
-		text.WriteString(h.prefix)
+		text.WriteString(h.text[:h.prefix])
 		text.WriteString(h.suffix(i))
 		hosts = append(hosts, text.String()[start:])
 	}
 	return hosts
-}
-
-// Find returns the range of a hostname in a sorted list.
-func (h *Hostnames) Find(host string) (from, to int) {
-	suffix, ok := strings.CutPrefix(host, h.prefix)
-	if !ok {
-		return 0, 0
-	}
-	for to = len(h.ends); from < to; { // the first that is not less
-		if middle := int(uint(from+to) / 2); h.suffix(middle) < suffix {
-			from = middle + 1
-		} else {
-			to = middle
-		}
-	}
-	for to = from; to < len(h.ends) && h.suffix(to) == suffix; to++ {
-	}
-	return from, to
 }

@@ -126,10 +126,7 @@ func (b *Block) locate(i int) (p page, in int) {
 			end = middle
 		}
 	}
-	if k > 0 {
-		i -= b.leaves[k-1].end
-	}
-	return b.page(k), i
+	return b.page(k), i - b.start(k)
 }
 
 // first is the first entry.
@@ -184,8 +181,7 @@ func (b *Block) Find(label string, addr netip.Addr) (from, to int) {
 		}
 	}
 	for first := true; k < len(b.leaves); k, first = k+1, false { // the addresses of a host may be in several leaves
-		p := b.page(k)
-		start := b.leaves[k].end - p.n
+		p, start := b.page(k), b.start(k)
 		i := 0
 		if first {
 			for above := p.n; i < above; { // the first entry that does not come before

@@ -24,8 +24,7 @@ type basis struct {
 	special  bool // see collector
 }
 
-// Rebuild is Build for a service of which s is another state, the last one if possible, or nil. The service keeps the
-// list of the endpoints.
+// Rebuild is Build for a service of which s is another state, the last one if possible, or nil.
 func (s *Service) Rebuild(config *Config, imported *object.Import, endpoints []*object.Endpoints) *Service {
 	if s == nil || s.Import != imported || s.basis == nil || s.basis.special {
 		return Build(config, imported, endpoints)
@@ -264,11 +263,11 @@ func (b *Block) count(set *fewAddresses) (count int) {
 	size := int(b.Size)
 	for k := range b.leaves {
 		p := b.page(k)
-		for addrs := p.addrs; len(addrs) >= size; addrs = addrs[size:] {
-			if set.filter[addrs[size-2]%64]>>(addrs[size-1]%64)&1 == 0 {
+		for last := size - 1; last < len(p.addrs); last += size {
+			if set.filter[p.addrs[last-1]%64]>>(p.addrs[last]%64)&1 == 0 {
 				continue
 			}
-			if _, ok := set.addrs[string(addrs[:size])]; ok {
+			if _, ok := set.addrs[string(p.addrs[last+1-size:last+1])]; ok {
 				count++
 			}
 		}

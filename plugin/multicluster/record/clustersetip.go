@@ -87,7 +87,9 @@ func (s *single) build(config *Config) {
 }
 
 // newClusterSetIP makes the records of a zone. Extra are those of the addresses.
-func newClusterSetIP(owner string, ttl uint32, imported *object.Import, extra []dns.RR, named []object.Port) ClusterSetIP {
+func newClusterSetIP(
+	owner string, ttl uint32, imported *object.Import, extra []dns.RR, named []object.Port,
+) ClusterSetIP {
 	v4 := 0
 	for v4 < len(extra) && imported.Addrs[v4].Is4() { // they are sorted
 		v4++

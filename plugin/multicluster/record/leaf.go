@@ -44,12 +44,17 @@ type page struct {
 	n, size            int
 }
 
+// start is the number of the first address of a leaf.
+func (b *Block) start(k int) int {
+	if k == 0 {
+		return 0
+	}
+	return b.leaves[k-1].end
+}
+
 // page is the leaf with that number.
 func (b *Block) page(k int) page {
-	n := b.leaves[k].end
-	if k > 0 {
-		n -= b.leaves[k-1].end
-	}
+	n := b.leaves[k].end - b.start(k)
 	octets := b.leaves[k].octets
 	p := page{n: n, size: int(b.Size)}
 	p.addrs, octets = octets[:n*p.size], octets[n*p.size:]
@@ -172,16 +177,17 @@ func (b *Block) edited(removed, added []entry) Block {
 	var buffers [2][2 * maxLeaf]entry
 	open, merged := buffers[0][:0], buffers[1][:0] // the entries of leaves that change and are not packed yet
 	for k := range b.leaves {
-		p := b.page(k)
 		gone, come, last := removed, added, k == len(b.leaves)-1
 		if !last && len(removed)+len(added) > 0 {
 			next := b.page(k + 1)
 			gone, come = next.preceding(removed), next.preceding(added)
 		}
 		if len(gone)+len(come)+len(open) == 0 {
-			after.leaves = append(after.leaves, leaf{b.leaves[k].octets, after.Len() + p.n})
+			n := b.leaves[k].end - b.start(k)
+			after.leaves = append(after.leaves, leaf{b.leaves[k].octets, after.Len() + n})
 			continue
 		}
+		p := b.page(k)
 		removed, added = removed[len(gone):], added[len(come):]
 		open = p.unpack(open)
 		merged = mergeEntries(merged[:0], open, gone, come)

@@ -85,7 +85,8 @@ type Service struct {
 }
 
 // Build makes the record set of an import and its endpoints, in any order. Endpoints count for headless services, and
-// for whether a ClusterSetIP service is empty. Build keeps the import and parts of the endpoints, and changes neither.
+// for whether a ClusterSetIP service is empty. The service keeps the import and the list of endpoints: neither may be
+// changed.
 func Build(config *Config, imported *object.Import, endpoints []*object.Endpoints) *Service {
 	service := build(config, imported, endpoints)
 	if service.Skips[object.NameTooLong] == 0 || len(config.Zones) < 2 {
@@ -139,7 +140,7 @@ func (s *Service) In(zone int) *Service {
 	return s.zones[zone]
 }
 
-// Key is the service's "<name>.<namespace>". If possible it is a part of the name that replies have, for the sake of the
+// Key is the service's "<name>.<namespace>". If possible it is a part of the name in replies, for the sake of the
 // processor's cache.
 func (s *Service) Key() string {
 	if len(s.ClusterSetIP) > 0 && len(s.ClusterSetIP[0].Extra) > 0 {
