@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -51,8 +52,9 @@ type leaseHandler interface {
 type heartbeat struct {
 	clock   clock.PassiveClock
 	handler leaseHandler // optional
-	// arrived, of size one, receives after each renewal.
+	// arrived, of size one, receives after a renewal while it is awaited.
 	arrived chan struct{}
+	awaited atomic.Bool
 
 	mu              sync.RWMutex
 	last            Heartbeat
@@ -100,7 +102,7 @@ func (h *heartbeat) note(obj any) error {
 		h.last = Heartbeat{Heard: now, KubeSystemUID: uid, Cluster: cluster}
 	}
 	h.mu.Unlock()
-	if changed {
+	if changed && h.awaited.Load() {
 		select {
 		case h.arrived <- struct{}{}:
 		default: // a signal already pending covers this renewal
@@ -118,7 +120,8 @@ const maxWord = 128
 func shorten(text string) string { return strings.ToValidUTF8(text[:min(len(text), maxWord)], "") }
 
 // listen records when the heartbeat falls silent and when it returns, until the context ends. The outcome of requests
-// is not enough: a hanging watch does not fail, and client-go treats some failures as the end of a watch.
+// is not enough: a hanging watch does not fail, and client-go treats some failures as the end of a watch. A heartbeat
+// wakes it only after a silence.
 func (m *Member) listen(ctx context.Context) {
 	joined, silent := m.clock.Now(), false
 	for {
@@ -127,6 +130,9 @@ func (m *Member) listen(ctx context.Context) {
 			from = joined
 		}
 		left := reportAfter - m.clock.Since(from)
+		if left <= 0 && !m.heartbeat.awaited.Swap(true) {
+			continue // one that just arrived told nobody
+		}
 		if silent != (left <= 0) {
 			silent = !silent
 			var err error
@@ -138,6 +144,7 @@ func (m *Member) listen(ctx context.Context) {
 		var due <-chan time.Time
 		var timer clock.Timer
 		if !silent {
+			m.heartbeat.awaited.Store(false)
 			timer = m.clock.NewTimer(left)
 			due = timer.C()
 		}
