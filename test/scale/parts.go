@@ -172,6 +172,9 @@ func atRest(ctx context.Context, b *bed) error {
 
 // changes measures a stream of changes.
 func changes(ctx context.Context, b *bed) error {
+	if err := errors.Join(b.await(ctx, "no change waits", samples.idle), b.pause(ctx, b.rest/6)); err != nil {
+		return err
+	}
 	followed := &follower{bed: b, places: make(chan struct{}, followedAtOnce)}
 	following, cancel := context.WithCancel(ctx)
 	defer cancel()
