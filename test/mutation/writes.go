@@ -6,7 +6,7 @@ package main
 var merging = []mutant{
 	{
 		file: "controller/merge/demote.go",
-		text: `if !slices.ContainsFunc(slice.Endpoints, isReady) {`, replacement: `if len(slice.Endpoints) == 0 {`,
+		text: `if !anyReady(slice) {`, replacement: `if len(slice.Endpoints) == 0 {`,
 		harm: "the last resort is demoted in favor of a cluster without a ready endpoint",
 	},
 	{
