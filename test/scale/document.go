@@ -16,8 +16,9 @@ import (
 const introduction = `# Scale
 
 One controller and one CoreDNS with all other clusters of the set simulated, on one machine.
-` + "`make scale`" + ` measures this and writes this page. Everything shares two cores, so that absolute
-times are longer than in your clusters. [Sizing](operate/sizing.md) has the formulas.
+` + "`make scale`" + ` measures this and writes this page. Everything shares two cores. A load average above 1
+means that other programs ran, too: then times are longer, and processor times hardly differ.
+[Sizing](operate/sizing.md) has the formulas.
 
 - **Real:** the controller; CoreDNS and its queries; their own kube-apiserver and etcd (which does
   not wait for its disk); TLS, HTTP/2, one listener and one credential per member.
