@@ -5,9 +5,12 @@ package record
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/object"
 )
 
 // Block is a packed list of addresses of endpoints that have the same part in the records of a headless service, sorted
@@ -117,8 +120,11 @@ func (b *Block) Len() int {
 }
 
 // locate returns the leaf of the ith address and its number there.
-func (b *Block) locate(i int) (p page, in int) {
-	k, end := 0, len(b.leaves)-1
+func (b *Block) locate(i int) (k, in int) {
+	if i < b.leaves[0].end { // most blocks have one leaf
+		return 0, i
+	}
+	k, end := 1, len(b.leaves)-1
 	for k < end { // the first leaf that ends behind it
 		if middle := int(uint(k+end) / 2); b.leaves[middle].end <= i {
 			k = middle + 1
@@ -126,7 +132,7 @@ func (b *Block) locate(i int) (p page, in int) {
 			end = middle
 		}
 	}
-	return b.page(k), i - b.start(k)
+	return k, i - b.leaves[k-1].end
 }
 
 // first is the first entry.
@@ -140,65 +146,80 @@ func (b *Block) first() entry {
 
 // Addr is the ith address in network order. It must not be changed.
 func (b *Block) Addr(i int) []byte {
-	p, i := b.locate(i)
-	return p.addr(i)
+	k, in := b.locate(i)
+	start := in * int(b.Size)
+	end := start + int(b.Size)
+	return b.leaves[k].octets[start:end:end]
 }
 
 // AppendHost appends the label of the ith endpoint.
 func (b *Block) AppendHost(dst []byte, i int) []byte {
-	p, i := b.locate(i)
 	if b.Named {
-		return append(append(dst, p.prefix...), p.suffix(i)...)
+		k, in := b.locate(i)
+		p := b.page(k)
+		return append(append(dst, p.prefix...), p.suffix(in)...)
 	}
-	addr, _ := netip.AddrFromSlice(p.addr(i))
+	addr, _ := netip.AddrFromSlice(b.Addr(i))
 	return appendHostLabel(dst, addr)
 }
 
 // Find returns the range of the addresses that have the host name. The label is in lower case; addr is the address
 // whose label it is, if any.
 func (b *Block) Find(label string, addr netip.Addr) (from, to int) {
-	if !b.Named {
-		if addr.BitLen() != 8*int(b.Size) {
-			return 0, 0
-		}
-		label = ""
-	}
-	var octets [16]byte
-	wanted, _ := addr.AppendBinary(octets[:0])
-	order := func(p *page, i int) int { // of the ith entry, to what is wanted
-		if b.Named {
-			return p.compareHost(i, label)
-		}
-		return bytes.Compare(p.addr(i), wanted)
+	var buffer [object.MaxLabel]byte
+	wanted := buffer[:0]
+	switch {
+	case b.Named && len(label) <= len(buffer):
+		wanted = append(wanted, label...)
+	case !b.Named && addr.BitLen() == 8*int(b.Size):
+		wanted, _ = addr.AppendBinary(wanted)
+	default:
+		return 0, 0
 	}
 	k, end := 0, len(b.leaves)
 	for k < end { // the first leaf whose last entry does not come before
 		middle := int(uint(k+end) / 2)
-		if p := b.page(middle); order(&p, p.n-1) < 0 {
+		if b.endsBefore(middle, wanted) {
 			k = middle + 1
 		} else {
 			end = middle
 		}
 	}
-	for first := true; k < len(b.leaves); k, first = k+1, false { // the addresses of a host may be in several leaves
-		p, start := b.page(k), b.start(k)
-		i := 0
-		if first {
-			for above := p.n; i < above; { // the first entry that does not come before
-				if middle := int(uint(i+above) / 2); order(&p, middle) < 0 {
-					i = middle + 1
-				} else {
-					above = middle
-				}
-			}
-			from, to = start+i, start+i
-		}
-		for ; i < p.n; i++ {
-			if order(&p, i) != 0 {
+	if k == len(b.leaves) {
+		return 0, 0
+	}
+	p := b.page(k)
+	i := p.search(wanted)
+	from = b.start(k) + i
+	for to = from; ; i, to = i+1, to+1 { // the addresses of a host may be in several leaves
+		if i == p.n {
+			if k++; k == len(b.leaves) {
 				return from, to
 			}
-			to++
+			p, i = b.page(k), 0
+		}
+		if p.order(i, wanted) != 0 {
+			return from, to
 		}
 	}
-	return from, to
+}
+
+// endsBefore reports whether the last hostname of a leaf, or its last address, comes before what is wanted.
+func (b *Block) endsBefore(k int, wanted []byte) bool {
+	l := &b.leaves[k]
+	if !b.Named {
+		return bytes.Compare(l.octets[len(l.octets)-int(b.Size):], wanted) < 0
+	}
+	n := l.end - b.start(k)
+	ends := l.octets[n*int(b.Size):]
+	prefix := ends[2*n+1:][:ends[2*n]]
+	common := min(len(prefix), len(wanted))
+	if c := bytes.Compare(prefix[:common], wanted[:common]); c != 0 || common < len(prefix) {
+		return c < 0
+	}
+	start := 0
+	if n > 1 {
+		start = int(binary.LittleEndian.Uint16(ends[2*n-4:]))
+	}
+	return bytes.Compare(ends[2*n+1+len(prefix)+start:], wanted[common:]) < 0
 }

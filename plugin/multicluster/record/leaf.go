@@ -3,6 +3,7 @@
 package record
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"net/netip"
@@ -14,7 +15,7 @@ import (
 
 // A leaf has at most maxLeaf addresses and at least minLeaf, unless it is the last of its block.
 const (
-	maxLeaf = 64
+	maxLeaf = 128
 	minLeaf = 16
 )
 
@@ -81,33 +82,52 @@ func (p *page) suffix(i int) []byte {
 	return p.rest[start:binary.LittleEndian.Uint16(p.ends[2*i:])]
 }
 
-// compareHost compares the ith hostname with another.
-func (p *page) compareHost(i int, host string) int {
-	n := min(len(p.prefix), len(host))
-	if c := compareText(p.prefix[:n], host[:n]); c != 0 {
+// order compares the ith hostname, or the ith address if there are no hostnames, with what is wanted.
+func (p *page) order(i int, wanted []byte) int {
+	if p.ends == nil {
+		return bytes.Compare(p.addr(i), wanted)
+	}
+	n := min(len(p.prefix), len(wanted))
+	if c := bytes.Compare(p.prefix[:n], wanted[:n]); c != 0 {
 		return c
 	}
 	if n < len(p.prefix) {
 		return 1
 	}
-	return compareText(p.suffix(i), host[n:])
+	return bytes.Compare(p.suffix(i), wanted[n:])
 }
 
-func compareText(a []byte, b string) int {
-	switch { // these conversions do not allocate
-	case string(a) == b:
-		return 0
-	case string(a) < b:
-		return -1
-	default:
-		return 1
+// search returns the number of the first entry that does not come before what is wanted. The last one does not.
+func (p *page) search(wanted []byte) int {
+	i, end := 0, p.n-1
+	if p.ends == nil {
+		for i < end {
+			if middle := int(uint(i+end) / 2); bytes.Compare(p.addr(middle), wanted) < 0 {
+				i = middle + 1
+			} else {
+				end = middle
+			}
+		}
+		return i
 	}
+	suffix, ok := bytes.CutPrefix(wanted, p.prefix)
+	if !ok {
+		return 0 // all come after it
+	}
+	for i < end {
+		if middle := int(uint(i+end) / 2); bytes.Compare(p.suffix(middle), suffix) < 0 {
+			i = middle + 1
+		} else {
+			end = middle
+		}
+	}
+	return i
 }
 
 // compare compares the ith entry with another.
 func (p *page) compare(i int, other *entry) int {
 	if p.ends != nil {
-		if c := p.compareHost(i, other.host); c != 0 {
+		if c := p.order(i, []byte(other.host)); c != 0 {
 			return c
 		}
 	}
