@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -176,18 +177,23 @@ func (h *Renewer) Run(ctx context.Context) {
 	}
 }
 
-// renew writes the Lease. After a conflict the next call reads it first.
+// renew writes the Lease. After a failure, whose outcome is not known, the next call reads it first and begins a new
+// series.
 func (h *Renewer) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
-	if h.last == nil {
+	begins := h.last == nil
+	if begins {
 		leases := h.Client.CoordinationV1().Leases(h.Namespace)
 		existing, err := leases.Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: member.HeartbeatLease}}
-			h.stamp(lease)
-			h.last, err = h.Client.CoordinationV1().Leases(h.Namespace).Create(ctx, lease, metav1.CreateOptions{})
+			h.stamp(lease, true)
+			created, err := h.Client.CoordinationV1().Leases(h.Namespace).Create(ctx, lease, metav1.CreateOptions{})
+			if err == nil {
+				h.last = created
+			}
 			return err
 		case err != nil:
 			return err
@@ -195,7 +201,7 @@ func (h *Renewer) renew(ctx context.Context) error {
 		h.last = existing
 	}
 	lease := h.last.DeepCopy()
-	h.stamp(lease)
+	h.stamp(lease, begins)
 	updated, err := h.Client.CoordinationV1().Leases(h.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
 	if err != nil {
 		h.last = nil
@@ -205,7 +211,15 @@ func (h *Renewer) renew(ctx context.Context) error {
 	return nil
 }
 
-func (h *Renewer) stamp(lease *coordinationv1.Lease) {
+// stamp makes a Lease that was read or written last a renewal, which begins a series or goes on with it.
+func (h *Renewer) stamp(lease *coordinationv1.Lease, begins bool) {
+	history := member.HistoryOf(lease)
+	if begins || len(history) == 0 {
+		history = history.Begin(rand.String(8))
+	} else {
+		history = history.Next()
+	}
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatHistoryAnnotation, history.String())
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatUIDAnnotation, h.KubeSystemUID)
 	if h.Version != "" {
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatVersionAnnotation, h.Version)
