@@ -13,3 +13,13 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	contract.Test(t, one(t).Config())
 }
+
+// TestContractRestart holds it to what a watch gets after a restart.
+func TestContractRestart(t *testing.T) {
+	t.Parallel()
+	plane := one(t)
+	contract.TestRestart(t, plane.Config(), func() {
+		must(t, plane.APIServer().Kill())
+		must(t, plane.APIServer().Start(t.Context()))
+	})
+}

@@ -33,6 +33,18 @@ func TestContract(t *testing.T) {
 	})
 }
 
+// TestContractRestart holds it to what a watch gets after a restart.
+func TestContractRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apiserver.New(apiserver.Options{Name: "east"})
+		config := &rest.Config{Host: "https://east", Transport: server, QPS: -1}
+		contract.TestRestart(t, config, func() {
+			server.Stop()
+			server.Start()
+		})
+	})
+}
+
 func installCRDs(t *testing.T, config *rest.Config) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(config)

@@ -43,11 +43,13 @@ func (s *Server) Stop() {
 	s.store.endIf(func(*stream) bool { return true }, io.ErrUnexpectedEOF)
 }
 
-// Start undoes Stop. What the server stored is there.
+// Start undoes Stop. What the server stored is there, but watches from before get 410: a watch cache begins when the
+// server starts.
 func (s *Server) Start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = false
+	s.store.cached = s.store.revision
 }
 
 // Freeze has the server answer nothing until Thaw, as one whose etcd hangs or

@@ -108,7 +108,7 @@ func (s *Server) Compact() {
 	s.store.compact(s.store.revision)
 }
 
-// Restart ends all watches, as a server that restarts does.
+// Restart ends all watches, as one of several servers of a cluster does that restarts: clients reach another one.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,9 @@ type event struct {
 type store struct {
 	revision  int64
 	compacted int64
-	objects   map[schema.GroupResource]map[string]runtime.Object
+	// cached is the revision from which on watches can begin: when the API server started.
+	cached  int64
+	objects map[schema.GroupResource]map[string]runtime.Object
 	// log has the events after the revision compacted, oldest first.
 	log []event
 	// streams are the open watches of each resource. They are given each event
@@ -175,7 +177,7 @@ func (s *store) backup() *Backup {
 
 // restore goes back to a backup: revisions are given out anew, and watches see nothing of what was lost.
 func (s *store) restore(backup *Backup) {
-	s.revision, s.compacted, s.log = backup.revision, backup.revision, nil
+	s.revision, s.compacted, s.cached, s.log = backup.revision, backup.revision, backup.revision, nil
 	s.objects = map[schema.GroupResource]map[string]runtime.Object{}
 	for resource, objects := range backup.objects {
 		s.objects[resource] = maps.Clone(objects)

@@ -90,7 +90,7 @@ func (s *Server) watch(req *http.Request, t *target) *http.Response {
 			}
 		}
 	default:
-		expired = w.at < s.store.compacted
+		expired = w.at < max(s.store.compacted, s.store.cached)
 	}
 	w.from = w.at
 	timeout := watchTimeout

@@ -152,6 +152,38 @@ func events(ctx context.Context, w watch.Interface, count int) (string, error) {
 	return strings.Join(texts, ", "), nil
 }
 
+// TestRestart asserts that a watch from before a restart of the only API server gets 410. restart returns once the
+// server answers.
+func TestRestart(t *testing.T, config *rest.Config, restart func()) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{Interface: client, Namespace: "contract-restart"}
+	if _, err := c.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	version, err := fill(t.Context(), c, "red", "a")
+	if err == nil {
+		_, err = fill(t.Context(), c, "red", "b")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	restart()
+	w, err := c.CoreV1().ConfigMaps(c.Namespace).Watch(t.Context(), metav1.ListOptions{
+		ResourceVersion: version, LabelSelector: ours,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	if got, err := events(t.Context(), w, 1); err != nil || got != "ERROR Expired 410" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 // export returns a ServiceExport.
 func export(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{

@@ -4,6 +4,7 @@ package contract
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,12 @@ func namesOf(list *corev1.ConfigMapList) string {
 		names[i] = each.Name
 	}
 	return strings.Join(names, " ")
+}
+
+// versionOf is the resourceVersion of an object as a number, 0 for none.
+func versionOf(object metav1.Object) uint64 {
+	version, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64) // 0 fails the operation
+	return version
 }
 
 const ours = "color" // leaves out what the control plane creates in each namespace
@@ -115,6 +122,36 @@ var watches = []Operation{
 		}
 		return events(ctx, w, 2)
 	}, "ADDED b, DELETED a"},
+	{"a watch from an older version sends again what another one sent", func(ctx context.Context, c *Client) (string,
+		error,
+	) {
+		version, err := fill(ctx, c, "red", "a")
+		if err != nil {
+			return "", err
+		}
+		client := c.CoreV1().ConfigMaps(c.Namespace)
+		last, err := fill(ctx, c, "red", "b")
+		if err != nil {
+			return "", err
+		}
+		if err := client.Delete(ctx, "a", metav1.DeleteOptions{}); err != nil {
+			return "", err
+		}
+		var texts []string
+		for range 2 {
+			w, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, LabelSelector: ours})
+			if err != nil {
+				return "", err
+			}
+			added, deleted := <-w.ResultChan(), <-w.ResultChan()
+			w.Stop()
+			one, ok1 := added.Object.(*corev1.ConfigMap)
+			other, ok2 := deleted.Object.(*corev1.ConfigMap)
+			texts = append(texts, words(added.Type, deleted.Type, ok1 && one.ResourceVersion == last,
+				ok2 && versionOf(other) > versionOf(one)))
+		}
+		return strings.Join(texts, ", "), nil
+	}, "ADDED DELETED true true, ADDED DELETED true true"},
 	{"a watch of no version begins with what exists", func(ctx context.Context, c *Client) (string, error) {
 		if _, err := fill(ctx, c, "red", "a"); err != nil {
 			return "", err
