@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package listwatch decides what follows when a watch ends. The local cluster and the members are read by the same
-// rules:
+// Package listwatch decides what follows when a watch of the local cluster ends. Package member resumes watches of
+// members, whose heartbeat tells whether their etcd was restored. Here nothing does:
 //
 //   - A watch that ended at the timeout it was opened with is opened again from
 //     the last resourceVersion.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestWhatFollowsAWatch: one table for the local cluster and the members.
+// TestWhatFollowsAWatch: one table.
 func TestWhatFollowsAWatch(t *testing.T) {
 	busy := apierrors.NewTooManyRequests("busy", 1)
 	for name, test := range map[string]struct {

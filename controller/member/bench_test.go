@@ -72,8 +72,9 @@ func BenchmarkHeartbeatEvent(b *testing.B) {
 	}
 	var watches sync.WaitGroup
 	watches.Go(func() {
-		m.watch(ctx, watchedHeartbeat, selected(leases, m.patience, list, func(*metav1.ListOptions) {},
-			m.outcome(ctx, watchedHeartbeat)), &coordinationv1.Lease{}, m.heartbeat, nil)
+		m.watch(ctx, watchedHeartbeat, selected(leases, m.patience, &sessions{heartbeat: m.heartbeat}, list,
+			func(*metav1.ListOptions) {}, m.outcome(ctx, watchedHeartbeat)), &coordinationv1.Lease{}, m.heartbeat, nil,
+			m.heartbeat.end)
 	})
 	watches.Go(func() { m.listen(ctx) })
 	defer watches.Wait()
@@ -95,6 +96,7 @@ func beat(i int) *coordinationv1.Lease {
 			ResourceVersion: fmt.Sprint(1000000 + i), CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0)),
 			Annotations: map[string]string{
 				HeartbeatUIDAnnotation: "5a1c4cb5-6a53-4a0b-a1d4-0e1f5f8a7a11", HeartbeatVersionAnnotation: "v1.2.3",
+				HeartbeatHistoryAnnotation: fmt.Sprintf("k3x9f2ab:%d,p0s8d7f6:4402", i+1),
 			},
 			ManagedFields: []metav1.ManagedFieldsEntry{{
 				Manager: "clusterset-controller", Operation: "Update", APIVersion: "coordination.k8s.io/v1",

@@ -133,17 +133,25 @@ func (f *frames) next() error {
 	}
 	f.event.Reset()
 	if _, err := io.CopyN(&f.event, f.ReadCloser, frameHeader); err != nil {
-		return err
+		return broken(err)
 	}
 	length := binary.BigEndian.Uint32(f.event.Bytes())
 	if uint64(length) > uint64(f.limit) {
 		return fmt.Errorf("an event of the watch has %d bytes, and may have %d", length, f.limit)
 	}
 	if _, err := io.CopyN(&f.event, f.ReadCloser, int64(length)); err != nil {
-		return err
+		return broken(err)
 	}
 	if err := checkEvent(f.event.Bytes()[frameHeader:]); err != nil {
 		return fmt.Errorf("an event of the watch: %w", err)
 	}
 	return nil
+}
+
+// broken returns the error of a watch that the connection ended. client-go takes some errors of connections for events.
+func broken(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.EOF
+	}
+	return io.ErrUnexpectedEOF
 }

@@ -59,6 +59,9 @@ type heartbeat struct {
 	mu              sync.RWMutex
 	last            Heartbeat
 	resourceVersion string
+	listed          renewal // of the last list
+	session         *session
+	began           chan struct{} // closed by the next session; nil if nobody waits
 }
 
 var _ cache.ReflectorStore = (*heartbeat)(nil)
@@ -69,13 +72,14 @@ func (h *heartbeat) get() Heartbeat {
 	return h.last
 }
 
-func (h *heartbeat) Add(obj any) error    { return h.note(obj) }
-func (h *heartbeat) Update(obj any) error { return h.note(obj) }
+func (h *heartbeat) Add(obj any) error    { return h.Update(obj) }
+func (h *heartbeat) Update(obj any) error { return h.delivered(obj) }
 
 // Delete does nothing: a deleted Lease is silence, which listen notices.
 func (h *heartbeat) Delete(any) error { return nil }
 
 func (h *heartbeat) Replace(objects []any, _ string) error {
+	h.list(objects)
 	for _, object := range objects {
 		if err := h.note(object); err != nil {
 			return err

@@ -44,7 +44,7 @@ func HistoryOf(lease *coordinationv1.Lease) History {
 		if err != nil || id == "" {
 			return nil
 		}
-		history = append(history, Series{strings.Clone(id), renewals})
+		history = append(history, Series{id, renewals})
 	}
 	return history
 }

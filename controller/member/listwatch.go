@@ -31,10 +31,21 @@ type listWatch struct{ cache.ListWatch }
 // IsWatchListSemanticsUnSupported tells a reflector not to ask for a stream.
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
+// open opens a watch.
+type open = func(context.Context, metav1.ListOptions) (watch.Interface, error)
+
+// following decides what follows the end of a watch. One reflector uses it, which may abandon a list without waiting.
+type following interface {
+	// Listing is called before each list.
+	Listing(ctx context.Context)
+	// Open opens a watch with open. It returns listwatch.ErrBroken if all objects are to be listed again.
+	Open(ctx context.Context, options metav1.ListOptions, open open) (watch.Interface, error)
+}
+
 // selected lists and watches the objects of a typed client that narrow selects. patience bounds each page of a list.
 // outcome is called with the result of each request, because a reflector retries some failures without returning them.
-// Package listwatch decides what follows the end of a watch.
-func selected[L runtime.Object](client listwatch.Client[L], patience time.Duration,
+// following decides what follows the end of a watch.
+func selected[L runtime.Object](client listwatch.Client[L], patience time.Duration, following following,
 	list func(context.Context, metav1.ListOptions) (L, error), narrow func(*metav1.ListOptions),
 	outcome func(error),
 ) *listWatch {
@@ -45,14 +56,12 @@ func selected[L runtime.Object](client listwatch.Client[L], patience time.Durati
 			outcome(err)
 		}
 	}
-	// The state of the one reflector that uses this. The reflector may abandon a list without waiting for it.
-	var watching listwatch.Watch
 	return &listWatch{cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			watching.Listing()
+			following.Listing(ctx)
 			narrow(&options)
 			// API servers may answer a list of another resourceVersion without pages.
 			options.ResourceVersion, options.Limit, options.TimeoutSeconds = "", pageSize, &seconds
@@ -62,7 +71,7 @@ func selected[L runtime.Object](client listwatch.Client[L], patience time.Durati
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			narrow(&options)
-			return watching.Open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface,
+			return following.Open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface,
 				error,
 			) {
 				w, err := client.Watch(ctx, options)
@@ -123,6 +132,18 @@ func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.End
 	}
 	store.noteSelection(selection)
 	return result, nil
+}
+
+// lacks reports whether a list lacks services that are imported from the member.
+func (s *sliceStore) lacks(list *discoveryv1.EndpointSliceList) bool {
+	missing := s.imported()
+	for i := range list.Items {
+		delete(missing, ServiceOf(&list.Items[i]))
+	}
+	for service := range s.nextWithheld {
+		delete(missing, service)
+	}
+	return len(missing) > 0
 }
 
 // listOne lists a single object.

@@ -245,8 +245,8 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		return err
 	}
 	slices, leases := discovery.EndpointSlices(metav1.NamespaceAll), coordination.Leases(credential.Namespace)
-	heartbeats := func() *listWatch {
-		return selected(leases, m.patience, func(ctx context.Context,
+	heartbeats := func(following following) *listWatch {
+		return selected(leases, m.patience, following, func(ctx context.Context,
 			options metav1.ListOptions,
 		) (*coordinationv1.LeaseList, error) {
 			return listOne(ctx, leases, options)
@@ -254,46 +254,57 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
 		}, m.outcome(ctx, watchedHeartbeat))
 	}
-	lease, heartbeatOfList := heartbeats(), heartbeats()
-	published := selected(slices, m.patience,
+	lease, now := heartbeats(&sessions{heartbeat: m.heartbeat}), heartbeats(&sessions{heartbeat: m.heartbeat})
+	resumer := &resumer{
+		heartbeat: m.heartbeat,
+		read:      func(ctx context.Context) (renewal, error) { return m.readHeartbeat(ctx, now) },
+	}
+	published := selected(slices, m.patience, resumer,
 		func(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
 			list, err := listSelection(ctx, slices, options, m.slices)
 			if err != nil {
 				return nil, err
 			}
-			return list, m.readHeartbeat(ctx, heartbeatOfList)
+			if _, err := m.readHeartbeat(ctx, now); err != nil {
+				return nil, fmt.Errorf("read the heartbeat after the slices: %w", err)
+			}
+			resumer.incomplete.Store(m.slices.lacks(list))
+			return list, nil
 		}, func(options *metav1.ListOptions) {
 			options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()
 		}, m.outcome(ctx, watchedSlices))
 
 	var watches sync.WaitGroup
 	watches.Go(func() {
-		m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices, m.slices.relist)
+		m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices, m.slices.relist, func() {})
 	})
-	watches.Go(func() { m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat, nil) })
+	watches.Go(func() {
+		m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat, nil, m.heartbeat.end)
+	})
 	watches.Go(func() { m.listen(ctx) })
 	watches.Wait()
 	closeConnections()
 	return nil
 }
 
-// readHeartbeat reads the heartbeat after a list of slices and before the list is visible: the list may come from
+// readHeartbeat reads the heartbeat. After a list of slices that comes before the list is visible: the list may be of
 // another cluster than the last heartbeat.
-func (m *Member) readHeartbeat(ctx context.Context, lease cache.ListerWatcherWithContext) error {
+func (m *Member) readHeartbeat(ctx context.Context, lease cache.ListerWatcherWithContext) (read renewal, err error) {
 	list, err := lease.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("read the heartbeat after the slices: %w", err)
+		return read, err
 	}
 	leases, ok := list.(*coordinationv1.LeaseList)
 	if !ok {
-		return fmt.Errorf("unexpected list %T of Leases", list)
+		return read, fmt.Errorf("unexpected list %T of Leases", list)
 	}
 	for i := range leases.Items {
 		if err := m.heartbeat.note(&leases.Items[i]); err != nil {
-			return err
+			return read, err
 		}
+		read = renewalOf(&leases.Items[i])
 	}
-	return nil
+	return read, nil
 }
 
 // outcome records the outcome of a request, unless it failed because the member leaves.
@@ -312,10 +323,11 @@ func (m *Member) outcome(ctx context.Context, watched string) func(error) {
 	}
 }
 
-// watch fills the store until the context ends. It relists some time after relist receives. Unlike the reflector's own
+// watch fills the store until the context ends. It relists some time after relist receives, and calls ended when the
+// watch ended. Unlike the reflector's own
 // loop it does not log each failure, which outcome reports.
 func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatcher, kind any, store cache.ReflectorStore,
-	relist <-chan struct{},
+	relist <-chan struct{}, ended func(),
 ) {
 	backoff := retry
 	logger := klog.FromContext(ctx)
@@ -333,6 +345,7 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 		if err := reflector.ListAndWatchWithContext(round); err != nil {
 			logger.V(4).Info("Retrying member", "watched", name, "err", err)
 		}
+		ended()
 		end()
 		waiting.Wait()
 		if time.Since(began) > lasting {

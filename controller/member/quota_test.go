@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -128,8 +129,14 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: room is %t", name, got)
 		}
 	}
+	version := 100
 	put := func(name string, endpoints int) func() error {
-		return func() error { return store.Update(sized(name, endpoints)) }
+		return func() error {
+			slice := sized(name, endpoints)
+			version++
+			slice.ResourceVersion = strconv.Itoa(version)
+			return store.Update(slice)
+		}
 	}
 	remove := func(name string) func() error { return func() error { return store.Delete(sized(name, 0)) } }
 	list := func(server *pages) func() error {

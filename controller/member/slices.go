@@ -124,6 +124,9 @@ func (s *sliceStore) put(obj any) error {
 	if service.Name == "" {
 		return s.Delete(slice) // it belongs to no service anymore
 	}
+	if old != nil && same(old, slice) {
+		return nil
+	}
 	moved := old != nil && ServiceOf(old) != service
 	if !s.admit(s.limits, old, slice) {
 		if moved {
@@ -183,9 +186,7 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 		key := slice.Namespace + "/" + slice.Name
 		old := before[key]
 		delete(before, key)
-		// Equal resourceVersions do not prove equal content, because an etcd that was restored from a backup uses them
-		// again.
-		if old != nil && old.ResourceVersion == slice.ResourceVersion && equality.Semantic.DeepEqual(old, slice) {
+		if old != nil && same(old, slice) {
 			continue
 		}
 		changed[ServiceOf(slice)] = struct{}{}
@@ -214,6 +215,12 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 	}
 	s.listed(first)
 	return nil
+}
+
+// same compares two states of a slice. Equal resourceVersions do not prove equal content, because an etcd that was
+// restored from a backup uses them again.
+func same(a, b *discoveryv1.EndpointSlice) bool {
+	return a.ResourceVersion == b.ResourceVersion && equality.Semantic.DeepEqual(a, b)
 }
 
 // Resync does nothing.

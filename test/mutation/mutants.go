@@ -115,8 +115,25 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/member/slices.go",
-		text: `if old != nil && old.ResourceVersion == slice.ResourceVersion && equality.Semantic.DeepEqual(old, slice) {`, replacement: `if old != nil && (old.ResourceVersion == slice.ResourceVersion || equality.Semantic.DeepEqual(old, slice)) {`,
+		text: `return a.ResourceVersion == b.ResourceVersion && equality.Semantic.DeepEqual(a, b)`, replacement: `return a.ResourceVersion == b.ResourceVersion || equality.Semantic.DeepEqual(a, b)`,
 		harm: "what a restored etcd says again under an old resourceVersion is not seen",
+	},
+	{
+		file: "controller/member/resume.go",
+		text: `case !now.history.Includes(w.trail.anchor.history):`, replacement: `case len(now.history) == 0:`,
+		harm:  "a watch is resumed in an etcd that was restored from a backup, and what it lost stays",
+		first: simulation,
+	},
+	{
+		file: "controller/heartbeat/heartbeat.go",
+		text: `if begins || len(history) == 0 {`, replacement: `if len(history) == 0 {`,
+		harm:  "a controller that restarts after a backup was restored hides it from the others",
+		first: simulation,
+	},
+	{
+		file: "controller/member/trail.go",
+		text: `return !t.proven() && t.version >= t.until }`, replacement: `return false && t.version >= t.until }`,
+		harm: "what a restored etcd lost of the last seconds stays for longer than necessary",
 	},
 	{
 		file: "controller/member/slices.go",

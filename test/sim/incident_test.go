@@ -44,7 +44,13 @@ func TestEmptyList(t *testing.T) {
 			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 				east, west := set.Cluster("east"), set.Cluster("west")
 				here, gone := serveSome(west, count)
-				west.API.SetFault("east", apiserver.EmptyOf("endpointslices"))
+				empty := func() {
+					west.API.SetFault("east", apiserver.EmptyOf("endpointslices"))
+					sim.Wait(10 * time.Second)
+					west.API.Compact() // a broken watch is not resumed, so that all is listed
+					west.API.Restart()
+				}
+				empty()
 				for range 4 {
 					sim.Wait(time.Minute)
 					expect(t, east, here)
@@ -54,7 +60,7 @@ func TestEmptyList(t *testing.T) {
 				expect(t, east, here)
 
 				// One that stays so is true in the end.
-				west.API.SetFault("east", apiserver.EmptyOf("endpointslices"))
+				empty()
 				sim.Wait(6 * time.Minute)
 				expect(t, east, gone)
 			})

@@ -216,6 +216,8 @@ var faults = []fault{
 	{
 		kind: "an empty list of EndpointSlices instead of those of", weight: 8, pair: true, targets: theWay,
 		ways: fromOther, begin: func(h *happening) func() {
+			h.run.drain()
+			h.other.API.Compact() // so that it is listed
 			h.other.API.SetFault(h.c.Name, apiserver.EmptyOf("endpointslices"))
 			return func() { h.other.API.SetFault(h.c.Name, nil) }
 		},
