@@ -20,6 +20,8 @@ import (
 type size struct {
 	// imports is the number of ClusterSetIP imports.
 	imports int
+	// names are how many of them are asked for in random order: few, many.
+	names [2]int
 	// headless are the numbers of endpoints of headless services: large, huge.
 	headless [2]int
 	// batch is how long one handler is measured in its turn.
@@ -30,8 +32,9 @@ type size struct {
 	// perSecond limits the queries of that load, 0 being as many as the server answers.
 	perSecond int
 	// smallServices and largeServices are the numbers of services of the clustersets that are compared, and
-	// hugeEndpoints that of endpoints of one more.
-	smallServices, largeServices, hugeEndpoints int
+	// hugeEndpoints those of endpoints of two more.
+	smallServices, largeServices int
+	hugeEndpoints                [2]int
 	// updateTime is how long slices are updated in a round.
 	updateTime time.Duration
 	// settle is the interval in which memory must not shrink, and changes how many changes each server is timed for in
@@ -52,17 +55,17 @@ type size struct {
 
 var (
 	full = size{
-		imports: 1000, headless: [2]int{1000, 10_000}, batch: 2 * time.Millisecond,
+		imports: 1000, names: [2]int{1000, 11_000}, headless: [2]int{1000, 10_000}, batch: 2 * time.Millisecond,
 		tens: 50, load1: 3 * time.Second,
-		smallServices: 50, largeServices: 5000, hugeEndpoints: 1000,
+		smallServices: 50, largeServices: 5000, hugeEndpoints: [2]int{1000, 10_000},
 		updateTime: 3 * time.Second, settle: 2 * time.Second, changes: 100, turns: 3,
 		fewExports: 10, manyExports: 1000, withdrawn: 100, rest: 15 * time.Second, followed: 600,
 		members: 200,
 	}
 	quick = size{
-		imports: 20, headless: [2]int{200, 400}, batch: 200 * time.Microsecond,
+		imports: 20, names: [2]int{20, 40}, headless: [2]int{200, 400}, batch: 200 * time.Microsecond,
 		tens: 5, load1: time.Second, perSecond: 2000,
-		smallServices: 2, largeServices: 4, hugeEndpoints: 100,
+		smallServices: 2, largeServices: 4, hugeEndpoints: [2]int{100, 200},
 		updateTime: 200 * time.Millisecond, settle: 100 * time.Millisecond, changes: 5, turns: 1,
 		fewExports: 2, manyExports: 6, withdrawn: 3, rest: 500 * time.Millisecond, followed: 10,
 		members: 20,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/miekg/dns"
@@ -20,7 +21,7 @@ import (
 const repliesText = `
 Processor time of one reply in one process, without garbage collection: the plugin, the server's
 scrubbing (OPT, size, compression), and packing, for a client over UDP with EDNS and 1,232 octets.
-Here, prebuilt has only this reply.`
+Here, prebuilt has only this reply, or replies in the order of the names, and looks up nothing.`
 
 // replyCase is one query and its goal.
 type replyCase struct {
@@ -30,6 +31,7 @@ type replyCase struct {
 	ratio float64 // the goal, against prebuilt
 	why   string
 	cut   bool // it does not fit
+	names int  // how many ClusterSetIP services are asked for in random order, if more than one
 }
 
 // replies measures single replies.
@@ -42,7 +44,7 @@ func replies(ctx context.Context, b *bench) (table figure.Table, err error) {
 	defer func() { err = errors.Join(err, p.Stop()) }()
 
 	set := &objects.Set{Namespace: "replies"}
-	set.ClusterSetIP(b.imports)
+	set.ClusterSetIP(b.names[1])
 	for _, endpoints := range b.headless {
 		set.Headless(fmt.Sprintf("db-%d", endpoints), endpoints)
 	}
@@ -61,8 +63,8 @@ func replies(ctx context.Context, b *bench) (table figure.Table, err error) {
 		defer func() { err = errors.Join(err, instance.Stop()) }()
 		handlers[kind] = instance.Handler
 	}
-	for _, c := range replyCases(set, b.headless) {
-		f, err := b.reply(ctx, c, handlers[servers.Ours], handlers[servers.Stock])
+	for _, c := range replyCases(set, b.size) {
+		f, err := b.reply(ctx, set, c, handlers[servers.Ours], handlers[servers.Stock])
 		if err != nil {
 			return table, fmt.Errorf("%s: %w", c.what, err)
 		}
@@ -72,12 +74,21 @@ func replies(ctx context.Context, b *bench) (table figure.Table, err error) {
 }
 
 // replyCases are the queries, on the set's services.
-func replyCases(set *objects.Set, headless [2]int) []replyCase {
+func replyCases(set *objects.Set, size size) []replyCase {
+	headless := size.headless
 	web, large := set.Name("web-7"), set.Name(fmt.Sprintf("db-%d", headless[0]))
 	const lookup, choice = "prebuilt looks up nothing", "ours chooses the records that fit"
 	host := fmt.Sprintf("db-%d", headless[1])
 	return []replyCase{
 		{what: "ClusterSetIP A", name: web, qtype: dns.TypeA, ratio: 1.2, why: lookup},
+		{
+			what: "the same, of " + thousands(size.names[0]) + " names in random order", name: web, qtype: dns.TypeA,
+			ratio: 1.3, why: lookup, names: size.names[0],
+		},
+		{
+			what: "the same, of " + thousands(size.names[1]) + " names in random order", name: web, qtype: dns.TypeA,
+			ratio: 1.3, why: lookup, names: size.names[1],
+		},
 		{
 			what: "one host name of " + thousands(headless[1]), name: "db-3.east." + set.Name(host), qtype: dns.TypeA,
 			ratio: 1.3, why: lookup,
@@ -99,7 +110,9 @@ func newQuery(name string, qtype uint16) *dns.Msg {
 }
 
 // reply measures one case.
-func (b *bench) reply(ctx context.Context, c replyCase, ours, stock plugin.Handler) (f figure.Figure, err error) {
+func (b *bench) reply(
+	ctx context.Context, set *objects.Set, c replyCase, ours, stock plugin.Handler,
+) (f figure.Figure, err error) {
 	b.say("%s", c.what)
 	r := newQuery(c.name, c.qtype)
 	got, err := reply.Ask(ctx, ours, reply.ScrubbedUDP, r)
@@ -109,20 +122,27 @@ func (b *bench) reply(ctx context.Context, c replyCase, ours, stock plugin.Handl
 	if len(got.Answer) == 0 || got.Truncated != c.cut {
 		return f, fmt.Errorf("the reply is not what is to be measured:\n%s", got)
 	}
-	prebuilt := floor.New(got)
+	var prebuilt plugin.Handler = floor.New(got)
+	var names []string
+	if c.names > 1 {
+		if names, prebuilt, err = randomNames(ctx, set, c, ours, r); err != nil {
+			return f, err
+		}
+	}
 	if c.cut {
 		full, err := reply.Ask(ctx, ours, reply.Packed, r)
 		if err != nil {
 			return f, err
 		}
-		prebuilt = floor.Cut(full, bufferSize)
-		if len(got.Answer) > prebuilt.Len() {
+		cut := floor.Cut(full, bufferSize)
+		if len(got.Answer) > cut.Len() {
 			return f, fmt.Errorf("%d of %d records are in the reply, and %d fit", len(got.Answer), len(full.Answer),
-				prebuilt.Len())
+				cut.Len())
 		}
+		prebuilt = cut
 	}
 	measurement := reply.Measurement{Rounds: b.rounds, Batches: 16, Batch: b.batch}
-	costs, err := measurement.Run(ctx, reply.ScrubbedUDP, r, ours, stock, prebuilt)
+	costs, err := measurement.Run(ctx, reply.ScrubbedUDP, r, names, ours, stock, prebuilt)
 	if err != nil {
 		return f, err
 	}
@@ -131,6 +151,28 @@ func (b *bench) reply(ctx context.Context, c replyCase, ours, stock plugin.Handl
 		What: c.what, Goal: fmt.Sprintf("≤ %s × prebuilt", figure.Number(c.ratio)), Cells: beside(samples, figure.Time),
 		Verdict: figure.Judge(figure.Ratio(costs[0], costs[2]) <= c.ratio), Why: c.why,
 	}, nil
+}
+
+// randomNames are the names of a case in random order, and what replies to them in that order.
+func randomNames(
+	ctx context.Context, set *objects.Set, c replyCase, ours plugin.Handler, r *dns.Msg,
+) (names []string, prebuilt plugin.Handler, err error) {
+	floors := make([]*floor.Floor, c.names)
+	names = make([]string, c.names)
+	for i := range names {
+		names[i] = set.Name(fmt.Sprintf("web-%d", i))
+		r.Question[0].Name = names[i]
+		got, err := reply.Ask(ctx, ours, reply.ScrubbedUDP, r)
+		if err != nil {
+			return nil, nil, err
+		}
+		floors[i] = floor.New(got)
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(c.names, func(i, j int) {
+		names[i], names[j] = names[j], names[i]
+		floors[i], floors[j] = floors[j], floors[i]
+	})
+	return names, floor.NewSequence(floors), nil
 }
 
 // thousands writes a number with thousands separators.

@@ -62,5 +62,31 @@ func Cut(all *dns.Msg, size int) *Floor {
 	return f
 }
 
+// Sequence answers with the next of its replies, whatever the question is: it looks up nothing. It begins again after
+// the last one. It implements plugin.Handler.
+type Sequence struct {
+	floors []Floor
+	next   int
+}
+
+// NewSequence makes a sequence of replies. The records of a reply are somewhere in memory, as after a start.
+func NewSequence(floors []*Floor) *Sequence {
+	s := new(Sequence)
+	for _, f := range floors {
+		s.floors = append(s.floors, *f)
+	}
+	return s
+}
+
+// Name implements plugin.Handler.
+func (*Sequence) Name() string { return "floor" }
+
+// ServeDNS implements plugin.Handler.
+func (s *Sequence) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+	f := &s.floors[s.next]
+	s.next = (s.next + 1) % len(s.floors)
+	return f.ServeDNS(ctx, w, r)
+}
+
 // Len is the number of records in the answer.
 func (f *Floor) Len() int { return len(f.answer) }

@@ -91,12 +91,16 @@ type Measurement struct {
 	Batch           time.Duration
 }
 
-// Run measures the replies of the handlers to the same query, in turns, and returns the costs in the same order. The
-// handlers do not change the query.
-func (m Measurement) Run(ctx context.Context, path Path, r *dns.Msg, handlers ...plugin.Handler) ([]Cost, error) {
+// Run measures the replies of the handlers to the same query, in turns, and returns the costs in the same order. With
+// names, each query is for the next of them. The handlers do not change the query.
+func (m Measurement) Run(ctx context.Context, path Path, r *dns.Msg, names []string,
+	handlers ...plugin.Handler,
+) ([]Cost, error) {
 	runners, collected := make([]*runner, len(handlers)), new(uint64)
 	for i, handler := range handlers {
-		runners[i] = &runner{handler: handler, path: path, query: r, client: newClient(path), collected: collected}
+		runners[i] = &runner{
+			handler: handler, path: path, query: r, names: names, client: newClient(path), collected: collected,
+		}
 		if err := runners[i].calibrate(ctx, m.Batch); err != nil {
 			return nil, err
 		}
@@ -128,6 +132,8 @@ type runner struct {
 	handler plugin.Handler
 	path    Path
 	query   *dns.Msg
+	names   []string // asked for in turn, if there are some
+	next    int      // the number of the next one
 	client  *client
 
 	size      int       // queries in a turn
@@ -166,6 +172,10 @@ func (r *runner) batch(ctx context.Context) error {
 		return err
 	}
 	for range r.size {
+		if len(r.names) > 0 {
+			r.query.Question[0].Name = r.names[r.next]
+			r.next = (r.next + 1) % len(r.names)
+		}
 		if _, err := r.handler.ServeDNS(ctx, r.client.wrap(r.path, r.query), r.query); err != nil {
 			return fmt.Errorf("ask %s for %s: %w", r.handler.Name(), r.query.Question[0].String(), err)
 		}

@@ -43,10 +43,24 @@ func clock(id int32) (time.Duration, error) {
 
 // Memory is what the process holds in memory now, and the most that it held, in octets.
 func (p *Process) Memory() (resident, peak float64, err error) {
+	status, err := p.status()
+	return status["VmRSS:"], status["VmHWM:"], err
+}
+
+// PrivateMemory is Memory without the pages of the program and of other files. Processes of a program share those, and
+// the kernel drops and reads them as it likes.
+func (p *Process) PrivateMemory() (resident, peak float64, err error) {
+	status, err := p.status()
+	return status["RssAnon:"], max(status["RssAnon:"], status["VmHWM:"]-status["RssFile:"]), err
+}
+
+// status is what the kernel says of the memory of the process, in octets.
+func (p *Process) status() (map[string]float64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {
-		return 0, 0, fmt.Errorf("read the memory of a process: %w", err)
+		return nil, fmt.Errorf("read the memory of a process: %w", err)
 	}
+	status := map[string]float64{}
 	for line := range strings.Lines(string(content)) {
 		fields := strings.Fields(line)
 		if len(fields) != 3 || fields[2] != "kB" {
@@ -54,16 +68,11 @@ func (p *Process) Memory() (resident, peak float64, err error) {
 		}
 		value, err := strconv.ParseFloat(fields[1], 64)
 		if err != nil {
-			return 0, 0, fmt.Errorf("read the memory of a process: %w", err)
+			return nil, fmt.Errorf("read the memory of a process: %w", err)
 		}
-		switch fields[0] {
-		case "VmRSS:":
-			resident = value * 1024
-		case "VmHWM:":
-			peak = value * 1024
-		}
+		status[fields[0]] = value * 1024
 	}
-	return resident, peak, nil
+	return status, nil
 }
 
 // LiveHeap collects the garbage of the process and returns what is left, in octets.
