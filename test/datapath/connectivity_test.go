@@ -60,7 +60,7 @@ ip saddr { %[5]s, %[1]s } ip daddr { %[5]s, %[1]s } ip length > 1300 drop`,
 				"east>west: Small packets between pods of east and west arrive, packets of the interface's size (1472 bytes " +
 					"of UDP payload) do not, on 4 of 8 paths",
 				"west>east: Small packets between pods of west and east arrive",
-				"west>north: Packets from pods of west to pods of north get no answer (such as node west-0",
+				"west>north: Packets from pods of west to pods of north get no answer (such as node west-", // the scheduler decides which
 				"north>: Pods of north cannot resolve clusterset-probe.clusterset-dns.svc.clusterset.local: their " +
 					"nameserver 192.0.2.1 answers that it does not exist.",
 			},

@@ -79,6 +79,9 @@ func testCheck(t *testing.T, b *bed) {
 	}
 }
 
+// inPods is the check that needs pods which run. Package quickstart breaks what it checks.
+const inPods = "node-local-answers"
+
 // TestEachCheckHasItsFault holds the list of checks against that of faults.
 func TestEachCheckHasItsFault(t *testing.T) {
 	broken := map[string]bool{}
@@ -89,7 +92,7 @@ func TestEachCheckHasItsFault(t *testing.T) {
 		}
 	}
 	for _, each := range check.Checks {
-		if !broken[each.Name] {
+		if !broken[each.Name] && each.Name != inPods {
 			t.Errorf("nothing breaks what %s checks", each.Name)
 		}
 		delete(broken, each.Name)
