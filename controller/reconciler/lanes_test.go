@@ -13,7 +13,7 @@ import (
 
 // TestClustersTakeTurns: what changes in one cluster waits for one service of each other, however many are due.
 func TestClustersTakeTurns(t *testing.T) {
-	q := newQueue(writerOf{})
+	q := newQueue("east", writerOf{})
 	defer q.ShutDown()
 	named := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "demo", Name: name} }
 	for i := range 1000 {
@@ -21,7 +21,7 @@ func TestClustersTakeTurns(t *testing.T) {
 	}
 	q.AddFrom("north", named("north-0"))
 	q.AddFrom("north", named("north-1"))
-	q.Add(named("own"))
+	q.AddFrom("east", named("own"))
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "south-1"}}
 	q.AddSlice(named("south"), "south", slice, slice)
 	q.AddFrom("north", named("west-1")) // it keeps its place

@@ -32,6 +32,7 @@ type writer interface {
 type queue struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	writer writer
+	own    string // the id of the local cluster
 
 	mu  sync.Mutex
 	due map[types.NamespacedName]*due
@@ -47,19 +48,21 @@ type due struct {
 	behind bool
 	// shown are the objects that may be echoes of what was written.
 	shown []metav1.Object
-	// changes are the slices that changed.
+	// changes are the slices that changed, each with its states; states is their number.
 	changes map[sliceKey][]*discoveryv1.EndpointSlice
+	states  int
 }
 
 // A sliceKey identifies an EndpointSlice of a service: one of its Service in the local cluster, or one that a member
 // publishes.
 type sliceKey struct{ cluster, namespace, name string }
 
-// maxStates bounds the states of slices because of which a service is due. All of it is due if there are more.
-const maxStates = 64
+// maxStates bounds the states of slices because of which a service is due: they are held besides the caches. All of it
+// is due if there are more.
+const maxStates = 8
 
-func newQueue(writer writer) *queue {
-	q := &queue{writer: writer, due: map[types.NamespacedName]*due{}}
+func newQueue(own string, writer writer) *queue {
+	q := &queue{own: own, writer: writer, due: map[types.NamespacedName]*due{}}
 	type key = types.NamespacedName
 	q.TypedRateLimitingInterface = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[key](backoffBase, backoffCap),
@@ -106,6 +109,9 @@ func all(d *due) { *d = due{cluster: d.cluster, whole: true} }
 
 // note adds to why a service is due.
 func (q *queue) note(service types.NamespacedName, cluster string, change func(*due)) {
+	if cluster == q.own {
+		cluster = ""
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	d := q.due[service]
@@ -140,8 +146,10 @@ func (q *queue) AddSlice(service types.NamespacedName, cluster string, before, a
 		states := d.changes[key]
 		if len(states) == 0 {
 			states = append(states, before)
+			d.states++
 		}
-		if d.changes[key] = append(states, after); len(d.changes)+len(states) > maxStates {
+		d.changes[key] = append(states, after)
+		if d.states++; d.states > maxStates {
 			all(d)
 		}
 	})

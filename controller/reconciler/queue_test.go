@@ -50,7 +50,7 @@ func TestEchoesCauseNoPass(t *testing.T) {
 		"a slice in too many states":  {func(q *queue) { change(q, 2*maxStates) }, true, 0},
 		"a slice, and caches behind":  {func(q *queue) { change(q, 1); q.AddBehind(web) }, true, 2},
 	} {
-		q := newQueue(writerOf{own})
+		q := newQueue("east", writerOf{own})
 		test.add(q)
 		q.Add(db)
 		want := db

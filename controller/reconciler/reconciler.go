@@ -51,7 +51,7 @@ type Reconciler struct {
 
 // New returns a Reconciler that handles the events of its inputs. It is to be called before they run.
 func New(config Config) *Reconciler {
-	r := &Reconciler{Config: config, queue: newQueue(config.Applier)}
+	r := &Reconciler{Config: config, queue: newQueue(config.Cluster, config.Applier)}
 	r.Members.Handle(r)
 	r.Tracker.Handle(r)
 	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
