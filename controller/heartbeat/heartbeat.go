@@ -219,7 +219,6 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease, begins bool) {
 	} else {
 		history = history.Next()
 	}
-	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatHistoryAnnotation, history.String())
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatUIDAnnotation, h.KubeSystemUID)
 	if h.Version != "" {
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatVersionAnnotation, h.Version)
@@ -227,4 +226,5 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease, begins bool) {
 	lease.Spec.HolderIdentity = &h.Cluster
 	lease.Spec.LeaseDurationSeconds = ptr.To(int32(3 * member.HeartbeatInterval / time.Second))
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(h.Clock.Now()))
+	member.SetHistory(lease, history)
 }

@@ -96,13 +96,13 @@ func beat(i int) *coordinationv1.Lease {
 			ResourceVersion: fmt.Sprint(1000000 + i), CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0)),
 			Annotations: map[string]string{
 				HeartbeatUIDAnnotation: "5a1c4cb5-6a53-4a0b-a1d4-0e1f5f8a7a11", HeartbeatVersionAnnotation: "v1.2.3",
-				HeartbeatHistoryAnnotation: fmt.Sprintf("k3x9f2ab:%d,p0s8d7f6:4402", i+1),
+				HeartbeatHistoryAnnotation: fmt.Sprintf("k3x9f2ab:%d,p0s8d7f6:4402@%d", i+1, 1e6*(1e9+int64(i))),
 			},
 			ManagedFields: []metav1.ManagedFieldsEntry{{
 				Manager: "clusterset-controller", Operation: "Update", APIVersion: "coordination.k8s.io/v1",
-				FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{".":{},` +
+				FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{".":{},` +
 					`"f:clusterset-dns.github.io/kube-system-uid":{},"f:clusterset-dns.github.io/version":{}}},` +
-					`"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}`)},
+					`"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}`),
 			}},
 		},
 		Spec: coordinationv1.LeaseSpec{

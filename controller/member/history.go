@@ -3,11 +3,13 @@
 package member
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // HeartbeatHistoryAnnotation carries the History of a heartbeat.
@@ -31,10 +33,18 @@ type Series struct {
 	Renewals uint64
 }
 
-// HistoryOf returns the History of a heartbeat Lease, nil if there is none.
+// SetHistory writes the History of a renewal, whose renewTime is set, into its Lease.
+func SetHistory(lease *coordinationv1.Lease, history History) {
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, HeartbeatHistoryAnnotation,
+		fmt.Sprintf("%s@%d", history, lease.Spec.RenewTime.UnixMicro()))
+}
+
+// HistoryOf returns the History of a heartbeat Lease, nil if there is none. A controller that writes none renews the
+// Lease and keeps the annotation, which then has another renewTime.
 func HistoryOf(lease *coordinationv1.Lease) History {
-	text := lease.Annotations[HeartbeatHistoryAnnotation]
-	if text == "" || len(text) > maxHistoryText {
+	text, renewed, _ := strings.Cut(lease.Annotations[HeartbeatHistoryAnnotation], "@")
+	if text == "" || len(text) > maxHistoryText || lease.Spec.RenewTime == nil ||
+		renewed != strconv.FormatInt(lease.Spec.RenewTime.UnixMicro(), 10) {
 		return nil
 	}
 	var history History
@@ -49,7 +59,7 @@ func HistoryOf(lease *coordinationv1.Lease) History {
 	return history
 }
 
-// String returns the annotation's value.
+// String returns the series as text.
 func (h History) String() string {
 	parts := make([]string, len(h))
 	for i, each := range h {

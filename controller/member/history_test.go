@@ -3,8 +3,10 @@
 package member
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,11 +60,29 @@ func TestHistoryOf(t *testing.T) {
 		"a:7,":     "",
 		strings.Repeat("a", maxHistoryText) + ":7": "",
 	} {
+		renewed := metav1.NewMicroTime(time.Unix(1.7e9, 123456000))
 		lease := &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{HeartbeatHistoryAnnotation: text}},
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+				HeartbeatHistoryAnnotation: fmt.Sprintf("%s@%d", text, renewed.UnixMicro()),
+			}},
+			Spec: coordinationv1.LeaseSpec{RenewTime: &renewed},
 		}
-		if got := HistoryOf(lease).String(); got != want {
+		got := HistoryOf(lease)
+		if got.String() != want {
 			t.Errorf("%.20q: got %q, want %q", text, got, want)
+		}
+		if want != "" {
+			SetHistory(lease, got.Next())
+			if HistoryOf(lease).String() != got.Next().String() {
+				t.Errorf("%.20q: got %q after the next renewal", text, HistoryOf(lease))
+			}
+		}
+		later := metav1.NewMicroTime(renewed.Add(time.Microsecond))
+		if lease.Spec.RenewTime = &later; HistoryOf(lease) != nil {
+			t.Errorf("%.20q: a renewal without a history has %q", text, HistoryOf(lease))
+		}
+		if lease.Spec.RenewTime = nil; HistoryOf(lease) != nil {
+			t.Errorf("%.20q: a Lease without a renewal has %q", text, HistoryOf(lease))
 		}
 	}
 }

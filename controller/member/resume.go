@@ -5,6 +5,7 @@ package member
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"sync"
@@ -226,8 +227,16 @@ func (w *resumed) reopen(ctx context.Context, early bool, delay wait.DelayFunc) 
 			return next, begun, nil
 		case errors.Is(err, listwatch.ErrBroken), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 			return nil, begun, err
+		case refused(err): // the list is refused, too, or shows what changed
+			return nil, begun, fmt.Errorf("%w: %w", listwatch.ErrBroken, err)
 		}
 	}
+}
+
+// refused reports whether an API server would refuse a request again.
+func refused(err error) bool {
+	return apierrors.IsBadRequest(err) || apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }
 
 // again opens the watch again, once. Every time, the heartbeat is read first: the etcd may be restored any time that no
@@ -244,9 +253,6 @@ func (w *resumed) again(ctx context.Context) (watch.Interface, error) {
 		case !now.history.Includes(w.trail.anchor.history):
 			return nil, listwatch.ErrBroken
 		}
-		if w.trail.proven() {
-			w.deadline = time.Now().Add(replayWithin)
-		}
 		w.trail.resume()
 	}
 	options := w.options
@@ -255,6 +261,9 @@ func (w *resumed) again(ctx context.Context) (watch.Interface, error) {
 	switch {
 	case err == nil:
 		w.session = session
+		if !w.trail.proven() { // the time in which no watch could be opened does not count
+			w.deadline = time.Now().Add(replayWithin)
+		}
 	case !anchored && !apierrors.IsTooManyRequests(err):
 		return nil, listwatch.ErrBroken
 	}

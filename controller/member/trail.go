@@ -58,7 +58,8 @@ func newTrail(resourceVersion string) *trail {
 
 // setAnchor offers a heartbeat of the same history as an anchor.
 func (t *trail) setAnchor(b renewal) {
-	if len(t.replay) > 0 || len(b.history) == 0 || b.version < t.floor || b.version <= t.anchor.version {
+	if len(t.replay) > 0 || len(b.history) == 0 || b.version < t.floor || b.version <= t.anchor.version ||
+		t.anchored() && b.history[0] == t.anchor.history[0] { // something else of the Lease changed
 		return
 	}
 	t.anchor = b

@@ -4,7 +4,11 @@ package member
 
 import (
 	"fmt"
+	"io"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestTrail(t *testing.T) {
@@ -77,6 +81,40 @@ func TestTrail(t *testing.T) {
 		trail := newTrail(version)
 		if trail.setAnchor(renewal{version: 31, history: history}); trail.anchored() {
 			t.Errorf("resumes from resourceVersion %q", version)
+		}
+	}
+}
+
+// TestAnchorIsARenewal: a Lease that changed without a renewal is not evidence of what etcd has.
+func TestAnchorIsARenewal(t *testing.T) {
+	history := History(nil).Begin("a").Next()
+	trail := newTrail("10")
+	trail.setAnchor(renewal{20, history})
+	trail.setAnchor(renewal{30, history})
+	if trail.anchor.version != 20 {
+		t.Errorf("the anchor is at %d", trail.anchor.version)
+	}
+	trail.setAnchor(renewal{40, history.Next()})
+	if trail.anchor.version != 40 {
+		t.Errorf("the anchor is at %d", trail.anchor.version)
+	}
+}
+
+// TestRefused: what the API server would refuse again is not tried again.
+func TestRefused(t *testing.T) {
+	resource := schema.GroupResource{Resource: "endpointslices"}
+	for err, want := range map[error]bool{
+		apierrors.NewForbidden(resource, "", nil):          true,
+		apierrors.NewUnauthorized("who"):                   true,
+		apierrors.NewNotFound(resource, "x"):               true,
+		apierrors.NewBadRequest("what"):                    true,
+		apierrors.NewMethodNotSupported(resource, "watch"): true,
+		apierrors.NewTooManyRequests("later", 1):           false,
+		apierrors.NewInternalError(io.EOF):                 false,
+		io.EOF:                                             false,
+	} {
+		if refused(err) != want {
+			t.Errorf("%v: refused: %t", err, !want)
 		}
 	}
 }
