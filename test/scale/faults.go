@@ -64,7 +64,7 @@ func silence(ctx context.Context, b *bed) error {
 	fresh := 0
 	during, err := b.during(ctx, func() error {
 		if err := errors.Join(b.fleet.Silence(fleet.Down, down...), b.fleet.Silence(fleet.Hanging, hanging...),
-			b.pause(ctx, b.options.silence)); err != nil {
+			b.pause(ctx, b.silence)); err != nil {
 			return err
 		}
 		metrics, err := b.controllerMetrics(ctx)
@@ -81,7 +81,7 @@ func silence(ctx context.Context, b *bed) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%d members silent for %s", b.silent, b.options.silence)
+	what := fmt.Sprintf("%d members silent for %s", b.silent, b.silence)
 	b.add(
 		figure.Figure{
 			What: what + ", half of them refusing connections and half hanging",
@@ -103,7 +103,7 @@ func isolation(ctx context.Context, b *bed) error {
 		return err
 	}
 	during, err := b.during(ctx, func() error {
-		return errors.Join(b.fleet.Silence(fleet.Down, b.fleet.Members...), b.pause(ctx, b.options.silence))
+		return errors.Join(b.fleet.Silence(fleet.Down, b.fleet.Members...), b.pause(ctx, b.silence))
 	})
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func isolation(ctx context.Context, b *bed) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("all members silent for %s", b.options.silence)
+	what := fmt.Sprintf("all members silent for %s", b.silence)
 	b.add(
 		figure.Figure{
 			What: what,

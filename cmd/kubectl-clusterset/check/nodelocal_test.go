@@ -111,7 +111,8 @@ func TestNodeLocalAnswers(t *testing.T) {
 			NodeCacheAnswers{Asked: true, Answers: []nodecache.Answer{answer("NOERROR", "ns.dns. hostmaster. 1 2 3 4 5")}}, OK, "", "",
 		},
 		"does not exist": {
-			NodeCacheAnswers{Asked: true, Answers: []nodecache.Answer{answer("NXDOMAIN")}}, Failed,
+			NodeCacheAnswers{Asked: true, Answers: []nodecache.Answer{answer("NXDOMAIN")}},
+			Failed,
 			"The NodeLocal DNSCache of node one, queried at 169.254.20.10 by a pod, returns NXDOMAIN for zone clusterset.local.",
 			"kubectl --context east -n kube-system rollout restart daemonset node-local-dns",
 		},

@@ -109,14 +109,14 @@ func hides(_ string, query *dns.Msg) (*dns.Msg, error) {
 	return new(dns.Msg).SetRcode(query, dns.RcodeNameError), nil
 }
 
-func ask(t *testing.T, ctx context.Context, client *fake.Clientset, c *caller, wait bool) ([]Answer, error) {
+func ask(ctx context.Context, t *testing.T, client *fake.Clientset, c *caller, wait bool) ([]Answer, error) {
 	t.Helper()
 	answers, err := Ask(ctx, Options{
 		Cluster: &cluster.Cluster{Context: "east", Namespace: system, Kube: client}, Zone: "clusterset.local", Wait: wait,
 		Teller: progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Second, Interval: time.Millisecond},
 		open:   func(context.Context, string) (connection, []string, error) { return c, []string{"10.96.0.10"}, nil },
 	})
-	pods, listed := client.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{})
+	pods, listed := client.CoreV1().Pods(system).List(context.WithoutCancel(ctx), metav1.ListOptions{})
 	if listed != nil || len(pods.Items) > 0 {
 		t.Errorf("pods remain: %v, %v", pods.Items, listed)
 	}
@@ -141,7 +141,7 @@ func TestAddresses(t *testing.T) {
 		"all addresses": {"0.0.0.0", localip, []string{"10.96.0.10"}},
 	} {
 		c := &caller{answer: serves}
-		answers, err := ask(t, t.Context(), installed(strings.ReplaceAll(block, "%s", test.bind), test.args...), c, false)
+		answers, err := ask(t.Context(), t, installed(strings.ReplaceAll(block, "%s", test.bind), test.args...), c, false)
 		if err != nil || !slices.Equal(c.asked, test.want) || len(answers) != len(test.want) {
 			t.Errorf("%s: asked %v, got %+v, %v", name, c.asked, answers, err)
 		}
@@ -167,17 +167,17 @@ func TestWaiting(t *testing.T) {
 		}
 		return serves(server, query)
 	}
-	answers, err := ask(t, t.Context(), installed(corefile), c, true)
+	answers, err := ask(t.Context(), t, installed(corefile), c, true)
 	if err != nil || len(answers) != 1 || !answers[0].Serves() || len(c.asked) != 3 {
 		t.Errorf("asked %d times: got %+v, %v", len(c.asked), answers, err)
 	}
-	answers, err = ask(t, t.Context(), installed(corefile), &caller{answer: hides}, true)
+	answers, err = ask(t.Context(), t, installed(corefile), &caller{answer: hides}, true)
 	if err != nil || len(answers) != 1 || answers[0].Serves() || answers[0].Text() != "NXDOMAIN" {
 		t.Errorf("got %+v, %v", answers, err)
 	}
 	// The time ends within a query.
 	rounds := 0
-	answers, err = ask(t, t.Context(), installed(corefile), &caller{answer: func(server string, query *dns.Msg) (*dns.Msg, error) {
+	answers, err = ask(t.Context(), t, installed(corefile), &caller{answer: func(server string, query *dns.Msg) (*dns.Msg, error) {
 		if rounds++; rounds == 1 {
 			return hides(server, query)
 		}
@@ -186,7 +186,7 @@ func TestWaiting(t *testing.T) {
 	if err != nil || len(answers) != 1 || answers[0].Text() != "NXDOMAIN" {
 		t.Errorf("got %+v, %v", answers, err)
 	}
-	answers, err = ask(t, t.Context(), installed(corefile), &caller{
+	answers, err = ask(t.Context(), t, installed(corefile), &caller{
 		answer: func(string, *dns.Msg) (*dns.Msg, error) { return nil, context.DeadlineExceeded },
 	}, false)
 	if err != nil || len(answers) != 1 || answers[0].Serves() || !strings.Contains(answers[0].Text(), "i/o timeout") {
@@ -231,7 +231,7 @@ func TestNothingIsLeft(t *testing.T) {
 		if test.want != "context canceled" {
 			used = t.Context()
 		}
-		if _, err := ask(t, used, client, &caller{answer: test.answer}, true); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := ask(used, t, client, &caller{answer: test.answer}, true); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("got %v, want %q", err, test.want)
 		}
 	}

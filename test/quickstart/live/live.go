@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,7 +196,7 @@ func (b *Bed) Run(t testing.TB, commands string) string {
 		command = exec.CommandContext(ctx, "unshare", "--mount", "--", "/bin/sh", "-ec", hide, b.Hidden, commands)
 	}
 	command.Dir = b.Directory
-	command.Env = append(b.environment, "PATH="+strings.Join(append(b.Path, "/usr/bin", "/bin"), ":"))
+	command.Env = append(slices.Clone(b.environment), "PATH="+strings.Join(append(b.Path, "/usr/bin", "/bin"), ":"))
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
