@@ -96,7 +96,7 @@ func (c *crowd) watched() map[string]url.Values {
 
 const slicesPath = "/apis/discovery.k8s.io/v1/endpointslices"
 
-// readCluster is the id that the own cluster publishes slices under, for its readers.
+// readCluster is the id that the local cluster publishes slices under, for its readers.
 const readCluster = "local"
 
 func (c *crowd) get(ctx context.Context, client *http.Client, path string, query url.Values) (*http.Response, error) {

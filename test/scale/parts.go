@@ -108,7 +108,7 @@ func imports(ctx context.Context, b *bed) error {
 	return nil
 }
 
-// countSlices is the number of EndpointSlices in the own cluster.
+// countSlices is the number of EndpointSlices in the local cluster.
 func (b *bed) countSlices(ctx context.Context) (int, error) {
 	list, err := b.plane.Client().DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
