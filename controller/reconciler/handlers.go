@@ -142,8 +142,8 @@ func (r *Reconciler) SliceChanged(cluster string, before, after *discoveryv1.End
 	r.queue.AddSlice(member.ServiceOf(after), cluster, before, after)
 }
 
-// sliceHandler enqueues the service of an EndpointSlice: one that this controller or another writer made for a
-// multi-cluster service, or one of an exported Service.
+// sliceHandler enqueues the service of an EndpointSlice, which was made for a multi-cluster service or belongs to an
+// exported Service. An update of the latter enqueues the slice alone.
 func (r *Reconciler) sliceHandler() cache.ResourceEventHandler {
 	each := onChange(r.sliceChanged)
 	update := each.UpdateFunc
@@ -161,6 +161,7 @@ func (r *Reconciler) sliceHandler() cache.ResourceEventHandler {
 	return each
 }
 
+// sliceChanged enqueues the whole service of an EndpointSlice.
 func (r *Reconciler) sliceChanged(object change) {
 	slice, ok := object.Object.(*discoveryv1.EndpointSlice)
 	if !ok {

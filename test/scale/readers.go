@@ -26,7 +26,7 @@ type units struct {
 	Heartbeat, Change, Other float64
 	// HeartbeatBytes and ChangeBytes are what the reader receives.
 	HeartbeatBytes, ChangeBytes float64
-	// List is the processor time in nanoseconds of a list, and Write that of a write, whoever reads.
+	// List is the processor time in nanoseconds of a list, and Write that of a write without readers.
 	List, Write float64
 	// Slices is the number of slices in the cluster meanwhile.
 	Slices int

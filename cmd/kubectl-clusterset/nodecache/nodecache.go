@@ -46,7 +46,7 @@ type Options struct {
 	open func(ctx context.Context, pod string) (connection, []string, error)
 }
 
-// A connection leads to a pod.
+// A connection sends requests to a pod.
 type connection interface {
 	Send(ctx context.Context, asked probe.Request) (probe.Reply, error)
 	Close()

@@ -27,7 +27,7 @@ const (
 	maxReply = 16 << 20
 )
 
-// A Connection leads to a pod, through a port-forward that Close ends.
+// A Connection sends requests to a pod through a port-forward, which Close ends.
 type Connection struct {
 	// Nameservers are those of the pod's /etc/resolv.conf.
 	Nameservers []string
