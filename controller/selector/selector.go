@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package selector selects clusters by id and by their properties (KEP-2149).
+//
+// The package is pure. docs/design/scope.md describes the terms.
+package selector
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+const (
+	// MaxLength bounds the text of a selector, in bytes.
+	MaxLength = 1024
+	// separator is between the terms of a selector.
+	separator = ";"
+)
+
+// A Cluster is what a selector looks at.
+type Cluster struct {
+	// ID is the id of the cluster.
+	ID string
+	// Properties are its ClusterProperties, name to value.
+	Properties map[string]string
+}
+
+// A Selector selects clusters. The zero value selects none. It is immutable.
+type Selector struct {
+	text  string
+	terms []term
+}
+
+// A term reports whether it applies to a cluster, as seen from the local one.
+type term func(cluster, local Cluster) bool
+
+var (
+	id   = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)?$`)
+	same = regexp.MustCompile(`^same\(\s*([^()\s]+)\s*\)$`)
+)
+
+// Parse returns the selector of a text: terms separated by semicolons, at most MaxLength bytes.
+func Parse(text string) (Selector, error) {
+	if len(text) > MaxLength {
+		return Selector{}, fmt.Errorf("the cluster selector has %d bytes: use at most %d", len(text), MaxLength)
+	}
+	parsed := Selector{text: text}
+	for part := range strings.SplitSeq(text, separator) {
+		part = strings.TrimSpace(part)
+		one, err := parseTerm(part)
+		if err != nil {
+			return Selector{}, fmt.Errorf("cluster selector, term %q: %w", part, err)
+		}
+		parsed.terms = append(parsed.terms, one)
+	}
+	return parsed, nil
+}
+
+// ParseAbsolute is Parse without the terms local and same, whose meaning depends on who evaluates them.
+func ParseAbsolute(text string) (Selector, error) {
+	for part := range strings.SplitSeq(text, separator) {
+		if part = strings.TrimSpace(part); part == "local" || same.MatchString(part) {
+			return Selector{}, fmt.Errorf("cluster selector, term %q: it has another meaning in each cluster; "+
+				"use ids and properties", part)
+		}
+	}
+	return Parse(text)
+}
+
+func parseTerm(text string) (term, error) {
+	switch {
+	case text == "":
+		return nil, fmt.Errorf("it is empty: use an id, a label selector, * or local")
+	case text == "*":
+		return func(Cluster, Cluster) bool { return true }, nil
+	case text == "local":
+		return func(cluster, local Cluster) bool { return cluster.ID == local.ID }, nil
+	case id.MatchString(text):
+		return func(cluster, _ Cluster) bool { return cluster.ID == text }, nil
+	}
+	if found := same.FindStringSubmatch(text); found != nil {
+		property := found[1]
+		return func(cluster, local Cluster) bool {
+			value, known := cluster.Properties[property]
+			wanted, here := local.Properties[property]
+			return cluster.ID == local.ID || known && here && value == wanted
+		}, nil
+	}
+	matches, err := labels.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("it is neither an id nor a label selector: %w", err)
+	}
+	return func(cluster, _ Cluster) bool { return matches.Matches(labels.Set(cluster.Properties)) }, nil
+}
+
+// Selects reports whether the selector selects the cluster, as seen from the local one.
+func (s Selector) Selects(cluster, local Cluster) bool {
+	for _, applies := range s.terms {
+		if applies(cluster, local) {
+			return true
+		}
+	}
+	return false
+}
+
+// String returns the text of the selector.
+func (s Selector) String() string { return s.text }
