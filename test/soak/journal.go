@@ -25,6 +25,7 @@ type journal struct {
 	mu     sync.Mutex
 	counts map[string]int
 	wrongs int
+	first  string // of them
 }
 
 func newJournal(out, log io.Writer) *journal {
@@ -61,7 +62,9 @@ func (j *journal) count(kind string) {
 func (j *journal) wrong(format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.wrongs++
+	if j.wrongs++; j.first == "" {
+		j.first = fmt.Sprintf(format, args...)
+	}
 	j.write("WRONG "+format, args...)
 	if j.wrongs <= mostWrong {
 		fmt.Fprintf(j.out, "WRONG "+format+"\n", args...)
@@ -72,6 +75,13 @@ func (j *journal) wrongCount() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.wrongs
+}
+
+// firstWrong is what was wrong first, empty if nothing was.
+func (j *journal) firstWrong() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.first
 }
 
 // sayCounts prints the counts, sorted by kind.

@@ -106,7 +106,8 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 	if count := journal.wrongCount(); count > 0 {
-		return fmt.Errorf("%d things were wrong; run it again with -seed %d", count, o.seed)
+		return fmt.Errorf("%d things were wrong, the first of them: %s; run it again with -seed %d", count,
+			journal.firstWrong(), o.seed)
 	}
 	return nil
 }
