@@ -35,7 +35,7 @@ import (
 //	apply   the desired objects are compared with those that exist, and written.
 //	        The result of a write, such as an IP, counts in the next reconcile
 //
-// Of several replicas only the leader does this.
+// Of several replicas only the leader does this. The others keep the caches of the local cluster, and nothing else.
 type Controller struct {
 	options    Options
 	config     *rest.Config
@@ -119,12 +119,19 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err == nil {
 		err = validateMembers(cluster, c.options.Members)
 	}
+	var caches *caches
+	if err == nil {
+		caches, err = c.newCaches()
+	}
+	if err == nil {
+		caches.start(ctx, &group)
+	}
 	switch {
 	case err != nil:
 	case !c.options.LeaderElection:
-		err = c.lead(ctx, cluster)
+		err = c.lead(ctx, cluster, caches)
 	default:
-		c.readiness.set("") // a replica that waits to lead is ready
+		c.readiness.check(caches.missing)
 		err = leader.Run(ctx, leader.Config{
 			Client:        c.client,
 			Namespace:     c.options.Namespace,
@@ -133,8 +140,8 @@ func (c *Controller) Run(ctx context.Context) error {
 			RenewDeadline: c.options.RenewDeadline,
 			RetryPeriod:   c.options.RetryPeriod,
 		}, func(ctx context.Context) error {
-			defer c.readiness.set("")
-			return c.lead(ctx, cluster)
+			defer c.readiness.check(caches.missing)
+			return c.lead(ctx, cluster, caches)
 		})
 	}
 	if ctx.Err() != nil {

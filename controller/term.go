@@ -19,10 +19,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
-	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
-	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
@@ -33,7 +31,7 @@ import (
 const component = "clusterset-controller"
 
 // lead does the work of the leader until the context ends.
-func (c *Controller) lead(ctx context.Context, cluster string) error {
+func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) error {
 	ctx, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer c.stuck.set("")
@@ -44,25 +42,21 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 
 	// The caches of the local cluster come first: nothing is deleted before it is known what exists and which members
 	// there are.
-	c.readiness.set("the caches of the local cluster are not full yet")
-	r, err := c.newReconciler(klog.FromContext(ctx), cluster, recorder)
-	if err != nil {
-		return err
-	}
-	defer r.ShutDown()
-	r.Local.Start(ctx, &group)
-	group.Go(func() { r.API.Run(ctx) })
-	if !r.Local.WaitForSync(ctx) {
+	c.readiness.set(notFull)
+	if !caches.wait(ctx) {
 		return nil
 	}
+	r := c.newReconciler(klog.FromContext(ctx), cluster, caches, recorder)
+	defer r.ShutDown()
 	c.readiness.set("the IP families of the local cluster are not known yet")
-	var serviceIPs int
 	probe := func(ctx context.Context) ([]corev1.IPFamily, error) {
 		return apply.AskIPFamilies(ctx, c.client, c.options.Namespace)
 	}
-	if r.IPFamilies, serviceIPs, err = local.ServiceIPFamilies(ctx, c.client, probe); err != nil {
+	families, serviceIPs, err := local.ServiceIPFamilies(ctx, c.client, probe)
+	if err != nil {
 		return err
 	}
+	r.IPFamilies = families
 	r.Limit(c.options.MaxImports, maxImportIPs(c.options.MaxImportIPs, serviceIPs))
 	uid := r.Local.KubeSystemUID()
 	if uid == "" {
@@ -72,14 +66,13 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
+	r.Attach()
 	group.Go(func() { r.Tracker.Run(ctx) })
 	group.Go(func() { r.Members.Run(ctx) })
-	for _, known := range []<-chan struct{}{r.Members.Known(), r.API.Looked()} {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-known:
-		}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-r.Members.Known():
 	}
 	record := heartbeat.NewRecord(heartbeat.RecordConfig{
 		Clock: c.options.Clock, After: c.options.StaleAfter, Inputs: r.Gate,
@@ -116,14 +109,9 @@ func (c *Controller) lead(ctx context.Context, cluster string) error {
 
 // newReconciler connects the inputs to the reconciler, and the reconciler to the writer. Nothing runs yet.
 func (c *Controller) newReconciler(
-	logger klog.Logger, cluster string, recorder record.EventRecorder,
-) (*reconciler.Reconciler, error) {
-	o, gate := c.options, &informer.FreshnessGate{}
-	api, err := mcsapi.NewFollower(c.config, c.httpClient, gate)
-	if err != nil {
-		return nil, err
-	}
-	own := local.New(c.client, c.metadata, gate, o.Namespace)
+	logger klog.Logger, cluster string, caches *caches, recorder record.EventRecorder,
+) *reconciler.Reconciler {
+	o, own := c.options, caches.local.Term()
 	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder}
 	tracker := memberstate.NewTracker(o.limits(), o.Clock, own, reporter)
 	members := member.New(member.Config{
@@ -140,8 +128,8 @@ func (c *Controller) newReconciler(
 			ServeHandMade: o.HandMadeImports, Prefer: o.Prefer,
 			Local: own, Members: members, Tracker: tracker, Applier: applier,
 		},
-		API: api, Gate: gate, Recorder: recorder, Clock: o.Clock, Metrics: c.metrics,
-	}), nil
+		API: caches.api, Gate: caches.gate, Recorder: recorder, Clock: o.Clock, Metrics: c.metrics,
+	})
 }
 
 // newRecorder returns a recorder of Events, and a function that stops it.

@@ -45,10 +45,7 @@ func (g *FreshnessGate) Wait(ctx context.Context) Reading {
 			g.mu.Unlock()
 			return reading
 		}
-		if g.caughtUp == nil {
-			g.caughtUp = make(chan struct{})
-		}
-		caughtUp := g.caughtUp
+		caughtUp := g.waiters()
 		g.mu.Unlock()
 		timer := time.NewTimer(left)
 		select {
@@ -58,6 +55,32 @@ func (g *FreshnessGate) Wait(ctx context.Context) Reading {
 		}
 		timer.Stop()
 	}
+}
+
+// WaitForAll returns true once no informer is behind, however long that takes, or false if the context ends before.
+func (g *FreshnessGate) WaitForAll(ctx context.Context) bool {
+	g.mu.Lock()
+	caughtUp := g.waiters()
+	g.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-caughtUp:
+		return true
+	}
+}
+
+// waiters returns a channel that is closed once no informer is behind. The caller holds the lock.
+func (g *FreshnessGate) waiters() <-chan struct{} {
+	if g.caughtUp == nil {
+		g.caughtUp = make(chan struct{})
+	}
+	caughtUp := g.caughtUp
+	if len(g.behind) == 0 {
+		close(g.caughtUp)
+		g.caughtUp = nil
+	}
+	return caughtUp
 }
 
 // Holds reports whether the objects that were read since Wait returned belong together.

@@ -9,6 +9,7 @@ package informer
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,8 +54,10 @@ type Informer struct {
 	options   Options
 	reflector *cache.Reflector
 	indexer   cache.Indexer
-	handler   cache.ResourceEventHandler
 	synced    chan struct{}
+
+	handling sync.Mutex // held while the handler is called
+	handler  cache.ResourceEventHandler
 
 	watch listwatch.Watch
 	// failing is set if the failure was logged. The reflector sends one request at a time.
@@ -72,7 +75,7 @@ func New[L runtime.Object](gate *FreshnessGate, client listwatch.Client[L], opti
 	i := &Informer{
 		gate: gate, options: options,
 		indexer: cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, options.Indexers),
-		handler: cache.ResourceEventHandlerFuncs{},
+		handler: Ignore,
 		synced:  make(chan struct{}),
 	}
 	backoff := retry
@@ -108,8 +111,30 @@ func New[L runtime.Object](gate *FreshnessGate, client listwatch.Client[L], opti
 	return i
 }
 
-// Handle sets the handler. It is to be called before Run.
-func (i *Informer) Handle(handler cache.ResourceEventHandler) { i.handler = handler }
+// Ignore is a handler that does nothing.
+var Ignore cache.ResourceEventHandler = cache.ResourceEventHandlerFuncs{}
+
+// Handle replaces the handler. The one before is not called any more once Handle returns, and the new one is not called
+// for what the cache shows already. A handler must not call Handle.
+func (i *Informer) Handle(handler cache.ResourceEventHandler) {
+	i.handling.Lock()
+	defer i.handling.Unlock()
+	i.handler = handler
+}
+
+// tell calls the handler: before is nil for an object that is new, and after for one that is gone.
+func (i *Informer) tell(before, after any, isInInitialList bool) {
+	i.handling.Lock()
+	defer i.handling.Unlock()
+	switch {
+	case before == nil:
+		i.handler.OnAdd(after, isInInitialList)
+	case after == nil:
+		i.handler.OnDelete(before)
+	default:
+		i.handler.OnUpdate(before, after)
+	}
+}
 
 // Indexer returns the cache. Its objects are shared and must not be changed.
 func (i *Informer) Indexer() cache.Indexer { return i.indexer }

@@ -37,11 +37,10 @@ func (s store) Update(object any) error {
 	if err := s.indexer.Update(object); err != nil {
 		return err
 	}
-	if exists {
-		s.handler.OnUpdate(before, object)
-	} else {
-		s.handler.OnAdd(object, false)
+	if !exists {
+		before = nil
 	}
+	s.tell(before, object, false)
 	return nil
 }
 
@@ -54,7 +53,7 @@ func (s store) Delete(object any) error {
 	if err := s.indexer.Delete(object); err != nil || !exists {
 		return err
 	}
-	s.handler.OnDelete(before)
+	s.tell(before, nil, false)
 	return nil
 }
 
@@ -97,14 +96,7 @@ func (s store) Replace(list []any, resourceVersion string) error {
 		return err
 	}
 	for _, each := range changed {
-		switch {
-		case each.before == nil:
-			s.handler.OnAdd(each.after, first)
-		case each.after == nil:
-			s.handler.OnDelete(each.before)
-		default:
-			s.handler.OnUpdate(each.before, each.after)
-		}
+		s.tell(each.before, each.after, first)
 	}
 	s.gate.ends(s.Informer)
 	if first {

@@ -37,19 +37,28 @@ const (
 	bySourceCluster = "source-cluster"
 )
 
-// A Cluster is the caches of the local cluster. The objects that its methods return are shared and must not be changed.
-type Cluster struct {
+// Caches are the caches of the local cluster. They last while the process does, whether or not it leads.
+type Caches struct {
 	Services, EndpointSlices, Namespaces, Secrets, Nodes *informer.Informer
+}
+
+// A Cluster is what one term of a leader knows of the local cluster. The objects that its methods return are shared and
+// must not be changed.
+type Cluster struct {
+	*Caches
 	copies
 }
 
-// New returns the caches, which are empty until Run. Secrets are read in one namespace, and only if they carry
+// Term returns what a new term knows: the caches.
+func (c *Caches) Term() *Cluster { return &Cluster{Caches: c} }
+
+// New returns the caches, which are empty until Start. Secrets are read in one namespace, and only if they carry
 // member.ClusterLabel.
 func New(
 	client kubernetes.Interface, metadataClient metadata.Interface, gate *informer.FreshnessGate, namespace string,
-) *Cluster {
+) *Caches {
 	core, all := client.CoreV1(), metav1.NamespaceAll
-	return &Cluster{
+	return &Caches{
 		Services: informer.New(gate, core.Services(all), informer.Options{
 			Resource: "Services", Example: &corev1.Service{}, Exports: true,
 			Indexers: cache.Indexers{
@@ -124,20 +133,26 @@ func sourceCluster(object any) ([]string, error) {
 	return []string{slice.Labels[export.LabelSourceCluster]}, nil
 }
 
-func (c *Cluster) informers() []*informer.Informer {
+func (c *Caches) informers() []*informer.Informer {
 	return []*informer.Informer{c.Services, c.EndpointSlices, c.Namespaces, c.Secrets, c.Nodes}
 }
 
 // Start fills the caches until the context ends, in goroutines of the group.
-func (c *Cluster) Start(ctx context.Context, group *sync.WaitGroup) {
+func (c *Caches) Start(ctx context.Context, group *sync.WaitGroup) {
 	for _, each := range c.informers() {
 		group.Go(func() { each.Run(ctx) })
 	}
 }
 
-// WaitForSync returns true once the caches are full and their handlers were called, or false if the context ends
-// before.
-func (c *Cluster) WaitForSync(ctx context.Context) bool {
+// Handle replaces the handlers of all caches by one: see informer.Informer.Handle.
+func (c *Caches) Handle(handler cache.ResourceEventHandler) {
+	for _, each := range c.informers() {
+		each.Handle(handler)
+	}
+}
+
+// WaitForSync returns true once the caches are full, or false if the context ends before.
+func (c *Caches) WaitForSync(ctx context.Context) bool {
 	for _, each := range c.informers() {
 		select {
 		case <-ctx.Done():

@@ -45,9 +45,8 @@ func textOf(copies []*discoveryv1.EndpointSlice) string {
 // TestCopies plays passes over one service.
 func TestCopies(t *testing.T) {
 	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
-	var c Cluster
-	c.EndpointSlices = New(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
-		&informer.FreshnessGate{}, "").EndpointSlices
+	c := New(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
+		&informer.FreshnessGate{}, "").Term()
 	pass := func(existing, want string) {
 		t.Helper()
 		copies := c.Copies(web, copiesOf(existing))["west"]

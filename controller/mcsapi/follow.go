@@ -33,7 +33,10 @@ type Follower struct {
 	inputs     *informer.FreshnessGate
 	exportCRD  *informer.Informer
 	importCRD  *informer.Informer
-	handler    Handler
+	crds       *informer.FreshnessGate
+
+	handling sync.Mutex // held while the handler is called
+	handler  Handler    // nil for none
 
 	current atomic.Pointer[Access]
 	lost    atomic.Pointer[Lost]
@@ -54,7 +57,7 @@ func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.
 	if err != nil {
 		return nil, err
 	}
-	// Nothing waits for definitions that are read again: a group of their own.
+	// No reconcile waits for definitions that are read again: a gate of their own.
 	crds := &informer.FreshnessGate{}
 	definition := func(name string) *informer.Informer {
 		return informer.New(crds, client.Resource(definitions), informer.Options{
@@ -73,14 +76,40 @@ func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.
 		inputs:     inputs,
 		exportCRD:  definition(exportsDefinition),
 		importCRD:  definition(importsDefinition),
+		crds:       crds,
 		looked:     make(chan struct{}),
 	}
 	f.lose(Lost{Reason: "the CustomResourceDefinitions were not read yet"})
 	return f, nil
 }
 
-// Handle sets the handler. It is to be called before Run.
-func (f *Follower) Handle(handler Handler) { f.handler = handler }
+// Handle replaces the handler; nil means none. The one before is not called any more once Handle returns, and the new
+// one is not called for what the caches show already. A handler must not call Handle.
+func (f *Follower) Handle(handler Handler) {
+	f.handling.Lock()
+	defer f.handling.Unlock()
+	f.handler = handler
+}
+
+// tell calls the handler, if there is one.
+func (f *Follower) tell(event func(Handler)) {
+	f.handling.Lock()
+	defer f.handling.Unlock()
+	if f.handler != nil {
+		event(f.handler)
+	}
+}
+
+// events returns a handler of ServiceExports and ServiceImports that tells them to the current handler.
+func (f *Follower) events() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, isInInitialList bool) {
+			f.tell(func(h Handler) { h.OnAdd(object, isInInitialList) })
+		},
+		UpdateFunc: func(before, after any) { f.tell(func(h Handler) { h.OnUpdate(before, after) }) },
+		DeleteFunc: func(object any) { f.tell(func(h Handler) { h.OnDelete(object) }) },
+	}
+}
 
 // Lost is why there is no access.
 type Lost struct {
@@ -99,8 +128,16 @@ func (f *Follower) Access() (*Access, Lost) {
 	return nil, *f.lost.Load()
 }
 
-// Looked is closed once it is known whether the API is served, and if it is, what exists.
-func (f *Follower) Looked() <-chan struct{} { return f.looked }
+// WaitForSync returns true once it is known whether the API is served, and if it is, what exists; or false if the
+// context ends before. If the definitions cannot be read just then, it waits until they were read again.
+func (f *Follower) WaitForSync(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-f.looked:
+		return f.crds.WaitForAll(ctx)
+	}
+}
 
 // Run follows until the context ends.
 func (f *Follower) Run(ctx context.Context) {
@@ -164,7 +201,7 @@ func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan
 			logger.Info("The MCS API is not served here; install its CustomResourceDefinitions", "reason", err.Error())
 		}
 		stop()
-		f.handler.AccessChanged()
+		f.tell(Handler.AccessChanged)
 		return func() {}, true
 	}
 	schemas := version + " " + exports.generation + " " + imports.generation
@@ -177,14 +214,14 @@ func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan
 		return stop, true
 	}
 	accessCtx, end := context.WithCancel(ctx)
-	if !access.start(accessCtx, group, trigger, f.handler) {
+	if !access.start(accessCtx, group, trigger, f.events()) {
 		end()
 		return stop, false
 	}
 	f.current.Store(access)
 	stop()
 	logger.Info("Using the MCS API", "version", version)
-	f.handler.AccessChanged()
+	f.tell(Handler.AccessChanged)
 	return end, true
 }
 

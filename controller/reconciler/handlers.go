@@ -5,6 +5,7 @@ package reconciler
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -182,19 +183,16 @@ func (r *Reconciler) exportedBy(slice *discoveryv1.EndpointSlice) (types.Namespa
 	return service, service.Name != "" && access != nil && access.ServiceExport(service) != nil
 }
 
-// namespaceHandler enqueues all services of a namespace that is created or deleted. Those of the namespaces in the
-// first list are enqueued because of the objects in them.
+// namespaceHandler enqueues all services of a namespace that is created or deleted.
 func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
 	all := func(object change) { r.enqueueNamespace(object.GetName()) }
 	each := onChange(all)
-	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(object any, isInInitialList bool) {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) {
 			if added, ok := object.(*corev1.Namespace); ok && added.Name == r.Namespace {
 				r.checkRank(added)
 			}
-			if !isInInitialList {
-				each.AddFunc(object)
-			}
+			each.AddFunc(object)
 		},
 		UpdateFunc: func(before, after any) {
 			old, ok := before.(*corev1.Namespace)
@@ -237,29 +235,28 @@ func (r *Reconciler) enqueueNamespace(namespace string) {
 	}
 }
 
-// nodeHandler enqueues all services when the zones of the nodes change. The zones in the first list are read by the
-// first reconciles.
+// nodeHandler enqueues all services when the zones of the nodes change.
 func (r *Reconciler) nodeHandler() cache.ResourceEventHandler {
-	var last locality.Nodes
-	each := onChange(func(change) {
-		now := r.Local.Zones()
-		if last.SomeWithoutZone == now.SomeWithoutZone && slices.Equal(last.Zones, now.Zones) {
-			return
+	return onChange(func(change) {
+		if r.zones.change(r.Local.Zones) {
+			r.EnqueueAll()
 		}
-		last = now
-		r.EnqueueAll()
 	})
-	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(object any, isInInitialList bool) {
-			if isInInitialList {
-				last = r.Local.Zones()
-				return
-			}
-			each.AddFunc(object)
-		},
-		UpdateFunc: each.UpdateFunc,
-		DeleteFunc: each.DeleteFunc,
-	}
+}
+
+// zones are those of the nodes when all services were enqueued last. They are safe for concurrent use.
+type zones struct {
+	mu   sync.Mutex
+	last locality.Nodes
+}
+
+// change reads the zones, and reports whether they changed.
+func (z *zones) change(read func() locality.Nodes) bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	last := z.last
+	z.last = read()
+	return last.SomeWithoutZone != z.last.SomeWithoutZone || !slices.Equal(last.Zones, z.last.Zones)
 }
 
 // enqueueCluster enqueues all services that a cluster exports or exported.

@@ -45,7 +45,7 @@ func withImports(t *testing.T, imports ...string) *Reconciler {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { r.API.Run(ctx) })
-	<-r.API.Looked()
+	r.API.WaitForSync(ctx)
 	t.Cleanup(func() {
 		stop()
 		running.Wait()

@@ -56,11 +56,11 @@ func TestRankOfTheLocalCluster(t *testing.T) {
 			t.Errorf("%s: told %q", what, got)
 		}
 	}
-	handler.OnAdd(ranked("clusterset-dns", "x"), true)
+	handler.OnAdd(ranked("clusterset-dns", "x"), false)
 	check("not valid from the start", false,
 		`Warning RankInvalid annotation clusterset-dns.github.io/rank: "x" is not an integer`)
-	handler.OnAdd(ranked("demo", "x"), true)
-	check("another namespace", false, "")
+	handler.OnAdd(ranked("demo", "x"), false)
+	check("another namespace", true, "")
 	handler.OnUpdate(ranked("clusterset-dns", "x"), ranked("clusterset-dns", "y"))
 	check("not valid still", false, `"y"`)
 	handler.OnUpdate(ranked("clusterset-dns", "y"), ranked("clusterset-dns", "2"))

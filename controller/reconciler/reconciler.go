@@ -45,22 +45,38 @@ type Reconciler struct {
 	shares *shares
 	queue  *queue
 	plans  plans
+	zones  zones
 	// record is set by Run.
 	record *heartbeat.Record
 }
 
-// New returns a Reconciler that handles the events of its inputs. It is to be called before they run.
+// New returns a Reconciler that handles the events of the members. It is to be called before they run.
 func New(config Config) *Reconciler {
 	r := &Reconciler{Config: config, queue: newQueue(config.Cluster, config.Applier)}
 	r.Members.Handle(r)
 	r.Tracker.Handle(r)
+	return r
+}
+
+// Attach handles the events of the local cluster from now on, and enqueues all services that its caches show. What the
+// cluster exports comes first: the heartbeat waits for it. The caches must be full, and the members not run yet: their
+// services have turns of their own.
+func (r *Reconciler) Attach() {
 	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
 	r.Local.Services.Handle(onChange(r.serviceChanged))
 	r.Local.EndpointSlices.Handle(r.sliceHandler())
 	r.Local.Namespaces.Handle(r.namespaceHandler())
 	r.Local.Nodes.Handle(r.nodeHandler())
 	r.Local.Secrets.Handle(onChange(func(change) { r.Members.Refresh() }))
-	return r
+
+	r.zones.change(r.Local.Zones)
+	if namespace := r.Local.Namespace(r.Namespace); namespace != nil {
+		r.checkRank(namespace)
+	}
+	for service := range r.Exported() {
+		r.enqueue(service)
+	}
+	r.EnqueueAll()
 }
 
 // Limit bounds the imports of all members together, and those with a cluster IP. It is to be called before the members
@@ -83,8 +99,12 @@ func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Rec
 	r.ShutDown()
 }
 
-// ShutDown stops a Reconciler, whether or not it runs.
-func (r *Reconciler) ShutDown() { r.queue.ShutDown() }
+// ShutDown stops a Reconciler, whether or not it runs. No event of the local cluster reaches it any more.
+func (r *Reconciler) ShutDown() {
+	r.API.Handle(nil)
+	r.Local.Handle(informer.Ignore)
+	r.queue.ShutDown()
+}
 
 // work reconciles services from the queue until it is shut down.
 func (r *Reconciler) work(ctx context.Context) {

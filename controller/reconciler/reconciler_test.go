@@ -91,7 +91,7 @@ func TestAnUnreadableObjectStopsItsServiceAlone(t *testing.T) {
 	}
 	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
 	running.Go(func() { r.API.Run(ctx) })
-	<-r.API.Looked()
+	r.API.WaitForSync(ctx)
 	if err := r.reconcile(ctx, types.NamespacedName{Namespace: "demo", Name: "web"}, r.Gate.Wait(ctx)); err != nil {
 		t.Errorf("got %v", err)
 	}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"sync"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+)
+
+// caches are what a replica knows of its cluster, whether or not it leads: a new leader lists nothing before it works.
+// They write nothing.
+type caches struct {
+	gate  *informer.FreshnessGate
+	local *local.Caches
+	api   *mcsapi.Follower
+	// full is closed once the caches were full.
+	full chan struct{}
+}
+
+// notFull is why a replica is not ready before its caches are.
+const notFull = "the caches of the local cluster are not full yet"
+
+// newCaches returns caches that are not filled yet.
+func (c *Controller) newCaches() (*caches, error) {
+	gate := &informer.FreshnessGate{}
+	api, err := mcsapi.NewFollower(c.config, c.httpClient, gate)
+	if err != nil {
+		return nil, err
+	}
+	own := local.New(c.client, c.metadata, gate, c.options.Namespace)
+	return &caches{gate: gate, local: own, api: api, full: make(chan struct{})}, nil
+}
+
+// start fills the caches until the context ends, in goroutines of the group.
+func (c *caches) start(ctx context.Context, group *sync.WaitGroup) {
+	c.local.Start(ctx, group)
+	group.Go(func() { c.api.Run(ctx) })
+	group.Go(func() {
+		if c.wait(ctx) {
+			close(c.full)
+		}
+	})
+}
+
+// wait returns true once the caches are full and none is known to be behind, or false if the context ends before. If a
+// watch broke, a term begins only after its objects were listed again. Caches that nobody knows to be behind are as
+// current as those of a leader that has led for long.
+func (c *caches) wait(ctx context.Context) bool {
+	return c.local.WaitForSync(ctx) && c.api.WaitForSync(ctx) && c.gate.WaitForAll(ctx)
+}
+
+// missing returns why a replica that waits to lead is not ready to; empty if it is.
+func (c *caches) missing() string {
+	select {
+	case <-c.full:
+		return ""
+	default:
+		return notFull
+	}
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/leader"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+)
+
+// known is a replica whose requests to its API server are told apart from those of others by the host: its identity.
+func known(identity string) func(*controller.Options) {
+	return func(options *controller.Options) {
+		replica(identity)(options)
+		options.Config.Host = "https://" + identity
+	}
+}
+
+// requests counts the requests of a host by verb and resource.
+func requests(to *sim.Cluster, host string) map[string]int {
+	counts := map[string]int{}
+	for request, times := range to.API.Requests() {
+		if request.Host == host {
+			counts[request.Verb+" "+request.Resource.Resource] += times
+		}
+	}
+	return counts
+}
+
+// slowLists is a fault: the API server needs some time for each list, streamed or not, as in a large cluster.
+func slowLists(long time.Duration) apiserver.Fault {
+	return func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
+		if query := req.URL.Query(); query.Has("limit") || query.Has("sendInitialEvents") {
+			select {
+			case <-time.After(long):
+			case <-req.Context().Done():
+				return nil, req.Context().Err()
+			}
+		}
+		return serve(req)
+	}
+}
+
+// withoutHeartbeat returns the longest time without a renewal of a heartbeat since a revision, which was the newest one
+// at some time.
+func withoutHeartbeat(cluster *sim.Cluster, revision int64, at time.Time) (longest time.Duration) {
+	events, _ := cluster.API.After(revision)
+	for _, each := range events {
+		if lease, ok := each.Object.(*coordinationv1.Lease); ok && lease.Name == member.HeartbeatLease {
+			renewed := lease.Spec.RenewTime.Time
+			longest, at = max(longest, renewed.Sub(at)), renewed
+		}
+	}
+	return max(longest, time.Since(at))
+}
+
+// TestStandby: a replica that does not lead reads its own cluster, and does nothing else. When the leader ends, it
+// lists nothing that it has read before, and other clusters do not demote its cluster, however long a list takes.
+func TestStandby(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		end    func(leader *sim.Controller)
+		within time.Duration // to the first heartbeat of the next leader
+	}{
+		{"the leader is stopped", (*sim.Controller).Stop, 10 * time.Second},
+		{"the leader is killed", (*sim.Controller).Kill, 25 * time.Second},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+				east, west := set.Cluster("east"), set.Cluster("west")
+				east.StopController()
+				first := east.StartReplica(known("first"))
+				sim.Wait(5 * time.Second)
+				var dialed atomic.Int64
+				east.StartReplica(known("second"), func(options *controller.Options) {
+					dial := options.DialMember
+					options.DialMember = func(ctx context.Context, network, address string) (net.Conn, error) {
+						dialed.Add(1)
+						return dial(ctx, network, address)
+					}
+				})
+				sim.Wait(5 * time.Second)
+				east.API.SetFault("second", slowLists(20*time.Second)) // it reads everything again
+				for i, each := range set.Clusters() {
+					each.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 4+i))
+					each.Export("web")
+				}
+				sim.Wait(2 * time.Minute)
+				west.SetEndpoints("web", "10.65.0.2")
+				east.SetEndpoints("web", "10.64.0.2")
+				sim.Wait(20 * time.Second)
+				both := map[string]string{"web": "east/10.64.0.2 west/10.65.0.2 -> VIP"}
+				expect(t, east, both)
+				expect(t, west, both)
+
+				before, revision, at := requests(east, "second"), east.API.Revision(), time.Now()
+				for request, times := range before {
+					if verb, _, _ := strings.Cut(request, " "); verb != "get" && verb != "list" && verb != "watch" ||
+						request == "list leases" {
+						t.Errorf("the replica that does not lead sent %d × %s", times, request)
+					}
+				}
+				if dialed.Load() > 0 {
+					t.Error("the replica that does not lead connected to a member")
+				}
+				row.end(first)
+				sim.Wait(time.Minute)
+				if longest := withoutHeartbeat(east, revision, at); longest > row.within {
+					t.Errorf("no heartbeat for %s, want %s or less", longest, row.within)
+				}
+				for request, times := range requests(east, "second") {
+					verb, _, _ := strings.Cut(request, " ")
+					// The state of the members is read as the former leader left it.
+					if more := times - before[request]; more > 0 && (verb == "list" || verb == "watch") &&
+						request != "list leases" {
+						t.Errorf("the new leader sent %d × %s", more, request)
+					}
+				}
+				west.SetEndpoints("web", "10.65.0.3")
+				east.SetEndpoints("web", "10.64.0.3")
+				sim.Wait(5 * time.Second)
+				both = map[string]string{"web": "east/10.64.0.3 west/10.65.0.3 -> VIP"}
+				expect(t, east, both)
+				expect(t, west, both)
+			})
+		})
+	}
+}
+
+// TestNextTermOfAReplica: a replica that loses the Lease and leads again later works with the caches that it has, and
+// knows what happened meanwhile.
+func TestNextTermOfAReplica(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		east.StopController()
+		replica := east.StartReplica(known("first"))
+		for i, each := range set.Clusters() {
+			each.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 4+i))
+			each.Export("web")
+			each.Serve("db", true, fmt.Sprintf("10.6%d.0.5", 4+i))
+			each.Export("db")
+		}
+		sim.Wait(20 * time.Second)
+		for term, address := range []string{"10.64.0.2", "10.64.0.3"} {
+			leases := east.Kube.CoordinationV1().Leases(member.DefaultNamespace)
+			lease, err := leases.Get(t.Context(), leader.Lease, metav1.GetOptions{})
+			must(t, err)
+			thief, hour, now := "thief", int32(3600), metav1.NowMicro()
+			lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &thief, &hour, &now
+			_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
+			must(t, err)
+			sim.Wait(15 * time.Second)
+			before, written := requests(east, "first"), len(replica.Writes())
+			east.SetEndpoints("web", address)
+			if term == 0 {
+				east.Withdraw("db")
+				west.Withdraw("db")
+			} else {
+				east.Export("db")
+			}
+			sim.Wait(30 * time.Second)
+			if got := replica.Writes()[written:]; len(got) > 0 {
+				t.Errorf("the replica that does not lead wrote %v", got)
+			}
+			must(t, leases.Delete(t.Context(), leader.Lease, metav1.DeleteOptions{}))
+			sim.Wait(10 * time.Second)
+			for request, times := range requests(east, "first") {
+				if verb, resource, _ := strings.Cut(request, " "); times > before[request] && resource != "leases" &&
+					(verb == "list" || verb == "watch") {
+					t.Errorf("term %d began with %d × %s", term, times-before[request], request)
+				}
+			}
+			want := map[string]string{
+				"web": "east/" + address + " west/10.65.0.1 -> VIP", "db": []string{"-> NXDOMAIN", "east/10.64.0.5 -> 10.64.0.5"}[term],
+			}
+			expect(t, east, want)
+			expect(t, west, want)
+		}
+	})
+}
+
+// TestStandbyThatCannotRead: a replica with a cache that is known to be behind does not lead on what it read before,
+// and does not vouch for it with a heartbeat, however long that lasts.
+func TestStandbyThatCannotRead(t *testing.T) {
+	for _, resource := range []string{"endpointslices", "serviceexports", "customresourcedefinitions"} {
+		t.Run(resource, func(t *testing.T) {
+			sim.Run(t, []string{"east"}, func(t *testing.T, set *sim.ClusterSet) {
+				east := set.Cluster("east")
+				east.StopController()
+				first := east.StartReplica(known("first"))
+				sim.Wait(5 * time.Second)
+				second := east.StartReplica(known("second"))
+				east.Serve("web", false, "10.64.0.1")
+				east.Export("web")
+				east.Serve("db", false, "10.64.0.5")
+				east.Export("db")
+				sim.Wait(20 * time.Second)
+				east.API.SetFault("second", away(resource))
+				east.SetEndpoints("web", "10.64.0.2")
+				east.Withdraw("db")
+				sim.Wait(5 * time.Second)
+				revision, at := east.API.Revision(), time.Now()
+				first.Stop()
+				east.SetEndpoints("web", "10.64.0.3")
+				sim.Wait(2 * time.Minute)
+				lease, err := east.Kube.CoordinationV1().Leases(member.DefaultNamespace).Get(t.Context(), leader.Lease,
+					metav1.GetOptions{})
+				must(t, err)
+				if holder := lease.Spec.HolderIdentity; holder == nil || *holder != "second" {
+					t.Errorf("the holder of the Lease is %v", holder)
+				}
+				if writes := second.Writes(); len(writes) > 0 {
+					t.Errorf("wrote %v", writes)
+				}
+				if longest := withoutHeartbeat(east, revision, at); longest < 2*time.Minute {
+					t.Errorf("no heartbeat for %s only", longest)
+				}
+				east.API.SetFault("second", nil)
+				sim.Wait(10 * time.Second)
+				expect(t, east, map[string]string{"web": "east/10.64.0.3 -> VIP", "db": "-> NXDOMAIN"})
+				revision, at = east.API.Revision(), time.Now()
+				sim.Wait(10 * time.Second)
+				if longest := withoutHeartbeat(east, revision, at); longest > 6*time.Second {
+					t.Errorf("no heartbeat for %s", longest)
+				}
+			})
+		})
+	}
+}
