@@ -17,6 +17,8 @@ type caches struct {
 	gate  *informer.FreshnessGate
 	local *local.Caches
 	api   *mcsapi.Follower
+	// properties may be a minute old.
+	properties *local.Properties
 	// full is closed once the caches were full.
 	full chan struct{}
 }
@@ -32,13 +34,17 @@ func (c *Controller) newCaches() (*caches, error) {
 		return nil, err
 	}
 	own := local.New(c.client, c.metadata, gate, c.options.Namespace)
-	return &caches{gate: gate, local: own, api: api, full: make(chan struct{})}, nil
+	return &caches{
+		gate: gate, local: own, api: api, properties: local.NewProperties(c.dynamic, c.options.Clock),
+		full: make(chan struct{}),
+	}, nil
 }
 
 // start fills the caches until the context ends, in goroutines of the group.
 func (c *caches) start(ctx context.Context, group *sync.WaitGroup) {
 	c.local.Start(ctx, group)
 	group.Go(func() { c.api.Run(ctx) })
+	group.Go(func() { c.properties.Run(ctx) })
 	group.Go(func() {
 		if c.wait(ctx) {
 			close(c.full)
@@ -50,7 +56,7 @@ func (c *caches) start(ctx context.Context, group *sync.WaitGroup) {
 // watch broke, a term begins only after its objects were listed again. Caches that nobody knows to be behind are as
 // current as those of a leader that has led for long.
 func (c *caches) wait(ctx context.Context) bool {
-	return c.local.WaitForSync(ctx) && c.api.WaitForSync(ctx) && c.gate.WaitForAll(ctx)
+	return c.local.WaitForSync(ctx) && c.api.WaitForSync(ctx) && c.properties.WaitForSync(ctx) && c.gate.WaitForAll(ctx)
 }
 
 // missing returns why a replica that waits to lead is not ready to; empty if it is.

@@ -24,6 +24,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 )
 
@@ -91,6 +92,9 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	beat := heartbeat.NewRenewer(heartbeat.Config{
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
 		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Queue: r,
+		Annotations: func() map[string]string {
+			return map[string]string{properties.Annotation: r.Properties.Text()}
+		},
 	})
 	beat.Announce(ctx)
 	group.Go(func() { beat.Run(ctx) })
@@ -126,7 +130,7 @@ func (c *Controller) newReconciler(
 		Gatherer: &input.Gatherer{
 			Cluster: cluster, Namespace: o.Namespace, Denied: o.DeniedNamespaces,
 			ServeHandMade: o.HandMadeImports, Prefer: o.Prefer,
-			Local: own, Members: members, Tracker: tracker, Applier: applier,
+			Local: own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
 		},
 		API: caches.api, Gate: caches.gate, Recorder: recorder, Clock: o.Clock, Metrics: c.metrics,
 	})

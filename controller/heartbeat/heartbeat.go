@@ -46,6 +46,8 @@ type Config struct {
 	Record *Record
 	// Queue retries the services whose slices could not be written.
 	Queue Queue
+	// Annotations returns the further annotations of the heartbeat, as they are now. Those without a value are removed.
+	Annotations func() map[string]string
 }
 
 // A Renewer renews the Lease by which other members see that the slices of this cluster are kept up to date. One
@@ -222,6 +224,13 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease, begins bool) {
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatUIDAnnotation, h.KubeSystemUID)
 	if h.Version != "" {
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatVersionAnnotation, h.Version)
+	}
+	for key, value := range h.Annotations() {
+		if value == "" {
+			delete(lease.Annotations, key)
+		} else {
+			lease.Annotations[key] = value
+		}
 	}
 	lease.Spec.HolderIdentity = &h.Cluster
 	lease.Spec.LeaseDurationSeconds = ptr.To(int32(3 * member.HeartbeatInterval / time.Second))

@@ -36,6 +36,8 @@ type beating struct {
 	client *fake.Clientset
 	events *record.FakeRecorder
 
+	annotations map[string]string
+
 	mu      sync.Mutex
 	refused error // of EndpointSlices
 	retried []string
@@ -52,7 +54,7 @@ func newBeating(expected map[types.NamespacedName]struct{}, objects ...runtime.O
 	})
 	b.Renewer = NewRenewer(Config{
 		Client: b.client, Namespace: "system", Cluster: "east", KubeSystemUID: "uid-of-east",
-		Clock: clock.RealClock{}, Recorder: b.events, Queue: b,
+		Clock: clock.RealClock{}, Recorder: b.events, Queue: b, Annotations: func() map[string]string { return b.annotations },
 		Record: NewRecord(RecordConfig{
 			Clock: clock.RealClock{}, After: staleAfter, Inputs: &faults{},
 			Prober: apply.SliceProbe{Client: b.client, Namespace: "system", Cluster: "east"},
@@ -228,4 +230,27 @@ func TestAnnounce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAnnotations: the heartbeat has the annotations of its last renewal, and keeps those of other writers.
+func TestAnnotations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBeating(nil, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{"other": "kept", "a": "old"},
+		}})
+		for _, want := range []string{"", "1", "2", ""} {
+			b.annotations = map[string]string{"a": want}
+			if err := b.renew(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			lease, err := b.client.CoordinationV1().Leases("system").Get(t.Context(), member.HeartbeatLease, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, found := lease.Annotations["a"]
+			if got != want || found != (want != "") || lease.Annotations["other"] != "kept" {
+				t.Errorf("got %v, want %q", lease.Annotations, want)
+			}
+		}
+	})
 }

@@ -40,9 +40,11 @@ type Gatherer struct {
 	ServeHandMade bool
 	Prefer        string
 
-	Local   *local.Cluster
-	Members *member.Members
-	Tracker *memberstate.Tracker
+	Local *local.Cluster
+	// Properties are those of the local cluster.
+	Properties *local.Properties
+	Members    *member.Members
+	Tracker    *memberstate.Tracker
 	// Applier knows what it wrote and the caches do not show yet.
 	Applier *apply.Applier
 }
@@ -76,7 +78,7 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 		in.note(g.Cluster, problems)
 		if view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing)) {
 			own := Standing(g.Local.Namespace(g.Namespace))
-			own.View = view
+			own.View, own.Properties = view, observed.Properties
 			in.Contributions = append(in.Contributions, own)
 		}
 	}
@@ -89,7 +91,7 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 		in.note(m.Cluster(), problems)
 		if view != nil {
 			in.Contributions = append(in.Contributions, merge.Contribution{
-				View: view, Demote: verdict.Demote, Rank: m.Rank(),
+				View: view, Demote: verdict.Demote, Rank: m.Rank(), Properties: g.Tracker.Properties(m.Cluster()),
 			})
 		}
 	}
@@ -123,6 +125,7 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName)
 			IPFamilies:     g.IPFamilies,
 			Nodes:          g.Local.Zones(),
 			Prefer:         g.Prefer,
+			Properties:     g.Properties.All(),
 			ServiceImport:  access.ServiceImport(service),
 			ServiceExport:  access.ServiceExport(service),
 			DerivedService: g.Local.Service(derived),

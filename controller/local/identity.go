@@ -24,6 +24,12 @@ import (
 // clusterProperty is the name of the ClusterProperty that holds the id of a cluster (KEP-2149).
 const clusterProperty = "cluster.clusterset.k8s.io"
 
+// clusterProperties are the ClusterProperties, and propertyVersions their versions in the order in which they are tried.
+var (
+	clusterProperties = schema.GroupResource{Group: "about.k8s.io", Resource: "clusterproperties"}
+	propertyVersions  = []string{"v1beta1", "v1alpha1"}
+)
+
 // ID returns the cluster id that the ClusterProperty of the local cluster has. It retries only while the API server is
 // unavailable.
 func ID(ctx context.Context, client dynamic.Interface) (string, error) {
@@ -60,8 +66,8 @@ func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 func readClusterProperty(
 	ctx context.Context, client dynamic.Interface,
 ) (property *unstructured.Unstructured, err error) {
-	for _, version := range []string{"v1beta1", "v1alpha1"} {
-		resource := schema.GroupVersionResource{Group: "about.k8s.io", Version: version, Resource: "clusterproperties"}
+	for _, version := range propertyVersions {
+		resource := clusterProperties.WithVersion(version)
 		property, err = client.Resource(resource).Get(ctx, clusterProperty, metav1.GetOptions{})
 		if err == nil || !apierrors.IsNotFound(err) {
 			return property, err

@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 // The heartbeat protocol (docs/design/heartbeat.md).
@@ -46,6 +48,20 @@ type leaseHandler interface {
 	// leaseRead is called for every Lease that is read, with the ids in it. renewed reports whether the Lease was
 	// renewed since it was last read, and identified whether it has other ids.
 	leaseRead(uid, holder string, at time.Time, renewed, identified bool)
+	// described is called after leaseRead with the first description of the member, and with each that differs.
+	described(Description)
+}
+
+// A Description is what a cluster says of itself in its heartbeat. It is not parsed.
+type Description struct {
+	// Properties are the ClusterProperties: see properties.Parse.
+	Properties string
+}
+
+// descriptionOf returns what a heartbeat says, cut if it is too long to be valid.
+func descriptionOf(lease *coordinationv1.Lease) Description {
+	text := lease.Annotations[properties.Annotation]
+	return Description{Properties: text[:min(len(text), properties.MaxBytes+1)]}
 }
 
 // heartbeat records when the Lease changes that a reflector delivers.
@@ -59,6 +75,7 @@ type heartbeat struct {
 	mu              sync.RWMutex
 	last            Heartbeat
 	resourceVersion string
+	description     Description
 	listed          renewal // of the last list
 	session         *session
 	began           chan struct{} // closed by the next session; nil if nobody waits
@@ -105,6 +122,9 @@ func (h *heartbeat) note(obj any) error {
 		h.resourceVersion = lease.ResourceVersion
 		h.last = Heartbeat{Heard: now, KubeSystemUID: uid, Cluster: cluster}
 	}
+	description := descriptionOf(lease)
+	described := first || description != h.description
+	h.description = description
 	h.mu.Unlock()
 	if changed && h.awaited.Load() {
 		select {
@@ -114,6 +134,9 @@ func (h *heartbeat) note(obj any) error {
 	}
 	if h.handler != nil {
 		h.handler.leaseRead(uid, cluster, now, changed && !first, identified)
+		if described {
+			h.handler.described(description)
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ package member
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 func TestHeartbeatIsJudgedByArrival(t *testing.T) {
@@ -143,5 +146,33 @@ func TestSilenceIsAProblem(t *testing.T) {
 	hear()
 	if err := next(); err != nil || m.Problem() != nil {
 		t.Errorf("heard again: told %v, the problem is %v", err, m.Problem())
+	}
+}
+
+// descriptions receives what a heartbeat says.
+type descriptions struct {
+	leaseFunc
+	read []string
+}
+
+func (d *descriptions) described(is Description) { d.read = append(d.read, is.Properties) }
+
+// TestDescriptionIsReadOnce: a heartbeat that says the same as before costs nothing.
+func TestDescriptionIsReadOnce(t *testing.T) {
+	d := &descriptions{leaseFunc: func(string) {}}
+	h := &heartbeat{clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)), handler: d}
+	long := strings.Repeat("x", 2*properties.MaxBytes)
+	for i, text := range []string{"", "", "a", "a", "b", "", long, long} {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(i)}}
+		if text != "" {
+			lease.Annotations = map[string]string{properties.Annotation: text}
+		}
+		if err := h.Update(lease); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"", "a", "b", "", long[:properties.MaxBytes+1]}
+	if !slices.Equal(d.read, want) {
+		t.Errorf("read %.200q", d.read)
 	}
 }

@@ -89,6 +89,8 @@ type Tracker interface {
 	// LeaseRead is called for every heartbeat Lease that is read, with its UID annotation. renewed reports whether the
 	// Lease was renewed since it was last read, mistaken whether its holder has another cluster id.
 	LeaseRead(cluster, uid string, at time.Time, renewed, mistaken bool)
+	// Described is called after LeaseRead if what the cluster says of itself changed since it was last read.
+	Described(cluster string, is Description)
 	// Listed is called with the services in a complete list of a member's slices, before Slices returns the list.
 	Listed(cluster string, services []types.NamespacedName)
 }
@@ -357,6 +359,8 @@ func (l memberLease) leaseRead(uid, holder string, at time.Time, renewed, identi
 		l.identify(l.cluster)
 	}
 }
+
+func (l memberLease) described(is Description) { l.config.Tracker.Described(l.cluster, is) }
 
 // exceeded reports the limits that a member exceeds if they changed.
 func (s *Members) exceeded(cluster string, source *source, excess Excess) {

@@ -35,6 +35,7 @@ func (s *surroundings) Imported(string) map[types.NamespacedName]export.Weight {
 func (s *surroundings) Track(m *Member)                                        { call(s.tracked, m) }
 func (s *surroundings) Untrack(string)                                         {}
 func (s *surroundings) LeaseRead(_, _ string, _ time.Time, _, _ bool)          {}
+func (s *surroundings) Described(string, Description)                          {}
 func (s *surroundings) Listed(string, []types.NamespacedName)                  {}
 func (s *surroundings) ServiceChanged(_ string, service types.NamespacedName) {
 	call(s.serviceChanged, service)
@@ -70,3 +71,4 @@ func having(secrets ...*corev1.Secret) *surroundings {
 type leaseFunc func(uid string)
 
 func (f leaseFunc) leaseRead(uid, _ string, _ time.Time, _, _ bool) { f(uid) }
+func (f leaseFunc) described(Description)                           {}

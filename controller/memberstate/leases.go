@@ -20,6 +20,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 const (
@@ -88,8 +89,9 @@ func (l *Leases) load(ctx context.Context) (map[string]state, error) {
 			l.last[cluster] = lease
 			l.pending[cluster] = struct{}{} // it may have left
 			left[cluster] = state{
-				state: liveness.ParseState(lease.Annotations[StateAnnotation]),
-				uid:   lease.Annotations[member.HeartbeatUIDAnnotation],
+				state:       liveness.ParseState(lease.Annotations[StateAnnotation]),
+				uid:         lease.Annotations[member.HeartbeatUIDAnnotation],
+				description: member.Description{Properties: lease.Annotations[properties.Annotation]},
 			}
 		}
 		return true, nil
@@ -213,10 +215,10 @@ func (l *Leases) limited(ctx context.Context, do func(context.Context) error) er
 	return do(ctx)
 }
 
-// due reports whether a Lease is to be written: the state or the UID changed, or the time changed by a third of
+// due reports whether a Lease is to be written: the state, the UID or the properties changed, or the time changed by a third of
 // stale-after.
 func (l *Leases) due(is, want *coordinationv1.Lease) bool {
-	for _, key := range []string{StateAnnotation, member.HeartbeatUIDAnnotation} {
+	for _, key := range []string{StateAnnotation, member.HeartbeatUIDAnnotation, properties.Annotation} {
 		if is.Annotations[key] != want.Annotations[key] {
 			return true
 		}
@@ -292,6 +294,9 @@ func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
 	}
 	if m.KnownUID != "" {
 		lease.Annotations[member.HeartbeatUIDAnnotation] = m.KnownUID
+	}
+	if m.accepted.Properties != "" {
+		lease.Annotations[properties.Annotation] = m.accepted.Properties
 	}
 	if heard := m.Arrivals.Last; !heard.IsZero() {
 		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(heard))

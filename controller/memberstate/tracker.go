@@ -33,7 +33,7 @@ type Exports interface {
 
 // A Handler is called without the lock of the Tracker.
 type Handler interface {
-	// VerdictChanged requests that all services of a cluster are reconciled.
+	// VerdictChanged requests that all services of a cluster are reconciled. Its properties may have changed, too.
 	VerdictChanged(cluster string)
 }
 
@@ -53,6 +53,8 @@ type Tracker struct {
 	verdicts *liveness.Verdicts
 	// unshown are the members whose Leases do not show their state.
 	unshown map[string]struct{}
+	// redescribed are the members whose properties changed; judge notifies the handler.
+	redescribed []string
 	// armed is when Run judges again; zero for never.
 	armed   time.Time
 	changed chan struct{} // resets the timer
@@ -65,12 +67,14 @@ type tracked struct {
 	source *member.Member
 	// shownUID is the KnownUID in the Lease, or to be shown there.
 	shownUID string
+	description
 }
 
 // A state is what one leader leaves to the next about a member.
 type state struct {
-	state liveness.State
-	uid   string
+	state       liveness.State
+	uid         string
+	description member.Description
 }
 
 var _ member.Tracker = (*Tracker)(nil)
@@ -111,7 +115,7 @@ func (t *Tracker) Track(m *member.Member) {
 		if known == nil {
 			left := t.left[m.Cluster()]
 			delete(t.left, m.Cluster()) // a member that leaves and joins again is new
-			known = &tracked{shownUID: left.uid, Member: liveness.Member{
+			known = &tracked{shownUID: left.uid, description: describe(left.description), Member: liveness.Member{
 				Cluster:  m.Cluster(),
 				Arrivals: liveness.Arrivals{Joined: now},
 				Before:   left.state,
@@ -209,6 +213,7 @@ func (t *Tracker) put(now time.Time, m *tracked) []liveness.Change {
 		// Not quarantined: data that was heard long enough, or confirmed, is accepted for good. That changes no verdict.
 		m.Lost = time.Time{}
 		m.KnownUID = cmp.Or(m.Arrivals.UID, m.KnownUID)
+		t.accept(m)
 	}
 	if m.shownUID != m.KnownUID {
 		m.shownUID = m.KnownUID
@@ -234,8 +239,13 @@ func (t *Tracker) judge(change func(now time.Time) []liveness.Change) {
 	if len(t.unshown) > 0 {
 		trigger(t.shown)
 	}
+	redescribed := t.redescribed
+	t.redescribed = nil
 	t.mu.Unlock()
 
+	for _, cluster := range redescribed {
+		t.handler.VerdictChanged(cluster)
+	}
 	for _, change := range changes {
 		was, is := change.Was, change.Is
 		if was.Demote != is.Demote || was.Keep != is.Keep ||

@@ -64,6 +64,8 @@ type Observed struct {
 	// Prefer is what the operator prefers for imports that prefer nothing
 	// themselves: locality.PreferCluster, or locality.PreferNone or empty.
 	Prefer string
+	// Properties are the ClusterProperties of this cluster. They are not changed.
+	Properties map[string]string
 	// NoIP is why the import may not get a cluster IP, empty if it may. It is set only for imports without an IP.
 	NoIP string
 	// Unsupported is what the API server does not know.
@@ -81,6 +83,8 @@ type Contribution struct {
 	// Rank is the cluster's rank, 0 by default. A lower rank precedes a higher one regardless of creation times, which
 	// clusters state themselves. Imports are the same in all clusters only if ranks are.
 	Rank int
+	// Properties are the ClusterProperties of the cluster, as last known. They are not changed.
+	Properties map[string]string
 }
 
 // Result is the desired state of this cluster. Its objects are new, and the caller may set their fields. Pointers and

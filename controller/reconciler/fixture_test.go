@@ -28,9 +28,10 @@ func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 	r := New(Config{
 		Gatherer: &input.Gatherer{
 			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{},
-			Local:   local.New(fake.NewClientset(), metadata, gate, "clusterset-dns").Term(),
-			Members: member.New(member.Config{}),
-			Tracker: &memberstate.Tracker{},
+			Properties: local.NewProperties(nil, nil),
+			Local:      local.New(fake.NewClientset(), metadata, gate, "clusterset-dns").Term(),
+			Members:    member.New(member.Config{}),
+			Tracker:    &memberstate.Tracker{},
 		},
 		API: api, Gate: gate, Recorder: recorder,
 	})

@@ -200,7 +200,8 @@ func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
 			if !ok || !alsoOK {
 				return
 			}
-			if current.Name == r.Namespace && input.Standing(old) != input.Standing(current) {
+			was, is := input.Standing(old), input.Standing(current)
+			if current.Name == r.Namespace && (was.Demote != is.Demote || was.Rank != is.Rank) {
 				r.enqueueCluster(r.Cluster)
 			}
 			if current.Name == r.Namespace &&

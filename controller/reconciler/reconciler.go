@@ -62,6 +62,7 @@ func New(config Config) *Reconciler {
 // cluster exports comes first: the heartbeat waits for it. The caches must be full, and the members not run yet: their
 // services have turns of their own.
 func (r *Reconciler) Attach() {
+	r.Properties.Handle(r.EnqueueAll)
 	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
 	r.Local.Services.Handle(onChange(r.serviceChanged))
 	r.Local.EndpointSlices.Handle(r.sliceHandler())
