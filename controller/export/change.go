@@ -45,7 +45,7 @@ func PublishedSlices(from Source, service types.NamespacedName, spec *Spec, stat
 			return nil, false
 		}
 		read := r.readable[0]
-		if i > 0 && !bytes.Equal(specText, read.specText) {
+		if i > 0 && (!bytes.Equal(specText, read.specText) || read.Clusters != result[0].Clusters) {
 			return nil, false
 		}
 		specText = read.specText

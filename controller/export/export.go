@@ -55,6 +55,9 @@ type Spec struct {
 	InternalTrafficPolicy corev1.ServiceInternalTrafficPolicy
 	// TrafficDistribution is empty if the Service has none.
 	TrafficDistribution string
+	// Clusters is the cluster selector of the clusters that the export is for, empty for all. A reader takes it from
+	// each slice: see Slice.Clusters.
+	Clusters string
 	// Labels and Annotations are the exported ones of the ServiceExport, without reserved keys.
 	Labels      map[string]string
 	Annotations map[string]string
@@ -84,6 +87,9 @@ type Slice struct {
 	// Endpoints have the conditions of the exporting cluster, all three set, and no hints. Those of other clusters have
 	// no nodeName and no targetRef.
 	Endpoints []discoveryv1.Endpoint
+	// Clusters is the cluster selector of the clusters that the slice is for, empty for all. While an export changes,
+	// its slices may differ. It is valid: see selector.ParseAbsolute.
+	Clusters string
 	// TriggerTime is the annotation endpoints.kubernetes.io/last-change-trigger-time of the source cluster, empty if
 	// unknown.
 	TriggerTime string

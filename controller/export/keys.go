@@ -45,6 +45,8 @@ const (
 	// AnnotationExported on a ServiceImport lists, as JSON, the keys of its labels and annotations that come from
 	// exports. Only these are removed once they are no longer exported.
 	AnnotationExported = Domain + "/exported"
+	// AnnotationClusters on a ServiceExport is a cluster selector, which chooses the clusters that the export is for.
+	AnnotationClusters = Domain + "/clusters"
 	// AnnotationPrefer among the exported annotations of a ServiceExport sets which endpoints clients prefer. It is the
 	// only key of Domain that an export may set on an import.
 	AnnotationPrefer = Domain + "/prefer"

@@ -79,6 +79,8 @@ const (
 	InvalidName = "InvalidName"
 	// InvalidDeleted: the ServiceExport is being deleted.
 	InvalidDeleted = "Deleted"
+	// InvalidClusters: the annotation AnnotationClusters is not a cluster selector that an export may have.
+	InvalidClusters = "InvalidClusters"
 	// InvalidSpec: the Service lacks what every Service of an API server has.
 	InvalidSpec = "InvalidSpec"
 )

@@ -12,6 +12,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
 // FromService returns the view of an export of the local cluster. service is nil if it does not exist. endpointSlices
@@ -24,11 +26,16 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 	endpointSlices []*discoveryv1.EndpointSlice,
 ) (*View, []Problem, *Invalid) {
 	name := types.NamespacedName{Namespace: serviceExport.Namespace, Name: serviceExport.Name}
-	if invalid := checkService(serviceExport, service); invalid != nil {
-		if invalid.Reason == string(v1beta1.ServiceExportReasonNoService) {
-			return absentView(cluster, name), nil, invalid
-		}
+	clusters, err := ChosenClusters(serviceExport)
+	invalid := checkService(serviceExport, service)
+	switch {
+	case invalid != nil && invalid.Reason != string(v1beta1.ServiceExportReasonNoService):
 		return nil, nil, invalid
+	case err != nil:
+		return nil, nil, &Invalid{InvalidClusters, fmt.Sprintf("ServiceExport %s is exported to no cluster: annotation %s: %v.",
+			name, AnnotationClusters, err)}
+	case invalid != nil:
+		return absentView(cluster, name, clusters), nil, invalid
 	}
 	var found problems
 	spec, err := validSpec(specOf(serviceExport, service), "ServiceExport "+name.String(), &found)
@@ -37,6 +44,7 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 			err)}
 	}
 
+	spec.Clusters = clusters
 	view := &View{Cluster: cluster, Service: name, Spec: spec}
 	for _, object := range endpointSlices {
 		if slice, exported := ownSlice(view, object, &found); exported {
@@ -44,7 +52,7 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 		}
 	}
 	if len(view.Slices) == 0 {
-		view.Slices = []Slice{emptySlice(cluster, name, discoveryv1.AddressType(spec.IPFamilies[0]))}
+		view.Slices = []Slice{emptySlice(cluster, name, discoveryv1.AddressType(spec.IPFamilies[0]), clusters)}
 	}
 	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
 	return view, found.list, nil
@@ -62,8 +70,9 @@ func ownSlice(view *View, slice *discoveryv1.EndpointSlice, found *problems) (_ 
 	}
 	reader := endpointReader{addressType: slice.AddressType, own: true, object: object, found: found}
 	return Slice{
-		Name:        SliceName(view.Cluster, view.Service, slice.Name, slice.AddressType),
+		Name:        publishedName(view.Cluster, view.Service, slice.Name, slice.AddressType, view.Spec.Clusters),
 		AddressType: slice.AddressType,
+		Clusters:    view.Spec.Clusters,
 		Targets:     targetsOf(view.Spec.Ports, slice.Ports),
 		Endpoints:   reader.read(slice.Endpoints),
 		TriggerTime: triggerTime(slice),
@@ -71,16 +80,32 @@ func ownSlice(view *View, slice *discoveryv1.EndpointSlice, found *problems) (_ 
 }
 
 // absentView returns the view of an export whose Service does not exist.
-func absentView(cluster string, service types.NamespacedName) *View {
+func absentView(cluster string, service types.NamespacedName, clusters string) *View {
 	return &View{
 		Cluster: cluster, Service: service,
-		Slices: []Slice{emptySlice(cluster, service, discoveryv1.AddressTypeIPv4)},
+		Slices: []Slice{emptySlice(cluster, service, discoveryv1.AddressTypeIPv4, clusters)},
 	}
 }
 
+// ChosenClusters returns the cluster selector of an export, empty if it is for all clusters.
+func ChosenClusters(serviceExport *v1beta1.ServiceExport) (string, error) {
+	text, chosen := serviceExport.Annotations[AnnotationClusters]
+	if !chosen {
+		return "", nil
+	}
+	parsed, err := selector.ParseAbsolute(text)
+	if err != nil || parsed.All() {
+		return "", err
+	}
+	return text, nil
+}
+
 // emptySlice returns the slice that holds the snapshot of an export without endpoints.
-func emptySlice(cluster string, service types.NamespacedName, addressType discoveryv1.AddressType) Slice {
-	return Slice{Name: SliceName(cluster, service, "", addressType), AddressType: addressType}
+func emptySlice(cluster string, service types.NamespacedName, addressType discoveryv1.AddressType, clusters string,
+) Slice {
+	return Slice{
+		Name: publishedName(cluster, service, "", addressType, clusters), AddressType: addressType, Clusters: clusters,
+	}
 }
 
 // checkService returns why the export contributes nothing, nil if it does.

@@ -11,6 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
 // A Source is the origin of slices.
@@ -20,6 +22,8 @@ type Source struct {
 	Cluster string
 	// CIDRs restrict the addresses of endpoints; empty means no restriction.
 	CIDRs []netip.Prefix
+	// Reader is the local cluster. Slices for chosen clusters that do not include it do not exist for it.
+	Reader selector.Cluster
 }
 
 // FromSlices returns the view of an export from the slices that carry its snapshots, in any order: those that the
@@ -87,6 +91,9 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 		r.refused[slice.Name] = true
 		return
 	}
+	if text := decoded.clusters.String(); text != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader) {
+		return
+	}
 	if r.names[decoded.name] {
 		r.found.add(ReasonDuplicate, object, "another slice has the name %q too", decoded.name)
 		return
@@ -94,7 +101,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 	r.names[decoded.name] = true
 	if decoded.absent {
 		r.readable = append(r.readable, readableSlice{
-			Slice:  Slice{Name: decoded.name, AddressType: slice.AddressType},
+			Slice:  Slice{Name: decoded.name, AddressType: slice.AddressType, Clusters: decoded.clusters.String()},
 			object: object, absent: true,
 		})
 		return
@@ -110,6 +117,7 @@ func (r *viewReader) read(slice *discoveryv1.EndpointSlice) {
 		Slice: Slice{
 			Name:        decoded.name,
 			AddressType: slice.AddressType,
+			Clusters:    decoded.clusters.String(),
 			Targets:     r.targets(decoded.targets, object),
 			Endpoints:   endpoints.read(slice.Endpoints),
 			TriggerTime: triggerTime(slice),
@@ -193,6 +201,7 @@ func (r *viewReader) view() *View {
 				r.refused[slice.Name] = true
 				continue
 			}
+			spec.Clusters = slice.Clusters
 			view.Spec = spec
 		}
 		view.Slices = append(view.Slices, slice.Slice)

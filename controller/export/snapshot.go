@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
 // A version is a version of the snapshot's format.
@@ -17,18 +19,22 @@ type version struct {
 	name string
 	// encoder encodes the common part of a view's snapshots. The function that it returns encodes one slice.
 	encoder func(*View) func(*Slice, []demotion) string
+	// writes reports whether the version is written for a slice.
+	writes func(*Slice) bool
 	// decode is the inverse of encoder. It checks only the syntax.
 	decode func(string) (snapshot, error)
 }
 
 // versions are the versions that this program writes and reads, newest first. A reader uses the first that a slice has.
-var versions = []version{version1}
+var versions = []version{version2, version1}
 
 // A snapshot is a slice's part of an export, with valid syntax and otherwise unchecked.
 type snapshot struct {
 	cluster string
 	// absent is set for an export without its Service, which has no spec: see View.Absent.
 	absent bool
+	// clusters is the zero Selector for a slice that is for all clusters.
+	clusters selector.Selector
 	// spec is decoded on demand, because only one slice's is used. specText is its encoded form.
 	spec     func() (Spec, error)
 	specText []byte
@@ -46,27 +52,35 @@ type demotion struct {
 
 // An Encoder encodes the snapshots of one view's slices. It is not safe for concurrent use.
 type Encoder struct {
-	encode map[string]func(*Slice, []demotion) string
+	encode map[string]encoding
+}
+
+// An encoding is the encoder of a version for one view.
+type encoding struct {
+	of     func(*Slice, []demotion) string
+	writes func(*Slice) bool
 }
 
 // NewEncoder returns an Encoder for a view.
 func NewEncoder(view *View) *Encoder { return newEncoder(view, versions) }
 
 func newEncoder(view *View, versions []version) *Encoder {
-	e := &Encoder{encode: make(map[string]func(*Slice, []demotion) string, len(versions))}
+	e := &Encoder{encode: make(map[string]encoding, len(versions))}
 	for _, v := range versions {
-		e.encode[AnnotationSnapshotPrefix+v.name] = v.encoder(view)
+		e.encode[AnnotationSnapshotPrefix+v.name] = encoding{v.encoder(view), v.writes}
 	}
 	return e
 }
 
-// Annotations returns the annotations of a published slice or its copy in a new map: the snapshot in every version, and
-// the trigger time. demoted are the ascending indices of endpoints that a merge demotes; they are ready in the view.
+// Annotations returns the annotations of a published slice or its copy in a new map: the snapshot in each version that
+// is written for it, and the trigger time. demoted are the ascending indices of endpoints that a merge demotes; they are ready in the view.
 func (e *Encoder) Annotations(slice *Slice, demoted []int) map[string]string {
 	groups := demotions(slice, demoted)
 	annotations := make(map[string]string, len(e.encode)+1)
 	for key, encode := range e.encode {
-		annotations[key] = encode(slice, groups)
+		if encode.writes == nil || encode.writes(slice) {
+			annotations[key] = encode.of(slice, groups)
+		}
 	}
 	if slice.TriggerTime != "" {
 		annotations[AnnotationTriggerTime] = slice.TriggerTime

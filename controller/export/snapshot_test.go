@@ -170,7 +170,7 @@ func TestRoundTrip(t *testing.T) {
 
 // next is a version as a later release might bring: it names a field anew.
 var next = version{
-	name: "v2",
+	name: "v9",
 	encoder: func(view *View) func(*Slice, []demotion) string {
 		inner := encoder1(view)
 		return func(slice *Slice, demoted []demotion) string {
@@ -189,8 +189,8 @@ var next = version{
 	},
 }
 
-// TestNeighbouringVersions lets a release that writes v1 and one that writes v2
-// and v1 read each other, and one that writes v2 alone be refused by the first.
+// TestNeighbouringVersions lets a release that writes v1 and one that writes v9
+// and v1 read each other, and one that writes v9 alone be refused by the first.
 func TestNeighbouringVersions(t *testing.T) {
 	view := rich(t)
 	releases := map[string][]version{"old": {version1}, "new": {next, version1}, "newest": {next}}
@@ -207,7 +207,7 @@ func TestNeighbouringVersions(t *testing.T) {
 		{"old", "new", ""},
 		{"new", "new", ""},
 		{"newest", "new", ""},
-		{"newest", "old", `its snapshot is of unknown version "v2"; upgrade this controller`},
+		{"newest", "old", `its snapshot is of unknown version "v9"; upgrade this controller`},
 		{"old", "newest", `its snapshot is of unknown version "v1"; upgrade this controller`},
 	} {
 		t.Run(test.writer+" read by "+test.reader, func(t *testing.T) {

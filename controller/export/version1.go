@@ -14,7 +14,9 @@ import (
 
 // version1 is the format that docs/design/snapshot.md describes. Fields may be added where older readers may ignore
 // them without harm; every other change makes a new version.
-var version1 = version{name: "v1", encoder: encoder1, decode: decode1}
+var version1 = version{
+	name: "v1", encoder: encoder1, decode: decode1, writes: func(slice *Slice) bool { return slice.Clusters == "" },
+}
 
 type document1 struct {
 	Cluster string          `json:"cluster"`

@@ -23,6 +23,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
 // InvalidDenied is the reason of the condition Valid of an export from a denied namespace.
@@ -85,7 +86,7 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 	var used []*discoveryv1.EndpointSlice
 	copies := g.Local.Copies(service, in.Existing.EndpointSlices)
 	for _, m := range g.Members.List() {
-		evidence, verdict := evidenceOf(m, service, copies[m.Cluster()], g.Tracker)
+		evidence, verdict := evidenceOf(g.Source(m), m, service, copies[m.Cluster()], g.Tracker)
 		view, problems, usedOf := verdict.View(evidence)
 		used = append(used, usedOf...)
 		in.note(m.Cluster(), problems)
@@ -100,6 +101,14 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 		return !c.View.Absent()
 	})
 	return in
+}
+
+// Source returns how slices of a member are read.
+func (g *Gatherer) Source(m *member.Member) export.Source {
+	return export.Source{
+		Cluster: m.Cluster(), CIDRs: m.CIDRs(),
+		Reader: selector.Cluster{ID: g.Cluster, Properties: g.Properties.All()},
+	}
 }
 
 // note notes the problems of the export of a cluster.
@@ -186,12 +195,11 @@ type judge interface {
 // evidenceOf returns what is known of a service that a member exports, and a verdict that is not older. A list is
 // judged before it can be read, so the verdict is read after the slices.
 func evidenceOf(
-	m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, judge judge,
+	from export.Source, m publisher, service types.NamespacedName, copies []*discoveryv1.EndpointSlice, judge judge,
 ) (liveness.Evidence, liveness.Verdict) {
 	withheld := m.Withheld(service)
 	e := liveness.Evidence{
-		Source:  export.Source{Cluster: m.Cluster(), CIDRs: m.CIDRs()},
-		Service: service, Copies: copies, Complete: m.Synced(), Published: m.Slices(service),
+		Source: from, Service: service, Copies: copies, Complete: m.Synced(), Published: m.Slices(service),
 	}
 	verdict := judge.Verdict(m.Cluster())
 	e.Complete = e.Complete && !withheld && !m.Withheld(service)

@@ -87,7 +87,7 @@ func TestViewIsNotOlderThanItsVerdict(t *testing.T) {
 			keep := test.keepBefore
 			m := &listed{synced: test.synced, withheld: test.withheldBefore, published: test.published}
 			m.arrives = func() { keep, m.withheld = test.keepAfter, test.withheldAfter }
-			evidence, verdict := evidenceOf(m, web, copies, judged(func(cluster string) liveness.Verdict {
+			evidence, verdict := evidenceOf(export.Source{Cluster: "west"}, m, web, copies, judged(func(cluster string) liveness.Verdict {
 				return liveness.Verdict{Cluster: cluster, Keep: keep}
 			}))
 			view, problems, _ := verdict.View(evidence)

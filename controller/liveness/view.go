@@ -32,6 +32,9 @@ func (v Verdict) View(e Evidence) (view *export.View, problems []export.Problem,
 		return nil, nil, nil
 	case v.Keep || !e.Complete:
 		view, problems = export.FromSlices(e.Source, e.Service, e.Copies, nil)
+		if view == nil {
+			return nil, problems, nil
+		}
 		return view, problems, e.Copies
 	}
 	view, problems = export.FromSlices(e.Source, e.Service, e.Published, nil)

@@ -99,8 +99,7 @@ func (r *Reconciler) planned(plan *plan, service types.NamespacedName, key slice
 			return nil
 		}
 		states = upTo(states, m.Slice(key.namespace, key.name))
-		from := export.Source{Cluster: key.cluster, CIDRs: m.CIDRs()}
-		slices, valid = export.PublishedSlices(from, service, view.Spec, states)
+		slices, valid = export.PublishedSlices(r.Source(m), service, view.Spec, states)
 		// The verdict is not older than the slice: see input.Gather.
 		verdict := r.Tracker.Verdict(key.cluster)
 		demote = verdict.Demote

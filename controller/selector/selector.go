@@ -18,6 +18,8 @@ const (
 	MaxLength = 1024
 	// separator is between the terms of a selector.
 	separator = ";"
+	// everything is the term that selects all clusters.
+	everything = "*"
 )
 
 // A Cluster is what a selector looks at.
@@ -32,6 +34,7 @@ type Cluster struct {
 type Selector struct {
 	text  string
 	terms []term
+	all   bool
 }
 
 // A term reports whether it applies to a cluster, as seen from the local one.
@@ -55,6 +58,7 @@ func Parse(text string) (Selector, error) {
 			return Selector{}, fmt.Errorf("cluster selector, term %q: %w", part, err)
 		}
 		parsed.terms = append(parsed.terms, one)
+		parsed.all = parsed.all || part == everything
 	}
 	return parsed, nil
 }
@@ -74,7 +78,7 @@ func parseTerm(text string) (term, error) {
 	switch {
 	case text == "":
 		return nil, fmt.Errorf("it is empty: use an id, a label selector, * or local")
-	case text == "*":
+	case text == everything:
 		return func(Cluster, Cluster) bool { return true }, nil
 	case text == "local":
 		return func(cluster, local Cluster) bool { return cluster.ID == local.ID }, nil
@@ -105,6 +109,9 @@ func (s Selector) Selects(cluster, local Cluster) bool {
 	}
 	return false
 }
+
+// All reports whether a term of the selector is *, so that it selects all clusters.
+func (s Selector) All() bool { return s.all }
 
 // String returns the text of the selector.
 func (s Selector) String() string { return s.text }

@@ -47,6 +47,11 @@ func TestSelects(t *testing.T) {
 			t.Errorf("%q became %q", test.text, parsed)
 		}
 	}
+	for text, want := range map[string]bool{"*": true, "west; *": true, "west": false, "": false} {
+		if parsed, _ := Parse(text); parsed.All() != want {
+			t.Errorf("%q selects all: %t", text, parsed.All())
+		}
+	}
 	if (Selector{}).Selects(clusters["east"], clusters["east"]) {
 		t.Error("the zero value selects a cluster")
 	}

@@ -15,7 +15,7 @@ type mutant struct {
 func (m mutant) String() string { return m.file + ": " + m.harm }
 
 // mutants are all of them.
-var mutants = append(append(append(append([]mutant{}, reading...), judging...), merging...), writing...)
+var mutants = append(append(append(append(append([]mutant{}, reading...), judging...), merging...), writing...), scoping...)
 
 // reading are mistakes in what is asked of members, and what speaks for them.
 var reading = []mutant{

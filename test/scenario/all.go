@@ -37,6 +37,7 @@ var All = []Scenario{
 	{"a cluster is rebuilt", []string{"east", "west", "north", "south"}, rebuilt},
 	{"Leases are edited and deleted", three, steady(leases)},
 	{"the Lease of the leader is taken", two, of(leaderLease)},
+	{"an export is for chosen clusters", three, chosenClusters},
 	{"CRDs are deleted", three, fault(removal)},
 	{"CRDs are upgraded", []string{"west", "dual"}, of(upgrade)},
 	{"Services are deleted", three, fault(servicesDeleted)},

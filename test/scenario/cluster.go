@@ -38,6 +38,7 @@ type Cluster struct {
 	written    *writes
 	namespaces []string // that the scenario created
 	nodes      []string
+	described  bool   // it has ClusterProperties
 	stop       func() // nil if no controller runs
 	dns        *answers.DNS
 }

@@ -159,6 +159,9 @@ func (s *Set) clean(c *Cluster) error {
 	for _, node := range c.nodes {
 		problems = append(problems, ignoreNotFound(c.Kube.CoreV1().Nodes().Delete(ctx, node, all)))
 	}
+	if c.described {
+		problems = append(problems, c.Dynamic.Resource(properties).DeleteCollection(ctx, all, metav1.ListOptions{}))
+	}
 	return errors.Join(append(problems,
 		c.Kube.CoreV1().Secrets(system).DeleteCollection(ctx, all,
 			metav1.ListOptions{LabelSelector: member.ClusterLabel}),

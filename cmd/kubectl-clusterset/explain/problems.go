@@ -246,6 +246,9 @@ func (e *Explanation) invalidHint(f *facts.Facts, service types.NamespacedName, 
 		return "Create the Service, or withdraw the export: `" + unexport + "`."
 	case string(v1beta1.ServiceExportReasonInvalidServiceType), export.InvalidName, input.InvalidDenied:
 		return unexport
+	case export.InvalidClusters:
+		return fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s %s=<ids and label selectors of properties> --overwrite",
+			f.ContextOf(source.Cluster), service.Namespace, service.Name, export.AnnotationClusters)
 	}
 	return ""
 }

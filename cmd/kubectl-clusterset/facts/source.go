@@ -20,6 +20,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
 // A Source is the export of one cluster as another one knows it, derived with the
@@ -94,7 +96,7 @@ func (f *Facts) Sources(service types.NamespacedName) []Source {
 		m := &f.Members[i]
 		source := Source{Cluster: m.ID, Member: m, State: m.State(), Drained: m.Drained(), Rank: m.Rank}
 		copies := f.Copies(service, m.ID)
-		from := export.Source{Cluster: m.ID, CIDRs: m.CIDRs}
+		from := export.Source{Cluster: m.ID, CIDRs: m.CIDRs, Reader: f.reader()}
 		source.View, _ = export.FromSlices(from, service, copies, nil)
 		if m.Unread == nil {
 			source.Published, source.Problems = export.FromSlices(from, service,
@@ -121,6 +123,16 @@ func (f *Facts) Sources(service types.NamespacedName) []Source {
 		}
 	}
 	return sources
+}
+
+// reader is the local cluster as its heartbeat describes it.
+func (f *Facts) reader() selector.Cluster {
+	is := selector.Cluster{ID: f.ID}
+	if f.Heartbeat != nil {
+		// The controller writes what is valid.
+		is.Properties, _ = properties.Parse(f.Heartbeat.Annotations[properties.Annotation])
+	}
+	return is
 }
 
 // rank is that of local exports in conflicts.

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// scoping are mistakes in what clusters an export is for.
+var scoping = []mutant{
+	{
+		file:        "controller/export/slices.go",
+		text:        `text != "" && !decoded.clusters.Selects(r.from.Reader, r.from.Reader)`,
+		replacement: `text != "" && false`,
+		harm:        "clusters import what is not for them",
+	},
+	{
+		file:        "controller/export/name.go",
+		text:        `source += "/chosen"`,
+		replacement: `source += ""`,
+		harm:        "a controller of the version before keeps an export that is no longer for its cluster",
+	},
+	{
+		file:        "controller/export/version1.go",
+		text:        `return slice.Clusters == ""`,
+		replacement: `return slice != nil`,
+		harm:        "a controller of the version before imports what is not for its cluster",
+	},
+	{
+		file:        "controller/export/change.go",
+		text:        ` || read.Clusters != result[0].Clusters`,
+		replacement: ``,
+		harm:        "the copies of an export say that it is for clusters that it is no longer for",
+	},
+	{
+		file:        "controller/reconciler/reconciler.go",
+		text:        `r.Properties.Handle(r.EnqueueAll)`,
+		replacement: `r.Properties.Handle(func() {})`,
+		harm:        "a cluster whose properties changed keeps what is no longer for it",
+		first:       simulation,
+	},
+}
