@@ -66,19 +66,45 @@ func queued(r *Reconciler) (services []string) {
 	return services
 }
 
+// addSlice adds a slice that the controller made of what a cluster exports to the cache.
+func addSlice(t *testing.T, r *Reconciler, cluster, namespace, service string) {
+	t.Helper()
+	if err := r.Local.EndpointSlices.Indexer().Add(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: service, Labels: map[string]string{
+			export.LabelService: service, export.LabelSourceCluster: cluster, export.LabelSliceManagedBy: export.Manager,
+		},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestATermBeginsWithExports: the heartbeat waits for what the cluster exports.
+func TestATermBeginsWithExports(t *testing.T) {
+	r := withImports(t, "demo/web")
+	for i := range 100 {
+		addSlice(t, r, "west", "demo", fmt.Sprint("theirs-", i))
+	}
+	for i := range 3 {
+		addSlice(t, r, "east", "demo", fmt.Sprint("ours-", i))
+	}
+	r.Attach()
+	defer r.ShutDown()
+	for i := range 104 {
+		service, _, _ := r.queue.Get()
+		if ours := strings.HasPrefix(service.Name, "ours-"); ours != (i < 3) {
+			t.Errorf("in place %d is %s", i, service)
+		}
+		r.queue.Done(service)
+	}
+	if left := queued(r); len(left) > 0 {
+		t.Errorf("enqueued are also %v", left)
+	}
+}
+
 // TestANamespaceConcernsItsServices: a namespace that comes looks at nothing outside of it.
 func TestANamespaceConcernsItsServices(t *testing.T) {
 	r := withImports(t, "demo/web", "other/web", "other/db")
-	slice := func(namespace, service string) {
-		t.Helper()
-		if err := r.Local.EndpointSlices.Indexer().Add(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: service, Labels: map[string]string{
-				export.LabelService: service, export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager,
-			},
-		}}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	slice := func(namespace, service string) { addSlice(t, r, "east", namespace, service) }
 	slice("demo", "cache")
 	derived := &corev1.Service{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "demo", Name: "derived-x",

@@ -58,6 +58,12 @@ var writing = []mutant{
 		harm: "copies are written without an owner, and stay forever",
 	},
 	{
+		file: "controller/caches.go",
+		text: `c.api.WaitForSync(ctx) && c.gate.WaitForAll(ctx)`, replacement: `c.api.WaitForSync(ctx)`,
+		harm:  "a replica whose watch broke leads on what it read before, and vouches for it",
+		first: simulation,
+	},
+	{
 		file: "controller/leader/leader.go",
 		text: `	elector.Run(election)
 	ended()
