@@ -45,8 +45,9 @@ type options struct {
 	rest, silence time.Duration
 	// silent is how many members fall silent at a time.
 	silent int
-	// readers is how many others read the own API server.
-	readers int
+	// readers is how many others read the own API server, and exports how many services the cluster exports for the part
+	// failover.
+	readers, exports int
 	// memory is the limit of the controller's container in bytes.
 	memory int64
 	only   *regexp.Regexp
@@ -80,6 +81,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	set.DurationVar(&o.silence, "silence", 45*time.Second, "how long members are silent")
 	set.IntVar(&o.silent, "silent", 10, "`number` of members that fall silent at a time")
 	set.IntVar(&o.readers, "readers", 510, "`number` of other clusters that read the own API server")
+	set.IntVar(&o.exports, "exports", 1000, "`number` of services that the own cluster exports when its leader is killed")
 	set.Int64Var(&o.memory, "memory", 512, "memory limit of the controller's container in `MiB`")
 	set.StringVar(&o.name, "name", "now", "`name` of the result: now or before")
 	set.StringVar(&o.results, "results", "", "keep the figures in this `folder`")
@@ -166,6 +168,7 @@ var parts = []part{
 	{"silence", silence},
 	{"isolation", isolation},
 	{"absence", absence},
+	{"failover", failover},
 	{"readers", readers},
 }
 

@@ -25,7 +25,7 @@ func TestASmallSetIsMeasured(t *testing.T) {
 	var stdout bytes.Buffer
 	must(t, command(t.Context(), []string{
 		"-shape", "small", "-rate", "50", "-changes", "3s", "-rest", "1s", "-silence", "1s", "-silent", "4",
-		"-readers", "5", "-results", folder, "-out", out,
+		"-readers", "5", "-exports", "20", "-results", folder, "-out", out,
 	}, &stdout, t.Output()))
 	kept, err := load(filepath.Join(folder, "now-10.json"))
 	must(t, err)

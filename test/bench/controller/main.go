@@ -38,6 +38,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&options.Namespace, "namespace", "", "`namespace` of the members' Secrets")
 	address := flag.String("bind-address", "", "`address` of /metrics, /healthz and /readyz")
 	debug := flag.String("debug-address", "", "`address` of /debug/pprof")
+	flag.BoolVar(&options.LeaderElection, "leader-elect", false, "elect a leader among replicas")
 	memory := flag.Int64("memory-limit", 0, "soft limit of the memory in `bytes`; 0 means none")
 	flag.Parse()
 	if *memory > 0 {
