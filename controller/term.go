@@ -15,6 +15,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
@@ -47,7 +48,8 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	if !caches.wait(ctx) {
 		return nil
 	}
-	r := c.newReconciler(klog.FromContext(ctx), cluster, caches, recorder)
+	read := make(chan struct{})
+	r := c.newReconciler(klog.FromContext(ctx), cluster, caches, recorder, read)
 	defer r.ShutDown()
 	c.readiness.set("the IP families of the local cluster are not known yet")
 	probe := func(ctx context.Context) ([]corev1.IPFamily, error) {
@@ -80,6 +82,10 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Prober: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster},
 	}, r.Exported())
 	context.AfterFunc(ctx, record.TermEnds)
+	group.Go(func() {
+		defer close(read)
+		heartbeatFirst(ctx, c.options.Clock, record)
+	})
 	c.stuck.check(func() string { return record.Stuck(stuckAfter) })
 	defer c.metrics.Lead(&metrics.Leader{
 		Clock: c.options.Clock, Queue: r, API: r.API, Local: r.Local, Members: r.Members, Tracker: r.Tracker,
@@ -111,9 +117,21 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	return nil
 }
 
+// heartbeatFirst returns once the exports were compared, so that the heartbeat is renewed, but waits for no longer than
+// a heartbeat may be late. In a large cluster set, members that are read would take the processor from the comparison.
+func heartbeatFirst(ctx context.Context, clock clock.WithTicker, record *heartbeat.Record) {
+	timer := clock.NewTimer(member.HeartbeatInterval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-record.Seen():
+	case <-timer.C():
+	}
+}
+
 // newReconciler connects the inputs to the reconciler, and the reconciler to the writer. Nothing runs yet.
 func (c *Controller) newReconciler(
-	logger klog.Logger, cluster string, caches *caches, recorder record.EventRecorder,
+	logger klog.Logger, cluster string, caches *caches, recorder record.EventRecorder, read <-chan struct{},
 ) *reconciler.Reconciler {
 	o, own := c.options, caches.local.Term()
 	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder}
@@ -121,6 +139,7 @@ func (c *Controller) newReconciler(
 	members := member.New(member.Config{
 		Cluster: cluster, Static: o.Members, Limits: o.MemberLimits, Memory: o.MaxImportMemory,
 		Local: own, Tracker: tracker, Reporter: reporter, Clock: o.Clock, Dial: o.DialMember,
+		Read: read,
 	})
 	applier := &apply.Applier{
 		Core: c.client, Recorder: recorder, Clock: o.Clock,

@@ -188,3 +188,18 @@ func (m *Member) listen(ctx context.Context) {
 		}
 	}
 }
+
+// memberLease handles the Leases of one member.
+type memberLease struct {
+	*Members
+	cluster string
+}
+
+func (l memberLease) leaseRead(uid, holder string, at time.Time, renewed, identified bool) {
+	l.config.Tracker.LeaseRead(l.cluster, uid, at, renewed, holder != "" && holder != l.cluster)
+	if identified {
+		l.identify(l.cluster)
+	}
+}
+
+func (l memberLease) described(is Description) { l.config.Tracker.Described(l.cluster, is) }

@@ -128,6 +128,8 @@ type Config struct {
 	Reporter Reporter
 	// Clock dates heartbeats.
 	Clock clock.WithTicker
+	// Read is closed once members may be read; nil means that they always may.
+	Read <-chan struct{}
 	// Dial connects to members; nil means a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -334,6 +336,13 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 	}
 	ctx, leave := context.WithCancel(ctx)
 	read := func() {
+		if s.config.Read != nil {
+			select {
+			case <-ctx.Done():
+				return
+			case <-s.config.Read:
+			}
+		}
 		logger := klog.FromContext(ctx).WithValues("member", cluster)
 		credential := source.credential
 		if s.config.Dial != nil {
@@ -346,21 +355,6 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 	}
 	return &connection{member: member, source: source, leave: leave, read: read}
 }
-
-// memberLease handles the Leases of one member.
-type memberLease struct {
-	*Members
-	cluster string
-}
-
-func (l memberLease) leaseRead(uid, holder string, at time.Time, renewed, identified bool) {
-	l.config.Tracker.LeaseRead(l.cluster, uid, at, renewed, holder != "" && holder != l.cluster)
-	if identified {
-		l.identify(l.cluster)
-	}
-}
-
-func (l memberLease) described(is Description) { l.config.Tracker.Described(l.cluster, is) }
 
 // exceeded reports the limits that a member exceeds if they changed.
 func (s *Members) exceeded(cluster string, source *source, excess Excess) {

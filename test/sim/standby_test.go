@@ -241,3 +241,39 @@ func TestStandbyThatCannotRead(t *testing.T) {
 		})
 	}
 }
+
+// TestExportsBeforeMembers: a leader reads the members once its exports are compared, or when that lasts for longer than
+// a heartbeat may be late.
+func TestExportsBeforeMembers(t *testing.T) {
+	for _, row := range []struct{ writes, read time.Duration }{
+		{2 * time.Second, 2 * time.Second},
+		{time.Minute, member.HeartbeatInterval},
+	} {
+		t.Run(fmt.Sprintf("writes take %s", row.writes), func(t *testing.T) {
+			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+				east, west := set.Cluster("east"), set.Cluster("west")
+				east.Serve("web", false, "10.64.0.1")
+				east.Export("web")
+				sim.Wait(10 * time.Second)
+				east.StopController()
+				east.SetEndpoints("web", "10.64.0.2")
+				east.API.SetFault(east.Name, func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
+					if req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/endpointslices/") {
+						<-time.After(row.writes)
+					}
+					return serve(req)
+				})
+				before := lists(west, east)
+				east.StartController()
+				sim.Wait(row.read - 500*time.Millisecond)
+				if got := lists(west, east) - before; got != 0 {
+					t.Errorf("it listed the slices of a member %d times first", got)
+				}
+				sim.Wait(time.Second)
+				if got := lists(west, east) - before; got != 1 {
+					t.Errorf("it listed the slices of a member %d times, want once", got)
+				}
+			})
+		})
+	}
+}
