@@ -9,6 +9,8 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // Limits bound the exports of one member, so that no member can exhaust the memory. All are positive.
@@ -96,7 +98,7 @@ type Selection struct {
 }
 
 type taken struct {
-	slices []*discoveryv1.EndpointSlice
+	slices []*packed.Slice
 	weight Weight
 	queued bool // in Selection.order
 }
@@ -137,7 +139,7 @@ func (s *Selection) Offer(service types.NamespacedName, slice *discoveryv1.Endpo
 		}
 	}
 	s.count(of.weight, before, -1)
-	of.slices = append(of.slices, slice)
+	of.slices = append(of.slices, packed.New(slice))
 	of.weight = of.weight.Plus(WeightOf(slice))
 	s.count(of.weight, before, 1)
 	if imported && of.weight.Endpoints() <= before.Endpoints() && of.weight.Bytes <= before.Bytes {
@@ -196,8 +198,8 @@ func (s *Selection) refuse(service types.NamespacedName) {
 }
 
 // Slices returns the selected slices in no order.
-func (s *Selection) Slices() []*discoveryv1.EndpointSlice {
-	var all []*discoveryv1.EndpointSlice
+func (s *Selection) Slices() []*packed.Slice {
+	var all []*packed.Slice
 	for _, of := range s.taken {
 		all = append(all, of.slices...)
 	}

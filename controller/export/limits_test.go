@@ -114,7 +114,8 @@ func TestSelection(t *testing.T) {
 					s.Offer(demo(slice.Labels[LabelService]), slice)
 				}
 				var got []string
-				for _, slice := range s.Slices() {
+				for _, each := range s.Slices() {
+					slice := each.OpenMetadata()
 					got = append(got, slice.Labels[LabelService]+"/"+slice.Name)
 				}
 				slices.Sort(got)

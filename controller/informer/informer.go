@@ -45,6 +45,8 @@ type Options struct {
 	Exports bool
 	// Indexers are those of the cache.
 	Indexers cache.Indexers
+	// Indexer returns the empty cache with the Indexers; nil for one of client-go.
+	Indexer func(cache.Indexers) cache.Indexer
 }
 
 // An Informer caches the objects of one resource, and calls a handler for each change, one at a time. Handlers must
@@ -69,12 +71,17 @@ func New[L runtime.Object](gate *FreshnessGate, client listwatch.Client[L], opti
 	if options.Transform == nil {
 		options.Transform = stripManagedFields
 	}
+	if options.Indexer == nil {
+		options.Indexer = func(indexers cache.Indexers) cache.Indexer {
+			return cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, indexers)
+		}
+	}
 	if options.Narrow == nil {
 		options.Narrow = func(*metav1.ListOptions) {}
 	}
 	i := &Informer{
 		gate: gate, options: options,
-		indexer: cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, options.Indexers),
+		indexer: options.Indexer(options.Indexers),
 		handler: Ignore,
 		synced:  make(chan struct{}),
 	}

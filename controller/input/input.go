@@ -111,6 +111,15 @@ func (g *Gatherer) Source(m *member.Member) export.Source {
 	}
 }
 
+// Encoded returns how large the slices that Gather reads are in encoded form. That is cheap.
+func (g *Gatherer) Encoded(service types.NamespacedName) int {
+	size, name := g.Local.Encoded(service), service.String()
+	for _, m := range g.Members.List() {
+		size += m.Encoded(name)
+	}
+	return size
+}
+
 // note notes the problems of the export of a cluster.
 func (in *Input) note(cluster string, problems []export.Problem) {
 	if len(problems) > 0 {

@@ -67,7 +67,8 @@ func New(
 			},
 		}),
 		EndpointSlices: informer.New(gate, client.DiscoveryV1().EndpointSlices(all), informer.Options{
-			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true, Transform: compact,
+			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true,
+			Indexer: func(indexers cache.Indexers) cache.Indexer { return informer.NewPacked(indexers) },
 			Indexers: cache.Indexers{
 				byKubernetesService: byService(export.LabelKubernetesService, false),
 				byManagedService:    byService(export.LabelService, true),
@@ -85,15 +86,6 @@ func New(
 		}),
 		Nodes: newNodes(metadataClient, gate),
 	}
-}
-
-// compact removes the managed fields of an EndpointSlice, and makes it take less memory.
-func compact(object any) (any, error) {
-	if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
-		slice.ManagedFields = nil
-		export.Compact(slice)
-	}
-	return object, nil
 }
 
 // byService indexes the objects that this controller manages, or those that it does not manage, by the service that a
@@ -199,6 +191,16 @@ func (c *Cluster) KubernetesSlices(service types.NamespacedName) []*discoveryv1.
 // ManagedSlices returns the EndpointSlices that this controller made for a multi-cluster service.
 func (c *Cluster) ManagedSlices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return c.slices(byManagedService, service.String())
+}
+
+// Encoded returns how large the KubernetesSlices and the ManagedSlices of a service are in encoded form, without decoding
+// them.
+func (c *Cluster) Encoded(service types.NamespacedName) int {
+	cached, ok := c.EndpointSlices.Indexer().(*informer.Packed)
+	if !ok {
+		return 0
+	}
+	return cached.Encoded(byKubernetesService, service.String()) + cached.Encoded(byManagedService, service.String())
 }
 
 // HandMadeSlices returns the EndpointSlices that another writer made for a multi-cluster service.

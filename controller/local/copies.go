@@ -12,14 +12,15 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // copies remembers the copies of members' slices that the last pass over a service used, also if they were deleted
 // since: the deletion of copies must not remove the endpoints of a member that cannot speak for itself
-// (architecture.md, invariant 2). It shares the objects with the caches.
+// (architecture.md, invariant 2).
 type copies struct {
 	mu   sync.Mutex
-	used map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	used map[types.NamespacedName][]*packed.Slice
 	// from are the services of which copies are used, by the cluster that they are from.
 	from map[string]map[types.NamespacedName]struct{}
 }
@@ -42,8 +43,8 @@ func (c *copies) Copies(
 		exists[slice.Name] = true
 		add(slice)
 	}
-	for _, slice := range used {
-		if !exists[slice.Name] {
+	for _, each := range used {
+		if slice := each.Open(); !exists[slice.Name] {
 			add(slice)
 		}
 	}
@@ -55,19 +56,18 @@ func (c *copies) Use(service types.NamespacedName, used []*discoveryv1.EndpointS
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.used == nil {
-		c.used = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
+		c.used = map[types.NamespacedName][]*packed.Slice{}
 		c.from = map[string]map[types.NamespacedName]struct{}{}
 	}
 	for _, slice := range c.used[service] {
-		cluster := slice.Labels[export.LabelSourceCluster]
+		cluster := slice.OpenMetadata().Labels[export.LabelSourceCluster]
 		if delete(c.from[cluster], service); len(c.from[cluster]) == 0 {
 			delete(c.from, cluster)
 		}
 	}
-	if c.used[service] = used; len(used) == 0 {
-		delete(c.used, service)
-	}
+	delete(c.used, service)
 	for _, slice := range used {
+		c.used[service] = append(c.used[service], packed.New(slice))
 		cluster := slice.Labels[export.LabelSourceCluster]
 		if c.from[cluster] == nil {
 			c.from[cluster] = map[types.NamespacedName]struct{}{}

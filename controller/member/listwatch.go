@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // pageSize is the number of objects in a page of a list. It is halved after a page that is too large, and doubled again
@@ -42,11 +43,11 @@ type following interface {
 	Open(ctx context.Context, options metav1.ListOptions, open open) (watch.Interface, error)
 }
 
-// selected lists and watches the objects of a typed client that narrow selects. patience bounds each page of a list.
+// selected lists, with list, and watches the objects of a typed client that narrow selects. patience bounds each page of a list.
 // outcome is called with the result of each request, because a reflector retries some failures without returning them.
 // following decides what follows the end of a watch.
-func selected[L runtime.Object](client listwatch.Client[L], patience time.Duration, following following,
-	list func(context.Context, metav1.ListOptions) (L, error), narrow func(*metav1.ListOptions),
+func selected[L, R runtime.Object](client listwatch.Client[L], patience time.Duration, following following,
+	list func(context.Context, metav1.ListOptions) (R, error), narrow func(*metav1.ListOptions),
 	outcome func(error),
 ) *listWatch {
 	// A second more than newHTTPClient waits for the response to begin, whose error says more.
@@ -86,14 +87,14 @@ func selected[L runtime.Object](client listwatch.Client[L], patience time.Durati
 // at a time. It notes in the store what was left out, before the store gets the list.
 func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.EndpointSliceList],
 	options metav1.ListOptions, store *sliceStore,
-) (_ *discoveryv1.EndpointSliceList, err error) {
+) (_ *packed.List, err error) {
 	defer func() {
 		if err != nil {
 			store.account.abandon()
 		}
 	}()
 	selection := export.NewSelection(store.limits, store.imported(), store.account.claim)
-	result := &discoveryv1.EndpointSliceList{}
+	result := &packed.List{}
 	page, fitting := turn{of: store.turns}, 0
 	defer page.end()
 	for {
@@ -112,8 +113,7 @@ func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.End
 			return nil, err
 		}
 		for i := range list.Items {
-			one := list.Items[i] // so that it does not keep the page
-			slice, _ := store.limits.Fitting(strip(&one))
+			slice, _ := store.limits.Fitting(strip(&list.Items[i]))
 			if service := ServiceOf(slice); service.Name != "" {
 				selection.Offer(service, slice)
 			}
@@ -127,18 +127,16 @@ func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.End
 			options.Limit, fitting = min(2*options.Limit, pageSize), 0
 		}
 	}
-	for _, slice := range selection.Slices() {
-		result.Items = append(result.Items, *slice)
-	}
+	result.Items = selection.Slices()
 	store.noteSelection(selection)
 	return result, nil
 }
 
 // lacks reports whether a list lacks services that are imported from the member.
-func (s *sliceStore) lacks(list *discoveryv1.EndpointSliceList) bool {
+func (s *sliceStore) lacks(list *packed.List) bool {
 	missing := s.imported()
-	for i := range list.Items {
-		delete(missing, ServiceOf(&list.Items[i]))
+	for _, slice := range list.Items {
+		delete(missing, ServiceOf(slice.OpenMetadata()))
 	}
 	for service := range s.nextWithheld {
 		delete(missing, service)

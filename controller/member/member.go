@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // The backoff of failed requests, for each of a member's two watches on its own.
@@ -129,6 +130,10 @@ func (m *Member) Synced() bool { return m.slices.synced.Load() }
 func (m *Member) Slices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return m.slices.of(service)
 }
+
+// Encoded returns how large the Slices of a service, as "namespace/name", are in encoded form, 0 if there are none. It
+// decodes none.
+func (m *Member) Encoded(service string) int { return m.slices.encoded(service) }
 
 // Slice returns a slice that the member publishes, nil if there is none. It is shared and must not be changed.
 func (m *Member) Slice(namespace, name string) *discoveryv1.EndpointSlice {
@@ -260,7 +265,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		read:      func(ctx context.Context) (renewal, error) { return m.readHeartbeat(ctx, now) },
 	}
 	published := selected(slices, m.patience, resumer,
-		func(ctx context.Context, options metav1.ListOptions) (*discoveryv1.EndpointSliceList, error) {
+		func(ctx context.Context, options metav1.ListOptions) (*packed.List, error) {
 			list, err := listSelection(ctx, slices, options, m.slices)
 			if err != nil {
 				return nil, err

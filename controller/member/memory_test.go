@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
 // endless is a server without end of slices.
@@ -139,12 +140,12 @@ func TestMemoryAtTheLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, full := store.get()[export.LimitMemory]; !full {
-				t.Error("the limit is not met")
+			if _, full := store.get()[export.LimitMemory]; !full && store.get()[export.LimitEndpoints] == "" {
+				t.Error("no limit is met")
 			}
 			objects := make([]any, len(list.Items))
 			for i := range list.Items {
-				objects[i] = &list.Items[i]
+				objects[i] = list.Items[i]
 			}
 			if err := store.Replace(objects, "1"); err != nil {
 				t.Fatal(err)
@@ -155,8 +156,9 @@ func TestMemoryAtTheLimits(t *testing.T) {
 			if took > part || store.bytes > part || of.budget.Held("west") != store.bytes {
 				t.Errorf("%d bytes are held and %d counted, with room for %d", took, store.bytes, part)
 			}
-			copies := cache.NewIndexer(cache.MetaNamespaceKeyFunc,
-				cache.Indexers{"a": func(any) ([]string, error) { return []string{"a"}, nil }})
+			copies := informer.NewPacked(cache.Indexers{
+				"a": func(any) ([]string, error) { return []string{"a"}, nil },
+			})
 			for _, object := range store.indexer.List() {
 				if one, ok := object.(*discoveryv1.EndpointSlice); ok {
 					copied := one.DeepCopy()

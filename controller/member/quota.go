@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // Excess maps the limits that a member exceeds to the name of an object that is left out because of them.
@@ -227,7 +228,7 @@ func (q *quota) beginList() {
 }
 
 // endList counts a complete list. It used the room that was signaled before it.
-func (q *quota) endList(all []any) {
+func (q *quota) endList(all []*packed.Slice) {
 	select {
 	case <-q.relist:
 	default:
@@ -243,10 +244,8 @@ func (q *quota) endList(all []any) {
 		q.bytes += weight.Bytes
 	}
 	q.number.Store(int64(len(all)))
-	for _, object := range all {
-		if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
-			q.add(slice, 1)
-		}
+	for _, slice := range all {
+		q.add(slice.Open(), 1)
 	}
 	q.account.settle(q.bytes)
 	if q.spare {

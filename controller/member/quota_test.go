@@ -147,7 +147,7 @@ func TestLimits(t *testing.T) {
 			}
 			objects := make([]any, len(result.Items))
 			for i := range result.Items {
-				objects[i] = &result.Items[i]
+				objects[i] = result.Items[i]
 			}
 			return store.Replace(objects, result.ResourceVersion)
 		}
@@ -231,7 +231,7 @@ func TestListTakesTheRoom(t *testing.T) {
 	if err := store.Delete(sized("b", 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Replace([]any{sized("a", 1), sized("c", 1)}, "9"); err != nil {
+	if err := store.Replace(listed(sized("a", 1), sized("c", 1)), "9"); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 const byService = "service"
@@ -23,7 +23,7 @@ const byService = "service"
 // sliceStore holds the EndpointSlices that one member publishes, by service. A reflector fills it. It is safe for one
 // writer and any number of readers.
 type sliceStore struct {
-	indexer cache.Indexer
+	indexer *informer.Packed
 	// changed is called for each service that changed, after the change is visible. updated is called instead if one
 	// slice of it was updated; nil calls changed.
 	changed func(types.NamespacedName)
@@ -46,7 +46,7 @@ var _ cache.ReflectorStore = (*sliceStore)(nil)
 
 func newSliceStore(changed func(types.NamespacedName), listed func(first bool)) *sliceStore {
 	return &sliceStore{
-		indexer: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
+		indexer: informer.NewPacked(cache.Indexers{
 			byService: func(obj any) ([]string, error) {
 				slice, ok := obj.(*discoveryv1.EndpointSlice)
 				if !ok {
@@ -69,12 +69,15 @@ func ServiceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[v1beta1.LabelServiceName]}
 }
 
-// of returns the slices of a service in no order. They are shared and must not be changed.
+// of returns the slices of a service in no order. The objects are new.
 func (s *sliceStore) of(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return informer.ByIndex[*discoveryv1.EndpointSlice](s.indexer, byService, service.String())
 }
 
-// slice returns a slice, nil if there is none. It is shared and must not be changed.
+// encoded returns how large the slices of a service, as "namespace/name", are in encoded form, 0 if there are none.
+func (s *sliceStore) encoded(service string) int { return s.indexer.Encoded(byService, service) }
+
+// slice returns a slice, nil if there is none. The object is new.
 func (s *sliceStore) slice(namespace, name string) *discoveryv1.EndpointSlice {
 	return informer.Get[*discoveryv1.EndpointSlice](s.indexer, namespace+"/"+name)
 }
@@ -124,7 +127,7 @@ func (s *sliceStore) put(obj any) error {
 	if service.Name == "" {
 		return s.Delete(slice) // it belongs to no service anymore
 	}
-	if old != nil && same(old, slice) {
+	if old != nil && packed.Same(old, slice) {
 		return nil
 	}
 	moved := old != nil && ServiceOf(old) != service
@@ -167,35 +170,39 @@ func (s *sliceStore) Delete(obj any) error {
 	return nil
 }
 
-// Replace stores a complete list, as of listSelection. It calls changed only for services that did.
+// nameOf returns the namespace and name of a slice.
+func nameOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
+	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Name}
+}
+
+// Replace stores a complete list of packed slices, as of listSelection. It calls changed only for services that did.
 func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
-	before := map[string]*discoveryv1.EndpointSlice{}
-	for _, slice := range informer.List[*discoveryv1.EndpointSlice](s.indexer) {
-		before[slice.Namespace+"/"+slice.Name] = slice
+	before := map[types.NamespacedName]*packed.Slice{}
+	for _, slice := range s.indexer.All() {
+		before[nameOf(slice.OpenMetadata())] = slice
 	}
 	changed := map[types.NamespacedName]struct{}{}
 	listed := map[types.NamespacedName]struct{}{}
-	stripped := make([]any, 0, len(objects))
 	for _, object := range objects {
-		slice, ok := object.(*discoveryv1.EndpointSlice)
+		slice, ok := object.(*packed.Slice)
 		if !ok {
 			return fmt.Errorf("unexpected object %T in a list of EndpointSlices", object)
 		}
-		stripped = append(stripped, strip(slice))
-		listed[ServiceOf(slice)] = struct{}{}
-		key := slice.Namespace + "/" + slice.Name
-		old := before[key]
-		delete(before, key)
-		if old != nil && same(old, slice) {
+		metadata := slice.OpenMetadata()
+		listed[ServiceOf(metadata)] = struct{}{}
+		old := before[nameOf(metadata)]
+		delete(before, nameOf(metadata))
+		// Equal resourceVersions do not prove equal content: an etcd that was restored from a backup uses them again.
+		if old != nil && old.Equal(slice) {
 			continue
 		}
-		changed[ServiceOf(slice)] = struct{}{}
+		changed[ServiceOf(metadata)] = struct{}{}
 		if old != nil {
-			changed[ServiceOf(old)] = struct{}{}
+			changed[ServiceOf(old.OpenMetadata())] = struct{}{}
 		}
 	}
 	for _, gone := range before {
-		changed[ServiceOf(gone)] = struct{}{}
+		changed[ServiceOf(gone.OpenMetadata())] = struct{}{}
 	}
 	if s.listing != nil {
 		// Withheld services are exported nevertheless.
@@ -205,22 +212,16 @@ func (s *sliceStore) Replace(objects []any, resourceVersion string) error {
 		changed[service] = struct{}{} // it may be gone
 	}
 	s.beginList()
-	if err := s.indexer.Replace(stripped, resourceVersion); err != nil {
+	if err := s.indexer.Replace(objects, resourceVersion); err != nil {
 		return err
 	}
-	s.endList(stripped)
+	s.endList(s.indexer.All())
 	first := !s.synced.Swap(true)
 	for service := range changed {
 		s.tell(service)
 	}
 	s.listed(first)
 	return nil
-}
-
-// same compares two states of a slice. Equal resourceVersions do not prove equal content, because an etcd that was
-// restored from a backup uses them again.
-func same(a, b *discoveryv1.EndpointSlice) bool {
-	return a.ResourceVersion == b.ResourceVersion && equality.Semantic.DeepEqual(a, b)
 }
 
 // Resync does nothing.
@@ -249,6 +250,5 @@ func strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 			endpoint.Addresses = []string{endpoint.Addresses[0]}
 		}
 	}
-	export.Compact(slice)
 	return slice
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 func slice(name, service, version string) *discoveryv1.EndpointSlice {
@@ -23,6 +25,14 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 		},
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, NodeName: ptr.To("n")}},
 	}
+}
+
+// listed are slices as a list of them has them.
+func listed(slices ...*discoveryv1.EndpointSlice) (all []any) {
+	for _, each := range slices {
+		all = append(all, packed.New(strip(each)))
+	}
+	return all
 }
 
 // TestSliceStore plays what a reflector does, and tells after each step which services were told, and what is held.
@@ -72,10 +82,10 @@ func TestSliceStore(t *testing.T) {
 		[]string{"db", "web"}, []string{"web/a@3", "web/b@5"})
 	step("of no service", func() error { return store.Add(slice("c", "", "6")) }, nil, []string{"web/a@3", "web/b@5"})
 	step("the same list again", func() error {
-		return store.Replace([]any{slice("a", "web", "3"), slice("b", "web", "5"), slice("c", "", "6")}, "7")
+		return store.Replace(listed(slice("a", "web", "3"), slice("b", "web", "5"), slice("c", "", "6")), "7")
 	}, nil, []string{"web/a@3", "web/b@5"})
 	step("a list with changes", func() error {
-		return store.Replace([]any{slice("a", "db", "8"), slice("d", "mq", "8")}, "8")
+		return store.Replace(listed(slice("a", "db", "8"), slice("d", "mq", "8")), "8")
 	}, []string{"db", "mq", "web"}, []string{"db/a@8", "mq/d@8"})
 	step("delete", func() error { return store.Delete(slice("a", "db", "9")) }, []string{"db"}, []string{"mq/d@8"})
 	step("delete what is not there", func() error { return store.Delete(slice("z", "web", "9")) }, nil,
@@ -120,7 +130,7 @@ func TestAListComparesContent(t *testing.T) {
 		t.Helper()
 		one := slice("a", "web", "100")
 		one.Endpoints[0].Addresses = []string{address}
-		if err := store.Replace([]any{one}, "100"); err != nil {
+		if err := store.Replace(listed(one), "100"); err != nil {
 			t.Fatal(err)
 		}
 	}

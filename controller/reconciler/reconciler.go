@@ -46,13 +46,17 @@ type Reconciler struct {
 	queue  *queue
 	plans  plans
 	zones  zones
+	// turn has an element while a large service is reconciled.
+	turn chan struct{}
 	// record is set by Run.
 	record *heartbeat.Record
 }
 
 // New returns a Reconciler that handles the events of the members. It is to be called before they run.
 func New(config Config) *Reconciler {
-	r := &Reconciler{Config: config, queue: newQueue(config.Cluster, config.Applier)}
+	r := &Reconciler{
+		Config: config, queue: newQueue(config.Cluster, config.Applier), turn: make(chan struct{}, 1),
+	}
 	r.Members.Handle(r)
 	r.Tracker.Handle(r)
 	return r
@@ -125,7 +129,7 @@ func (r *Reconciler) work(ctx context.Context) {
 		scope := metrics.ScopeSlice
 		if changes == nil || !r.reconcileSlices(ctx, service, changes, reading) {
 			scope = metrics.ScopeService
-			err = r.reconcile(ctx, service, reading)
+			err = r.inTurn(ctx, service, func() error { return r.reconcile(ctx, service, reading) })
 		}
 		if ctx.Err() != nil {
 			r.record.Ends(service, nil) // the term ends
@@ -148,6 +152,24 @@ func (r *Reconciler) work(ctx context.Context) {
 		}
 		r.queue.Done(service)
 	}
+}
+
+// large is from which size on, in encoded form, the slices of a service count as large. They take about ten times as much
+// once they are decoded.
+const large = 256 << 10
+
+// inTurn calls do, for one large service at a time, so that the memory that passes need is bounded. It returns an error
+// if the context ends before.
+func (r *Reconciler) inTurn(ctx context.Context, service types.NamespacedName, do func() error) error {
+	if r.Encoded(service) >= large {
+		select {
+		case r.turn <- struct{}{}:
+			defer func() { <-r.turn }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return do()
 }
 
 // unpublished returns why slices that the local cluster publishes are out of date, nil if they are not.

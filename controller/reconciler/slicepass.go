@@ -15,6 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // plans hold what the last pass over each service decided, if that succeeded. A slice that changes then costs no other
@@ -116,7 +117,7 @@ func upTo(states []*discoveryv1.EndpointSlice, current *discoveryv1.EndpointSlic
 	if current == nil {
 		return nil
 	}
-	if states[len(states)-1] != current {
+	if !packed.Same(states[len(states)-1], current) {
 		states = append(states, current)
 	}
 	return states

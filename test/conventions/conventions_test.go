@@ -26,7 +26,7 @@ const (
 // pure are the packages that take values and return values.
 var pure = []string{
 	"controller/budget", "controller/export", "controller/liveness", "controller/locality", "controller/merge",
-	"controller/properties", "controller/selector",
+	"controller/packed", "controller/properties", "controller/selector",
 	"plugin/multicluster/answer", "plugin/multicluster/index", "plugin/multicluster/name", "plugin/multicluster/object",
 	"plugin/multicluster/record", "plugin/multicluster/topology",
 }
@@ -167,11 +167,11 @@ func writesOf(f *ast.File) []ast.Expr {
 			return true
 		}
 		switch selector.Sel.Name {
-		case "Create", "Update", "Delete":
+		case "Create", "Update", "Delete", "Put":
 			if ofCaches[selector] {
 				return true
 			}
-		case "UpdateStatus", "Patch", "Apply", "ApplyStatus", "DeleteCollection", "Post", "Put":
+		case "UpdateStatus", "Patch", "Apply", "ApplyStatus", "DeleteCollection", "Post":
 		default:
 			return true
 		}

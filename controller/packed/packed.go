@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package packed holds EndpointSlices in little memory: encoded and compressed, and decoded each time that one is read.
+// A decoded slice takes several times as much, in objects that each garbage collection visits.
+package packed
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/klauspost/compress/s2"
+	"google.golang.org/protobuf/encoding/protowire"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Slice is an EndpointSlice. It is immutable.
+type Slice struct{ data []byte }
+
+var _ runtime.Object = (*Slice)(nil)
+
+// New returns a slice as it is now.
+func New(slice *discoveryv1.EndpointSlice) *Slice {
+	plain, compressed := takeBuffer(), takeBuffer()
+	defer plain.give()
+	defer compressed.give()
+	encoded := plain.room(slice.Size())
+	if _, err := slice.MarshalToSizedBuffer(encoded); err != nil {
+		panic(fmt.Sprintf("packed: EndpointSlice %s/%s cannot be encoded: %v", slice.Namespace, slice.Name, err))
+	}
+	compressed.bytes = dictionary().Encode(compressed.room(0), encoded)
+	return &Slice{bytes.Clone(compressed.bytes)}
+}
+
+// encoded calls read with the encoded slice, which read does not keep.
+func (s *Slice) encoded(read func([]byte)) {
+	buffer := takeBuffer()
+	defer buffer.give()
+	encoded, err := dictionary().Decode(buffer.room(0), s.data)
+	if err != nil {
+		panic(fmt.Sprintf("packed: an EndpointSlice cannot be decompressed: %v", err))
+	}
+	buffer.bytes = encoded
+	read(encoded)
+}
+
+// Open returns the slice as a new object, which the caller may change.
+func (s *Slice) Open() *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{}
+	s.encoded(func(encoded []byte) {
+		if err := slice.Unmarshal(encoded); err != nil {
+			panic(fmt.Sprintf("packed: an encoded EndpointSlice cannot be decoded: %v", err))
+		}
+	})
+	return slice
+}
+
+// Size is the number of bytes that the slice takes, and Encoded that of its encoded form, which says how large it is
+// once it is open. Neither opens it.
+func (s *Slice) Size() int { return len(s.data) }
+
+// Encoded is described at Size.
+func (s *Slice) Encoded() int {
+	length, err := s2.DecodedLen(s.data)
+	if err != nil {
+		panic(fmt.Sprintf("packed: an EndpointSlice has no length: %v", err))
+	}
+	return length
+}
+
+// Equal reports whether two slices are the same in all, their resourceVersions too.
+func (s *Slice) Equal(other *Slice) bool { return bytes.Equal(s.data, other.data) }
+
+// Same reports whether two slices are the same in all, their resourceVersions too.
+func Same(a, b *discoveryv1.EndpointSlice) bool {
+	return a == b || a.ResourceVersion == b.ResourceVersion && New(a).Equal(New(b))
+}
+
+// metadataField is the number of the field metadata of an EndpointSlice.
+const metadataField = 1
+
+// OpenMetadata returns the slice with nothing but its metadata, which costs less than Open.
+func (s *Slice) OpenMetadata() *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{}
+	s.encoded(func(encoded []byte) {
+		// It is the first field, which is always there.
+		number, _, n := protowire.ConsumeTag(encoded)
+		if n < 0 || number != metadataField {
+			panic("packed: an encoded EndpointSlice does not begin with its metadata")
+		}
+		metadata, n := protowire.ConsumeBytes(encoded[n:])
+		if n < 0 || slice.ObjectMeta.Unmarshal(metadata) != nil {
+			panic("packed: the metadata of an encoded EndpointSlice cannot be decoded")
+		}
+	})
+	return slice
+}
+
+// GetObjectKind implements runtime.Object.
+func (s *Slice) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object.
+func (s *Slice) DeepCopyObject() runtime.Object { return s }
+
+// A List is a list of slices, which a reflector can store.
+type List struct {
+	metav1.ListMeta
+	Items []*Slice
+}
+
+var _ runtime.Object = (*List)(nil)
+
+// GetObjectKind implements runtime.Object.
+func (l *List) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object. Items are immutable.
+func (l *List) DeepCopyObject() runtime.Object {
+	copied := &List{Items: append([]*Slice(nil), l.Items...)}
+	l.ListMeta.DeepCopyInto(&copied.ListMeta)
+	return copied
+}
