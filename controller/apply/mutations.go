@@ -38,10 +38,10 @@ type mutations struct {
 	serviceImport  *v1beta1.ServiceImport
 	serviceExport  *v1beta1.ServiceExport
 	derivedService *corev1.Service
-	endpointSlices map[string]*discoveryv1.EndpointSlice // by name
-	deleted        map[types.UID]bool                    // slices that the caches may still have
-	echoes         []metav1.Object                       // written, and not in the caches yet
-	updated        time.Time                             // when this changed last
+	endpointSlices map[string]echo    // by name
+	deleted        map[types.UID]bool // slices that the caches may still have
+	echoes         []echo             // written, and not in the caches yet
+	updated        time.Time          // when this changed last
 }
 
 // maxMutationAge is how long an answer precedes the caches. After a restore of etcd, resourceVersions go back and the
@@ -67,7 +67,7 @@ func (r *mutationCache) forUpdate(service types.NamespacedName, now time.Time) *
 	}
 	if r.services[service] == nil {
 		r.services[service] = &mutations{
-			endpointSlices: map[string]*discoveryv1.EndpointSlice{},
+			endpointSlices: map[string]echo{},
 			deleted:        map[types.UID]bool{},
 		}
 	}
@@ -100,19 +100,15 @@ func (a *Applier) CatchUp(existing *Existing, shown Versions) {
 	cached := make(map[string]bool, len(existing.EndpointSlices))
 	for i, slice := range existing.EndpointSlices {
 		cached[slice.Name] = true
-		if last := known.endpointSlices[slice.Name]; last != nil {
-			existing.EndpointSlices[i] = newest(&last, slice, shown.EndpointSlices)
-			known.noteSlice(slice.Name, last)
-		}
+		existing.EndpointSlices[i] = known.newestSlice(slice.Name, slice, shown.EndpointSlices)
 	}
-	for name, last := range known.endpointSlices {
+	for name := range known.endpointSlices {
 		if cached[name] {
 			continue
 		}
-		if slice := newest(&last, nil, shown.EndpointSlices); slice != nil {
+		if slice := known.newestSlice(name, nil, shown.EndpointSlices); slice != nil {
 			existing.EndpointSlices = append(existing.EndpointSlices, slice)
 		}
-		known.noteSlice(name, last)
 	}
 	if known.empty() && (len(known.echoes) == 0 || a.Clock.Since(known.updated) > maxEchoDelay) {
 		a.mutations.forget(observed.Service)
@@ -128,16 +124,13 @@ func (a *Applier) Echo(service types.NamespacedName, shown metav1.Object) bool {
 	if known == nil {
 		return false
 	}
-	at := slices.IndexFunc(known.echoes, func(written metav1.Object) bool {
-		return written.GetName() == shown.GetName() && written.GetResourceVersion() == shown.GetResourceVersion() &&
-			same(written, shown)
-	})
+	at := slices.IndexFunc(known.echoes, func(written echo) bool { return written.is(shown) })
 	if at < 0 {
 		return false
 	}
 	after := slices.Clone(known.echoes[at+1:])
-	known.echoes = append(slices.DeleteFunc(known.echoes[:at], func(written metav1.Object) bool {
-		return kindOf(written) == kindOf(shown) && written.GetName() == shown.GetName() // passed over
+	known.echoes = append(slices.DeleteFunc(known.echoes[:at], func(written echo) bool {
+		return written.kind == kindOf(shown) && written.name == shown.GetName() // passed over
 	}), after...)
 	known.shows(shown)
 	if known.empty() && len(known.echoes) == 0 {
@@ -183,12 +176,30 @@ func newest[T any, P object[T]](mutation *P, cached P, shown string) P {
 	if *mutation == nil {
 		return cached
 	}
-	version := (*mutation).GetResourceVersion()
-	if !older(shown, version) || cached != nil && !older(cached.GetResourceVersion(), version) {
+	if shows(cached, shown, (*mutation).GetResourceVersion()) {
 		*mutation = nil
 		return cached
 	}
 	return *mutation
+}
+
+// newestSlice is newest for a slice.
+func (a *mutations) newestSlice(name string, cached *discoveryv1.EndpointSlice, shown string) *discoveryv1.EndpointSlice {
+	last, known := a.endpointSlices[name]
+	if !known {
+		return cached
+	}
+	if shows(cached, shown, last.version) {
+		delete(a.endpointSlices, name)
+		return cached
+	}
+	return last.slice.Open()
+}
+
+// shows reports whether a cache, which is complete up to the version shown and has the object, nil for none, shows a
+// version of it or a later one.
+func shows[T any, P object[T]](cached P, shown, version string) bool {
+	return !older(shown, version) || cached != nil && !older(cached.GetResourceVersion(), version)
 }
 
 // older reports whether a resourceVersion is known to be older than another of the same kind.
@@ -203,7 +214,7 @@ func (a *mutations) noteSlice(name string, slice *discoveryv1.EndpointSlice) {
 		delete(a.endpointSlices, name)
 		return
 	}
-	a.endpointSlices[name] = slice
+	a.endpointSlices[name] = newEcho(slice)
 }
 
 // noteDeleted adds the deletion of a slice.
@@ -250,7 +261,7 @@ func (a *mutations) shows(object metav1.Object) {
 			a.derivedService = nil
 		}
 	case *discoveryv1.EndpointSlice:
-		if slice := a.endpointSlices[shown.Name]; slice != nil && is(slice) {
+		if a.endpointSlices[shown.Name].version == shown.ResourceVersion {
 			delete(a.endpointSlices, shown.Name)
 		}
 	}

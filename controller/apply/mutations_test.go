@@ -167,7 +167,7 @@ func TestEcho(t *testing.T) {
 		a := &Applier{Clock: now}
 		known := a.mutations.forUpdate(web, now.Now())
 		known.noteSlice("a", versioned("a@9")[0])
-		known.echoes = []metav1.Object{versioned("a@8")[0], versioned("a@9")[0]}
+		known.echoes = []echo{newEcho(versioned("a@8")[0]), newEcho(versioned("a@9")[0])}
 		if got := a.Echo(web, test.shown); got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}

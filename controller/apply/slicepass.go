@@ -28,9 +28,7 @@ func (a *Applier) ApplySlices(ctx context.Context, access *mcsapi.Access, observ
 			if slice != nil && known.deleted[slice.UID] {
 				return false
 			}
-			last := known.endpointSlices[desired[i].Name]
-			slice = newest(&last, slice, shown)
-			known.noteSlice(desired[i].Name, last)
+			slice = known.newestSlice(desired[i].Name, slice, shown)
 		}
 		if slice == nil {
 			return false
