@@ -85,7 +85,11 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 	}
 	var used []*discoveryv1.EndpointSlice
 	copies := g.Local.Copies(service, in.Existing.EndpointSlices)
+	name := service.String()
 	for _, m := range g.Members.List() {
+		if m.Encoded(name) == 0 && len(copies[m.Cluster()]) == 0 {
+			continue // of hundreds of members a few export a service
+		}
 		evidence, verdict := evidenceOf(g.Source(m), m, service, copies[m.Cluster()], g.Tracker)
 		view, problems, usedOf := verdict.View(evidence)
 		used = append(used, usedOf...)
