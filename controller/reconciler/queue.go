@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // Backoff of a service whose reconciliation failed.
@@ -47,10 +49,30 @@ type due struct {
 	// behind is set if the caches may be behind what was written.
 	behind bool
 	// shown are the objects that may be echoes of what was written.
-	shown []metav1.Object
+	shown []shown
 	// changes are the slices that changed, each with its states; states is their number.
-	changes map[sliceKey][]*discoveryv1.EndpointSlice
+	changes map[sliceKey][]*packed.Slice
 	states  int
+}
+
+// shown is an object that a cache showed. Services may wait for long, and slices are packed meanwhile.
+type shown struct {
+	object metav1.Object // nil for a slice
+	slice  *packed.Slice
+}
+
+func newShown(object metav1.Object) shown {
+	if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
+		return shown{slice: packed.New(slice)}
+	}
+	return shown{object: object}
+}
+
+func (s shown) open() metav1.Object {
+	if s.slice != nil {
+		return s.slice.Open()
+	}
+	return s.object
 }
 
 // A sliceKey identifies an EndpointSlice of a service: one of its Service in the local cluster, or one that a member
@@ -59,7 +81,7 @@ type sliceKey struct{ cluster, namespace, name string }
 
 // maxStates bounds the states of slices because of which a service is due: they are held besides the caches. All of it
 // is due if there are more.
-const maxStates = 8
+const maxStates = 16
 
 func newQueue(own string, writer writer) *queue {
 	q := &queue{own: own, writer: writer, due: map[types.NamespacedName]*due{}}
@@ -126,7 +148,7 @@ func (q *queue) note(service types.NamespacedName, cluster string, change func(*
 
 // AddShown adds a service because a cache shows one of its objects.
 func (q *queue) AddShown(service types.NamespacedName, object metav1.Object) {
-	q.note(service, "", func(d *due) { d.shown = append(d.shown, object) })
+	q.note(service, "", func(d *due) { d.shown = append(d.shown, newShown(object)) })
 	q.TypedRateLimitingInterface.Add(service)
 }
 
@@ -141,14 +163,14 @@ func (q *queue) AddSlice(service types.NamespacedName, cluster string, before, a
 	key := sliceKey{cluster, after.Namespace, after.Name}
 	q.note(service, cluster, func(d *due) {
 		if d.changes == nil {
-			d.changes = map[sliceKey][]*discoveryv1.EndpointSlice{}
+			d.changes = map[sliceKey][]*packed.Slice{}
 		}
 		states := d.changes[key]
 		if len(states) == 0 {
-			states = append(states, before)
+			states = append(states, packed.New(before))
 			d.states++
 		}
-		d.changes[key] = append(states, after)
+		d.changes[key] = append(states, packed.New(after))
 		if d.states++; d.states > maxStates {
 			all(d)
 		}
@@ -158,7 +180,7 @@ func (q *queue) AddSlice(service types.NamespacedName, cluster string, before, a
 
 // Get returns the next service that is due for more than echoes, and the slices that changed, each with its successive
 // states, if no more of it is due; nil if everything is.
-func (q *queue) Get() (service types.NamespacedName, changes map[sliceKey][]*discoveryv1.EndpointSlice,
+func (q *queue) Get() (service types.NamespacedName, changes map[sliceKey][]*packed.Slice,
 	shutdown bool,
 ) {
 	for {
@@ -198,7 +220,7 @@ func (q *queue) take(service types.NamespacedName) due {
 func (q *queue) onlyEchoes(service types.NamespacedName, d due) bool {
 	only := true
 	for _, object := range d.shown {
-		only = q.writer.Echo(service, object) && only
+		only = q.writer.Echo(service, object.open()) && only
 	}
 	return only && (!d.behind || len(d.shown) > 0 || q.writer.CaughtUp(service))
 }

@@ -54,7 +54,7 @@ func (p *plans) set(service types.NamespacedName, next *plan) {
 // reconcileSlices reconciles the slices of a service that changed, and nothing else. It returns false if that does not
 // suffice; then everything of the service is due.
 func (r *Reconciler) reconcileSlices(ctx context.Context, service types.NamespacedName,
-	changes map[sliceKey][]*discoveryv1.EndpointSlice, reading informer.Reading,
+	changes map[sliceKey][]*packed.Slice, reading informer.Reading,
 ) bool {
 	plan := r.plans.get(service)
 	if plan == nil {
@@ -82,7 +82,7 @@ func (r *Reconciler) reconcileSlices(ctx context.Context, service types.Namespac
 
 // planned returns the desired object of a slice that went through the states, nil if more than that changed.
 func (r *Reconciler) planned(plan *plan, service types.NamespacedName, key sliceKey,
-	states []*discoveryv1.EndpointSlice,
+	seen []*packed.Slice,
 ) *discoveryv1.EndpointSlice {
 	view := plan.View(key.cluster)
 	if view == nil || len(plan.problems[key.cluster]) > 0 {
@@ -91,7 +91,7 @@ func (r *Reconciler) planned(plan *plan, service types.NamespacedName, key slice
 	var slices []export.Slice
 	var valid, demote bool
 	if key.cluster == r.Cluster {
-		states = upTo(states, r.Local.EndpointSlice(key.namespace, key.name))
+		states := upTo(seen, r.Local.EndpointSlice(key.namespace, key.name))
 		slices, valid = export.OwnSlices(view, states)
 		demote = input.Standing(r.Local.Namespace(r.Namespace)).Demote
 	} else {
@@ -99,7 +99,7 @@ func (r *Reconciler) planned(plan *plan, service types.NamespacedName, key slice
 		if m == nil {
 			return nil
 		}
-		states = upTo(states, m.Slice(key.namespace, key.name))
+		states := upTo(seen, m.Slice(key.namespace, key.name))
 		slices, valid = export.PublishedSlices(r.Source(m), service, view.Spec, states)
 		// The verdict is not older than the slice: see input.Gather.
 		verdict := r.Tracker.Verdict(key.cluster)
@@ -112,13 +112,16 @@ func (r *Reconciler) planned(plan *plan, service types.NamespacedName, key slice
 	return plan.Slice(key.cluster, &slices[len(slices)-1])
 }
 
-// upTo adds the current state to the states, which may be older; nil means that it is gone.
-func upTo(states []*discoveryv1.EndpointSlice, current *discoveryv1.EndpointSlice) []*discoveryv1.EndpointSlice {
+// upTo returns the states that were seen, and the current one, which may be newer; nil means that it is gone.
+func upTo(seen []*packed.Slice, current *discoveryv1.EndpointSlice) (states []*discoveryv1.EndpointSlice) {
 	if current == nil {
 		return nil
 	}
-	if !packed.Same(states[len(states)-1], current) {
-		states = append(states, current)
+	last := packed.New(current)
+	for i, state := range seen {
+		if i < len(seen)-1 || !state.Equal(last) {
+			states = append(states, state.Open())
+		}
 	}
-	return states
+	return append(states, current)
 }
