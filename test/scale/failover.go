@@ -127,7 +127,7 @@ func failover(ctx context.Context, b *bed) error {
 				figure.Time(float64(took-led)), thousands(int(u.writes))),
 		},
 		figure.Figure{
-			What: "the other replica before: live heap, RSS, processor time",
+			What: "replica that stands by: live heap, RSS, processor time",
 			Cells: cell("%s, %s, %.2f %% of a core", figure.Bytes(heap), figure.Bytes(resident),
 				100*float64(after-before)/float64(b.rest)),
 		})
