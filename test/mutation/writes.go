@@ -59,7 +59,7 @@ var writing = []mutant{
 	},
 	{
 		file: "controller/caches.go",
-		text: `c.api.WaitForSync(ctx) && c.gate.WaitForAll(ctx)`, replacement: `c.api.WaitForSync(ctx)`,
+		text: `c.gate.WaitForAll(ctx)`, replacement: `ctx.Err() == nil`,
 		harm:  "a replica whose watch broke leads on what it read before, and vouches for it",
 		first: simulation,
 	},
