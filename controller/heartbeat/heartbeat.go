@@ -180,12 +180,13 @@ func (h *Renewer) Run(ctx context.Context) {
 }
 
 // renew writes the Lease. After a failure, whose outcome is not known, the next call reads it first and begins a new
-// series.
+// series. So does one after a pause: the machine may have been restored from a snapshot, with its etcd, and a renewal
+// with a number that was used after the snapshot would hide what was lost.
 func (h *Renewer) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
-	begins := h.last == nil
-	if begins {
+	begins := h.last == nil || h.paused()
+	if h.last == nil {
 		leases := h.Client.CoordinationV1().Leases(h.Namespace)
 		existing, err := leases.Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 		switch {
@@ -211,6 +212,15 @@ func (h *Renewer) renew(ctx context.Context) error {
 	}
 	h.last = updated
 	return nil
+}
+
+// paused reports whether the last renewal was not written just before, by the clock of the machine.
+func (h *Renewer) paused() bool {
+	if h.last.Spec.RenewTime == nil {
+		return true
+	}
+	since := h.Clock.Now().Sub(h.last.Spec.RenewTime.Time)
+	return since < 0 || since > 3*member.HeartbeatInterval
 }
 
 // stamp makes a Lease that was read or written last a renewal, which begins a series or goes on with it.

@@ -21,6 +21,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
@@ -253,4 +254,38 @@ func TestAnnotations(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSnapshot: a machine that is restored from a snapshot, with its controller and its etcd, uses no number of a
+// renewal again. Its clock shows that time passed, or is set back.
+func TestSnapshot(t *testing.T) {
+	for name, test := range map[string]struct {
+		jump time.Duration
+		same bool
+	}{
+		"an interval later":     {member.HeartbeatInterval, true},
+		"three intervals later": {3 * member.HeartbeatInterval, true},
+		"an hour later":         {time.Hour, false},
+		"a second before":       {-time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := testclock.NewFakeClock(time.Unix(1e9, 0))
+			b := newBeating(nil)
+			b.Clock = now
+			renewed := func() member.History {
+				t.Helper()
+				if err := b.renew(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				return member.HistoryOf(b.last)
+			}
+			renewed()
+			before := renewed()
+			now.SetTime(now.Now().Add(test.jump))
+			after := renewed()
+			if same := after[0].ID == before[0].ID; same != test.same || !after.Includes(before) {
+				t.Errorf("%q follows %q, want the same series: %t", after, before, test.same)
+			}
+		})
+	}
 }
