@@ -28,6 +28,9 @@ const (
 	// overlap is how long a session must last before a delivery proves that the watch of the slices is open beside it:
 	// a connection that is lost is noticed within 15 s, and what it delivered until then may be read late.
 	overlap = 30 * time.Second
+	// unwatched is how long the API server may answer requests and fail each watch before the slices are listed: they
+	// would be out of date although the heartbeat arrives.
+	unwatched = time.Minute
 	// connecting is how long a list waits for a session, so that the watch after it has one.
 	connecting = 2 * time.Second
 )
@@ -43,6 +46,8 @@ type resumer struct {
 	// incomplete is set if the last list may be incomplete: a watch after it is not resumed, so that the next list
 	// comes soon.
 	incomplete atomic.Bool
+	// unopened counts the last lists that no watch could follow. Only Open uses it.
+	unopened int
 }
 
 // Listing implements following.
@@ -60,8 +65,10 @@ func (r *resumer) Open(ctx context.Context, options metav1.ListOptions, open ope
 	case apierrors.IsTooManyRequests(err):
 		return nil, err // the reflector opens the watch again
 	case err != nil:
+		r.wait(ctx)
 		return nil, listwatch.ErrBroken
 	}
+	r.unopened = 0
 	ctx, stop := context.WithCancel(ctx)
 	trail := newTrail(options.ResourceVersion)
 	if r.incomplete.Load() {
@@ -75,6 +82,20 @@ func (r *resumer) Open(ctx context.Context, options metav1.ListOptions, open ope
 	return w, nil
 }
 
+// wait delays the list that follows a list without a watch: longer the more of these there were in succession, since
+// the lists are for nothing then, or all that is seen of the member.
+func (r *resumer) wait(ctx context.Context) {
+	timer := time.NewTimer(min(retry.Duration<<r.unopened, unwatched))
+	defer timer.Stop()
+	if r.unopened < retry.Steps {
+		r.unopened++
+	}
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
 // resumed is a watch that is opened again whenever it ends.
 type resumed struct {
 	*resumer
@@ -84,6 +105,8 @@ type resumed struct {
 	session  *session
 	trail    *trail
 	deadline time.Time // of what is to be delivered again
+	// failing is since when watches fail although the heartbeat can be read, zero if they do not.
+	failing time.Time
 
 	result  chan watch.Event
 	stop    context.CancelFunc
@@ -249,6 +272,7 @@ func (w *resumed) again(ctx context.Context) (watch.Interface, error) {
 		now, err := w.read(ctx)
 		switch {
 		case err != nil:
+			w.failing = time.Time{} // nothing is known of the watches
 			return nil, err
 		case !now.history.Includes(w.trail.anchor.history):
 			return nil, listwatch.ErrBroken
@@ -260,11 +284,16 @@ func (w *resumed) again(ctx context.Context) (watch.Interface, error) {
 	opened, err := w.open(ctx, options)
 	switch {
 	case err == nil:
-		w.session = session
+		w.session, w.failing = session, time.Time{}
 		if !w.trail.proven() { // the time in which no watch could be opened does not count
 			w.deadline = time.Now().Add(replayWithin)
 		}
-	case !anchored && !apierrors.IsTooManyRequests(err):
+	case apierrors.IsTooManyRequests(err): // a list would be as well
+	case !anchored:
+		return nil, listwatch.ErrBroken
+	case w.failing.IsZero():
+		w.failing = time.Now()
+	case time.Since(w.failing) >= unwatched:
 		return nil, listwatch.ErrBroken
 	}
 	return opened, err
