@@ -61,8 +61,7 @@ type Options struct {
 	DeniedNamespaces []string
 	// HandMadeImports serves all hand-made ServiceImports, not only those with export.AnnotationServe.
 	HandMadeImports bool
-	// Prefer is the preference of imports without one: locality.PreferCluster or locality.PreferNone. Empty means
-	// PreferNone.
+	// Prefer is the preference of imports without one, as in traffic.ParseTiers.
 	Prefer string
 	// StaleAfter is how long a member may be silent before its endpoints are demoted, and how long a fault of the local
 	// cluster may last before its own heartbeat stops. 0 means DefaultStaleAfter, and the least is four times

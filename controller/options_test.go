@@ -24,7 +24,7 @@ func TestOptions(t *testing.T) {
 		"a wrong deny":  {Options{Config: config, DeniedNamespaces: []string{"["}}, "denied namespaces"},
 		"minus workers": {Options{Config: config, Workers: -1}, "-1 workers"},
 		"preference":    {Options{Config: config, Prefer: "cluster"}, ""},
-		"a wrong one":   {Options{Config: config, Prefer: "zone"}, `"zone" is no preference`},
+		"a wrong one":   {Options{Config: config, Prefer: "one two"}, `"one two" is no list of tiers`},
 		"a limit":       {Options{Config: config, MemberLimits: export.Limits{Services: 1, SliceBytes: 2 << 20}}, ""},
 		"a wrong limit": {Options{Config: config, MemberLimits: export.Limits{Endpoints: -1}}, "-1 endpoints"},
 		"a large slice": {Options{Config: config, MemberLimits: export.Limits{SliceBytes: 3 << 20}}, "3145728 bytes"},

@@ -92,7 +92,7 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 	set.BoolVar(&f.handMade, "hand-made-imports", false,
 		"serve all hand-written ServiceImports, not only those with annotation "+export.AnnotationServe)
 	set.StringVar(&f.prefer, "prefer", locality.PreferNone,
-		"endpoints that clients use first if an import has no preference: `cluster` (the local one) or none")
+		"`tiers` of clusters whose endpoints are used first if an import has no preference: cluster (the local one), cluster selectors separated by >, or none")
 	set.DurationVar(&f.staleAfter, "stale-after", controller.DefaultStaleAfter,
 		"how long a member may be silent before its endpoints are used only if no other cluster has a ready one, and how long a fault here may last before the own heartbeat stops")
 	set.DurationVar(&f.goneAfter, "gone-after", 0,

@@ -30,9 +30,11 @@ type Nodes struct {
 	SomeWithoutZone bool
 }
 
-// CanPreferCluster reports whether hints can put endpoints of this cluster first. That takes at least one zone, and at
+// CanPreferCluster reports whether hints can put endpoints of this cluster first. That takes a zone of each node, and at
 // most MaxZones.
-func (n Nodes) CanPreferCluster() bool { return len(n.Zones) > 0 && len(n.Zones) <= MaxZones }
+func (n Nodes) CanPreferCluster() bool {
+	return len(n.Zones) > 0 && len(n.Zones) <= MaxZones && !n.SomeWithoutZone
+}
 
 // Hints makes the hints of the endpoints of one service in one cluster. It is not safe for concurrent use.
 //

@@ -7,17 +7,17 @@
 package locality
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
 )
 
-// Values of the annotation export.AnnotationPrefer and of the flag --prefer.
+// Values of the annotation export.AnnotationPrefer and of the flag --prefer, besides lists of tiers.
 const (
 	// PreferCluster asks for endpoints of the local cluster first.
-	PreferCluster = "cluster"
+	PreferCluster = traffic.PreferCluster
 	// PreferNone asks for no cluster first.
-	PreferNone = "none"
+	PreferNone = traffic.PreferNone
 )
 
 // A Preference states which endpoints the clients of a service use first. Nearer ones precede: those of the node, then
@@ -25,13 +25,26 @@ const (
 type Preference struct {
 	// Node and Zone come from the Service's trafficDistribution. Node implies Zone.
 	Node, Zone bool
-	// Cluster puts endpoints of the local cluster before those of all others.
+	// Cluster puts endpoints of the local cluster before those of all others. Tiers order the others.
 	Cluster bool
 }
 
-// PreferenceOf returns the preference of an import from its trafficDistribution and its annotation
+// TiersOf returns the tiers of clusters of an import from its trafficDistribution and its annotation
 // export.AnnotationPrefer, each empty if absent. operator is the value of --prefer, which applies to imports with
-// neither. Unknown values have no effect; an unknown annotation is also an error.
+// neither. An invalid value has no effect; an invalid annotation is also an error.
+func TiersOf(trafficDistribution, annotation, operator string) (traffic.Tiers, error) {
+	if annotation != "" {
+		return traffic.ParseTiers(annotation)
+	}
+	if trafficDistribution != "" {
+		return traffic.Tiers{}, nil
+	}
+	tiers, _ := traffic.ParseTiers(operator) // ValidatePreference tells of the error
+	return tiers, nil
+}
+
+// PreferenceOf returns the preference of an import: that of its trafficDistribution, and whether the first of its tiers
+// is the local cluster. The parameters and the error are those of TiersOf.
 func PreferenceOf(trafficDistribution, annotation, operator string) (Preference, error) {
 	var preference Preference
 	switch trafficDistribution {
@@ -40,33 +53,13 @@ func PreferenceOf(trafficDistribution, annotation, operator string) (Preference,
 	case corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferClose:
 		preference.Zone = true
 	}
-	switch annotation {
-	case PreferCluster:
-		preference.Cluster = true
-	case PreferNone:
-	case "":
-		preference.Cluster = operator == PreferCluster && trafficDistribution == ""
-	default:
-		return preference, fmt.Errorf("%q is no preference: use %q or %q", shorten(annotation), PreferCluster,
-			PreferNone)
-	}
-	return preference, nil
+	tiers, err := TiersOf(trafficDistribution, annotation, operator)
+	preference.Cluster = tiers.LocalFirst()
+	return preference, err
 }
 
-// shorten bounds what a message quotes of another cluster's text.
-func shorten(text string) string {
-	const most = 63
-	if len(text) > most {
-		return text[:most] + "..."
-	}
-	return text
-}
-
-// ValidatePreference returns an error if the value of --prefer is unknown. Empty means PreferNone.
+// ValidatePreference returns an error if the value of --prefer is not valid. Empty means traffic.PreferNone.
 func ValidatePreference(operator string) error {
-	switch operator {
-	case "", PreferCluster, PreferNone:
-		return nil
-	}
-	return fmt.Errorf("%q is no preference: use %q or %q", operator, PreferCluster, PreferNone)
+	_, err := traffic.ParseTiers(operator)
+	return err
 }

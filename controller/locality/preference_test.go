@@ -28,9 +28,12 @@ func TestPreferenceOf(t *testing.T) {
 		{"PreferSameNode", "cluster", "none", Preference{Node: true, Zone: true, Cluster: true}, false},
 		{"PreferOther", "", "", Preference{}, false},
 		{"PreferOther", "cluster", "", Preference{Cluster: true}, false},
-		{"", "Cluster", "", Preference{}, true},
-		{"", "Cluster", "cluster", Preference{}, true},
-		{"PreferSameZone", "zone", "", Preference{Zone: true}, true},
+		{"", "local > west", "", Preference{Cluster: true}, false},
+		{"", "west > local", "cluster", Preference{}, false},
+		{"", "", "local > west", Preference{Cluster: true}, false},
+		{"", "one two", "", Preference{}, true},
+		{"", "one two", "cluster", Preference{}, true},
+		{"PreferSameZone", ">", "", Preference{Zone: true}, true},
 		{"", strings.Repeat("x", 1<<16), "", Preference{}, true},
 	} {
 		got, err := PreferenceOf(test.distribution, test.annotation, test.operator)
@@ -45,8 +48,7 @@ func TestPreferenceOf(t *testing.T) {
 
 func TestValidatePreference(t *testing.T) {
 	for preference, valid := range map[string]bool{
-		"": true, "none": true, "cluster": true, "zone": false,
-		"Cluster": false,
+		"": true, "none": true, "cluster": true, "local > west": true, "local >": false, "one two": false,
 	} {
 		if err := ValidatePreference(preference); (err == nil) != valid {
 			t.Errorf("%q: %v", preference, err)

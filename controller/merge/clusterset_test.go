@@ -38,7 +38,8 @@ func randomClusterset(t testing.TB, r *rand.Rand) []*member {
 		m := &member{
 			observed: Observed{
 				Cluster: cluster, Service: web, IPFamilies: randomFamilies(r),
-				Prefer: pick(r, "", "", locality.PreferCluster),
+				Prefer:     pick(r, "", "", locality.PreferCluster, "west > same(region)"),
+				Properties: pick(r, nil, map[string]string{"region": "eu"}, map[string]string{"region": "us"}),
 				Nodes: locality.Nodes{
 					Zones:           pick(r, nil, []string{"zone-a"}, []string{"zone-a", "zone-b"}),
 					SomeWithoutZone: r.IntN(4) == 0,
@@ -91,7 +92,7 @@ func contributionsIn(r *rand.Rand, cluster string, members []*member) []Contribu
 			view = m.own
 		}
 		if view != nil {
-			all = append(all, Contribution{View: view, Demote: m.demote, Rank: m.rank})
+			all = append(all, Contribution{View: view, Demote: m.demote, Rank: m.rank, Properties: m.observed.Properties})
 		}
 	}
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -115,7 +116,8 @@ func randomExport(r *rand.Rand) *v1beta1.ServiceExport {
 			ExportedLabels: pick(r, nil, map[string]string{}, map[string]string{"team": "red"},
 				map[string]string{"team": "blue", "k8s.io/x": "y"}),
 			ExportedAnnotations: pick(r, nil, map[string]string{"note": `<"é">`},
-				map[string]string{export.AnnotationPrefer: pick(r, "cluster", "cluster", "none", "moon")}),
+				map[string]string{export.AnnotationPrefer: pick(r, "cluster", "none", "one two", "local > same(region)",
+					"west; south > region=eu > local", "same(region)", "east > *")}),
 		},
 	}
 }
@@ -246,7 +248,7 @@ func copyOfSlices(all []export.Slice) []export.Slice {
 func copyOfAll(contributions []Contribution) []Contribution {
 	var all []Contribution
 	for _, c := range contributions {
-		all = append(all, Contribution{View: copyOf(c.View), Demote: c.Demote, Rank: c.Rank})
+		all = append(all, Contribution{View: copyOf(c.View), Demote: c.Demote, Rank: c.Rank, Properties: c.Properties})
 	}
 	return all
 }

@@ -20,42 +20,52 @@ type served struct {
 	number      int32
 }
 
-// covers tells what some cluster that is not demoted has a ready endpoint for.
-type covers map[served]bool
+// covers has the lowest level of which some cluster has a ready endpoint.
+type covers map[served]level
 
-// coverage is nil where no contribution is to be demoted.
-func coverage(contributions []Contribution) covers {
-	if !slices.ContainsFunc(contributions, func(c Contribution) bool { return c.Demote }) {
+// coverage is nil if all contributions have the first level.
+func coverage(contributions []Contribution, parts map[string]part) covers {
+	if !slices.ContainsFunc(contributions, func(c Contribution) bool { return parts[c.View.Cluster].level > 0 }) {
 		return nil
 	}
 	covered := make(covers)
 	for _, contribution := range contributions {
-		if contribution.Demote {
-			continue
-		}
+		counts := parts[contribution.View.Cluster].counts
 		for i := range contribution.View.Slices {
 			slice := &contribution.View.Slices[i]
 			if !anyReady(slice) {
 				continue
 			}
-			covered[served{addressType: slice.AddressType}] = true
+			covered.add(served{addressType: slice.AddressType}, counts)
 			for _, target := range slice.Targets {
-				covered[served{slice.AddressType, target.Protocol, target.Number}] = true
+				covered.add(served{slice.AddressType, target.Protocol, target.Number}, counts)
 			}
 		}
 	}
 	return covered
 }
 
-// all reports whether the slice can be demoted: there is a ready endpoint elsewhere for everything that its endpoints
-// serve. kube-proxy knows the conditions of an endpoint for all its ports, and each family apart.
-func (c covers) all(agreed decision, slice *export.Slice) bool {
-	if agreed.spec.Type == v1beta1.Headless && !c[served{addressType: slice.AddressType}] {
+func (c covers) add(what served, by level) {
+	if lowest, covered := c[what]; !covered || by < lowest {
+		c[what] = by
+	}
+}
+
+// before reports whether a ready endpoint of a lower level covers this.
+func (c covers) before(of level, what served) bool {
+	lowest, covered := c[what]
+	return covered && lowest < of
+}
+
+// all reports whether a slice of the level can be demoted: there is a ready endpoint of a lower level for everything
+// that its endpoints serve. kube-proxy knows the conditions of an endpoint for all its ports, and each family apart.
+func (c covers) all(of level, agreed decision, slice *export.Slice) bool {
+	if of == 0 || agreed.spec.Type == v1beta1.Headless && !c.before(of, served{addressType: slice.AddressType}) {
 		return false
 	}
 	return !slices.ContainsFunc(slice.Targets, func(target export.Target) bool {
 		_, imported := agreed.index[portKey{target.Protocol, target.Number}]
-		return imported && !c[served{slice.AddressType, target.Protocol, target.Number}]
+		return imported && !c.before(of, served{slice.AddressType, target.Protocol, target.Number})
 	})
 }
 

@@ -13,23 +13,20 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
+	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
 )
 
-// ConditionPreferCluster is the type of the condition of an import that tells whether endpoints of this cluster come
-// first. Only imports that ask for it have the condition.
+// ConditionPreferCluster is the type of the condition of an import that tells in which order clusters are used. Only
+// imports that ask for one have the condition.
 const ConditionPreferCluster = export.Domain + "/PreferCluster"
 
 // Reasons of ConditionPreferCluster.
 const (
-	// ReasonHinted: all nodes of this cluster use its endpoints first.
+	// ReasonHinted: hints put the local cluster first.
 	ReasonHinted = "Hinted"
-	// ReasonNodesWithoutZone: nodes without a zone do not.
-	ReasonNodesWithoutZone = "NodesWithoutZone"
-	// ReasonNoZones: no node has a zone.
-	ReasonNoZones = "NoZones"
-	// ReasonTooManyZones: there are more zones than the API allows in the hints of one endpoint.
-	ReasonTooManyZones = "TooManyZones"
-	// ReasonUnknownPreference: the annotation export.AnnotationPrefer has an unknown value.
+	// ReasonDemoted: endpoints of other clusters are demoted.
+	ReasonDemoted = "Demoted"
+	// ReasonUnknownPreference: the annotation export.AnnotationPrefer has an invalid value.
 	ReasonUnknownPreference = "UnknownPreference"
 )
 
@@ -38,6 +35,18 @@ const (
 func preferenceOf(observed Observed, imported *v1beta1.ServiceImport) (locality.Preference, error) {
 	return locality.PreferenceOf(ptr.Deref(imported.Spec.TrafficDistribution, ""),
 		imported.Annotations[export.AnnotationPrefer], observed.Prefer)
+}
+
+// tiersOf returns the tiers of clusters of an import, and the error of preferenceOf.
+func tiersOf(observed Observed, imported *v1beta1.ServiceImport) (traffic.Tiers, error) {
+	return locality.TiersOf(ptr.Deref(imported.Spec.TrafficDistribution, ""),
+		imported.Annotations[export.AnnotationPrefer], observed.Prefer)
+}
+
+// hinted reports whether hints put this cluster first.
+func hinted(observed Observed, imported *v1beta1.ServiceImport) bool {
+	tiers, _ := tiersOf(observed, imported)
+	return imported.Spec.Type != v1beta1.Headless && tiers.LocalFirst() && observed.Nodes.CanPreferCluster()
 }
 
 // hintsOf returns the hints for all slices of an import, nil for none. kube-proxy does not see slices of headless ones.
@@ -57,7 +66,7 @@ func hintsOf(observed Observed, imported *v1beta1.ServiceImport, contributions [
 // hintedDistribution returns the trafficDistribution of an import's derived Service. Some data planes follow hints only
 // if it is set; PreferClose is the value that most of them know.
 func hintedDistribution(observed Observed, imported *v1beta1.ServiceImport) *string {
-	if preference, _ := preferenceOf(observed, imported); !preference.Cluster || !observed.Nodes.CanPreferCluster() {
+	if !hinted(observed, imported) {
 		return nil
 	}
 	return observed.Unsupported.distribution(corev1.ServiceTrafficDistributionPreferClose)
@@ -65,9 +74,6 @@ func hintedDistribution(observed Observed, imported *v1beta1.ServiceImport) *str
 
 // preferCondition returns the ConditionPreferCluster of an import, nil if it has none.
 func preferCondition(observed Observed, agreed decision, imported *v1beta1.ServiceImport) *metav1.Condition {
-	if imported.Spec.Type == v1beta1.Headless {
-		return nil
-	}
 	if agreed.spec == nil && meta.FindStatusCondition(imported.Status.Conditions, ConditionPreferCluster) == nil {
 		return nil // an older schema of the import may have dropped the preference
 	}
@@ -77,25 +83,19 @@ func preferCondition(observed Observed, agreed decision, imported *v1beta1.Servi
 			ObservedGeneration: imported.Generation,
 		}
 	}
-	preference, err := preferenceOf(observed, imported)
+	tiers, err := tiersOf(observed, imported)
 	switch {
 	case err != nil:
 		return condition(metav1.ConditionFalse, ReasonUnknownPreference,
 			fmt.Sprintf("Exported annotation %s: %v.", export.AnnotationPrefer, err))
-	case !preference.Cluster:
+	case !tiers.Any() || imported.Spec.Type == v1beta1.Headless && tiers.OnlyLocal():
 		return nil
-	case len(observed.Nodes.Zones) == 0:
-		return condition(metav1.ConditionFalse, ReasonNoZones,
-			"No node of this cluster has the label "+corev1.LabelTopologyZone+
-				", without which no endpoint can be preferred. Label the nodes.")
-	case !observed.Nodes.CanPreferCluster():
-		return condition(metav1.ConditionFalse, ReasonTooManyZones, fmt.Sprintf(
-			"The nodes of this cluster are in more than %d zones, the most that an endpoint can be hinted for.",
-			locality.MaxZones))
-	case observed.Nodes.SomeWithoutZone:
-		return condition(metav1.ConditionTrue, ReasonNodesWithoutZone,
-			"Endpoints of this cluster are used first, but not on its nodes without the label "+
-				corev1.LabelTopologyZone+". Label these nodes.")
+	case !hinted(observed, imported):
+		return condition(metav1.ConditionTrue, ReasonDemoted, fmt.Sprintf(
+			"Endpoints are used in this order of clusters: %s. Those that wait are not ready.", tiers))
+	case tiers.OnlyLocal():
+		return condition(metav1.ConditionTrue, ReasonHinted, "Endpoints of this cluster are used first.")
 	}
-	return condition(metav1.ConditionTrue, ReasonHinted, "Endpoints of this cluster are used first.")
+	return condition(metav1.ConditionTrue, ReasonHinted, fmt.Sprintf(
+		"Endpoints are used in this order of clusters: %s. Hints put this cluster first.", tiers))
 }

@@ -65,19 +65,28 @@ func TestLocality(t *testing.T) {
 			labelled, "",
 			"a,b/elsewhere", "PreferClose", "True Hinted",
 		},
-		"a value that none knows": {changes{prefers("Cluster")}, labelled, "", "-/-", "", "False UnknownPreference"},
+		"a value that is not valid": {changes{prefers("one two")}, labelled, "", "-/-", "", "False UnknownPreference"},
 		"some without a zone": {
 			changes{prefers("cluster")},
-			mixed, "", "a,b/elsewhere", "PreferClose",
-			"True NodesWithoutZone",
+			mixed, "", "-/-", "", "True Demoted",
 		},
-		"all without a zone": {changes{prefers("cluster")}, "?", "", "-/-", "", "False NoZones"},
-		"no nodes":           {changes{prefers("cluster")}, "", "", "-/-", "", "False NoZones"},
-		"too many zones":     {changes{prefers("cluster")}, nine, "", "-/-", "", "False TooManyZones"},
+		"all without a zone": {changes{prefers("cluster")}, "?", "", "-/-", "", "True Demoted"},
+		"no nodes":           {changes{prefers("cluster")}, "", "", "-/-", "", "True Demoted"},
+		"too many zones":     {changes{prefers("cluster")}, nine, "", "-/-", "", "True Demoted"},
+		"tiers": {
+			changes{prefers("local > west")},
+			labelled, "", "a,b/elsewhere", "PreferClose", "True Hinted",
+		},
+		"tiers, this cluster later": {changes{prefers("west > local")}, labelled, "", "-/-", "", "True Demoted"},
+		"tiers of the operator":     {nil, labelled, "local > west", "a,b/elsewhere", "PreferClose", "True Hinted"},
+		"headless tiers": {
+			changes{prefers("local > west"), headless},
+			labelled, "", "-/-", "", "True Demoted",
+		},
 		"too many, but a zone": {
 			changes{prefers("cluster"), distribution("PreferClose")},
 			nine, "", "a/b",
-			"PreferClose", "False TooManyZones",
+			"PreferClose", "True Demoted",
 		},
 		"headless": {changes{prefers("cluster"), headless}, labelled, "", "-/-", "", ""},
 	} {
@@ -220,19 +229,21 @@ func TestConditionIsOfTheImport(t *testing.T) {
 		observed.ServiceImport.Status.Conditions[i].LastTransitionTime = at
 	}
 	observed.ServiceImport.Status.Conditions = append(observed.ServiceImport.Status.Conditions, theirs)
+	observed.Nodes.Zones = []string{"a", "b"}
 	observed.Nodes.SomeWithoutZone = true
 	conditions := Merge(observed, views).ServiceImport.Status.Conditions
-	diff(t, "reason", conditionOf(t, conditions, ConditionPreferCluster).Reason, ReasonNodesWithoutZone)
+	diff(t, "reason", conditionOf(t, conditions, ConditionPreferCluster).Reason, ReasonDemoted)
 	diff(t, "time", conditionOf(t, conditions, ConditionPreferCluster).LastTransitionTime, at)
 	diff(t, "another's", conditionOf(t, conditions, theirs.Type), theirs)
-	observed.Nodes = locality.Nodes{}
+	views[0].View.Spec.Annotations[export.AnnotationPrefer] = "one two"
 	conditions = Merge(observed, views).ServiceImport.Status.Conditions
 	diff(t, "time of the change", conditionOf(t, conditions, ConditionPreferCluster).LastTransitionTime, metav1.Time{})
 	diff(t, "the derived Service", Merge(observed, views).DerivedService.Spec.TrafficDistribution, (*string)(nil))
+	observed.ServiceImport.Annotations[export.AnnotationPrefer] = "one two"
 	observed.Invalid = &export.Invalid{Reason: "NoService"}
 	conditions = Merge(observed, contribute(newAbsent("east"))).ServiceImport.Status.Conditions
 	diff(t, "reason while the Service is replaced", conditionOf(t, conditions, ConditionPreferCluster).Reason,
-		ReasonNoZones)
+		ReasonUnknownPreference)
 	diff(t, "another's while the Service is replaced", conditionOf(t, conditions, theirs.Type), theirs)
 }
 

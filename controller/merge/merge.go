@@ -61,8 +61,7 @@ type Observed struct {
 	HandMadeSlices []*discoveryv1.EndpointSlice
 	// Nodes is the part of this cluster's Nodes that hints depend on.
 	Nodes locality.Nodes
-	// Prefer is what the operator prefers for imports that prefer nothing
-	// themselves: locality.PreferCluster, or locality.PreferNone or empty.
+	// Prefer is what the operator prefers for imports that prefer nothing themselves, as in traffic.ParseTiers.
 	Prefer string
 	// Properties are the ClusterProperties of this cluster. They are not changed.
 	Properties map[string]string
@@ -135,7 +134,8 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	}
 	if foreign(observed.ServiceImport) {
 		// Members read this cluster's slices regardless of the import.
-		result.EndpointSlices, result.Plan = endpointSlices(observed, agreed, onlyOwn(observed, contributions), nil)
+		result.EndpointSlices, result.Plan = endpointSlices(observed, agreed, onlyOwn(observed, contributions),
+			order{}, nil)
 		result.EndpointSlices = append(result.EndpointSlices, absentSlices(observed, onlyOwn(observed, absent))...)
 		retireHandMade(observed, &result)
 		return result
@@ -144,7 +144,7 @@ func Merge(observed Observed, contributions []Contribution) Result {
 	case len(contributions) > 0:
 		result.ServiceImport = serviceImport(observed, agreed)
 		result.EndpointSlices, result.Plan = endpointSlices(observed, agreed, contributions,
-			hintsOf(observed, result.ServiceImport, contributions))
+			orderOf(observed, result.ServiceImport), hintsOf(observed, result.ServiceImport, contributions))
 	case observed.ServiceImport != nil && len(absent) > 0:
 		result.ServiceImport = observed.ServiceImport.DeepCopy()
 	default:

@@ -26,17 +26,20 @@ type Plan struct {
 type part struct {
 	spec   *export.Spec
 	demote bool
+	// level is that of its endpoints, and counts that as which they count for others.
+	level, counts level
 }
 
-func newPlan(observed Observed, agreed decision, contributions []Contribution, hints *locality.Hints) *Plan {
-	plan := &Plan{
-		observed: observed, agreed: agreed, covered: coverage(contributions), hints: hints,
-		parts: make(map[string]part, len(contributions)),
-	}
+func newPlan(observed Observed, agreed decision, contributions []Contribution, order order, hints *locality.Hints,
+) *Plan {
+	parts := make(map[string]part, len(contributions))
 	for _, contribution := range contributions {
-		plan.parts[contribution.View.Cluster] = part{contribution.View.Spec, contribution.Demote}
+		of, counts := order.of(contribution)
+		parts[contribution.View.Cluster] = part{contribution.View.Spec, contribution.Demote, of, counts}
 	}
-	return plan
+	return &Plan{
+		observed: observed, agreed: agreed, covered: coverage(contributions, parts), hints: hints, parts: parts,
+	}
 }
 
 // View returns the view of a cluster without its slices, nil if the plan has none of it.
@@ -70,17 +73,16 @@ func (p *Plan) Keeps(cluster string, demote bool, states []export.Slice) bool {
 // a Result.
 func (p *Plan) Slice(cluster string, slice *export.Slice) *discoveryv1.EndpointSlice {
 	view := p.View(cluster)
-	return p.slice(view, export.NewEncoder(view), p.parts[cluster].demote, slice)
+	return p.slice(view, export.NewEncoder(view), slice)
 }
 
 // slice returns the object of a slice. It has the ports of the import that its endpoints serve. A slice that serves
 // none is kept without ports: kube-proxy sends it no traffic, a headless name still has its addresses but no SRV
 // records, and its snapshot remains readable.
-func (p *Plan) slice(view *export.View, encoder *export.Encoder, demoted bool, slice *export.Slice,
-) *discoveryv1.EndpointSlice {
+func (p *Plan) slice(view *export.View, encoder *export.Encoder, slice *export.Slice) *discoveryv1.EndpointSlice {
 	endpoints := slice.Endpoints
 	var indices []int
-	if demoted && p.covered.all(p.agreed, slice) {
+	if p.covered.all(p.parts[view.Cluster].level, p.agreed, slice) {
 		endpoints, indices = demote(endpoints)
 	}
 	object := endpointSlice(p.observed, view, slice)

@@ -20,15 +20,15 @@ import (
 // endpointSlices returns the slices of all contributions, one for each slice of a view, sorted by name, and the plan by
 // which they are made. hints may be nil.
 func endpointSlices(observed Observed, agreed decision, contributions []Contribution,
-	hints *locality.Hints,
+	order order, hints *locality.Hints,
 ) ([]*discoveryv1.EndpointSlice, *Plan) {
-	plan := newPlan(observed, agreed, contributions, hints)
+	plan := newPlan(observed, agreed, contributions, order, hints)
 	var result []*discoveryv1.EndpointSlice
 	for _, contribution := range contributions {
 		view := contribution.View
 		encoder := export.NewEncoder(view)
 		for i := range view.Slices {
-			result = append(result, plan.slice(view, encoder, contribution.Demote, &view.Slices[i]))
+			result = append(result, plan.slice(view, encoder, &view.Slices[i]))
 		}
 	}
 	slices.SortFunc(result, byName)

@@ -11,9 +11,21 @@ var merging = []mutant{
 	},
 	{
 		file:        "controller/merge/demote.go",
-		text:        `return imported && !c[served{slice.AddressType, target.Protocol, target.Number}]`,
+		text:        `return imported && !c.before(of, served{slice.AddressType, target.Protocol, target.Number})`,
 		replacement: `return imported && len(c) == 0`,
 		harm:        "endpoints are demoted on a port that no other cluster serves",
+	},
+	{
+		file: "controller/merge/demote.go",
+		text: `return covered && lowest < of`, replacement: `return covered && lowest <= of`,
+		harm: "a tier demotes itself",
+	},
+	{
+		file: "controller/merge/order.go",
+		text: `	if own && o.hinted {
+`, replacement: `	if false {
+`,
+		harm: "where hints put a cluster first, nothing is ready when it fails",
 	},
 	{
 		file: "controller/merge/demote.go",

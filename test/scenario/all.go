@@ -44,6 +44,7 @@ var All = []Scenario{
 	{"a namespace is deleted under load", three, fault(namespaceUnderLoad)},
 
 	{"the life of a service", two, of(life)},
+	{"clusters are used in an order", three, fault(tiers)},
 	{"imports prefer their cluster", two, of(preferCluster)},
 	{"imports prefer their cluster by a flag", two, of(preferByFlag)},
 	{"a preference outlives a Service", two, of(preferenceStays)},

@@ -102,7 +102,7 @@ func preferCluster(s *Set, east, west *Cluster) {
 	for _, each := range [][2]string{
 		{"east-c", "east=east-a,east-b,east-c west=elsewhere PreferClose True Hinted"},
 		{"east-d", "east=east-a,east-b,east-d west=elsewhere PreferClose True Hinted"},
-		{"null", "east=east-a,east-b west=elsewhere PreferClose True NodesWithoutZone"},
+		{"null", "east=- west=- - True Demoted"},
 	} {
 		east.PutNode("new", each[0])
 		east.ExpectHints("web", each[1])
@@ -113,7 +113,7 @@ func preferCluster(s *Set, east, west *Cluster) {
 	for i := range locality.MaxZones - 1 {
 		east.PutNode(fmt.Sprintf("new-%d", i), fmt.Sprintf("zone-%d", i))
 	}
-	east.ExpectHints("web", "east=- west=- - False TooManyZones")
+	east.ExpectHints("web", "east=- west=- - True Demoted")
 	for i := range locality.MaxZones - 1 {
 		east.RemoveNode(fmt.Sprintf("new-%d", i))
 	}
@@ -128,7 +128,7 @@ func preferCluster(s *Set, east, west *Cluster) {
 	east.Start()
 	east.ExpectHints("web", "east=east-a,east-b,east-c west=elsewhere west=elsewhere PreferClose True Hinted")
 	for _, c := range s.clusters {
-		c.Prefer("web", "moon")
+		c.Prefer("web", "not > valid >")
 	}
 	east.ExpectHints("web", "east=- west=- west=- - False UnknownPreference")
 	for _, c := range s.clusters {

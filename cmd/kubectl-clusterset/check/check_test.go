@@ -240,7 +240,7 @@ func TestChecks(t *testing.T) {
 			},
 			"warning zones east: Node node has no label topology.kubernetes.io/zone, so its clients do not prefer near endpoints, although the Corefile has `prefer zone`. > kubectl --context east label node node topology.kubernetes.io/zone=<zone of the node>",
 		},
-		"an operator's preference that cannot be met": {
+		"a preference without effect": {
 			func(east, _ *Cluster) {
 				east.Imports = []v1beta1.ServiceImport{{
 					ObjectMeta: metav1.ObjectMeta{
@@ -251,12 +251,12 @@ func TestChecks(t *testing.T) {
 					Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{
 						{Type: "Ready", Status: "True"}, {
 							Type: merge.ConditionPreferCluster, Status: "False",
-							Reason: merge.ReasonTooManyZones, Message: "Too many zones.",
+							Reason: merge.ReasonUnknownPreference, Message: "No preference.",
 						},
 					}},
 				}}
 			},
-			"warning preferences east: shop/db: Too many zones. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set controller.prefer=none",
+			"warning preferences east: shop/db: No preference. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set controller.prefer=none",
 		},
 		"an export of no Service": {
 			func(east, _ *Cluster) { east.Exports = []v1beta1.ServiceExport{invalid("NoService")} },

@@ -118,8 +118,8 @@ var networkChecks = []Check{
 	{Name: "preferences", About: "preferences of services take effect", run: func(s *Set, c *Cluster) (found []problem) {
 		for i := range c.Imports {
 			prefer := conditionOf(c.Imports[i].Status.Conditions, merge.ConditionPreferCluster)
-			if prefer == nil || prefer.Status != metav1.ConditionFalse || prefer.Reason == merge.ReasonNoZones {
-				continue // the nodes are looked at above
+			if prefer == nil || prefer.Status != metav1.ConditionFalse {
+				continue
 			}
 			found = append(found, odd(s.prefer(c, &c.Imports[i]), "%s: %s", nameOf(&c.Imports[i]), prefer.Message))
 		}
@@ -162,12 +162,8 @@ func (c *Cluster) wantsZones(zone string) string {
 			continue
 		}
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
-		preference, _ := locality.PreferenceOf(distribution, "", "") // the condition tells of the rest
-		prefer := conditionOf(each.Status.Conditions, merge.ConditionPreferCluster)
-		switch {
-		case prefer != nil && prefer.Reason != merge.ReasonUnknownPreference:
-			return nameOf(each) + " prefers the local cluster"
-		case preference.Zone:
+		preference, _ := locality.PreferenceOf(distribution, "", "") // hints for zones alone need all nodes
+		if preference.Zone {
 			return nameOf(each) + " has trafficDistribution " + distribution
 		}
 	}

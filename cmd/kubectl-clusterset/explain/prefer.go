@@ -101,17 +101,12 @@ func (e *Explanation) hinted(f *facts.Facts, service types.NamespacedName, oldes
 	told := asked.condition
 	switch {
 	case told != nil && told.Reason == merge.ReasonUnknownPreference:
-		p.Note = "The value is unknown and has no effect."
+		p.Note = "The value is not valid and has no effect."
 		e.problem(fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge `+
-			`-p '{"spec":{"exportedAnnotations":{"%s":"<%s or %s>"}}}'`,
+			`-p '{"spec":{"exportedAnnotations":{"%s":"<%s, %s, or tiers of clusters>"}}}'`,
 			f.ContextOf(oldest), service.Namespace, service.Name, export.AnnotationPrefer, locality.PreferCluster,
 			locality.PreferNone), "%s", told.Message)
-	case told != nil && told.Reason == merge.ReasonTooManyZones:
-		p.Note = told.Message
-		e.problem("Use fewer zones, or remove the preference.", "%s", told.Message)
-	case told != nil && told.Reason != merge.ReasonHinted:
-		p.Note = told.Message
-		e.problem(fmt.Sprintf(noZone, f.Context), "%s", told.Message)
+	case told != nil:
 	case asked.Preference != (locality.Preference{}) && len(e.Endpoints) > 0 &&
 		!slices.ContainsFunc(e.Endpoints, func(each Endpoint) bool { return each.HintedFor != "" }):
 		p.Note = "Endpoints have no hints, because no node of " + f.ID + " has the label " +

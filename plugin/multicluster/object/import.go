@@ -100,15 +100,16 @@ func (i *Import) refuse(object *mcsv1beta1.ServiceImport, reason Reason) *Import
 	return i
 }
 
-// AnnotationPrefer on a ServiceImport says which endpoints its clients prefer: "cluster" those of the local cluster,
-// "none" those of no cluster. Exports set it.
+// AnnotationPrefer on a ServiceImport says which endpoints its clients prefer: "cluster" or "local" those of the local
+// cluster, "none" those of no cluster. Other values are tiers of clusters: the endpoints of the best one are ready.
+// Exports set it.
 const AnnotationPrefer = "clusterset-dns.github.io/prefer"
 
 // preferenceOf is the preference of an import itself. "cluster" is stronger than a traffic distribution, which prefers
 // the zone of the client also if it is in another cluster. Unknown values say nothing.
 func preferenceOf(object *mcsv1beta1.ServiceImport) topology.Preference {
 	prefer := object.Annotations[AnnotationPrefer]
-	if prefer == "cluster" {
+	if prefer == "cluster" || prefer == "local" {
 		return topology.PreferCluster
 	}
 	switch deref(object.Spec.TrafficDistribution) {

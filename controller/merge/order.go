@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
+)
+
+// A level is the place of a contribution in the order of use. Endpoints are demoted where a lower level has ready ones.
+// The bits are, from the highest: silent or drained, and the tier.
+type level int
+
+const (
+	// hintedTier is after all other tiers.
+	hintedTier level = traffic.MaxTiers + 1
+	silent     level = 1 << 6
+)
+
+// An order is what decides the levels of an import's contributions in this cluster. The zero value knows silent and
+// drained clusters only.
+type order struct {
+	tiers traffic.Tiers
+	// hinted is set if hints put this cluster first. Then it precedes no cluster by its tier: kube-proxy itself turns to
+	// the others when no endpoint of this cluster is ready, and these must be ready.
+	hinted bool
+	local  selector.Cluster
+}
+
+// orderOf returns the order for an import. For headless imports that prefer the local cluster alone, the DNS server
+// does so, with the others as the next priority.
+func orderOf(observed Observed, imported *v1beta1.ServiceImport) order {
+	tiers, _ := tiersOf(observed, imported) // the condition tells of the error
+	if imported.Spec.Type == v1beta1.Headless && tiers.OnlyLocal() {
+		return order{}
+	}
+	return order{
+		tiers: tiers, hinted: hinted(observed, imported),
+		local: selector.Cluster{ID: observed.Cluster, Properties: observed.Properties},
+	}
+}
+
+// of returns the level of the endpoints of a contribution, and that as which they count for others.
+func (o order) of(contribution Contribution) (of, counts level) {
+	cluster := selector.Cluster{ID: contribution.View.Cluster, Properties: contribution.Properties}
+	own := cluster.ID == o.local.ID
+	if own {
+		cluster = o.local
+	}
+	of = level(o.tiers.Of(cluster, o.local))
+	counts = of
+	if own && o.hinted {
+		counts = hintedTier
+	}
+	if contribution.Demote {
+		of, counts = of|silent, counts|silent
+	}
+	return of, counts
+}
