@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -217,7 +218,7 @@ func (p *pass) writeImportStatus(ctx context.Context, serviceErr error) error {
 func ofGeneration(conditions []metav1.Condition, generation int64) []metav1.Condition {
 	for i := range conditions {
 		if kind := conditions[i].Type; kind == string(v1beta1.ServiceImportConditionReady) ||
-			kind == merge.ConditionPreferCluster {
+			slices.Contains(merge.ImportConditions, kind) {
 			conditions[i].ObservedGeneration = generation
 		}
 	}

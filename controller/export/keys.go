@@ -47,10 +47,15 @@ const (
 	AnnotationExported = Domain + "/exported"
 	// AnnotationClusters on a ServiceExport is a cluster selector, which chooses the clusters that the export is for.
 	AnnotationClusters = Domain + "/clusters"
-	// AnnotationPrefer among the exported annotations of a ServiceExport sets which endpoints clients prefer. It is the
-	// only key of Domain that an export may set on an import.
+	// AnnotationPrefer among the exported annotations of a ServiceExport sets which endpoints clients prefer.
 	AnnotationPrefer = Domain + "/prefer"
+	// AnnotationWithin among them sets the clusters whose endpoints are used, and those of no other ever.
+	AnnotationWithin = Domain + "/within"
 )
+
+// ExportedKeys are the only keys of Domain that an export may set on an import, all of them annotations. On an import,
+// only exports set them.
+var ExportedKeys = []string{AnnotationPrefer, AnnotationWithin}
 
 // IsManaged reports whether a ServiceImport, Service or EndpointSlice belongs to this controller.
 func IsManaged(object metav1.Object) bool {

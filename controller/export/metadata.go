@@ -47,7 +47,7 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 		switch {
 		case len(validation.IsQualifiedName(strings.ToLower(key))) > 0 || !utf8.ValidString(value):
 			found.add(ReasonBadMetadata, object, "exported annotation %.100q is not valid and left out", key)
-		case IsReservedKey(key) && key != AnnotationPrefer:
+		case IsReservedKey(key) && !slices.Contains(ExportedKeys, key):
 			found.add(ReasonReservedKey, object, "exported annotation %q is reserved and left out", key)
 		default:
 			exportedAnnotations = set(exportedAnnotations, key, value)

@@ -30,15 +30,18 @@ func coverage(contributions []Contribution, parts map[string]part) covers {
 	}
 	covered := make(covers)
 	for _, contribution := range contributions {
-		counts := parts[contribution.View.Cluster].counts
+		part := parts[contribution.View.Cluster]
+		if part.outside {
+			continue
+		}
 		for i := range contribution.View.Slices {
 			slice := &contribution.View.Slices[i]
 			if !anyReady(slice) {
 				continue
 			}
-			covered.add(served{addressType: slice.AddressType}, counts)
+			covered.add(served{addressType: slice.AddressType}, part.counts)
 			for _, target := range slice.Targets {
-				covered.add(served{slice.AddressType, target.Protocol, target.Number}, counts)
+				covered.add(served{slice.AddressType, target.Protocol, target.Number}, part.counts)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func formatExportedKeys(spec *export.Spec) string {
 }
 
 // importMetadata returns the exported labels or annotations and the observed ones of other writers, which are those
-// that were not exported before. Only exports set the preference. The map is new.
+// that were not exported before. Only exports set export.ExportedKeys. The map is new.
 func importMetadata(observed, exported map[string]string, before []string) map[string]string {
 	merged := make(map[string]string, len(observed)+len(exported)+1)
 	maps.Copy(merged, observed)
@@ -54,7 +54,9 @@ func importMetadata(observed, exported map[string]string, before []string) map[s
 			delete(merged, key)
 		}
 	}
-	delete(merged, export.AnnotationPrefer)
+	for _, key := range export.ExportedKeys {
+		delete(merged, key)
+	}
 	maps.Copy(merged, exported)
 	return merged
 }

@@ -5,6 +5,7 @@ package merge
 import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
 )
@@ -26,6 +27,7 @@ type order struct {
 	// hinted is set if hints put this cluster first. Then it precedes no cluster by its tier: kube-proxy itself turns to
 	// the others when no endpoint of this cluster is ready, and these must be ready.
 	hinted bool
+	border traffic.Border
 	local  selector.Cluster
 }
 
@@ -34,28 +36,32 @@ type order struct {
 func orderOf(observed Observed, imported *v1beta1.ServiceImport) order {
 	tiers, _ := tiersOf(observed, imported) // the condition tells of the error
 	if imported.Spec.Type == v1beta1.Headless && tiers.OnlyLocal() {
-		return order{}
+		tiers = traffic.Tiers{}
 	}
+	border, _ := traffic.ParseBorder(imported.Annotations[export.AnnotationWithin])
 	return order{
-		tiers: tiers, hinted: hinted(observed, imported),
+		tiers: tiers, hinted: hinted(observed, imported), border: border,
 		local: selector.Cluster{ID: observed.Cluster, Properties: observed.Properties},
 	}
 }
 
-// of returns the level of the endpoints of a contribution, and that as which they count for others.
-func (o order) of(contribution Contribution) (of, counts level) {
+// of returns the place of a contribution.
+func (o order) of(contribution Contribution) part {
 	cluster := selector.Cluster{ID: contribution.View.Cluster, Properties: contribution.Properties}
 	own := cluster.ID == o.local.ID
 	if own {
 		cluster = o.local
 	}
-	of = level(o.tiers.Of(cluster, o.local))
-	counts = of
+	p := part{
+		spec: contribution.View.Spec, demote: contribution.Demote, outside: !o.border.Admits(cluster, o.local),
+		level: level(o.tiers.Of(cluster, o.local)),
+	}
+	p.counts = p.level
 	if own && o.hinted {
-		counts = hintedTier
+		p.counts = hintedTier
 	}
 	if contribution.Demote {
-		of, counts = of|silent, counts|silent
+		p.level, p.counts = p.level|silent, p.counts|silent
 	}
-	return of, counts
+	return p
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
 )
 
 // usedText is what kube-proxy would use first, by cluster: the ready endpoints of all slices, or else those that serve
@@ -109,11 +110,17 @@ func standingOf(observed Observed, result Result, c Contribution) (demoted, coun
 	return []int{silent, tier}, []int{silent, last}
 }
 
+func outside(observed Observed, result Result, c Contribution) bool {
+	border, _ := traffic.ParseBorder(result.ServiceImport.Annotations[export.AnnotationWithin])
+	return !border.Admits(selector.Cluster{ID: c.View.Cluster, Properties: c.Properties},
+		selector.Cluster{ID: observed.Cluster, Properties: observed.Properties})
+}
+
 // TestOrderAtRandom: in random cluster sets an endpoint is demoted if, and only if, what it serves has a ready endpoint
 // that comes before.
 func TestOrderAtRandom(t *testing.T) {
 	t.Parallel()
-	demoted, kept := 0, 0
+	demoted, kept, beyond := 0, 0, 0
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		members := randomClusterset(t, r)
@@ -142,11 +149,20 @@ func TestOrderAtRandom(t *testing.T) {
 		before := func(own []int, what string) bool {
 			return slices.ContainsFunc(present, func(c Contribution) bool {
 				_, counts := standingOf(observed, result, c)
-				return slices.Compare(counts, own) < 0 &&
+				return slices.Compare(counts, own) < 0 && !outside(observed, result, c) &&
 					slices.ContainsFunc(c.View.Slices, func(s export.Slice) bool { return offered(&s, what) })
 			})
 		}
 		for _, c := range present {
+			if outside(observed, result, c) {
+				for _, slice := range result.EndpointSlices {
+					if slice.Labels[export.LabelSourceCluster] == c.View.Cluster && len(slice.Endpoints) > 0 {
+						t.Fatalf("cluster set %d: %s uses %s, which is outside", seed, observed.Cluster, c.View.Cluster)
+					}
+				}
+				beyond++
+				continue
+			}
 			own, _ := standingOf(observed, result, c)
 			for i := range c.View.Slices {
 				slice := &c.View.Slices[i]
@@ -176,7 +192,7 @@ func TestOrderAtRandom(t *testing.T) {
 			}
 		}
 	}
-	if demoted < 200 || kept < 2000 {
-		t.Errorf("%d endpoints were demoted, %d were not", demoted, kept)
+	if demoted < 200 || kept < 2000 || beyond < 200 {
+		t.Errorf("%d endpoints were demoted, %d were not, %d clusters were outside", demoted, kept, beyond)
 	}
 }

@@ -26,6 +26,8 @@ type Plan struct {
 type part struct {
 	spec   *export.Spec
 	demote bool
+	// outside is whether the cluster is outside of the border.
+	outside bool
 	// level is that of its endpoints, and counts that as which they count for others.
 	level, counts level
 }
@@ -34,8 +36,7 @@ func newPlan(observed Observed, agreed decision, contributions []Contribution, o
 ) *Plan {
 	parts := make(map[string]part, len(contributions))
 	for _, contribution := range contributions {
-		of, counts := order.of(contribution)
-		parts[contribution.View.Cluster] = part{contribution.View.Spec, contribution.Demote, of, counts}
+		parts[contribution.View.Cluster] = order.of(contribution)
 	}
 	return &Plan{
 		observed: observed, agreed: agreed, covered: coverage(contributions, parts), hints: hints, parts: parts,
@@ -76,13 +77,16 @@ func (p *Plan) Slice(cluster string, slice *export.Slice) *discoveryv1.EndpointS
 	return p.slice(view, export.NewEncoder(view), slice)
 }
 
-// slice returns the object of a slice. It has the ports of the import that its endpoints serve. A slice that serves
+// slice returns the object of a slice, without endpoints if its cluster is outside of the border. It has the ports of the import that its endpoints serve. A slice that serves
 // none is kept without ports: kube-proxy sends it no traffic, a headless name still has its addresses but no SRV
 // records, and its snapshot remains readable.
 func (p *Plan) slice(view *export.View, encoder *export.Encoder, slice *export.Slice) *discoveryv1.EndpointSlice {
 	endpoints := slice.Endpoints
 	var indices []int
-	if p.covered.all(p.parts[view.Cluster].level, p.agreed, slice) {
+	switch part := p.parts[view.Cluster]; {
+	case part.outside:
+		endpoints = nil
+	case p.covered.all(part.level, p.agreed, slice):
 		endpoints, indices = demote(endpoints)
 	}
 	object := endpointSlice(p.observed, view, slice)

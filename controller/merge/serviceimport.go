@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -87,11 +88,16 @@ func setStatus(observed Observed, agreed decision, absent []Contribution, result
 	ready.Type = string(v1beta1.ServiceImportConditionReady)
 	ready.ObservedGeneration = imported.Generation
 	conditions := []metav1.Condition{ready}
-	if prefer := preferCondition(observed, agreed, imported); prefer != nil {
-		conditions = append(conditions, *prefer)
+	for _, condition := range []*metav1.Condition{
+		preferCondition(observed, agreed, imported), withinCondition(imported, result.Plan),
+	} {
+		if condition != nil {
+			condition.ObservedGeneration = imported.Generation
+			conditions = append(conditions, *condition)
+		}
 	}
 	before := slices.DeleteFunc(slices.Clone(imported.Status.Conditions), func(c metav1.Condition) bool {
-		return c.Type == ConditionPreferCluster && len(conditions) == 1
+		return slices.Contains(ImportConditions, c.Type) && meta.FindStatusCondition(conditions, c.Type) == nil
 	})
 	status.Conditions = withObserved(before, conditions)
 	imported.Status = status

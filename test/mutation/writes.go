@@ -21,6 +21,13 @@ var merging = []mutant{
 		harm: "a tier demotes itself",
 	},
 	{
+		file: "controller/merge/plan.go",
+		text: `	case part.outside:
+		endpoints = nil
+`, replacement: ``,
+		harm: "endpoints outside of a border are used",
+	},
+	{
 		file: "controller/merge/order.go",
 		text: `	if own && o.hinted {
 `, replacement: `	if false {

@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -61,5 +62,44 @@ func tiers(s *Set, east, west, north *Cluster) {
 	s.Expect(healthy.With("web", ordered["web"]), east)
 	s.Expect(healthy, west, north) // hints put each first at home, and the other is the next
 	s.Ask("web", "", "")
+	s.Expect(healthy)
+}
+
+// border: what is outside is not used and not answered, whatever happens inside.
+func border(s *Set, east, west, north *Cluster) {
+	for _, service := range []string{"web", "db", "lone"} {
+		s.Ask(service, export.AnnotationWithin, "east; north")
+	}
+	limited := healthy.With(
+		"web", "north/10.66.0.1 -> VIP", "db", "north/10.66.0.3 -> 10.66.0.3", "lone", "-> NXDOMAIN")
+	// West is always inside for itself.
+	s.Except(west, healthy, limited)
+	north.SetEndpoints("web")
+	north.SetEndpoints("db")
+	empty := limited.With("web", "-> VIP", "db", "-> NXDOMAIN")
+	s.Expect(empty, east, north)
+	east.Restart()
+	s.Holds(10*time.Second, empty, east)
+	exportAll(north) // exports ask for nothing: those of west are older
+	s.Ask("web", export.AnnotationWithin, "east; north")
+	s.Ask("db", export.AnnotationWithin, "east; north")
+	s.Except(west, healthy, limited)
+
+	// What is silent inside is used, and nothing outside, also by a controller that starts meanwhile.
+	p := Pair{east, north}
+	s.cut(p, Pair{east, west})
+	s.Judged(p, "AllMembersSilent")
+	east.Restart()
+	s.Holds(30*time.Second, limited, east)
+	s.restore(p, Pair{east, west})
+	s.Judged(p, "Heard")
+	s.Except(west, healthy, limited)
+
+	// A border that is not valid admits the local cluster alone.
+	s.Ask("web", export.AnnotationWithin, "one two")
+	s.Expect(limited.With("web", "-> VIP"), east)
+	for _, service := range []string{"web", "db", "lone"} {
+		s.Ask(service, "", "")
+	}
 	s.Expect(healthy)
 }
