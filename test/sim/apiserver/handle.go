@@ -357,11 +357,14 @@ func (t *target) selector() (func(runtime.Object) bool, *apierrors.StatusError) 
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	name := t.name // most selectors of fields are for one name
+	if one, found := byField.RequiresExactMatch("metadata.name"); found && name == "" {
+		name = one
+	}
 	return func(object runtime.Object) bool {
 		m := access(object)
-		return (t.Namespace == "" || m.GetNamespace() == t.Namespace) &&
-			(t.name == "" || m.GetName() == t.name) &&
-			byLabel.Matches(labels.Set(m.GetLabels())) && byField.Matches(fieldsOf(object))
+		return (t.Namespace == "" || m.GetNamespace() == t.Namespace) && (name == "" || m.GetName() == name) &&
+			byLabel.Matches(labels.Set(m.GetLabels())) && (byField.Empty() || byField.Matches(fieldsOf(object)))
 	}, nil
 }
 

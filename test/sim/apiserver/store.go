@@ -23,6 +23,7 @@ type event struct {
 	// object is the new state, or the last one of an object that was deleted,
 	// with the revision of the event. previous is nil for an object that is new.
 	object, previous runtime.Object
+	frames           *frames
 }
 
 // A store holds what exists in each revision since the last compaction, as etcd does. Objects in it are never changed.
@@ -65,7 +66,7 @@ func (s *store) write(eventType watch.EventType, resource schema.GroupResource, 
 	access(object).SetResourceVersion(strconv.FormatInt(s.revision, 10))
 	each := event{
 		revision: s.revision, at: time.Now(), eventType: eventType, groupResource: resource, key: keyOf(object),
-		object: object,
+		object: object, frames: &frames{of: map[frame][]byte{}},
 	}
 	objects := s.objects[resource]
 	if objects == nil {
@@ -85,7 +86,7 @@ func (s *store) write(eventType watch.EventType, resource schema.GroupResource, 
 		s.compact(s.log[first].revision - 1)
 	}
 	for w := range s.streams[resource] {
-		if each.revision > w.from {
+		if each.revision > w.from && w.concerns(each) {
 			w.pending = append(w.pending, each)
 			w.wake()
 		}

@@ -99,7 +99,7 @@ func (s *Server) watch(req *http.Request, t *target) *http.Response {
 	}
 	if !expired {
 		w.pending = slices.DeleteFunc(slices.Clone(s.store.after(w.at)),
-			func(each event) bool { return each.groupResource != t.Resource })
+			func(each event) bool { return each.groupResource != t.Resource || !w.concerns(each) })
 		w.wake()
 		s.store.open(w)
 	}
@@ -191,21 +191,32 @@ func (w *stream) take() (pending []event, current int64, ended bool, broken erro
 	return pending, w.server.store.revision, w.ended, w.broken
 }
 
+// selects tells whether the watch selects the object of an event, now and before.
+func (w *stream) selects(each event) (is, was bool) {
+	return each.eventType != watch.Deleted && w.matches(each.object), each.previous != nil && w.matches(each.previous)
+}
+
+// concerns tells whether those who watch see an event. A cluster has a watch of one Lease for each that reads it, and
+// none of them wakes for the Leases that the cluster writes for itself.
+func (w *stream) concerns(each event) bool {
+	is, was := w.selects(each)
+	return is || was
+}
+
 // tell sends an event as those who select see it.
 func (w *stream) tell(each event) error {
-	is := each.eventType != watch.Deleted && w.matches(each.object)
-	was := each.previous != nil && w.matches(each.previous)
-	switch {
+	eventType := watch.Deleted
+	switch is, was := w.selects(each); {
 	case is && was:
-		return w.write(string(watch.Modified), w.target.format.present(each.object))
+		eventType = watch.Modified
 	case is:
-		return w.write(string(watch.Added), w.target.format.present(each.object))
-	case was:
-		last := each.previous.DeepCopyObject()
-		access(last).SetResourceVersion(strconv.FormatInt(each.revision, 10))
-		return w.write(string(watch.Deleted), w.target.format.present(last))
+		eventType = watch.Added
+	case !was:
+		return nil
 	}
-	return nil
+	w.server.send(w.target.Request, 1)
+	_, err := w.writer.Write(each.frame(w.target.format, eventType))
+	return err
 }
 
 // bookmark tells up to which revision the watch is.
