@@ -79,7 +79,7 @@ test-unit: ## Run the tests that need no cluster.
 	@$(BOUND) go test -vet=off -run TestClustersets ./controller/merge
 
 .PHONY: test-sim
-test-sim: ## Run the simulation: scenarios, and 200 random schedules.
+test-sim: ## Run the simulation: scenarios, 200 random schedules, and one on 16 clusters.
 	@echo '== simulation'
 	@$(BOUND) go test -vet=off -count=1 -timeout 45m ./test/sim/...
 
@@ -185,8 +185,8 @@ fuzz: ## Fuzz every target for FUZZTIME (30s), one on each core.
 SEEDS ?= 1000
 SEED  ?= 1
 .PHONY: simulate
-simulate: ## Run SEEDS (1000) random schedules on simulated cluster sets, the first of them SEED (1), and print how many there were a second.
-	@$(BOUND) go test -vet=off -count=1 -timeout 0 -v -run '^TestSchedules$$' ./test/sim/schedule -seeds=$(SEEDS) -seed=$(SEED) | \
+simulate: ## Run SEEDS (1000) random schedules on simulated cluster sets, the first of them SEED (1), and print how many there were a second; CLUSTERS=64: on large sets.
+	@$(BOUND) go test -vet=off -count=1 -timeout 0 -v -run '^TestSchedules$$' ./test/sim/schedule -seeds=$(SEEDS) -seed=$(SEED) $(if $(CLUSTERS),-clusters=$(CLUSTERS) -parallel=1) | \
 	  awk '/^ *(=== |--- PASS)/ {next} {print} /^ *(FAIL|--- FAIL|panic:)/ {failed = 1} END {exit failed}'
 
 .PHONY: mutate

@@ -4,6 +4,7 @@ package sim
 
 import (
 	"crypto/tls"
+	"fmt"
 	"sync"
 
 	selfsigned "github.com/clusterset-dns/clusterset-dns/test/pki"
@@ -16,8 +17,17 @@ type certificates struct {
 	impostor  *tls.Config // of a server that has the names and another authority
 }
 
-// names are the hosts that the certificate is for.
-var names = []string{"east", "west", "north", "south", "dual", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"}
+// MaxClusters is how many clusters named c1, c2 and so on there can be.
+const MaxClusters = 64
+
+// names returns the hosts that the certificate is for.
+func names() []string {
+	names := []string{"east", "west", "north", "south", "dual"}
+	for i := range MaxClusters {
+		names = append(names, fmt.Sprintf("c%d", i+1))
+	}
+	return names
+}
 
 // pki makes the certificates once. They are valid at any simulated time.
 var pki = sync.OnceValue(func() (c certificates) {
@@ -27,7 +37,7 @@ var pki = sync.OnceValue(func() (c certificates) {
 })
 
 func serverConfig() (authority []byte, server *tls.Config) {
-	authority, key, err := selfsigned.SelfSigned(names)
+	authority, key, err := selfsigned.SelfSigned(names())
 	if err != nil {
 		panic(err)
 	}

@@ -54,7 +54,7 @@ type backup struct {
 func newCluster(t *testing.T, r *run, c *sim.Cluster, number int) *cluster {
 	return &cluster{
 		Cluster: c, r: r, t: t, left: map[string]*unstructured.Unstructured{}, since: map[string]time.Time{},
-		load: workload.Cluster{Number: number, LeastExported: 3}, revision: c.API.Revision(), changed: true,
+		load: workload.Cluster{Number: number}, revision: c.API.Revision(), changed: true,
 	}
 }
 

@@ -27,7 +27,8 @@ import (
 
 // A fault is what can break.
 type fault struct {
-	kind   string
+	kind string
+	// weight is how often New draws it, never for 0.
 	weight int
 	// pair tells that it is between the cluster, as the reader, and the other.
 	pair bool
@@ -145,6 +146,20 @@ var faults = []fault{
 			return func() {
 				for _, each := range heal {
 					each()
+				}
+			}
+		},
+	},
+	{
+		kind: partition, pair: true, silences: true, targets: nothing, ways: acrossParts,
+		begin: func(h *happening) func() {
+			across := acrossParts(h)
+			for _, way := range across {
+				h.run.network.Cut(way.To, way.From, network.Both)
+			}
+			return func() {
+				for _, way := range across {
+					h.run.network.Restore(way.To, way.From)
 				}
 			}
 		},

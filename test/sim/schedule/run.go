@@ -20,13 +20,9 @@ const (
 	// bound is how long a change may take over a way on which nothing is broken: a watch that failed over and over is
 	// tried again within 23 s, and a member that was silent for 30 s is demoted.
 	bound = 45 * time.Second
-	// lookEvery is how often all that clients see is judged.
-	lookEvery = time.Second
 	// patience is how long it may take until all clusters have the same once all
 	// is whole: a member that lost most of its exports is held for 5 minutes.
 	patience = 8 * time.Minute
-	// calm is how long nothing is written then.
-	calm = 90 * time.Second
 )
 
 // A Result is the outcome of a schedule.
@@ -54,6 +50,10 @@ type run struct {
 	pending  []heal               // in the order of their times
 	busy     map[string]time.Time // since when a fault concerns a target
 	looked   time.Time
+	// lookEvery is how often all that clients see is judged, and calmFor how long nothing is written in the end.
+	lookEvery, calmFor time.Duration
+	// restarts tells whether all controllers restart in the end.
+	restarts bool
 	// silent is since when a cluster surely hears nothing of another.
 	silent map[judge.Way]time.Time
 	// held are ways that are blocked until all clusters have the same.
@@ -81,17 +81,19 @@ func Run(t *testing.T, s Schedule) (result Result) {
 		}
 		defer func() { result = r.Result }()
 		r.judge = judge.New(time.Now(), bound, r.names...)
+		r.lookEvery, r.calmFor, r.restarts = s.pace()
 		random := rand.New(rand.NewPCG(s.Seed, 2))
-		shared := []string{"a", "b", "c", "d"}
-		r.services = append(r.services, shared...)
 		for i, each := range set.Clusters() {
-			own := "own-" + each.Name
-			r.services = append(r.services, own)
+			names := s.services(i)
+			r.services = append(r.services, names...)
 			r.clusters = append(r.clusters, newCluster(t, r, each, i))
-			for _, service := range r.clusters[i].load.Begin(random, append([]string{own}, shared...)) {
+			r.clusters[i].load.LeastExported = min(3, len(names)-1)
+			for _, service := range r.clusters[i].load.Begin(random, names) {
 				r.clusters[i].write(workload.Service{Name: service.Name}, service)
 			}
 		}
+		slices.Sort(r.services)
+		r.services = slices.Compact(r.services)
 		if !r.converge("at the beginning", time.Minute) {
 			return
 		}
@@ -126,7 +128,7 @@ func (r *run) find(format string, args ...any) {
 // until lets time pass, ends the faults that end meanwhile and looks.
 func (r *run) until(end time.Time) {
 	for {
-		next := r.looked.Add(lookEvery)
+		next := r.looked.Add(r.lookEvery)
 		if len(r.pending) > 0 && r.pending[0].at.Before(next) {
 			next = r.pending[0].at
 		}
@@ -142,7 +144,7 @@ func (r *run) until(end time.Time) {
 			r.note("%s", first.what)
 			first.run()
 		}
-		if !next.Before(r.looked.Add(lookEvery)) {
+		if !next.Before(r.looked.Add(r.lookEvery)) {
 			r.look()
 		}
 	}
@@ -237,13 +239,15 @@ func (r *run) settle() {
 	r.until(time.Now().Add(70 * time.Second)) // members that failed often are taken for fresh
 	r.drain()
 	r.calm = true
-	r.until(time.Now().Add(calm))
+	r.until(time.Now().Add(r.calmFor))
 	r.drain()
 	if len(r.touched) > 0 {
-		r.find("%d writes while nothing happened for %s, want none but Leases: %v", len(r.touched), calm,
+		r.find("%d writes while nothing happened for %s, want none but Leases: %v", len(r.touched), r.calmFor,
 			r.touched[:min(10, len(r.touched))])
 	}
-	r.restart()
+	if r.restarts {
+		r.restart()
+	}
 	for _, wrong := range r.judge.Unproven() {
 		r.find("%s", wrong)
 	}
@@ -259,7 +263,7 @@ func (r *run) restart() {
 		c.StopController()
 		c.StartController()
 	}
-	r.until(time.Now().Add(calm))
+	r.until(time.Now().Add(r.calmFor))
 	r.drain()
 	if len(r.touched) > 0 {
 		r.find("%d writes after a restart of all controllers, want none but Leases: %v", len(r.touched),

@@ -20,6 +20,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -51,10 +52,12 @@ type Event struct {
 	Random uint64
 }
 
-// The kind of an Event that changes a service, and of the fault that forgets old revisions.
+// The kind of an Event that changes a service, of the fault that forgets old revisions, and of the one that cuts off the
+// clusters from one up to another.
 const (
 	operation  = "operation"
 	compaction = "the API server compacts"
+	partition  = "a partition of the clusters up to"
 )
 
 const (
@@ -72,32 +75,41 @@ func New(seed uint64) Schedule {
 		Seed:     seed,
 		Clusters: []int{2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 5 + random.IntN(4)}[random.IntN(20)],
 	}
+	for range 5 + random.IntN(20) {
+		s.draw(random, storm, longest)
+	}
+	s.sort()
+	return s
+}
+
+// draw adds an operation or a fault, which begins before an end and lasts for some time at most.
+func (s *Schedule) draw(random *rand.Rand, before, longest time.Duration) {
 	total := 0
 	for _, each := range faults {
 		total += each.weight
 	}
-	for range 5 + random.IntN(20) {
-		e := Event{
-			At: time.Duration(random.Int64N(int64(storm))).Round(time.Millisecond), Kind: operation,
-			Random: random.Uint64(),
-		}
-		e.Cluster = random.IntN(s.Clusters)
-		e.Other = (e.Cluster + 1 + random.IntN(s.Clusters-1)) % s.Clusters
-		if random.IntN(5) < 2 {
-			at := random.IntN(total)
-			for _, each := range faults {
-				if at -= each.weight; at < 0 {
-					e.Kind = each.kind
-					e.Lasts = workload.Duration(random, longest)
-					s.Events = append(s.Events, meanwhile(random, each, e)...)
-					break
-				}
+	e := Event{
+		At: time.Duration(random.Int64N(int64(before))).Round(time.Millisecond), Kind: operation,
+		Random: random.Uint64(),
+	}
+	e.Cluster = random.IntN(s.Clusters)
+	e.Other = (e.Cluster + 1 + random.IntN(s.Clusters-1)) % s.Clusters
+	if random.IntN(5) < 2 {
+		at := random.IntN(total)
+		for _, each := range faults {
+			if at -= each.weight; at < 0 {
+				e.Kind = each.kind
+				e.Lasts = workload.Duration(random, longest)
+				s.Events = append(s.Events, meanwhile(random, each, e)...)
+				break
 			}
 		}
-		s.Events = append(s.Events, e)
 	}
-	slices.SortStableFunc(s.Events, func(a, b Event) int { return int(a.At - b.At) })
-	return s
+	s.Events = append(s.Events, e)
+}
+
+func (s *Schedule) sort() {
+	slices.SortStableFunc(s.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 }
 
 // meanwhile returns what changes where nobody may notice because of a fault, and is to be noticed afterwards: up to
