@@ -10,12 +10,14 @@ import (
 	"net"
 	"path"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
@@ -59,6 +61,9 @@ type Options struct {
 	// DeniedNamespaces are patterns, as of path.Match, of namespaces that are neither exported nor imported. nil means
 	// DefaultDeniedNamespaces, an empty list none.
 	DeniedNamespaces []string
+	// Accept are patterns of what members without patterns of their own may contribute: see accept.Parse. nil means
+	// everything, an empty list nothing.
+	Accept []string
 	// HandMadeImports serves all hand-made ServiceImports, not only those with export.AnnotationServe.
 	HandMadeImports bool
 	// Prefer is the preference of imports without one, as in traffic.ParseTiers.
@@ -120,6 +125,12 @@ func (o Options) complete() (Options, error) {
 		if _, err := path.Match(pattern, ""); err != nil {
 			return o, fmt.Errorf("pattern %q of denied namespaces: %w", pattern, err)
 		}
+	}
+	if o.Accept == nil {
+		o.Accept = []string{accept.Everything}
+	}
+	if _, err := o.accepts(); err != nil {
+		return o, err
 	}
 	if err := locality.ValidatePreference(o.Prefer); err != nil {
 		return o, err
@@ -197,6 +208,9 @@ func validateMembers(own string, members []member.Static) error {
 	}
 	return nil
 }
+
+// accepts are the patterns of Accept.
+func (o Options) accepts() (accept.Patterns, error) { return accept.Parse(strings.Join(o.Accept, ",")) }
 
 // limits are what liveness is judged by.
 func (o Options) limits() liveness.Limits {

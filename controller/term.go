@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
@@ -99,7 +100,10 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
 		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Queue: r,
 		Annotations: func() map[string]string {
-			return map[string]string{properties.Annotation: r.Properties.Text()}
+			return map[string]string{
+				properties.Annotation:      r.Properties.Text(),
+				accept.PublishedAnnotation: r.PublishedPolicy(),
+			}
 		},
 	})
 	beat.Announce(ctx)
@@ -145,9 +149,10 @@ func (c *Controller) newReconciler(
 		Core: c.client, Recorder: recorder, Clock: o.Clock,
 		Metrics: metrics.Writer{Metrics: c.metrics, Cluster: cluster, Clock: o.Clock},
 	}
+	accepts, _ := o.accepts() // complete reports the error
 	return reconciler.New(reconciler.Config{
 		Gatherer: &input.Gatherer{
-			Cluster: cluster, Namespace: o.Namespace, Denied: o.DeniedNamespaces,
+			Cluster: cluster, Namespace: o.Namespace, Denied: o.DeniedNamespaces, Accept: accepts,
 			ServeHandMade: o.HandMadeImports, Prefer: o.Prefer,
 			Local: own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
 		},

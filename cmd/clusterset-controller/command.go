@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -37,6 +38,7 @@ type flags struct {
 	namespace           string
 	members             []string
 	denied              []string
+	accept              []string
 	staleAfter          time.Duration
 	goneAfter           time.Duration
 	limits              export.Limits
@@ -89,6 +91,9 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 		"a member besides those that Secrets name, as `id=kubeconfig[:context]`; may be repeated")
 	set.StringSliceVar(&f.denied, "denied-namespaces", controller.DefaultDeniedNamespaces,
 		"`patterns` of namespaces that are neither exported nor imported")
+	set.StringSliceVar(&f.accept, "accept", []string{accept.Everything},
+		"`patterns` of what members may contribute, namespace or namespace/service, unless their Secrets have annotation "+
+			accept.Annotation+"; empty means nothing. Namespaces opt in with the label of the same name")
 	set.BoolVar(&f.handMade, "hand-made-imports", false,
 		"serve all hand-written ServiceImports, not only those with annotation "+export.AnnotationServe)
 	set.StringVar(&f.prefer, "prefer", locality.PreferNone,
@@ -196,6 +201,7 @@ func (f *flags) options() (controller.Options, error) {
 		Namespace:        f.namespace,
 		Members:          members,
 		DeniedNamespaces: append([]string{}, f.denied...),
+		Accept:           append([]string{}, f.accept...),
 		HandMadeImports:  f.handMade,
 		Prefer:           f.prefer,
 		StaleAfter:       f.staleAfter,

@@ -287,8 +287,11 @@ func (p *pass) writeExportStatus(ctx context.Context, slicesErr error) error {
 		return nil // there is none, or the next pass decides
 	}
 	desired := before.DeepCopy()
-	desired.Status.Conditions = mergeConditions(before.Status.Conditions, withFailure(p.result.ExportConditions, before,
-		slicesErr))
+	existing := before.Status.Conditions
+	if len(p.result.ExportConditions) > 0 {
+		existing = merge.WithoutReach(existing)
+	}
+	desired.Status.Conditions = mergeConditions(existing, withFailure(p.result.ExportConditions, before, slicesErr))
 	p.date(desired.Status.Conditions)
 	exports := p.access.ServiceExports(p.namespace())
 	client := statusClient[*v1beta1.ServiceExport]{client: exports, updateStatus: exports.UpdateStatus}

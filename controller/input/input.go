@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -35,6 +36,8 @@ type Gatherer struct {
 	Cluster, Namespace string
 	// Denied are patterns of namespaces that are neither exported nor imported.
 	Denied []string
+	// Accept are the patterns of what members without patterns of their own may contribute.
+	Accept accept.Patterns
 	// IPFamilies are those of Services of the local cluster.
 	IPFamilies []corev1.IPFamily
 	// ServeHandMade and Prefer are those of merge.Observed.
@@ -56,11 +59,15 @@ type Input struct {
 	Contributions []merge.Contribution
 	// Problems are those of the exports, by cluster. Clusters without problems are left out.
 	Problems map[string][]export.Problem
+	// Refused are why what members publish is not accepted, by cluster.
+	Refused map[string]string
 }
 
 // Gather returns the current input for a service.
 func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) Input {
-	in := Input{Existing: g.existing(access, service), Problems: map[string][]export.Problem{}}
+	in := Input{
+		Existing: g.existing(access, service), Problems: map[string][]export.Problem{}, Refused: map[string]string{},
+	}
 	observed := &in.Existing.Observed
 	if observed.Denied = denied(g.Denied, service.Namespace); observed.Denied {
 		if observed.ServiceExport != nil {
@@ -81,14 +88,23 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 			own := Standing(g.Local.Namespace(g.Namespace))
 			own.View, own.Properties = view, observed.Properties
 			in.Contributions = append(in.Contributions, own)
+			observed.Reach = g.reach(view)
 		}
 	}
 	var used []*discoveryv1.EndpointSlice
 	copies := g.Local.Copies(service, in.Existing.EndpointSlices)
 	name := service.String()
+	accepted := local.Accepted(g.Local.Namespace(service.Namespace))
 	for _, m := range g.Members.List() {
-		if m.Encoded(name) == 0 && len(copies[m.Cluster()]) == 0 {
+		encoded := m.Encoded(name)
+		if encoded == 0 && len(copies[m.Cluster()]) == 0 {
 			continue // of hundreds of members a few export a service
+		}
+		if rule := g.refuses(m, service, accepted); rule != "" {
+			if encoded > 0 {
+				in.Refused[m.Cluster()] = rule
+			}
+			continue // its copies end, as if the export was withdrawn
 		}
 		evidence, verdict := evidenceOf(g.Source(m), m, service, copies[m.Cluster()], g.Tracker)
 		view, problems, usedOf := verdict.View(evidence)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -35,6 +36,8 @@ const (
 	byHandMadeService = "hand-made-service"
 	// bySourceCluster: EndpointSlices that this controller made, by the cluster that exports the endpoints.
 	bySourceCluster = "source-cluster"
+	// byAccepted: namespaces with the label accept.Label, by "true".
+	byAccepted = "accepted"
 )
 
 // Caches are the caches of the local cluster. They last while the process does, whether or not it leads.
@@ -79,6 +82,7 @@ func New(
 		}),
 		Namespaces: informer.New(gate, core.Namespaces(), informer.Options{
 			Resource: "Namespaces", Example: &corev1.Namespace{},
+			Indexers: cache.Indexers{byAccepted: accepted},
 		}),
 		Secrets: informer.New(gate, core.Secrets(namespace), informer.Options{
 			Resource: "Secrets", Example: &corev1.Secret{},
@@ -115,6 +119,19 @@ func derivedIPs(object any) ([]string, error) {
 		return nil, nil
 	}
 	return service.Spec.ClusterIPs, nil
+}
+
+func accepted(object any) ([]string, error) {
+	if namespace, ok := object.(*corev1.Namespace); ok && Accepted(namespace) {
+		return []string{"true"}, nil
+	}
+	return nil, nil
+}
+
+// Accepted reports whether the label of a namespace accepts its services of members without patterns of their own. The
+// namespace may be nil.
+func Accepted(namespace *corev1.Namespace) bool {
+	return namespace != nil && namespace.Labels[accept.Label] == "true"
 }
 
 func sourceCluster(object any) ([]string, error) {
@@ -163,6 +180,15 @@ func (c *Cluster) Service(key types.NamespacedName) *corev1.Service {
 // Namespace returns a namespace, or nil if it does not exist.
 func (c *Cluster) Namespace(name string) *corev1.Namespace {
 	return informer.Get[*corev1.Namespace](c.Namespaces.Indexer(), name)
+}
+
+// AcceptedNamespaces returns the names of the namespaces that are Accepted, in no order.
+func (c *Cluster) AcceptedNamespaces() []string {
+	names, err := c.Namespaces.Indexer().IndexKeys(byAccepted, "true")
+	if err != nil {
+		return nil // only an unknown index is an error
+	}
+	return names
 }
 
 // KubeSystemUID identifies the local cluster; empty before it is known.

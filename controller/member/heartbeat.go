@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
@@ -56,12 +57,17 @@ type leaseHandler interface {
 type Description struct {
 	// Properties are the ClusterProperties: see properties.Parse.
 	Properties string
+	// Accepts is what it accepts of its members: see accept.Decode.
+	Accepts string
 }
 
 // descriptionOf returns what a heartbeat says, cut if it is too long to be valid.
 func descriptionOf(lease *coordinationv1.Lease) Description {
-	text := lease.Annotations[properties.Annotation]
-	return Description{Properties: text[:min(len(text), properties.MaxBytes+1)]}
+	most := func(text string, bytes int) string { return text[:min(len(text), bytes+1)] }
+	return Description{
+		Properties: most(lease.Annotations[properties.Annotation], properties.MaxBytes),
+		Accepts:    most(lease.Annotations[accept.PublishedAnnotation], accept.MaxBytes),
+	}
 }
 
 // heartbeat records when the Lease changes that a reflector delivers.

@@ -31,6 +31,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
@@ -120,6 +121,10 @@ func (m *Member) CIDRs() []netip.Prefix { return *m.source.cidrs.Load() }
 // Rank returns the rank of the member's exports in conflicts: see ParseRank. While the annotation is invalid it is the
 // last valid rank, or LastRank.
 func (m *Member) Rank() int { return int(m.source.rank.Load()) }
+
+// Accept returns the patterns of the services that the member may contribute, nil if it has none of its own. While the
+// annotation is invalid they are the last valid ones.
+func (m *Member) Accept() *accept.Patterns { return m.source.accept.Load() }
 
 // Synced reports whether the member's slices were listed since it joined or its credential changed. It never turns
 // false again: a silent member stays as last seen.

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 )
 
 // A source is where the credential of one member comes from.
@@ -25,6 +27,7 @@ type source struct {
 	secret     atomic.Pointer[corev1.Secret]  // the latest version, for Events
 	cidrs      atomic.Pointer[[]netip.Prefix] // never nil
 	rank       atomic.Int64
+	accept     atomic.Pointer[accept.Patterns] // nil without the annotation
 	credential Credential
 	err        error
 }
@@ -53,6 +56,7 @@ func (s *source) renew(from *source) bool {
 		cidrs := s.cidrs.Swap(from.cidrs.Load())
 		changed = changed || !slices.Equal(*cidrs, *s.cidrs.Load())
 		s.rank.Store(from.rank.Load())
+		s.accept.Store(from.accept.Load())
 	}
 	return changed
 }
@@ -150,8 +154,24 @@ func parse(cluster string, secret *corev1.Secret) *source {
 	s.cidrs.Store(&cidrs)
 	rank, rankErr := ParseRank(secret.Annotations)
 	s.rank.Store(int64(rank))
-	s.err = cmp.Or(s.err, err, rankErr)
+	patterns, acceptErr := parseAccept(secret.Annotations)
+	s.accept.Store(patterns)
+	s.err = cmp.Or(s.err, err, rankErr, acceptErr)
 	return s
+}
+
+// parseAccept parses the annotation accept.Annotation, nil if there is none. If it is invalid, everything is accepted
+// with the error: nothing new is read of such a member, and its copies were accepted before.
+func parseAccept(annotations map[string]string) (*accept.Patterns, error) {
+	text, found := annotations[accept.Annotation]
+	if !found {
+		return nil, nil
+	}
+	patterns, err := accept.Parse(text)
+	if err != nil {
+		return &accept.All, fmt.Errorf("annotation %s: %w", accept.Annotation, err)
+	}
+	return &patterns, nil
 }
 
 // admit returns an error if a cluster id cannot become a member.

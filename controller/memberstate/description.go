@@ -3,8 +3,10 @@
 package memberstate
 
 import (
+	"errors"
 	"time"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
@@ -15,31 +17,35 @@ import (
 type description struct {
 	// read is what was read last, and looked what was last looked at of that.
 	read, looked member.Description
-	// accepted is valid, and properties is what it has.
+	// accepted is valid, and the others are what it has.
 	accepted   member.Description
 	properties map[string]string
+	policy     accept.Policy
 }
 
 // describe returns the description that the previous leader accepted.
 func describe(accepted member.Description) description {
-	d := description{read: accepted}
+	d := description{read: accepted, policy: accept.Policy{Others: accept.All}}
 	_, _ = d.accept() // what the controller wrote is valid, or another writer changed it
 	return d
 }
 
-// accept accepts what was read last and reports whether the properties changed. What is invalid changes nothing.
+// accept accepts what was read last and reports whether that changed anything. What is invalid changes nothing.
 func (d *description) accept() (changed bool, err error) {
 	if d.read == d.looked {
 		return false, nil
 	}
 	d.looked = d.read
-	parsed, err := properties.Parse(d.read.Properties)
-	if err != nil {
-		return false, err
+	before := d.accepted
+	parsed, propertiesErr := properties.Parse(d.read.Properties)
+	if propertiesErr == nil {
+		d.accepted.Properties, d.properties = d.read.Properties, parsed
 	}
-	changed = d.accepted != d.read
-	d.accepted, d.properties = d.read, parsed
-	return changed, nil
+	policy, acceptsErr := accept.Decode(d.read.Accepts)
+	if acceptsErr == nil {
+		d.accepted.Accepts, d.policy = d.read.Accepts, policy
+	}
+	return d.accepted != before, errors.Join(propertiesErr, acceptsErr)
 }
 
 // Described implements member.Tracker.
@@ -58,7 +64,7 @@ func (t *Tracker) Described(cluster string, is member.Description) {
 func (t *Tracker) accept(m *tracked) {
 	changed, err := m.description.accept()
 	if err != nil {
-		t.reporter.Logger.Error(err, "Ignored what a member says of itself; its last known properties stay",
+		t.reporter.Logger.Error(err, "Ignored a part of what a member says of itself; what was known of that stays",
 			"member", m.Cluster)
 	}
 	if changed {
@@ -76,4 +82,14 @@ func (t *Tracker) Properties(cluster string) map[string]string {
 		return m.properties
 	}
 	return nil
+}
+
+// Policy returns what a member accepts of its members, as last known.
+func (t *Tracker) Policy(cluster string) accept.Policy {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m := t.members[cluster]; m != nil {
+		return m.policy
+	}
+	return accept.Policy{Others: accept.All}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -89,9 +90,12 @@ func (l *Leases) load(ctx context.Context) (map[string]state, error) {
 			l.last[cluster] = lease
 			l.pending[cluster] = struct{}{} // it may have left
 			left[cluster] = state{
-				state:       liveness.ParseState(lease.Annotations[StateAnnotation]),
-				uid:         lease.Annotations[member.HeartbeatUIDAnnotation],
-				description: member.Description{Properties: lease.Annotations[properties.Annotation]},
+				state: liveness.ParseState(lease.Annotations[StateAnnotation]),
+				uid:   lease.Annotations[member.HeartbeatUIDAnnotation],
+				description: member.Description{
+					Properties: lease.Annotations[properties.Annotation],
+					Accepts:    lease.Annotations[accept.PublishedAnnotation],
+				},
 			}
 		}
 		return true, nil
@@ -215,10 +219,12 @@ func (l *Leases) limited(ctx context.Context, do func(context.Context) error) er
 	return do(ctx)
 }
 
-// due reports whether a Lease is to be written: the state, the UID or the properties changed, or the time changed by a third of
+// due reports whether a Lease is to be written: the state, the UID or the description changed, or the time changed by a third of
 // stale-after.
 func (l *Leases) due(is, want *coordinationv1.Lease) bool {
-	for _, key := range []string{StateAnnotation, member.HeartbeatUIDAnnotation, properties.Annotation} {
+	for _, key := range []string{
+		StateAnnotation, member.HeartbeatUIDAnnotation, properties.Annotation, accept.PublishedAnnotation,
+	} {
 		if is.Annotations[key] != want.Annotations[key] {
 			return true
 		}
@@ -297,6 +303,9 @@ func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
 	}
 	if m.accepted.Properties != "" {
 		lease.Annotations[properties.Annotation] = m.accepted.Properties
+	}
+	if m.accepted.Accepts != "" {
+		lease.Annotations[accept.PublishedAnnotation] = m.accepted.Accepts
 	}
 	if heard := m.Arrivals.Last; !heard.IsZero() {
 		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(heard))

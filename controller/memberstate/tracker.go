@@ -33,8 +33,10 @@ type Exports interface {
 
 // A Handler is called without the lock of the Tracker.
 type Handler interface {
-	// VerdictChanged requests that all services of a cluster are reconciled. Its properties may have changed, too.
+	// VerdictChanged requests that all services of a cluster are reconciled.
 	VerdictChanged(cluster string)
+	// DescriptionChanged requests the same because of Properties and Policy, also for the exports of the local cluster.
+	DescriptionChanged(cluster string)
 }
 
 // A Tracker keeps a judgement of all members. The judgement is updated before a method that reports news returns, and
@@ -53,7 +55,7 @@ type Tracker struct {
 	verdicts *liveness.Verdicts
 	// unshown are the members whose Leases do not show their state.
 	unshown map[string]struct{}
-	// redescribed are the members whose properties changed; judge notifies the handler.
+	// redescribed are the members whose description changed; judge notifies the handler.
 	redescribed []string
 	// armed is when Run judges again; zero for never.
 	armed   time.Time
@@ -244,7 +246,7 @@ func (t *Tracker) judge(change func(now time.Time) []liveness.Change) {
 	t.mu.Unlock()
 
 	for _, cluster := range redescribed {
-		t.handler.VerdictChanged(cluster)
+		t.handler.DescriptionChanged(cluster)
 	}
 	for _, change := range changes {
 		was, is := change.Was, change.Is

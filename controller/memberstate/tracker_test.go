@@ -79,6 +79,9 @@ func (l *lookout) VerdictChanged(cluster string) {
 	l.told = append(l.told, cluster)
 }
 
+// DescriptionChanged implements Handler.
+func (l *lookout) DescriptionChanged(cluster string) { l.VerdictChanged(cluster) }
+
 func (l *lookout) KubeSystemUID() string { return "" }
 func (l *lookout) Credentials() []*corev1.Secret {
 	return slices.Collect(maps.Values(l.secrets))

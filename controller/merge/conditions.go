@@ -38,6 +38,9 @@ func exportConditions(observed Observed, contributions []Contribution, agreed de
 			"The service is exported.")
 		status, reason, message := conflictCondition(agreed.conflicts)
 		set(v1beta1.ServiceExportConditionConflict, status, reason, message)
+		if reach := observed.Reach; reach != nil {
+			set(ConditionReach, reach.Status, reach.Reason, shorten(reach.Message))
+		}
 	case observed.Invalid != nil:
 		set(v1beta1.ServiceExportConditionValid, metav1.ConditionFalse, observed.Invalid.Reason,
 			shorten(observed.Invalid.Message))
@@ -49,7 +52,11 @@ func exportConditions(observed Observed, contributions []Contribution, agreed de
 		set(v1beta1.ServiceExportConditionReady, metav1.ConditionUnknown, string(v1beta1.ServiceExportReasonPending),
 			"The Service was not reconciled yet.")
 	}
-	return withObserved(serviceExport.Status.Conditions, conditions)
+	before := serviceExport.Status.Conditions
+	if !slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Type == ConditionReach }) {
+		before = WithoutReach(before)
+	}
+	return withObserved(before, conditions)
 }
 
 // maxProblems bounds the problems in a message.

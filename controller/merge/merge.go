@@ -41,6 +41,8 @@ type Observed struct {
 	Invalid *export.Invalid
 	// Problems are what was left out of this cluster's view, for the condition Valid.
 	Problems []export.Problem
+	// Reach is which members the export of this cluster reaches; nil if it has no ConditionReach.
+	Reach *Reach
 	// DerivedService is the existing Service with the name export.DerivedServiceName, nil for none. It may belong to
 	// another service whose derived Service has the same name: see Namesakes.
 	DerivedService *corev1.Service

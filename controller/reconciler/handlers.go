@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -44,6 +46,25 @@ func (r *Reconciler) ServiceChanged(cluster string, service types.NamespacedName
 // VerdictChanged implements memberstate.Handler.
 func (r *Reconciler) VerdictChanged(cluster string) { r.enqueueCluster(cluster) }
 
+// DescriptionChanged implements memberstate.Handler.
+func (r *Reconciler) DescriptionChanged(cluster string) {
+	r.enqueueCluster(cluster)
+	r.enqueueExports(func(*v1beta1.ServiceExport) bool { return true })
+}
+
+// enqueueExports enqueues the exports of the local cluster that are concerned.
+func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool) {
+	access, _ := r.API.Access()
+	if access == nil {
+		return // all services are enqueued once there is an access
+	}
+	for _, each := range access.Exports() {
+		if concerned(each) {
+			r.enqueue(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
+		}
+	}
+}
+
 // MemberChanged implements member.Handler.
 func (r *Reconciler) MemberChanged(cluster string) {
 	var members []string
@@ -52,6 +73,10 @@ func (r *Reconciler) MemberChanged(cluster string) {
 	}
 	r.shares.setMembers(members)
 	r.enqueueCluster(cluster)
+	r.enqueueExports(func(each *v1beta1.ServiceExport) bool {
+		return each.Annotations[export.AnnotationClusters] != "" ||
+			meta.FindStatusCondition(each.Status.Conditions, merge.ConditionReach) != nil
+	})
 }
 
 // enqueueShown enqueues a service because of an object that this controller may have written.
@@ -208,7 +233,8 @@ func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
 				old.Annotations[member.RankAnnotation] != current.Annotations[member.RankAnnotation] {
 				r.checkRank(current)
 			}
-			if old.UID != current.UID || terminating(old) != terminating(current) {
+			if old.UID != current.UID || terminating(old) != terminating(current) ||
+				local.Accepted(old) != local.Accepted(current) {
 				all(change{Object: current})
 			}
 		},

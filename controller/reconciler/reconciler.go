@@ -45,7 +45,9 @@ type Reconciler struct {
 	shares *shares
 	queue  *queue
 	plans  plans
-	zones  zones
+	// refusals are those that were reported.
+	refusals refusals
+	zones    zones
 	// turn has an element while a large service is reconciled.
 	turn chan struct{}
 	// record is set by Run.
@@ -208,6 +210,7 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		return r.reconcile(ctx, service, r.Gate.Wait(ctx))
 	}
 	r.Metrics.Problems(service, in.Problems)
+	r.reportRefusals(ctx, service, in.Refused)
 	in.Existing.Failures = r.queue.NumRequeues(service)
 	result := r.shares.mergeWithin(in.Existing.Observed, in.Contributions)
 	outcome, err := r.Applier.ApplyService(ctx, access, in.Existing, result)

@@ -205,7 +205,7 @@ func TestAnnotationsInDocumentsExist(t *testing.T) {
 		}
 	}
 	// Marks that are never written, and a condition.
-	for _, internal := range []string{"/too-large", "/unreadable", "/PreferCluster", "/Within"} {
+	for _, internal := range []string{"/too-large", "/unreadable", "/PreferCluster", "/Reach", "/Within"} {
 		delete(defined, domain+internal)
 	}
 	for key := range defined {

@@ -35,4 +35,30 @@ var scoping = []mutant{
 		harm:        "a cluster whose properties changed keeps what is no longer for it",
 		first:       simulation,
 	},
+	{
+		file:        "controller/input/scope.go",
+		text:        `case own != nil && own.Accepts(service), own == nil && (accepted || others.Accepts(service)):`,
+		replacement: `case own == nil, own.Accepts(service):`,
+		harm:        "members contribute what --accept does not have",
+		first:       simulation,
+	},
+	{
+		file:        "controller/input/scope.go",
+		text:        `own == nil && (accepted ||`,
+		replacement: `(accepted ||`,
+		harm:        "the label of a namespace, or --accept, widens what a member was limited to",
+	},
+	{
+		file:        "controller/input/input.go",
+		text:        `continue // its copies end, as if the export was withdrawn`,
+		replacement: ``,
+		harm:        "a member contributes what it may not",
+		first:       simulation,
+	},
+	{
+		file:        "controller/memberstate/description.go",
+		text:        `d := description{read: accepted, policy: accept.Policy{Others: accept.All}}`,
+		replacement: `d := description{policy: accept.Policy{Others: accept.All}}`,
+		harm:        "a restart forgets the properties of a silent cluster",
+	},
 }

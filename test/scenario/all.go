@@ -38,6 +38,7 @@ var All = []Scenario{
 	{"Leases are edited and deleted", three, steady(leases)},
 	{"the Lease of the leader is taken", two, of(leaderLease)},
 	{"an export is for chosen clusters", three, chosenClusters},
+	{"contributions are refused", three, refusedContributions},
 	{"CRDs are deleted", three, fault(removal)},
 	{"CRDs are upgraded", []string{"west", "dual"}, of(upgrade)},
 	{"Services are deleted", three, fault(servicesDeleted)},

@@ -189,7 +189,7 @@ func (c *Cluster) service(name string) *corev1.Service {
 // clusterScoped are the kinds that are in no namespace.
 var clusterScoped = map[string]bool{
 	"Node": true, "CustomResourceDefinition": true, "MutatingAdmissionPolicy": true,
-	"MutatingAdmissionPolicyBinding": true, "ClusterProperty": true,
+	"MutatingAdmissionPolicyBinding": true, "ClusterProperty": true, "Namespace": true,
 }
 
 // Put creates the objects of a YAML stream, or changes those that exist to have what it says.

@@ -6,9 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // properties are the ClusterProperties of KEP-2149, which about defines.
@@ -62,13 +67,16 @@ func chosenClusters(s *Set) {
 	north.Describe("region", "us")
 	west.Export("web:10.65.0.10")
 	s.Expect(web(ofWest))
+	west.ExpectReach("web", "")
 	west.Choose("web", "east")
 	s.Except(north, web(gone), web(ofWest))
+	west.ExpectReach("web", "ChosenClusters: The export is for east.")
 	west.SetEndpoints("web", "10.65.0.11")
 	s.Except(north, web(gone), web("west/10.65.0.11 -> VIP"))
 	west.SetEndpoints("web", "10.65.0.10")
 	west.Choose("web", "region in (us)")
 	s.Except(east, web(gone), web(ofWest))
+	west.ExpectReach("web", "ChosenClusters: The export is for north.")
 	// The others take part in the same name all the same.
 	east.Export("web:10.64.0.10")
 	s.Except(east, web(ofEast), web(ofBoth))
@@ -79,6 +87,7 @@ func chosenClusters(s *Set) {
 	// It is chosen by what it is now.
 	north.Describe("region", "asia")
 	s.Except(west, web(ofWest), web(gone))
+	west.ExpectReach("web", `NoCluster: The cluster selector "region in (us)" selects no member.`)
 	east.Describe("region", "us")
 	s.Except(north, web(gone), web(ofWest))
 	// An export whose Service is replaced keeps its import where it is chosen.
@@ -92,6 +101,7 @@ func chosenClusters(s *Set) {
 	// What is not valid is for nobody.
 	west.Choose("web", "same(region)")
 	s.Except(west, web(none), web(gone))
+	west.ExpectReach("web", "")
 	west.Choose("web", "'west; region=us'")
 	s.Except(north, web(gone), web(ofWest))
 
@@ -112,4 +122,87 @@ func chosenClusters(s *Set) {
 	s.Expect(web(ofWest))
 	west.Choose("web", "'*'")
 	s.Expect(web(ofWest))
+	west.ExpectReach("web", "")
+}
+
+// ExpectReach waits until a ServiceExport has the condition Reach with this reason and message, or without a text none.
+func (c *Cluster) ExpectReach(service, want string) {
+	c.set.Helper()
+	c.set.Eventually("Reach of "+service, func() error {
+		exported, err := c.MCS.MulticlusterV1beta1().ServiceExports(c.set.namespace).Get(c.set.Context(), service,
+			metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		got := ""
+		if reach := meta.FindStatusCondition(exported.Status.Conditions, merge.ConditionReach); reach != nil {
+			got = reach.Reason + ": " + reach.Message
+		}
+		if got != want {
+			return fmt.Errorf("it is %q, not %q", got, want)
+		}
+		return nil
+	})
+}
+
+// refusedContributions: importers limit what members contribute, each for itself, and exporters see it.
+func refusedContributions(s *Set) {
+	east, west, north := s.clusters[0], s.clusters[1], s.clusters[2]
+	p := Pair{east, west}
+	west.Export("web:10.65.0.10", "db!10.65.0.20")
+	north.Export("web:10.66.0.10")
+	all := View{
+		"web": "north/10.66.0.10 west/10.65.0.10 -> VIP", "db": "west/10.65.0.20 -> 10.65.0.20",
+	}
+	s.Expect(all)
+	s.Annotate(p, accept.Annotation, "other, "+s.namespace+"/d?")
+	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
+	west.ExpectReach("web", "Refused: These members do not accept it: east. It is for north.")
+	west.ExpectReach("db", "")
+	north.ExpectReach("web", "")
+	east.ExpectEvent(s.secretOf(p), "ContributionRefused", s.namespace+"/web of cluster west is not imported")
+	// A typing error changes nothing, also across a restart.
+	s.Annotate(p, accept.Annotation, "Other")
+	east.ExpectEvent(s.secretOf(p), memberstate.EventMemberCredentialInvalid)
+	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
+	east.Restart()
+	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
+	s.Annotate(p, accept.Annotation, "other, "+s.namespace+"/d?")
+	s.Judged(p, "Heard")
+	s.Except(east, all.With("web", "north/10.66.0.10 -> VIP"), all)
+
+	// What a silent member contributed before ends, too, and does not come back with a restart.
+	s.cut(p)
+	s.Judged(p, "Silent")
+	s.Annotate(p, accept.Annotation, "other")
+	s.Except(east, View{"web": "north/10.66.0.10 -> VIP", "db": gone}, all)
+	east.Restart()
+	s.Holds(15*time.Second, View{"web": "north/10.66.0.10 -> VIP", "db": gone}, east)
+	s.restore(p)
+	s.Judged(p, "Heard")
+	s.Holds(15*time.Second, View{"web": "north/10.66.0.10 -> VIP", "db": gone}, east)
+	s.Annotate(p, accept.Annotation, "")
+	s.Expect(all)
+	west.ExpectReach("web", "")
+	west.ExpectReach("db", "")
+
+	// Nothing is accepted but what opts in.
+	east.Options.Accept = []string{}
+	east.Restart()
+	s.Except(east, View{"web": gone, "db": gone}, all)
+	north.ExpectReach("web", "Refused: These members do not accept it: east. It is for west.")
+	s.Annotate(p, accept.Annotation, "*")
+	s.Except(east, all.With("web", ofWest), all)
+	west.ExpectReach("web", "")
+	s.Annotate(p, accept.Annotation, "")
+	east.Put(fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {%s: 'true'}}}", s.namespace,
+		accept.Label))
+	s.Expect(all)
+	north.ExpectReach("web", "")
+	east.Put(fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s, labels: {%s: null}}}", s.namespace,
+		accept.Label))
+	s.Except(east, View{"web": gone, "db": gone}, all)
+	// Its own exports are its own.
+	east.Export("web:10.64.0.10")
+	s.Except(east, View{"web": ofEast, "db": gone}, all.With("web", "east/10.64.0.10 north/10.66.0.10 west/10.65.0.10 -> VIP"))
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
 
 // A View is what is to be seen in a cluster, by service, as See has it.
@@ -152,7 +153,9 @@ func (c *Cluster) conditions(service string) string {
 		if each.ObservedGeneration != exported.Generation {
 			return "of an older generation"
 		}
-		texts = append(texts, each.Type+"="+each.Reason)
+		if each.Type != merge.ConditionReach { // see ExpectReach
+			texts = append(texts, each.Type+"="+each.Reason)
+		}
 	}
 	if len(texts) == 0 {
 		return "without conditions"

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package accept
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func name(text string) types.NamespacedName {
+	namespace, service, _ := strings.Cut(text, "/")
+	return types.NamespacedName{Namespace: namespace, Name: service}
+}
+
+func TestAccepts(t *testing.T) {
+	for _, test := range []struct{ patterns, accepted string }{
+		{"", ""},
+		{" ", ""},
+		{"*", "shop/db shop/web shop-1/db kube/dns"},
+		{"shop", "shop/db shop/web"},
+		{"shop*", "shop/db shop/web shop-1/db"},
+		{"shop-?, kube/d*", "shop-1/db kube/dns"},
+		{"*/db", "shop/db shop-1/db"},
+		{"shop/web,shop/web", "shop/web"},
+		{"*/*", "shop/db shop/web shop-1/db kube/dns"},
+	} {
+		patterns, err := Parse(test.patterns)
+		if err != nil {
+			t.Errorf("%q: %v", test.patterns, err)
+		}
+		var accepted []string
+		for _, service := range []string{"shop/db", "shop/web", "shop-1/db", "kube/dns"} {
+			if patterns.Accepts(name(service)) {
+				accepted = append(accepted, service)
+			}
+		}
+		if got := strings.Join(accepted, " "); got != test.accepted {
+			t.Errorf("%q accepts %q, want %q", test.patterns, got, test.accepted)
+		}
+	}
+	patterns, _ := Parse("shop")
+	if with := patterns.With([]string{"team-a", "shop"}); with.String() != "shop,team-a" || !with.Accepts(name("team-a/x")) ||
+		patterns.Accepts(name("team-a/x")) {
+		t.Errorf("with namespaces: %v, %v", with, patterns)
+	}
+	for _, text := range []string{",", "a,", "a//b", "/", "a/", "A", "a b", "[a]", `\*`, strings.Repeat("a", MaxBytes+1)} {
+		if patterns, err := Parse(text); err == nil || patterns.Accepts(name("a/b")) {
+			t.Errorf("%.20q was parsed: %v", text, patterns)
+		}
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	shop, _ := Parse("shop, team-?/db")
+	for text, policy := range map[string]Policy{
+		"":                                  {Others: All},
+		`{"*":""}`:                          {},
+		`{"*":"shop,team-?/db"}`:            {Others: shop},
+		`{"*":"","west":"*"}`:               {Members: map[string]Patterns{"west": All}},
+		`{"*":"*","west":""}`:               {Others: All, Members: map[string]Patterns{"west": {}, "north": All}},
+		`{"*":"*","west":"shop,team-?/db"}`: {Others: All, Members: map[string]Patterns{"west": shop}},
+	} {
+		if got := policy.Encode(); got != text {
+			t.Errorf("%v became %s, want %s", policy, got, text)
+		}
+		decoded, err := Decode(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		for _, member := range []string{"west", "north", "east"} {
+			if !decoded.Of(member).Equal(policy.Of(member)) {
+				t.Errorf("%s: %s may contribute %v, want %v", text, member, decoded.Of(member), policy.Of(member))
+			}
+		}
+	}
+	for _, text := range []string{"x", "[]", `{"*":1}`, `{"a":"B"}`, strings.Repeat(" ", MaxBytes+1)} {
+		if policy, err := Decode(text); err == nil || policy.Of("west").Accepts(name("a/b")) {
+			t.Errorf("%.20q was decoded: %v", text, policy)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"", "*", "shop, team-?/db", "a/b/c", ",", "[a"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		patterns, err := Parse(text)
+		if err != nil {
+			return
+		}
+		again, err := Parse(patterns.String())
+		if err != nil || !again.Equal(patterns) {
+			t.Errorf("%q became %q: %v", text, patterns, err)
+		}
+		if patterns.All() && !patterns.Accepts(name("any/thing")) {
+			t.Errorf("%q refuses something", text)
+		}
+	})
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{"", "{}", `{"*":"shop,a/?","west":""}`, `{"west":"A"}`, "null"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		policy, err := Decode(text)
+		if err != nil {
+			return
+		}
+		again, err := Decode(policy.Encode())
+		if len(policy.Encode()) > MaxBytes {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%q became %q: %v", text, policy.Encode(), err)
+		}
+		for member := range policy.Members {
+			if !again.Of(member).Equal(policy.Of(member)) && !(again.Of(member).All() && policy.Of(member).All()) {
+				t.Errorf("%q: %q may contribute %v, then %v", text, member, policy.Of(member), again.Of(member))
+			}
+		}
+	})
+}
