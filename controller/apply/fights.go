@@ -39,8 +39,8 @@ const (
 // such repetitions are delayed with exponential backoff. Other writes are never delayed. It is safe for concurrent use.
 type fights struct {
 	mu      sync.Mutex
-	objects map[objectKey]fight
-	purged  int // number of objects after the last purge
+	objects map[uint64]fight // by fingerprint of the objectKey: there is one for each slice that was written
+	purged  int              // number of objects after the last purge
 }
 
 // objectKey identifies an object, or its status.
@@ -49,6 +49,8 @@ type objectKey struct {
 	status                bool
 	schema                string // of the API server; empty for kinds of Kubernetes
 }
+
+func (k objectKey) fingerprint() uint64 { return maphash.Comparable(seed, k) }
 
 type fight struct {
 	content     uint64    // fingerprint of the last write
@@ -79,7 +81,7 @@ func (f fight) delay() time.Duration {
 func (f *fights) of(object objectKey, content uint64, now time.Time) (fight, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known, ok := f.objects[object]
+	known, ok := f.objects[object.fingerprint()]
 	return known, ok && known.content == content && now.Sub(known.at) <= forgetAfter
 }
 
@@ -99,11 +101,11 @@ func (f *fights) wrote(object objectKey, content uint64, creation bool, version 
 
 func (f *fights) put(object objectKey, last fight, now time.Time) {
 	if f.objects == nil {
-		f.objects = map[objectKey]fight{}
+		f.objects = map[uint64]fight{}
 	}
-	f.objects[object] = last
+	f.objects[object.fingerprint()] = last
 	if len(f.objects) > 2*max(f.purged, 512) {
-		maps.DeleteFunc(f.objects, func(_ objectKey, old fight) bool { return now.Sub(old.at) > forgetAfter })
+		maps.DeleteFunc(f.objects, func(_ uint64, old fight) bool { return now.Sub(old.at) > forgetAfter })
 		f.purged = len(f.objects)
 	}
 }
@@ -113,7 +115,7 @@ func (f *fights) put(object objectKey, last fight, now time.Time) {
 func (f *fights) settled(object objectKey, content uint64, kept metav1.Object, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known := f.objects[object]
+	known := f.objects[object.fingerprint()]
 	known.content, known.at, known.version, known.kept = content, now, kept.GetResourceVersion(), fingerprint(kept)
 	f.put(object, known, now)
 }
@@ -122,9 +124,9 @@ func (f *fights) settled(object objectKey, content uint64, kept metav1.Object, n
 func (f *fights) left(object objectKey, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if known, ok := f.objects[object]; ok {
+	if known, ok := f.objects[object.fingerprint()]; ok {
 		known.at = now
-		f.objects[object] = known
+		f.objects[object.fingerprint()] = known
 	}
 }
 
@@ -132,7 +134,7 @@ func (f *fights) left(object objectKey, now time.Time) {
 func (f *fights) forget(object objectKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.objects, object)
+	delete(f.objects, object.fingerprint())
 }
 
 // A guard delays the writes of one object in one pass. A nil guard delays none.

@@ -17,7 +17,11 @@ import (
 )
 
 // A Slice is an EndpointSlice. It is immutable.
-type Slice struct{ data []byte }
+type Slice struct {
+	data []byte
+	// endpoints is their number, so that Open makes room for all of them at once.
+	endpoints int32
+}
 
 var _ runtime.Object = (*Slice)(nil)
 
@@ -31,7 +35,7 @@ func New(slice *discoveryv1.EndpointSlice) *Slice {
 		panic(fmt.Sprintf("packed: EndpointSlice %s/%s cannot be encoded: %v", slice.Namespace, slice.Name, err))
 	}
 	compressed.bytes = dictionary().Encode(compressed.room(0), encoded)
-	return &Slice{bytes.Clone(compressed.bytes)}
+	return &Slice{data: bytes.Clone(compressed.bytes), endpoints: int32(len(slice.Endpoints))}
 }
 
 // encoded calls read with the encoded slice, which read does not keep.
@@ -49,6 +53,9 @@ func (s *Slice) encoded(read func([]byte)) {
 // Open returns the slice as a new object, which the caller may change.
 func (s *Slice) Open() *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{}
+	if s.endpoints > 0 {
+		slice.Endpoints = make([]discoveryv1.Endpoint, 0, s.endpoints)
+	}
 	s.encoded(func(encoded []byte) {
 		if err := slice.Unmarshal(encoded); err != nil {
 			panic(fmt.Sprintf("packed: an encoded EndpointSlice cannot be decoded: %v", err))
