@@ -3,6 +3,8 @@
 package reconciler
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -66,4 +68,36 @@ func TestEchoesCauseNoPass(t *testing.T) {
 		}
 		q.ShutDown()
 	}
+}
+
+// TestWhatWaitsTakesLittle: changes that come faster than they are written must not fill the memory.
+func TestWhatWaitsTakesLittle(t *testing.T) {
+	heap := func() uint64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what pools held is garbage once more
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	q := newQueue("east", writerOf{})
+	defer q.ShutDown()
+	const services, endpoints = 50, 1000
+	state := func() *discoveryv1.EndpointSlice {
+		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web-1"}}
+		for i := range endpoints {
+			slice.Endpoints = append(slice.Endpoints,
+				discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.0.%d.%d", i/250, i%250)}})
+		}
+		return slice
+	}
+	before := heap()
+	for i := range services {
+		service := types.NamespacedName{Namespace: "demo", Name: fmt.Sprint(i)}
+		q.AddSlice(service, "west", state(), state())
+		q.AddShown(service, state())
+	}
+	if each := int(heap()-before) / (3 * services * endpoints); each > 20 {
+		t.Errorf("an endpoint of a waiting slice takes %d bytes", each)
+	}
+	runtime.KeepAlive(q)
 }
