@@ -164,8 +164,8 @@ vulncheck: $(TOOLS)/govulncheck ## Look for known vulnerabilities; needs the Go 
 bench: bed build ## Measure against CoreDNS's own plugin; prints the tables and writes docs/benchmarks.md.
 	@$(BOUND) go run ./test/bench -out docs/benchmarks.md
 
-# The chart's 512 MiB have room for fewer slices than 511 clusters publish: MEMORY=512 stops after the import.
-MEMORY   ?= 4096
+# The chart's limit of the controller's memory, in MiB.
+MEMORY   ?= 512
 CHANGES  ?= 10m
 .PHONY: scale
 scale: bed ## Measure with 511 and with 50 simulated clusters, whose endpoints change for CHANGES (10m); writes docs/scale.md.
