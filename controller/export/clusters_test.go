@@ -55,6 +55,9 @@ func TestChosenText(t *testing.T) {
 func TestChosenClusters(t *testing.T) {
 	all := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1"),
 		newSlice("b", "8080/TCP", "10.1.0.2"))
+	if text := ClustersOf(publish(all)[0]) + ClustersOf(&discoveryv1.EndpointSlice{}); text != "" {
+		t.Errorf("an export for all is for %q", text)
+	}
 	for clusters, want := range map[string]string{
 		"west": "west", "west;south": "west south", "region=us": "north", "region in (eu, us)": "west north",
 		"!region": "south", "nobody": "", "*": "west north south", "nobody; *": "west north south",
@@ -90,6 +93,9 @@ func TestChosenClusters(t *testing.T) {
 			}
 			if strings.Contains(clusters, "*") {
 				continue
+			}
+			if text := ClustersOf(publish(view)[0]); text != clusters {
+				t.Errorf("%s: a slice is for %q", clusters, text)
 			}
 			old, _ := fromSlices(Source{Cluster: "east"}, web, publish(view), abroad(all), []version{version1})
 			if old != nil {

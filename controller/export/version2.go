@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
+
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
@@ -25,6 +27,16 @@ func encoder2(view *View) func(*Slice, []demotion) string {
 	return func(slice *Slice, demoted []demotion) string {
 		return string(marshal(document2{slice.Clusters, json.RawMessage(encode(slice, demoted))}))
 	}
+}
+
+// ClustersOf returns the cluster selector in the snapshot of a published slice, empty if the slice is for all clusters or
+// cannot be read.
+func ClustersOf(slice *discoveryv1.EndpointSlice) string {
+	decoded, _, err := readSnapshot(slice.Annotations, versions)
+	if err != nil {
+		return ""
+	}
+	return decoded.clusters.String()
 }
 
 func decode2(text string) (snapshot, error) {

@@ -52,6 +52,7 @@ var serviceChecks = []Check{
 			return found
 		},
 	},
+	takeOver,
 	{
 		Name: "exports-agree", About: "exports of different clusters do not conflict",
 		run: func(s *Set, c *Cluster) (found []problem) {

@@ -260,8 +260,13 @@ func (e *Explanation) state(source *facts.Source) string {
 	if source.Drained {
 		text += ", drained"
 	}
-	if source.Invalid != nil {
+	switch {
+	case source.Invalid != nil:
 		text = "not exported: " + source.Invalid.Reason
+	case source.Refused != "":
+		text = "refused: " + source.Refused
+	case source.Chosen != "":
+		text = "not chosen: it is for " + source.Chosen
 	}
 	return text
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -30,6 +31,12 @@ func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sou
 	serviceImport *v1beta1.ServiceImport, account merge.Account,
 ) {
 	exporting := slices.ContainsFunc(sources, func(s facts.Source) bool { return s.View != nil || s.Published != nil })
+	if own := f.Export(service); own != nil {
+		if reach := meta.FindStatusCondition(own.Status.Conditions, merge.ConditionReach); reach != nil &&
+			reach.Status != metav1.ConditionTrue {
+			e.problem("", "The export of %s does not reach all members. %s", f.ID, reach.Message)
+		}
+	}
 	if exporting && f.Namespaces[service.Namespace] == nil {
 		e.problem(fmt.Sprintf("kubectl --context %s create namespace %s", f.Context, service.Namespace),
 			"Namespace %q does not exist in %s. Services are imported only into existing namespaces.",
@@ -126,6 +133,14 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 	case source.Invalid != nil:
 		e.problem(e.invalidHint(f, service, source), "%s does not export it: %s", source.Cluster,
 			source.Invalid.Message)
+	case source.Refused != "":
+		e.problem(e.acceptHint(f, service, source), "%s does not accept %s of %s: %s.", f.ID, service, source.Cluster,
+			source.Refused)
+	case source.Chosen != "":
+		e.problem(fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s '%s=%s; %s' --overwrite",
+			f.ContextOf(source.Cluster), service.Namespace, service.Name, export.AnnotationClusters, source.Chosen, f.ID),
+			"The export of %s is not for %s: it is for %q (annotation %s).", source.Cluster, f.ID, source.Chosen,
+			export.AnnotationClusters)
 	case source.State == liveness.Stale && source.Member.Warning(memberstate.EventMemberQuarantined) != nil:
 		e.problem(e.check(both(f, source.Cluster)),
 			"%s is quarantined: %s. "+onlyIf,
@@ -161,6 +176,20 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 				source.Cluster, problem)
 		}
 	}
+}
+
+// acceptHint is the command that accepts a service of a member.
+func (e *Explanation) acceptHint(f *facts.Facts, service types.NamespacedName, source *facts.Source) string {
+	if secret := source.Member.Secret; secret != nil {
+		if text, own := secret.Annotations[accept.Annotation]; own {
+			if text != "" {
+				text += ","
+			}
+			return fmt.Sprintf("kubectl --context %s -n %s annotate secret %s '%s=%s%s' --overwrite", f.Context, f.System,
+				secret.Name, accept.Annotation, text, service)
+		}
+	}
+	return fmt.Sprintf("kubectl --context %s label namespace %s %s=true", f.Context, service.Namespace, accept.Label)
 }
 
 // both are the contexts of this cluster and of a member.
@@ -264,6 +293,8 @@ func (e *Explanation) summary(f *facts.Facts, service types.NamespacedName, sour
 			why = fmt.Sprintf("namespace %q does not exist", service.Namespace)
 		case slices.ContainsFunc(sources, func(s facts.Source) bool { return s.View != nil || s.Published != nil }):
 			why = "the controller has not written the import yet"
+		case slices.ContainsFunc(sources, func(s facts.Source) bool { return s.Chosen != "" || s.Refused != "" }):
+			why = "no export is for this cluster and accepted"
 		case len(sources) > 0:
 			why = "no export is valid"
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/leader"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -53,6 +54,8 @@ type Facts struct {
 	// exports nor imports: those of its Deployment, or the default if the
 	// Deployment cannot be read.
 	DeniedNamespaces []string
+	// Accept are the patterns of what members without patterns of their own may contribute, in the same way.
+	Accept []string
 	// Heartbeat and Leader are the Leases of its controller, nil if they do
 	// not exist.
 	Heartbeat, Leader *coordinationv1.Lease
@@ -287,23 +290,24 @@ func (f *Facts) controller(ctx context.Context, c *cluster.Cluster, _ string) er
 		return nil
 	}
 	if err == nil {
-		f.DeniedNamespaces = deniedOf(deployment)
+		f.DeniedNamespaces, f.Accept = flagsOf(deployment)
 	}
 	return err
 }
 
-// deniedOf reads --denied-namespaces as the controller does.
-func deniedOf(deployment *appsv1.Deployment) []string {
+// flagsOf reads --denied-namespaces and --accept as the controller does.
+func flagsOf(deployment *appsv1.Deployment) (deniedNamespaces, accepted []string) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}
 	denied := flags.StringSlice("denied-namespaces", controller.DefaultDeniedNamespaces, "")
+	accepts := flags.StringSlice("accept", []string{accept.Everything}, "")
 	for i := range deployment.Spec.Template.Spec.Containers {
 		container := &deployment.Spec.Template.Spec.Containers[i]
 		// The controller itself rejects invalid flags.
 		_ = flags.Parse(slices.Concat(container.Command, container.Args))
 	}
-	return *denied
+	return *denied, *accepts
 }
 
 func pointers[T any](list []T) []*T {

@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -48,6 +49,14 @@ func TestDeniedNamespacesAreThoseOfTheController(t *testing.T) {
 		if err := f.controller(t.Context(), &cluster.Cluster{Namespace: "mcs", Kube: client}, ""); err != nil ||
 			!slices.Equal(f.DeniedNamespaces, test.want) {
 			t.Errorf("%s: got %q, %v, want %q", name, f.DeniedNamespaces, err, test.want)
+		}
+	}
+	for want, args := range map[string][]string{"[*]": {"-v=2"}, "[]": {"--accept="}, "[shop a/b]": {"--accept=shop,a/b"}} {
+		_, accepted := flagsOf(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Args: args}}},
+		}}})
+		if got := fmt.Sprint(accepted); got != want {
+			t.Errorf("%v accepts %s, want %s", args, got, want)
 		}
 	}
 	f := &Facts{DeniedNamespaces: []string{"team-*"}, Namespaces: map[string]*corev1.Namespace{

@@ -20,8 +20,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
-	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
 // A Source is the export of one cluster as another one knows it, derived with the
@@ -47,6 +45,9 @@ type Source struct {
 	// Invalid is why its export does not count; View and Published are nil then. Of a
 	// member it is set only if the Service does not exist.
 	Invalid *export.Invalid
+	// Chosen is the selector of the clusters that its export is for, if the local cluster is not among them. Refused is
+	// the rule by which the local cluster does not accept the export. Published is nil in both cases.
+	Chosen, Refused string
 }
 
 // Demoted reports whether its endpoints are used only if no other cluster has a
@@ -78,7 +79,7 @@ func (s *Source) Since() time.Time {
 func (f *Facts) Sources(service types.NamespacedName) []Source {
 	var sources []Source
 	if serviceExport := f.Export(service); serviceExport != nil {
-		source := Source{Cluster: f.ID, Own: true, Drained: f.Drained(), Rank: f.rank()}
+		source := Source{Cluster: f.ID, Own: true, Drained: f.Drained(), Rank: f.Rank()}
 		source.View, source.Problems, source.Invalid = export.FromService(f.ID, serviceExport, f.service(service),
 			f.slicesOf(service))
 		// Other objections of the controller are on the ServiceExport.
@@ -104,6 +105,12 @@ func (f *Facts) Sources(service types.NamespacedName) []Source {
 					return member.ServiceOf(slice) != service
 				}), source.View)
 		}
+		if source.Published == nil {
+			source.Chosen = m.chosen(service)
+		}
+		if rule := f.Refuses(m, service); rule != "" && m.publishes(service) {
+			source.Refused, source.Published, source.Problems = rule, nil, nil
+		}
 		says := source.Published
 		if m.Unread != nil {
 			says = source.View
@@ -118,25 +125,16 @@ func (f *Facts) Sources(service types.NamespacedName) []Source {
 		} else if source.View != nil && source.View.Absent() {
 			source.View = nil
 		}
-		if source.View != nil || source.Published != nil || source.Invalid != nil || len(source.Problems) > 0 {
+		if source.View != nil || source.Published != nil || source.Invalid != nil || len(source.Problems) > 0 ||
+			source.Chosen != "" || source.Refused != "" {
 			sources = append(sources, source)
 		}
 	}
 	return sources
 }
 
-// reader is the local cluster as its heartbeat describes it.
-func (f *Facts) reader() selector.Cluster {
-	is := selector.Cluster{ID: f.ID}
-	if f.Heartbeat != nil {
-		// The controller writes what is valid.
-		is.Properties, _ = properties.Parse(f.Heartbeat.Annotations[properties.Annotation])
-	}
-	return is
-}
-
-// rank is that of local exports in conflicts.
-func (f *Facts) rank() int {
+// Rank is that of local exports in conflicts.
+func (f *Facts) Rank() int {
 	namespace := f.Namespaces[f.System]
 	if namespace == nil {
 		return 0

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+)
+
+// reader is the local cluster as its heartbeat describes it.
+func (f *Facts) reader() selector.Cluster {
+	is := selector.Cluster{ID: f.ID}
+	if f.Heartbeat != nil {
+		// The controller writes what is valid.
+		is.Properties, _ = properties.Parse(f.Heartbeat.Annotations[properties.Annotation])
+	}
+	return is
+}
+
+// Refuses returns the rule by which the local cluster does not accept a service of a member, empty if it does or if
+// that is unknown.
+func (f *Facts) Refuses(m *Member, service types.NamespacedName) string {
+	if f.SecretsUnseen != nil {
+		return ""
+	}
+	others := accept.All
+	if f.Accept != nil {
+		others, _ = accept.Parse(strings.Join(f.Accept, ",")) // the controller does not start with others
+	}
+	var own *accept.Patterns
+	if m.Secret != nil {
+		if text, found := m.Secret.Annotations[accept.Annotation]; found {
+			patterns, err := accept.Parse(text)
+			if err != nil {
+				return "" // the last valid ones count
+			}
+			own = &patterns
+		}
+	}
+	return input.Refuses(others, own, service, local.Accepted(f.Namespaces[service.Namespace]))
+}
+
+// chosen returns the selector of the clusters that an export of a member is for, empty if it exports nothing, or to all.
+func (m *Member) chosen(service types.NamespacedName) string {
+	for _, slice := range m.Published {
+		if member.ServiceOf(slice) != service || !export.IsManaged(slice) {
+			continue
+		}
+		if clusters := export.ClustersOf(slice); clusters != "" {
+			return clusters
+		}
+	}
+	return ""
+}
+
+// publishes reports whether a member publishes slices of a service.
+func (m *Member) publishes(service types.NamespacedName) bool {
+	for _, slice := range m.Published {
+		if member.ServiceOf(slice) == service && export.IsManaged(slice) {
+			return true
+		}
+	}
+	return false
+}
