@@ -53,6 +53,8 @@ const (
 	AnotherCluster Reason = "AnotherCluster"
 	// ClusterIDMismatch: its heartbeat has another cluster id than its credential.
 	ClusterIDMismatch Reason = "ClusterIDMismatch"
+	// OtherClusterSet: it is of another cluster set than the local cluster.
+	OtherClusterSet Reason = "OtherClusterSet"
 	// ExportsLost: most or all of its exports were gone in one list.
 	ExportsLost Reason = "ExportsLost"
 )
@@ -69,6 +71,8 @@ type Member struct {
 	KnownUID string
 	// Mistaken is set if its heartbeat has another cluster id than its credential.
 	Mistaken bool
+	// OtherSet is set if it and the local cluster name different cluster sets.
+	OtherSet bool
 	// Shrunk is when a list last lacked any known export, and Lost when a list lacked most of them (LostMost); zero if
 	// none did, and again once they are back.
 	Shrunk, Lost time.Time
@@ -222,6 +226,10 @@ func (v *Verdict) quarantine(limits Limits, member Member) Reason {
 		// No token: an administrator corrects the id or removes the member.
 		v.Keep = true
 		return ClusterIDMismatch
+	case member.OtherSet:
+		// No token: an administrator corrects the set or removes the member.
+		v.Keep = true
+		return OtherClusterSet
 	case !another && !member.Lost.IsZero() && member.Confirmed != tokenOf(member.Lost) &&
 		!arrivals.steady(member.Lost, long):
 		v.Keep, v.Token = true, tokenOf(member.Lost)

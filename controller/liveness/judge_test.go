@@ -234,6 +234,26 @@ func TestJudge(t *testing.T) {
 			want:   "west stale ClusterIDMismatch demote keep; next 130",
 		},
 		{
+			name: "of another set", now: 1001, members: []string{"west 5-1000"},
+			change: func(m []Member) { m[0].KnownUID, m[0].OtherSet = "uid-1", true },
+			want:   "west stale OtherClusterSet demote keep; next 1030",
+		},
+		{
+			name: "of another set, and never known", now: 101, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].OtherSet = true },
+			want:   "west stale OtherClusterSet demote keep; next 130",
+		},
+		{
+			name: "of another set, another cluster", now: 101, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].KnownUID, m[0].OtherSet = "uid-0", true },
+			want:   "west stale AnotherCluster demote keep uid-1; next 130",
+		},
+		{
+			name: "of another set, another cluster, confirmed", now: 101, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].KnownUID, m[0].OtherSet, m[0].Confirmed = "uid-0", true, "uid-1" },
+			want:   "west stale OtherClusterSet demote keep; next 130",
+		},
+		{
 			name: "called otherwise, and never known", now: 101, members: []string{"west 5-100"},
 			change: func(m []Member) { m[0].Mistaken = true },
 			want:   "west fresh Heard keep; next 130",

@@ -21,13 +21,24 @@ type description struct {
 	accepted   member.Description
 	properties map[string]string
 	policy     accept.Policy
+	// set is the cluster set of the member as last read, empty if it names none.
+	set string
 }
 
 // describe returns the description that the previous leader accepted.
 func describe(accepted member.Description) description {
-	d := description{read: accepted, policy: accept.Policy{Others: accept.All}}
+	d := description{policy: accept.Policy{Others: accept.All}}
+	d.hear(accepted)
 	_, _ = d.accept() // what the controller wrote is valid, or another writer changed it
 	return d
+}
+
+// hear notes what was read. The cluster set counts before the rest is accepted: it may be why it is not.
+func (d *description) hear(is member.Description) {
+	d.read = is
+	if parsed, err := properties.Parse(is.Properties); err == nil {
+		d.set = parsed[properties.ClusterSet]
+	}
 }
 
 // accept accepts what was read last and reports whether that changed anything. What is invalid changes nothing.
@@ -55,7 +66,7 @@ func (t *Tracker) Described(cluster string, is member.Description) {
 		if m == nil {
 			return nil
 		}
-		m.read = is
+		m.hear(is)
 		return t.put(now, m)
 	})
 }
@@ -71,6 +82,23 @@ func (t *Tracker) accept(m *tracked) {
 		t.redescribed = append(t.redescribed, m.Cluster)
 		t.unshown[m.Cluster] = struct{}{}
 	}
+}
+
+// SetClusterSet sets the cluster set of the local cluster, empty if it names none. Members of others are quarantined.
+func (t *Tracker) SetClusterSet(set string) {
+	t.mu.Lock()
+	same := t.set == set
+	t.mu.Unlock()
+	if same {
+		return
+	}
+	t.judge(func(now time.Time) (changes []liveness.Change) {
+		t.set = set
+		for _, m := range t.members {
+			changes = append(changes, t.put(now, m)...)
+		}
+		return changes
+	})
 }
 
 // Properties returns the ClusterProperties of a member, name to value, as last known. The map is shared and must not be

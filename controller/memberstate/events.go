@@ -11,6 +11,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 // Reasons of Events on the Secrets of members.
@@ -125,6 +126,10 @@ func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " has another id in its heartbeat: " +
 			"its former exports stay. Correct --cluster-id of its controller or the id of this Secret, " +
 			"or delete the Secret if the cluster left the set"
+	case is.Reason == liveness.OtherClusterSet:
+		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " is of another cluster set: its ClusterProperty " +
+			properties.ClusterSet + " differs from that of this cluster. Its former exports stay, and no others are imported. " +
+			"Correct the property in one of the two, or delete the Secret"
 	case is.Reason == liveness.ExportsLost:
 		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " lost most or all of its exports at once: " +
 			"its former exports stay until it was heard for a while, " + confirm

@@ -59,6 +59,7 @@ type Tracker struct {
 	redescribed []string
 	// armed is when Run judges again; zero for never.
 	armed   time.Time
+	set     string        // the cluster set of the local cluster, empty if it names none
 	changed chan struct{} // resets the timer
 	shown   chan struct{} // updates the Leases
 }
@@ -210,8 +211,9 @@ func (t *Tracker) put(now time.Time, m *tracked) []liveness.Change {
 	annotations := m.source.Annotations()
 	m.Drained = annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
+	m.OtherSet = t.set != "" && m.set != "" && t.set != m.set
 	changes := t.verdicts.Set(now, m.Member)
-	if t.verdicts.Of(m.Cluster).Token == "" && !m.Mistaken {
+	if t.verdicts.Of(m.Cluster).Token == "" && !m.Mistaken && !m.OtherSet {
 		// Not quarantined: data that was heard long enough, or confirmed, is accepted for good. That changes no verdict.
 		m.Lost = time.Time{}
 		m.KnownUID = cmp.Or(m.Arrivals.UID, m.KnownUID)

@@ -22,6 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 // This file maps changes to the services that they concern. Over-enqueueing only costs a reconcile; a missed key would
@@ -45,6 +46,12 @@ func (r *Reconciler) ServiceChanged(cluster string, service types.NamespacedName
 
 // VerdictChanged implements memberstate.Handler.
 func (r *Reconciler) VerdictChanged(cluster string) { r.enqueueCluster(cluster) }
+
+// propertiesChanged handles a change of the properties of the local cluster.
+func (r *Reconciler) propertiesChanged() {
+	r.Tracker.SetClusterSet(r.Properties.All()[properties.ClusterSet])
+	r.EnqueueAll()
+}
 
 // DescriptionChanged implements memberstate.Handler.
 func (r *Reconciler) DescriptionChanged(cluster string) {

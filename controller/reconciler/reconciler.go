@@ -24,6 +24,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 // EventUnreadable is the reason of the Event on a ServiceExport or ServiceImport that cannot be decoded.
@@ -68,7 +69,8 @@ func New(config Config) *Reconciler {
 // cluster exports comes first: the heartbeat waits for it. The caches must be full, and the members not run yet: their
 // services have turns of their own.
 func (r *Reconciler) Attach() {
-	r.Properties.Handle(r.EnqueueAll)
+	r.Properties.Handle(r.propertiesChanged)
+	r.Tracker.SetClusterSet(r.Properties.All()[properties.ClusterSet])
 	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
 	r.Local.Services.Handle(onChange(r.serviceChanged))
 	r.Local.EndpointSlices.Handle(r.sliceHandler())

@@ -30,7 +30,7 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/reconciler/reconciler.go",
-		text:        `r.Properties.Handle(r.EnqueueAll)`,
+		text:        `r.Properties.Handle(r.propertiesChanged)`,
 		replacement: `r.Properties.Handle(func() {})`,
 		harm:        "a cluster whose properties changed keeps what is no longer for it",
 		first:       simulation,
@@ -57,8 +57,15 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/memberstate/description.go",
-		text:        `d := description{read: accepted, policy: accept.Policy{Others: accept.All}}`,
-		replacement: `d := description{policy: accept.Policy{Others: accept.All}}`,
+		text:        `d.hear(accepted)`,
+		replacement: ``,
 		harm:        "a restart forgets the properties of a silent cluster",
+	},
+	{
+		file:        "controller/memberstate/tracker.go",
+		text:        `t.set != "" && m.set != "" && t.set != m.set`,
+		replacement: `false`,
+		harm:        "a cluster of another set contributes to this one",
+		first:       simulation,
 	},
 }

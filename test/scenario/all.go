@@ -39,6 +39,7 @@ var All = []Scenario{
 	{"the Lease of the leader is taken", two, of(leaderLease)},
 	{"an export is for chosen clusters", three, chosenClusters},
 	{"contributions are refused", three, refusedContributions},
+	{"a member is of another set", two, of(otherSet)},
 	{"CRDs are deleted", three, fault(removal)},
 	{"CRDs are upgraded", []string{"west", "dual"}, of(upgrade)},
 	{"Services are deleted", three, fault(servicesDeleted)},

@@ -206,3 +206,35 @@ func refusedContributions(s *Set) {
 	east.Export("web:10.64.0.10")
 	s.Except(east, View{"web": ofEast, "db": gone}, all.With("web", "east/10.64.0.10 north/10.66.0.10 west/10.65.0.10 -> VIP"))
 }
+
+// otherSet: a member that names another set is quarantined, and so is one that joins; a cluster that names none is not.
+func otherSet(s *Set, east, west *Cluster) {
+	p, back := Pair{east, west}, Pair{west, east}
+	const name = "clusterset.k8s.io"
+	west.Export("web:10.65.0.10")
+	s.Expect(web(ofWest))
+	east.Describe(name, "blue")
+	s.Holds(70*time.Second, web(ofWest), east, west)
+	west.Describe(name, "green")
+	s.Judged(p, "OtherClusterSet")
+	s.Judged(back, "OtherClusterSet")
+	east.ExpectEvent(s.secretOf(p), memberstate.EventMemberQuarantined, "another cluster set", name)
+	west.Export("db!10.65.0.20")
+	s.Expect(View{"db": "west/10.65.0.20 -> 10.65.0.20"}, west)
+	kept := View{"web": ofWest, "db": gone}
+	s.Holds(15*time.Second, kept, east)
+	east.Restart()
+	s.Judged(p, "OtherClusterSet")
+	s.Holds(15*time.Second, kept, east)
+	// A member that joins contributes nothing.
+	s.Leave(p)
+	s.Expect(View{"web": gone, "db": gone}, east)
+	s.LeaseSays(p, "")
+	s.Join(p)
+	s.Judged(p, "OtherClusterSet")
+	s.Holds(15*time.Second, View{"web": gone, "db": gone}, east)
+	east.Describe(name, "green")
+	s.Judged(p, "Heard")
+	s.Judged(back, "Heard")
+	s.Expect(View{"web": ofWest, "db": "west/10.65.0.20 -> 10.65.0.20"})
+}

@@ -194,6 +194,16 @@ func TestChecks(t *testing.T) {
 			},
 			"failed member-quarantined east: Cluster west has another id in its heartbeat: delete the Secret if the cluster left the set. > kubectl clusterset join east west",
 		},
+		"a member of another set": {
+			func(east, _ *Cluster) {
+				east.Members[0].Lease.Annotations = stale
+				east.Members[0].Events = []corev1.Event{{
+					Type: "Warning", Reason: memberstate.EventMemberQuarantined,
+					Message: "Cluster west is of another cluster set: its ClusterProperty clusterset.k8s.io differs",
+				}}
+			},
+			"failed member-quarantined east: Cluster west is of another cluster set: its ClusterProperty clusterset.k8s.io differs. > Correct the property: `kubectl --context east patch clusterproperty clusterset.k8s.io --type merge -p '{\"spec\":{\"value\":\"<cluster set>\"}}'`, or the same in west.",
+		},
 		"overlapping pods": {
 			func(_, west *Cluster) { west.Nodes[0].Spec.PodCIDRs = []string{"10.64.0.128/25"} },
 			"failed pod-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.128/25 of west, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.\n" +

@@ -15,6 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 // expiresSoon is how long before its expiry a credential should be replaced, or a
@@ -146,6 +147,11 @@ var memberChecks = []Check{
 		warning := m.Warning(memberstate.EventMemberQuarantined)
 		if warning == nil || m.State() == liveness.Fresh || m.Warning(memberstate.EventMemberIdentityMismatch) != nil {
 			return nil // where it is another cluster by mistake, there is nothing to confirm
+		}
+		if strings.Contains(warning.Message, properties.ClusterSet) {
+			return []problem{wrong("Correct the property: `"+
+				c.kubectl(`patch clusterproperty %s --type merge -p '{"spec":{"value":"<cluster set>"}}'`, properties.ClusterSet)+
+				"`, or the same in "+m.ID+".", "%s.", warning.Message)}
 		}
 		token := memberstate.ConfirmToken(warning.Message)
 		if token == "" {
