@@ -51,11 +51,13 @@ const (
 	AnnotationPrefer = Domain + "/prefer"
 	// AnnotationWithin among them sets the clusters whose endpoints are used, and those of no other ever.
 	AnnotationWithin = Domain + "/within"
+	// AnnotationWeights among them sets shares of the traffic for clusters.
+	AnnotationWeights = Domain + "/weights"
 )
 
 // ExportedKeys are the only keys of Domain that an export may set on an import, all of them annotations. On an import,
 // only exports set them.
-var ExportedKeys = []string{AnnotationPrefer, AnnotationWithin}
+var ExportedKeys = []string{AnnotationPrefer, AnnotationWithin, AnnotationWeights}
 
 // IsManaged reports whether a ServiceImport, Service or EndpointSlice belongs to this controller.
 func IsManaged(object metav1.Object) bool {

@@ -116,6 +116,10 @@ func randomExport(r *rand.Rand) *v1beta1.ServiceExport {
 			ExportedLabels: pick(r, nil, map[string]string{}, map[string]string{"team": "red"},
 				map[string]string{"team": "blue", "k8s.io/x": "y"}),
 			ExportedAnnotations: pick(r, nil, map[string]string{"note": `<"é">`},
+				map[string]string{
+					export.AnnotationWeights: pick(r, "west=10, east=40", "west=100", "east=0", "north.registry=1", "x"),
+					export.AnnotationPrefer:  pick(r, "cluster", "none", "west; east > south"),
+				},
 				map[string]string{export.AnnotationWithin: pick(r, "same(region)", "west; region=eu", "one two", "*")},
 				map[string]string{export.AnnotationPrefer: pick(r, "cluster", "none", "one two", "local > same(region)",
 					"west; south > region=eu > local", "same(region)", "east > *")}),

@@ -23,9 +23,10 @@ type served struct {
 // covers has the lowest level of which some cluster has a ready endpoint.
 type covers map[served]level
 
-// coverage is nil if all contributions have the first level.
-func coverage(contributions []Contribution, parts map[string]part) covers {
-	if !slices.ContainsFunc(contributions, func(c Contribution) bool { return parts[c.View.Cluster].level > 0 }) {
+// coverage is nil if all endpoints have the first level.
+func coverage(contributions []Contribution, parts map[string]part, cuts *cuts) covers {
+	if cuts == nil &&
+		!slices.ContainsFunc(contributions, func(c Contribution) bool { return parts[c.View.Cluster].level > 0 }) {
 		return nil
 	}
 	covered := make(covers)
@@ -39,9 +40,14 @@ func coverage(contributions []Contribution, parts map[string]part) covers {
 			if !anyReady(slice) {
 				continue
 			}
-			covered.add(served{addressType: slice.AddressType}, part.counts)
+			counts := part.counts
+			if left := cuts.surplus(contribution.View.Cluster, slice); left != nil &&
+				!slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return isReady(e) && !left(e) }) {
+				counts |= surplus
+			}
+			covered.add(served{addressType: slice.AddressType}, counts)
 			for _, target := range slice.Targets {
-				covered.add(served{slice.AddressType, target.Protocol, target.Number}, part.counts)
+				covered.add(served{slice.AddressType, target.Protocol, target.Number}, counts)
 			}
 		}
 	}
@@ -72,12 +78,12 @@ func (c covers) all(of level, agreed decision, slice *export.Slice) bool {
 	})
 }
 
-// demote returns the endpoints with every ready one serving and terminating instead, and the indices of these.
-// kube-proxy uses such endpoints only if none is ready. The input stays unchanged.
-func demote(endpoints []discoveryv1.Endpoint) ([]discoveryv1.Endpoint, []int) {
+// demote returns the endpoints with every ready one serving and terminating instead, and the indices of these. If only
+// is not nil it tells which. kube-proxy uses such endpoints only if none is ready. The input stays unchanged.
+func demote(endpoints []discoveryv1.Endpoint, only func(discoveryv1.Endpoint) bool) ([]discoveryv1.Endpoint, []int) {
 	var demoted []int
 	for i := range endpoints {
-		if !isReady(endpoints[i]) {
+		if !isReady(endpoints[i]) || only != nil && !only(endpoints[i]) {
 			continue
 		}
 		if demoted == nil {

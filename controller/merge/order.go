@@ -10,13 +10,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
 )
 
-// A level is the place of a contribution in the order of use. Endpoints are demoted where a lower level has ready ones.
-// The bits are, from the highest: silent or drained, and the tier.
+// A level is the place of endpoints in the order of use. They are demoted where a lower level has ready ones. The bits
+// are, from the highest: silent or drained, the tier, and surplus.
 type level int
 
 const (
-	// hintedTier is after all other tiers.
-	hintedTier level = traffic.MaxTiers + 1
+	// surplus are the endpoints that a weight leaves out.
+	surplus level = 1
+	// tier is the distance between two tiers, and hintedTier is after all others.
+	tier       level = 2
+	hintedTier       = tier * (traffic.MaxTiers + 1)
 	silent     level = 1 << 6
 )
 
@@ -28,7 +31,9 @@ type order struct {
 	// the others when no endpoint of this cluster is ready, and these must be ready.
 	hinted bool
 	border traffic.Border
-	local  selector.Cluster
+	// weights are nil without any.
+	weights traffic.Weights
+	local   selector.Cluster
 }
 
 // orderOf returns the order for an import. For headless imports that prefer the local cluster alone, the DNS server
@@ -39,8 +44,9 @@ func orderOf(observed Observed, imported *v1beta1.ServiceImport) order {
 		tiers = traffic.Tiers{}
 	}
 	border, _ := traffic.ParseBorder(imported.Annotations[export.AnnotationWithin])
+	weights, _ := traffic.ParseWeights(imported.Annotations[export.AnnotationWeights])
 	return order{
-		tiers: tiers, hinted: hinted(observed, imported), border: border,
+		tiers: tiers, hinted: hinted(observed, imported), border: border, weights: weights,
 		local: selector.Cluster{ID: observed.Cluster, Properties: observed.Properties},
 	}
 }
@@ -54,7 +60,7 @@ func (o order) of(contribution Contribution) part {
 	}
 	p := part{
 		spec: contribution.View.Spec, demote: contribution.Demote, outside: !o.border.Admits(cluster, o.local),
-		level: level(o.tiers.Of(cluster, o.local)),
+		level: tier * level(o.tiers.Of(cluster, o.local)),
 	}
 	p.counts = p.level
 	if own && o.hinted {

@@ -127,7 +127,7 @@ func TestOrderAtRandom(t *testing.T) {
 		observed := pick(r, members...).observed
 		contributions := contributionsIn(r, observed.Cluster, members)
 		result := Merge(observed, contributions)
-		if result.Plan == nil {
+		if result.Plan == nil || result.Plan.cuts != nil { // see TestWeightsAtRandom
 			continue
 		}
 		present, _ := divide(contributions)

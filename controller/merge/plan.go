@@ -3,6 +3,7 @@
 package merge
 
 import (
+	"maps"
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -18,6 +19,7 @@ type Plan struct {
 	observed Observed
 	agreed   decision
 	covered  covers
+	cuts     *cuts // by weights, nil for none
 	hints    *locality.Hints
 	parts    map[string]part // by cluster
 }
@@ -38,8 +40,10 @@ func newPlan(observed Observed, agreed decision, contributions []Contribution, o
 	for _, contribution := range contributions {
 		parts[contribution.View.Cluster] = order.of(contribution)
 	}
+	cuts := weigh(observed, contributions, order, parts)
 	return &Plan{
-		observed: observed, agreed: agreed, covered: coverage(contributions, parts), hints: hints, parts: parts,
+		observed: observed, agreed: agreed, covered: coverage(contributions, parts, cuts), cuts: cuts, hints: hints,
+		parts: parts,
 	}
 }
 
@@ -66,7 +70,8 @@ func (p *Plan) Keeps(cluster string, demote bool, states []export.Slice) bool {
 	return !slices.ContainsFunc(states[1:], func(state export.Slice) bool {
 		return state.Name != first.Name || state.AddressType != first.AddressType ||
 			!slices.Equal(state.Targets, first.Targets) ||
-			p.covered != nil && anyReady(&state) != anyReady(first)
+			p.covered != nil && anyReady(&state) != anyReady(first) ||
+			p.cuts != nil && !maps.Equal(readyAddresses(&state), readyAddresses(first))
 	})
 }
 
@@ -83,11 +88,14 @@ func (p *Plan) Slice(cluster string, slice *export.Slice) *discoveryv1.EndpointS
 func (p *Plan) slice(view *export.View, encoder *export.Encoder, slice *export.Slice) *discoveryv1.EndpointSlice {
 	endpoints := slice.Endpoints
 	var indices []int
+	left := p.cuts.surplus(view.Cluster, slice)
 	switch part := p.parts[view.Cluster]; {
 	case part.outside:
 		endpoints = nil
 	case p.covered.all(part.level, p.agreed, slice):
-		endpoints, indices = demote(endpoints)
+		endpoints, indices = demote(endpoints, nil)
+	case left != nil && p.covered.all(part.level|surplus, p.agreed, slice):
+		endpoints, indices = demote(endpoints, left)
 	}
 	object := endpointSlice(p.observed, view, slice)
 	labelBehind(p.observed, p.agreed, object.Labels)
@@ -95,4 +103,15 @@ func (p *Plan) slice(view *export.View, encoder *export.Encoder, slice *export.S
 	object.Endpoints = p.hints.Of(view.Cluster == p.observed.Cluster, slice, endpoints)
 	object.Ports = slicePorts(p.agreed, slice)
 	return object
+}
+
+// readyAddresses are those that weights count.
+func readyAddresses(slice *export.Slice) map[string]bool {
+	all := make(map[string]bool, len(slice.Endpoints))
+	for _, endpoint := range slice.Endpoints {
+		if isReady(endpoint) {
+			all[endpoint.Addresses[0]] = true
+		}
+	}
+	return all
 }

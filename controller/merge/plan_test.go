@@ -92,7 +92,7 @@ func TestPlan(t *testing.T) {
 			return
 		}
 	}
-	if kept < 2000 {
+	if kept < 1500 {
 		t.Errorf("%d plans stayed the same", kept)
 	}
 }

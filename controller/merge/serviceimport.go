@@ -90,6 +90,7 @@ func setStatus(observed Observed, agreed decision, absent []Contribution, result
 	conditions := []metav1.Condition{ready}
 	for _, condition := range []*metav1.Condition{
 		preferCondition(observed, agreed, imported), withinCondition(imported, result.Plan),
+		weightsCondition(imported, result.Plan),
 	} {
 		if condition != nil {
 			condition.ObservedGeneration = imported.Generation

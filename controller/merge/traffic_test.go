@@ -3,9 +3,14 @@
 package merge
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -63,4 +68,133 @@ func TestOnlyExportsSetTheBorder(t *testing.T) {
 	result := Merge(observed, views)
 	diff(t, "used", usedText(result), "10.1.0.1 10.2.0.1")
 	diff(t, "annotation", result.ServiceImport.Annotations[export.AnnotationWithin], "")
+}
+
+// addresses are so many of a cluster.
+func addresses(cluster, n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("10.%d.0.%d", cluster, i+1))
+	}
+	return strings.Join(all, " ")
+}
+
+// readyIn counts the ready endpoints of clusters.
+func readyIn(result Result) map[string]int {
+	all := map[string]int{}
+	for _, slice := range result.EndpointSlices {
+		for _, endpoint := range slice.Endpoints {
+			if isReady(endpoint) {
+				all[slice.Labels[export.LabelSourceCluster]]++
+			}
+		}
+	}
+	return all
+}
+
+// TestWeights: how many endpoints of east, west and north are used, and what is told of it.
+func TestWeights(t *testing.T) {
+	for name, test := range map[string]struct {
+		weights, prefer string
+		ready           [3]int
+		silent          string
+		used            map[string]int
+		told            string
+	}{
+		"a canary": {"west=10", "", [3]int{9, 3, 0}, "", map[string]int{"east": 9, "west": 1},
+			"True InEffect IPv4: west asked 10 %, has 10.0 % (1 of 3 ready endpoints)."},
+		"too few": {"west=50", "", [3]int{9, 3, 0}, "", map[string]int{"east": 9, "west": 3},
+			"False OtherShares IPv4: west asked 50 %, has 25.0 % (3 of 3 ready endpoints)."},
+		"the whole": {"west=100", "", [3]int{9, 3, 3}, "", map[string]int{"west": 3},
+			"True InEffect IPv4: west asked 100 %, has 100.0 % (3 of 3 ready endpoints)."},
+		"the whole of nothing": {"west=100", "", [3]int{2, 0, 1}, "", map[string]int{"east": 2, "north": 1},
+			"False OtherShares IPv4: west asked 100 %, has 0.0 % (0 of 0 ready endpoints)."},
+		"nothing": {"west=0", "", [3]int{2, 3, 0}, "", map[string]int{"east": 2},
+			"True InEffect IPv4: west asked 0 %, has 0.0 % (0 of 3 ready endpoints)."},
+		"in its tier": {"west=25", "north", [3]int{3, 3, 3}, "", map[string]int{"north": 3},
+			"False OtherShares IPv4: west asked 25 %, has 0.0 % (0 of 0 ready endpoints)."},
+		"in the next tier": {"west=25", "north", [3]int{3, 3, 0}, "", map[string]int{"east": 3, "west": 1},
+			"True InEffect IPv4: west asked 25 %, has 25.0 % (1 of 3 ready endpoints)."},
+		"silent": {"west=25", "", [3]int{3, 3, 0}, "west", map[string]int{"east": 3},
+			"False OtherShares IPv4: west asked 25 %, has 0.0 % (0 of 0 ready endpoints)."},
+		"nothing is ready": {"west=25", "", [3]int{0, 0, 0}, "", map[string]int{}, "False OtherShares No endpoint is ready."},
+		"invalid": {"west=much", "", [3]int{2, 3, 0}, "", map[string]int{"east": 2, "west": 3},
+			`False InvalidWeights Exported annotation clusterset-dns.github.io/weights: "west=much" are no weights: ` +
+				`use <cluster id>=<0 to 100>, separated by commas.`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var views []Contribution
+			for i, cluster := range []string{"east", "west", "north"} {
+				view := newView(cluster, i+1, "80/TCP", addresses(i, test.ready[i]), asks(export.AnnotationWeights, test.weights))
+				if test.prefer != "" {
+					view.Spec.Annotations[export.AnnotationPrefer] = test.prefer
+				}
+				views = append(views, Contribution{View: view, Demote: cluster == test.silent})
+			}
+			_, result := settled(t, newObserved("east"), views)
+			diff(t, "used", readyIn(result), test.used)
+			c := conditionOf(t, result.ServiceImport.Status.Conditions, ConditionWeights)
+			diff(t, "told", fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message), test.told)
+		})
+	}
+}
+
+// TestWeightsAtRandom: every cluster and replica uses the same endpoints, and each port of a service that has a ready
+// endpoint keeps one.
+func TestWeightsAtRandom(t *testing.T) {
+	t.Parallel()
+	left := 0
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		weights := asks(export.AnnotationWeights, fmt.Sprintf("west=%d,north=%d", r.IntN(101), r.IntN(101)))
+		var views []Contribution
+		for i, cluster := range []string{"east", "west", "north"} {
+			view := newView(cluster, i+1, "a:80/TCP b:81/TCP", addresses(i, r.IntN(9)), weights)
+			for n := range r.IntN(3) {
+				view.Slices = append(view.Slices, newSlice(fmt.Sprintf("web-%s-%d", cluster, n), pick(r, "a:80/TCP", "b:81/TCP"),
+					strings.ReplaceAll(addresses(i, r.IntN(4)), ".0.", fmt.Sprintf(".%d.", n+1))))
+			}
+			views = append(views, Contribution{View: view})
+		}
+		var first string
+		for _, cluster := range []string{"east", "west", "north", "elsewhere"} {
+			r.Shuffle(len(views), func(i, j int) { views[i], views[j] = views[j], views[i] })
+			result := Merge(newObserved(cluster), views)
+			if used := usedText(result); first == "" {
+				first = used
+			} else if used != first {
+				t.Fatalf("set %d: %s uses %s, another %s", seed, cluster, used, first)
+			}
+			ports := func(all []*discoveryv1.EndpointSlice, matches func(discoveryv1.Endpoint) bool) (names []string) {
+				for _, slice := range all {
+					if slices.ContainsFunc(slice.Endpoints, matches) {
+						for _, port := range slice.Ports {
+							names = append(names, *port.Name)
+						}
+					}
+				}
+				slices.Sort(names)
+				return slices.Compact(names)
+			}
+			diff(t, fmt.Sprintf("set %d: ports with a ready endpoint in %s", seed, cluster), ports(result.EndpointSlices, isReady),
+				ports(result.EndpointSlices, func(discoveryv1.Endpoint) bool { return true }))
+		}
+		left += strings.Count(first, "~")
+	}
+	if left < 500 {
+		t.Errorf("%d endpoints were left out", left)
+	}
+}
+
+// TestWeightsOfFamilies: each family has its own shares.
+func TestWeightsOfFamilies(t *testing.T) {
+	both := families(corev1.IPv4Protocol, corev1.IPv6Protocol)
+	east := newView("east", 1, "80/TCP", addresses(1, 3), asks(export.AnnotationWeights, "west=50"), both)
+	west := newView("west", 2, "80/TCP", addresses(2, 5), both)
+	east.Slices = append(east.Slices, newSlice("web-east-6", "80/TCP", "fd00::1"))
+	west.Slices = append(west.Slices, newSlice("web-west-6", "80/TCP", "fd01::1 fd01::2 fd01::3"))
+	result := Merge(newObserved("north"), contribute(east, west))
+	diff(t, "ready", readyIn(result), map[string]int{"east": 4, "west": 4})
+	diff(t, "told", conditionOf(t, result.ServiceImport.Status.Conditions, ConditionWeights).Message,
+		"IPv4: west asked 50 %, has 50.0 % (3 of 5 ready endpoints); IPv6: west asked 50 %, has 50.0 % (1 of 3 ready endpoints).")
 }

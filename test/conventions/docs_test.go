@@ -205,7 +205,9 @@ func TestAnnotationsInDocumentsExist(t *testing.T) {
 		}
 	}
 	// Marks that are never written, and a condition.
-	for _, internal := range []string{"/too-large", "/unreadable", "/PreferCluster", "/Reach", "/Within"} {
+	for _, internal := range []string{
+		"/too-large", "/unreadable", "/PreferCluster", "/Reach", "/Within", "/Weights",
+	} {
 		delete(defined, domain+internal)
 	}
 	for key := range defined {

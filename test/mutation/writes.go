@@ -28,6 +28,17 @@ var merging = []mutant{
 		harm: "endpoints outside of a border are used",
 	},
 	{
+		file:        "controller/merge/plan.go",
+		text:        `p.cuts != nil && !maps.Equal(readyAddresses(&state), readyAddresses(first))`,
+		replacement: `false`,
+		harm:        "shares of clusters stay as they were when endpoints come and go",
+	},
+	{
+		file: "controller/traffic/weights.go",
+		text: `slices.SortFunc(places, Place.Compare)`, replacement: `_ = Place.Compare`,
+		harm: "replicas use other endpoints of a cluster with a weight",
+	},
+	{
 		file: "controller/merge/order.go",
 		text: `	if own && o.hinted {
 `, replacement: `	if false {

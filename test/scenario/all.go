@@ -48,6 +48,7 @@ var All = []Scenario{
 	{"the life of a service", two, of(life)},
 	{"clusters are used in an order", three, fault(tiers)},
 	{"clusters are outside of a border", three, fault(border)},
+	{"clusters have weights", three, fault(weighted)},
 	{"imports prefer their cluster", two, of(preferCluster)},
 	{"imports prefer their cluster by a flag", two, of(preferByFlag)},
 	{"a preference outlives a Service", two, of(preferenceStays)},

@@ -4,6 +4,8 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,4 +104,82 @@ func border(s *Set, east, west, north *Cluster) {
 		s.Ask(service, "", "")
 	}
 	s.Expect(healthy)
+}
+
+// weighted: k of n endpoints are used, of all clusters the same, and the rest is the last resort.
+func weighted(s *Set, east, west, north *Cluster) {
+	west.SetEndpoints("web", "10.65.0.1", "10.65.0.2", "10.65.0.3")
+	north.SetEndpoints("web", "10.66.0.1", "10.66.0.2", "10.66.0.3")
+	before := Shares{"west": 3, "north": 3}
+	s.ExpectShares("web", before)
+	for _, step := range []struct {
+		weight string
+		want   Shares
+	}{
+		{"west=1", Shares{"west": 1, "north": 3}},
+		{"west=40", Shares{"west": 2, "north": 3}},
+		{"west=50", before},
+		{"west=100", Shares{"west": 3}},
+		{"west=0", Shares{"north": 3}},
+		{"one=two", before},
+	} {
+		s.Ask("web", export.AnnotationWeights, step.weight)
+		s.ExpectShares("web", step.want)
+	}
+	s.Ask("web", export.AnnotationWeights, "west=25")
+	s.ExpectShares("web", Shares{"west": 1, "north": 3})
+	// More elsewhere is more here; and a restart changes nothing.
+	north.SetEndpoints("web", "10.66.0.1", "10.66.0.2", "10.66.0.3", "10.66.0.4", "10.66.0.5", "10.66.0.6")
+	s.ExpectShares("web", Shares{"west": 2, "north": 6})
+	s.Quiet()
+	east.restartsQuietly(west)
+
+	// What is silent has no share, and is the last resort.
+	p := Pair{east, north}
+	s.cut(p)
+	s.Judged(p, "Silent")
+	s.ExpectShares("web", Shares{"west": 3}, east)
+	s.restore(p)
+	s.Judged(p, "Heard")
+	s.ExpectShares("web", Shares{"west": 2, "north": 6})
+	exportAll(west)
+	exportAll(north)
+	s.Ask("web", "", "")
+	s.Expect(healthy)
+}
+
+// Shares are how many ready endpoints of clusters an import has.
+type Shares map[string]int
+
+// ExpectShares waits until clusters, or all, have these, and the same endpoints are ready in all of them.
+func (s *Set) ExpectShares(service string, want Shares, in ...*Cluster) {
+	s.Helper()
+	if len(in) == 0 {
+		in = s.clusters
+	}
+	s.Eventually("shares of "+service, func() error {
+		var first []string
+		for i, c := range in {
+			got := Shares{}
+			var ready []string
+			for _, slice := range c.Slices(service) {
+				for _, endpoint := range slice.Endpoints {
+					if *endpoint.Conditions.Ready {
+						got[slice.Labels[export.LabelSourceCluster]]++
+						ready = append(ready, endpoint.Addresses[0])
+					}
+				}
+			}
+			slices.Sort(ready)
+			if !maps.Equal(got, want) {
+				return fmt.Errorf("%s has %v, want %v", c.Name, got, want)
+			}
+			if i == 0 {
+				first = ready
+			} else if !slices.Equal(ready, first) {
+				return fmt.Errorf("%s has %v ready, %s %v", c.Name, ready, in[0].Name, first)
+			}
+		}
+		return nil
+	})
 }

@@ -226,6 +226,20 @@ func (n *Namespace) attach(name string, other *Namespace, addresses []netip.Addr
 	return nil
 }
 
+// Route has the namespace reach a range by way of an address that is attached to it.
+func (n *Namespace) Route(by netip.Addr, behind netip.Prefix) error {
+	routes, err := n.netlink.RouteGet(by.AsSlice())
+	if err == nil {
+		err = n.netlink.RouteReplace(&netlink.Route{
+			LinkIndex: routes[0].LinkIndex, Dst: prefix(behind), Gw: by.AsSlice(), Flags: int(netlink.FLAG_ONLINK),
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("make the route to %s: %w", behind, err)
+	}
+	return nil
+}
+
 // Refuse has the namespace refuse packets that it would forward to the ranges, and answer that these are unreachable.
 // What is given another address before it is forwarded is not refused.
 func (n *Namespace) Refuse(ranges ...netip.Prefix) error {

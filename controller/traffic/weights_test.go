@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestParseWeights(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "map[]", "west=10": "map[west:10]", " west = 10 ,eu.north=0": "map[eu.north:0 west:10]",
+		"west=100, east=100": "map[east:100 west:100]",
+		"west":               "error", "west=": "error", "=1": "error", "west=-1": "error", "west=101": "error", "west=1,": "error",
+		"west=1.5": "error", "west=1, west=2": "error", "west=10%": "error", strings.Repeat("a", 1<<16): "error",
+		"a=1" + strings.Repeat(",b=1", 70): "error",
+	} {
+		weights, err := ParseWeights(text)
+		got := fmt.Sprint(map[string]int(weights))
+		if err != nil {
+			got = "error"
+		}
+		if got != want {
+			t.Errorf("%.50q: got %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestUsed(t *testing.T) {
+	for _, test := range []struct{ weights, ready, used string }{
+		{"west=10", "east=9 west=3", "east=9 west=1"},
+		{"west=1", "east=99 west=3", "east=99 west=1"},
+		{"west=1", "east=9 west=3", "east=9 west=1"},   // 10 %: at least one
+		{"west=50", "east=9 west=3", "east=9 west=3"},  // no more than there are
+		{"west=50", "east=4 west=10", "east=4 west=4"}, // as many
+		{"west=75", "east=4 west=20", "east=4 west=12"},
+		{"west=100", "east=9 west=3", "east=0 west=3"},
+		{"west=0", "east=9 west=3", "east=9 west=0"},
+		{"west=10, north=20", "east=7 west=5 north=5", "east=7 north=2 west=1"},
+		{"west=70, east=30", "east=10 west=7 north=5", "east=3 north=0 west=7"},
+		{"west=100, east=0", "east=10 west=7", "east=0 west=7"},
+		{"west=10", "east=0 west=3", "east=0 west=3"},                           // nothing else is ready
+		{"west=10, north=30", "east=0 west=3 north=8", "east=0 north=8 west=3"}, // their ratio, 1 to 3
+		{"west=0", "east=0 west=3", "east=0 west=0"},
+		{"west=10", "east=5 west=0", "east=5 west=0"},
+		{"west=10, north=20", "east=9 west=5 north=0", "east=9 north=0 west=1"}, // 10 % without north
+		{"west=50, north=50", "east=9 west=5 north=0", "east=0 north=0 west=5"}, // still nothing for east
+		{"gone=100", "east=9 west=5", "east=0 west=0"},
+	} {
+		weights, err := ParseWeights(test.weights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ready, want := map[string]int{}, map[string]int{}
+		for i, into := range []map[string]int{ready, want} {
+			for _, field := range strings.Fields([]string{test.ready, test.used}[i]) {
+				var n int
+				cluster, count, _ := strings.Cut(field, "=")
+				if _, err := fmt.Sscan(count, &n); err != nil {
+					t.Fatal(err)
+				}
+				into[cluster] = n
+			}
+		}
+		if got := weights.Used(ready); !maps.Equal(got, want) {
+			t.Errorf("%s of %s: got %v, want %v", test.weights, test.ready, got, want)
+		}
+	}
+}
+
+// TestShares: with enough endpoints, shares are what is asked for to half an endpoint.
+func TestShares(t *testing.T) {
+	for seed := range uint64(5000) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		weights := Weights{"west": r.IntN(60), "north": r.IntN(40)}
+		rest := 1 + r.IntN(50)
+		ready := map[string]int{"east": rest, "west": 100 * rest, "north": 100 * rest}
+		used := weights.Used(ready)
+		if used["east"] != rest {
+			t.Fatalf("%v of %v: %v", weights, ready, used)
+		}
+		for cluster, weight := range weights {
+			exact := float64(weight) / float64(100-weights["west"]-weights["north"]) * float64(rest)
+			if off := math.Abs(float64(used[cluster]) - exact); off > 0.5+1e-9 && (used[cluster] != 1 || weight == 0) {
+				t.Errorf("%v of %v: %s has %d, exactly %.2f", weights, ready, cluster, used[cluster], exact)
+			}
+		}
+	}
+}
+
+// TestPlaces: more or fewer endpoints, and one that comes or goes, move as few as possible, in any order.
+func TestPlaces(t *testing.T) {
+	chosen := func(r *rand.Rand, addresses []string, n int) map[string]bool {
+		var places []Place
+		for _, i := range r.Perm(len(addresses)) {
+			places = append(places, PlaceOf("demo/web", addresses[i]), PlaceOf("demo/web", addresses[i]))
+		}
+		last, result := Last(places, n), map[string]bool{}
+		for _, address := range addresses {
+			if PlaceOf("demo/web", address).Compare(last) <= 0 {
+				result[address] = true
+			}
+		}
+		return result
+	}
+	moved := func(a, b map[string]bool) (n int) {
+		for address := range a {
+			if !b[address] {
+				n++
+			}
+		}
+		return n
+	}
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		var addresses []string
+		for i := range 2 + r.IntN(30) {
+			addresses = append(addresses, fmt.Sprintf("10.0.%d.%d", seed%7, i))
+		}
+		n := 1 + r.IntN(len(addresses)-1)
+		few, more := chosen(r, addresses, n), chosen(r, addresses, n+1)
+		if len(few) != n || len(more) != n+1 || moved(few, more) != 0 {
+			t.Errorf("%v and %v of %v", few, more, addresses)
+		}
+		if without := chosen(r, addresses[1:], n); moved(few, without) > 1 || moved(without, few) > 1 {
+			t.Errorf("%v, and without %s %v", few, addresses[0], without)
+		}
+	}
+}
