@@ -61,6 +61,8 @@ type Spec struct {
 	// Labels and Annotations are the exported ones of the ServiceExport, without reserved keys.
 	Labels      map[string]string
 	Annotations map[string]string
+	// Saturated reports whether the cluster is overloaded for the service.
+	Saturated bool
 }
 
 // A Port is one port of an exported Service.

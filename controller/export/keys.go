@@ -53,6 +53,10 @@ const (
 	AnnotationWithin = Domain + "/within"
 	// AnnotationWeights among them sets shares of the traffic for clusters.
 	AnnotationWeights = Domain + "/weights"
+	// AnnotationSaturated on a ServiceExport says that its cluster is overloaded for the service if its value is "true".
+	AnnotationSaturated = Domain + "/saturated"
+	// AnnotationSaturatedBelow on a ServiceExport says the same while less than this percentage of its endpoints is ready.
+	AnnotationSaturatedBelow = Domain + "/saturated-below"
 )
 
 // ExportedKeys are the only keys of Domain that an export may set on an import, all of them annotations. On an import,

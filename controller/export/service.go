@@ -55,6 +55,7 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 		view.Slices = []Slice{emptySlice(cluster, name, discoveryv1.AddressType(spec.IPFamilies[0]), clusters)}
 	}
 	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
+	spec.Saturated = saturated(serviceExport, view.Slices, &found)
 	return view, found.list, nil
 }
 

@@ -36,6 +36,7 @@ type service1 struct {
 	TrafficDistribution   string                              `json:"trafficDistribution,omitempty"`
 	Labels                map[string]string                   `json:"labels,omitempty"`
 	Annotations           map[string]string                   `json:"annotations,omitempty"`
+	Saturated             bool                                `json:"saturated,omitempty"`
 }
 
 type port1 struct {
@@ -97,6 +98,7 @@ func encodeService1(spec *Spec) service1 {
 		TrafficDistribution:   spec.TrafficDistribution,
 		Labels:                spec.Labels,
 		Annotations:           spec.Annotations,
+		Saturated:             spec.Saturated,
 	}
 	for _, port := range spec.Ports {
 		service.Ports = append(service.Ports, port1{port.Name, port.Protocol, port.Number, port.AppProtocol})
@@ -143,6 +145,7 @@ func decodeService1(raw json.RawMessage) (Spec, error) {
 		TrafficDistribution:   in.TrafficDistribution,
 		Labels:                in.Labels,
 		Annotations:           in.Annotations,
+		Saturated:             in.Saturated,
 	}
 	for _, port := range in.Ports {
 		spec.Ports = append(spec.Ports, Port{port.Name, port.Protocol, port.Port, port.AppProtocol})

@@ -11,7 +11,7 @@ import (
 )
 
 // A level is the place of endpoints in the order of use. They are demoted where a lower level has ready ones. The bits
-// are, from the highest: silent or drained, the tier, and surplus.
+// are, from the highest: silent or drained, saturated, the tier, and surplus.
 type level int
 
 const (
@@ -20,11 +20,12 @@ const (
 	// tier is the distance between two tiers, and hintedTier is after all others.
 	tier       level = 2
 	hintedTier       = tier * (traffic.MaxTiers + 1)
+	saturated  level = 1 << 5
 	silent     level = 1 << 6
 )
 
-// An order is what decides the levels of an import's contributions in this cluster. The zero value knows silent and
-// drained clusters only.
+// An order is what decides the levels of an import's contributions in this cluster. The zero value knows silent,
+// drained and saturated clusters only.
 type order struct {
 	tiers traffic.Tiers
 	// hinted is set if hints put this cluster first. Then it precedes no cluster by its tier: kube-proxy itself turns to
@@ -65,6 +66,9 @@ func (o order) of(contribution Contribution) part {
 	p.counts = p.level
 	if own && o.hinted {
 		p.counts = hintedTier
+	}
+	if p.spec.Saturated {
+		p.level, p.counts = p.level|saturated, p.counts|saturated
 	}
 	if contribution.Demote {
 		p.level, p.counts = p.level|silent, p.counts|silent

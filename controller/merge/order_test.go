@@ -45,7 +45,7 @@ func TestOrder(t *testing.T) {
 	for name, test := range map[string]struct {
 		prefer string
 		zones  string
-		odd    map[string]string // cluster to "down" or "silent"
+		odd    map[string]string // cluster to "down", "silent" or "saturated"
 		want   []string
 	}{
 		"no order":               {"", "", none, []string{e, n, w, s}},
@@ -62,6 +62,12 @@ func TestOrder(t *testing.T) {
 		"hints, west is down":    {"local > west > near", "a", map[string]string{"west": "down"}, []string{e, n, "~" + s}},
 		"hints, this is drained": {"local > west", "a", map[string]string{"east": "silent"}, []string{w, "~" + e, "~" + n, "~" + s}},
 		"hints, others silent":   {"local > west", "a", map[string]string{"west": "silent", "near": "silent", "south": "silent"}, []string{e, "~" + n, "~" + s, "~" + w}},
+		"saturated":              {"", "", map[string]string{"west": "saturated"}, []string{e, n, s, "~" + w}},
+		"all saturated":          {"west", "", map[string]string{"west": "saturated", "east": "saturated", "near": "saturated", "south": "saturated"}, []string{w, "~" + e, "~" + n, "~" + s}},
+		"saturated, then silent": {"", "", map[string]string{"west": "saturated", "east": "silent", "near": "down", "south": "down"}, []string{w, "~" + e}},
+		"the best is saturated":  {"west > near", "", map[string]string{"west": "saturated"}, []string{n, "~" + e, "~" + s, "~" + w}},
+		"hints, and saturated":   {"local", "a", map[string]string{"east": "saturated", "near": "saturated"}, []string{w, s, "~" + e, "~" + n}},
+		"hints, others are":      {"local", "a", map[string]string{"west": "saturated", "near": "saturated", "south": "saturated"}, []string{e, "~" + n, "~" + s, "~" + w}},
 		"invalid":                {"west >", "", none, []string{e, n, w, s}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,8 +77,10 @@ func TestOrder(t *testing.T) {
 				if test.odd[cluster] == "down" {
 					address = "!" + address
 				}
+				view := newView(cluster, 1+i, "80/TCP", address, prefers(test.prefer))
+				view.Spec.Saturated = test.odd[cluster] == "saturated"
 				contributions = append(contributions, Contribution{
-					View:   newView(cluster, 1+i, "80/TCP", address, prefers(test.prefer)),
+					View:   view,
 					Demote: test.odd[cluster] == "silent",
 					Properties: map[string]map[string]string{
 						"east": {"region": "eu"}, "near": {"region": "eu"}, "west": {"region": "us"},
@@ -103,11 +111,14 @@ func standingOf(observed Observed, result Result, c Contribution) (demoted, coun
 		imported.Spec.Type != v1beta1.Headless && !nodes.SomeWithoutZone && len(nodes.Zones) > 0 {
 		last = 1000
 	}
-	silent := 0
+	silent, saturated := 0, 0
 	if c.Demote {
 		silent = 1
 	}
-	return []int{silent, tier}, []int{silent, last}
+	if c.View.Spec.Saturated {
+		saturated = 1
+	}
+	return []int{silent, saturated, tier}, []int{silent, saturated, last}
 }
 
 func outside(observed Observed, result Result, c Contribution) bool {

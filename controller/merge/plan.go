@@ -67,6 +67,9 @@ func (p *Plan) Keeps(cluster string, demote bool, states []export.Slice) bool {
 		return false
 	}
 	first := &states[0]
+	if cluster == p.observed.Cluster && p.observed.ServiceExport.GetAnnotations()[export.AnnotationSaturatedBelow] != "" {
+		return false // whether the cluster is saturated depends on all endpoints
+	}
 	return !slices.ContainsFunc(states[1:], func(state export.Slice) bool {
 		return state.Name != first.Name || state.AddressType != first.AddressType ||
 			!slices.Equal(state.Targets, first.Targets) ||

@@ -34,6 +34,12 @@ var merging = []mutant{
 		harm:        "shares of clusters stay as they were when endpoints come and go",
 	},
 	{
+		file:        "controller/merge/plan.go",
+		text:        `p.observed.ServiceExport.GetAnnotations()[export.AnnotationSaturatedBelow] != ""`,
+		replacement: `false`,
+		harm:        "a cluster that is overloaded below a share of ready endpoints does not say so",
+	},
+	{
 		file: "controller/traffic/weights.go",
 		text: `slices.SortFunc(places, Place.Compare)`, replacement: `_ = Place.Compare`,
 		harm: "replicas use other endpoints of a cluster with a weight",

@@ -49,6 +49,7 @@ var All = []Scenario{
 	{"clusters are used in an order", three, fault(tiers)},
 	{"clusters are outside of a border", three, fault(border)},
 	{"clusters have weights", three, fault(weighted)},
+	{"a cluster is overloaded for a service", three, fault(overloaded)},
 	{"imports prefer their cluster", two, of(preferCluster)},
 	{"imports prefer their cluster by a flag", two, of(preferByFlag)},
 	{"a preference outlives a Service", two, of(preferenceStays)},

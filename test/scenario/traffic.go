@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
@@ -182,4 +184,54 @@ func (s *Set) ExpectShares(service string, want Shares, in ...*Cluster) {
 		}
 		return nil
 	})
+}
+
+// overloaded: a saturated cluster gets less of one service, and its other services are as they were.
+func overloaded(s *Set, east, west, north *Cluster) {
+	annotate := func(key, value string) {
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, key, value)
+		_, err := west.MCS.MulticlusterV1beta1().ServiceExports(s.namespace).Patch(s.Context(), "web",
+			types.MergePatchType, patch, metav1.PatchOptions{})
+		s.must(err)
+	}
+	less := healthy.With("web", "north/10.66.0.1 west/10.65.0.1~ -> VIP")
+	annotate(export.AnnotationSaturated, `"true"`)
+	s.Expect(less)
+	east.Restart()
+	s.Expect(less)
+	north.SetEndpoints("web") // then it is the best there is
+	s.Expect(healthy.With("web", "west/10.65.0.1 -> VIP"))
+	north.SetEndpoints("web", "10.66.0.1")
+	s.Expect(less)
+	annotate(export.AnnotationSaturated, "null")
+	s.Expect(healthy)
+
+	// Less than half of the endpoints are ready.
+	annotate(export.AnnotationSaturatedBelow, `"50"`)
+	const one, two = "10.65.0.1", "10.65.0.2"
+	for _, step := range []struct {
+		ready int
+		want  Shares
+	}{{2, Shares{"west": 2, "north": 1}}, {1, Shares{"west": 1, "north": 1}}, {0, Shares{"north": 1}}, {1, Shares{"west": 1, "north": 1}}} {
+		west.SetEndpoints("web", one, two)
+		west.Put(unready("web", step.ready, one, two))
+		s.ExpectShares("web", step.want)
+	}
+	annotate(export.AnnotationSaturatedBelow, `"60"`)
+	s.ExpectShares("web", Shares{"north": 1})
+	annotate(export.AnnotationSaturatedBelow, "null")
+	exportAll(west)
+	s.Expect(healthy)
+}
+
+// unready is the slice of a service of which only the first few endpoints are ready.
+func unready(service string, ready int, addresses ...string) string {
+	text := endpointsOf(service, "", addresses...)
+	parts := strings.SplitAfter(text, "ready: true")
+	for i := range parts[:len(parts)-1] {
+		if i >= ready {
+			parts[i] = strings.TrimSuffix(parts[i], "true") + "false"
+		}
+	}
+	return strings.Join(parts, "")
 }
