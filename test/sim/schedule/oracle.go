@@ -43,6 +43,7 @@ func (r *run) look() {
 				r.find("%s", wrong)
 			}
 		}
+		c.askLimited()
 		if changes {
 			r.judge.Forget(c.Name)
 			continue
@@ -134,6 +135,11 @@ func (c *cluster) see(e apiserver.Event) {
 	switch object := e.Object.(type) {
 	case *discoveryv1.EndpointSlice:
 		from := object.Labels[v1beta1.LabelSourceCluster]
+		if object.Labels[v1beta1.LabelServiceName] == limitedName {
+			c.seeLimited(object, e.Type == watch.Deleted)
+			derived = from != ""
+			break
+		}
 		if derived = from != ""; derived && e.Type != watch.Deleted {
 			var addresses []netip.Addr
 			for _, endpoint := range object.Endpoints {
@@ -154,6 +160,9 @@ func (c *cluster) see(e apiserver.Event) {
 }
 
 func (c *cluster) seeImport(object *unstructured.Unstructured, gone bool, at time.Time) {
+	if object.GetName() == limitedName {
+		return
+	}
 	ips, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "ips")
 	if gone {
 		ips = nil

@@ -61,6 +61,7 @@ type run struct {
 	// touched are all objects but Leases that were written while a calm lasts.
 	calm    bool
 	touched []string
+	limited limited
 }
 
 // A heal ends a fault.
@@ -94,6 +95,10 @@ func Run(t *testing.T, s Schedule) (result Result) {
 		}
 		slices.Sort(r.services)
 		r.services = slices.Compact(r.services)
+		r.limited = newLimited(s)
+		for _, c := range r.clusters {
+			c.writeLimited()
+		}
 		if !r.converge("at the beginning", time.Minute) {
 			return
 		}
@@ -232,6 +237,9 @@ func (r *run) settle() {
 			c.write(c.load.Services[service.Name], service)
 		}
 	}
+	for _, c := range r.clusters {
+		c.writeLimited()
+	}
 	if !r.converge("after all was whole", patience) {
 		return
 	}
@@ -245,6 +253,7 @@ func (r *run) settle() {
 		r.find("%d writes while nothing happened for %s, want none but Leases: %v", len(r.touched), r.calmFor,
 			r.touched[:min(10, len(r.touched))])
 	}
+	r.ordered()
 	if r.restarts {
 		r.restart()
 	}
@@ -273,7 +282,7 @@ func (r *run) restart() {
 
 // proportion asserts that what was written is in proportion to what changed.
 func (r *run) proportion() {
-	most := writesPerChange * len(r.clusters) * (r.Changes + len(r.clusters)*len(r.services))
+	most := writesPerChange * len(r.clusters) * (r.Changes + len(r.clusters)*(len(r.services)+1))
 	if r.Most = float64(r.Writes) / float64(most); r.Most > 1 {
 		r.find("%d writes for %d changes in %d clusters, want at most %d", r.Writes, r.Changes, len(r.clusters), most)
 	}
