@@ -81,6 +81,8 @@ type Export struct {
 	Used    int `json:"used"`
 	Demoted int `json:"demoted"`
 	Other   int `json:"other"`
+	// Rules are what decided which of its endpoints are used: its tier, border, weight and saturation.
+	Rules []string `json:"rules,omitempty"`
 }
 
 // A Property is a property of the import, and the cluster whose export sets it.
@@ -100,6 +102,7 @@ const (
 	Unused   = "unused"
 	Refused  = "refused"
 	NotHere  = "not imported"
+	Outside  = "outside"
 )
 
 // An Endpoint is one address behind the service.
@@ -151,8 +154,9 @@ func Of(f *facts.Facts, service types.NamespacedName, zone string) *Explanation 
 	e.resolver = newResolver(f, service, strings.TrimSuffix(zone, ".")+".", serviceImport)
 	e.imported(serviceImport)
 	e.properties(account)
+	roles := f.Roles(service, sources)
 	for i := range sources {
-		e.export(f, service, &sources[i], serviceImport)
+		e.export(f, service, &sources[i], serviceImport, roles[sources[i].Cluster])
 	}
 	e.byPrecedence(account.Precedence)
 	e.problems(f, service, sources, serviceImport, account)
@@ -231,9 +235,9 @@ func compareAddresses(a, b string) int {
 
 // export adds the export of one cluster and its endpoints.
 func (e *Explanation) export(f *facts.Facts, service types.NamespacedName, source *facts.Source,
-	serviceImport *v1beta1.ServiceImport,
+	serviceImport *v1beta1.ServiceImport, role merge.Role,
 ) {
-	out := Export{Cluster: source.Cluster, State: e.state(source)}
+	out := Export{Cluster: source.Cluster, State: e.state(source), Rules: role.Rules}
 	view := source.View
 	if view == nil {
 		view = source.Published
@@ -241,7 +245,7 @@ func (e *Explanation) export(f *facts.Facts, service types.NamespacedName, sourc
 	if view != nil && !view.Absent() {
 		out.Since = &metav1.Time{Time: view.Spec.Created}
 	}
-	for _, endpoint := range e.endpoints(f, service, source, view, serviceImport) {
+	for _, endpoint := range e.endpoints(f, service, source, view, serviceImport, role) {
 		switch endpoint.State {
 		case Used:
 			out.Used++
@@ -274,9 +278,12 @@ func (e *Explanation) state(source *facts.Source) string {
 // endpoints returns the state of each endpoint of a cluster. The local slices are
 // in effect; the view is what the cluster itself publishes.
 func (e *Explanation) endpoints(f *facts.Facts, service types.NamespacedName, source *facts.Source, view *export.View,
-	serviceImport *v1beta1.ServiceImport,
+	serviceImport *v1beta1.ServiceImport, role merge.Role,
 ) []Endpoint {
 	said := map[string]bool{}
+	if source.Outside && source.Published != nil {
+		view = source.Published // copies have no endpoints
+	}
 	if view != nil {
 		for i := range view.Slices {
 			for _, endpoint := range view.Slices[i].Endpoints {
@@ -289,7 +296,7 @@ func (e *Explanation) endpoints(f *facts.Facts, service types.NamespacedName, so
 	for _, slice := range f.Copies(service, source.Cluster) {
 		for i := range slice.Endpoints {
 			endpoint := &slice.Endpoints[i]
-			state, why := e.endpoint(source, slice, endpoint, said, serviceImport)
+			state, why := e.endpoint(source, slice, endpoint, said, serviceImport, role)
 			for _, address := range endpoint.Addresses {
 				here[address] = true
 				found = append(found, Endpoint{
@@ -300,7 +307,11 @@ func (e *Explanation) endpoints(f *facts.Facts, service types.NamespacedName, so
 		}
 	}
 	for address := range said {
-		if !here[address] {
+		if !here[address] && source.Outside {
+			found = append(found, Endpoint{
+				Address: address, Cluster: source.Cluster, State: Outside, Reason: strings.Join(role.Rules, ", "),
+			})
+		} else if !here[address] {
 			found = append(found, Endpoint{
 				Address: address, Cluster: source.Cluster, State: NotHere, Reason: e.notHere(f, service, source),
 			})
@@ -327,7 +338,7 @@ func (e *Explanation) endpoints(f *facts.Facts, service types.NamespacedName, so
 
 // endpoint returns the state of an endpoint in a local slice, and the reason.
 func (e *Explanation) endpoint(source *facts.Source, slice *discoveryv1.EndpointSlice, endpoint *discoveryv1.Endpoint,
-	said map[string]bool, serviceImport *v1beta1.ServiceImport,
+	said map[string]bool, serviceImport *v1beta1.ServiceImport, role merge.Role,
 ) (state, why string) {
 	headless := serviceImport != nil && serviceImport.Spec.Type == v1beta1.Headless
 	switch ready := ptr.Deref(endpoint.Conditions.Ready, true); {
@@ -346,6 +357,8 @@ func (e *Explanation) endpoint(source *facts.Source, slice *discoveryv1.Endpoint
 			reason = source.Cluster + " is drained"
 		}
 		return Demoted, reason + ", and another cluster has a ready endpoint"
+	case said[endpoint.Addresses[0]] && isTrue(endpoint.Conditions.Terminating) && len(role.Rules) > 0:
+		return Demoted, strings.Join(role.Rules, ", ") + ", and endpoints that come before are ready"
 	case isTrue(endpoint.Conditions.Terminating):
 		return NotReady, "terminating"
 	}

@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/topology"
 )
 
@@ -36,7 +38,8 @@ type Preference struct {
 // requested is a preference and where it is set.
 type requested struct {
 	locality.Preference
-	by []string
+	tiers traffic.Tiers
+	by    []string
 	// condition is that of the import, nil if it has none.
 	condition *metav1.Condition
 }
@@ -53,10 +56,11 @@ func (e *Explanation) prefers(f *facts.Facts, service types.NamespacedName, olde
 	asked := requested{condition: meta.FindStatusCondition(serviceImport.Status.Conditions, merge.ConditionPreferCluster)}
 	operator := ""
 	if asked.condition != nil && distribution == "" && annotation == "" {
-		operator = locality.PreferCluster
-		asked.by = append(asked.by, "--prefer=cluster of the controller in "+f.ID)
+		operator = cmp.Or(f.Prefer, locality.PreferCluster)
+		asked.by = append(asked.by, "--prefer="+operator+" of the controller in "+f.ID)
 	}
 	asked.Preference, _ = locality.PreferenceOf(distribution, annotation, operator) // the condition tells of the error
+	asked.tiers, _ = locality.TiersOf(distribution, annotation, operator)
 	if annotation != "" {
 		asked.by = append(asked.by, "the exported annotation "+export.AnnotationPrefer+": "+annotation+
 			" of the ServiceExport in "+oldest)
@@ -75,6 +79,10 @@ func (e *Explanation) prefers(f *facts.Facts, service types.NamespacedName, olde
 	}
 }
 
+func inOrder(tiers traffic.Tiers) string {
+	return fmt.Sprintf("Endpoints are used in this order of clusters: %s.", tiers)
+}
+
 const elseOthers = "; other endpoints are used if none of these is ready."
 
 // hinted sets Preference for a virtual IP: kube-proxy follows the hints of slices.
@@ -83,6 +91,8 @@ func (e *Explanation) hinted(f *facts.Facts, service types.NamespacedName, oldes
 	p.SetBy = strings.Join(asked.by, " and ")
 	clients := "Clients in " + f.ID + " prefer endpoints "
 	switch {
+	case asked.tiers.Any() && !asked.tiers.OnlyLocal():
+		p.Effect = inOrder(asked.tiers)
 	case asked.Cluster && !slices.ContainsFunc(e.Endpoints, func(each Endpoint) bool { return each.Cluster == f.ID }):
 		p.Effect = f.ID + " has no endpoint itself, so all endpoints are used equally."
 	case asked.Cluster && asked.Node:
@@ -118,6 +128,10 @@ func (e *Explanation) hinted(f *facts.Facts, service types.NamespacedName, oldes
 // answered sets Preference for a headless service: DNS selects the endpoints.
 func (e *Explanation) answered(f *facts.Facts, asked requested) {
 	p, r := e.Preference, e.resolver
+	if asked.tiers.Any() && !asked.tiers.OnlyLocal() {
+		p.Effect, p.SetBy = inOrder(asked.tiers), strings.Join(asked.by, " and ")
+		return
+	}
 	switch r.prefer {
 	case topology.PreferCluster:
 		p.Effect = "DNS returns the endpoints in " + f.ID + ", or all others if none of these is ready."

@@ -307,7 +307,7 @@ func (e *Explanation) summary(f *facts.Facts, service types.NamespacedName, sour
 		counts[endpoint.State]++
 	}
 	var others []string
-	for _, state := range []string{Demoted, NotReady, Unused, Refused, NotHere} {
+	for _, state := range []string{Demoted, NotReady, Unused, Refused, Outside, NotHere} {
 		if counts[state] > 0 {
 			others = append(others, fmt.Sprintf("%d %s", counts[state], state))
 		}

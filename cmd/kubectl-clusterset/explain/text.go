@@ -23,6 +23,7 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 		first = "first-ranked"
 	}
 	var rows [][]any
+	headings := "CLUSTER SINCE STATE USED DEMOTED OTHER +RULES"
 	for i, each := range e.Exports {
 		since := "-"
 		if each.Since != nil {
@@ -31,9 +32,14 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 		if i == 0 && each.Since != nil && len(e.Exports) > 1 {
 			since += " (" + first + ")"
 		}
-		rows = append(rows, []any{each.Cluster, since, each.State, each.Used, each.Demoted, each.Other})
+		if len(each.Rules) > 0 {
+			headings = "CLUSTER SINCE STATE USED DEMOTED OTHER RULES"
+		}
+		rows = append(rows, []any{
+			each.Cluster, since, each.State, each.Used, each.Demoted, each.Other, output.Dash(strings.Join(each.Rules, ", ")),
+		})
 	}
-	if err := section(out, wide, "Exports", "CLUSTER SINCE STATE USED DEMOTED OTHER", rows); err != nil {
+	if err := section(out, wide, "Exports", headings, rows); err != nil {
 		return err
 	}
 

@@ -56,6 +56,8 @@ type Facts struct {
 	DeniedNamespaces []string
 	// Accept are the patterns of what members without patterns of their own may contribute, in the same way.
 	Accept []string
+	// Prefer is the controller's --prefer, empty if the Deployment cannot be read.
+	Prefer string
 	// Heartbeat and Leader are the Leases of its controller, nil if they do
 	// not exist.
 	Heartbeat, Leader *coordinationv1.Lease
@@ -290,24 +292,25 @@ func (f *Facts) controller(ctx context.Context, c *cluster.Cluster, _ string) er
 		return nil
 	}
 	if err == nil {
-		f.DeniedNamespaces, f.Accept = flagsOf(deployment)
+		f.DeniedNamespaces, f.Accept, f.Prefer = flagsOf(deployment)
 	}
 	return err
 }
 
-// flagsOf reads --denied-namespaces and --accept as the controller does.
-func flagsOf(deployment *appsv1.Deployment) (deniedNamespaces, accepted []string) {
+// flagsOf reads --denied-namespaces, --accept and --prefer as the controller does.
+func flagsOf(deployment *appsv1.Deployment) (deniedNamespaces, accepted []string, preferred string) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true
 	flags.Usage = func() {}
 	denied := flags.StringSlice("denied-namespaces", controller.DefaultDeniedNamespaces, "")
+	prefer := flags.String("prefer", "", "")
 	accepts := flags.StringSlice("accept", []string{accept.Everything}, "")
 	for i := range deployment.Spec.Template.Spec.Containers {
 		container := &deployment.Spec.Template.Spec.Containers[i]
 		// The controller itself rejects invalid flags.
 		_ = flags.Parse(slices.Concat(container.Command, container.Args))
 	}
-	return *denied, *accepts
+	return *denied, *accepts, *prefer
 }
 
 func pointers[T any](list []T) []*T {

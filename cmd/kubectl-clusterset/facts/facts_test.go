@@ -52,7 +52,7 @@ func TestDeniedNamespacesAreThoseOfTheController(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{"[*]": {"-v=2"}, "[]": {"--accept="}, "[shop a/b]": {"--accept=shop,a/b"}} {
-		_, accepted := flagsOf(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{
+		_, accepted, _ := flagsOf(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Args: args}}},
 		}}})
 		if got := fmt.Sprint(accepted); got != want {

@@ -5,6 +5,7 @@ package facts
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
@@ -12,8 +13,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
+	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
 )
 
 // reader is the local cluster as its heartbeat describes it.
@@ -24,6 +27,40 @@ func (f *Facts) reader() selector.Cluster {
 		is.Properties, _ = properties.Parse(f.Heartbeat.Annotations[properties.Annotation])
 	}
 	return is
+}
+
+// properties are those of the member that the controller keeps.
+func (m *Member) properties() map[string]string {
+	if m.Lease == nil {
+		return nil
+	}
+	known, _ := properties.Parse(m.Lease.Annotations[properties.Annotation]) // the controller writes what is valid
+	return known
+}
+
+// border is that of the import of a service, none without one.
+func (f *Facts) border(service types.NamespacedName) traffic.Border {
+	serviceImport := f.Import(service)
+	if serviceImport == nil || !export.IsManaged(serviceImport) {
+		return traffic.Border{}
+	}
+	border, _ := traffic.ParseBorder(serviceImport.Annotations[export.AnnotationWithin]) // the condition tells of the error
+	return border
+}
+
+// Roles are those of the clusters that export a service, as the controller decides them.
+func (f *Facts) Roles(service types.NamespacedName, sources []Source) map[string]merge.Role {
+	observed := merge.Observed{
+		Cluster: f.ID, Service: service, ServiceImport: f.Import(service), Prefer: f.Prefer, Properties: f.reader().Properties,
+	}
+	if observed.ServiceImport == nil {
+		return nil
+	}
+	if told := meta.FindStatusCondition(observed.ServiceImport.Status.Conditions,
+		merge.ConditionPreferCluster); told != nil && told.Reason == merge.ReasonHinted {
+		observed.Nodes.Zones = []string{"known to the controller"}
+	}
+	return merge.Roles(observed, Contributions(sources))
 }
 
 // Refuses returns the rule by which the local cluster does not accept a service of a member, empty if it does or if

@@ -20,6 +20,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
 // A Source is the export of one cluster as another one knows it, derived with the
@@ -48,6 +49,10 @@ type Source struct {
 	// Chosen is the selector of the clusters that its export is for, if the local cluster is not among them. Refused is
 	// the rule by which the local cluster does not accept the export. Published is nil in both cases.
 	Chosen, Refused string
+	// Properties are the ClusterProperties of the cluster, as the local one knows them.
+	Properties map[string]string
+	// Outside reports whether the cluster is outside of the border of the import, so that its endpoints are not imported.
+	Outside bool
 }
 
 // Demoted reports whether its endpoints are used only if no other cluster has a
@@ -56,7 +61,16 @@ func (s *Source) Demoted() bool { return s.State != liveness.Fresh || s.Drained 
 
 // Behind reports whether it publishes something else than what is imported.
 func (s *Source) Behind() bool {
-	return s.Member != nil && s.Member.Unread == nil && !reflect.DeepEqual(s.View, s.Published)
+	published := s.Published
+	if s.Outside && published != nil {
+		limited := *published
+		limited.Slices = slices.Clone(published.Slices)
+		for i := range limited.Slices {
+			limited.Slices[i].Endpoints = nil
+		}
+		published = &limited
+	}
+	return s.Member != nil && s.Member.Unread == nil && !reflect.DeepEqual(s.View, published)
 }
 
 // Since is when its published endpoints last changed, by its own clock; zero if
@@ -78,6 +92,7 @@ func (s *Source) Since() time.Time {
 // by id.
 func (f *Facts) Sources(service types.NamespacedName) []Source {
 	var sources []Source
+	border := f.border(service)
 	if serviceExport := f.Export(service); serviceExport != nil {
 		source := Source{Cluster: f.ID, Own: true, Drained: f.Drained(), Rank: f.Rank()}
 		source.View, source.Problems, source.Invalid = export.FromService(f.ID, serviceExport, f.service(service),
@@ -96,6 +111,8 @@ func (f *Facts) Sources(service types.NamespacedName) []Source {
 	for i := range f.Members {
 		m := &f.Members[i]
 		source := Source{Cluster: m.ID, Member: m, State: m.State(), Drained: m.Drained(), Rank: m.Rank}
+		source.Properties = m.properties()
+		source.Outside = !border.Admits(selector.Cluster{ID: m.ID, Properties: source.Properties}, f.reader())
 		copies := f.Copies(service, m.ID)
 		from := export.Source{Cluster: m.ID, CIDRs: m.CIDRs, Reader: f.reader()}
 		source.View, _ = export.FromSlices(from, service, copies, nil)
@@ -156,7 +173,7 @@ func Contributions(sources []Source) []merge.Contribution {
 		if view != nil && source.State != liveness.Gone {
 			contributions = append(contributions, merge.Contribution{
 				View: view, Demote: source.Demoted(),
-				Rank: source.Rank,
+				Rank: source.Rank, Properties: source.Properties,
 			})
 		}
 	}
