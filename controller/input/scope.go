@@ -68,6 +68,9 @@ func (g *Gatherer) reach(view *export.View) *merge.Reach {
 	text := view.Slices[0].Clusters
 	clusters, err := selector.ParseAbsolute(text)
 	restricted := text != "" && err == nil
+	if !restricted && !g.Tracker.AnyPolicy() {
+		return nil
+	}
 	var reached, refusing []string
 	for _, m := range g.Members.List() {
 		id := m.Cluster()

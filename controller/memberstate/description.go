@@ -79,6 +79,7 @@ func (t *Tracker) accept(m *tracked) {
 			"member", m.Cluster)
 	}
 	if changed {
+		t.notePolicy(m)
 		t.redescribed = append(t.redescribed, m.Cluster)
 		t.unshown[m.Cluster] = struct{}{}
 	}
@@ -111,6 +112,16 @@ func (t *Tracker) Properties(cluster string) map[string]string {
 	}
 	return nil
 }
+
+// notePolicy notes whether a member may refuse something.
+func (t *Tracker) notePolicy(m *tracked) {
+	if !m.policy.Everything() {
+		t.limiting.Store(true)
+	}
+}
+
+// AnyPolicy reports whether the Policy of a member ever refused something. Most sets have none.
+func (t *Tracker) AnyPolicy() bool { return t.limiting.Load() }
 
 // Policy returns what a member accepts of its members, as last known.
 func (t *Tracker) Policy(cluster string) accept.Policy {

@@ -31,6 +31,9 @@ func TestProperties(t *testing.T) {
 	}
 	region("", "[]")
 	l.pass(60, "north", "west")
+	if l.AnyPolicy() {
+		t.Error("a member refuses something")
+	}
 	l.Described("west", member.Description{})
 	region("", "[]")
 	l.Described("west", inRegion("eu"))
@@ -79,7 +82,9 @@ func TestProperties(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := newLookout(t, left, "north", "west")
-	again.pass(600, "north")
+	if again.pass(600, "north"); !again.AnyPolicy() {
+		t.Error("after a restart, no member refuses anything")
+	}
 	if got := again.Properties("west")["region"]; got != "eu" || again.Verdict("west").State != liveness.Stale {
 		t.Errorf("after a restart, west is %v in %q", again.Verdict("west").State, got)
 	}

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -58,10 +59,12 @@ type Tracker struct {
 	// redescribed are the members whose description changed; judge notifies the handler.
 	redescribed []string
 	// armed is when Run judges again; zero for never.
-	armed   time.Time
-	set     string        // the cluster set of the local cluster, empty if it names none
-	changed chan struct{} // resets the timer
-	shown   chan struct{} // updates the Leases
+	armed time.Time
+	set   string // the cluster set of the local cluster, empty if it names none
+	// limiting is set if the Policy of a member may refuse something.
+	limiting atomic.Bool
+	changed  chan struct{} // resets the timer
+	shown    chan struct{} // updates the Leases
 }
 
 // tracked is the facts of one member.
@@ -125,6 +128,7 @@ func (t *Tracker) Track(m *member.Member) {
 				KnownUID: left.uid,
 			}}
 			t.members[m.Cluster()] = known
+			t.notePolicy(known)
 			t.unshown[m.Cluster()] = struct{}{}
 		}
 		known.source = m
