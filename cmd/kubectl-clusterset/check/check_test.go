@@ -268,6 +268,24 @@ func TestChecks(t *testing.T) {
 			},
 			"warning preferences east: shop/db: No preference. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set controller.prefer=none",
 		},
+		"a border that is not valid": {
+			func(east, _ *Cluster) {
+				east.Imports = []v1beta1.ServiceImport{{
+					ObjectMeta: metav1.ObjectMeta{
+						Namespace: "shop", Name: "db",
+						Labels: map[string]string{export.LabelManagedBy: export.Manager},
+					},
+					Spec: v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP},
+					Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{
+						{Type: "Ready", Status: "True"}, {
+							Type: merge.ConditionWithin, Status: "False",
+							Reason: merge.ReasonInvalidBorder, Message: "No border.",
+						},
+					}},
+				}}
+			},
+			"warning preferences east: shop/db: No border. > Correct the annotation on the ServiceExports of all clusters.",
+		},
 		"an export of no Service": {
 			func(east, _ *Cluster) { east.Exports = []v1beta1.ServiceExport{invalid("NoService")} },
 			"failed exports-valid east: shop/db is not exported: No. > Create the Service, or: `kubectl clusterset unexport shop/db --contexts east`.",

@@ -118,10 +118,16 @@ var networkChecks = []Check{
 	{Name: "preferences", About: "preferences of services take effect", run: func(s *Set, c *Cluster) (found []problem) {
 		for i := range c.Imports {
 			prefer := conditionOf(c.Imports[i].Status.Conditions, merge.ConditionPreferCluster)
-			if prefer == nil || prefer.Status != metav1.ConditionFalse {
-				continue
+			if prefer != nil && prefer.Status == metav1.ConditionFalse {
+				found = append(found, odd(s.prefer(c, &c.Imports[i]), "%s: %s", nameOf(&c.Imports[i]), prefer.Message))
 			}
-			found = append(found, odd(s.prefer(c, &c.Imports[i]), "%s: %s", nameOf(&c.Imports[i]), prefer.Message))
+			for _, kind := range []string{merge.ConditionWithin, merge.ConditionWeights} {
+				told := conditionOf(c.Imports[i].Status.Conditions, kind)
+				if told != nil && (told.Reason == merge.ReasonInvalidBorder || told.Reason == merge.ReasonInvalidWeights) {
+					found = append(found, odd("Correct the annotation on the ServiceExports of all clusters.", "%s: %s",
+						nameOf(&c.Imports[i]), told.Message))
+				}
+			}
 		}
 		return found
 	}},

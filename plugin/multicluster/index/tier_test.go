@@ -63,6 +63,8 @@ func TestTiers(t *testing.T) {
 		cluster                = "metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\n" + plain
 		none                   = "metadata: {annotations: {clusterset-dns.github.io/prefer: none}}\n" + plain
 		unknown                = "metadata: {annotations: {clusterset-dns.github.io/prefer: moon}}\n" + plain
+		local                  = "metadata: {annotations: {clusterset-dns.github.io/prefer: local}}\n" + plain
+		tiers                  = "metadata: {annotations: {clusterset-dns.github.io/prefer: local > same(region)}}\n" + plain
 		sameZone               = "spec: {type: Headless, trafficDistribution: PreferSameZone, ports: [{name: sql, port: 5432}]}"
 		both                   = "metadata: {annotations: {clusterset-dns.github.io/prefer: cluster}}\n" + sameZone
 		noneButZone            = "metadata: {annotations: {clusterset-dns.github.io/prefer: none}}\n" + sameZone
@@ -112,6 +114,14 @@ func TestTiers(t *testing.T) {
 		"the import's own cluster": {
 			cluster, usual, topology.PreferNone, inA, "1.1 1.2",
 			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
+		},
+		"the import's own cluster, as a tier": {
+			local, usual, topology.PreferNone, inA, "1.1 1.2",
+			"0: 1.1 1.2, 1: 2.1 2.2 2.3 2.4",
+		},
+		"tiers are the controller's": {
+			tiers, usual, topology.PreferDefault, inA, "1.1 1.2 2.1 2.2 2.3 2.4",
+			"0: 1.1 1.2 2.1 2.2 2.3 2.4",
 		},
 		"the import's zone": {
 			sameZone, usual, topology.PreferNone, inA, "1.1 2.1",
