@@ -114,8 +114,8 @@ var reading = []mutant{
 		harm: "who deletes copies while their cluster is away takes its endpoints away for good",
 	},
 	{
-		file: "controller/member/slices.go",
-		text: `return a.ResourceVersion == b.ResourceVersion && equality.Semantic.DeepEqual(a, b)`, replacement: `return a.ResourceVersion == b.ResourceVersion || equality.Semantic.DeepEqual(a, b)`,
+		file: "controller/packed/packed.go",
+		text: `return a == b || a.ResourceVersion == b.ResourceVersion && New(a).Equal(New(b))`, replacement: `return a == b || a.ResourceVersion == b.ResourceVersion || New(a).Equal(New(b))`,
 		harm: "what a restored etcd says again under an old resourceVersion is not seen",
 	},
 	{
