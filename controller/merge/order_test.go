@@ -207,3 +207,67 @@ func TestOrderAtRandom(t *testing.T) {
 		t.Errorf("%d endpoints were demoted, %d were not, %d clusters were outside", demoted, kept, beyond)
 	}
 }
+
+// TestWithoutSettings: endpoints are demoted as they were before there were tiers, borders, weights and saturation: those
+// of silent and drained clusters, slice by slice, if others have ready ones for all that the slice serves.
+func TestWithoutSettings(t *testing.T) {
+	t.Parallel()
+	demoted := 0
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		members := randomClusterset(t, r)
+		observed := pick(r, members...).observed
+		observed.Prefer = ""
+		contributions := copyOfAll(contributionsIn(r, observed.Cluster, members))
+		for _, c := range contributions {
+			if !c.View.Absent() {
+				c.View.Spec.Annotations, c.View.Spec.Saturated = nil, false
+			}
+		}
+		result := Merge(observed, contributions)
+		if result.Plan == nil {
+			continue
+		}
+		present, _ := divide(contributions)
+		covered := map[served]bool{}
+		for _, c := range present {
+			for i := range c.View.Slices {
+				if slice := &c.View.Slices[i]; !c.Demote && anyReady(slice) {
+					covered[served{addressType: slice.AddressType}] = true
+					for _, target := range slice.Targets {
+						covered[served{slice.AddressType, target.Protocol, target.Number}] = true
+					}
+				}
+			}
+		}
+		for _, c := range present {
+			for i := range c.View.Slices {
+				slice := &c.View.Slices[i]
+				want := c.Demote &&
+					(result.Plan.agreed.spec.Type != v1beta1.Headless || covered[served{addressType: slice.AddressType}]) &&
+					!slices.ContainsFunc(slice.Targets, func(target export.Target) bool {
+						_, imported := result.Plan.agreed.index[portKey{target.Protocol, target.Number}]
+						return imported && !covered[served{slice.AddressType, target.Protocol, target.Number}]
+					})
+				at := slices.IndexFunc(result.EndpointSlices, func(s *discoveryv1.EndpointSlice) bool {
+					return s.Name == sliceName(observed, c.View, slice)
+				})
+				for j, endpoint := range result.EndpointSlices[at].Endpoints {
+					conditions := slice.Endpoints[j].Conditions
+					if want && isReady(slice.Endpoints[j]) {
+						conditions = export.Conditions(false, true, true)
+						demoted++
+					}
+					diff(t, fmt.Sprintf("cluster set %d, slice %s, endpoint %d", seed, slice.Name, j), endpoint.Conditions,
+						conditions)
+				}
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	if demoted < 100 {
+		t.Errorf("%d endpoints were demoted", demoted)
+	}
+}

@@ -30,7 +30,7 @@ var merging = []mutant{
 	{
 		file:        "controller/merge/plan.go",
 		text:        `p.cuts != nil && !maps.Equal(readyAddresses(&state), readyAddresses(first))`,
-		replacement: `false`,
+		replacement: `p.cuts != nil && !maps.Equal(readyAddresses(first), readyAddresses(first))`,
 		harm:        "shares of clusters stay as they were when endpoints come and go",
 	},
 	{

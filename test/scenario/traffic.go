@@ -219,6 +219,10 @@ func overloaded(s *Set, east, west, north *Cluster) {
 	}
 	annotate(export.AnnotationSaturatedBelow, `"60"`)
 	s.ExpectShares("web", Shares{"north": 1})
+	west.SetEndpoints("web", one, two)
+	s.ExpectShares("web", Shares{"west": 2, "north": 1})
+	west.Put(unready("web", 1, one, two)) // which changes one slice, and the whole with it
+	s.ExpectShares("web", Shares{"north": 1})
 	annotate(export.AnnotationSaturatedBelow, "null")
 	exportAll(west)
 	s.Expect(healthy)
