@@ -37,12 +37,16 @@ func (s *Server) patch(t *target, body []byte) (runtime.Object, *apierrors.Statu
 func mergePatch(value, change map[string]any) {
 	for key, each := range change {
 		nested, isObject := each.(map[string]any)
-		old, wasObject := value[key].(map[string]any)
 		switch {
 		case each == nil:
 			delete(value, key)
-		case isObject && wasObject:
+		case isObject:
+			old, wasObject := value[key].(map[string]any)
+			if !wasObject {
+				old = map[string]any{}
+			}
 			mergePatch(old, nested)
+			value[key] = old
 		default:
 			value[key] = each
 		}
