@@ -324,7 +324,7 @@ func (p *policies) fault(c *sim.Cluster, other string) {
 	}
 }
 
-// judge looks at each copy that was written since it last looked.
+// judge looks at each copy that was written since it last looked, and at the answer now.
 func (p *policies) judge() {
 	p.t.Helper()
 	for _, c := range p.set.Clusters() {
@@ -341,6 +341,12 @@ func (p *policies) judge() {
 					p.t.Fatalf("%s: %s has a copy of %s, which it may not have: %+v\n%s", each.At.Format("15:04:05.000"), c.Name,
 						address, e, strings.Join(p.log, "\n"))
 				}
+			}
+		}
+		_, answer := c.Ask(service)
+		for _, address := range answer {
+			if e := p.endpoints[address.String()]; e == nil || e.source != c.Name && !e.allowed[c.Name] {
+				p.t.Fatalf("%s answers %s, which it may not have: %+v\n%s", c.Name, address, e, strings.Join(p.log, "\n"))
 			}
 		}
 	}
