@@ -48,6 +48,7 @@ var All = []Scenario{
 	{"the life of a service", two, of(life)},
 	{"clusters are used in an order", three, fault(tiers)},
 	{"clusters are outside of a border", three, fault(border)},
+	{"a region is a border", three, fault(region)},
 	{"clusters have weights", three, fault(weighted)},
 	{"a cluster is overloaded for a service", three, fault(overloaded)},
 	{"imports prefer their cluster", two, of(preferCluster)},

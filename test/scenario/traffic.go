@@ -239,3 +239,32 @@ func unready(service string, ready int, addresses ...string) string {
 	}
 	return strings.Join(parts, "")
 }
+
+// region: a border by a property, which a controller knows that starts while a cluster is silent.
+func region(s *Set, east, west, north *Cluster) {
+	for c, is := range map[*Cluster]string{east: "eu", north: "eu", west: "us"} {
+		c.Describe("region", is)
+	}
+	s.Ask("web", export.AnnotationWithin, "same(region)")
+	inEU := healthy.With("web", "north/10.66.0.1 -> VIP")
+	inUS := healthy.With("web", "west/10.65.0.1 -> VIP")
+	s.Expect(inEU, east, north)
+	s.Expect(inUS, west)
+	p := Pair{east, north}
+	s.cut(p, Pair{east, west})
+	s.Judged(p, "AllMembersSilent")
+	east.Restart()
+	s.Holds(90*time.Second, inEU, east)
+	s.restore(p, Pair{east, west})
+	s.Judged(p, "Heard")
+	s.Expect(inEU, east, north)
+
+	// Clusters move.
+	west.Describe("region", "eu")
+	s.Expect(healthy)
+	north.Describe("region", "us")
+	s.Expect(healthy.With("web", "west/10.65.0.1 -> VIP"), east, west)
+	s.Expect(inEU, north)
+	s.Ask("web", "", "")
+	s.Expect(healthy)
+}
