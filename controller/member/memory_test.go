@@ -78,7 +78,7 @@ func TestMemoryAtTheLimits(t *testing.T) {
 	for name, make1 := range map[string]func(int) *discoveryv1.EndpointSlice{
 		"ordinary": func(i int) *discoveryv1.EndpointSlice {
 			one := base(i)
-			one.Annotations = map[string]string{"clusterset-dns.github.io/snapshot": strings.Repeat("s", 400)}
+			one.Annotations = map[string]string{export.AnnotationSnapshotPrefix + "v1": strings.Repeat("s", 400)}
 			one.Ports = []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To[int32](80)}}
 			return endpoints(one, 100, func(_ int, endpoint *discoveryv1.Endpoint) {
 				endpoint.Conditions = discoveryv1.EndpointConditions{
@@ -112,17 +112,7 @@ func TestMemoryAtTheLimits(t *testing.T) {
 			one := base(i)
 			one.Annotations = map[string]string{}
 			for a := range 1000 {
-				one.Annotations[fmt.Sprint("k", a)] = "v"
-			}
-			return one
-		},
-		"ports": func(i int) *discoveryv1.EndpointSlice {
-			one := base(i)
-			for p := range 1000 {
-				one.Ports = append(one.Ports, discoveryv1.EndpointPort{
-					Name: ptr.To(fmt.Sprint("p", p)),
-					Port: ptr.To(int32(p)), AppProtocol: ptr.To("x"),
-				})
+				one.Annotations[fmt.Sprint(export.AnnotationSnapshotPrefix, a)] = "v"
 			}
 			return one
 		},

@@ -154,7 +154,7 @@ func TestLimits(t *testing.T) {
 	}
 	large := func(name string) *discoveryv1.EndpointSlice {
 		one := sized(name, 2)
-		one.Annotations = map[string]string{"k": strings.Repeat("x", 4<<10)}
+		one.Annotations = map[string]string{export.AnnotationSnapshotPrefix + "v1": strings.Repeat("x", 4<<10)}
 		return one
 	}
 

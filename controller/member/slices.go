@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -233,13 +235,17 @@ func (s *sliceStore) tell(service types.NamespacedName) {
 	}
 }
 
-// strip drops the fields of a just decoded slice that the controller does not read. It keeps the first address of an
-// endpoint: Kubernetes writes only one, and kube-proxy uses no other.
+// strip drops what the controller does not read of a just decoded slice, so that no slice takes much more memory once it
+// is opened than it counts. The ports of endpoints are in the snapshot. It keeps the first address of an endpoint:
+// Kubernetes writes only one, and kube-proxy uses no other.
 func strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	slice.ManagedFields = nil
 	slice.OwnerReferences = nil
 	slice.Finalizers = nil
 	slice.GenerateName = ""
+	slice.Ports = nil
+	slice.Labels = only(slice.Labels, isReadLabel)
+	slice.Annotations = only(slice.Annotations, isReadAnnotation)
 	for i := range slice.Endpoints {
 		endpoint := &slice.Endpoints[i]
 		endpoint.NodeName = nil
@@ -251,4 +257,22 @@ func strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 		}
 	}
 	return slice
+}
+
+func isReadLabel(key string) bool {
+	return key == export.LabelService || key == export.LabelSourceCluster || key == export.LabelSliceManagedBy
+}
+
+func isReadAnnotation(key string) bool {
+	return strings.HasPrefix(key, export.AnnotationSnapshotPrefix) ||
+		key == export.AnnotationTriggerTime || key == corev1.EndpointsLastChangeTriggerTime
+}
+
+// only returns the entries with the keys that are read, nil if there are none.
+func only(entries map[string]string, isRead func(string) bool) map[string]string {
+	maps.DeleteFunc(entries, func(key, _ string) bool { return !isRead(key) })
+	if len(entries) == 0 {
+		return nil
+	}
+	return entries
 }

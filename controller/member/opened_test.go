@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// TestOpenedSlices: what a service takes once its slices are decoded is in proportion to what they count, whatever a
+// member puts into fields that are not read, and what is read stays.
+func TestOpenedSlices(t *testing.T) {
+	const most = 20_000 // ports of two bytes each are within Limits.SliceBytes
+	for name, fill := range map[string]func(*discoveryv1.EndpointSlice){
+		"ports": func(one *discoveryv1.EndpointSlice) { one.Ports = make([]discoveryv1.EndpointPort, most) },
+		"annotations": func(one *discoveryv1.EndpointSlice) {
+			for i := range most {
+				one.Annotations[fmt.Sprint(i)] = ""
+			}
+		},
+		"labels": func(one *discoveryv1.EndpointSlice) {
+			for i := range most {
+				one.Labels[fmt.Sprint(i)] = ""
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
+			read := map[string]string{
+				export.AnnotationSnapshotPrefix + "v9": "s", export.AnnotationTriggerTime: "t",
+				"endpoints.kubernetes.io/last-change-trigger-time": "u",
+			}
+			for i := range 10 {
+				one := slice(fmt.Sprint("slice-", i), "web", "1")
+				one.Labels[export.LabelSourceCluster], one.Labels[export.LabelSliceManagedBy] = "west", export.Manager
+				one.Annotations = map[string]string{}
+				for key, value := range read {
+					one.Annotations[key] = value
+				}
+				fill(one)
+				if err := store.Add(one); err != nil {
+					t.Fatal(err)
+				}
+			}
+			weight := store.bytes
+			before := heap()
+			opened := store.of(types.NamespacedName{Namespace: "demo", Name: "web"})
+			took := heap() - before
+			if t.Logf("%d bytes are counted, %d opened", weight, took); took > 4*weight {
+				t.Errorf("slices that count %d bytes take %d once they are decoded", weight, took)
+			}
+			if len(opened) != 10 {
+				t.Fatalf("there are %d slices", len(opened))
+			}
+			for key, value := range read {
+				if opened[0].Annotations[key] != value {
+					t.Errorf("the annotation %s is %q", key, opened[0].Annotations[key])
+				}
+			}
+			if labels := opened[0].Labels; labels[export.LabelService] != "web" ||
+				labels[export.LabelSourceCluster] != "west" || labels[export.LabelSliceManagedBy] != export.Manager {
+				t.Errorf("the labels are %v", labels)
+			}
+			runtime.KeepAlive(opened)
+			runtime.KeepAlive(store)
+		})
+	}
+}
