@@ -17,7 +17,7 @@ type caches struct {
 	gate  *informer.FreshnessGate
 	local *local.Caches
 	api   *mcsapi.Follower
-	// properties may be a minute old.
+	// properties may be a minute old, or unknown: a term begins with a list of them.
 	properties *local.Properties
 	// full is closed once the caches were full.
 	full chan struct{}
@@ -56,7 +56,7 @@ func (c *caches) start(ctx context.Context, group *sync.WaitGroup) {
 // watch broke, a term begins only after its objects were listed again. Caches that nobody knows to be behind are as
 // current as those of a leader that has led for long.
 func (c *caches) wait(ctx context.Context) bool {
-	return c.local.WaitForSync(ctx) && c.api.WaitForSync(ctx) && c.properties.WaitForSync(ctx) && c.gate.WaitForAll(ctx)
+	return c.local.WaitForSync(ctx) && c.api.WaitForSync(ctx) && c.gate.WaitForAll(ctx)
 }
 
 // missing returns why a replica that waits to lead is not ready to; empty if it is.

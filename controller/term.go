@@ -70,6 +70,9 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	if err != nil {
 		return err
 	}
+	if err := r.Properties.Begin(ctx, c.client, c.options.Namespace, cluster, uid); err != nil {
+		return nil //nolint:nilerr // The term ends.
+	}
 	r.Attach()
 	group.Go(func() { r.Tracker.Run(ctx) })
 	group.Go(func() { r.Members.Run(ctx) })
@@ -100,10 +103,11 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
 		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Queue: r,
 		Annotations: func() map[string]string {
-			return map[string]string{
-				properties.Annotation:      r.Properties.Text(),
-				accept.PublishedAnnotation: r.PublishedPolicy(),
+			annotations := map[string]string{accept.PublishedAnnotation: r.PublishedPolicy()}
+			if text, known := r.Properties.Text(); known {
+				annotations[properties.Annotation] = text
 			}
+			return annotations
 		},
 	})
 	beat.Announce(ctx)

@@ -4,6 +4,7 @@ package local
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,17 +12,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 const (
-	// propertiesEvery is the time between two lists of the ClusterProperties, and propertiesPatience bounds one.
+	// propertiesEvery is the time between two lists of the ClusterProperties, propertiesRetry that after one that
+	// failed, and propertiesPatience bounds one.
 	propertiesEvery    = time.Minute
+	propertiesRetry    = 10 * time.Second
 	propertiesPatience = 30 * time.Second
+	// termPatience bounds the list at the beginning of a term: the heartbeat waits for it.
+	termPatience = 2 * time.Second
 	// maxProperties bounds how many are read, in the order of their names. Far fewer fit into the heartbeat.
 	maxProperties = 100
 )
@@ -32,73 +40,105 @@ type Properties struct {
 	client  dynamic.Interface
 	clock   clock.WithTicker
 	changed atomic.Pointer[func()]
-	known   chan struct{}
 	last    atomic.Pointer[encodedProperties]
-	omitted int // as reported
-	failing bool
+
+	mu sync.Mutex
+	// begun counts the lists that began, and answered is the number of the newest one that was answered.
+	begun, answered int
+	omitted         int // as reported
+	failing         bool
 }
 
 // encodedProperties is immutable.
 type encodedProperties struct {
 	text string
-	all  map[string]string
+	all  map[string]string // not nil
+	// known is set unless nothing has told the properties yet.
+	known bool
 }
 
 // NewProperties returns Properties that are not known yet.
 func NewProperties(client dynamic.Interface, now clock.WithTicker) *Properties {
-	p := &Properties{client: client, clock: now, known: make(chan struct{})}
-	p.last.Store(&encodedProperties{})
+	p := &Properties{client: client, clock: now}
+	p.last.Store(&encodedProperties{all: map[string]string{}})
 	return p
 }
 
-// Handle sets what is called after each later change. It must not block.
+// Handle sets what is called after each later change, nil for nothing. It must not block.
 func (p *Properties) Handle(changed func()) { p.changed.Store(&changed) }
 
-// WaitForSync returns true once the first list was answered, or false if the context ends before.
-func (p *Properties) WaitForSync(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-p.known:
-		return true
-	}
-}
-
-// All returns the properties, name to value. The map is shared and must not be changed.
+// All returns the properties, name to value, never nil. The map is shared and must not be changed.
 func (p *Properties) All() map[string]string { return p.last.Load().all }
 
-// Text returns the properties as the annotation properties.Annotation has them.
-func (p *Properties) Text() string { return p.last.Load().text }
+// Text returns the properties as the annotation properties.Annotation has them, and whether they are known. Until then,
+// the heartbeat keeps the annotation that it has.
+func (p *Properties) Text() (text string, known bool) {
+	last := p.last.Load()
+	return last.text, last.known
+}
+
+// Begin lists the properties for a new term, so that it publishes none that are older than those of the term before. If
+// the list fails, those count that the heartbeat of this cluster has. It fails only if the context ends.
+func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, namespace, cluster, uid string) error {
+	if p.read(ctx, termPatience) == nil {
+		return nil
+	}
+	p.mu.Lock()
+	answered := p.answered
+	p.mu.Unlock()
+	return listwatch.Retry(ctx, func(ctx context.Context) (bool, error) {
+		lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
+			return true, nil
+		case err != nil:
+			return false, nil // The API server is away. Without the Lease, imports could be withdrawn.
+		}
+		text, found := lease.Annotations[properties.Annotation]
+		if !found || ptr.Deref(lease.Spec.HolderIdentity, "") != cluster ||
+			lease.Annotations[member.HeartbeatUIDAnnotation] != uid {
+			return true, nil
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.answered != answered {
+			return true, nil // a list was answered meanwhile
+		}
+		if err := p.set(text); err != nil {
+			klog.FromContext(ctx).Error(err, "Ignored the properties in the heartbeat of this cluster")
+		}
+		return true, nil
+	})
+}
 
 // Run lists the properties every minute until the context ends. A cluster without the CRD has none. If they cannot be
 // read, the last known stay.
 func (p *Properties) Run(ctx context.Context) {
-	err := listwatch.Retry(ctx, func(ctx context.Context) (bool, error) {
-		err := p.read(ctx)
-		// A role of a version before lacks the right. Clusters of such a set have no properties.
-		return err == nil || apierrors.IsForbidden(err), nil
-	})
-	if err != nil {
-		return // the context ended
-	}
-	close(p.known)
-	ticker := p.clock.NewTicker(propertiesEvery)
-	defer ticker.Stop()
-	for {
+	for ctx.Err() == nil {
+		next := propertiesEvery
+		if p.read(ctx, propertiesPatience) != nil {
+			next = propertiesRetry
+		}
+		timer := p.clock.NewTimer(next)
 		select {
 		case <-ctx.Done():
-			return
-		case <-ticker.C():
+		case <-timer.C():
 		}
-		_ = p.read(ctx) // it reports errors
+		timer.Stop()
 	}
 }
 
 // read lists the properties once, and reports when that begins or ceases to fail.
-func (p *Properties) read(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, propertiesPatience)
+func (p *Properties) read(ctx context.Context, patience time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	p.mu.Lock()
+	p.begun++
+	number := p.begun
+	p.mu.Unlock()
 	all, err := p.list(limited)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -112,6 +152,10 @@ func (p *Properties) read(ctx context.Context) error {
 		klog.FromContext(ctx).Info("Listed the ClusterProperties of this cluster again")
 		p.failing = false
 	}
+	if number < p.answered {
+		return nil // a list that began later was answered before
+	}
+	p.answered = number
 	text, omitted := properties.Encode(all)
 	if len(omitted) != p.omitted {
 		p.omitted = len(omitted)
@@ -120,15 +164,20 @@ func (p *Properties) read(ctx context.Context) error {
 				"Shorten them: selectors do not see those that were omitted", "bytes", properties.MaxBytes, "omitted", omitted)
 		}
 	}
-	if text == p.Text() {
-		return nil
-	}
-	fit, err := properties.Parse(text)
+	return p.set(text)
+}
+
+// set makes a text, as the annotation has it, the last known properties.
+func (p *Properties) set(text string) error {
+	all, err := properties.Parse(text)
 	if err != nil {
 		return err
 	}
-	p.last.Store(&encodedProperties{text, fit})
-	if changed := p.changed.Load(); changed != nil {
+	if all == nil {
+		all = map[string]string{}
+	}
+	before := p.last.Swap(&encodedProperties{text, all, true})
+	if changed := p.changed.Load(); before.text != text && changed != nil && *changed != nil {
 		(*changed)()
 	}
 	return nil

@@ -10,13 +10,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 // TestProperties plays answers to lists of the ClusterProperties.
@@ -63,14 +70,9 @@ func TestProperties(t *testing.T) {
 			t.Helper()
 			<-time.After(2 * time.Minute)
 			synctest.Wait()
-			is := false
-			select {
-			case <-p.known:
-				is = true
-			default:
-			}
-			if is != known || p.Text() != text || len(p.All()) != min(1, len(text)) || changes != changed {
-				t.Errorf("%s: known %v, %q, %v, %d changes; want %v, %q, %d changes", when, is, p.Text(), p.All(), changes,
+			got, is := p.Text()
+			if is != known || got != text || p.All() == nil || len(p.All()) != min(1, len(text)) || changes != changed {
+				t.Errorf("%s: known %v, %q, %v, %d changes; want %v, %q, %d changes", when, is, got, p.All(), changes,
 					known, text, changed)
 			}
 		}
@@ -87,6 +89,9 @@ func TestProperties(t *testing.T) {
 		expect("with a change", true, `{"region":"us"}`, 2)
 		set(apierrors.NewNotFound(clusterProperties, ""), "")
 		expect("without the CRD", true, "", 3)
+		p.Handle(nil)
+		set(nil, "us")
+		expect("after a term", true, `{"region":"us"}`, 3)
 		stop()
 		running.Wait()
 
@@ -95,8 +100,47 @@ func TestProperties(t *testing.T) {
 		p, changes = NewProperties(client, clock.RealClock{}), 0
 		ctx, stop = context.WithCancel(t.Context())
 		running.Go(func() { p.Run(ctx) })
-		expect("at the start, without the right", true, "", 0)
+		expect("at the start, without the right", false, "", 0)
 		stop()
 		running.Wait()
+
+		// A term begins.
+		lease := &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{
+				properties.Annotation: `{"region":"eu"}`, member.HeartbeatUIDAnnotation: "uid",
+			}},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("east")},
+		}
+		for name, test := range map[string]struct {
+			before, now  string // what the replica knew and what the list returns, - for an error
+			cluster, uid string
+			known        bool
+			want         string
+		}{
+			"a list":                            {"-", "us", "east", "uid", true, `{"region":"us"}`},
+			"newer than what the replica knows": {"asia", "us", "east", "uid", true, `{"region":"us"}`},
+			"as the leader before knew them":    {"asia", "-", "east", "uid", true, `{"region":"eu"}`},
+			"as the heartbeat has them":         {"-", "-", "east", "uid", true, `{"region":"eu"}`},
+			"the heartbeat of another id":       {"-", "-", "west", "uid", false, ""},
+			"the heartbeat of another cluster":  {"-", "-", "east", "other", false, ""},
+			"of no use":                         {"asia", "-", "east", "other", true, `{"region":"asia"}`},
+		} {
+			p := NewProperties(client, clock.RealClock{})
+			for i, region := range []string{test.before, test.now} {
+				set(nil, region)
+				if region == "-" {
+					set(errors.New("unavailable"), "")
+				}
+				if i == 0 {
+					_ = p.read(t.Context(), time.Second)
+				}
+			}
+			if err := p.Begin(t.Context(), fake.NewClientset(lease), "system", test.cluster, test.uid); err != nil {
+				t.Fatal(err)
+			}
+			if got, known := p.Text(); got != test.want || known != test.known {
+				t.Errorf("%s: got %q, known %t, want %q, %t", name, got, known, test.want, test.known)
+			}
+		}
 	})
 }

@@ -11,15 +11,26 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 // withImports returns a reconciler of which only the API runs. Each import is "namespace/name", or
@@ -98,6 +109,43 @@ func TestATermBeginsWithExports(t *testing.T) {
 	}
 	if left := queued(r); len(left) > 0 {
 		t.Errorf("enqueued are also %v", left)
+	}
+}
+
+// TestPropertiesAfterATerm: a change of the properties of the cluster reaches no reconciler that is shut down.
+func TestPropertiesAfterATerm(t *testing.T) {
+	r := withImports(t)
+	value := "eu"
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		{Group: "about.k8s.io", Version: "v1beta1", Resource: "clusterproperties"}: "ClusterPropertyList",
+	})
+	client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &unstructured.UnstructuredList{Items: []unstructured.Unstructured{{Object: map[string]any{
+			"metadata": map[string]any{"name": properties.ClusterSet}, "spec": map[string]any{"value": value},
+		}}}}, nil
+	})
+	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))
+	r.Properties = local.NewProperties(client, now)
+	r.Tracker = memberstate.NewTracker(liveness.Limits{}, now, r.Local, &memberstate.Reporter{})
+	list := func() {
+		t.Helper()
+		if err := r.Properties.Begin(t.Context(), nil, "", "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Attach()
+	queued(r)
+	addSlice(t, r, "west", "demo", "web")
+	list()
+	if got := queued(r); !slices.Equal(got, []string{"demo/web"}) {
+		t.Errorf("enqueued are %v", got)
+	}
+	r.ShutDown()
+	r.queue = newQueue(r.Cluster, r.Applier)
+	value = "us"
+	list()
+	if got := queued(r); len(got) > 0 {
+		t.Errorf("after the term, enqueued are %v", got)
 	}
 }
 

@@ -111,6 +111,7 @@ func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Rec
 // ShutDown stops a Reconciler, whether or not it runs. No event of the local cluster reaches it any more.
 func (r *Reconciler) ShutDown() {
 	r.API.Handle(nil)
+	r.Properties.Handle(nil)
 	r.Local.Handle(informer.Ignore)
 	r.queue.ShutDown()
 }

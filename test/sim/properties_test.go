@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+)
+
+// refused is a fault: requests for a resource fail with a status.
+func refused(resource string, code int) apiserver.Fault {
+	return func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
+		if !slices.Contains(strings.Split(req.URL.Path, "/"), resource) {
+			return serve(req)
+		}
+		return &http.Response{StatusCode: code, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+	}
+}
+
+// TestTermWithoutListedProperties: a controller that cannot list the properties of its cluster leads with those of its
+// heartbeat: what was imported because of them stays, also in other clusters.
+func TestTermWithoutListedProperties(t *testing.T) {
+	definition, err := os.ReadFile("testdata/about.yaml")
+	must(t, err)
+	for _, code := range []int{http.StatusForbidden, http.StatusInternalServerError} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+				east, west := set.Cluster("east"), set.Cluster("west")
+				east.Define(definition)
+				regions := east.Dynamic.Resource(schema.GroupVersionResource{
+					Group: "about.k8s.io", Version: "v1alpha1", Resource: "clusterproperties",
+				})
+				_, err := regions.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": "about.k8s.io/v1alpha1", "kind": "ClusterProperty",
+					"metadata": map[string]any{"name": "region"}, "spec": map[string]any{"value": "eu"},
+				}}, metav1.CreateOptions{})
+				must(t, err)
+				west.Serve("web", false, "10.65.0.1")
+				chosen := &unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
+					"metadata": map[string]any{"name": "web", "annotations": map[string]any{
+						export.AnnotationClusters: "region=eu",
+					}},
+				}}
+				_, err = west.Dynamic.Resource(schema.GroupVersionResource{
+					Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceexports",
+				}).Namespace(sim.Namespace).Create(t.Context(), chosen, metav1.CreateOptions{})
+				must(t, err)
+				imported := map[string]string{"web": "west/10.65.0.1 -> VIP"}
+				judge := func(when string) {
+					t.Helper()
+					lease, err := east.Kube.CoordinationV1().Leases(member.DefaultNamespace).Get(t.Context(),
+						member.HeartbeatLease, metav1.GetOptions{})
+					must(t, err)
+					if text := lease.Annotations[properties.Annotation]; text != `{"region":"eu"}` {
+						t.Errorf("%s: the heartbeat has %q", when, text)
+					}
+					if age := time.Since(lease.Spec.RenewTime.Time); age > 6*time.Second {
+						t.Errorf("%s: the heartbeat is %s old", when, age)
+					}
+					expect(t, east, imported)
+				}
+				sim.Wait(2 * time.Minute)
+				judge("before")
+				east.API.SetFault("", refused("clusterproperties", code))
+				east.StopController()
+				east.StartController()
+				sim.Wait(2 * time.Minute)
+				judge("without a list")
+				west.SetEndpoints("web", "10.65.0.2")
+				imported["web"] = "west/10.65.0.2 -> VIP"
+				sim.Wait(10 * time.Second)
+				judge("after a change")
+				must(t, regions.Delete(t.Context(), "region", metav1.DeleteOptions{}))
+				east.API.SetFault("", nil)
+				sim.Wait(30 * time.Second)
+				expect(t, east, map[string]string{"web": "-> NXDOMAIN"})
+			})
+		})
+	}
+}
