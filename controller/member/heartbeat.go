@@ -49,7 +49,8 @@ type leaseHandler interface {
 	// leaseRead is called for every Lease that is read, with the ids in it. renewed reports whether the Lease was
 	// renewed since it was last read, and identified whether it has other ids.
 	leaseRead(uid, holder string, at time.Time, renewed, identified bool)
-	// described is called after leaseRead with the first description of the member, and with each that differs.
+	// described is called after leaseRead with the first description of the member, and with each that differs. What a
+	// controller without it left in the Lease is none.
 	described(Description)
 }
 
@@ -82,6 +83,7 @@ type heartbeat struct {
 	last            Heartbeat
 	resourceVersion string
 	description     Description
+	described       bool    // description was read
 	listed          renewal // of the last list
 	session         *session
 	began           chan struct{} // closed by the next session; nil if nobody waits
@@ -128,9 +130,13 @@ func (h *heartbeat) note(obj any) error {
 		h.resourceVersion = lease.ResourceVersion
 		h.last = Heartbeat{Heard: now, KubeSystemUID: uid, Cluster: cluster}
 	}
-	description := descriptionOf(lease)
-	described := first || description != h.description
-	h.description = description
+	// An older controller renews the Lease and keeps what a newer one said before: so its history does not count.
+	description, described := h.description, false
+	if HistoryOf(lease) != nil {
+		description = descriptionOf(lease)
+		described = !h.described || description != h.description
+		h.description, h.described = description, true
+	}
 	h.mu.Unlock()
 	if changed && h.awaited.Load() {
 		select {

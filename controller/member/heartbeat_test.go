@@ -157,15 +157,25 @@ type descriptions struct {
 
 func (d *descriptions) described(is Description) { d.read = append(d.read, is.Properties) }
 
-// TestDescriptionIsReadOnce: a heartbeat that says the same as before costs nothing.
+// TestDescriptionIsReadOnce: a heartbeat that says the same as before costs nothing, and one that
+// an older controller renewed says nothing.
 func TestDescriptionIsReadOnce(t *testing.T) {
 	d := &descriptions{leaseFunc: func(string) {}}
 	h := &heartbeat{clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)), handler: d}
 	long := strings.Repeat("x", 2*properties.MaxBytes)
-	for i, text := range []string{"", "", "a", "a", "b", "", long, long} {
+	var history History
+	for i, text := range []string{"stale", "", "", "a", "a", "stale", "b", "stale", "", long, long} {
+		renewed := metav1.NewMicroTime(time.Unix(int64(i), 0))
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(i)}}
+		lease.Spec.RenewTime = &renewed
+		SetHistory(lease, history.Begin("a"))
 		if text != "" {
-			lease.Annotations = map[string]string{properties.Annotation: text}
+			lease.Annotations[properties.Annotation] = text
+		}
+		if text == "stale" {
+			// A controller of a version before renews it, and keeps the annotations.
+			later := metav1.NewMicroTime(renewed.Add(time.Second))
+			lease.Spec.RenewTime = &later
 		}
 		if err := h.Update(lease); err != nil {
 			t.Fatal(err)
