@@ -97,6 +97,13 @@ func (r *Record) Begins() {
 	r.working++
 }
 
+// PutsOff notes that a service is not reconciled now after all, which says nothing about it.
+func (r *Record) PutsOff() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.working--
+}
+
 // Ends notes that a service was reconciled. err is why its published slices are out of date, nil if they are not.
 func (r *Record) Ends(service types.NamespacedName, err error) {
 	r.mu.Lock()

@@ -24,6 +24,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
@@ -49,17 +50,14 @@ type Reconciler struct {
 	// refusals are those that were reported.
 	refusals refusals
 	zones    zones
-	// turn has an element while a large service is reconciled.
-	turn chan struct{}
+	turn     turn
 	// record is set by Run.
 	record *heartbeat.Record
 }
 
 // New returns a Reconciler that handles the events of the members. It is to be called before they run.
 func New(config Config) *Reconciler {
-	r := &Reconciler{
-		Config: config, queue: newQueue(config.Cluster, config.Applier), turn: make(chan struct{}, 1),
-	}
+	r := &Reconciler{Config: config, queue: newQueue(config.Cluster, config.Applier)}
 	r.Members.Handle(r)
 	r.Tracker.Handle(r)
 	return r
@@ -93,7 +91,7 @@ func (r *Reconciler) Attach() {
 func (r *Reconciler) Limit(imports, ips int) { r.shares = newShares(imports, ips, r) }
 
 // QueueLength returns the number of services that wait to be reconciled.
-func (r *Reconciler) QueueLength() int { return r.queue.Len() }
+func (r *Reconciler) QueueLength() int { return r.queue.Len() + r.turn.len() }
 
 // Run reconciles with so many workers until the context ends, and notes in the record how that goes.
 func (r *Reconciler) Run(ctx context.Context, workers int, record *heartbeat.Record) {
@@ -129,12 +127,10 @@ func (r *Reconciler) work(ctx context.Context) {
 		}
 		reading := r.Gate.Wait(ctx)
 		begin := r.Clock.Now()
-		r.record.Begins()
-		var err error
-		scope := metrics.ScopeSlice
-		if changes == nil || !r.reconcileSlices(ctx, service, changes, reading) {
-			scope = metrics.ScopeService
-			err = r.inTurn(ctx, service, func() error { return r.reconcile(ctx, service, reading) })
+		scope, done, err := r.pass(ctx, service, changes, reading)
+		if !done {
+			r.queue.Done(service)
+			continue
 		}
 		if ctx.Err() != nil {
 			r.record.Ends(service, nil) // the term ends
@@ -159,22 +155,25 @@ func (r *Reconciler) work(ctx context.Context) {
 	}
 }
 
-// large is from which size on, in encoded form, the slices of a service count as large. They take about ten times as much
-// once they are decoded.
-const large = 256 << 10
-
-// inTurn calls do, for one large service at a time, so that the memory that passes need is bounded. It returns an error
-// if the context ends before.
-func (r *Reconciler) inTurn(ctx context.Context, service types.NamespacedName, do func() error) error {
-	if r.Encoded(service) >= large {
-		select {
-		case r.turn <- struct{}{}:
-			defer func() { <-r.turn }()
-		case <-ctx.Done():
-			return ctx.Err()
+// pass reconciles the slices of a service that changed if that suffices, and otherwise everything. It begins what the
+// caller notes the end of in the record. It returns false if the service waits for its turn instead.
+func (r *Reconciler) pass(ctx context.Context, service types.NamespacedName, changes map[sliceKey][]*packed.Slice,
+	reading informer.Reading,
+) (scope string, done bool, err error) {
+	if changes != nil {
+		r.record.Begins()
+		if r.reconcileSlices(ctx, service, changes, reading) {
+			return metrics.ScopeSlice, true, nil
 		}
+		r.record.PutsOff()
 	}
-	return do()
+	mayBegin, endTurn := r.takeTurn(service)
+	if !mayBegin {
+		return "", false, nil
+	}
+	defer endTurn()
+	r.record.Begins()
+	return metrics.ScopeService, true, r.reconcile(ctx, service, reading)
 }
 
 // unpublished returns why slices that the local cluster publishes are out of date, nil if they are not.

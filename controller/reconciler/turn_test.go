@@ -4,46 +4,85 @@ package reconciler
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
+	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 )
 
-// TestLargeServicesTakeTurns: while a large service is reconciled, another one waits, and a small one does not.
+// TestLargeServicesTakeTurns: while a large service is reconciled, others wait without a worker, a small one is
+// reconciled, and nothing is stuck. Those that wait follow once the turn ends.
 func TestLargeServicesTakeTurns(t *testing.T) {
-	r := newTestReconciler(record.NewFakeRecorder(9))
-	defer r.ShutDown()
-	for name, size := range map[string]int{"large": large, "small": 1} {
-		if err := r.Local.EndpointSlices.Indexer().Add(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "demo", Name: name, Annotations: map[string]string{"a": strings.Repeat("x", size)},
-			Labels: map[string]string{export.LabelService: name, export.LabelSliceManagedBy: export.Manager},
-		}}); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		const workers = 8
+		r := newTestReconciler(record.NewFakeRecorder(9))
+		r.Clock = clock.RealClock{}
+		var err error
+		if r.Metrics, err = metrics.New(prometheus.NewRegistry(), "v"); err != nil {
 			t.Fatal(err)
 		}
-	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	pass := func(name string) error {
-		return r.inTurn(ended, types.NamespacedName{Namespace: "demo", Name: name}, func() error { return nil })
-	}
-	r.turn <- struct{}{}
-	for name, want := range map[string]error{"large": context.Canceled, "small": nil, "none": nil} {
-		if err := pass(name); !errors.Is(err, want) {
-			t.Errorf("%s: got %v, want %v", name, err, want)
+		named := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "demo", Name: name} }
+		add := func(name string, size int) {
+			if err := r.Local.EndpointSlices.Indexer().Add(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "demo", Name: name, Annotations: map[string]string{"a": strings.Repeat("x", size)},
+				Labels: map[string]string{export.LabelService: name, export.LabelSliceManagedBy: export.Manager},
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			r.queue.Add(named(name))
 		}
-	}
-	<-r.turn
-	for range 2 { // the first ends its turn
-		if err := r.inTurn(t.Context(), types.NamespacedName{Namespace: "demo", Name: "large"},
-			func() error { return nil }); err != nil {
-			t.Error(err)
+		expected := map[types.NamespacedName]struct{}{}
+		for i := range workers {
+			name := fmt.Sprint("large-", i)
+			expected[named(name)] = struct{}{}
+			add(name, large)
 		}
-	}
+		add("small", 1)
+		of := heartbeat.NewRecord(heartbeat.RecordConfig{Clock: r.Clock, After: time.Minute}, expected)
+
+		if !r.turn.take(named("other")) {
+			t.Fatal("the turn is not free")
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		running := make(chan struct{})
+		go func() {
+			defer close(running)
+			r.Run(ctx, workers, of)
+		}()
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if stuck := of.Stuck(time.Minute); stuck != "" {
+			t.Error(stuck)
+		}
+		if waiting := r.QueueLength(); waiting != workers {
+			t.Errorf("%d services wait, want the %d large ones", waiting, workers)
+		}
+		select {
+		case <-of.Seen():
+			t.Error("a large service was reconciled before its turn")
+		default:
+		}
+		r.nextTurn(true)
+		synctest.Wait()
+		select {
+		case <-of.Seen():
+		default:
+			t.Error("not all large services were reconciled after the turn")
+		}
+		stop()
+		<-running
+	})
 }
