@@ -206,17 +206,21 @@ func (p *Packed) Get(object any) (any, bool, error) {
 
 // GetByKey implements cache.Store.
 func (p *Packed) GetByKey(key string) (any, bool, error) {
-	p.mu.RLock()
-	known := p.items[key]
-	var slice *packed.Slice
-	if known != nil {
-		slice = known.slice
-	}
-	p.mu.RUnlock()
-	if slice == nil {
+	slice, known := p.packed(key)
+	if !known {
 		return nil, false, nil
 	}
 	return slice.Open(), true, nil
+}
+
+// packed returns a slice without opening it.
+func (p *Packed) packed(key string) (_ *packed.Slice, known bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if of := p.items[key]; of != nil {
+		return of.slice, true
+	}
+	return nil, false
 }
 
 // ByIndex implements cache.Indexer.

@@ -5,9 +5,12 @@ package informer
 import (
 	"fmt"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // store caches what the reflector reads, and calls the handler.
@@ -57,14 +60,15 @@ func (s store) Delete(object any) error {
 	return nil
 }
 
-// Replace caches a list, and removes what is not in it. The handler is not called for unchanged objects.
+// Replace caches a list, and removes what is not in it. The handler is not called for unchanged objects. The store owns
+// the list and the EndpointSlices in it.
 func (s store) Replace(list []any, resourceVersion string) error {
 	first := !s.read()
-	kept := make([]any, 0, len(list))
+	cached, isPacked := s.indexer.(*Packed)
 	names := make(map[string]bool, len(list))
 	type change struct{ before, after any }
 	var changed []change
-	for _, object := range list {
+	for i, object := range list {
 		object, err := s.options.Transform(object)
 		if err != nil {
 			return err
@@ -74,35 +78,67 @@ func (s store) Replace(list []any, resourceVersion string) error {
 			return fmt.Errorf("an object of a list of %s: %w", s.options.Resource, err)
 		}
 		names[key] = true
-		before, exists, err := s.indexer.GetByKey(key)
+		var before any
+		var exists bool
+		if isPacked {
+			object, err = take(object)
+			before, exists = cached.packed(key)
+		} else {
+			before, exists, err = s.indexer.GetByKey(key)
+		}
 		switch {
 		case err != nil:
 			return err
 		case exists && same(before, object):
 			object = before
-		default:
+		case exists:
 			changed = append(changed, change{before, object})
+		default:
+			changed = append(changed, change{nil, object})
 		}
-		kept = append(kept, object)
+		list[i] = object
 	}
-	for _, before := range s.indexer.List() {
-		if key, err := cache.MetaNamespaceKeyFunc(before); err == nil && !names[key] {
+	for _, key := range s.indexer.ListKeys() {
+		if names[key] {
+			continue
+		}
+		if isPacked {
+			before, _ := cached.packed(key)
+			changed = append(changed, change{before: before})
+		} else if before, exists, err := s.indexer.GetByKey(key); err == nil && exists {
 			changed = append(changed, change{before: before})
 		}
 	}
 
 	s.gate.begins(s.Informer)
-	if err := s.indexer.Replace(kept, resourceVersion); err != nil {
+	if err := s.indexer.Replace(list, resourceVersion); err != nil {
 		return err
 	}
 	for _, each := range changed {
-		s.tell(each.before, each.after, first)
+		s.tell(opened(each.before), opened(each.after), first)
 	}
 	s.gate.ends(s.Informer)
 	if first {
 		close(s.synced)
 	}
 	return nil
+}
+
+// take packs a slice, and empties it: whoever else has the list holds little then.
+func take(object any) (any, error) {
+	slice, _, err := pack(object)
+	if decoded, ok := object.(*discoveryv1.EndpointSlice); ok {
+		*decoded = discoveryv1.EndpointSlice{}
+	}
+	return slice, err
+}
+
+// opened returns an object as handlers know it.
+func opened(object any) any {
+	if slice, ok := object.(*packed.Slice); ok {
+		return slice.Open()
+	}
+	return object
 }
 
 // Bookmark notes up to which resourceVersion the cache is complete.
@@ -117,6 +153,10 @@ func (s store) Resync() error { return nil }
 // same compares two states of an object. Equal resourceVersions do not prove equal content: an etcd that was restored
 // from a backup reuses resourceVersions.
 func same(a, b any) bool {
+	if slice, ok := a.(*packed.Slice); ok {
+		listed, ok := b.(*packed.Slice)
+		return ok && slice.Equal(listed)
+	}
 	one, err := meta.Accessor(a)
 	if err != nil {
 		return false

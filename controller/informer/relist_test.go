@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
+)
+
+type slicesClient struct {
+	listwatch.Client[*discoveryv1.EndpointSliceList]
+}
+
+func packedInformer(transform cache.TransformFunc) *Informer {
+	return New(&FreshnessGate{}, slicesClient{}, Options{
+		Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Transform: transform,
+		Indexer: func(indexers cache.Indexers) cache.Indexer { return NewPacked(indexers) },
+	})
+}
+
+// listed returns a list of so many slices with 100 endpoints, as a reflector has it.
+func listed(count int, version string) (all []any) {
+	for i := range count {
+		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: fmt.Sprint("slice-", i), UID: "u", ResourceVersion: version,
+		}}
+		for e := range 100 {
+			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+				Addresses: []string{fmt.Sprintf("10.%d.%d.%d", i/250, i%250, e)}, NodeName: ptr.To(fmt.Sprint("node-", e)),
+				Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
+			})
+		}
+		all = append(all, slice)
+	}
+	return all
+}
+
+// TestARelistOfPackedSlicesShrinks: each slice of a list is dropped once it is packed, and no unchanged one is opened,
+// so that less is held the further the list is read.
+func TestARelistOfPackedSlicesShrinks(t *testing.T) {
+	const count = 500
+	seen := 0
+	var held [2]uint64
+	i := packedInformer(func(object any) (any, error) {
+		switch seen++; seen {
+		case count + 1, 2 * count: // the first and the last one of the second list
+			var stats runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&stats)
+			held[seen/(2*count)] = stats.HeapAlloc
+		}
+		return object, nil
+	})
+	for range 2 {
+		list := listed(count, "1")
+		original := slices.Clone(list) // client-go has the list meanwhile, too
+		if err := (store{i}).Replace(list, "1"); err != nil {
+			t.Fatal(err)
+		}
+		runtime.KeepAlive(original)
+	}
+	if t.Logf("%d bytes are held at the first slice, %d at the last", held[0], held[1]); held[1] > held[0]/2 {
+		t.Errorf("%d bytes are held at the first slice, and %d at the last", held[0], held[1])
+	}
+}
+
+// TestARelistOfPackedSlicesTells: the handler is called for slices that changed, came and went, with both states.
+func TestARelistOfPackedSlicesTells(t *testing.T) {
+	i := packedInformer(nil)
+	var told []string
+	text := func(object any) string {
+		slice, _ := object.(*discoveryv1.EndpointSlice)
+		return slice.Name + "@" + slice.ResourceVersion + fmt.Sprint(len(slice.Endpoints))
+	}
+	i.Handle(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { told = append(told, "+"+text(object)) },
+		UpdateFunc: func(before, after any) { told = append(told, text(before)+" "+text(after)) },
+		DeleteFunc: func(object any) { told = append(told, "-"+text(object)) },
+	})
+	for _, step := range []struct {
+		list []any
+		want []string
+	}{
+		{listed(2, "1"), []string{"+slice-0@1100", "+slice-1@1100"}},
+		{listed(2, "1"), nil},
+		{append(listed(1, "1"), listed(3, "2")[1:]...), []string{"+slice-2@2100", "slice-1@1100 slice-1@2100"}},
+		{listed(1, "1"), []string{"-slice-1@2100", "-slice-2@2100"}},
+	} {
+		told = nil
+		if err := (store{i}).Replace(step.list, "9"); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Sort(told); !slices.Equal(told, step.want) {
+			t.Errorf("told %q, want %q", told, step.want)
+		}
+	}
+}
+
+func BenchmarkRelistOfPackedSlices(b *testing.B) {
+	i := packedInformer(nil)
+	b.ReportAllocs()
+	for range b.N {
+		b.StopTimer()
+		list := listed(1000, "1")
+		b.StartTimer()
+		if err := (store{i}).Replace(list, "1"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
