@@ -82,8 +82,10 @@ func TestChosenClusters(t *testing.T) {
 				diff(t, clusters+": copies", again, abroad(view))
 				if clusters != "*" && clusters != "nobody; *" {
 					// The copies say whom they are for, so that they are judged again when properties change.
-					if nobody, _ := FromSlices(Source{Cluster: "east", Reader: selector.Cluster{ID: "x",
-						Properties: map[string]string{"region": "x"}}}, web, copies, nil); nobody != nil {
+					if nobody, _ := FromSlices(Source{Cluster: "east", Reader: selector.Cluster{
+						ID:         "x",
+						Properties: map[string]string{"region": "x"},
+					}}, web, copies, nil); nobody != nil {
 						t.Errorf("%s: copies are read as %v", clusters, nobody)
 					}
 				}

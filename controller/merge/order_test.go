@@ -33,7 +33,7 @@ func usedText(result Result) string {
 			}
 		}
 	}
-	ready := append(used[""], used["~"]...)
+	ready := slices.Concat(used[""], used["~"])
 	slices.Sort(ready)
 	return strings.Join(ready, " ")
 }

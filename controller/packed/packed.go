@@ -125,6 +125,6 @@ func (l *List) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind
 // DeepCopyObject implements runtime.Object. Items are immutable.
 func (l *List) DeepCopyObject() runtime.Object {
 	copied := &List{Items: append([]*Slice(nil), l.Items...)}
-	l.ListMeta.DeepCopyInto(&copied.ListMeta)
+	copied.ListMeta = *l.ListMeta.DeepCopy()
 	return copied
 }

@@ -62,7 +62,7 @@ func TestLargeServicesTakeTurns(t *testing.T) {
 			r.Run(ctx, workers, of)
 		}()
 		synctest.Wait()
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		if stuck := of.Stuck(time.Minute); stuck != "" {
 			t.Error(stuck)

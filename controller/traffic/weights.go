@@ -25,11 +25,11 @@ func ParseWeights(text string) (Weights, error) {
 	if text == "" {
 		return nil, nil
 	}
-	refuse := func(format string, args ...any) (Weights, error) {
-		return nil, fmt.Errorf("%q are no weights: %s", shorten(text), fmt.Sprintf(format, args...))
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%q are no weights: %s", shorten(text), fmt.Sprintf(format, args...))
 	}
 	if len(text) > selector.MaxLength {
-		return refuse("use at most %d bytes", selector.MaxLength)
+		return nil, refuse("use at most %d bytes", selector.MaxLength)
 	}
 	weights := Weights{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -39,14 +39,14 @@ func ParseWeights(text string) (Weights, error) {
 		_, repeated := weights[id]
 		switch {
 		case !found || id == "" || err != nil || weight < 0 || weight > 100:
-			return refuse("use <cluster id>=<0 to 100>, separated by commas")
+			return nil, refuse("use <cluster id>=<0 to 100>, separated by commas")
 		case repeated:
-			return refuse("%q has two", shorten(id))
+			return nil, refuse("%q has two", shorten(id))
 		}
 		weights[id] = weight
 	}
 	if len(weights) > maxWeights {
-		return refuse("use at most %d", maxWeights)
+		return nil, refuse("use at most %d", maxWeights)
 	}
 	return weights, nil
 }

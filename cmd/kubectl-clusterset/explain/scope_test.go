@@ -54,7 +54,8 @@ func TestScope(t *testing.T) {
 				`kubectl --context east -n clusterset-dns annotate secret member-west 'clusterset-dns.github.io/accept=team,shop/db' --overwrite`,
 		},
 		"refused by the flag": {
-			"", "-", []string{"team"},
+			"", "-",
+			[]string{"team"},
 			`refused: --accept has "team", and its namespace lacks the label clusterset-dns.github.io/accept=true`,
 			`east does not accept shop/db of west: --accept has "team", and its namespace lacks the label ` +
 				`clusterset-dns.github.io/accept=true. > kubectl --context east label namespace shop clusterset-dns.github.io/accept=true`,
