@@ -12,11 +12,17 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
+// redescribeEvery is the time after a change of what a member says of itself within which no other one counts: changes
+// concern many services.
+const redescribeEvery = time.Minute
+
 // A description is what a member says of itself, as far as it is accepted. A member that is quarantined may be another
 // cluster, so that what it says is accepted with its data.
 type description struct {
-	// read is what was read last, and looked what was last looked at of that.
-	read, looked member.Description
+	// read is what was read last, heard what counts of that, and looked what was last looked at of the latter.
+	read, heard, looked member.Description
+	// next is when another change counts.
+	next time.Time
 	// accepted is valid, and the others are what it has.
 	accepted   member.Description
 	properties map[string]string
@@ -28,35 +34,52 @@ type description struct {
 // describe returns the description that the previous leader accepted.
 func describe(accepted member.Description) description {
 	d := description{policy: accept.Policy{Others: accept.All}}
-	d.hear(accepted)
+	d.read = accepted
+	d.hear(time.Time{})
 	_, _ = d.accept() // what the controller wrote is valid, or another writer changed it
 	return d
 }
 
-// hear notes what was read. The cluster set counts before the rest is accepted: it may be why it is not.
-func (d *description) hear(is member.Description) {
-	d.read = is
-	if parsed, err := properties.Parse(is.Properties); err == nil {
+// hear has what was read last count, now or at a later heartbeat. The cluster set counts before the rest is accepted: it
+// may be why it is not.
+func (d *description) hear(now time.Time) {
+	if d.read == d.heard || now.Before(d.next) {
+		return
+	}
+	if d.heard != (member.Description{}) {
+		d.next = now.Add(redescribeEvery)
+	}
+	d.heard = d.read
+	if parsed, err := properties.Parse(d.heard.Properties); err == nil {
 		d.set = parsed[properties.ClusterSet]
 	}
 }
 
-// accept accepts what was read last and reports whether that changed anything. What is invalid changes nothing.
+// accept accepts what was heard last and reports whether that changed anything. What is invalid changes nothing.
 func (d *description) accept() (changed bool, err error) {
-	if d.read == d.looked {
+	if d.heard == d.looked {
 		return false, nil
 	}
-	d.looked = d.read
+	d.looked = d.heard
 	before := d.accepted
-	parsed, propertiesErr := properties.Parse(d.read.Properties)
+	parsed, propertiesErr := properties.Parse(d.heard.Properties)
 	if propertiesErr == nil {
-		d.accepted.Properties, d.properties = d.read.Properties, parsed
+		d.accepted.Properties, d.properties = d.heard.Properties, parsed
 	}
-	policy, acceptsErr := accept.Decode(d.read.Accepts)
+	policy, acceptsErr := accept.Decode(d.heard.Accepts)
 	if acceptsErr == nil {
-		d.accepted.Accepts, d.policy = d.read.Accepts, policy
+		d.accepted.Accepts, d.policy = d.heard.Accepts, policy
 	}
 	return d.accepted != before, errors.Join(propertiesErr, acceptsErr)
+}
+
+// A Redescription is a change of what a member says of itself.
+type Redescription struct {
+	Cluster string
+	// Properties reports whether its properties changed.
+	Properties bool
+	// Before and After are what it accepts of its members.
+	Before, After accept.Policy
 }
 
 // Described implements member.Tracker.
@@ -66,13 +89,14 @@ func (t *Tracker) Described(cluster string, is member.Description) {
 		if m == nil {
 			return nil
 		}
-		m.hear(is)
+		m.read = is
 		return t.put(now, m)
 	})
 }
 
 // accept accepts what a member says of itself. The caller holds the lock.
 func (t *Tracker) accept(m *tracked) {
+	properties, policy := m.accepted.Properties, m.policy
 	changed, err := m.description.accept()
 	if err != nil {
 		t.reporter.Logger.Error(err, "Ignored a part of what a member says of itself; what was known of that stays",
@@ -80,7 +104,9 @@ func (t *Tracker) accept(m *tracked) {
 	}
 	if changed {
 		t.notePolicy(m)
-		t.redescribed = append(t.redescribed, m.Cluster)
+		t.redescribed = append(t.redescribed, Redescription{
+			Cluster: m.Cluster, Properties: m.accepted.Properties != properties, Before: policy, After: m.policy,
+		})
 		t.unshown[m.Cluster] = struct{}{}
 	}
 }

@@ -40,18 +40,22 @@ func TestProperties(t *testing.T) {
 	region("eu", "[west]")
 	l.pass(60, "north", "west")
 	region("eu", "[]")
+	l.pass(60, "north", "west")
 	l.Described("west", member.Description{Properties: "{", Accepts: `{"*":"shop"}`}) // a part is invalid
 	region("eu", "[west]")
 	if policy := l.Policy("west"); policy.Others.String() != "shop" || !l.Policy("nobody").Others.All() {
 		t.Errorf("west accepts %v", policy)
 	}
+	l.pass(60, "north", "west")
 	l.Described("west", member.Description{Properties: `{"region":"eu"}`, Accepts: "{"})
 	region("eu", "[]")
 	if policy := l.Policy("west"); policy.Others.String() != "shop" {
 		t.Errorf("west accepts %v", policy)
 	}
+	l.pass(60, "north", "west")
 	l.Described("west", inRegion("eu"))
 	region("eu", "[west]")
+	l.pass(60, "north", "west")
 	l.Described("west", member.Description{Properties: `{"region":"eu"}`, Accepts: `{"*":""}`})
 	region("eu", "[west]")
 	l.Described("nobody", inRegion("eu"))
@@ -93,11 +97,47 @@ func TestProperties(t *testing.T) {
 	}
 	again.pass(300, "north", "west")
 	again.told = nil
+	again.pass(60, "north", "west")
 	again.Described("west", member.Description{}) // its controller is of a version before
 	if got := again.Properties("west"); len(got) > 0 || fmt.Sprint(again.told) != "[west]" {
 		t.Errorf("got %v, told of %v", got, again.told)
 	}
 	if lease := again.lease("west"); lease.Annotations["clusterset-dns.github.io/properties"] != "" {
 		t.Errorf("the Lease has %v", lease.Annotations)
+	}
+}
+
+// TestRedescribed: a member that changes what it says all the time is believed once a minute, and its last word counts.
+func TestRedescribed(t *testing.T) {
+	l := newLookout(t, nil, "north", "west")
+	l.pass(60, "north", "west")
+	l.Described("west", inRegion("first"))
+	l.told = nil
+	for i := range 1000 {
+		l.Described("west", inRegion(fmt.Sprint(i)))
+	}
+	if got := l.Properties("west")["region"]; got != "0" || len(l.told) != 1 {
+		t.Errorf("west is in %q, told %d times", got, len(l.told))
+	}
+	for minute := range 10 {
+		l.pass(60, "north", "west")
+		if got := l.Properties("west")["region"]; got != fmt.Sprint(999*(minute+1)) || len(l.told) != minute+2 {
+			t.Errorf("in minute %d, west is in %q, told %d times", minute, got, len(l.told))
+		}
+		for i := range 1000 {
+			l.Described("west", inRegion(fmt.Sprint((i)*(minute+2))))
+		}
+	}
+	// A cluster set that changes all the time quarantines it no more often.
+	l = newLookout(t, nil, "north", "west")
+	l.pass(60, "north", "west")
+	l.SetClusterSet("blue")
+	l.Described("west", member.Description{Properties: `{"clusterset.k8s.io":"blue"}`})
+	l.told = nil
+	for i := range 1000 {
+		l.Described("west", member.Description{Properties: fmt.Sprintf(`{"clusterset.k8s.io":%q}`, []string{"red", "blue"}[i%2])})
+	}
+	if len(l.told) > 1 || l.Verdict("west").Reason != liveness.OtherClusterSet {
+		t.Errorf("west is %v, told %d times", l.Verdict("west"), len(l.told))
 	}
 }

@@ -37,7 +37,8 @@ type Handler interface {
 	// VerdictChanged requests that all services of a cluster are reconciled.
 	VerdictChanged(cluster string)
 	// DescriptionChanged requests the same because of Properties and Policy, also for the exports of the local cluster.
-	DescriptionChanged(cluster string)
+	// Of a member it is called once a minute, after the first time.
+	DescriptionChanged(change Redescription)
 }
 
 // A Tracker keeps a judgement of all members. The judgement is updated before a method that reports news returns, and
@@ -57,7 +58,7 @@ type Tracker struct {
 	// unshown are the members whose Leases do not show their state.
 	unshown map[string]struct{}
 	// redescribed are the members whose description changed; judge notifies the handler.
-	redescribed []string
+	redescribed []Redescription
 	// armed is when Run judges again; zero for never.
 	armed time.Time
 	set   string // the cluster set of the local cluster, empty if it names none
@@ -215,6 +216,7 @@ func (t *Tracker) put(now time.Time, m *tracked) []liveness.Change {
 	annotations := m.source.Annotations()
 	m.Drained = annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
+	m.hear(now)
 	m.OtherSet = t.set != "" && m.set != "" && t.set != m.set
 	changes := t.verdicts.Set(now, m.Member)
 	if t.verdicts.Of(m.Cluster).Token == "" && !m.Mistaken && !m.OtherSet {
@@ -251,8 +253,8 @@ func (t *Tracker) judge(change func(now time.Time) []liveness.Change) {
 	t.redescribed = nil
 	t.mu.Unlock()
 
-	for _, cluster := range redescribed {
-		t.handler.DescriptionChanged(cluster)
+	for _, change := range redescribed {
+		t.handler.DescriptionChanged(change)
 	}
 	for _, change := range changes {
 		was, is := change.Was, change.Is

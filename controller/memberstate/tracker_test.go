@@ -80,7 +80,7 @@ func (l *lookout) VerdictChanged(cluster string) {
 }
 
 // DescriptionChanged implements Handler.
-func (l *lookout) DescriptionChanged(cluster string) { l.VerdictChanged(cluster) }
+func (l *lookout) DescriptionChanged(change Redescription) { l.VerdictChanged(change.Cluster) }
 
 func (l *lookout) KubeSystemUID() string { return "" }
 func (l *lookout) Credentials() []*corev1.Secret {

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -22,7 +21,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 // This file maps changes to the services that they concern. Over-enqueueing only costs a reconcile; a missed key would
@@ -47,18 +45,6 @@ func (r *Reconciler) ServiceChanged(cluster string, service types.NamespacedName
 // VerdictChanged implements memberstate.Handler.
 func (r *Reconciler) VerdictChanged(cluster string) { r.enqueueCluster(cluster) }
 
-// propertiesChanged handles a change of the properties of the local cluster.
-func (r *Reconciler) propertiesChanged() {
-	r.Tracker.SetClusterSet(r.Properties.All()[properties.ClusterSet])
-	r.EnqueueAll()
-}
-
-// DescriptionChanged implements memberstate.Handler.
-func (r *Reconciler) DescriptionChanged(cluster string) {
-	r.enqueueCluster(cluster)
-	r.enqueueExports(func(*v1beta1.ServiceExport) bool { return true })
-}
-
 // enqueueExports enqueues the exports of the local cluster that are concerned.
 func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool) {
 	access, _ := r.API.Access()
@@ -70,20 +56,6 @@ func (r *Reconciler) enqueueExports(concerned func(*v1beta1.ServiceExport) bool)
 			r.enqueue(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
 		}
 	}
-}
-
-// MemberChanged implements member.Handler.
-func (r *Reconciler) MemberChanged(cluster string) {
-	var members []string
-	for _, m := range r.Members.List() {
-		members = append(members, m.Cluster())
-	}
-	r.shares.setMembers(members)
-	r.enqueueCluster(cluster)
-	r.enqueueExports(func(each *v1beta1.ServiceExport) bool {
-		return each.Annotations[export.AnnotationClusters] != "" ||
-			meta.FindStatusCondition(each.Status.Conditions, merge.ConditionReach) != nil
-	})
 }
 
 // enqueueShown enqueues a service because of an object that this controller may have written.

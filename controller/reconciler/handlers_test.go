@@ -46,7 +46,27 @@ func withImports(t *testing.T, imports ...string) *Reconciler {
 			`"spec":{"type":"ClusterSetIP","ips":[%q],"ports":[{"port":80}]}}`,
 			namespace, name, key, export.AnnotationAdopt, adopted, ip))
 	}
-	server := httptest.NewServer(definitionsWith(t, strings.Join(texts, ",")))
+	return withAPI(t, definitionsWith(t, strings.Join(texts, ",")))
+}
+
+// withExports is the same with ServiceExports. Each is "namespace/name", or "namespace/name=clusters".
+func withExports(t *testing.T, exports ...string) *Reconciler {
+	t.Helper()
+	var texts []string
+	for _, text := range exports {
+		key, clusters, _ := strings.Cut(text, "=")
+		namespace, name, _ := strings.Cut(key, "/")
+		texts = append(texts, fmt.Sprintf(`{"apiVersion":"multicluster.x-k8s.io/v1beta1","kind":"ServiceExport",`+
+			`"metadata":{"namespace":%q,"name":%q,"uid":%q,"resourceVersion":"1","annotations":{%q:%q}}}`,
+			namespace, name, key, export.AnnotationClusters, clusters))
+	}
+	return withAPI(t, definitionsWith(t, "", texts...))
+}
+
+// withAPI returns a reconciler of which only the API runs.
+func withAPI(t *testing.T, answers http.HandlerFunc) *Reconciler {
+	t.Helper()
+	server := httptest.NewServer(answers)
 	r := newTestReconciler(record.NewFakeRecorder(10))
 	var err error
 	if r.API, err = mcsapi.NewFollower(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {

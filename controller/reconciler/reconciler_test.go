@@ -23,8 +23,8 @@ import (
 )
 
 // definitionsWith answers lists of the two CustomResourceDefinitions, of one
-// ServiceImport that cannot be decoded, and of nothing else.
-func definitionsWith(t *testing.T, serviceImport string) http.HandlerFunc {
+// ServiceImport that cannot be decoded, of ServiceExports, and of nothing else.
+func definitionsWith(t *testing.T, serviceImport string, exports ...string) http.HandlerFunc {
 	t.Helper()
 	definitions := map[string]string{}
 	for name, text := range map[string][]byte{
@@ -57,7 +57,7 @@ func definitionsWith(t *testing.T, serviceImport string) http.HandlerFunc {
 		case strings.HasSuffix(r.URL.Path, "/serviceimports"):
 			items, kind = serviceImport, "ServiceImport"
 		default:
-			kind = "ServiceExport"
+			items, kind = strings.Join(exports, ","), "ServiceExport"
 		}
 		group := "multicluster.x-k8s.io/v1beta1"
 		if kind == "CustomResourceDefinition" {
