@@ -222,21 +222,22 @@ func (c *Cluster) ManagedSlices(service types.NamespacedName) []*discoveryv1.End
 // Encoded returns how large the KubernetesSlices and the ManagedSlices of a service are in encoded form, without decoding
 // them.
 func (c *Cluster) Encoded(service types.NamespacedName) int {
+	cached := c.packed()
+	return cached.Encoded(byKubernetesService, service.String()) + cached.Encoded(byManagedService, service.String())
+}
+
+// packed returns the cache of EndpointSlices.
+func (c *Cluster) packed() *informer.Packed {
 	cached, ok := c.EndpointSlices.Indexer().(*informer.Packed)
 	if !ok {
-		return 0
+		panic("local: EndpointSlices are not packed") // see New
 	}
-	return cached.Encoded(byKubernetesService, service.String()) + cached.Encoded(byManagedService, service.String())
+	return cached
 }
 
 // HandMadeSlices returns the EndpointSlices that another writer made for a multi-cluster service.
 func (c *Cluster) HandMadeSlices(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	return c.slices(byHandMadeService, service.String())
-}
-
-// SlicesFrom returns the EndpointSlices that this controller made of what a cluster exports.
-func (c *Cluster) SlicesFrom(cluster string) []*discoveryv1.EndpointSlice {
-	return c.slices(bySourceCluster, cluster)
 }
 
 func (c *Cluster) slices(index, value string) []*discoveryv1.EndpointSlice {
@@ -275,11 +276,15 @@ func (c *Cluster) ManagedServices() (services []types.NamespacedName) {
 
 // ManagedServicesIn returns those of the ManagedServices that are in a namespace. A service may occur often.
 func (c *Cluster) ManagedServicesIn(namespace string) (services []types.NamespacedName) {
-	for _, each := range []*informer.Informer{c.EndpointSlices, c.Services} {
-		for _, object := range informer.ByIndex[metav1.Object](each.Indexer(), byManagedNamespace, namespace) {
-			services = append(services,
-				types.NamespacedName{Namespace: namespace, Name: object.GetLabels()[export.LabelService]})
-		}
+	add := func(object metav1.Object) {
+		services = append(services,
+			types.NamespacedName{Namespace: namespace, Name: object.GetLabels()[export.LabelService]})
+	}
+	for _, slice := range c.packed().Unopened(byManagedNamespace, namespace) {
+		add(slice.OpenMetadata())
+	}
+	for _, service := range informer.ByIndex[metav1.Object](c.Services.Indexer(), byManagedNamespace, namespace) {
+		add(service)
 	}
 	return services
 }

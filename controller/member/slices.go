@@ -99,8 +99,8 @@ func (s *sliceStore) services() []types.NamespacedName {
 
 // servicesIn returns the services of a namespace that have a slice. A service may occur often.
 func (s *sliceStore) servicesIn(namespace string) (services []types.NamespacedName) {
-	for _, slice := range informer.ByIndex[*discoveryv1.EndpointSlice](s.indexer, cache.NamespaceIndex, namespace) {
-		if service := ServiceOf(slice); service.Name != "" {
+	for _, slice := range s.indexer.Unopened(cache.NamespaceIndex, namespace) {
+		if service := ServiceOf(slice.OpenMetadata()); service.Name != "" {
 			services = append(services, service)
 		}
 	}

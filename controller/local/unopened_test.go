@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package local
+
+import (
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/informer"
+)
+
+// TestServicesAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.
+func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
+	c := New(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
+		&informer.FreshnessGate{}, "").Term()
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "a", Labels: map[string]string{
+		export.LabelService: "web", export.LabelSliceManagedBy: export.Manager, export.LabelSourceCluster: "west",
+	}}}
+	for range 1000 {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{"192.0.2.1"}})
+	}
+	if err := c.EndpointSlices.Indexer().Add(slice); err != nil {
+		t.Fatal(err)
+	}
+	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	if in := c.ManagedServicesIn("demo"); len(in) != 1 || in[0] != web {
+		t.Errorf("the services of the namespace are %v", in)
+	}
+	if _, found := c.ServicesFrom("west")[web]; !found || len(c.ServicesFrom("east")) > 0 {
+		t.Errorf("the services of west are %v", c.ServicesFrom("west"))
+	}
+	if got, want := c.Imported("west")[web], export.WeightOf(slice); got != want {
+		t.Errorf("the copies weigh %v, want %v", got, want)
+	}
+	for name, read := range map[string]func(){
+		"of a cluster": func() { c.ServicesFrom("west") }, "of a namespace": func() { c.ManagedServicesIn("demo") },
+	} {
+		if allocations := testing.AllocsPerRun(10, read); allocations > 100 {
+			t.Errorf("to read the services %s takes %v allocations", name, allocations)
+		}
+	}
+}
