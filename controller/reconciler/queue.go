@@ -35,6 +35,7 @@ type queue struct {
 	workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	writer writer
 	own    string // the id of the local cluster
+	pack   func(*discoveryv1.EndpointSlice) *packed.Slice
 
 	mu  sync.Mutex
 	due map[types.NamespacedName]*due
@@ -61,9 +62,9 @@ type shown struct {
 	slice  *packed.Slice
 }
 
-func newShown(object metav1.Object) shown {
+func (q *queue) newShown(object metav1.Object) shown {
 	if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
-		return shown{slice: packed.New(slice)}
+		return shown{slice: q.pack(slice)}
 	}
 	return shown{object: object}
 }
@@ -84,7 +85,7 @@ type sliceKey struct{ cluster, namespace, name string }
 const maxStates = 16
 
 func newQueue(own string, writer writer) *queue {
-	q := &queue{own: own, writer: writer, due: map[types.NamespacedName]*due{}}
+	q := &queue{own: own, writer: writer, pack: packed.New, due: map[types.NamespacedName]*due{}}
 	type key = types.NamespacedName
 	q.TypedRateLimitingInterface = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[key](backoffBase, backoffCap),
@@ -148,8 +149,22 @@ func (q *queue) note(service types.NamespacedName, cluster string, change func(*
 
 // AddShown adds a service because a cache shows one of its objects.
 func (q *queue) AddShown(service types.NamespacedName, object metav1.Object) {
-	q.note(service, "", func(d *due) { d.shown = append(d.shown, newShown(object)) })
+	if whole, _ := q.states(service, sliceKey{}); !whole {
+		seen := q.newShown(object)
+		q.note(service, "", func(d *due) { d.shown = append(d.shown, seen) })
+	}
 	q.TypedRateLimitingInterface.Add(service)
+}
+
+// states reports whether all of a service is due, and how many states of a slice are. If they are taken before more are
+// noted, the reconcile that took them sees the newest state in the caches.
+func (q *queue) states(service types.NamespacedName, key sliceKey) (whole bool, states int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if d := q.due[service]; d != nil {
+		return d.whole, len(d.changes[key])
+	}
+	return false, 0
 }
 
 // AddBehind adds a service that the caches may be behind of.
@@ -161,21 +176,31 @@ func (q *queue) AddBehind(service types.NamespacedName) {
 // AddSlice adds a service because one slice of a cluster changed.
 func (q *queue) AddSlice(service types.NamespacedName, cluster string, before, after *discoveryv1.EndpointSlice) {
 	key := sliceKey{cluster, after.Namespace, after.Name}
-	q.note(service, cluster, func(d *due) {
-		if d.changes == nil {
-			d.changes = map[sliceKey][]*packed.Slice{}
+	if whole, states := q.states(service, key); !whole {
+		// They are packed without the lock, which each worker takes.
+		var seen []*packed.Slice
+		if states == 0 {
+			seen = append(seen, q.pack(before))
 		}
-		states := d.changes[key]
-		if len(states) == 0 {
-			states = append(states, packed.New(before))
-			d.states++
-		}
-		d.changes[key] = append(states, packed.New(after))
-		if d.states++; d.states > maxStates {
-			all(d)
-		}
-	})
+		seen = append(seen, q.pack(after))
+		q.note(service, cluster, func(d *due) { d.add(key, seen) })
+	}
 	q.TypedRateLimitingInterface.Add(service)
+}
+
+// add adds states of a slice that changed. The first of them has the state before.
+func (d *due) add(key sliceKey, seen []*packed.Slice) {
+	if d.changes == nil {
+		d.changes = map[sliceKey][]*packed.Slice{}
+	}
+	if len(d.changes[key]) == 0 && len(seen) < 2 {
+		all(d) // the former ones were taken meanwhile
+		return
+	}
+	d.changes[key] = append(d.changes[key], seen...)
+	if d.states += len(seen); d.states > maxStates {
+		all(d)
+	}
 }
 
 // Get returns the next service that is due for more than echoes, and the slices that changed, each with its successive

@@ -10,6 +10,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
 // writerOf wrote one object.
@@ -100,4 +102,33 @@ func TestWhatWaitsTakesLittle(t *testing.T) {
 		t.Errorf("an endpoint of a waiting slice takes %d bytes", each)
 	}
 	runtime.KeepAlive(q)
+}
+
+// TestSlicesArePackedWithoutTheLock: packing a large slice delays no worker, and is left out if all is due anyway.
+func TestSlicesArePackedWithoutTheLock(t *testing.T) {
+	q := newQueue("east", writerOf{})
+	defer q.ShutDown()
+	count := 0
+	q.pack = func(slice *discoveryv1.EndpointSlice) *packed.Slice {
+		if count++; !q.mu.TryLock() {
+			t.Error("a slice is packed under the lock")
+		} else {
+			q.mu.Unlock()
+		}
+		return packed.New(slice)
+	}
+	web, slice := types.NamespacedName{Namespace: "demo", Name: "web"}, &discoveryv1.EndpointSlice{}
+	for _, want := range []int{2, 3} { // with the state before, and without
+		if q.AddSlice(web, "west", slice, slice); count != want {
+			t.Errorf("%d states are packed, want %d", count, want)
+		}
+	}
+	if q.AddShown(web, slice); count != 4 {
+		t.Errorf("%d states are packed, want 4", count)
+	}
+	q.Add(web)
+	q.AddSlice(web, "west", slice, slice)
+	if q.AddShown(web, slice); count != 4 {
+		t.Errorf("%d states are packed, want 4 as all is due", count)
+	}
 }
