@@ -18,7 +18,7 @@ const key2 = AnnotationSnapshotPrefix + "v2"
 var (
 	inEU    = selector.Cluster{ID: "west", Properties: map[string]string{"region": "eu"}}
 	inUS    = selector.Cluster{ID: "north", Properties: map[string]string{"region": "us"}}
-	readers = []selector.Cluster{inEU, inUS, {ID: "south"}}
+	readers = []selector.Cluster{inEU, inUS, {ID: "south", Properties: map[string]string{}}}
 )
 
 func chosenBy(clusters string) func(*v1beta1.ServiceExport) {

@@ -3,6 +3,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -56,7 +57,7 @@ type leaseHandler interface {
 
 // A Description is what a cluster says of itself in its heartbeat. It is not parsed.
 type Description struct {
-	// Properties are the ClusterProperties: see properties.Parse.
+	// Properties are the ClusterProperties: see properties.Parse. A cluster without any says "{}".
 	Properties string
 	// Accepts is what it accepts of its members: see accept.Decode.
 	Accepts string
@@ -66,7 +67,7 @@ type Description struct {
 func descriptionOf(lease *coordinationv1.Lease) Description {
 	most := func(text string, bytes int) string { return text[:min(len(text), bytes+1)] }
 	return Description{
-		Properties: most(lease.Annotations[properties.Annotation], properties.MaxBytes),
+		Properties: cmp.Or(most(lease.Annotations[properties.Annotation], properties.MaxBytes), properties.None),
 		Accepts:    most(lease.Annotations[accept.PublishedAnnotation], accept.MaxBytes),
 	}
 }

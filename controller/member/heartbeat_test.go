@@ -181,7 +181,7 @@ func TestDescriptionIsReadOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []string{"", "a", "b", "", long[:properties.MaxBytes+1]}
+	want := []string{"{}", "a", "b", "{}", long[:properties.MaxBytes+1]}
 	if !slices.Equal(d.read, want) {
 		t.Errorf("read %.200q", d.read)
 	}

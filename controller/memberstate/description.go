@@ -128,8 +128,8 @@ func (t *Tracker) SetClusterSet(set string) {
 	})
 }
 
-// Properties returns the ClusterProperties of a member, name to value, as last known. The map is shared and must not be
-// changed.
+// Properties returns the ClusterProperties of a member, name to value, as last known, nil if they never were. The map is
+// shared and must not be changed.
 func (t *Tracker) Properties(cluster string) map[string]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 func inRegion(name string) member.Description {
@@ -33,6 +34,9 @@ func TestProperties(t *testing.T) {
 	l.pass(60, "north", "west")
 	if l.AnyPolicy() {
 		t.Error("a member refuses something")
+	}
+	if got := l.Properties("west"); got != nil {
+		t.Errorf("got %v before west said anything", got)
 	}
 	l.Described("west", member.Description{})
 	region("", "[]")
@@ -98,11 +102,11 @@ func TestProperties(t *testing.T) {
 	again.pass(300, "north", "west")
 	again.told = nil
 	again.pass(60, "north", "west")
-	again.Described("west", member.Description{}) // its controller is of a version before
-	if got := again.Properties("west"); len(got) > 0 || fmt.Sprint(again.told) != "[west]" {
+	again.Described("west", member.Description{Properties: properties.None})
+	if got := again.Properties("west"); got == nil || len(got) > 0 || fmt.Sprint(again.told) != "[west]" {
 		t.Errorf("got %v, told of %v", got, again.told)
 	}
-	if lease := again.lease("west"); lease.Annotations["clusterset-dns.github.io/properties"] != "" {
+	if lease := again.lease("west"); lease.Annotations[properties.Annotation] != properties.None {
 		t.Errorf("the Lease has %v", lease.Annotations)
 	}
 }

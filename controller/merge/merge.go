@@ -84,7 +84,7 @@ type Contribution struct {
 	// Rank is the cluster's rank, 0 by default. A lower rank precedes a higher one regardless of creation times, which
 	// clusters state themselves. Imports are the same in all clusters only if ranks are.
 	Rank int
-	// Properties are the ClusterProperties of the cluster, as last known. They are not changed.
+	// Properties are the ClusterProperties of the cluster, as last known, nil if they never were. They are not changed.
 	Properties map[string]string
 }
 

@@ -17,6 +17,8 @@ const (
 	Annotation = "clusterset-dns.github.io/properties"
 	// ClusterSet is the name of the property that names the set of a cluster. It is never omitted for others.
 	ClusterSet = "clusterset.k8s.io"
+	// None is the text of a cluster that is known to have no properties.
+	None = "{}"
 	// MaxBytes bounds the encoded properties of a cluster.
 	MaxBytes = 4096
 )
@@ -58,7 +60,7 @@ func encoded(all map[string]string) string {
 	return string(text)
 }
 
-// Parse returns the properties that a text has. The empty text has none.
+// Parse returns the properties that a text has. The empty text has none, so that the map is nil.
 func Parse(text string) (map[string]string, error) {
 	if text == "" {
 		return nil, nil

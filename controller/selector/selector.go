@@ -26,7 +26,8 @@ const (
 type Cluster struct {
 	// ID is the id of the cluster.
 	ID string
-	// Properties are its ClusterProperties, name to value.
+	// Properties are its ClusterProperties, name to value. While they are unknown, they are nil, and no label selector
+	// selects the cluster, also none that is negative.
 	Properties map[string]string
 }
 
@@ -97,7 +98,9 @@ func parseTerm(text string) (term, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is neither an id nor a label selector: %w", err)
 	}
-	return func(cluster, _ Cluster) bool { return matches.Matches(labels.Set(cluster.Properties)) }, nil
+	return func(cluster, _ Cluster) bool {
+		return cluster.Properties != nil && matches.Matches(labels.Set(cluster.Properties))
+	}, nil
 }
 
 // Selects reports whether the selector selects the cluster, as seen from the local one.

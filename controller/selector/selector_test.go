@@ -11,7 +11,7 @@ var clusters = map[string]Cluster{
 	"east":    {ID: "east", Properties: map[string]string{"region": "eu", "tier": "test"}},
 	"west":    {ID: "west", Properties: map[string]string{"region": "us"}},
 	"eu.west": {ID: "eu.west", Properties: map[string]string{"region": "eu"}},
-	"bare":    {ID: "bare"},
+	"bare":    {ID: "bare", Properties: map[string]string{}},
 }
 
 func TestSelects(t *testing.T) {

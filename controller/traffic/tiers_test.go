@@ -14,7 +14,7 @@ var clusters = []selector.Cluster{
 	{ID: "east", Properties: map[string]string{"region": "eu"}},
 	{ID: "near", Properties: map[string]string{"region": "eu"}},
 	{ID: "west", Properties: map[string]string{"region": "us"}},
-	{ID: "bare"},
+	{ID: "bare", Properties: map[string]string{}},
 }
 
 // TestTiers: the tier of each cluster, as east sees it.

@@ -278,7 +278,7 @@ func chooses(clusters, name, region string) bool {
 	parsed, err := selector.ParseAbsolute(clusters)
 	is := selector.Cluster{ID: name, Properties: map[string]string{"region": region}}
 	if region == "" {
-		is.Properties = nil
+		is.Properties = map[string]string{}
 	}
 	return err == nil && parsed.Selects(is, is)
 }

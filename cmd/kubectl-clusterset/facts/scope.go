@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"cmp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,10 +22,11 @@ import (
 
 // reader is the local cluster as its heartbeat describes it.
 func (f *Facts) reader() selector.Cluster {
-	is := selector.Cluster{ID: f.ID}
+	is := selector.Cluster{ID: f.ID, Properties: map[string]string{}}
 	if f.Heartbeat != nil {
 		// The controller writes what is valid.
-		is.Properties, _ = properties.Parse(f.Heartbeat.Annotations[properties.Annotation])
+		text := cmp.Or(f.Heartbeat.Annotations[properties.Annotation], properties.None)
+		is.Properties, _ = properties.Parse(text)
 	}
 	return is
 }
