@@ -205,6 +205,10 @@ func refusedContributions(s *Set) {
 	// Its own exports are its own.
 	east.Export("web:10.64.0.10")
 	s.Except(east, View{"web": ofEast, "db": gone}, all.With("web", "east/10.64.0.10 north/10.66.0.10 west/10.65.0.10 -> VIP"))
+	// One change a minute counts of what a member says of itself.
+	west.ExpectReach("web", "Refused: These members do not accept it: east. It is for north.")
+	west.ExpectReach("db", "Refused: These members do not accept it: east. It is for north.")
+	north.ExpectReach("web", "Refused: These members do not accept it: east. It is for west.")
 }
 
 // otherSet: a member that names another set is quarantined, and so is one that joins; a cluster that names none is not.
