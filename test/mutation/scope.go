@@ -57,7 +57,7 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/memberstate/description.go",
-		text:        `d.hear(time.Time{})`,
+		text:        `d.read = accepted`,
 		replacement: ``,
 		harm:        "a restart forgets the properties of a silent cluster",
 	},
