@@ -137,6 +137,7 @@ func (r *run) ordered() {
 			}
 		}
 		slices.Sort(got)
+		slices.Sort(want) // as text, as got
 		if !slices.Equal(got, want) {
 			r.find("%s uses %v of service %s, want %v: tiers %v, border %v", c.Name, got, limitedName, want, r.limited.tiers,
 				r.limited.inside)
