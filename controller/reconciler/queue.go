@@ -3,6 +3,7 @@
 package reconciler
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -221,6 +222,14 @@ func (q *queue) Get() (service types.NamespacedName, changes map[sliceKey][]*pac
 		}
 		q.Done(service)
 	}
+}
+
+// more reports whether more than slices became due of a service since Get returned it.
+func (q *queue) more(service types.NamespacedName) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	d := q.due[service]
+	return d != nil && (d.whole || slices.ContainsFunc(d.shown, func(s shown) bool { return s.object != nil }))
 }
 
 // Retry adds a service without the backoff of its failures.

@@ -72,6 +72,34 @@ func TestEchoesCauseNoPass(t *testing.T) {
 	}
 }
 
+// TestMoreIsDue while a reconcile waits for caches: a slice that changed does not suffice any more, unless only slices
+// are shown.
+func TestMoreIsDue(t *testing.T) {
+	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web-1"}}
+	for name, test := range map[string]struct {
+		add  func(*queue)
+		want bool
+	}{
+		"nothing":         {func(*queue) {}, false},
+		"another slice":   {func(q *queue) { q.AddSlice(web, "west", slice, slice) }, false},
+		"a slice shown":   {func(q *queue) { q.AddShown(web, slice) }, false},
+		"a ServiceExport": {func(q *queue) { q.AddShown(web, &metav1.ObjectMeta{Name: "web"}) }, true},
+		"everything":      {func(q *queue) { q.Add(web) }, true},
+	} {
+		q := newQueue("east", writerOf{})
+		q.AddSlice(web, "", slice, slice)
+		if _, changes, _ := q.Get(); len(changes) != 1 {
+			t.Fatalf("%s: %d slices changed", name, len(changes))
+		}
+		test.add(q)
+		if got := q.more(web); got != test.want {
+			t.Errorf("%s: more is due: %v", name, got)
+		}
+		q.ShutDown()
+	}
+}
+
 // TestWhatWaitsTakesLittle: changes that come faster than they are written must not fill the memory.
 func TestWhatWaitsTakesLittle(t *testing.T) {
 	heap := func() uint64 {

@@ -126,6 +126,9 @@ func (r *Reconciler) work(ctx context.Context) {
 			continue
 		}
 		reading := r.Gate.Wait(ctx)
+		if r.queue.more(service) {
+			changes = nil // what an informer listed meanwhile belongs to the slices
+		}
 		begin := r.Clock.Now()
 		scope, done, err := r.pass(ctx, service, changes, reading)
 		if !done {
