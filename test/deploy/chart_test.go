@@ -37,7 +37,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"controller.goneAfter=never":                                "goneAfter",
 		"controller.leaderElect=false":                              "replicas",
 		"controller.concurrentServices=0":                           "concurrentServices",
-		"controller.prefer=zone":                                    "prefer",
+		"controller.prefer=1":                                       "prefer",
 		"controller.extraArgs={namespace}":                          "extraArgs",
 		"controller.resources.cpu=1":                                "resources",
 		"metrics.port=80":                                           "port",

@@ -3,7 +3,6 @@
 package kubectl
 
 import (
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -74,18 +73,8 @@ kubectl clusterset unexport checked/c --contexts west`,
 	{
 		name: "a preference that is none", round: "services",
 		says:  []string{"preferences east", "preferences north", "preferences west"},
-		do:    func(t *testing.T, b *bed) { b.apply(t, b.west, prefers("f", "nearest")) },
+		do:    func(t *testing.T, b *bed) { b.apply(t, b.west, prefers("f", "near est")) },
 		after: "kubectl clusterset unexport checked/f --contexts west",
-	},
-	{
-		name: "more zones than can be hinted for", round: "API servers", says: []string{"preferences east"},
-		do: func(t *testing.T, b *bed) {
-			for _, name := range strings.Fields("z1 z2 z3 z4 z5 z6 z7 z8 z9") {
-				b.node(t, b.east, name, "{topology.kubernetes.io/zone: "+name+"}", "", "")
-			}
-			b.apply(t, b.west, prefers("a", "cluster"))
-		},
-		after: "kubectl --context east delete node z1 z2 z3 z4 z5 z6 z7 z8 z9\nkubectl clusterset unexport checked/a --contexts west",
 	},
 	{
 		name: "a node without a zone", round: "services", says: []string{"zones north"},

@@ -82,6 +82,9 @@ func testCheck(t *testing.T, b *bed) {
 // inPods is the check that needs pods which run. Package quickstart breaks what it checks.
 const inPods = "node-local-answers"
 
+// informs is the check that finds nothing wrong: it says what could happen.
+const informs = "take-over"
+
 // TestEachCheckHasItsFault holds the list of checks against that of faults.
 func TestEachCheckHasItsFault(t *testing.T) {
 	broken := map[string]bool{}
@@ -92,7 +95,7 @@ func TestEachCheckHasItsFault(t *testing.T) {
 		}
 	}
 	for _, each := range check.Checks {
-		if !broken[each.Name] && each.Name != inPods {
+		if !broken[each.Name] && each.Name != inPods && each.Name != informs {
 			t.Errorf("nothing breaks what %s checks", each.Name)
 		}
 		delete(broken, each.Name)

@@ -229,7 +229,7 @@ kubectl --context west -n near patch endpointslice zonal-manual --type json -p '
 	b.explains(t, "prefer-headless", "near/headless", "--contexts", "west")
 
 	b.service(t, b.west, "near", "unknown", false, 80, "10.65.0.40")
-	prefers(b.west, "unknown", "nearest")
+	prefers(b.west, "unknown", "local >")
 	b.explains(t, "prefer-unknown", "near/unknown", "--contexts", "east,west")
 }
 
