@@ -97,7 +97,7 @@ func (t *Tracker) Described(cluster string, is member.Description) {
 // accept accepts what a member says of itself. The caller holds the lock.
 func (t *Tracker) accept(m *tracked) {
 	properties, policy := m.accepted.Properties, m.policy
-	changed, err := m.description.accept()
+	changed, err := m.accept()
 	if err != nil {
 		t.reporter.Logger.Error(err, "Ignored a part of what a member says of itself; what was known of that stays",
 			"member", m.Cluster)

@@ -129,7 +129,7 @@ func TestRedescribed(t *testing.T) {
 			t.Errorf("in minute %d, west is in %q, told %d times", minute, got, len(l.told))
 		}
 		for i := range 1000 {
-			l.Described("west", inRegion(fmt.Sprint((i)*(minute+2))))
+			l.Described("west", inRegion(fmt.Sprint(i*(minute+2))))
 		}
 	}
 	// A cluster set that changes all the time quarantines it no more often.

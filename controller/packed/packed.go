@@ -125,6 +125,7 @@ func (l *List) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind
 // DeepCopyObject implements runtime.Object. Items are immutable.
 func (l *List) DeepCopyObject() runtime.Object {
 	copied := &List{Items: append([]*Slice(nil), l.Items...)}
-	copied.ListMeta = *l.ListMeta.DeepCopy()
+	listMeta := l.ListMeta
+	copied.ListMeta = *listMeta.DeepCopy()
 	return copied
 }

@@ -40,7 +40,8 @@ func definitionsWith(t *testing.T, serviceImport string, exports ...string) http
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		items, kind := "", "CustomResourceDefinition"
+		var items string
+		kind := "CustomResourceDefinition"
 		switch {
 		case r.URL.Query().Get("sendInitialEvents") == "true":
 			w.WriteHeader(http.StatusUnprocessableEntity)
