@@ -90,13 +90,7 @@ func border(s *Set, east, west, north *Cluster) {
 	s.Except(west, healthy, limited)
 
 	// What is silent inside is used, and nothing outside, also by a controller that starts meanwhile.
-	p := Pair{east, north}
-	s.cut(p, Pair{east, west})
-	s.Judged(p, "AllMembersSilent")
-	east.Restart()
-	s.Holds(30*time.Second, limited, east)
-	s.restore(p, Pair{east, west})
-	s.Judged(p, "Heard")
+	s.holdsAlone(30*time.Second, limited, east, north, west)
 	s.Except(west, healthy, limited)
 
 	// A border that is not valid admits the local cluster alone.
@@ -250,13 +244,7 @@ func region(s *Set, east, west, north *Cluster) {
 	inUS := healthy.With("web", "west/10.65.0.1 -> VIP")
 	s.Expect(inEU, east, north)
 	s.Expect(inUS, west)
-	p := Pair{east, north}
-	s.cut(p, Pair{east, west})
-	s.Judged(p, "AllMembersSilent")
-	east.Restart()
-	s.Holds(90*time.Second, inEU, east)
-	s.restore(p, Pair{east, west})
-	s.Judged(p, "Heard")
+	s.holdsAlone(90*time.Second, inEU, east, north, west)
 	s.Expect(inEU, east, north)
 
 	// Clusters move.
@@ -267,4 +255,19 @@ func region(s *Set, east, west, north *Cluster) {
 	s.Expect(inEU, north)
 	s.Ask("web", "", "")
 	s.Expect(healthy)
+}
+
+// holdsAlone: a cluster has a view for so long although all others are silent and its controller starts again.
+func (s *Set) holdsAlone(long time.Duration, view View, c *Cluster, others ...*Cluster) {
+	s.Helper()
+	var pairs []Pair
+	for _, other := range others {
+		pairs = append(pairs, Pair{c, other})
+	}
+	s.cut(pairs...)
+	s.Judged(pairs[0], "AllMembersSilent")
+	c.Restart()
+	s.Holds(long, view, c)
+	s.restore(pairs...)
+	s.Judged(pairs[0], "Heard")
 }

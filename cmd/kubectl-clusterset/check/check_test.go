@@ -252,37 +252,13 @@ func TestChecks(t *testing.T) {
 		},
 		"a preference without effect": {
 			func(east, _ *Cluster) {
-				east.Imports = []v1beta1.ServiceImport{{
-					ObjectMeta: metav1.ObjectMeta{
-						Namespace: "shop", Name: "db",
-						Labels: map[string]string{export.LabelManagedBy: export.Manager},
-					},
-					Spec: v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP},
-					Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{
-						{Type: "Ready", Status: "True"}, {
-							Type: merge.ConditionPreferCluster, Status: "False",
-							Reason: merge.ReasonUnknownPreference, Message: "No preference.",
-						},
-					}},
-				}}
+				east.Imports = []v1beta1.ServiceImport{importWith(merge.ConditionPreferCluster, merge.ReasonUnknownPreference, "No preference.")}
 			},
 			"warning preferences east: shop/db: No preference. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set controller.prefer=none",
 		},
 		"a border that is not valid": {
 			func(east, _ *Cluster) {
-				east.Imports = []v1beta1.ServiceImport{{
-					ObjectMeta: metav1.ObjectMeta{
-						Namespace: "shop", Name: "db",
-						Labels: map[string]string{export.LabelManagedBy: export.Manager},
-					},
-					Spec: v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP},
-					Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{
-						{Type: "Ready", Status: "True"}, {
-							Type: merge.ConditionWithin, Status: "False",
-							Reason: merge.ReasonInvalidBorder, Message: "No border.",
-						},
-					}},
-				}}
+				east.Imports = []v1beta1.ServiceImport{importWith(merge.ConditionWithin, merge.ReasonInvalidBorder, "No border.")}
 			},
 			"warning preferences east: shop/db: No border. > Correct the annotation on the ServiceExports of all clusters.",
 		},
@@ -467,5 +443,19 @@ func TestChecksAreNamedOnce(t *testing.T) {
 	}
 	if len(Checks) < 25 {
 		t.Errorf("there are %d checks", len(Checks))
+	}
+}
+
+// importWith returns an import whose condition of that type is False.
+func importWith(condition, reason, message string) v1beta1.ServiceImport {
+	return v1beta1.ServiceImport{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "db",
+			Labels: map[string]string{export.LabelManagedBy: export.Manager},
+		},
+		Spec: v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP},
+		Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{
+			{Type: "Ready", Status: "True"}, {Type: condition, Status: "False", Reason: reason, Message: message},
+		}},
 	}
 }
