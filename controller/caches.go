@@ -53,8 +53,8 @@ func (c *caches) start(ctx context.Context, group *sync.WaitGroup) {
 }
 
 // wait returns true once the caches are full and none is known to be behind, or false if the context ends before. If a
-// watch broke, a term begins only after its objects were listed again. Caches that nobody knows to be behind are as
-// current as those of a leader that has led for long.
+// watch broke, a term begins only after its objects were listed again. Caches that are not known to be behind are as
+// current as those of a leader.
 func (c *caches) wait(ctx context.Context) bool {
 	return c.local.WaitForSync(ctx) && c.api.WaitForSync(ctx) && c.gate.WaitForAll(ctx)
 }

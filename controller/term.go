@@ -71,7 +71,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		return err
 	}
 	if err := r.Properties.Begin(ctx, c.client, c.options.Namespace, cluster, uid); err != nil {
-		return nil
+		return nil // the term ends
 	}
 	r.Attach()
 	group.Go(func() { r.Tracker.Run(ctx) })

@@ -50,7 +50,7 @@ func TestChosenText(t *testing.T) {
 	})
 }
 
-// TestChosenClusters: who is chosen sees the same as of an export for all, and so do readers of the copies. For the
+// TestChosenClusters: chosen clusters read the same as from an export for all, also from copies. For the
 // others, also for those that know only version 1, the export does not exist, whatever they knew before.
 func TestChosenClusters(t *testing.T) {
 	all := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1"),
@@ -130,7 +130,7 @@ func TestChosenAmongOthers(t *testing.T) {
 	if _, same := PublishedSlices(Source{Cluster: "east", Reader: inUS}, web, wide.Spec, states); same {
 		t.Error("another choice is not noticed")
 	}
-	// What is refused stays as it was known, for who may know it.
+	// Chosen readers keep the last known state of a refused slice.
 	known := abroad(wide)
 	broken := publish(wide)
 	for _, slice := range broken {
@@ -143,7 +143,7 @@ func TestChosenAmongOthers(t *testing.T) {
 	}
 }
 
-// TestChosenInvalid: an export whose choice is not valid is exported to nobody.
+// TestChosenInvalid: an export with an invalid cluster selector reaches no cluster.
 func TestChosenInvalid(t *testing.T) {
 	for _, clusters := range []string{"", "local", "same(region)", "region in (eu", "west;;north", strings.Repeat("a", 2000)} {
 		view, _, invalid := FromService("east", newExport(chosenBy(clusters)), newService("80/TCP"), nil)

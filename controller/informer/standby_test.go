@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestAHandlerIsReplaced while the informer runs: each handler is told of what happens in its time, and of nothing that
-// the cache showed before.
+// TestAHandlerIsReplaced replaces the handler while the informer runs. Each handler receives the events of its time, and
+// none for objects that the cache had before.
 func TestAHandlerIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{}

@@ -124,7 +124,7 @@ func (s store) Replace(list []any, resourceVersion string) error {
 	return nil
 }
 
-// take packs a slice, and empties it: whoever else has the list holds little then.
+// take packs a slice and empties the decoded object, because client-go keeps references to the list.
 func take(object any) (any, error) {
 	slice, _, err := pack(object)
 	if decoded, ok := object.(*discoveryv1.EndpointSlice); ok {

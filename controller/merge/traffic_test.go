@@ -60,7 +60,7 @@ func TestBorder(t *testing.T) {
 	}
 }
 
-// TestOnlyExportsSetTheBorder: what somebody writes on an import has no effect, and does not stay.
+// TestOnlyExportsSetTheBorder: a border that another writer sets on an import has no effect, and is removed.
 func TestOnlyExportsSetTheBorder(t *testing.T) {
 	views := contribute(newView("east", 1, "80/TCP", "10.1.0.1"), newView("west", 2, "80/TCP", "10.2.0.1"))
 	observed, _ := settled(t, newObserved("east"), views)
@@ -92,7 +92,7 @@ func readyIn(result Result) map[string]int {
 	return all
 }
 
-// TestWeights: how many endpoints of east, west and north are used, and what is told of it.
+// TestWeights checks how many endpoints of east, west and north are used, and the condition.
 func TestWeights(t *testing.T) {
 	for name, test := range map[string]struct {
 		weights, prefer string

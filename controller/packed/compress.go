@@ -29,7 +29,7 @@ var dictionary = sync.OnceValue(func() *s2.Dict {
 	return s2.MakeDict(all, nil)
 })
 
-// example is a slice as this controller writes it. What it says is of no account: see export.
+// example is a slice as this controller writes it. Its values do not matter: they only fill the dictionary.
 func example(owners []metav1.OwnerReference) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{

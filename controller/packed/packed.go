@@ -64,11 +64,11 @@ func (s *Slice) Open() *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// Size is the number of bytes that the slice takes, and Encoded that of its encoded form, which says how large it is
-// once it is open. Neither opens it.
+// Size returns the compressed size in bytes, which is what the slice occupies in memory.
 func (s *Slice) Size() int { return len(s.data) }
 
-// Encoded is described at Size.
+// Encoded returns the size in bytes before compression, which bounds what Open allocates only roughly. It decodes
+// nothing.
 func (s *Slice) Encoded() int {
 	length, err := s2.DecodedLen(s.data)
 	if err != nil {

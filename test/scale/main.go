@@ -81,7 +81,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	set.DurationVar(&o.silence, "silence", 45*time.Second, "how long members are silent")
 	set.IntVar(&o.silent, "silent", 10, "`number` of members that fall silent at a time")
 	set.IntVar(&o.readers, "readers", 510, "`number` of other clusters that read the own API server")
-	set.IntVar(&o.exports, "exports", 1000, "`number` of services that the own cluster exports when its leader is killed")
+	set.IntVar(&o.exports, "exports", 1000, "`number` of services that the local cluster exports when its leader is killed")
 	set.Int64Var(&o.memory, "memory", 512, "memory limit of the controller's container in `MiB`")
 	set.StringVar(&o.name, "name", "now", "`name` of the result: now or before")
 	set.StringVar(&o.results, "results", "", "keep the figures in this `folder`")

@@ -98,7 +98,7 @@ func chosenClusters(s *Set) {
 	west.Serve("web:10.65.0.10")
 	s.Except(north, web(gone), web(ofWest))
 	east.IPs("web", ips...)
-	// What is not valid is for nobody.
+	// An invalid selector chooses no cluster.
 	west.Choose("web", "same(region)")
 	s.Except(west, web(none), web(gone))
 	west.ExpectReach("web", "")

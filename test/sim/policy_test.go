@@ -227,7 +227,7 @@ func (p *policies) describe(c *sim.Cluster, region string) {
 	p.allow()
 }
 
-// allow notes who may have which endpoint from now on.
+// allow notes which clusters may have each endpoint from now on.
 func (p *policies) allow() {
 	for name, r := range p.readers {
 		if p.down["API "+name] != nil {

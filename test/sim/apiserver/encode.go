@@ -156,7 +156,7 @@ func (f format) frame(eventType string, object runtime.Object) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
 }
 
-// frames are the encodings of one event that were asked for: each is made once, for all who watch.
+// frames are the encodings of one event. Each is made once, on demand, for all watches.
 type frames struct {
 	mu sync.Mutex
 	of map[frame][]byte

@@ -196,7 +196,7 @@ func (w *stream) selects(each event) (is, was bool) {
 	return each.eventType != watch.Deleted && w.matches(each.object), each.previous != nil && w.matches(each.previous)
 }
 
-// concerns tells whether those who watch see an event. A cluster has a watch of one Lease for each that reads it, and
+// concerns reports whether a watch delivers an event. A cluster has a watch of one Lease for each that reads it, and
 // none of them wakes for the Leases that the cluster writes for itself.
 func (w *stream) concerns(each event) bool {
 	is, was := w.selects(each)
