@@ -19,10 +19,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/listwatch"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
-
-// clusterProperty is the name of the ClusterProperty that holds the id of a cluster (KEP-2149).
-const clusterProperty = "cluster.clusterset.k8s.io"
 
 // clusterProperties are the ClusterProperties, and propertyVersions their versions in the order in which they are tried.
 var (
@@ -36,7 +34,7 @@ func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 	var id string
 	var told bool
 	err := listwatch.Retry(ctx, func(ctx context.Context) (bool, error) {
-		property, err := readClusterProperty(ctx, client)
+		property, err := readClusterProperty(ctx, client, properties.ClusterID)
 		var status apierrors.APIStatus
 		switch {
 		case err == nil:
@@ -45,7 +43,7 @@ func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 		case errors.As(err, &status) && !apierrors.IsServerTimeout(err) && !apierrors.IsTooManyRequests(err) &&
 			!apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err):
 			return false, fmt.Errorf("the id of this cluster is unknown: give it with --cluster-id, "+
-				"or create the ClusterProperty %s: %w", clusterProperty, err)
+				"or create the ClusterProperty %s: %w", properties.ClusterID, err)
 		default:
 			if !told {
 				klog.FromContext(ctx).Info("Waiting for the API server to learn the id of this cluster", "err", err)
@@ -58,17 +56,17 @@ func ID(ctx context.Context, client dynamic.Interface) (string, error) {
 		return "", err
 	}
 	if err := member.ValidateID(id); err != nil {
-		return "", fmt.Errorf("ClusterProperty %s: %w", clusterProperty, err)
+		return "", fmt.Errorf("ClusterProperty %s: %w", properties.ClusterID, err)
 	}
 	return id, nil
 }
 
-func readClusterProperty(
-	ctx context.Context, client dynamic.Interface,
-) (property *unstructured.Unstructured, err error) {
+func readClusterProperty(ctx context.Context, client dynamic.Interface, name string) (
+	property *unstructured.Unstructured, err error,
+) {
 	for _, version := range propertyVersions {
 		resource := clusterProperties.WithVersion(version)
-		property, err = client.Resource(resource).Get(ctx, clusterProperty, metav1.GetOptions{})
+		property, err = client.Resource(resource).Get(ctx, name, metav1.GetOptions{})
 		if err == nil || !apierrors.IsNotFound(err) {
 			return property, err
 		}

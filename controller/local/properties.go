@@ -30,7 +30,7 @@ const (
 	propertiesPatience = 30 * time.Second
 	// termPatience bounds the list at the beginning of a term: the heartbeat waits for it.
 	termPatience = 2 * time.Second
-	// maxProperties bounds how many are read, in the order of their names. Far fewer fit into the heartbeat.
+	// maxProperties bounds how many are listed, in the order of their names. Far fewer fit into the heartbeat.
 	maxProperties = 100
 )
 
@@ -183,11 +183,11 @@ func (p *Properties) set(text string) error {
 	return nil
 }
 
-// list returns all properties.
+// list returns the first properties by name, and those that are properties.WellKnown.
 func (p *Properties) list(ctx context.Context) (map[string]string, error) {
 	for _, version := range propertyVersions {
-		list, err := p.client.Resource(clusterProperties.WithVersion(version)).List(ctx,
-			metav1.ListOptions{Limit: maxProperties})
+		client := p.client.Resource(clusterProperties.WithVersion(version))
+		list, err := client.List(ctx, metav1.ListOptions{Limit: maxProperties})
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -195,9 +195,23 @@ func (p *Properties) list(ctx context.Context) (map[string]string, error) {
 			return nil, err
 		}
 		all := make(map[string]string, len(list.Items))
-		for _, item := range list.Items {
+		add := func(item *unstructured.Unstructured) {
 			if value, found, err := unstructured.NestedString(item.Object, "spec", "value"); found && err == nil {
 				all[item.GetName()] = value
+			}
+		}
+		for i := range list.Items {
+			add(&list.Items[i])
+		}
+		if list.GetContinue() == "" {
+			return all, nil
+		}
+		for _, name := range properties.WellKnown {
+			switch item, err := client.Get(ctx, name, metav1.GetOptions{}); {
+			case err == nil:
+				add(item)
+			case !apierrors.IsNotFound(err):
+				return nil, err
 			}
 		}
 		return all, nil

@@ -144,3 +144,45 @@ func TestProperties(t *testing.T) {
 		}
 	})
 }
+
+// TestWellKnownProperties: the set and the id of a cluster count if other properties precede them.
+func TestWellKnownProperties(t *testing.T) {
+	property := func(name, value string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "about.k8s.io/v1beta1", "kind": "ClusterProperty",
+			"metadata": map[string]any{"name": name}, "spec": map[string]any{"value": value},
+		}}
+	}
+	gone := apierrors.NewNotFound(clusterProperties, "")
+	for name, test := range map[string]struct {
+		more    string // continue
+		set, id error  // what the API server answers instead of them
+		want    string
+	}{
+		"a whole list":   {"", nil, nil, `{"a":"b"}`},
+		"hidden by many": {"more", nil, nil, `{"a":"b","cluster.clusterset.k8s.io":"east","clusterset.k8s.io":"blue"}`},
+		"without a set":  {"more", gone, nil, `{"a":"b","cluster.clusterset.k8s.io":"east"}`},
+		"neither":        {"more", gone, gone, `{"a":"b"}`},
+		"a failure":      {"more", errors.New("unavailable"), nil, ""}, // a set that is unknown is not withdrawn
+	} {
+		client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+			map[schema.GroupVersionResource]string{clusterProperties.WithVersion("v1beta1"): "ClusterPropertyList"})
+		client.PrependReactor("*", "clusterproperties", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			get, ok := action.(clienttesting.GetAction)
+			switch {
+			case !ok:
+				list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*property("a", "b")}}
+				list.SetContinue(test.more)
+				return true, list, nil
+			case get.GetName() == properties.ClusterSet:
+				return true, property(get.GetName(), "blue"), test.set
+			}
+			return true, property(get.GetName(), "east"), test.id
+		})
+		p := NewProperties(client, clock.RealClock{})
+		err := p.read(t.Context(), time.Second)
+		if got, known := p.Text(); got != test.want || known != (err == nil) || known != (test.want != "") {
+			t.Errorf("%s: got %q, known %t, %v, want %q", name, got, known, err, test.want)
+		}
+	}
+}

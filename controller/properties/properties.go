@@ -6,6 +6,7 @@
 package properties
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,23 +16,26 @@ import (
 const (
 	// Annotation carries the properties of a cluster, on its heartbeat and on the Leases of members.
 	Annotation = "clusterset-dns.github.io/properties"
-	// ClusterSet is the name of the property that names the set of a cluster. It is never omitted for others.
+	// ClusterSet and ClusterID are the names of the properties that name the set of a cluster and its id (KEP-2149).
+	// They are never omitted for others.
 	ClusterSet = "clusterset.k8s.io"
+	ClusterID  = "cluster.clusterset.k8s.io"
 	// None is the text of a cluster that is known to have no properties.
 	None = "{}"
 	// MaxBytes bounds the encoded properties of a cluster.
 	MaxBytes = 4096
 )
 
+// WellKnown are the names of the properties that precede all others.
+var WellKnown = []string{ClusterSet, ClusterID}
+
 // Encode returns the text of properties: a JSON object of at most MaxBytes, empty without properties. Properties that
-// do not fit are omitted, in the order of their names; their names are returned. The text depends only on the
-// properties.
+// do not fit are omitted, those that are WellKnown last, the others in the order of their names; their names are
+// returned. The text depends only on the properties.
 func Encode(all map[string]string) (text string, omitted []string) {
-	names := slices.Sorted(maps.Keys(all))
-	if i := slices.Index(names, ClusterSet); i > 0 {
-		copy(names[1:i+1], names[:i])
-		names[0] = ClusterSet
-	}
+	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+	})
 	fit, size := map[string]string{}, len("{}")
 	for _, name := range names {
 		entry := encoded(map[string]string{name: all[name]})
@@ -50,6 +54,14 @@ func Encode(all map[string]string) (text string, omitted []string) {
 		return "", omitted
 	}
 	return encoded(fit), omitted
+}
+
+// rank returns the place of a name among those that are WellKnown, and the same one after them for all others.
+func rank(name string) int {
+	if i := slices.Index(WellKnown, name); i >= 0 {
+		return i
+	}
+	return len(WellKnown)
 }
 
 func encoded(all map[string]string) string {

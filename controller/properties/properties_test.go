@@ -17,14 +17,18 @@ func TestEncode(t *testing.T) {
 		text    string
 		omitted []string
 	}{
-		"none":       {nil, "", nil},
-		"some":       {map[string]string{"b": "2", "a": `"1"`}, `{"a":"\"1\"","b":"2"}`, nil},
-		"empty":      {map[string]string{"a": ""}, `{"a":""}`, nil},
-		"long":       {map[string]string{"a": long, "b": "2"}, `{"b":"2"}`, []string{"a"}},
-		"only long":  {map[string]string{"a": long}, "", []string{"a"}},
-		"full":       {map[string]string{"a": exact}, `{"a":"` + exact + `"}`, nil},
-		"one over":   {map[string]string{"a": exact, "b": ""}, `{"a":"` + exact + `"}`, []string{"b"}},
-		"set first":  {map[string]string{"a": exact, ClusterSet: "blue"}, `{"clusterset.k8s.io":"blue"}`, []string{"a"}},
+		"none":      {nil, "", nil},
+		"some":      {map[string]string{"b": "2", "a": `"1"`}, `{"a":"\"1\"","b":"2"}`, nil},
+		"empty":     {map[string]string{"a": ""}, `{"a":""}`, nil},
+		"long":      {map[string]string{"a": long, "b": "2"}, `{"b":"2"}`, []string{"a"}},
+		"only long": {map[string]string{"a": long}, "", []string{"a"}},
+		"full":      {map[string]string{"a": exact}, `{"a":"` + exact + `"}`, nil},
+		"one over":  {map[string]string{"a": exact, "b": ""}, `{"a":"` + exact + `"}`, []string{"b"}},
+		"set first": {map[string]string{"a": exact, ClusterSet: "blue"}, `{"clusterset.k8s.io":"blue"}`, []string{"a"}},
+		"id first": {
+			map[string]string{"a": exact, ClusterID: "east", ClusterSet: "blue"},
+			`{"cluster.clusterset.k8s.io":"east","clusterset.k8s.io":"blue"}`, []string{"a"},
+		},
 		"set of all": {map[string]string{"a": "1", "b": "2", ClusterSet: "s"}, `{"a":"1","b":"2","clusterset.k8s.io":"s"}`, nil},
 	} {
 		text, omitted := Encode(test.all)

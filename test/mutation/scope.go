@@ -68,4 +68,10 @@ var scoping = []mutant{
 		harm:        "a cluster of another set contributes to this one",
 		first:       simulation,
 	},
+	{
+		file:        "controller/local/properties.go",
+		text:        `list.GetContinue() == ""`,
+		replacement: `true`,
+		harm:        "a cluster of another set contributes to this one, because other properties hide the name of its set",
+	},
 }
