@@ -28,13 +28,13 @@ const (
 	ReasonInvalidBorder = "InvalidBorder"
 )
 
-// ConditionWeights is the type of the condition of an import that tells which shares of the traffic are asked for and in
-// effect. Only imports with weights have the condition.
+// ConditionWeights is the type of the condition of an import that tells whether the shares of the traffic that are asked
+// for are in effect. Only imports with weights have the condition.
 const ConditionWeights = export.Domain + "/Weights"
 
 // Reasons of ConditionWeights.
 const (
-	// ReasonInEffect: the shares are those asked for, to half an endpoint.
+	// ReasonInEffect: the shares are those asked for, as far as whole endpoints allow.
 	ReasonInEffect = "InEffect"
 	// ReasonOtherShares: they are not, because clusters have too few endpoints, or are not of those used first.
 	ReasonOtherShares = "OtherShares"
@@ -92,53 +92,61 @@ func weightsCondition(imported *v1beta1.ServiceImport, plan *Plan) *metav1.Condi
 		condition.Reason, condition.Message = ReasonOtherShares, "No endpoint is ready."
 		return condition
 	}
-	condition.Status, condition.Reason = metav1.ConditionTrue, ReasonInEffect
 	var families []string
 	for _, each := range plan.cuts.weighings {
-		text, met := each.describe(weights)
-		families = append(families, string(each.addressType)+": "+text)
-		if !met {
-			condition.Status, condition.Reason = metav1.ConditionFalse, ReasonOtherShares
+		if unmet := each.unmet(weights); len(unmet) > 0 {
+			families = append(families, string(each.addressType)+": "+listed(unmet))
 		}
 	}
-	condition.Message = strings.Join(families, "; ") + "."
+	if len(families) > 0 {
+		condition.Reason, condition.Message = ReasonOtherShares, strings.Join(families, "; ")+"."
+		return condition
+	}
+	var asked []string
+	for _, cluster := range slices.Sorted(maps.Keys(weights)) {
+		asked = append(asked, fmt.Sprintf("%s %d %%", cluster, weights[cluster]))
+	}
+	condition.Status, condition.Reason = metav1.ConditionTrue, ReasonInEffect
+	condition.Message = "The shares are those asked for, as far as whole endpoints allow: " + listed(asked) + "."
 	return condition
 }
 
-// describe returns the shares asked for and in effect, and whether they agree to half an endpoint.
-func (w weighing) describe(weights traffic.Weights) (text string, met bool) {
-	total, asked := 0, 0
-	for _, used := range w.used {
+// unmet returns what is wrong with each share that differs from the one asked for by more than whole endpoints explain,
+// sorted by cluster. It has no numbers of endpoints, so that it stays the same while pods are replaced.
+func (w weighing) unmet(weights traffic.Weights) []string {
+	of, total := w.used, 0
+	for _, used := range of {
 		total += used
 	}
-	all := total == 0 // nothing is left for the rest, so all are used
-	if all {
-		for _, ready := range w.ready {
+	if total == 0 { // nothing is left for the rest, so all are used
+		of = w.ready
+		for _, ready := range of {
 			total += ready
 		}
 	}
-	met = true
-	var texts []string
+	whole := 0 // what the weights are shares of
 	for _, weight := range weights {
-		asked += weight
+		whole += weight
 	}
+	whole = max(whole, 100)
+	var unmet []string
 	for _, cluster := range slices.Sorted(maps.Keys(weights)) {
-		used := w.used[cluster]
-		if all {
-			used = w.ready[cluster]
+		weight := weights[cluster]
+		// In units of 1/(2*whole) endpoints. Each of the clusters may be off by half an endpoint, and with it the total.
+		off := 2 * (of[cluster]*whole - weight*total)
+		most := whole + max(0, len(weights)-2)*weight
+		switch {
+		case off < -most && w.ready[cluster] == 0:
+			unmet = append(unmet, fmt.Sprintf("%s asked %d %%, has none: no endpoint of it is ready and used first", cluster,
+				weight))
+		case off < -most:
+			unmet = append(unmet, fmt.Sprintf("%s asked %d %%, has less: too few of its endpoints are ready", cluster, weight))
+		case off > most:
+			unmet = append(unmet, fmt.Sprintf("%s asked %d %%, has more: too few endpoints of others are ready", cluster,
+				weight))
 		}
-		percent := weights[cluster]
-		want := percent * total // in hundredths of an endpoint
-		if asked > 100 {
-			want = percent * 100 / asked * total
-		}
-		if off := 100*used - want; off > 50 || off < -50 {
-			met = false
-		}
-		texts = append(texts, fmt.Sprintf("%s asked %d %%, has %.1f %% (%d of %d ready endpoints)", cluster, percent,
-			100*float64(used)/float64(total), used, w.ready[cluster]))
 	}
-	return listed(texts), met
+	return unmet
 }
 
 // listed joins texts, at most maxClusters of them.

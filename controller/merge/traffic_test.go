@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
 )
 
 func asks(key, value string) func(*export.View) {
@@ -106,56 +107,77 @@ func TestWeights(t *testing.T) {
 			[3]int{9, 3, 0},
 			"",
 			map[string]int{"east": 9, "west": 1},
-			"True InEffect IPv4: west asked 10 %, has 10.0 % (1 of 3 ready endpoints).",
+			"True InEffect The shares are those asked for, as far as whole endpoints allow: west 10 %.",
 		},
 		"too few": {
 			"west=50", "",
 			[3]int{9, 3, 0},
 			"",
 			map[string]int{"east": 9, "west": 3},
-			"False OtherShares IPv4: west asked 50 %, has 25.0 % (3 of 3 ready endpoints).",
+			"False OtherShares IPv4: west asked 50 %, has less: too few of its endpoints are ready.",
 		},
 		"the whole": {
 			"west=100", "",
 			[3]int{9, 3, 3},
 			"",
 			map[string]int{"west": 3},
-			"True InEffect IPv4: west asked 100 %, has 100.0 % (3 of 3 ready endpoints).",
+			"True InEffect The shares are those asked for, as far as whole endpoints allow: west 100 %.",
 		},
 		"the whole of nothing": {
 			"west=100", "",
 			[3]int{2, 0, 1},
 			"",
 			map[string]int{"east": 2, "north": 1},
-			"False OtherShares IPv4: west asked 100 %, has 0.0 % (0 of 0 ready endpoints).",
+			"False OtherShares IPv4: west asked 100 %, has none: no endpoint of it is ready and used first.",
 		},
 		"nothing": {
 			"west=0", "",
 			[3]int{2, 3, 0},
 			"",
 			map[string]int{"east": 2},
-			"True InEffect IPv4: west asked 0 %, has 0.0 % (0 of 3 ready endpoints).",
+			"True InEffect The shares are those asked for, as far as whole endpoints allow: west 0 %.",
 		},
 		"in its tier": {
 			"west=25", "north",
 			[3]int{3, 3, 3},
 			"",
 			map[string]int{"north": 3},
-			"False OtherShares IPv4: west asked 25 %, has 0.0 % (0 of 0 ready endpoints).",
+			"False OtherShares IPv4: west asked 25 %, has none: no endpoint of it is ready and used first.",
 		},
 		"in the next tier": {
 			"west=25", "north",
 			[3]int{3, 3, 0},
 			"",
 			map[string]int{"east": 3, "west": 1},
-			"True InEffect IPv4: west asked 25 %, has 25.0 % (1 of 3 ready endpoints).",
+			"True InEffect The shares are those asked for, as far as whole endpoints allow: west 25 %.",
 		},
 		"silent": {
 			"west=25", "",
 			[3]int{3, 3, 0},
 			"west",
 			map[string]int{"east": 3},
-			"False OtherShares IPv4: west asked 25 %, has 0.0 % (0 of 0 ready endpoints).",
+			"False OtherShares IPv4: west asked 25 %, has none: no endpoint of it is ready and used first.",
+		},
+		"at least one": {
+			"west=1", "",
+			[3]int{9, 3, 0},
+			"",
+			map[string]int{"east": 9, "west": 1},
+			"False OtherShares IPv4: west asked 1 %, has more: too few endpoints of others are ready.",
+		},
+		"more than a whole": {
+			"west=70, east=40", "",
+			[3]int{40, 70, 5},
+			"",
+			map[string]int{"east": 40, "west": 70},
+			"True InEffect The shares are those asked for, as far as whole endpoints allow: east 40 %, west 70 %.",
+		},
+		"more than a whole, of many": {
+			"west=99, east=98", "",
+			[3]int{196, 198, 0},
+			"",
+			map[string]int{"east": 196, "west": 198},
+			"True InEffect The shares are those asked for, as far as whole endpoints allow: east 98 %, west 99 %.",
 		},
 		"nothing is ready": {"west=25", "", [3]int{0, 0, 0}, "", map[string]int{}, "False OtherShares No endpoint is ready."},
 		"invalid": {
@@ -241,5 +263,48 @@ func TestWeightsOfFamilies(t *testing.T) {
 	result := Merge(newObserved("north"), contribute(east, west))
 	diff(t, "ready", readyIn(result), map[string]int{"east": 4, "west": 4})
 	diff(t, "told", conditionOf(t, result.ServiceImport.Status.Conditions, ConditionWeights).Message,
-		"IPv4: west asked 50 %, has 50.0 % (3 of 5 ready endpoints); IPv6: west asked 50 %, has 50.0 % (1 of 3 ready endpoints).")
+		"The shares are those asked for, as far as whole endpoints allow: west 50 %.")
+}
+
+// TestUnmetAtRandom: shares of clusters with enough endpoints are met, and those of a cluster with half of them are not.
+func TestUnmetAtRandom(t *testing.T) {
+	for seed := range uint64(5000) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		weights, ready := traffic.Weights{}, map[string]int{"east": 10 + r.IntN(1000)}
+		for i := range 1 + r.IntN(4) {
+			cluster := fmt.Sprint("west", i)
+			weights[cluster], ready[cluster] = 10+r.IntN(60), 1000*ready["east"]
+		}
+		w := weighing{"IPv4", ready, weights.Used(ready)}
+		if unmet := w.unmet(weights); len(unmet) > 0 {
+			t.Fatalf("%v of %v, %v used: %v", weights, ready, w.used, unmet)
+		}
+		for range weights { // pods are replaced
+			ready["east"]++
+			w := weighing{"IPv4", ready, weights.Used(ready)}
+			diff(t, "unmet", w.unmet(weights), []string(nil))
+		}
+		w.used["west0"] /= 2
+		if unmet := w.unmet(weights); w.used["west0"] > 2 && (len(unmet) == 0 || !strings.Contains(unmet[0], "has less")) {
+			t.Fatalf("%v of %v, %v used: %v", weights, ready, w.used, unmet)
+		}
+	}
+}
+
+// TestTheMessageIsStable: the condition of weights stays the same while pods are replaced.
+func TestTheMessageIsStable(t *testing.T) {
+	for weights, reason := range map[string]string{"west=10": ReasonInEffect, "west=90": ReasonOtherShares} {
+		messages := map[string]bool{}
+		for surge := range 6 {
+			_, result := settled(t, newObserved("east"), contribute(
+				newView("east", 1, "80/TCP", addresses(1, 20+surge), asks(export.AnnotationWeights, weights)),
+				newView("west", 2, "80/TCP", addresses(2, 10-surge/2))))
+			c := conditionOf(t, result.ServiceImport.Status.Conditions, ConditionWeights)
+			diff(t, "reason", c.Reason, reason)
+			messages[c.Message] = true
+		}
+		if len(messages) != 1 {
+			t.Errorf("%s: %v", weights, messages)
+		}
+	}
 }
