@@ -71,7 +71,7 @@ type Member struct {
 	KnownUID string
 	// Mistaken is set if its heartbeat has another cluster id than its credential.
 	Mistaken bool
-	// OtherSet is set if it and the local cluster name different cluster sets.
+	// OtherSet is set if it is of another cluster set than the local cluster.
 	OtherSet bool
 	// Shrunk is when a list last lacked any known export, and Lost when a list lacked most of them (LostMost); zero if
 	// none did, and again once they are back.

@@ -4,6 +4,7 @@ package memberstate
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
@@ -27,8 +28,8 @@ type description struct {
 	accepted   member.Description
 	properties map[string]string
 	policy     accept.Policy
-	// set is the cluster set of the member as last read, empty if it names none.
-	set string
+	// sets are the cluster sets that the member named last.
+	sets []string
 }
 
 // describe returns the description that the previous leader accepted.
@@ -40,7 +41,7 @@ func describe(accepted member.Description) description {
 	return d
 }
 
-// hear has what was read last count, now or at a later heartbeat. The cluster set counts before the rest is accepted: it
+// hear has what was read last count, now or at a later heartbeat. The cluster sets count before the rest is accepted: they
 // may be why it is not.
 func (d *description) hear(now time.Time) {
 	if d.read == d.heard || now.Before(d.next) {
@@ -51,7 +52,7 @@ func (d *description) hear(now time.Time) {
 	}
 	d.heard = d.read
 	if parsed, err := properties.Parse(d.heard.Properties); err == nil {
-		d.set = parsed[properties.ClusterSet]
+		d.sets = properties.Sets(parsed)
 	}
 }
 
@@ -111,16 +112,22 @@ func (t *Tracker) accept(m *tracked) {
 	}
 }
 
-// SetClusterSet sets the cluster set of the local cluster, empty if it names none. Members of others are quarantined.
-func (t *Tracker) SetClusterSet(set string) {
+// otherSet reports whether a member is of another cluster set, by the sets that the local cluster and the member name.
+func otherSet(own, named []string) bool {
+	return len(own) > 0 && len(named) > 0 &&
+		!slices.ContainsFunc(own, func(set string) bool { return slices.Contains(named, set) })
+}
+
+// SetClusterSets sets the cluster sets that the local cluster names. Members that name only others are quarantined.
+func (t *Tracker) SetClusterSets(sets []string) {
 	t.mu.Lock()
-	same := t.set == set
+	same := slices.Equal(t.sets, sets)
 	t.mu.Unlock()
 	if same {
 		return
 	}
 	t.judge(func(now time.Time) (changes []liveness.Change) {
-		t.set = set
+		t.sets = sets
 		for _, m := range t.members {
 			changes = append(changes, t.put(now, m)...)
 		}

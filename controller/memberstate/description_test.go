@@ -135,7 +135,7 @@ func TestRedescribed(t *testing.T) {
 	// A cluster set that changes all the time quarantines it no more often.
 	l = newLookout(t, nil, "north", "west")
 	l.pass(60, "north", "west")
-	l.SetClusterSet("blue")
+	l.SetClusterSets([]string{"blue"})
 	l.Described("west", member.Description{Properties: `{"clusterset.k8s.io":"blue"}`})
 	l.told = nil
 	for i := range 1000 {
@@ -143,5 +143,28 @@ func TestRedescribed(t *testing.T) {
 	}
 	if len(l.told) > 1 || l.Verdict("west").Reason != liveness.OtherClusterSet {
 		t.Errorf("west is %v, told %d times", l.Verdict("west"), len(l.told))
+	}
+}
+
+func TestOtherSet(t *testing.T) {
+	for _, test := range []struct {
+		own, named string
+		want       bool
+	}{
+		{"", "", false},
+		{"", "blue", false},
+		{"blue", "", false},
+		{"blue", "blue", false},
+		{"blue", "green", true},
+		{"blue,green", "green", false},
+		{"green", "blue, green", false},
+		{"blue", "blue-green", true},
+		{"blue,green", "red,white", true},
+		{",", "green", false},
+	} {
+		sets := func(text string) []string { return properties.Sets(map[string]string{properties.ClusterSet: text}) }
+		if got := otherSet(sets(test.own), sets(test.named)); got != test.want {
+			t.Errorf("%q and %q: %v", test.own, test.named, got)
+		}
 	}
 }

@@ -61,7 +61,7 @@ type Tracker struct {
 	redescribed []Redescription
 	// armed is when Run judges again; zero for never.
 	armed time.Time
-	set   string // the cluster set of the local cluster, empty if it names none
+	sets  []string // those that the local cluster names
 	// limiting is set if the Policy of a member may refuse something.
 	limiting atomic.Bool
 	changed  chan struct{} // resets the timer
@@ -217,7 +217,7 @@ func (t *Tracker) put(now time.Time, m *tracked) []liveness.Change {
 	m.Drained = annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
 	m.hear(now)
-	m.OtherSet = t.set != "" && m.set != "" && t.set != m.set
+	m.OtherSet = otherSet(t.sets, m.sets)
 	changes := t.verdicts.Set(now, m.Member)
 	if t.verdicts.Of(m.Cluster).Token == "" && !m.Mistaken && !m.OtherSet {
 		// Not quarantined: data that was heard long enough, or confirmed, is accepted for good. That changes no verdict.

@@ -11,12 +11,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 const (
 	// Annotation carries the properties of a cluster, on its heartbeat and on the Leases of members.
 	Annotation = "clusterset-dns.github.io/properties"
-	// ClusterSet and ClusterID are the names of the properties that name the set of a cluster and its id (KEP-2149).
+	// ClusterSet and ClusterID are the names of the properties that name the sets of a cluster and its id (KEP-2149).
 	// They are never omitted for others.
 	ClusterSet = "clusterset.k8s.io"
 	ClusterID  = "cluster.clusterset.k8s.io"
@@ -85,4 +86,16 @@ func Parse(text string) (map[string]string, error) {
 		return nil, fmt.Errorf("annotation %s: %w", Annotation, err)
 	}
 	return parsed, nil
+}
+
+// Sets returns the cluster sets that the properties of a cluster name, which the property ClusterSet separates by commas
+// (enhancements#6238). There are none if it names none.
+func Sets(all map[string]string) []string {
+	var sets []string
+	for name := range strings.SplitSeq(all[ClusterSet], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			sets = append(sets, name)
+		}
+	}
+	return sets
 }

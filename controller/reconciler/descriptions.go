@@ -14,7 +14,7 @@ import (
 
 // propertiesChanged handles a change of the properties of the local cluster.
 func (r *Reconciler) propertiesChanged() {
-	r.Tracker.SetClusterSet(r.Properties.All()[properties.ClusterSet])
+	r.Tracker.SetClusterSets(properties.Sets(r.Properties.All()))
 	r.EnqueueAll()
 }
 

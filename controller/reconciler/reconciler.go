@@ -68,7 +68,7 @@ func New(config Config) *Reconciler {
 // services have turns of their own.
 func (r *Reconciler) Attach() {
 	r.Properties.Handle(r.propertiesChanged)
-	r.Tracker.SetClusterSet(r.Properties.All()[properties.ClusterSet])
+	r.Tracker.SetClusterSets(properties.Sets(r.Properties.All()))
 	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
 	r.Local.Services.Handle(onChange(r.serviceChanged))
 	r.Local.EndpointSlices.Handle(r.sliceHandler())

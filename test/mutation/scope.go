@@ -63,7 +63,7 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/memberstate/tracker.go",
-		text:        `t.set != "" && m.set != "" && t.set != m.set`,
+		text:        `otherSet(t.sets, m.sets)`,
 		replacement: `false`,
 		harm:        "a cluster of another set contributes to this one",
 		first:       simulation,

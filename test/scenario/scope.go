@@ -48,7 +48,7 @@ func (c *Cluster) Describe(name, value string) {
 	}
 	c.set.Eventually("ClusterProperty", func() error {
 		return c.put(c.set.Context(), fmt.Sprintf(
-			"{apiVersion: about.k8s.io/v1beta1, kind: ClusterProperty, metadata: {name: %s}, spec: {value: %s}}", name, value))
+			"{apiVersion: about.k8s.io/v1beta1, kind: ClusterProperty, metadata: {name: %s}, spec: {value: %q}}", name, value))
 	})
 }
 
@@ -211,7 +211,7 @@ func refusedContributions(s *Set) {
 	north.ExpectReach("web", "Refused: These members do not accept it: east. It is for west.")
 }
 
-// otherSet: a member that names another set is quarantined, and so is one that joins; a cluster that names none is not.
+// otherSet: a member that names other sets is quarantined, and so is one that joins; a cluster that names none is not.
 func otherSet(s *Set, east, west *Cluster) {
 	p, back := Pair{east, west}, Pair{west, east}
 	const name = "clusterset.k8s.io"
@@ -219,7 +219,7 @@ func otherSet(s *Set, east, west *Cluster) {
 	s.Expect(web(ofWest))
 	east.Describe(name, "blue")
 	s.Holds(70*time.Second, web(ofWest), east, west)
-	west.Describe(name, "green")
+	west.Describe(name, "green,blue-green")
 	s.Judged(p, "OtherClusterSet")
 	s.Judged(back, "OtherClusterSet")
 	east.ExpectEvent(s.secretOf(p), memberstate.EventMemberQuarantined, "another cluster set", name)
@@ -237,7 +237,7 @@ func otherSet(s *Set, east, west *Cluster) {
 	s.Join(p)
 	s.Judged(p, "OtherClusterSet")
 	s.Holds(15*time.Second, View{"web": gone, "db": gone}, east)
-	east.Describe(name, "green")
+	east.Describe(name, "blue, green") // it is in two sets
 	s.Judged(p, "Heard")
 	s.Judged(back, "Heard")
 	s.Expect(View{"web": ofWest, "db": "west/10.65.0.20 -> 10.65.0.20"})

@@ -199,10 +199,10 @@ func TestChecks(t *testing.T) {
 				east.Members[0].Lease.Annotations = stale
 				east.Members[0].Events = []corev1.Event{{
 					Type: "Warning", Reason: memberstate.EventMemberQuarantined,
-					Message: "Cluster west is of another cluster set: its ClusterProperty clusterset.k8s.io differs",
+					Message: "Cluster west is of another cluster set: its ClusterProperty clusterset.k8s.io names none",
 				}}
 			},
-			"failed member-quarantined east: Cluster west is of another cluster set: its ClusterProperty clusterset.k8s.io differs. > Correct the property: `kubectl --context east patch clusterproperty clusterset.k8s.io --type merge -p '{\"spec\":{\"value\":\"<cluster set>\"}}'`, or the same in west.",
+			"failed member-quarantined east: Cluster west is of another cluster set: its ClusterProperty clusterset.k8s.io names none. > Correct the property: `kubectl --context east patch clusterproperty clusterset.k8s.io --type merge -p '{\"spec\":{\"value\":\"<cluster set>\"}}'`, or the same in west.",
 		},
 		"overlapping pods": {
 			func(_, west *Cluster) { west.Nodes[0].Spec.PodCIDRs = []string{"10.64.0.128/25"} },
