@@ -3,14 +3,20 @@
 package export
 
 import (
+	"slices"
 	"strconv"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
+// saturatedBand is how many points above AnnotationSaturatedBelow the share of ready endpoints must be before a saturated
+// cluster is no longer saturated. Half of what is left to 100 suffices.
+const saturatedBand = 10
+
 // saturated reports whether the annotations of a ServiceExport say that the local cluster is overloaded for a service
-// with these slices. Without endpoints it is not.
-func saturated(serviceExport *v1beta1.ServiceExport, slices []Slice, found *problems) bool {
+// with these slices. Without endpoints it is not. was reports whether it is now, which matters within saturatedBand.
+func saturated(serviceExport *v1beta1.ServiceExport, exported []Slice, was func() bool, found *problems) bool {
 	if serviceExport.Annotations[AnnotationSaturated] == "true" {
 		return true
 	}
@@ -25,13 +31,30 @@ func saturated(serviceExport *v1beta1.ServiceExport, slices []Slice, found *prob
 		return false
 	}
 	ready, all := 0, 0
-	for i := range slices {
-		all += len(slices[i].Endpoints)
-		for _, endpoint := range slices[i].Endpoints {
+	for i := range exported {
+		all += len(exported[i].Endpoints)
+		for _, endpoint := range exported[i].Endpoints {
 			if isTrue(endpoint.Conditions.Ready, true) {
 				ready++
 			}
 		}
 	}
-	return 100*ready < below*all
+	until := below + min(saturatedBand, (100-below)/2)
+	return 100*ready < below*all || 100*ready < until*all && was()
+}
+
+// saidSaturated reports whether a slice that the local cluster publishes says that it is saturated. The published slices
+// are the memory of a controller that starts.
+func saidSaturated(cluster string, published []*discoveryv1.EndpointSlice) bool {
+	return slices.ContainsFunc(published, func(slice *discoveryv1.EndpointSlice) bool {
+		if !IsManaged(slice) || slice.Labels[LabelSourceCluster] != cluster {
+			return false
+		}
+		decoded, _, err := readSnapshot(slice.Annotations, versions)
+		if err != nil || decoded.absent {
+			return false
+		}
+		spec, err := decoded.spec()
+		return err == nil && spec.Saturated
+	})
 }

@@ -17,7 +17,8 @@ import (
 )
 
 // FromService returns the view of an export of the local cluster. service is nil if it does not exist. endpointSlices
-// are those with the Service's label kubernetes.io/service-name, in any order; slices of this controller or another
+// are those with the Service's label kubernetes.io/service-name, and those that the cluster publishes of the export, in
+// any order. Of the latter, only Spec.Saturated is read, as the state before. Other slices of this controller or another
 // implementation of the MCS API are ignored.
 //
 // Invalid is why an export is invalid. Its view is nil, or Absent if the Service does not exist. The problems are what
@@ -55,7 +56,8 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 		view.Slices = []Slice{emptySlice(cluster, name, discoveryv1.AddressType(spec.IPFamilies[0]), clusters)}
 	}
 	slices.SortFunc(view.Slices, func(a, b Slice) int { return cmp.Compare(a.Name, b.Name) })
-	spec.Saturated = saturated(serviceExport, view.Slices, &found)
+	spec.Saturated = saturated(serviceExport, view.Slices, func() bool { return saidSaturated(cluster, endpointSlices) },
+		&found)
 	return view, found.list, nil
 }
 

@@ -80,8 +80,8 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 		return in
 	}
 	if observed.ServiceExport != nil {
-		view, problems, invalid := export.FromService(
-			g.Cluster, observed.ServiceExport, g.Local.Service(service), g.Local.KubernetesSlices(service))
+		view, problems, invalid := export.FromService(g.Cluster, observed.ServiceExport, g.Local.Service(service),
+			slices.Concat(g.Local.KubernetesSlices(service), in.Existing.EndpointSlices))
 		observed.Invalid, observed.Problems = invalid, problems
 		in.note(g.Cluster, problems)
 		if view != nil && (!view.Absent() || keepsImport(g.Cluster, in.Existing)) {

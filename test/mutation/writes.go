@@ -40,6 +40,19 @@ var merging = []mutant{
 		harm:        "a cluster that is overloaded below a share of ready endpoints does not say so",
 	},
 	{
+		file:        "controller/export/saturated.go",
+		text:        `100*ready < until*all && was()`,
+		replacement: `100*ready < until*all && false`,
+		harm:        "the traffic of all clusters moves each time that the share of ready endpoints of one crosses the limit",
+	},
+	{
+		file:        "controller/input/input.go",
+		text:        `slices.Concat(g.Local.KubernetesSlices(service), in.Existing.EndpointSlices)`,
+		replacement: `g.Local.KubernetesSlices(service)`,
+		harm:        "a restart ends that a cluster is saturated",
+		first:       simulation,
+	},
+	{
 		file: "controller/traffic/weights.go",
 		text: `slices.SortFunc(places, Place.Compare)`, replacement: `_ = Place.Compare`,
 		harm: "replicas use other endpoints of a cluster with a weight",

@@ -210,10 +210,13 @@ func (f *Facts) service(name types.NamespacedName) *corev1.Service {
 }
 
 // slicesOf are those that Kubernetes has for a Service.
+// slicesOf are those of the local export of a service, and those by which it is published.
 func (f *Facts) slicesOf(service types.NamespacedName) []*discoveryv1.EndpointSlice {
 	var found []*discoveryv1.EndpointSlice
 	for _, slice := range f.Slices {
-		if slice.Namespace == service.Namespace && slice.Labels[export.LabelKubernetesService] == service.Name {
+		published := slice.Labels[export.LabelService] == service.Name && slice.Labels[export.LabelSourceCluster] == f.ID
+		if slice.Namespace == service.Namespace &&
+			(published || slice.Labels[export.LabelKubernetesService] == service.Name) {
 			found = append(found, slice)
 		}
 	}

@@ -4,6 +4,7 @@ package facts
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -49,5 +50,44 @@ func TestSourcesWithoutService(t *testing.T) {
 	}
 	if contributions := Contributions(sources); len(contributions) > 0 {
 		t.Errorf("contributions %v", contributions)
+	}
+}
+
+// TestSaturatedSource: whether the local cluster is saturated depends on what it published.
+func TestSaturatedSource(t *testing.T) {
+	web := types.NamespacedName{Namespace: "demo", Name: "web"}
+	serviceExport := v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "demo", Name: "web", CreationTimestamp: metav1.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC),
+		Annotations: map[string]string{export.AnnotationSaturatedBelow: "45"},
+	}}
+	service := corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "web"}}
+	service.Spec.ClusterIP, service.Spec.Ports = "10.96.0.1", []corev1.ServicePort{{Port: 80}}
+	half := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "web-1", Labels: map[string]string{export.LabelKubernetesService: "web"},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{
+			{Addresses: []string{"10.1.0.1"}, Conditions: export.Conditions(true, true, false)},
+			{Addresses: []string{"10.1.0.2"}, Conditions: export.Conditions(false, false, false)},
+		},
+	}
+	f := &Facts{
+		ID: "east", Exports: []v1beta1.ServiceExport{serviceExport}, Services: []corev1.Service{service},
+		Slices: []*discoveryv1.EndpointSlice{half},
+	}
+	view := f.Sources(web)[0].View
+	if view == nil || view.Spec.Saturated {
+		t.Fatalf("before: %+v", view)
+	}
+	view.Spec.Saturated = true
+	published := half.DeepCopy()
+	published.Labels = map[string]string{
+		export.LabelService: "web", export.LabelSourceCluster: "east", export.LabelSliceManagedBy: export.Manager,
+	}
+	published.Annotations = export.NewEncoder(view).Annotations(&view.Slices[0], nil)
+	f.Slices = append(f.Slices, published)
+	if view := f.Sources(web)[0].View; !view.Spec.Saturated || len(view.Slices) != 1 {
+		t.Errorf("after: %+v", view)
 	}
 }
