@@ -99,11 +99,12 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		_, lost := r.API.Access()
 		return lost.Reason
 	})
+	policy := input.PolicyPublisher{Policy: r.Policy}
 	beat := heartbeat.NewRenewer(heartbeat.Config{
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
 		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Queue: r,
 		Annotations: func() map[string]string {
-			annotations := map[string]string{accept.PublishedAnnotation: r.PublishedPolicy()}
+			annotations := map[string]string{accept.PublishedAnnotation: policy.Text(klog.FromContext(ctx))}
 			if text, known := r.Properties.Text(); known {
 				annotations[properties.Annotation] = text
 			}

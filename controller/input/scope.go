@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -50,10 +51,28 @@ func (g *Gatherer) Policy() accept.Policy {
 	return policy
 }
 
-// PublishedPolicy returns the Policy as the heartbeat has it, empty if it accepts everything or does not fit.
-func (g *Gatherer) PublishedPolicy() string {
-	text := g.Policy().Encode()
-	if len(text) > accept.MaxBytes {
+// A PolicyPublisher encodes the Policy for the heartbeat. One goroutine uses it.
+type PolicyPublisher struct {
+	// Policy returns the current Policy.
+	Policy func() accept.Policy
+	// omitted is set while the Policy does not fit, as reported.
+	omitted bool
+}
+
+// Text returns the Policy as the heartbeat has it, empty if it accepts everything or does not fit. The latter is logged
+// once.
+func (p *PolicyPublisher) Text(logger klog.Logger) string {
+	text := p.Policy().Encode()
+	omitted := len(text) > accept.MaxBytes
+	switch {
+	case omitted && !p.omitted:
+		logger.Error(nil, "What this cluster accepts of its members does not fit into its heartbeat, so that exporters do "+
+			"not see what it refuses. Use fewer or shorter patterns in --accept and in the annotation of members' Secrets, "+
+			"or label fewer namespaces", "bytes", len(text), "limit", accept.MaxBytes, "annotation", accept.Annotation)
+	case !omitted && p.omitted:
+		logger.Info("The heartbeat has again what this cluster accepts of its members")
+	}
+	if p.omitted = omitted; omitted {
 		return ""
 	}
 	return text

@@ -3,10 +3,13 @@
 package input
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 )
@@ -52,4 +55,34 @@ func TestNamed(t *testing.T) {
 	if got := named(strings.Split(strings.Repeat("a", 25), "")); !strings.HasSuffix(got, "a, a and 5 more") {
 		t.Error(got)
 	}
+}
+
+// TestPolicyPublisher: a policy that does not fit into the heartbeat is not published, and logged once.
+func TestPolicyPublisher(t *testing.T) {
+	policy := accept.Policy{Others: accept.All}
+	publisher := PolicyPublisher{Policy: func() accept.Policy { return policy }}
+	var log bytes.Buffer
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
+	expect := func(when, text string, lines int) {
+		t.Helper()
+		for range 2 {
+			if got := publisher.Text(logger); got != text || strings.Count(log.String(), "\n") != lines {
+				t.Errorf("%s: published %.100q, logged %s", when, got, &log)
+			}
+		}
+	}
+	expect("everything", "", 0)
+	policy.Others = accept.Patterns{}
+	expect("nothing", `{"*":""}`, 0)
+	var namespaces []string
+	for i := range 500 {
+		namespaces = append(namespaces, fmt.Sprintf("team-%d", i))
+	}
+	policy.Others = policy.Others.With(namespaces)
+	expect("500 namespaces", "", 1)
+	if !strings.Contains(log.String(), fmt.Sprintf("bytes=%d limit=%d", len(policy.Encode()), accept.MaxBytes)) {
+		t.Errorf("logged %s", &log)
+	}
+	policy.Others = accept.Patterns{}
+	expect("nothing again", `{"*":""}`, 2)
 }
