@@ -104,11 +104,9 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
 		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Queue: r,
 		Annotations: func() map[string]string {
-			annotations := map[string]string{accept.PublishedAnnotation: policy.Text(klog.FromContext(ctx))}
-			if text, known := r.Properties.Text(); known {
-				annotations[properties.Annotation] = text
+			return map[string]string{
+				accept.PublishedAnnotation: policy.Text(klog.FromContext(ctx)), properties.Annotation: r.Properties.Text(),
 			}
-			return annotations
 		},
 	})
 	beat.Announce(ctx)

@@ -6,6 +6,8 @@ package heartbeat
 
 import (
 	"context"
+	"maps"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -46,7 +49,8 @@ type Config struct {
 	Record *Record
 	// Queue retries the services whose slices could not be written.
 	Queue Queue
-	// Annotations returns the further annotations of the heartbeat, as they are now. Those without a value are removed.
+	// Annotations returns the description of the cluster: further annotations of the heartbeat, as they are now. Empty
+	// ones are left out.
 	Annotations func() map[string]string
 }
 
@@ -231,15 +235,16 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease, begins bool) {
 	} else {
 		history = history.Next()
 	}
-	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatUIDAnnotation, h.KubeSystemUID)
-	if h.Version != "" {
-		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, member.HeartbeatVersionAnnotation, h.Version)
+	// What a newer controller said of the cluster ends with it.
+	maps.DeleteFunc(lease.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, export.Domain+"/") })
+	annotations := map[string]string{
+		member.HeartbeatUIDAnnotation: h.KubeSystemUID, member.HeartbeatVersionAnnotation: h.Version,
+		member.HeartbeatDescribedAnnotation: history[0].ID,
 	}
-	for key, value := range h.Annotations() {
-		if value == "" {
-			delete(lease.Annotations, key)
-		} else {
-			lease.Annotations[key] = value
+	maps.Copy(annotations, h.Annotations())
+	for key, value := range annotations {
+		if value != "" {
+			metav1.SetMetaDataAnnotation(&lease.ObjectMeta, key, value)
 		}
 	}
 	lease.Spec.HolderIdentity = &h.Cluster

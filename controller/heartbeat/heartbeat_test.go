@@ -233,14 +233,18 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestAnnotations: the heartbeat has the annotations of its last renewal, and keeps those of other writers.
+// TestAnnotations: the heartbeat has the annotations of its last renewal, and keeps those of other writers, but for what
+// a newer controller left.
 func TestAnnotations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBeating(nil, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{"other": "kept", "a": "old"},
+			Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{
+				"other": "kept", export.Domain + "/a": "old", export.Domain + "/newer": "unknown",
+				member.HeartbeatDescribedAnnotation: "old",
+			},
 		}})
 		for _, want := range []string{"", "1", "2", ""} {
-			b.annotations = map[string]string{"a": want}
+			b.annotations = map[string]string{export.Domain + "/a": want}
 			if err := b.renew(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -248,9 +252,14 @@ func TestAnnotations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, found := lease.Annotations["a"]
-			if got != want || found != (want != "") || lease.Annotations["other"] != "kept" {
+			got, found := lease.Annotations[export.Domain+"/a"]
+			if got != want || found != (want != "") || lease.Annotations["other"] != "kept" ||
+				lease.Annotations[export.Domain+"/newer"] != "" {
 				t.Errorf("got %v, want %q", lease.Annotations, want)
+			}
+			described := lease.Annotations[member.HeartbeatDescribedAnnotation]
+			if history := member.HistoryOf(lease); described == "" || described != history[0].ID {
+				t.Errorf("the description is of series %q, the history is %v", described, history)
 			}
 		}
 	})

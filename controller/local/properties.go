@@ -51,31 +51,25 @@ type Properties struct {
 
 // encodedProperties is immutable.
 type encodedProperties struct {
-	text string
-	all  map[string]string // not nil
-	// known is set unless nothing has told the properties yet.
-	known bool
+	text string            // empty while they are unknown
+	all  map[string]string // nil while they are unknown
 }
 
 // NewProperties returns Properties that are not known yet.
 func NewProperties(client dynamic.Interface, now clock.WithTicker) *Properties {
 	p := &Properties{client: client, clock: now}
-	p.last.Store(&encodedProperties{all: map[string]string{}})
+	p.last.Store(&encodedProperties{})
 	return p
 }
 
 // Handle sets what is called after each later change, nil for nothing. It must not block.
 func (p *Properties) Handle(changed func()) { p.changed.Store(&changed) }
 
-// All returns the properties, name to value, never nil. The map is shared and must not be changed.
+// All returns the properties, name to value, nil while they are unknown. The map is shared and must not be changed.
 func (p *Properties) All() map[string]string { return p.last.Load().all }
 
-// Text returns the properties as the annotation properties.Annotation has them, and whether they are known. Until then,
-// the heartbeat keeps the annotation that it has.
-func (p *Properties) Text() (text string, known bool) {
-	last := p.last.Load()
-	return last.text, last.known
-}
+// Text returns the properties as the annotation properties.Annotation has them, empty while they are unknown.
+func (p *Properties) Text() string { return p.last.Load().text }
 
 // Begin lists the properties for a new term, so that it publishes none that are older than those of the term before. If
 // the list fails, those count that the heartbeat of this cluster has. It fails only if the context ends.
@@ -94,8 +88,8 @@ func (p *Properties) Begin(ctx context.Context, client kubernetes.Interface, nam
 		case err != nil:
 			return false, nil // The API server is away. Without the Lease, imports could be withdrawn.
 		}
-		text, found := lease.Annotations[properties.Annotation]
-		if !found || ptr.Deref(lease.Spec.HolderIdentity, "") != cluster ||
+		text := member.DescriptionOf(lease).Properties
+		if text == "" || ptr.Deref(lease.Spec.HolderIdentity, "") != cluster ||
 			lease.Annotations[member.HeartbeatUIDAnnotation] != uid {
 			return true, nil
 		}
@@ -173,10 +167,7 @@ func (p *Properties) set(text string) error {
 	if err != nil {
 		return err
 	}
-	if all == nil {
-		all = map[string]string{}
-	}
-	before := p.last.Swap(&encodedProperties{text, all, true})
+	before := p.last.Swap(&encodedProperties{text, all})
 	if changed := p.changed.Load(); before.text != text && changed != nil && *changed != nil {
 		(*changed)()
 	}

@@ -5,6 +5,7 @@ package local
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -66,32 +67,31 @@ func TestProperties(t *testing.T) {
 		p.Handle(func() { changes++ })
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		expect := func(when string, known bool, text string, changed int) {
+		expect := func(when, text string, changed int) {
 			t.Helper()
 			<-time.After(2 * time.Minute)
 			synctest.Wait()
-			got, is := p.Text()
-			if is != known || got != text || p.All() == nil || len(p.All()) != min(1, len(text)) || changes != changed {
-				t.Errorf("%s: known %v, %q, %v, %d changes; want %v, %q, %d changes", when, is, got, p.All(), changes,
-					known, text, changed)
+			want, _ := properties.Parse(text)
+			if got := p.Text(); got != text || !reflect.DeepEqual(p.All(), want) || changes != changed {
+				t.Errorf("%s: %q, %v, %d changes; want %q, %d changes", when, got, p.All(), changes, text, changed)
 			}
 		}
 		set(errors.New("unavailable"), "")
 		running.Go(func() { p.Run(ctx) })
-		expect("without an answer", false, "", 0)
+		expect("without an answer", "", 0)
 		set(nil, "eu")
-		expect("with an answer", true, `{"region":"eu"}`, 1)
+		expect("with an answer", `{"region":"eu"}`, 1)
 		set(errors.New("unavailable"), "")
-		expect("with an error", true, `{"region":"eu"}`, 1)
+		expect("with an error", `{"region":"eu"}`, 1)
 		set(apierrors.NewForbidden(clusterProperties, "", nil), "")
-		expect("without the right", true, `{"region":"eu"}`, 1)
+		expect("without the right", `{"region":"eu"}`, 1)
 		set(nil, "us")
-		expect("with a change", true, `{"region":"us"}`, 2)
+		expect("with a change", `{"region":"us"}`, 2)
 		set(apierrors.NewNotFound(clusterProperties, ""), "")
-		expect("without the CRD", true, "", 3)
+		expect("without the CRD", properties.None, 3)
 		p.Handle(nil)
 		set(nil, "us")
-		expect("after a term", true, `{"region":"us"}`, 3)
+		expect("after a term", `{"region":"us"}`, 3)
 		stop()
 		running.Wait()
 
@@ -100,7 +100,7 @@ func TestProperties(t *testing.T) {
 		p, changes = NewProperties(client, clock.RealClock{}), 0
 		ctx, stop = context.WithCancel(t.Context())
 		running.Go(func() { p.Run(ctx) })
-		expect("at the start, without the right", false, "", 0)
+		expect("at the start, without the right", "", 0)
 		stop()
 		running.Wait()
 
@@ -108,22 +108,26 @@ func TestProperties(t *testing.T) {
 		lease := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{
 				properties.Annotation: `{"region":"eu"}`, member.HeartbeatUIDAnnotation: "uid",
+				member.HeartbeatDescribedAnnotation: "series",
 			}},
-			Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("east")},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: ptr.To("east"), RenewTime: ptr.To(metav1.NewMicroTime(time.Now())),
+			},
 		}
+		member.SetHistory(lease, member.History{}.Begin("series"))
 		for name, test := range map[string]struct {
 			before, now  string // what the replica knew and what the list returns, - for an error
 			cluster, uid string
-			known        bool
 			want         string
 		}{
-			"a list":                            {"-", "us", "east", "uid", true, `{"region":"us"}`},
-			"newer than what the replica knows": {"asia", "us", "east", "uid", true, `{"region":"us"}`},
-			"as the leader before knew them":    {"asia", "-", "east", "uid", true, `{"region":"eu"}`},
-			"as the heartbeat has them":         {"-", "-", "east", "uid", true, `{"region":"eu"}`},
-			"the heartbeat of another id":       {"-", "-", "west", "uid", false, ""},
-			"the heartbeat of another cluster":  {"-", "-", "east", "other", false, ""},
-			"of no use":                         {"asia", "-", "east", "other", true, `{"region":"asia"}`},
+			"a list":                            {"-", "us", "east", "uid", `{"region":"us"}`},
+			"newer than what the replica knows": {"asia", "us", "east", "uid", `{"region":"us"}`},
+			"as the leader before knew them":    {"asia", "-", "east", "uid", `{"region":"eu"}`},
+			"as the heartbeat has them":         {"-", "-", "east", "uid", `{"region":"eu"}`},
+			"no properties":                     {"-", "", "east", "uid", properties.None},
+			"the heartbeat of another id":       {"-", "-", "west", "uid", ""},
+			"the heartbeat of another cluster":  {"-", "-", "east", "other", ""},
+			"of no use":                         {"asia", "-", "east", "other", `{"region":"asia"}`},
 		} {
 			p := NewProperties(client, clock.RealClock{})
 			for i, region := range []string{test.before, test.now} {
@@ -138,9 +142,17 @@ func TestProperties(t *testing.T) {
 			if err := p.Begin(t.Context(), fake.NewClientset(lease), "system", test.cluster, test.uid); err != nil {
 				t.Fatal(err)
 			}
-			if got, known := p.Text(); got != test.want || known != test.known {
-				t.Errorf("%s: got %q, known %t, want %q, %t", name, got, known, test.want, test.known)
+			if got := p.Text(); got != test.want {
+				t.Errorf("%s: got %q, want %q", name, got, test.want)
 			}
+		}
+
+		// A controller of a version before renewed the heartbeat meanwhile, and left the annotation.
+		member.SetHistory(lease, member.History{}.Begin("before"))
+		set(errors.New("unavailable"), "")
+		p = NewProperties(client, clock.RealClock{})
+		if err := p.Begin(t.Context(), fake.NewClientset(lease), "system", "east", "uid"); err != nil || p.All() != nil {
+			t.Errorf("after a controller of a version before: %v: %v", p.All(), err)
 		}
 	})
 }
@@ -181,8 +193,8 @@ func TestWellKnownProperties(t *testing.T) {
 		})
 		p := NewProperties(client, clock.RealClock{})
 		err := p.read(t.Context(), time.Second)
-		if got, known := p.Text(); got != test.want || known != (err == nil) || known != (test.want != "") {
-			t.Errorf("%s: got %q, known %t, %v, want %q", name, got, known, err, test.want)
+		if got := p.Text(); got != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, test.want)
 		}
 	}
 }

@@ -3,7 +3,6 @@
 package member
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -28,6 +27,10 @@ const (
 	HeartbeatUIDAnnotation = "clusterset-dns.github.io/kube-system-uid"
 	// HeartbeatVersionAnnotation carries the version of the controller.
 	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
+	// HeartbeatDescribedAnnotation carries the id of the newest series of the History, for which the annotations count by
+	// which the cluster describes itself. A controller that writes none of these begins a series, and leaves them as they
+	// are.
+	HeartbeatDescribedAnnotation = "clusterset-dns.github.io/described"
 	// HeartbeatInterval is the time between two renewals.
 	HeartbeatInterval = 5 * time.Second
 	// reportAfter is the silence after which a member is reported as unreachable. It demotes nothing; see
@@ -50,24 +53,28 @@ type leaseHandler interface {
 	// leaseRead is called for every Lease that is read, with the ids in it. renewed reports whether the Lease was
 	// renewed since it was last read, and identified whether it has other ids.
 	leaseRead(uid, holder string, at time.Time, renewed, identified bool)
-	// described is called after leaseRead with the first description of the member, and with each that differs. What a
-	// controller without it left in the Lease is none.
+	// described is called after leaseRead with the first description of the member, and with each that differs.
 	described(Description)
 }
 
-// A Description is what a cluster says of itself in its heartbeat. It is not parsed.
+// A Description is what a cluster says of itself in its heartbeat. It is not parsed. The zero value is that of a
+// controller that says nothing.
 type Description struct {
-	// Properties are the ClusterProperties: see properties.Parse. A cluster without any says "{}".
+	// Properties are the ClusterProperties: see properties.Parse. They are empty if they are unknown.
 	Properties string
 	// Accepts is what it accepts of its members: see accept.Decode.
 	Accepts string
 }
 
-// descriptionOf returns what a heartbeat says, cut if it is too long to be valid.
-func descriptionOf(lease *coordinationv1.Lease) Description {
+// DescriptionOf returns what the controller that renewed a heartbeat says, cut if it is too long to be valid.
+func DescriptionOf(lease *coordinationv1.Lease) Description {
+	history := HistoryOf(lease)
+	if len(history) == 0 || lease.Annotations[HeartbeatDescribedAnnotation] != history[0].ID {
+		return Description{} // a controller of a version before left the annotations of a newer one
+	}
 	most := func(text string, bytes int) string { return text[:min(len(text), bytes+1)] }
 	return Description{
-		Properties: cmp.Or(most(lease.Annotations[properties.Annotation], properties.MaxBytes), properties.None),
+		Properties: most(lease.Annotations[properties.Annotation], properties.MaxBytes),
 		Accepts:    most(lease.Annotations[accept.PublishedAnnotation], accept.MaxBytes),
 	}
 }
@@ -131,13 +138,9 @@ func (h *heartbeat) note(obj any) error {
 		h.resourceVersion = lease.ResourceVersion
 		h.last = Heartbeat{Heard: now, KubeSystemUID: uid, Cluster: cluster}
 	}
-	// An older controller renews the Lease and keeps what a newer one said before: so its history does not count.
-	description, described := h.description, false
-	if HistoryOf(lease) != nil {
-		description = descriptionOf(lease)
-		described = !h.described || description != h.description
-		h.description, h.described = description, true
-	}
+	description := DescriptionOf(lease)
+	described := !h.described || description != h.description
+	h.description, h.described = description, true
 	h.mu.Unlock()
 	if changed && h.awaited.Load() {
 		select {

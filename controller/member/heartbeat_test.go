@@ -157,32 +157,57 @@ type descriptions struct {
 
 func (d *descriptions) described(is Description) { d.read = append(d.read, is.Properties) }
 
-// TestDescriptionIsReadOnce: a heartbeat that says the same as before costs nothing, and one that
-// an older controller renewed says nothing.
+// TestDescriptionIsReadOnce: a heartbeat that says the same as before costs nothing, and one that an older controller
+// renewed says nothing: neither one that writes no history, nor one that writes no description.
 func TestDescriptionIsReadOnce(t *testing.T) {
 	d := &descriptions{leaseFunc: func(string) {}}
 	h := &heartbeat{clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)), handler: d}
 	long := strings.Repeat("x", 2*properties.MaxBytes)
-	var history History
-	for i, text := range []string{"stale", "", "", "a", "a", "stale", "b", "stale", "", long, long} {
+	for i, step := range []struct {
+		text, want string // - for no news
+		older      string // what the controller is too old for
+	}{
+		{"a", "", "history"},
+		{"a", "-", "description"},
+		{"", "-", ""},
+		{"a", "a", ""},
+		{"a", "-", ""},
+		{"a", "", "description"},
+		{"a", "-", "history"},
+		{"b", "b", ""},
+		{"b", "", "history"},
+		{"{}", "{}", ""},
+		{long, long[:properties.MaxBytes+1], ""},
+		{long, "-", ""},
+	} {
 		renewed := metav1.NewMicroTime(time.Unix(int64(i), 0))
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: strconv.Itoa(i)}}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			ResourceVersion: strconv.Itoa(i), Annotations: map[string]string{
+				properties.Annotation: step.text, HeartbeatDescribedAnnotation: "a",
+			},
+		}}
 		lease.Spec.RenewTime = &renewed
-		SetHistory(lease, history.Begin("a"))
-		if text != "" {
-			lease.Annotations[properties.Annotation] = text
-		}
-		if text == "stale" {
-			// A controller of a version before renews it, and keeps the annotations.
+		history := History{}.Begin("a")
+		switch step.older {
+		case "history":
 			later := metav1.NewMicroTime(renewed.Add(time.Second))
+			SetHistory(lease, history)
 			lease.Spec.RenewTime = &later
+		case "description":
+			SetHistory(lease, history.Begin("b"))
+		default:
+			SetHistory(lease, history)
 		}
+		d.read = nil
 		if err := h.Update(lease); err != nil {
 			t.Fatal(err)
 		}
-	}
-	want := []string{"{}", "a", "b", "{}", long[:properties.MaxBytes+1]}
-	if !slices.Equal(d.read, want) {
-		t.Errorf("read %.200q", d.read)
+		want := []string{step.want}
+		if step.want == "-" {
+			want = nil
+		}
+		if !slices.Equal(d.read, want) {
+			t.Errorf("step %d: read %.100q, want %.100q", i, d.read, want)
+		}
 	}
 }

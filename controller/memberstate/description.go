@@ -42,16 +42,16 @@ func describe(accepted member.Description) description {
 }
 
 // hear has what was read last count, now or at a later heartbeat. The cluster sets count before the rest is accepted: they
-// may be why it is not.
+// may be why it is not. A cluster whose properties become unknown stays in its sets.
 func (d *description) hear(now time.Time) {
 	if d.read == d.heard || now.Before(d.next) {
 		return
 	}
-	if d.heard != (member.Description{}) {
+	if d.heard != (member.Description{}) || !d.next.IsZero() {
 		d.next = now.Add(redescribeEvery)
 	}
 	d.heard = d.read
-	if parsed, err := properties.Parse(d.heard.Properties); err == nil {
+	if parsed, err := properties.Parse(d.heard.Properties); err == nil && parsed != nil {
 		d.sets = properties.Sets(parsed)
 	}
 }

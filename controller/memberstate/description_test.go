@@ -109,6 +109,49 @@ func TestProperties(t *testing.T) {
 	if lease := again.lease("west"); lease.Annotations[properties.Annotation] != properties.None {
 		t.Errorf("the Lease has %v", lease.Annotations)
 	}
+
+	// A controller of the version before says nothing: the properties are unknown, also after a restart.
+	again.pass(60, "north", "west")
+	again.told = nil
+	again.Described("west", member.Description{})
+	if got := again.Properties("west"); got != nil || fmt.Sprint(again.told) != "[west]" {
+		t.Errorf("of a controller that says nothing: got %v, told of %v", got, again.told)
+	}
+	if _, found := again.lease("west").Annotations[properties.Annotation]; found {
+		t.Error("the Lease has the properties of a controller that says nothing")
+	}
+}
+
+// TestUnknownProperties: a controller that says nothing of its cluster, because it is older, is believed at most once a
+// minute, too, and does not leave another cluster set that way.
+func TestUnknownProperties(t *testing.T) {
+	l := newLookout(t, nil, "north", "west")
+	l.pass(60, "north", "west")
+	l.told = nil
+	for range 10 {
+		l.pass(60, "north", "west")
+		for range 10 {
+			l.Described("west", member.Description{})
+			l.Described("west", inRegion("eu"))
+		}
+	}
+	if len(l.told) > 11 {
+		t.Errorf("told %d times in ten minutes", len(l.told))
+	}
+	l.SetClusterSets([]string{"blue"})
+	l.pass(120, "north", "west")
+	l.Described("west", member.Description{Properties: `{"clusterset.k8s.io":"red"}`})
+	l.pass(120, "north", "west")
+	l.Described("west", member.Description{})
+	l.pass(120, "north", "west")
+	if got := l.Verdict("west").Reason; got != liveness.OtherClusterSet {
+		t.Errorf("a member of another set, after a downgrade: %v", got)
+	}
+	l.Described("west", member.Description{Properties: properties.None})
+	l.pass(120, "north", "west")
+	if got := l.Verdict("west").Reason; got == liveness.OtherClusterSet {
+		t.Errorf("a member that names no set: %v", got)
+	}
 }
 
 // TestRedescribed: a member that changes what it says all the time is believed once a minute, and its last word counts.

@@ -30,9 +30,9 @@ const (
 // WellKnown are the names of the properties that precede all others.
 var WellKnown = []string{ClusterSet, ClusterID}
 
-// Encode returns the text of properties: a JSON object of at most MaxBytes, empty without properties. Properties that
-// do not fit are omitted, those that are WellKnown last, the others in the order of their names; their names are
-// returned. The text depends only on the properties.
+// Encode returns the text of properties: a JSON object of at most MaxBytes, never empty. Properties that do not fit are
+// omitted, those that are WellKnown last, the others in the order of their names; their names are returned. The text
+// depends only on the properties.
 func Encode(all map[string]string) (text string, omitted []string) {
 	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
@@ -50,9 +50,6 @@ func Encode(all map[string]string) (text string, omitted []string) {
 		}
 		size += need
 		fit[name] = all[name]
-	}
-	if len(fit) == 0 {
-		return "", omitted
 	}
 	return encoded(fit), omitted
 }
@@ -73,7 +70,7 @@ func encoded(all map[string]string) string {
 	return string(text)
 }
 
-// Parse returns the properties that a text has. The empty text has none, so that the map is nil.
+// Parse returns the properties that a text has. Those of the empty text are unknown, so that the map is nil.
 func Parse(text string) (map[string]string, error) {
 	if text == "" {
 		return nil, nil
@@ -84,6 +81,9 @@ func Parse(text string) (map[string]string, error) {
 	var parsed map[string]string
 	if err := json.Unmarshal([]byte(text), &parsed); err != nil {
 		return nil, fmt.Errorf("annotation %s: %w", Annotation, err)
+	}
+	if parsed == nil {
+		return nil, fmt.Errorf("annotation %s is no JSON object", Annotation)
 	}
 	return parsed, nil
 }

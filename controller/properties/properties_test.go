@@ -17,11 +17,11 @@ func TestEncode(t *testing.T) {
 		text    string
 		omitted []string
 	}{
-		"none":      {nil, "", nil},
+		"none":      {nil, None, nil},
 		"some":      {map[string]string{"b": "2", "a": `"1"`}, `{"a":"\"1\"","b":"2"}`, nil},
 		"empty":     {map[string]string{"a": ""}, `{"a":""}`, nil},
 		"long":      {map[string]string{"a": long, "b": "2"}, `{"b":"2"}`, []string{"a"}},
-		"only long": {map[string]string{"a": long}, "", []string{"a"}},
+		"only long": {map[string]string{"a": long}, None, []string{"a"}},
 		"full":      {map[string]string{"a": exact}, `{"a":"` + exact + `"}`, nil},
 		"one over":  {map[string]string{"a": exact, "b": ""}, `{"a":"` + exact + `"}`, []string{"b"}},
 		"set first": {map[string]string{"a": exact, ClusterSet: "blue"}, `{"clusterset.k8s.io":"blue"}`, []string{"a"}},
@@ -36,14 +36,14 @@ func TestEncode(t *testing.T) {
 			t.Errorf("%s: got %.100q without %q, want %.100q without %q", name, text, omitted, test.text, test.omitted)
 		}
 		parsed, err := Parse(text)
-		if err != nil || len(parsed)+len(omitted) != len(test.all) {
+		if err != nil || parsed == nil || len(parsed)+len(omitted) != len(test.all) {
 			t.Errorf("%s: parsed as %v: %v", name, parsed, err)
 		}
 	}
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, text := range []string{"x", "[]", `{"a":1}`, `{"a":"b"`, strings.Repeat(" ", MaxBytes+1)} {
+	for _, text := range []string{"x", "[]", "null", `{"a":1}`, `{"a":"b"`, strings.Repeat(" ", MaxBytes+1)} {
 		if parsed, err := Parse(text); err == nil {
 			t.Errorf("%.20q was parsed: %v", text, parsed)
 		}

@@ -62,6 +62,26 @@ var scoping = []mutant{
 		harm:        "a restart forgets the properties of a silent cluster",
 	},
 	{
+		file:        "controller/member/heartbeat.go",
+		text:        `lease.Annotations[HeartbeatDescribedAnnotation] != history[0].ID`,
+		replacement: `false`,
+		harm:        "a cluster with an older controller is what a newer one said it was",
+		first:       simulation,
+	},
+	{
+		file:        "controller/properties/properties.go",
+		text:        `return nil, nil`,
+		replacement: `return map[string]string{}, nil`,
+		harm:        "a cluster of unknown properties is selected by what it is not",
+		first:       simulation,
+	},
+	{
+		file:        "controller/memberstate/description.go",
+		text:        `err == nil && parsed != nil`,
+		replacement: `err == nil`,
+		harm:        "a downgrade lets a cluster of another set contribute to this one",
+	},
+	{
 		file:        "controller/memberstate/tracker.go",
 		text:        `otherSet(t.sets, m.sets)`,
 		replacement: `false`,

@@ -3,7 +3,6 @@
 package facts
 
 import (
-	"cmp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,11 +21,9 @@ import (
 
 // reader is the local cluster as its heartbeat describes it.
 func (f *Facts) reader() selector.Cluster {
-	is := selector.Cluster{ID: f.ID, Properties: map[string]string{}}
+	is := selector.Cluster{ID: f.ID}
 	if f.Heartbeat != nil {
-		// The controller writes what is valid.
-		text := cmp.Or(f.Heartbeat.Annotations[properties.Annotation], properties.None)
-		is.Properties, _ = properties.Parse(text)
+		is.Properties, _ = properties.Parse(member.DescriptionOf(f.Heartbeat).Properties) // the controller writes what is valid
 	}
 	return is
 }

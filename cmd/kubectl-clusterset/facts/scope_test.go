@@ -4,16 +4,19 @@ package facts
 
 import (
 	"testing"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
@@ -66,9 +69,7 @@ func TestSourcesByScope(t *testing.T) {
 		}
 		f := &Facts{
 			ID: "east", Accept: test.accepted,
-			Heartbeat: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-				Annotations: map[string]string{properties.Annotation: `{"region":"eu"}`},
-			}},
+			Heartbeat:  inEurope(),
 			Namespaces: map[string]*corev1.Namespace{"demo": {}},
 			Members:    []Member{{ID: "west", Secret: secret, Published: published(test.clusters)}},
 		}
@@ -84,4 +85,16 @@ func TestSourcesByScope(t *testing.T) {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
+}
+
+// inEurope is a heartbeat with a property.
+func inEurope() *coordinationv1.Lease {
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			properties.Annotation: `{"region":"eu"}`, member.HeartbeatDescribedAnnotation: "series",
+		}},
+		Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(time.Unix(1e9, 0)))},
+	}
+	member.SetHistory(lease, member.History{}.Begin("series"))
+	return lease
 }
