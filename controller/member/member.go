@@ -126,6 +126,9 @@ func (m *Member) Rank() int { return int(m.source.rank.Load()) }
 // annotation is invalid they are the last valid ones.
 func (m *Member) Accept() *accept.Patterns { return m.source.accept.Load() }
 
+// Life returns the validity of the member's credential as it is now. It may read files.
+func (m *Member) Life() Life { return m.source.credential.Life() }
+
 // Synced reports whether the member's slices were listed since it joined or its credential changed. It never turns
 // false again: a silent member stays as last seen.
 func (m *Member) Synced() bool { return m.slices.synced.Load() }

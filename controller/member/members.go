@@ -22,28 +22,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-const (
-	// ClusterLabel marks a Secret as the credential of a member. Its value is the member's id.
-	ClusterLabel = "clusterset-dns.github.io/cluster"
-	// CIDRsAnnotation on that Secret restricts the addresses of the member's endpoints to prefixes, separated by
-	// commas.
-	CIDRsAnnotation = "clusterset-dns.github.io/cidrs"
-	// RankAnnotation on that Secret, or on the controller's namespace for the local cluster, ranks a cluster: see
-	// ParseRank.
-	RankAnnotation = "clusterset-dns.github.io/rank"
-	// KubeconfigKey is the key of the kubeconfig in the Secret's data.
-	KubeconfigKey = "kubeconfig"
-)
-
-// A Static is a member that a flag names.
-type Static struct {
-	// Cluster is the id of the member.
-	Cluster string
-	// Kubeconfig is the path of its kubeconfig. Context is the context to use in it; empty means the current one.
-	Kubeconfig string
-	Context    string
-}
-
 // A Problem is a problem with a member or its credential. Unless one of the flags is set, the member cannot be read.
 type Problem struct {
 	// Cluster is the id of the credential, which may be invalid.
@@ -200,12 +178,21 @@ func (s *Members) Refresh() {
 	}
 }
 
-// Run keeps the members in line with the flags and the Secrets until the context ends.
+// filesInterval is the time after which changed files of Static are noticed, at most.
+const filesInterval = time.Minute
+
+// Run keeps the members in line with the flags, their files and the Secrets until the context ends.
 func (s *Members) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	problems := map[string]string{}
 	var once sync.Once
+	var files <-chan time.Time
+	if len(s.config.Static) > 0 {
+		ticker := s.config.Clock.NewTicker(filesInterval)
+		defer ticker.Stop()
+		files = ticker.C()
+	}
 	for {
 		problems = s.refresh(ctx, &group, problems)
 		once.Do(func() { close(s.known) })
@@ -213,6 +200,7 @@ func (s *Members) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.changed:
+		case <-files:
 		}
 	}
 }

@@ -5,6 +5,7 @@ package member
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,10 +20,32 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 )
 
+const (
+	// ClusterLabel marks a Secret as the credential of a member. Its value is the member's id.
+	ClusterLabel = "clusterset-dns.github.io/cluster"
+	// CIDRsAnnotation on that Secret restricts the addresses of the member's endpoints to prefixes, separated by
+	// commas.
+	CIDRsAnnotation = "clusterset-dns.github.io/cidrs"
+	// RankAnnotation on that Secret, or on the controller's namespace for the local cluster, ranks a cluster: see
+	// ParseRank.
+	RankAnnotation = "clusterset-dns.github.io/rank"
+	// KubeconfigKey is the key of the kubeconfig in the Secret's data.
+	KubeconfigKey = "kubeconfig"
+)
+
+// A Static is a member that a flag names.
+type Static struct {
+	// Cluster is the id of the member.
+	Cluster string
+	// Kubeconfig is the path of its kubeconfig. Context is the context to use in it; empty means the current one.
+	Kubeconfig string
+	Context    string
+}
+
 // A source is where the credential of one member comes from.
 type source struct {
 	cluster    string
-	kubeconfig []byte
+	kubeconfig []byte // of a Secret; of a flag, a hash of the files
 	static     Static
 	secret     atomic.Pointer[corev1.Secret]  // the latest version, for Events
 	cidrs      atomic.Pointer[[]netip.Prefix] // never nil
@@ -112,6 +135,7 @@ func gather(config Config, parsed *map[*corev1.Secret]*source) (map[string]*sour
 		s := &source{cluster: static.Cluster, static: static}
 		s.cidrs.Store(&[]netip.Prefix{})
 		s.credential, s.err = LoadKubeconfig(static.Kubeconfig, static.Context)
+		s.kubeconfig = fingerprint(static, s.credential)
 		if problem.Err = s.err; s.err != nil {
 			problems = append(problems, problem)
 		}
@@ -139,6 +163,21 @@ func gather(config Config, parsed *map[*corev1.Secret]*source) (map[string]*sour
 		sources[cluster] = s
 	}
 	return sources, problems
+}
+
+// fingerprint returns a hash of the files that connections depend on. The token file is not one of them: client-go reads
+// it again every minute.
+func fingerprint(static Static, credential Credential) []byte {
+	files := []string{static.Kubeconfig}
+	if config := credential.Config; config != nil {
+		files = append(files, config.CAFile, config.CertFile, config.KeyFile)
+	}
+	hash := sha256.New()
+	for _, file := range files {
+		sum := sha256.Sum256(content(nil, file))
+		hash.Write(sum[:])
+	}
+	return hash.Sum(nil)
 }
 
 // parse returns the source that a Secret is.

@@ -75,6 +75,10 @@ var (
 		"1 once all slices of a member were listed with its current credential, else 0.", "member")
 	heartbeatDesc = describe("member_heartbeat_age_seconds",
 		"Seconds since the last heartbeat of a member; absent before the first.", "member")
+	issuedDesc = describe("member_credential_issued_timestamp_seconds",
+		"Unix time from which the token or client certificate for a member is valid; absent if unknown.", "member")
+	expiresDesc = describe("member_credential_expiration_timestamp_seconds",
+		"Unix time at which the token or client certificate for a member expires; absent if unknown or never.", "member")
 	stateDesc   = describe("member_state", "1 for the state of a member, with its reason.", "member", "state", "reason")
 	demotedDesc = describe("member_demoted",
 		"1 if the endpoints of a member are used only if no other cluster has a ready one, else 0.", "member")
@@ -224,6 +228,13 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 		for _, limit := range export.AllLimits {
 			_, exceeded := excess[limit]
 			gauge(overLimitDesc, number(exceeded), cluster, string(limit))
+		}
+		life := member.Life()
+		if !life.Issued.IsZero() {
+			gauge(issuedDesc, float64(life.Issued.Unix()), cluster)
+		}
+		if !life.Expires.IsZero() {
+			gauge(expiresDesc, float64(life.Expires.Unix()), cluster)
 		}
 		if heard := member.Heartbeat().Heard; !heard.IsZero() {
 			gauge(heartbeatDesc, r.Clock.Since(heard).Seconds(), cluster)

@@ -129,7 +129,7 @@ func TestReasonsAreDocumented(t *testing.T) {
 // foreignFlags are those of kubectl, helm and other programs that documents name by themselves.
 var foreignFlags = []string{
 	"as", "as-group", "as-uid", "as-user-extra", "force-conflicts", "privileged", "proxy-url", "request-timeout",
-	"reset-then-reuse-values", "service-account-max-token-expiration", "set", "token", "v", "version", "vmodule",
+	"reset-then-reuse-values", "service-account-issuer", "authentication-config", "service-account-max-token-expiration", "set", "token", "v", "version", "vmodule",
 	"wait",
 }
 

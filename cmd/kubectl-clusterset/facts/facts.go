@@ -207,7 +207,7 @@ func (f *Facts) members(ctx context.Context, c *cluster.Cluster, _ string) error
 		}
 		m.Secret = secret
 		m.Credential, m.Refused = member.ParseKubeconfig(secret.Data[member.KubeconfigKey])
-		m.Issued, m.Expires = join.Life(secret.Data[member.KubeconfigKey])
+		m.Life = m.Credential.Life()
 		cidrs, err := member.ParseCIDRs(secret.Annotations[member.CIDRsAnnotation])
 		m.CIDRs, m.Refused = cidrs, cmp.Or(m.Refused, err)
 		m.Rank, err = member.ParseRank(secret.Annotations)

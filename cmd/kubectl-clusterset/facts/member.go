@@ -35,9 +35,8 @@ type Member struct {
 	// Credential is its content, Refused why it cannot be used.
 	Credential member.Credential
 	Refused    error
-	// Issued and Expires are the times of its token; zero if it has none, or if
-	// unknown.
-	Issued, Expires time.Time
+	// Life is the validity of its token or client certificate.
+	member.Life
 	// CIDRs confine its addresses; none allows all.
 	CIDRs []netip.Prefix
 	// Rank is that of its exports in conflicts.

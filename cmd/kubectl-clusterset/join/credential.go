@@ -4,10 +4,7 @@ package join
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -239,35 +236,4 @@ func Revoke(ctx context.Context, of *cluster.Cluster, reader, except string, dry
 		count++
 	}
 	return count, nil
-}
-
-// Life returns the times of issue and expiry in the token of a kubeconfig; zero
-// without expiry, or if unknown.
-func Life(kubeconfig []byte) (issued, expires time.Time) {
-	credential, err := member.ParseKubeconfig(kubeconfig)
-	if err != nil {
-		return time.Time{}, time.Time{}
-	}
-	parts := strings.Split(credential.Config.BearerToken, ".")
-	if len(parts) != 3 {
-		return time.Time{}, time.Time{}
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return time.Time{}, time.Time{}
-	}
-	var claims struct {
-		Issued  int64 `json:"iat"`
-		Expires int64 `json:"exp"`
-	}
-	if json.Unmarshal(payload, &claims) != nil {
-		return time.Time{}, time.Time{}
-	}
-	at := func(seconds int64) time.Time {
-		if seconds == 0 {
-			return time.Time{}
-		}
-		return time.Unix(seconds, 0)
-	}
-	return at(claims.Issued), at(claims.Expires)
 }

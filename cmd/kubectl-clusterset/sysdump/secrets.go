@@ -94,12 +94,12 @@ func credentialOf(secret *corev1.Secret) credential {
 		c.Authorities = append(c.Authorities, hex.EncodeToString(sum[:]))
 	}
 	slices.Sort(c.Authorities)
-	issued, expires := join.Life(kubeconfig)
-	if !issued.IsZero() {
-		c.Issued = &metav1.Time{Time: issued}
+	life := parsed.Life()
+	if !life.Issued.IsZero() {
+		c.Issued = &metav1.Time{Time: life.Issued}
 	}
-	if !expires.IsZero() {
-		c.Expires = &metav1.Time{Time: expires}
+	if !life.Expires.IsZero() {
+		c.Expires = &metav1.Time{Time: life.Expires}
 	}
 	return c
 }
