@@ -128,9 +128,9 @@ func TestReasonsAreDocumented(t *testing.T) {
 
 // foreignFlags are those of kubectl, helm and other programs that documents name by themselves.
 var foreignFlags = []string{
-	"as", "as-group", "as-uid", "as-user-extra", "force-conflicts", "privileged", "proxy-url", "request-timeout",
-	"reset-then-reuse-values", "service-account-issuer", "authentication-config", "service-account-max-token-expiration", "set", "token", "v", "version", "vmodule",
-	"wait",
+	"as", "as-group", "as-uid", "as-user-extra", "authentication-config", "force-conflicts", "privileged", "proxy-url", "request-timeout",
+	"reset-then-reuse-values", "service-account-issuer", "service-account-max-token-expiration", "set",
+	"token", "v", "version", "vmodule", "wait",
 }
 
 // TestFlagsInDocumentsExist holds them against the two manuals, which tests of the programs hold against these.

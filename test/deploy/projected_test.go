@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
+)
+
+// TestProjectedToken joins two clusters as docs/operate/gitops.md says, without a stored credential: the API server of
+// west trusts tokens that east issues for it. The kubelet's part, to renew the file, is played.
+func TestProjectedToken(t *testing.T) {
+	east := controlplanetest.Start(t, controlplane.Options{Name: "east", Zones: []string{}})[0]
+	west := controlplanetest.Start(t, controlplane.Options{
+		Name: "west", Zones: []string{}, APIServerArgs: []string{"--authentication-config=" + authentication(t, east)},
+	})[0]
+	for cluster, values := range map[*controlplane.Cluster]string{east: documented(t, "clusterId: east"), west: documented(t, "clusterId: west")} {
+		values = strings.ReplaceAll(values, "https://west.example.org:6443", west.URL())
+		file := filepath.Join(t.TempDir(), "values.yaml")
+		must(t, os.WriteFile(file, []byte(values), 0o600))
+		run(t, template(t, "--values", file, "--set", "namespace.create=true"), kubectl(t), "--kubeconfig",
+			kubeconfig(t, cluster), "apply", "--server-side", "-f", "-")
+	}
+	command := regexp.MustCompile(`kubectl --context east (create clusterrolebinding [^\n]+)`).FindStringSubmatch(
+		read(t, root+"/docs/operate/gitops.md"))[1]
+	run(t, "", kubectl(t), append([]string{"--kubeconfig", kubeconfig(t, east)}, strings.Fields(command)...)...)
+
+	// The kubelet of east.
+	const account, audience = "clusterset-controller", "https://west.example.org"
+	path := filepath.Join(t.TempDir(), "west")
+	renew := func() string {
+		t.Helper()
+		token := tokenOf(t, east, account, audience)
+		must(t, os.WriteFile(path, []byte(token), 0o600))
+		return token
+	}
+	first := renew()
+	mayRead := func(token string) error {
+		client, err := kubernetes.NewForConfig(&rest.Config{
+			Host: west.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: west.Config().CAData},
+		})
+		must(t, err)
+		_, err = client.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
+		return err
+	}
+	eventually(t, "west trusts tokens of east", func(context.Context) error { return mayRead(first) })
+	for name, token := range map[string]string{
+		"another audience": tokenOf(t, east, account, "https://north.example.org"),
+		"another account":  tokenOf(t, east, "clusterset-member", audience),
+	} {
+		if err := mayRead(token); !apierrors.IsUnauthorized(err) {
+			t.Errorf("%s: %v, want Unauthorized", name, err)
+		}
+	}
+
+	member := filepath.Join(t.TempDir(), "kubeconfig")
+	data := configMap(t, east, "clusterset-members")["west"]
+	data = strings.ReplaceAll(data, "/var/run/secrets/clusterset-dns/members/west", path)
+	data = strings.Replace(data, "server:", "certificate-authority: "+authorityOf(t, west)+"\n      server:", 1)
+	must(t, os.WriteFile(member, []byte(data), 0o600))
+	program, err := programs.Build(t.Context(), "cmd/clusterset-controller")
+	must(t, err)
+	for cluster, flags := range map[*controlplane.Cluster][]string{east: {"--member", "west=" + member}, west: nil} {
+		credential, err := clusterset.WriteCredential(t.Context(), cluster, system, account)
+		must(t, err)
+		running, err := clusterset.StartController(cluster, filepath.Join(program, "clusterset-controller"), credential, flags...)
+		must(t, err)
+		t.Cleanup(func() { must(t, running.Stop(context.Background(), time.Minute)) })
+	}
+	imported := func(name string) {
+		t.Helper()
+		apply(t, west, `{apiVersion: v1, kind: Service, metadata: {name: `+name+`, namespace: default}, spec: {ports: [{port: 80}]}}
+---
+{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: `+name+`, namespace: default}}`)
+		eventually(t, name+" is imported in east", func(ctx context.Context) error {
+			_, err := east.Dynamic().Resource(schema.GroupVersionResource{
+				Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceimports",
+			}).Namespace("default").Get(ctx, name, metav1.GetOptions{})
+			return err
+		})
+	}
+	imported("first")
+
+	// A renewed file, and connections made anew.
+	if renew() == first {
+		t.Error("the second token is the first one")
+	}
+	must(t, west.APIServer().Stop(t.Context()))
+	must(t, west.APIServer().Start(t.Context()))
+	imported("second")
+
+	// Revoked as documented: without a reader nothing is read any more.
+	run(t, "", kubectl(t), "--kubeconfig", kubeconfig(t, west), "delete", "clusterrolebinding", "clusterset-member")
+	eventually(t, "west does not serve east", func(context.Context) error {
+		if err := mayRead(renew()); !apierrors.IsForbidden(err) {
+			return errors.Join(errors.New("not forbidden"), err)
+		}
+		return nil
+	})
+}
+
+// documented returns the block of gitops.md that has a text.
+func documented(t *testing.T, text string) string {
+	t.Helper()
+	for _, match := range regexp.MustCompile("(?s)   ```yaml\n(.*?)   ```").FindAllStringSubmatch(
+		read(t, root+"/docs/operate/gitops.md"), -1) {
+		if strings.Contains(match[1], text) {
+			return regexp.MustCompile(`(?m)^   `).ReplaceAllString(match[1], "")
+		}
+	}
+	t.Fatalf("gitops.md has no block with %q", text)
+	return ""
+}
+
+// authentication returns the documented file by which west trusts east.
+func authentication(t *testing.T, east *controlplane.Cluster) string {
+	t.Helper()
+	text := documented(t, "kind: AuthenticationConfiguration")
+	text = strings.ReplaceAll(text, "https://east-api.example.org:6443", east.URL())
+	certificate := strings.ReplaceAll(strings.TrimSpace(string(east.Config().CAData)), "\n", "\n        ")
+	text = regexp.MustCompile(`(?s)-----BEGIN CERTIFICATE-----\n\s+\.\.\.`).ReplaceAllString(text, certificate)
+	file := filepath.Join(t.TempDir(), "authentication.yaml")
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+// authorityOf writes the certificate authority of an API server.
+func authorityOf(t *testing.T, cluster *controlplane.Cluster) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	must(t, os.WriteFile(file, cluster.Config().CAData, 0o600))
+	return file
+}
+
+// tokenOf requests a token as the kubelet does for a projected volume.
+func tokenOf(t *testing.T, cluster *controlplane.Cluster, account, audience string) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		Audiences: []string{audience}, ExpirationSeconds: ptr.To[int64](3600),
+	}}
+	token, err := cluster.Client().CoreV1().ServiceAccounts(system).CreateToken(t.Context(), account, request,
+		metav1.CreateOptions{})
+	must(t, err)
+	return token.Status.Token
+}
+
+func configMap(t *testing.T, cluster *controlplane.Cluster, name string) map[string]string {
+	t.Helper()
+	found, err := cluster.Client().CoreV1().ConfigMaps(system).Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+	return found.Data
+}
+
+func apply(t *testing.T, cluster *controlplane.Cluster, objects string) {
+	t.Helper()
+	run(t, objects, kubectl(t), "--kubeconfig", kubeconfig(t, cluster), "apply", "--server-side", "-f", "-")
+}
