@@ -71,7 +71,7 @@ func (s headless) lookupEndpoints(q *Question, wanted object.PortName, client Cl
 	case dns.TypeAAAA:
 		answer, fits = b.addresses(16)
 	default:
-		answer, fits = b.services(wanted, nil)
+		answer, fits = b.services(wanted, s.priorities(nil))
 	}
 	if cacheable {
 		s.cache.keep(key, answer, fits)
@@ -79,7 +79,8 @@ func (s headless) lookupEndpoints(q *Question, wanted object.PortName, client Cl
 	return answer
 }
 
-// lookupTiers answers with the nearest addresses, or with all SRV records, whose priorities are their tiers (RFC 2782).
+// lookupTiers answers with the nearest addresses, or with all SRV records, whose priorities are by their tiers (RFC
+// 2782).
 func (s headless) lookupTiers(q *Question, wanted object.PortName, client Client, tiers []uint16) Answer {
 	switch b := s.builder(q, client); q.Type {
 	case dns.TypeA:
@@ -87,7 +88,7 @@ func (s headless) lookupTiers(q *Question, wanted object.PortName, client Client
 	case dns.TypeAAAA:
 		return b.nearest(16, tiers)
 	default:
-		answer, _ := b.services(wanted, tiers)
+		answer, _ := b.services(wanted, s.priorities(tiers))
 		return answer
 	}
 }

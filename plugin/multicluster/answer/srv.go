@@ -13,10 +13,10 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/record"
 )
 
-// services answers with the SRV records of the ports that are asked for, and with the addresses of their targets. tiers
-// are those of the blocks, or nil if no endpoint comes before another.
-func (b answerBuilder) services(wanted object.PortName, tiers []uint16) (Answer, span) {
-	s := serviceList{answerBuilder: b, tiers: tiers}
+// services answers with the SRV records of the ports that are asked for, and with the addresses of their targets. The
+// priorities are those of the blocks, or nil if no endpoint comes before another.
+func (b answerBuilder) services(wanted object.PortName, priorities []uint16) (Answer, span) {
+	s := serviceList{answerBuilder: b, priorities: priorities}
 	s.collectNumbers(wanted)
 	if s.n == 0 {
 		return Answer{Result: Empty}, span{}
@@ -51,9 +51,11 @@ type serviceList struct {
 	numbers [][]uint16 // the port numbers of each block
 	n       int        // the number of records in all
 	octets  int        // that they take
-	ends    ranks      // of the records that are taken at present
+	blocks  []int32    // whose records are taken at present, or nil for all
+	ends    ranks      // of these records
 	looks   int        // how many blocks were searched for addresses
-	tiers   []uint16   // by the number of the block, or nil
+
+	priorities []uint16 // by the number of the block, or nil
 
 	picks   []pick
 	targets strings.Builder // of the picks, one behind the other
@@ -84,18 +86,25 @@ func (s *serviceList) choose(limit int, spread bool) {
 	usual := max(0, min(limit, s.left/average+1))
 	s.picks = make([]pick, 0, usual)
 	s.targets.Grow(usual * (average - sizeSRV))
-	if s.tiers != nil {
-		s.takeByTier(limit, spread)
+	if s.priorities != nil {
+		s.takeByPriority(limit, spread)
 	} else {
-		s.take(limit, s.n, spread)
+		s.take(nil, limit, s.n, spread)
 	}
 }
 
-// take takes so many of the n records that have numbers, up to what fits, and reports whether it took all of them.
-func (s *serviceList) take(count, n int, spread bool) bool {
+// take takes so many of the n records of some blocks, up to what fits, and reports whether it took all of them. Nil are
+// all blocks.
+func (s *serviceList) take(blocks []int32, count, n int, spread bool) bool {
+	s.blocks = blocks
 	s.ends = newRanks(s.ends[:0], len(s.numbers))
-	for i, numbers := range s.numbers {
-		s.ends.add(s.service.Blocks[i].Len() * len(numbers))
+	if blocks == nil {
+		for i, numbers := range s.numbers {
+			s.ends.add(s.service.Blocks[i].Len() * len(numbers))
+		}
+	}
+	for _, i := range blocks {
+		s.ends.add(s.service.Blocks[i].Len() * len(s.numbers[i]))
 	}
 	var label [object.MaxLabel]byte
 	var buffer [256]byte // more than any name has
@@ -124,6 +133,9 @@ func (s *serviceList) take(count, n int, spread bool) bool {
 // locate finds the record with that number.
 func (s *serviceList) locate(at int) pick {
 	i, at := s.ends.find(at)
+	if s.blocks != nil {
+		i = int(s.blocks[i])
+	}
 	numbers := s.numbers[i]
 	if len(numbers) == 1 {
 		return pick{block: int32(i), entry: int32(at), number: numbers[0]}
@@ -140,8 +152,9 @@ func (s *serviceList) records() (records []dns.SRV, answer []dns.RR) {
 	for i, p := range s.picks {
 		end := start + int(p.length)
 		answer[i] = record.SetSRV(&records[i], s.owner, s.ttl, names[start:end], p.number)
-		if s.tiers != nil {
-			records[i].Priority = s.tiers[p.block]
+		records[i].Weight = s.service.Blocks[p.block].Weight
+		if s.priorities != nil {
+			records[i].Priority = s.priorities[p.block]
 		}
 		start = end
 	}

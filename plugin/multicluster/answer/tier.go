@@ -3,6 +3,7 @@
 package answer
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -26,6 +27,32 @@ func (s headless) tiers(q *Question, place topology.Place) []uint16 {
 	return tiers
 }
 
+// priorities are those of the SRV records of the blocks, nil if all are 0. Those of the endpoints themselves come first,
+// and then the tiers of a client, which may be nil.
+func (s headless) priorities(tiers []uint16) []uint16 {
+	var priorities []uint16
+	for i := range s.Blocks {
+		priority := uint16(s.Blocks[i].Priority)
+		switch {
+		case priority == 0:
+			continue
+		case priorities == nil && tiers == nil:
+			priorities = make([]uint16, len(s.Blocks))
+		case priorities == nil:
+			priorities = slices.Clone(tiers)
+		}
+		if tiers == nil {
+			priorities[i] = priority
+		} else {
+			priorities[i] += priority * topology.Tiers
+		}
+	}
+	if priorities == nil {
+		return tiers
+	}
+	return priorities
+}
+
 // nearest is addresses with those of the nearest tier that has some of the family. A client with one family gets
 // addresses also if those of the other one are nearer.
 func (b answerBuilder) nearest(size uint8, tiers []uint16) Answer {
@@ -47,21 +74,23 @@ func (b answerBuilder) nearest(size uint8, tiers []uint16) Answer {
 	return answer
 }
 
-// takeByTier takes records up to the limit and up to what fits, the nearest first.
-func (s *serviceList) takeByTier(limit int, spread bool) {
-	all := s.numbers
-	defer func() { s.numbers = all }()
-	for tier := range uint16(topology.Tiers) {
-		n := 0
-		s.numbers = slices.Clone(all)
-		for i := range all {
-			if s.tiers[i] != tier {
-				s.numbers[i] = nil
-			}
-			n += s.service.Blocks[i].Len() * len(s.numbers[i])
+// takeByPriority takes records up to the limit and up to what fits, those that come first before others.
+func (s *serviceList) takeByPriority(limit int, spread bool) {
+	order := make([]int32, 0, len(s.numbers))
+	for i, numbers := range s.numbers {
+		if len(numbers) > 0 {
+			order = append(order, int32(i))
 		}
-		if n > 0 && !s.take(min(n, limit-len(s.picks)), n, spread) {
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(s.priorities[a], s.priorities[b]) })
+	for len(order) > 0 {
+		count, n := 0, 0 // of the blocks with the same priority, and of their records
+		for ; count < len(order) && s.priorities[order[count]] == s.priorities[order[0]]; count++ {
+			n += s.service.Blocks[order[count]].Len() * len(s.numbers[order[count]])
+		}
+		if !s.take(order[:count], min(n, limit-len(s.picks)), n, spread) {
 			return
 		}
+		order = order[count:]
 	}
 }

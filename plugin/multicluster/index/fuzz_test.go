@@ -90,6 +90,8 @@ func (s *source) slice() *discoveryv1.EndpointSlice {
 		}},
 		AddressType: pick(s, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6, discoveryv1.AddressTypeFQDN),
 	}
+	raw.Annotations = map[string]string{object.AnnotationSRV: s.text("", "priority=2", "priority=2 weight=9",
+		"weight=7 terminating=0,2")}
 	for range s.n(4) {
 		port := discoveryv1.EndpointPort{}
 		if s.n(4) > 0 {

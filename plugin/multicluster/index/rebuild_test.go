@@ -181,6 +181,9 @@ func randomSlice(random *rand.Rand, family discoveryv1.AddressType, addresses, h
 		AddressType: family,
 		Ports:       portsOf(random.IntN(3)),
 	}
+	slice.Annotations = map[string]string{
+		object.AnnotationSRV: []string{"", "", "priority=2", "weight=9 terminating=1"}[random.IntN(4)],
+	}
 	alike := random.IntN(8) == 0
 	for range random.IntN(60) {
 		address := address4(random.IntN(addresses)).String()

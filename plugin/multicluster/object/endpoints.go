@@ -18,11 +18,14 @@ type Endpoints struct {
 	Cluster string
 	// Ports are sorted, each once.
 	Ports []Port
-	// Ready is the number of addresses of ready endpoints. They come first, and then those of endpoints that are
-	// serving and terminating. Others are not kept.
-	Ready int
+	// Ready is the number of addresses of ready endpoints. They come first, then those of Waiting endpoints, which SRV
+	// answers have although they are not ready, and then those of others that are serving and terminating. The rest is
+	// not kept.
+	Ready, Waiting int32
 	// Size is the number of octets of an address: 4 or 16.
 	Size uint8
+	// SRV is how the endpoints come in SRV answers.
+	SRV SRV
 	// Skips is what was left out.
 	Skips Skips
 
@@ -51,7 +54,7 @@ func FromEndpointSlice(object *discoveryv1.EndpointSlice, zoned bool) *Endpoints
 		e.Skips.Add(MissingSourceCluster, 1)
 	}
 	e.readPorts(object.Ports)
-	e.readEndpoints(object.Endpoints, zoned)
+	e.readEndpoints(object.Endpoints, zoned, e.readSRV(object.Annotations[AnnotationSRV]))
 	return e
 }
 
@@ -80,12 +83,20 @@ func deref[T any](p *T) (v T) {
 	return v
 }
 
-// readEndpoints packs the ready endpoints and those that are serving and terminating.
-func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool) {
+// readEndpoints packs the ready endpoints and those that are serving and terminating, of which waits tells by their
+// index if they wait. It may be nil.
+func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool, waits func(int) bool) {
+	stateAt := func(i int) state {
+		of := stateOf(endpoints[i].Conditions)
+		if of == terminating && waits != nil && waits(i) {
+			return waiting
+		}
+		return of
+	}
 	count, named := 0, false
 	for i := range endpoints {
 		endpoint := &endpoints[i]
-		if stateOf(endpoint.Conditions) == unusable {
+		if stateAt(i) == unusable {
 			continue
 		}
 		count += len(endpoint.Addresses)
@@ -97,17 +108,20 @@ func (e *Endpoints) readEndpoints(endpoints []discoveryv1.Endpoint, zoned bool) 
 	e.addrs = make([]byte, 0, count*int(e.Size))
 	var hosts []string
 	var places zones
-	for _, state := range []state{ready, terminating} {
+	for _, state := range []state{ready, waiting, terminating} {
 		for i := range endpoints {
-			if endpoint := &endpoints[i]; stateOf(endpoint.Conditions) == state {
+			if endpoint := &endpoints[i]; stateAt(i) == state {
 				hosts = e.appendEndpoint(endpoint, hosts)
 				if zoned {
 					places.add(endpoint, e.Len())
 				}
 			}
 		}
-		if state == ready {
-			e.Ready = e.Len()
+		switch state {
+		case ready:
+			e.Ready = int32(e.Len())
+		case waiting:
+			e.Waiting = int32(e.Len()) - e.Ready
 		}
 	}
 	e.addrs = slices.Clip(e.addrs)
@@ -137,6 +151,12 @@ func (e *Endpoints) appendEndpoint(endpoint *discoveryv1.Endpoint, hosts []strin
 	}
 	return hosts
 }
+
+// IsReady reports whether the ith address is that of a ready endpoint.
+func (e *Endpoints) IsReady(i int) bool { return i < int(e.Ready) }
+
+// IsWaiting reports whether the ith address is that of a Waiting endpoint.
+func (e *Endpoints) IsWaiting(i int) bool { return i >= int(e.Ready) && i < int(e.Ready+e.Waiting) }
 
 // Len is the number of addresses.
 func (e *Endpoints) Len() int { return len(e.addrs) / int(e.Size) }
@@ -175,6 +195,7 @@ func (e *Endpoints) Share(other *Endpoints) {
 // Equal reports whether both give the same answers.
 func (e *Endpoints) Equal(other *Endpoints) bool {
 	return e.Cluster == other.Cluster && e.Size == other.Size && e.Ready == other.Ready &&
+		e.Waiting == other.Waiting && e.SRV == other.SRV &&
 		string(e.addrs) == string(other.addrs) && e.hosts.Equal(&other.hosts) && slices.Equal(e.Ports, other.Ports) &&
 		e.zones.equal(other.zones) && maps.Equal(e.Skips, other.Skips)
 }
@@ -220,6 +241,7 @@ type state uint8
 const (
 	unusable state = iota
 	ready
+	waiting     // demoted by a policy: as terminating, and listed by SRV also while others are ready
 	terminating // and serving
 )
 

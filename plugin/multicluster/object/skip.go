@@ -27,6 +27,8 @@ const (
 	MissingSourceCluster Reason = "missing_source_cluster"
 	// InvalidSourceCluster is a slice whose label is not a cluster id.
 	InvalidSourceCluster Reason = "invalid_source_cluster"
+	// InvalidSRV is a slice whose annotation AnnotationSRV is not valid. It has no effect.
+	InvalidSRV Reason = "invalid_srv"
 	// NameTooLong is a record with a name that would exceed 253 octets.
 	NameTooLong Reason = "name_too_long"
 )
@@ -35,7 +37,8 @@ const (
 func Reasons() []Reason {
 	return []Reason{
 		Bookkeeping, InvalidName, InvalidType, InvalidIP, InvalidPort, InvalidAddress, InvalidHostname,
-		InvalidAddressType, MissingSourceCluster, InvalidSourceCluster, NameTooLong,
+		InvalidAddressType, MissingSourceCluster, InvalidSourceCluster, InvalidSRV,
+		NameTooLong,
 	}
 }
 

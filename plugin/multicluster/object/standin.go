@@ -141,7 +141,7 @@ func (i *Import) WithEndpoints(from []*Endpoints) *Import {
 	var addrs []netip.Addr
 	var ports []Port
 	for _, e := range from {
-		end := e.Ready
+		end := int(e.Ready)
 		if !anyReady {
 			end = e.Len()
 		}

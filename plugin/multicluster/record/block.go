@@ -42,6 +42,9 @@ type Class struct {
 	InHost bool
 	// Target: the host names are targets of SRV records. Of the addresses of a host name one is in such a block.
 	Target bool
+	// Priority and Weight are those of these records; 0 unless Target.
+	Priority uint8
+	Weight   uint16
 }
 
 // compare orders the classes of one service: by family and by cluster first. Classes that differ in their ports alone
@@ -50,7 +53,8 @@ func (c *Class) compare(other *Class) int {
 	return cmp.Or(cmp.Compare(c.Size, other.Size), strings.Compare(c.Cluster, other.Cluster),
 		strings.Compare(c.Zone, other.Zone), compareBools(c.Named, other.Named),
 		compareBools(other.InService, c.InService), compareBools(other.InHost, c.InHost),
-		compareBools(other.Target, c.Target))
+		compareBools(other.Target, c.Target), cmp.Compare(c.Priority, other.Priority),
+		cmp.Compare(c.Weight, other.Weight))
 }
 
 func compareBools(a, b bool) int {

@@ -3,6 +3,7 @@
 package record
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,8 +18,18 @@ type endpoint struct {
 	cluster string // empty if the endpoint has no host name
 	zone    string // empty if unknown
 	ports   *PortSet
-	ready   bool
+	srv     object.SRV
+	state   readiness
 }
+
+// readiness is how an endpoint can be used. A greater one is better.
+type readiness uint8
+
+const (
+	terminating readiness = iota // and serving: used while no endpoint is ready
+	waiting                      // the same, and listed by SRV in any case
+	ready
+)
 
 // sameHost reports whether two endpoints of a service have the same host name, or are the same nameless address.
 func (e *endpoint) sameHost(other *endpoint) bool {
@@ -39,8 +50,8 @@ func compareEndpoints(a, b *endpoint) int {
 // buildBlocks sorts the endpoints of a headless service into blocks.
 //
 // An endpoint is usable if it is ready. If a name has no ready endpoint, those that are serving and terminating answer
-// for it. This is decided for the service name, which SRV follows, and for each host name by itself. For example, these
-// endpoints make three blocks:
+// for it. This is decided for the service name, which SRV follows, and for each host name by itself. SRV also lists host
+// names that only wait for endpoints that come before. For example, these endpoints make three blocks:
 //
 //	east 10.1.0.1 hostname db-0   block 1: east, named, InService, InHost, Target: db-0 10.1.0.1, db-1 10.1.0.2
 //	east 10.1.0.2 hostname db-1   block 2: west, InService, InHost, Target: 10.2.0.1
@@ -132,7 +143,13 @@ func (c *collector) collect(from *object.Endpoints) {
 	c.endpoints = slices.Grow(c.endpoints, from.Len())
 	for i := range from.Len() {
 		e := endpoint{
-			addr: from.Addr(i), cluster: from.Cluster, zone: from.Zone(i), ports: ports.set, ready: i < from.Ready,
+			addr: from.Addr(i), cluster: from.Cluster, zone: from.Zone(i), ports: ports.set, srv: from.SRV,
+		}
+		switch {
+		case from.IsReady(i):
+			e.state = ready
+		case from.IsWaiting(i):
+			e.state = waiting
 		}
 		var of netip.Addr // whose label the hostname is, if any
 		if len(c.hosts) > 0 && c.hosts[i] != "" {
@@ -208,10 +225,12 @@ func mergeAddresses(host []hostEndpoint) []hostEndpoint {
 			continue
 		}
 		switch {
-		case e.ready == last.ready:
+		case e.state == last.state:
 			last.zone = max(last.zone, e.zone)
-		case e.ready:
-			last.zone, last.ready = e.zone, true
+			last.srv.Priority = min(last.srv.Priority, e.srv.Priority)
+			last.srv.Weight = max(last.srv.Weight, e.srv.Weight)
+		case e.state > last.state:
+			last.zone, last.state, last.srv = e.zone, e.state, e.srv
 		}
 	}
 	return merged
@@ -316,12 +335,16 @@ type hostEndpoint struct {
 
 // addHost adds the endpoints of one host name, or one nameless address.
 func (b *blockBuilder) addHost(host []hostEndpoint) {
-	usable := func(e *endpoint) bool { return e.ready || !b.anyReady }
-	hostReady := false
+	usable := func(e *endpoint) bool { return e.state == ready || !b.anyReady }
+	best := terminating
+	for i := range host {
+		best = max(best, host[i].state)
+	}
+	// Of a host that waits, an endpoint that is used has the records.
+	listed := func(e *endpoint) bool { return usable(e) || e.state == waiting && best == waiting }
 	b.sets = b.sets[:0]
 	for i := range host {
-		hostReady = hostReady || host[i].ready
-		if set := host[i].ports; set != nil && usable(&host[i].endpoint) {
+		if set := host[i].ports; set != nil && listed(&host[i].endpoint) {
 			b.sets = append(b.sets, set)
 		}
 	}
@@ -336,11 +359,12 @@ func (b *blockBuilder) addHost(host []hostEndpoint) {
 			Size:      uint8(e.addr.BitLen() / 8),
 			Named:     e.host != "",
 			InService: usable(e) && b.seen.add(e.addr),
-			InHost:    e.cluster != "" && (e.ready || !hostReady),
-			Target:    e.cluster != "" && usable(e) && !isTarget,
+			InHost:    e.cluster != "" && (e.state == ready || best < ready),
+			Target:    e.cluster != "" && listed(e) && !isTarget,
 		}
 		if class.Target {
 			isTarget, class.Ports = true, ports
+			class.Priority, class.Weight = e.srv.Priority, cmp.Or(e.srv.Weight, usualWeight)
 		}
 		if class.InService || class.InHost {
 			d := b.draft(class)

@@ -60,7 +60,7 @@ func (w *walker) services() {
 		for j := range b.Len() {
 			host := w.host(b, j)
 			for _, number := range b.Ports.distinct {
-				w.records = append(w.records, serviceRecord(w.owner, w.ttl, host, number))
+				w.records = append(w.records, b.srv(w.owner, w.ttl, host, number))
 			}
 		}
 		for _, port := range b.Ports.ports {
@@ -69,10 +69,18 @@ func (w *walker) services() {
 			}
 			owner := "_" + port.Name + "._" + port.Protocol.String() + "." + w.owner
 			for j := range b.Len() {
-				w.records = append(w.records, serviceRecord(owner, w.ttl, w.host(b, j), port.Number))
+				w.records = append(w.records, b.srv(owner, w.ttl, w.host(b, j), port.Number))
 			}
 		}
 	}
+}
+
+// srv is an SRV record of an endpoint of the block.
+func (c *Class) srv(owner string, ttl uint32, target string, port uint16) dns.RR {
+	made := &dns.SRV{Priority: uint16(c.Priority)}
+	SetSRV(made, owner, ttl, target, port)
+	made.Weight = c.Weight
+	return made
 }
 
 // hosts adds the addresses of the host names.

@@ -4,8 +4,8 @@ package record
 
 import "github.com/miekg/dns"
 
-// weight is that of all SRV records: no target of a priority is preferred.
-const weight = 100
+// usualWeight is that of SRV records that have none of their own: no target of a priority is preferred.
+const usualWeight = 100
 
 // SetA fills a record in and returns it. The record refers to the octets of the address, which never change.
 func SetA(record *dns.A, owner string, ttl uint32, addr []byte) dns.RR {
@@ -21,10 +21,10 @@ func SetAAAA(record *dns.AAAA, owner string, ttl uint32, addr []byte) dns.RR {
 	return record
 }
 
-// SetSRV fills a record in and returns it.
+// SetSRV fills a record in and returns it. Its priority is 0, and its weight that of most records.
 func SetSRV(record *dns.SRV, owner string, ttl uint32, target string, port uint16) dns.RR {
 	record.Hdr = dns.RR_Header{Name: owner, Rrtype: dns.TypeSRV, Class: dns.ClassINET, Ttl: ttl}
-	record.Weight, record.Port, record.Target = weight, port, target
+	record.Weight, record.Port, record.Target = usualWeight, port, target
 	return record
 }
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// AnnotationSRV on an EndpointSlice of a headless import says how its endpoints come in SRV answers, as in
+//
+//	priority=2 weight=27 terminating=0,3
+//
+// Endpoints of the slice that are serving and terminating are listed also while others are ready, except those with the
+// indices after terminating: they only wait for endpoints that come before. Each part may be missing.
+const AnnotationSRV = "clusterset-dns.github.io/srv"
+
+// SRV is what AnnotationSRV says of all endpoints of a slice.
+type SRV struct {
+	// Priority is that of the records (RFC 2782): a lower one comes first.
+	Priority uint8
+	// Weight is that of the records; 0 is the usual one.
+	Weight uint16
+}
+
+// maxIndex is that of the last endpoint of a slice, by the limit of its API.
+const maxIndex = 999
+
+// parseSRV reads the value of AnnotationSRV. terminating are the sorted indices of endpoints that do not wait. ok is
+// false if it is not valid.
+func parseSRV(text string) (srv SRV, terminating []int, ok bool) {
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(text, " ") {
+		key, value, _ := strings.Cut(part, "=")
+		if seen[key] {
+			return SRV{}, nil, false
+		}
+		seen[key] = true
+		var n uint64
+		var err error
+		switch key {
+		case "priority":
+			n, err = strconv.ParseUint(value, 10, 8)
+			srv.Priority = uint8(n)
+		case "weight":
+			n, err = strconv.ParseUint(value, 10, 16)
+			srv.Weight = uint16(n)
+			if n == 0 {
+				return SRV{}, nil, false
+			}
+		case "terminating":
+			terminating, ok = parseIndices(value)
+			if !ok {
+				return SRV{}, nil, false
+			}
+		default:
+			return SRV{}, nil, false
+		}
+		if err != nil {
+			return SRV{}, nil, false
+		}
+	}
+	return srv, terminating, true
+}
+
+// parseIndices reads ascending indices of endpoints, separated by commas.
+func parseIndices(text string) (indices []int, ok bool) {
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := strconv.ParseUint(part, 10, 16)
+		if err != nil || n > maxIndex || len(indices) > 0 && int(n) <= indices[len(indices)-1] {
+			return nil, false
+		}
+		indices = append(indices, int(n))
+	}
+	return indices, true
+}
+
+// readSRV reads the annotation and returns how endpoints wait: nil if none does.
+func (e *Endpoints) readSRV(text string) (waits func(i int) bool) {
+	if text == "" {
+		return nil
+	}
+	srv, terminating, ok := parseSRV(text)
+	if !ok {
+		e.Skips.Add(InvalidSRV, 1)
+		return nil
+	}
+	e.SRV = srv
+	return func(i int) bool {
+		_, found := slices.BinarySearch(terminating, i)
+		return !found
+	}
+}
