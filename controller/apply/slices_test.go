@@ -260,7 +260,7 @@ func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
 		map[string]string{export.LabelService: "web", export.LabelHeadless: "", "argocd.argoproj.io/instance": "shop"},
 		map[string]string{
 			export.AnnotationTriggerTime: "then", corev1.EndpointsLastChangeTriggerTime: "then",
-			export.AnnotationSnapshotPrefix + "v0": "old", "example.com/note": "theirs",
+			export.AnnotationSnapshotPrefix + "v0": "old", "example.com/note": "theirs", export.AnnotationSRV: "priority=2",
 		})
 	existing.UID, existing.ResourceVersion = "1", "7"
 	desired := slice(

@@ -35,6 +35,8 @@ type order struct {
 	// weights are nil without any.
 	weights traffic.Weights
 	local   selector.Cluster
+	// headless is set for a headless import.
+	headless bool
 }
 
 // orderOf returns the order for an import. For headless imports that prefer the local cluster alone, the DNS server
@@ -48,7 +50,8 @@ func orderOf(observed Observed, imported *v1beta1.ServiceImport) order {
 	weights, _ := traffic.ParseWeights(imported.Annotations[export.AnnotationWeights])
 	return order{
 		tiers: tiers, hinted: hinted(observed, imported), border: border, weights: weights,
-		local: selector.Cluster{ID: observed.Cluster, Properties: observed.Properties},
+		local:    selector.Cluster{ID: observed.Cluster, Properties: observed.Properties},
+		headless: imported.Spec.Type == v1beta1.Headless,
 	}
 }
 

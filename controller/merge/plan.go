@@ -20,6 +20,7 @@ type Plan struct {
 	agreed   decision
 	covered  covers
 	cuts     *cuts // by weights, nil for none
+	srvs     srvs
 	hints    *locality.Hints
 	parts    map[string]part // by cluster
 }
@@ -42,8 +43,8 @@ func newPlan(observed Observed, agreed decision, contributions []Contribution, o
 	}
 	cuts := weigh(observed, contributions, order, parts)
 	return &Plan{
-		observed: observed, agreed: agreed, covered: coverage(contributions, parts, cuts), cuts: cuts, hints: hints,
-		parts: parts,
+		observed: observed, agreed: agreed, covered: coverage(contributions, parts, cuts), cuts: cuts, srvs: order.srvs(),
+		hints: hints, parts: parts,
 	}
 }
 
@@ -103,6 +104,9 @@ func (p *Plan) slice(view *export.View, encoder *export.Encoder, slice *export.S
 	object := endpointSlice(p.observed, view, slice)
 	labelBehind(p.observed, p.agreed, object.Labels)
 	object.Annotations = encoder.Annotations(slice, indices)
+	if text := p.srv(view.Cluster, slice, indices); text != "" {
+		object.Annotations[export.AnnotationSRV] = text
+	}
 	object.Endpoints = p.hints.Of(view.Cluster == p.observed.Cluster, slice, endpoints)
 	object.Ports = slicePorts(p.agreed, slice)
 	return object

@@ -3,6 +3,9 @@
 package merge
 
 import (
+	"maps"
+	"slices"
+
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,6 +36,8 @@ type weighing struct {
 type cuts struct {
 	service types.NamespacedName
 	of      map[family]cut
+	// each are the weights of SRV records of single endpoints of a headless import, 0 for clusters that are left out.
+	each map[family]int
 	// weighings are IPv4 and IPv6 if there are weights, as far as endpoints are ready.
 	weighings []weighing
 }
@@ -42,7 +47,7 @@ func weigh(observed Observed, contributions []Contribution, order order, parts m
 	if order.weights == nil {
 		return nil
 	}
-	c := &cuts{service: observed.Service, of: map[family]cut{}}
+	c := &cuts{service: observed.Service, of: map[family]cut{}, each: map[family]int{}}
 	for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 		c.weigh(addressType, observed, contributions, order, parts)
 	}
@@ -52,46 +57,54 @@ func weigh(observed Observed, contributions []Contribution, order order, parts m
 func (c *cuts) weigh(addressType discoveryv1.AddressType, observed Observed, contributions []Contribution, order order,
 	parts map[string]part,
 ) {
-	places := map[string][]traffic.Place{}
-	best := level(-1)
+	addresses := map[string][]string{}   // the ready ones
+	levels := map[level]map[string]int{} // how many they are, by cluster
 	for _, contribution := range contributions {
 		cluster := contribution.View.Cluster
 		part := parts[cluster]
 		if part.outside || order.hinted && cluster == observed.Cluster {
 			continue // hints put this cluster before the others
 		}
-		ready := c.places(contribution.View, addressType)
-		if len(ready) == 0 || best >= 0 && part.level > best {
+		ready := readyOf(contribution.View, addressType)
+		if len(ready) == 0 {
 			continue
 		}
-		if part.level != best {
-			best = part.level
-			clear(places)
+		if levels[part.level] == nil {
+			levels[part.level] = map[string]int{}
 		}
-		places[cluster] = ready
+		addresses[cluster], levels[part.level][cluster] = ready, len(ready)
 	}
-	if best < 0 {
+	if len(levels) == 0 {
 		return
 	}
-	ready := make(map[string]int, len(places))
-	for cluster, of := range places {
-		ready[cluster] = len(of)
-	}
+	ready := levels[slices.Min(slices.Collect(maps.Keys(levels)))]
 	used := order.weights.Used(ready)
 	for cluster, n := range used {
 		switch {
 		case n == 0:
 			c.of[family{cluster, addressType}] = cut{none: true}
 		case n < ready[cluster]:
-			c.of[family{cluster, addressType}] = cut{last: traffic.Last(places[cluster], n)}
+			places := make([]traffic.Place, 0, ready[cluster])
+			for _, address := range addresses[cluster] {
+				places = append(places, c.place(address))
+			}
+			c.of[family{cluster, addressType}] = cut{last: traffic.Last(places, n)}
 		}
 	}
 	c.weighings = append(c.weighings, weighing{addressType, ready, used})
+	if !order.headless {
+		return
+	}
+	for _, ready := range levels {
+		for cluster, weight := range order.weights.Each(ready) {
+			c.each[family{cluster, addressType}] = weight
+		}
+	}
 }
 
-// places returns the places of the ready endpoints of a view in a family, each address once.
-func (c *cuts) places(view *export.View, addressType discoveryv1.AddressType) []traffic.Place {
-	var places []traffic.Place
+// readyOf returns the addresses of the ready endpoints of a view in a family, each once.
+func readyOf(view *export.View, addressType discoveryv1.AddressType) []string {
+	var ready []string
 	seen := map[string]bool{}
 	for i := range view.Slices {
 		slice := &view.Slices[i]
@@ -101,11 +114,11 @@ func (c *cuts) places(view *export.View, addressType discoveryv1.AddressType) []
 		for _, endpoint := range slice.Endpoints {
 			if address := endpoint.Addresses[0]; isReady(endpoint) && !seen[address] {
 				seen[address] = true
-				places = append(places, c.place(address))
+				ready = append(ready, address)
 			}
 		}
 	}
-	return places
+	return ready
 }
 
 func (c *cuts) place(address string) traffic.Place {

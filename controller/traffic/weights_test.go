@@ -55,18 +55,7 @@ func TestUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ready, want := map[string]int{}, map[string]int{}
-		for i, into := range []map[string]int{ready, want} {
-			for _, field := range strings.Fields([]string{test.ready, test.used}[i]) {
-				var n int
-				cluster, count, _ := strings.Cut(field, "=")
-				if _, err := fmt.Sscan(count, &n); err != nil {
-					t.Fatal(err)
-				}
-				into[cluster] = n
-			}
-		}
-		if got := weights.Used(ready); !maps.Equal(got, want) {
+		if got, want := weights.Used(counts(t, test.ready)), counts(t, test.used); !maps.Equal(got, want) {
 			t.Errorf("%s of %s: got %v, want %v", test.weights, test.ready, got, want)
 		}
 	}
@@ -90,6 +79,92 @@ func TestShares(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestEach(t *testing.T) {
+	for _, test := range []struct{ weights, ready, each string }{
+		{"west=10", "east=9 west=3", "map[east:80 west:27]"},
+		{"west=10", "east=10 west=3", "map[east:72 west:27]"},
+		{"west=50", "east=3 west=3", "map[east:100 west:100]"},
+		{"west=25", "east=3 west=1", "map[east:100 west:100]"},
+		{"west=0", "east=3 west=3", "map[east:100 west:0]"},
+		{"west=100", "east=3 west=3", "map[east:0 west:100]"},
+		{"west=10, north=20", "east=7 west=1 north=0", "map[east:26 north:0 west:20]"},
+		{"west=70, east=30", "east=1 west=7 north=5", "map[east:60 north:0 west:20]"},
+		{"west=10", "east=0 west=3", "map[east:0 west:100]"}, // nothing else is ready
+		{"west=50", "east=1", "map[east:100]"},
+		{"gone=100", "east=9", "map[east:0]"},
+		{"west=1", "east=1 west=100000", "map[east:51200 west:1]"},
+	} {
+		weights, err := ParseWeights(test.weights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(weights.Each(counts(t, test.ready))); got != test.each {
+			t.Errorf("%s of %s: got %s, want %s", test.weights, test.ready, got, test.each)
+		}
+	}
+}
+
+// TestEachShares: clients that choose by the weights give clusters their shares.
+func TestEachShares(t *testing.T) {
+	for seed := range uint64(5000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		weights := Weights{"west": 1 + r.IntN(59), "north": 1 + r.IntN(40)}
+		ready := map[string]int{"east": 1 + r.IntN(200), "south": r.IntN(200), "west": 1 + r.IntN(200), "north": 1 + r.IntN(200)}
+		each := weights.Each(ready)
+		total := 0
+		for cluster, weight := range each {
+			total += weight * ready[cluster]
+			if weight < 0 || weight > math.MaxUint16 || weight == 0 && ready[cluster] > 0 {
+				t.Fatalf("%v of %v: %v", weights, ready, each)
+			}
+		}
+		for cluster, weight := range weights {
+			share := 100 * float64(each[cluster]*ready[cluster]) / float64(total)
+			if off := share/float64(weight) - 1; math.Abs(off) > 0.065 { // its own rounding, and that of the others
+				t.Errorf("%v of %v: %s has %.2f %%, weights %v", weights, ready, cluster, share, each)
+			}
+		}
+		if each["south"] > 0 && each["south"] != each["east"] {
+			t.Errorf("%v of %v: %v", weights, ready, each)
+		}
+	}
+}
+
+// TestEachIsStable: of pods that come and go, few change a weight, and none that of another cluster unless it is very
+// different.
+func TestEachIsStable(t *testing.T) {
+	weights := Weights{"west": 10}
+	before, changes := weights.Each(map[string]int{"east": 100, "west": 30}), 0
+	for n := 101; n <= 200; n++ {
+		each := weights.Each(map[string]int{"east": n, "west": 30})
+		if each["east"] != before["east"] {
+			changes++
+		}
+		if each["west"] != before["west"] {
+			t.Errorf("%d endpoints in east: west has %d instead of %d", n, each["west"], before["west"])
+		}
+		before = each
+	}
+	if changes > 16 {
+		t.Errorf("%d changes for twice as many endpoints", changes)
+	}
+}
+
+// counts reads a text such as "east=9 west=3".
+func counts(t *testing.T, text string) map[string]int {
+	t.Helper()
+	all := map[string]int{}
+	for _, field := range strings.Fields(text) {
+		var n int
+		cluster, count, _ := strings.Cut(field, "=")
+		if _, err := fmt.Sscan(count, &n); err != nil {
+			t.Fatal(err)
+		}
+		all[cluster] = n
+	}
+	return all
 }
 
 // TestPlaces: more or fewer endpoints, and one that comes or goes, move as few as possible, in any order.

@@ -4,6 +4,7 @@
 package answers
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -47,26 +48,49 @@ func (d *DNS) States() []watch.State { return d.source.States() }
 // Ask returns the response code to a question for the A records of a service,
 // and the addresses of the answer in no order.
 func (d *DNS) Ask(service, namespace string) (rcode int, addresses []netip.Addr) {
-	snapshot := d.index.Snapshot()
-	if snapshot == nil {
-		return dns.RcodeServerFailure, nil
-	}
-	query := service + "." + namespace + ".svc"
-	found := snapshot.Lookup(&answer.Question{
-		Name: query + ".clusterset.local.", Type: dns.TypeA,
-		Request: name.Parse(query),
-	}, func() answer.Client { return answer.Client{Size: dns.MaxMsgSize} })
-	if found.Result == answer.NotExist {
-		return dns.RcodeNameError, nil
-	}
-	for _, record := range found.Answer {
+	rcode, records := d.ask(service, namespace, dns.TypeA)
+	for _, record := range records {
 		if a, ok := record.(*dns.A); ok {
 			if address, ok := netip.AddrFromSlice(a.A.To4()); ok {
 				addresses = append(addresses, address)
 			}
 		}
 	}
-	return dns.RcodeSuccess, addresses
+	return rcode, addresses
+}
+
+func (d *DNS) ask(service, namespace string, qtype uint16) (rcode int, records []dns.RR) {
+	snapshot := d.index.Snapshot()
+	if snapshot == nil {
+		return dns.RcodeServerFailure, nil
+	}
+	query := service + "." + namespace + ".svc"
+	found := snapshot.Lookup(&answer.Question{
+		Name: query + ".clusterset.local.", Type: qtype,
+		Request: name.Parse(query),
+	}, func() answer.Client { return answer.Client{Size: dns.MaxMsgSize} })
+	if found.Result == answer.NotExist {
+		return dns.RcodeNameError, nil
+	}
+	return dns.RcodeSuccess, found.Answer
+}
+
+// SRV returns the SRV records of a service as text, sorted: for each the priority, the weight, and the host and cluster
+// of the target.
+func (d *DNS) SRV(service, namespace string) string {
+	rcode, records := d.ask(service, namespace, dns.TypeSRV)
+	if rcode != dns.RcodeSuccess {
+		return dns.RcodeToString[rcode]
+	}
+	var texts []string
+	for _, record := range records {
+		if srv, ok := record.(*dns.SRV); ok {
+			target, _, _ := strings.Cut(srv.Target, "."+service+"."+namespace+".")
+			texts = append(texts, fmt.Sprintf("%d %d %s", srv.Priority, srv.Weight, target))
+		}
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ", ")
 }
 
 // Text is what Ask returns as text: the addresses, sorted as texts, NODATA if there is none, or the response code.

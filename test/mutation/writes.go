@@ -58,6 +58,31 @@ var merging = []mutant{
 		harm: "replicas use other endpoints of a cluster with a weight",
 	},
 	{
+		file: "controller/merge/srv.go",
+		text: `		part.demote && len(demoted) > 0 || `, replacement: `		`,
+		harm: "clients of SRV records go to silent clusters next",
+	},
+	{
+		file: "controller/merge/srv.go",
+		text: `	if len(terminating) > 0 {
+`, replacement: `	if false {
+`,
+		harm: "clients of SRV records go to pods that terminate",
+	},
+	{
+		file:        "controller/apply/slices.go",
+		text:        ` && key != export.AnnotationSRV`,
+		replacement: ``,
+		harm:        "SRV answers keep an order that no export asks for any more",
+	},
+	{
+		file:        "plugin/multicluster/record/build.go",
+		text:        `e.state == waiting && best == waiting`,
+		replacement: `false`,
+		harm:        "clients of SRV records do not know the clusters that come next",
+		first:       simulation,
+	},
+	{
 		file: "controller/merge/order.go",
 		text: `	if own && o.hinted {
 `, replacement: `	if false {

@@ -50,6 +50,7 @@ var All = []Scenario{
 	{"clusters are outside of a border", three, fault(border)},
 	{"a region is a border", three, fault(region)},
 	{"clusters have weights", three, fault(weighted)},
+	{"SRV answers have an order and weights", three, fault(inSRV)},
 	{"a cluster is overloaded for a service", three, fault(overloaded)},
 	{"imports prefer their cluster", two, of(preferCluster)},
 	{"imports prefer their cluster by a flag", two, of(preferByFlag)},

@@ -15,7 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// Ask has all exports of a service in all clusters ask for this, by annotation; empty for nothing.
+// Ask has all exports of a service in all clusters ask for this, too, by annotation; empty for nothing at all.
 func (s *Set) Ask(service, annotation, value string) {
 	s.Helper()
 	for _, c := range s.clusters {
@@ -174,6 +174,95 @@ func (s *Set) ExpectShares(service string, want Shares, in ...*Cluster) {
 				first = ready
 			} else if !slices.Equal(ready, first) {
 				return fmt.Errorf("%s has %v ready, %s %v", c.Name, ready, in[0].Name, first)
+			}
+		}
+		return nil
+	})
+}
+
+// inSRV: SRV answers of a headless import have all tiers and fine shares, whatever A answers have.
+func inSRV(s *Set, east, west, north *Cluster) {
+	s.ExpectSRV("db", "0 100 10-65-0-3.west, 0 100 10-66-0-3.north")
+	s.Ask("db", export.AnnotationPrefer, "north > west")
+	ordered := healthy.With("db", "north/10.66.0.3 west/10.65.0.3~ -> 10.66.0.3")
+	s.Expect(ordered)
+	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
+	s.Quiet()
+	east.restartsQuietly(west)
+
+	// The best tier loses its endpoints, and has them again.
+	north.SetEndpoints("db")
+	s.Expect(ordered.With("db", "west/10.65.0.3 -> 10.65.0.3"))
+	s.ExpectSRV("db", "2 100 10-65-0-3.west")
+	north.SetEndpoints("db", "10.66.0.3")
+	s.Expect(ordered)
+	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
+
+	// What terminates does not wait, and A answers have it as the last resort only.
+	west.Put(terminating("db", 1, "10.65.0.3", "10.65.0.4"))
+	s.Expect(ordered.With("db", "north/10.66.0.3 west/10.65.0.3~ west/10.65.0.4~ -> 10.66.0.3"))
+	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
+	north.SetEndpoints("db")
+	s.Expect(ordered.With("db", "west/10.65.0.3 west/10.65.0.4~ -> 10.65.0.3"))
+	s.ExpectSRV("db", "2 100 10-65-0-3.west")
+	exportAll(north)
+	west.SetEndpoints("db", "10.65.0.3")
+	s.Ask("db", export.AnnotationPrefer, "north > west")
+	s.Expect(ordered)
+
+	// What is silent is not listed.
+	p := Pair{east, north}
+	s.cut(p)
+	s.Judged(p, "Silent")
+	s.ExpectSRV("db", "2 100 10-65-0-3.west", east)
+	s.restore(p)
+	s.Judged(p, "Heard")
+	s.ExpectSRV("db", "0 100 10-66-0-3.north, 2 100 10-65-0-3.west")
+
+	// Shares are of all endpoints; a cluster without a share comes after its tier.
+	west.SetEndpoints("db", "10.65.0.3", "10.65.0.4")
+	north.SetEndpoints("db", "10.66.0.3", "10.66.0.4", "10.66.0.5")
+	s.Ask("db", "", "")
+	s.Ask("db", export.AnnotationWeights, "west=20")
+	s.ExpectShares("db", Shares{"west": 1, "north": 3})
+	s.ExpectSRV("db", "0 20 10-65-0-3.west, 0 20 10-65-0-4.west, "+
+		"0 54 10-66-0-3.north, 0 54 10-66-0-4.north, 0 54 10-66-0-5.north")
+	s.Quiet()
+	s.Ask("db", export.AnnotationWeights, "west=0")
+	s.Ask("db", export.AnnotationPrefer, "north > west")
+	s.ExpectShares("db", Shares{"north": 3})
+	s.ExpectSRV("db", "0 100 10-66-0-3.north, 0 100 10-66-0-4.north, 0 100 10-66-0-5.north, "+
+		"3 100 10-65-0-3.west, 3 100 10-65-0-4.west")
+	s.Ask("db", export.AnnotationWithin, "north")
+	s.ExpectSRV("db", "0 100 10-66-0-3.north, 0 100 10-66-0-4.north, 0 100 10-66-0-5.north", east, north)
+
+	exportAll(west)
+	exportAll(north)
+	s.Ask("db", "", "")
+	s.Expect(healthy)
+	s.ExpectSRV("db", "0 100 10-65-0-3.west, 0 100 10-66-0-3.north")
+}
+
+// terminating is the slice of a service of which only the first few endpoints are ready, and the others terminate.
+func terminating(service string, ready int, addresses ...string) string {
+	text := unready(service, ready, addresses...)
+	parts := strings.SplitAfter(text, "ready: false")
+	for i := range parts[1:] {
+		parts[1+i] = strings.Replace(parts[1+i], "terminating: false", "terminating: true", 1)
+	}
+	return strings.Join(parts, "")
+}
+
+// ExpectSRV waits until DNS in clusters, or all, answers these SRV records of a service.
+func (s *Set) ExpectSRV(service, want string, in ...*Cluster) {
+	s.Helper()
+	if len(in) == 0 {
+		in = s.clusters
+	}
+	s.Eventually("SRV records of "+service, func() error {
+		for _, c := range in {
+			if got := c.dns.SRV(service, s.namespace); got != want {
+				return fmt.Errorf("%s has %s, want %s", c.Name, got, want)
 			}
 		}
 		return nil

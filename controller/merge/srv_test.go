@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package merge
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// srvText is the annotations of slices for SRV answers, by cluster, and "~" if endpoints of it are demoted.
+func srvText(result Result) string {
+	var texts []string
+	for _, slice := range result.EndpointSlices {
+		text := slice.Labels[export.LabelSourceCluster]
+		if slices.ContainsFunc(slice.Endpoints, isDemoted) {
+			text += "~"
+		}
+		if srv, found := slice.Annotations[export.AnnotationSRV]; found {
+			text += "(" + srv + ")"
+		}
+		texts = append(texts, text)
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, " ")
+}
+
+// TestSRV: what DNS servers in east are told of the slices of east, near, west and south.
+func TestSRV(t *testing.T) {
+	type odd map[string]string // cluster to "down", "silent", "saturated" or "terminating"
+	for name, test := range map[string]struct {
+		prefer, weights, within string
+		odd                     odd
+		want                    string
+	}{
+		"nothing":              {"", "", "", nil, "east near south west"},
+		"the local cluster":    {"cluster", "", "", nil, "east near south west"}, // DNS servers do it
+		"silent":               {"", "", "", odd{"west": "silent"}, "east near south west~"},
+		"tiers":                {"near > west", "", "", nil, "east~(priority=4) near south~(priority=4) west~(priority=2)"},
+		"the second tier":      {"near > west", "", "", odd{"near": "down"}, "east~(priority=4) near south~(priority=4) west(priority=2)"},
+		"the last tier":        {"near > west", "", "", odd{"near": "down", "west": "down"}, "east(priority=4) near south(priority=4) west"},
+		"invalid":              {"near >", "", "", nil, "east near south west"},
+		"silent, and tiers":    {"near > west", "", "", odd{"west": "silent"}, "east~(priority=4) near south~(priority=4) west~"},
+		"the best is silent":   {"near > west", "", "", odd{"near": "silent"}, "east~(priority=4) near~ south~(priority=4) west(priority=2)"},
+		"all silent":           {"near", "", "", odd{"near": "silent", "east": "silent", "west": "silent", "south": "silent"}, "east~ near(priority=64) south~ west~"},
+		"saturated":            {"", "", "", odd{"west": "saturated"}, "east near south west~(priority=32)"},
+		"saturated, by tier":   {"near > west", "", "", odd{"near": "saturated"}, "east~(priority=4) near~(priority=32) south~(priority=4) west(priority=2)"},
+		"a border":             {"near", "", "east; near", nil, "east~(priority=2) near south west"},
+		"shares":               {"", "west=10", "", nil, "east(priority=0 weight=60) near(priority=0 weight=60) south(priority=0 weight=60) west~(priority=0 weight=20)"},
+		"no share":             {"", "west=0", "", nil, "east near south west~(priority=1)"},
+		"all shares":           {"", "west=100", "", nil, "east~(priority=1) near~(priority=1) south~(priority=1) west"},
+		"shares in tiers":      {"east; near", "west=10, near=20", "", nil, "east(priority=0 weight=80) near~(priority=0 weight=20) south~(priority=2 weight=184) west~(priority=2 weight=20)"},
+		"shares, all the same": {"near; west", "near=50", "", nil, "east~(priority=2) near south~(priority=2) west"},
+		"terminating":          {"near", "", "", odd{"near": "terminating", "west": "terminating"}, "east~(priority=2) near~ south~(priority=2) west~(priority=2 terminating=1)"},
+		"terminating, and a share": {
+			"", "near=50", "", odd{"near": "terminating", "west": "down", "south": "down"},
+			"east(priority=0 weight=25) near~(priority=0 weight=50 terminating=1) south west",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var contributions []Contribution
+			for i, cluster := range []string{"east", "near", "west", "south"} {
+				endpoints := addresses(i, 2)
+				if test.odd[cluster] == "down" {
+					endpoints = "!10.1.1.1"
+				}
+				view := newView(cluster, 1+i, "80/TCP", endpoints, headless)
+				view.Spec.Annotations = map[string]string{}
+				for key, value := range map[string]string{
+					export.AnnotationPrefer: test.prefer, export.AnnotationWeights: test.weights, export.AnnotationWithin: test.within,
+				} {
+					if value != "" {
+						view.Spec.Annotations[key] = value
+					}
+				}
+				view.Spec.Saturated = test.odd[cluster] == "saturated"
+				if test.odd[cluster] == "terminating" {
+					view.Slices[0].Endpoints[1].Conditions = export.Conditions(false, true, true)
+				}
+				contributions = append(contributions, Contribution{View: view, Demote: test.odd[cluster] == "silent"})
+			}
+			_, result := settled(t, newObserved("east"), contributions)
+			diff(t, "annotations", srvText(result), test.want)
+
+			// kube-proxy does what SRV does for ClusterSetIP imports.
+			for _, c := range contributions {
+				c.View.Spec.Type = v1beta1.ClusterSetIP
+			}
+			if text := srvText(Merge(newObserved("east"), contributions)); strings.Contains(text, "(") {
+				t.Errorf("with a cluster IP: %s", text)
+			}
+		})
+	}
+}
+
+// TestSRVAtRandom: in random cluster sets, slices of headless imports say which endpoints wait and which terminate, and
+// no other slice says so. Without settings none does.
+func TestSRVAtRandom(t *testing.T) {
+	t.Parallel()
+	waiting, plain, silent := 0, 0, 0
+	for seed := range uint64(4000) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		members := randomClusterset(t, r)
+		observed := pick(r, members...).observed
+		contributions := copyOfAll(contributionsIn(r, observed.Cluster, members))
+		for _, c := range contributions { // most are headless
+			if !c.View.Absent() && r.IntN(8) > 0 {
+				c.View.Spec.Type = v1beta1.Headless
+			}
+		}
+		result := Merge(observed, contributions)
+		if result.Plan == nil || result.ServiceImport == nil {
+			continue
+		}
+		present, _ := divide(contributions)
+		for _, c := range present {
+			for i := range c.View.Slices {
+				slice := &c.View.Slices[i]
+				at := slices.IndexFunc(result.EndpointSlices, func(s *discoveryv1.EndpointSlice) bool {
+					return s.Name == sliceName(observed, c.View, slice)
+				})
+				written := result.EndpointSlices[at]
+				srv, annotated := written.Annotations[export.AnnotationSRV]
+				var demoted, terminating []string
+				for j, endpoint := range written.Endpoints {
+					switch {
+					case isReady(slice.Endpoints[j]) && !isReady(endpoint):
+						demoted = append(demoted, fmt.Sprint(j))
+					case isDemoted(endpoint):
+						terminating = append(terminating, fmt.Sprint(j))
+					}
+				}
+				settings := result.Plan.srvs == srvOfAll || result.Plan.srvs == srvOfSaturated && c.View.Spec.Saturated
+				_, told, _ := strings.Cut(srv, "terminating=")
+				switch {
+				case annotated && !settings:
+					t.Fatalf("cluster set %d: %s has %q without a reason", seed, slice.Name, srv)
+				case annotated && told != strings.Join(terminating, ","):
+					t.Fatalf("cluster set %d: of %s terminate %v: %s", seed, slice.Name, terminating, srv)
+				case annotated && c.Demote && len(demoted) > 0:
+					t.Fatalf("cluster set %d: %s of a silent cluster waits: %s", seed, slice.Name, srv)
+				case !annotated && settings && !c.Demote && len(demoted) > 0:
+					t.Fatalf("cluster set %d: %s does not wait", seed, slice.Name)
+				case annotated && len(demoted) > 0:
+					waiting++
+				case len(demoted) > 0 && result.Plan.srvs != srvOfNone:
+					silent++
+				case !annotated:
+					plain++
+				}
+			}
+		}
+	}
+	if waiting < 200 || plain < 1000 || silent < 200 {
+		t.Errorf("%d slices waited, %d had no annotation, %d were of silent clusters", waiting, plain, silent)
+	}
+}
+
+// TestSRVIsStable: pods that come and go elsewhere do not change the slices of a cluster, but for few.
+func TestSRVIsStable(t *testing.T) {
+	texts := map[string]bool{}
+	for n := range 30 {
+		result := Merge(newObserved("east"), contribute(
+			newView("east", 1, "80/TCP", addresses(1, 50), headless, asks(export.AnnotationWeights, "west=10")),
+			newView("west", 2, "80/TCP", addresses(2, 30+n), headless)))
+		for _, slice := range result.EndpointSlices {
+			if slice.Labels[export.LabelSourceCluster] == "east" {
+				texts[slice.Annotations[export.AnnotationSRV]] = true
+			}
+		}
+	}
+	if len(texts) > 2 {
+		t.Errorf("%v", slices.Sorted(maps.Keys(texts)))
+	}
+}
+
+// isDemoted reports whether an endpoint is serving and terminating, for whatever reason.
+func isDemoted(endpoint discoveryv1.Endpoint) bool {
+	return !isReady(endpoint) && *endpoint.Conditions.Serving && *endpoint.Conditions.Terminating
+}
