@@ -43,6 +43,12 @@ type cluster struct {
 	// late is when its controller was last hindered in following such a change.
 	late time.Time
 	down bool // DNS
+	// weighted is what is decided about the service of that name. contribution is what the API server has of it unless
+	// that is unread, and contributed are the times when it changed.
+	weighted     weighted
+	contribution contribution
+	contributed  []time.Time
+	unread       bool
 }
 
 // A backup is one of the API server, and of what is known of it.
@@ -179,5 +185,6 @@ func (c *cluster) restore(kept backup, reset bool) {
 	}
 	c.r.judge.Forget(c.Name)
 	c.revision = c.API.Revision()
+	c.unread = true
 	c.seeAll()
 }

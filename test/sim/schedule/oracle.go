@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/miekg/dns"
@@ -27,6 +28,7 @@ import (
 func (r *run) look() {
 	r.looked = time.Now()
 	r.drain()
+	r.lookAtTruth()
 	for _, c := range r.clusters {
 		if c.hindered() {
 			c.late = time.Now()
@@ -44,6 +46,9 @@ func (r *run) look() {
 			}
 		}
 		c.askLimited()
+		if r.weighs {
+			c.askWeighted()
+		}
 		if changes {
 			r.judge.Forget(c.Name)
 			continue
@@ -131,14 +136,20 @@ func (c *cluster) see(e apiserver.Event) {
 		c.r.touched = append(c.r.touched,
 			fmt.Sprintf("%s: %s %s %s", c.Name, e.Type, e.Resource.Resource, e.Object.(metav1.Object).GetName()))
 	}
+	c.unread = c.unread || strings.HasPrefix(e.Object.(metav1.Object).GetName(), weightedName)
 	derived := false
 	switch object := e.Object.(type) {
 	case *discoveryv1.EndpointSlice:
 		from := object.Labels[v1beta1.LabelSourceCluster]
-		if object.Labels[v1beta1.LabelServiceName] == limitedName {
+		switch object.Labels[v1beta1.LabelServiceName] {
+		case limitedName:
 			c.seeLimited(object, e.Type == watch.Deleted)
-			derived = from != ""
-			break
+			c.r.Writes++
+			return
+		case weightedName:
+			c.seeWeighted(object)
+			c.r.Writes++
+			return
 		}
 		if derived = from != ""; derived && e.Type != watch.Deleted {
 			var addresses []netip.Addr
@@ -160,7 +171,7 @@ func (c *cluster) see(e apiserver.Event) {
 }
 
 func (c *cluster) seeImport(object *unstructured.Unstructured, gone bool, at time.Time) {
-	if object.GetName() == limitedName {
+	if object.GetName() == limitedName || object.GetName() == weightedName {
 		return
 	}
 	ips, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "ips")

@@ -35,6 +35,8 @@ type Result struct {
 	judge.Figures
 	// Writes are those of the controllers without Leases, and Changes what they were for.
 	Writes, Changes int
+	// Weighed is how often it was certain which endpoints a cluster uses.
+	Weighed int
 	// Most is the share of what could be written that was.
 	Most float64
 }
@@ -62,6 +64,10 @@ type run struct {
 	calm    bool
 	touched []string
 	limited limited
+	// began is when the schedule did, and weighs is set from then on.
+	began   time.Time
+	weighs  bool
+	sharing sharing
 }
 
 // A heal ends a fault.
@@ -79,6 +85,7 @@ func Run(t *testing.T, s Schedule) (result Result) {
 		t.Helper()
 		r := &run{
 			network: set.Network, names: s.names(), busy: map[string]time.Time{}, silent: map[judge.Way]time.Time{},
+			sharing: sharing{used: map[[2]string]string{}, known: map[judge.Way]known{}},
 		}
 		defer func() { result = r.Result }()
 		r.judge = judge.New(time.Now(), bound, r.names...)
@@ -98,14 +105,16 @@ func Run(t *testing.T, s Schedule) (result Result) {
 		r.limited = newLimited(s)
 		for _, c := range r.clusters {
 			c.writeLimited()
+			c.weighted.drawEndpoints(random, c.load.Number)
+			c.writeWeighted()
 		}
 		if !r.converge("at the beginning", time.Minute) {
 			return
 		}
 		r.note("the schedule begins")
-		began := time.Now()
+		r.began, r.weighs = time.Now(), true
 		for _, e := range s.Events {
-			r.until(began.Add(e.At))
+			r.until(r.began.Add(e.At))
 			r.happen(e)
 		}
 		for len(r.pending) > 0 {
@@ -167,6 +176,10 @@ func (r *run) happen(e Event) {
 			r.Changes++
 			c.write(c.load.Services[next.Name], next)
 		}
+		return
+	}
+	if e.Kind == reweigh {
+		c.reweigh(random)
 		return
 	}
 	for _, each := range faults {
@@ -239,6 +252,7 @@ func (r *run) settle() {
 	}
 	for _, c := range r.clusters {
 		c.writeLimited()
+		c.writeWeighted()
 	}
 	if !r.converge("after all was whole", patience) {
 		return
@@ -254,6 +268,7 @@ func (r *run) settle() {
 			r.touched[:min(10, len(r.touched))])
 	}
 	r.ordered()
+	r.weighed()
 	if r.restarts {
 		r.restart()
 	}

@@ -8,6 +8,9 @@
 //   - no answer, and no copy, that was never right, or not for long (package judge);
 //   - no healthy endpoint is lost: those of a cluster in reach arrive, those of a
 //     silent cluster stay, and get no traffic if another cluster has the service;
+//   - nothing outside of a border is written or answered, and the best tier is used in the end (limited.go);
+//   - the endpoints in use are those that weights and saturation have, as far as it is certain what a cluster knows,
+//     and in one order for all clusters at any moment (shares.go, rules.go);
 //   - all clusters have what the exports come to once all is whole (package outcome);
 //   - nothing but Leases is written then;
 //   - what was written is in proportion to what happened.
@@ -52,10 +55,11 @@ type Event struct {
 	Random uint64
 }
 
-// The kind of an Event that changes a service, of the fault that forgets old revisions, and of the one that cuts off the
+// The kind of an Event that changes a service, of one that changes the shares of clusters, of the fault that forgets old revisions, and of the one that cuts off the
 // clusters from one up to another.
 const (
 	operation  = "operation"
+	reweigh    = "the shares of clusters change"
 	compaction = "the API server compacts"
 	partition  = "a partition of the clusters up to"
 )
@@ -78,6 +82,7 @@ func New(seed uint64) Schedule {
 	for range 5 + random.IntN(20) {
 		s.draw(random, storm, longest)
 	}
+	s.reweighs()
 	s.sort()
 	return s
 }

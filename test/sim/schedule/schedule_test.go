@@ -86,14 +86,15 @@ func TestSchedules(t *testing.T) {
 				total.Addresses += result.Addresses
 				total.Bounded += result.Bounded
 				total.Changes += result.Changes
+				total.Weighed += result.Weighed
 				total.Writes += result.Writes
 				total.Most = max(total.Most, result.Most)
 			})
 		}
 	})
-	t.Logf("%d seeds from %d, %.1f a second: %d operations and faults, %d objects written (%.1f of what is allowed at most), %d answers, %d of them owed, %d of their addresses withdrawn just before",
+	t.Logf("%d seeds from %d, %.1f a second: %d operations and faults, %d objects written (%.1f of what is allowed at most), %d answers, %d of them owed, %d of their addresses withdrawn just before, %d times sure which endpoints are in use",
 		*seeds, *seed, float64(*seeds)/time.Since(began).Seconds(), total.Changes, total.Writes, total.Most,
-		total.Queries, total.Owed, total.Bounded)
+		total.Queries, total.Owed, total.Bounded, total.Weighed)
 }
 
 // explain reports a schedule that failed.

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+// A contribution is what an API server has of the service: the ground truth.
+type contribution struct {
+	exported bool
+	created  time.Time
+	weights  map[string]int
+	// saturated are both possibilities if the cluster may be or not, because it depends on what it was before.
+	saturated []bool
+	ready     int
+}
+
+// saturated returns whether annotations say that a cluster with these endpoints is saturated, or both if that depends on
+// what it was before.
+func saturated(says map[string]string, ready, all int) []bool {
+	limit := 0
+	_, _ = fmt.Sscan(says[export.AnnotationSaturatedBelow], &limit) // 0 without
+	percent := 100 * float64(ready) / float64(max(all, 1))
+	until := float64(limit) + math.Min(10, float64((100-limit)/2))
+	switch {
+	case says[export.AnnotationSaturated] == "true":
+		return []bool{true}
+	case limit == 0 || all == 0 || percent >= until:
+		return []bool{false}
+	case percent < float64(limit):
+		return []bool{true}
+	}
+	return []bool{false, true}
+}
+
+// outcomes returns how many endpoints of each cluster may be in use, for each of the possibilities.
+func outcomes(all map[string]contribution, silent map[string]bool) (possible []map[string]int) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if each := all[name]; len(each.saturated) > 1 {
+			for _, saturated := range each.saturated {
+				each.saturated = []bool{saturated}
+				one := maps.Clone(all)
+				one[name] = each
+				possible = append(possible, outcomes(one, silent)...)
+			}
+			return possible
+		}
+	}
+	// The oldest export decides. A level is the better the lower: what is silent comes last, what is saturated before it.
+	oldest, best := "", math.MaxInt
+	level := func(name string) (level int) {
+		if silent[name] {
+			level += 2
+		}
+		if all[name].saturated[0] {
+			level++
+		}
+		return level
+	}
+	for name, each := range all {
+		if !each.exported {
+			continue
+		}
+		if oldest == "" || cmp.Or(each.created.Compare(all[oldest].created), strings.Compare(name, oldest)) < 0 {
+			oldest = name
+		}
+		if each.ready > 0 {
+			best = min(best, level(name))
+		}
+	}
+	ready := map[string]int{}
+	for name, each := range all {
+		if each.exported && each.ready > 0 && level(name) == best {
+			ready[name] = each.ready
+		}
+	}
+	return []map[string]int{shares(all[oldest].weights, ready)}
+}
+
+// shares returns how many of the ready endpoints of clusters are in use with weights.
+func shares(weights, ready map[string]int) map[string]int {
+	total, present, rest := 0, 0, 0
+	for name, weight := range weights {
+		total += weight
+		if ready[name] > 0 {
+			present += weight
+		}
+	}
+	for name, n := range ready {
+		if _, weighted := weights[name]; !weighted {
+			rest += n
+		}
+	}
+	// exactly is how many endpoints a weight should have.
+	exactly := func(weight int) float64 { return float64(weight*rest) / float64(100-present) }
+	if total >= 100 || rest == 0 {
+		exactly = func(weight int) float64 {
+			least := math.Inf(1)
+			for name, n := range ready {
+				if other := weights[name]; other > 0 {
+					least = min(least, float64(weight*n)/float64(other))
+				}
+			}
+			return least
+		}
+	}
+	used := map[string]int{}
+	for name, n := range ready {
+		switch weight, weighted := weights[name]; {
+		case !weighted && (total < 100 || weights == nil):
+			used[name] = n
+		case weight > 0:
+			used[name] = min(max(int(math.Round(exactly(weight))), 1), n)
+		}
+	}
+	if len(used) == 0 {
+		return ready // nothing else is there
+	}
+	return used
+}
