@@ -115,6 +115,8 @@ type Endpoint struct {
 	Zone string `json:"zone,omitempty"`
 	// HintedFor are the local zones and nodes in its hints; empty without hints.
 	HintedFor string `json:"hintedFor,omitempty"`
+	// SRV is the priority and weight of its SRV records; empty if it has none.
+	SRV string `json:"srv,omitempty"`
 }
 
 // An Answer is that of DNS, with the expected one.
@@ -157,6 +159,10 @@ func Of(f *facts.Facts, service types.NamespacedName, zone string) *Explanation 
 	roles := f.Roles(service, sources)
 	for i := range sources {
 		e.export(f, service, &sources[i], serviceImport, roles[sources[i].Cluster])
+	}
+	records := e.resolver.targets()
+	for i := range e.Endpoints {
+		e.Endpoints[i].SRV = records[e.Endpoints[i].Address]
 	}
 	e.byPrecedence(account.Precedence)
 	e.problems(f, service, sources, serviceImport, account)

@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"fmt"
 	"math"
 	"net/netip"
 	"slices"
@@ -74,14 +75,41 @@ func newResolver(f *facts.Facts, service types.NamespacedName, zone string, of *
 // zones reports whether DNS knows the zones of clients.
 func (r *resolver) zones() bool { return slices.Equal(r.option("prefer"), []string{"zone"}) }
 
+// answer returns the answer to a question for the records of a type.
+func (r *resolver) answer(kind uint16) answer.Answer {
+	return answer.Lookup(&r.config, r.service, answer.NewCache(), &answer.Question{
+		Request: name.Request{Kind: name.Service}, Type: kind, Prefer: r.prefer,
+	}, func() answer.Client { return answer.Client{Size: math.MaxInt, Place: r.place} })
+}
+
+// usualSRV is the text of SRV records that have no order and no shares.
+const usualSRV = "priority 0, weight 100"
+
+// targets returns the priority and weight of the SRV records of a headless service, by the addresses of their targets.
+func (r *resolver) targets() map[string]string {
+	if r.service == nil || !r.service.Headless {
+		return nil
+	}
+	found := r.answer(miekg.TypeSRV)
+	records := map[string]string{}
+	for _, record := range found.Answer {
+		if srv, ok := record.(*miekg.SRV); ok {
+			records[srv.Target] = fmt.Sprintf("priority %d, weight %d", srv.Priority, srv.Weight)
+		}
+	}
+	of := map[string]string{}
+	for _, record := range found.Extra {
+		of[dns.Data(record)] = records[record.Header().Name]
+	}
+	return of
+}
+
 // lookup returns the addresses of a type, A or AAAA, and whether the name exists.
 func (r *resolver) lookup(kind string) (addresses []string, exists bool) {
 	if r.service == nil {
 		return []string{}, false
 	}
-	found := answer.Lookup(&r.config, r.service, answer.NewCache(), &answer.Question{
-		Request: name.Request{Kind: name.Service}, Type: miekg.StringToType[kind], Prefer: r.prefer,
-	}, func() answer.Client { return answer.Client{Size: math.MaxInt, Place: r.place} })
+	found := r.answer(miekg.StringToType[kind])
 	addresses = make([]string, len(found.Answer))
 	for i, record := range found.Answer {
 		addresses[i] = dns.Data(record)

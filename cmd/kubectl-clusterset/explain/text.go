@@ -76,13 +76,17 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 	}
 
 	rows = nil
+	headings = "ADDRESS CLUSTER STATE REASON +SRV +ZONE +HINTED_FOR"
 	for _, endpoint := range e.Endpoints {
+		if endpoint.SRV != "" && endpoint.SRV != usualSRV {
+			headings = "ADDRESS CLUSTER STATE REASON SRV +ZONE +HINTED_FOR"
+		}
 		rows = append(rows, []any{
 			endpoint.Address, endpoint.Cluster, endpoint.State, endpoint.Reason,
-			output.Dash(endpoint.Zone), output.Dash(endpoint.HintedFor),
+			output.Dash(endpoint.SRV), output.Dash(endpoint.Zone), output.Dash(endpoint.HintedFor),
 		})
 	}
-	if err := section(out, wide, "Endpoints", "ADDRESS CLUSTER STATE REASON +ZONE +HINTED_FOR", rows); err != nil {
+	if err := section(out, wide, "Endpoints", headings, rows); err != nil {
 		return err
 	}
 

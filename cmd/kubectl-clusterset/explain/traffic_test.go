@@ -27,35 +27,65 @@ func TestTraffic(t *testing.T) {
 		saturated  bool
 		want       string
 		effect     string
+		headless   bool
 	}{
 		"nothing": {
 			"", "", false,
 			"west: ; 10.1.0.1 used: ready; 10.1.0.2 used: ready; north: ; 10.2.0.1 used: ready",
 			"All endpoints are used equally.",
+			false,
 		},
 		"tiers": {
 			export.AnnotationPrefer, "region=us > west", false,
 			"west: tier 2; 10.1.0.1 demoted: tier 2, and endpoints that come before are ready; " +
 				"10.1.0.2 demoted: tier 2, and endpoints that come before are ready; north: tier 1; 10.2.0.1 used: ready",
 			"Endpoints are used in this order of clusters: region=us > west.",
+			false,
 		},
 		"border": {
 			export.AnnotationWithin, "region=eu", false,
 			"west: ; 10.1.0.1 used: ready; 10.1.0.2 used: ready; north: outside of the border region=eu; " +
 				"10.2.0.1 outside: outside of the border region=eu",
 			"All endpoints are used equally.",
+			false,
 		},
 		"weights": {
 			export.AnnotationWeights, "west=50", false,
 			"west: weight 50 %: 1 of 2 ready IPv4 endpoints; 10.1.0.1 demoted: weight 50 %: 1 of 2 ready IPv4 endpoints, and " +
 				"endpoints that come before are ready; 10.1.0.2 used: ready; north: ; 10.2.0.1 used: ready",
 			"All endpoints are used equally.",
+			false,
 		},
 		"saturated": {
 			"", "", true,
 			"west: saturated; 10.1.0.1 demoted: saturated, and endpoints that come before are ready; " +
 				"10.1.0.2 demoted: saturated, and endpoints that come before are ready; north: ; 10.2.0.1 used: ready",
 			"All endpoints are used equally.",
+			false,
+		},
+		"tiers in SRV answers": {
+			export.AnnotationPrefer, "region=us > west", false,
+			"west: tier 2; 10.1.0.1 demoted: tier 2, and endpoints that come before are ready, priority 2, weight 100; " +
+				"10.1.0.2 demoted: tier 2, and endpoints that come before are ready, priority 2, weight 100; " +
+				"north: tier 1; 10.2.0.1 used: ready, priority 0, weight 100",
+			"Endpoints are used in this order of clusters: region=us > west.",
+			true,
+		},
+		"weights in SRV answers": {
+			export.AnnotationWeights, "west=20", false,
+			"west: weight 20 %: 1 of 2 ready IPv4 endpoints; 10.1.0.1 demoted: weight 20 %: 1 of 2 ready IPv4 endpoints, and " +
+				"endpoints that come before are ready, priority 0, weight 20; 10.1.0.2 used: ready, priority 0, weight 20; " +
+				"north: ; 10.2.0.1 used: ready, priority 0, weight 160",
+			"All endpoints are used equally.",
+			true,
+		},
+		"saturation in SRV answers": {
+			"", "", true,
+			"west: saturated; 10.1.0.1 demoted: saturated, and endpoints that come before are ready, priority 32, weight 100; " +
+				"10.1.0.2 demoted: saturated, and endpoints that come before are ready, priority 32, weight 100; " +
+				"north: ; 10.2.0.1 used: ready, priority 0, weight 100",
+			"All endpoints are used equally.",
+			true,
 		},
 	} {
 		f := newFacts()
@@ -69,6 +99,9 @@ func TestTraffic(t *testing.T) {
 				SessionAffinity:       corev1.ServiceAffinityNone,
 				InternalTrafficPolicy: corev1.ServiceInternalTrafficPolicyCluster,
 			}}
+			if test.headless {
+				view.Spec.Type = v1beta1.Headless
+			}
 			if test.key != "" {
 				view.Spec.Annotations = map[string]string{test.key: test.value}
 			}
@@ -99,7 +132,11 @@ func TestTraffic(t *testing.T) {
 			got = append(got, each.Cluster+": "+strings.Join(each.Rules, ", "))
 			for _, endpoint := range e.Endpoints {
 				if endpoint.Cluster == each.Cluster {
-					got = append(got, fmt.Sprintf("%s %s: %s", endpoint.Address, endpoint.State, endpoint.Reason))
+					text := fmt.Sprintf("%s %s: %s", endpoint.Address, endpoint.State, endpoint.Reason)
+					if endpoint.SRV != "" {
+						text += ", " + endpoint.SRV
+					}
+					got = append(got, text)
 				}
 			}
 		}
@@ -118,6 +155,9 @@ func TestTraffic(t *testing.T) {
 		var out strings.Builder
 		if err := e.Text(&out, false); err != nil || strings.Contains(out.String(), "RULES") != (test.key != "" || test.saturated) {
 			t.Errorf("%s: %v\n%s", name, err, out.String())
+		}
+		if strings.Contains(out.String(), " SRV") != test.headless {
+			t.Errorf("%s:\n%s", name, out.String())
 		}
 	}
 }
