@@ -29,11 +29,11 @@ const notFull = "the caches of the local cluster are not full yet"
 // newCaches returns caches that are not filled yet.
 func (c *Controller) newCaches() (*caches, error) {
 	gate := &informer.FreshnessGate{}
-	api, err := mcsapi.NewFollower(c.config, c.httpClient, gate)
+	api, err := mcsapi.NewFollower(c.config, c.httpClient, gate, c.options.ClusterSet)
 	if err != nil {
 		return nil, err
 	}
-	own := local.New(c.client, c.metadata, gate, c.options.Namespace)
+	own := local.New(c.client, c.metadata, gate, c.options.Namespace, c.options.ClusterSet)
 	return &caches{
 		gate: gate, local: own, api: api, properties: local.NewProperties(c.dynamic, c.options.Clock),
 		full: make(chan struct{}),

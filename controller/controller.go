@@ -126,6 +126,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err == nil {
 		caches.start(ctx, &group)
 	}
+	if err == nil {
+		err = c.checkNamespace(ctx)
+	}
 	switch {
 	case err != nil:
 	case !c.options.LeaderElection:

@@ -5,9 +5,11 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
@@ -40,6 +43,9 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	defer c.stuck.set("")
 	defer group.Wait()
 	defer stop()
+	if err := c.checkNamespace(ctx); err != nil {
+		return err
+	}
 	recorder, stopRecorder := newRecorder(ctx, c.client)
 	defer stopRecorder()
 
@@ -83,7 +89,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	}
 	record := heartbeat.NewRecord(heartbeat.RecordConfig{
 		Clock: c.options.Clock, After: c.options.StaleAfter, Inputs: r.Gate,
-		Prober: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster},
+		Prober: apply.SliceProbe{Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, Set: c.options.ClusterSet},
 	}, r.Exported())
 	context.AfterFunc(ctx, record.TermEnds)
 	group.Go(func() {
@@ -106,6 +112,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Annotations: func() map[string]string {
 			return map[string]string{
 				accept.PublishedAnnotation: policy.Text(klog.FromContext(ctx)), properties.Annotation: r.Properties.Text(),
+				member.HeartbeatSetAnnotation: string(c.options.ClusterSet),
 			}
 		},
 	})
@@ -119,9 +126,27 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 			}
 		})
 	})
-	klog.FromContext(ctx).Info("Started", "cluster", cluster, "namespace", c.options.Namespace)
+	klog.FromContext(ctx).Info("Started", "cluster", cluster, "clusterset", c.options.ClusterSet, "namespace",
+		c.options.Namespace)
 	r.Run(ctx, c.options.Workers, record)
 	return nil
+}
+
+// checkNamespace returns an error if the namespace is that of the controller of another cluster set: the two would share
+// their members, and one of them would stand by for the other.
+func (c *Controller) checkNamespace(ctx context.Context) error {
+	lease, err := c.client.CoordinationV1().Leases(c.options.Namespace).Get(ctx, member.HeartbeatLease,
+		metav1.GetOptions{})
+	if err != nil {
+		return nil //nolint:nilerr // there is none, or the heartbeat reports the error
+	}
+	set := export.Set(member.DescriptionOf(lease).ClusterSet)
+	if set == c.options.ClusterSet {
+		return nil
+	}
+	return fmt.Errorf("namespace %s is that of the controller of %s, not of %s: use another one for each cluster set, "+
+		"or, if that controller is gone for good, delete the Lease %s there",
+		c.options.Namespace, set, c.options.ClusterSet, member.HeartbeatLease)
 }
 
 // heartbeatFirst returns once the exports were compared, so that the heartbeat is renewed, but waits for no longer than
@@ -144,7 +169,7 @@ func (c *Controller) newReconciler(
 	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder}
 	tracker := memberstate.NewTracker(o.limits(), o.Clock, own, reporter)
 	members := member.New(member.Config{
-		Cluster: cluster, Static: o.Members, Limits: o.MemberLimits, Memory: o.MaxImportMemory,
+		Cluster: cluster, Set: o.ClusterSet, Static: o.Members, Limits: o.MemberLimits, Memory: o.MaxImportMemory,
 		Local: own, Tracker: tracker, Reporter: reporter, Clock: o.Clock, Dial: o.DialMember,
 		Read: read,
 	})
@@ -155,7 +180,7 @@ func (c *Controller) newReconciler(
 	accepts, _ := o.accepts() // complete reports the error
 	return reconciler.New(reconciler.Config{
 		Gatherer: &input.Gatherer{
-			Cluster: cluster, Namespace: o.Namespace, Denied: o.DeniedNamespaces, Accept: accepts,
+			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Denied: o.DeniedNamespaces, Accept: accepts,
 			ServeHandMade: o.HandMadeImports, Prefer: o.Prefer,
 			Local: own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
 		},

@@ -35,6 +35,7 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 type flags struct {
 	kubeconfig, context string
 	cluster             string
+	clusterSet          string
 	namespace           string
 	members             []string
 	denied              []string
@@ -84,6 +85,9 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 	set.StringVar(&f.context, "context", "", "`name` of the context to use in the kubeconfig; empty means its current one")
 	set.StringVar(&f.cluster, "cluster-id", "",
 		"`id` of the local cluster: a DNS label, or two joined with a dot; empty means the value of ClusterProperty cluster.clusterset.k8s.io")
+	set.StringVar(&f.clusterSet, "clusterset", "",
+		"`name` of the cluster set, a DNS label that is the same in all its clusters; empty means the default set. The controller takes care of the namespaces with label "+
+			export.LabelSet+"=<name>, or of those without it for the default set")
 	set.StringVar(&f.namespace, "namespace", "",
 		"namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+
 			member.DefaultNamespace)
@@ -162,6 +166,10 @@ func (f *flags) options() (controller.Options, error) {
 			wrong = append(wrong, fmt.Errorf("--cluster-id: %w", err))
 		}
 	}
+	clusterSet, err := export.ParseSet(f.clusterSet)
+	if err != nil {
+		wrong = append(wrong, fmt.Errorf("--clusterset: %w", err))
+	}
 	for _, number := range []struct {
 		flag  string
 		value int
@@ -198,6 +206,7 @@ func (f *flags) options() (controller.Options, error) {
 	options := controller.Options{
 		Config:           config,
 		Cluster:          f.cluster,
+		ClusterSet:       clusterSet,
 		Namespace:        f.namespace,
 		Members:          members,
 		DeniedNamespaces: append([]string{}, f.denied...),

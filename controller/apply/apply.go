@@ -18,7 +18,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
@@ -188,7 +187,7 @@ func (p *pass) seeImport(serviceImport *v1beta1.ServiceImport) {
 	}
 	p.serviceMutations().serviceImport = strip(serviceImport)
 	p.observed.ServiceImport = serviceImport
-	if before == nil || !export.IsManaged(before) {
+	if before == nil || !p.observed.Set.Manages(before) {
 		p.outcome.Again = true
 	}
 }

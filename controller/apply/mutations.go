@@ -208,9 +208,9 @@ func older(version, than string) bool {
 	return err == nil && order < 0
 }
 
-// noteSlice adds a slice of this controller, nil for a deleted one.
-func (a *mutations) noteSlice(name string, slice *discoveryv1.EndpointSlice) {
-	if slice == nil || !export.IsManaged(slice) {
+// noteSlice adds a slice of the cluster set of this controller, nil for a deleted one.
+func (a *mutations) noteSlice(set export.Set, name string, slice *discoveryv1.EndpointSlice) {
+	if slice == nil || !set.Manages(slice) {
 		delete(a.endpointSlices, name)
 		return
 	}
@@ -219,7 +219,7 @@ func (a *mutations) noteSlice(name string, slice *discoveryv1.EndpointSlice) {
 
 // noteDeleted adds the deletion of a slice.
 func (a *mutations) noteDeleted(slice *discoveryv1.EndpointSlice) {
-	a.noteSlice(slice.Name, nil)
+	a.noteSlice("", slice.Name, nil)
 	a.deleted[slice.UID] = slice.UID != ""
 }
 

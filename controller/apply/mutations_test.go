@@ -66,10 +66,10 @@ func TestCatchUp(t *testing.T) {
 			for _, slice := range versioned(test.written) {
 				known := a.mutations.forUpdate(web, now.Now())
 				if slice.ResourceVersion == "" {
-					known.noteSlice(slice.Name, nil)
+					known.noteSlice("", slice.Name, nil)
 					continue
 				}
-				known.noteSlice(slice.Name, slice)
+				known.noteSlice("", slice.Name, slice)
 			}
 			existing := Existing{Observed: merge.Observed{Service: web}, EndpointSlices: versioned(test.cached)}
 			a.CatchUp(&existing, Versions{EndpointSlices: test.shown})
@@ -166,7 +166,7 @@ func TestEcho(t *testing.T) {
 	} {
 		a := &Applier{Clock: now}
 		known := a.mutations.forUpdate(web, now.Now())
-		known.noteSlice("a", versioned("a@9")[0])
+		known.noteSlice("", "a", versioned("a@9")[0])
 		known.echoes = []echo{newEcho(versioned("a@8")[0]), newEcho(versioned("a@9")[0])}
 		if got := a.Echo(web, test.shown); got != test.want {
 			t.Errorf("%s: got %t", name, got)

@@ -17,22 +17,25 @@ import (
 type SliceProbe struct {
 	Client             kubernetes.Interface
 	Namespace, Cluster string
+	// Set is the cluster set of the controller.
+	Set export.Set
 }
 
 // Probe returns the API server's error for an EndpointSlice in the namespace. The slice has the labels of a published
 // one, so that admission rules that select by label apply.
 func (p SliceProbe) Probe(ctx context.Context) error {
-	_, err := p.Client.DiscoveryV1().EndpointSlices(p.Namespace).Create(ctx, &discoveryv1.EndpointSlice{
+	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: "clusterset-dns-probe-",
 			Labels: map[string]string{
-				export.LabelSliceManagedBy: export.Manager,
-				export.LabelSourceCluster:  p.Cluster,
-				export.LabelService:        "clusterset-dns-probe",
+				export.LabelSourceCluster: p.Cluster,
+				export.LabelService:       "clusterset-dns-probe",
 			},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
-	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	}
+	p.Set.Mark(slice)
+	_, err := p.Client.DiscoveryV1().EndpointSlices(p.Namespace).Create(ctx, slice, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return fmt.Errorf("a dry run in namespace %s: %w", p.Namespace, err)
 	}

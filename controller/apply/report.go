@@ -56,16 +56,16 @@ func (p *pass) foreign(object metav1.Object) { p.foreignObjects = append(p.forei
 // reportForeign reports foreign objects with Events on the object itself and on the ServiceExport of this cluster.
 func (p *pass) reportForeign() {
 	if serviceImport := p.observed.ServiceImport; p.existing.Exported && serviceImport != nil &&
-		!export.IsManaged(serviceImport) {
+		!p.observed.Set.Manages(serviceImport) {
 		p.foreign(serviceImport)
 	}
-	if service := p.observed.DerivedService; service != nil && !export.IsManaged(service) &&
+	if service := p.observed.DerivedService; service != nil && !p.observed.Set.Manages(service) &&
 		p.result.ServiceImport != nil && p.result.ServiceImport.Spec.Type == v1beta1.ClusterSetIP {
 		p.foreign(service)
 	}
 	for _, object := range p.reported.unreported(p.observed.Service, p.foreignObjects) {
 		message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or %s, to let the service %s be imported here",
-			kindOf(object), object.GetNamespace(), object.GetName(), handOver(object), p.observed.Service)
+			kindOf(object), object.GetNamespace(), object.GetName(), p.handOver(object), p.observed.Service)
 		if regarding, ok := object.(runtime.Object); ok {
 			p.Recorder.Event(regarding, corev1.EventTypeWarning, EventForeignObject, message)
 		}
@@ -89,15 +89,19 @@ func kindOf(object metav1.Object) string {
 }
 
 // handOver returns the instruction that hands the object over to this controller.
-func handOver(object metav1.Object) string {
+func (p *pass) handOver(object metav1.Object) string {
+	set, key := p.observed.Set, export.LabelManagedBy
 	switch object.(type) {
 	case *v1beta1.ServiceImport:
 		return "annotate it " + export.AnnotationAdopt + "=true"
 	case *discoveryv1.EndpointSlice:
-		return "label it " + export.LabelSliceManagedBy + "=" + export.Manager
-	default:
-		return "label it " + export.LabelManagedBy + "=" + export.Manager
+		key = export.LabelSliceManagedBy
 	}
+	labels := key + "=" + set.Manager()
+	if set != "" {
+		labels += " " + export.LabelSet + "=" + string(set)
+	}
+	return "label it " + labels
 }
 
 // reportConditions writes an Event for each condition that turned bad or recovered.

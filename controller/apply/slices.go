@@ -37,7 +37,7 @@ func (b behind) err() error {
 // slices, so their clusters are behind. While the import terminates, existing copies are still updated.
 func (p *pass) writeSlices(ctx context.Context) behind {
 	owner := p.existing.Observed.ServiceImport // as the merge saw it
-	haveImport := owner != nil && export.IsManaged(owner) && !terminating(owner)
+	haveImport := owner != nil && p.observed.Set.Manages(owner) && !terminating(owner)
 	known := make(map[string]*discoveryv1.EndpointSlice, len(p.existing.EndpointSlices))
 	for _, slice := range p.existing.EndpointSlices {
 		known[slice.Name] = slice
@@ -54,7 +54,7 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 			}
 		}
 		before := known[desired.Name]
-		if before != nil && !export.IsManaged(before) {
+		if before != nil && !p.observed.Set.Manages(before) {
 			p.foreign(before)
 			continue
 		}
@@ -68,10 +68,10 @@ func (p *pass) writeSlices(ctx context.Context) behind {
 		})
 		written, err := write(ctx, guard, client, desired.Name, before, update, equalSlice)
 		if written != before {
-			p.serviceMutations().noteSlice(desired.Name, strip(written))
+			p.serviceMutations().noteSlice(p.observed.Set, desired.Name, strip(written))
 		}
 		switch {
-		case errors.Is(err, errChanged) && written != nil && !export.IsManaged(written):
+		case errors.Is(err, errChanged) && written != nil && !p.observed.Set.Manages(written):
 			p.foreign(written)
 		case errors.Is(err, errChanged) && written == nil && waits:
 			// The garbage collector deleted it with the import.
@@ -103,7 +103,7 @@ func (p *pass) publishing(cluster string, err error) error {
 // ownSliceLabels are the labels of slices that this controller sets or removes.
 var ownSliceLabels = []string{
 	export.LabelService, export.LabelSourceCluster, export.LabelSliceManagedBy, export.LabelKubernetesService,
-	export.LabelHeadless,
+	export.LabelHeadless, export.LabelSet,
 }
 
 // withOthers returns the desired slice as an update of the existing one, with the labels and annotations of other
@@ -153,12 +153,12 @@ func (p *pass) removeRest(ctx context.Context, behind behind) error {
 			func(a *mutations) { a.noteDeleted(slice) })
 	}
 	if service := p.observed.DerivedService; service != nil && p.result.DerivedService == nil &&
-		export.IsDerivedFor(service, p.observed.Service.Name) {
+		p.observed.Set.IsDerivedFor(service, p.observed.Service.Name) {
 		note("Service", service.Name, remove(ctx, p.Core.CoreV1().Services(p.namespace()), service),
 			func(a *mutations) { a.derivedService = nil })
 	}
 	if serviceImport := p.observed.ServiceImport; serviceImport != nil && p.result.ServiceImport == nil &&
-		export.IsManaged(serviceImport) {
+		p.observed.Set.Manages(serviceImport) {
 		note(v1beta1.ServiceImportKindName, serviceImport.Name, remove(ctx, p.access.ServiceImports(p.namespace()),
 			serviceImport), func(a *mutations) { a.serviceImport = nil })
 	}

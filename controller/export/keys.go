@@ -4,7 +4,6 @@ package export
 
 import (
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
 
@@ -14,7 +13,7 @@ const (
 	// Domain is the domain of the project's own keys. Exports cannot set keys of it or of its subdomains on an import.
 	Domain = "clusterset-dns.github.io"
 
-	// Manager is the value of the managed-by labels on all objects of the controller. It changes or deletes no others.
+	// Manager is the value of the managed-by labels on all objects of the controller of the default set: see Set.
 	Manager = "clusterset-controller." + Domain
 	// LabelManagedBy is the managed-by label of ServiceImports and Services.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
@@ -66,12 +65,3 @@ const (
 // ExportedKeys are the only keys of Domain that an export may set on an import, all of them annotations. On an import,
 // only exports set them.
 var ExportedKeys = []string{AnnotationPrefer, AnnotationWithin, AnnotationWeights}
-
-// IsManaged reports whether a ServiceImport, Service or EndpointSlice belongs to this controller.
-func IsManaged(object metav1.Object) bool {
-	key := LabelManagedBy
-	if _, slice := object.(*discoveryv1.EndpointSlice); slice {
-		key = LabelSliceManagedBy
-	}
-	return object.GetLabels()[key] == Manager
-}

@@ -60,7 +60,7 @@ func (l Limits) Fitting(slice *discoveryv1.EndpointSlice) (_ *discoveryv1.Endpoi
 	standIn.Namespace, standIn.Name = slice.Namespace, slice.Name
 	standIn.UID, standIn.ResourceVersion = slice.UID, slice.ResourceVersion
 	standIn.Annotations = map[string]string{annotationTooLarge: ""}
-	for _, key := range []string{LabelService, LabelSourceCluster, LabelSliceManagedBy} {
+	for _, key := range []string{LabelService, LabelSourceCluster, LabelSliceManagedBy, LabelSet} {
 		if value, found := slice.Labels[key]; found {
 			standIn.Labels = set(standIn.Labels, key, value)
 		}

@@ -45,13 +45,6 @@ func DerivedFor(derived *corev1.Service) string {
 	return ""
 }
 
-// IsDerivedFor reports whether a Service of this controller is derived from the service of that name. It is also true
-// if DerivedFor finds no service, because another writer may have changed the labels.
-func IsDerivedFor(derived *corev1.Service, service string) bool {
-	of := DerivedFor(derived)
-	return IsManaged(derived) && (of == "" || of == service)
-}
-
 // SliceName returns <service>-<cluster>-<digest>, the name of the EndpointSlice that the controller writes for a source
 // slice of that name and address type: the published slice of a slice of the Service, or the copy of a published slice.
 // The format is stable, because copies are found by name after an upgrade (liveness.Verdict.View). Different arguments

@@ -20,6 +20,8 @@ type Source struct {
 	// Cluster is the id of the exporting cluster, from the credential with which its slices were read, or from their
 	// copies.
 	Cluster string
+	// Set is the cluster set of the local cluster. Slices of other sets do not exist for it.
+	Set Set
 	// CIDRs restrict the addresses of endpoints; empty means no restriction.
 	CIDRs []netip.Prefix
 	// Reader is the local cluster. Slices for chosen clusters that do not include it do not exist for it.
@@ -27,7 +29,7 @@ type Source struct {
 }
 
 // FromSlices returns the view of an export from the slices that carry its snapshots, in any order: those that the
-// exporting cluster publishes, or their copies. Slices without the managed-by label of this controller are ignored.
+// exporting cluster publishes, or their copies. Slices without the labels of the controllers of the set are ignored.
 //
 // Everything in a slice is validated. Invalid parts are left out and reported. If a slice is refused as a whole
 // (unknown version, unparsable snapshot), its part of the previous view, which may be nil, is kept. The view is nil if
@@ -51,7 +53,7 @@ func fromSlices(from Source, service types.NamespacedName, endpointSlices []*dis
 		return cmp.Compare(a.Name, b.Name)
 	})
 	for _, slice := range ordered {
-		if IsManaged(slice) {
+		if from.Set.Manages(slice) {
 			r.read(slice)
 		}
 	}

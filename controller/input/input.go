@@ -34,6 +34,8 @@ const InvalidDenied = "NamespaceDenied"
 type Gatherer struct {
 	// Cluster is the id of the local cluster, and Namespace that of the controller.
 	Cluster, Namespace string
+	// Set is the cluster set of the controller.
+	Set export.Set
 	// Denied are patterns of namespaces that are neither exported nor imported.
 	Denied []string
 	// Accept are the patterns of what members without patterns of their own may contribute.
@@ -69,6 +71,11 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 		Existing: g.existing(access, service), Problems: map[string][]export.Problem{}, Refused: map[string]string{},
 	}
 	observed := &in.Existing.Observed
+	if !g.Set.Takes(g.Local.Namespace(service.Namespace)) {
+		// What this controller made is deleted. The ServiceExport is for the controller of another set.
+		observed.Denied, observed.ServiceExport = true, nil
+		return in
+	}
 	if observed.Denied = denied(g.Denied, service.Namespace); observed.Denied {
 		if observed.ServiceExport != nil {
 			observed.Invalid = &export.Invalid{
@@ -126,7 +133,7 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 // Source returns how slices of a member are read.
 func (g *Gatherer) Source(m *member.Member) export.Source {
 	return export.Source{
-		Cluster: m.Cluster(), CIDRs: m.CIDRs(),
+		Cluster: m.Cluster(), Set: g.Set, CIDRs: m.CIDRs(),
 		Reader: selector.Cluster{ID: g.Cluster, Properties: g.Properties.All()},
 	}
 }
@@ -158,6 +165,7 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName)
 	existing := apply.Existing{
 		Observed: merge.Observed{
 			Cluster:        g.Cluster,
+			Set:            g.Set,
 			Service:        service,
 			APIVersion:     access.APIVersion(),
 			IPFamilies:     g.IPFamilies,

@@ -41,7 +41,7 @@ func Refuses(others accept.Patterns, own *accept.Patterns, service types.Namespa
 func (g *Gatherer) Policy() accept.Policy {
 	policy := accept.Policy{Others: g.Accept, Members: map[string]accept.Patterns{}}
 	if !g.Accept.All() {
-		policy.Others = g.Accept.With(g.Local.AcceptedNamespaces())
+		policy.Others = g.Accept.With(g.Local.AcceptedNamespaces(g.Set))
 	}
 	for _, m := range g.Members.List() {
 		if own := m.Accept(); own != nil {

@@ -30,7 +30,7 @@ const (
 	byManagedService = "managed-service"
 	// byManagedNamespace: the same, by their namespace.
 	byManagedNamespace = "managed-namespace"
-	// byDerivedIP: derived Services, by their IPs.
+	// byDerivedIP: derived Services, also those of other cluster sets, by their IPs.
 	byDerivedIP = "derived-ip"
 	// byHandMadeService: EndpointSlices that another writer made for a multi-cluster service.
 	byHandMadeService = "hand-made-service"
@@ -56,16 +56,18 @@ type Cluster struct {
 func (c *Caches) Term() *Cluster { return &Cluster{Caches: c} }
 
 // New returns the caches, which are empty until Start. Secrets are read in one namespace, and only if they carry
-// member.ClusterLabel.
+// member.ClusterLabel. The objects of this controller are those of its cluster set.
 func New(
 	client kubernetes.Interface, metadataClient metadata.Interface, gate *informer.FreshnessGate, namespace string,
+	set export.Set,
 ) *Caches {
 	core, all := client.CoreV1(), metav1.NamespaceAll
+	foreign := func(object metav1.Object) bool { return !export.IsManaged(object) }
 	return &Caches{
 		Services: informer.New(gate, core.Services(all), informer.Options{
 			Resource: "Services", Example: &corev1.Service{}, Exports: true,
 			Indexers: cache.Indexers{
-				byManagedService: byService(export.LabelService, true), byManagedNamespace: managedNamespace,
+				byManagedService: byService(export.LabelService, set.Manages), byManagedNamespace: managedNamespace(set),
 				byDerivedIP: derivedIPs,
 			},
 		}),
@@ -73,11 +75,11 @@ func New(
 			Resource: "EndpointSlices", Example: &discoveryv1.EndpointSlice{}, Exports: true,
 			Indexer: func(indexers cache.Indexers) cache.Indexer { return informer.NewPacked(indexers) },
 			Indexers: cache.Indexers{
-				byKubernetesService: byService(export.LabelKubernetesService, false),
-				byManagedService:    byService(export.LabelService, true),
-				byManagedNamespace:  managedNamespace,
-				byHandMadeService:   byService(export.LabelService, false),
-				bySourceCluster:     sourceCluster,
+				byKubernetesService: byService(export.LabelKubernetesService, foreign),
+				byManagedService:    byService(export.LabelService, set.Manages),
+				byManagedNamespace:  managedNamespace(set),
+				byHandMadeService:   byService(export.LabelService, foreign),
+				bySourceCluster:     sourceCluster(set),
 			},
 		}),
 		Namespaces: informer.New(gate, core.Namespaces(), informer.Options{
@@ -92,12 +94,11 @@ func New(
 	}
 }
 
-// byService indexes the objects that this controller manages, or those that it does not manage, by the service that a
-// label names.
-func byService(label string, managed bool) cache.IndexFunc {
+// byService indexes the objects that are indexed by the service that a label names.
+func byService(label string, indexed func(metav1.Object) bool) cache.IndexFunc {
 	return func(object any) ([]string, error) {
 		labelled, ok := object.(metav1.Object)
-		if !ok || labelled.GetLabels()[label] == "" || export.IsManaged(labelled) != managed {
+		if !ok || labelled.GetLabels()[label] == "" || !indexed(labelled) {
 			return nil, nil
 		}
 		return []string{labelled.GetNamespace() + "/" + labelled.GetLabels()[label]}, nil
@@ -105,12 +106,14 @@ func byService(label string, managed bool) cache.IndexFunc {
 }
 
 // managedNamespace indexes the objects that this controller manages for services by their namespace.
-func managedNamespace(object any) ([]string, error) {
-	labelled, ok := object.(metav1.Object)
-	if !ok || labelled.GetLabels()[export.LabelService] == "" || !export.IsManaged(labelled) {
-		return nil, nil
+func managedNamespace(set export.Set) cache.IndexFunc {
+	return func(object any) ([]string, error) {
+		labelled, ok := object.(metav1.Object)
+		if !ok || labelled.GetLabels()[export.LabelService] == "" || !set.Manages(labelled) {
+			return nil, nil
+		}
+		return []string{labelled.GetNamespace()}, nil
 	}
-	return []string{labelled.GetNamespace()}, nil
 }
 
 func derivedIPs(object any) ([]string, error) {
@@ -134,12 +137,14 @@ func Accepted(namespace *corev1.Namespace) bool {
 	return namespace != nil && namespace.Labels[accept.Label] == "true"
 }
 
-func sourceCluster(object any) ([]string, error) {
-	slice, ok := object.(*discoveryv1.EndpointSlice)
-	if !ok || slice.Labels[export.LabelService] == "" || !export.IsManaged(slice) {
-		return nil, nil
+func sourceCluster(set export.Set) cache.IndexFunc {
+	return func(object any) ([]string, error) {
+		slice, ok := object.(*discoveryv1.EndpointSlice)
+		if !ok || slice.Labels[export.LabelService] == "" || !set.Manages(slice) {
+			return nil, nil
+		}
+		return []string{slice.Labels[export.LabelSourceCluster]}, nil
 	}
-	return []string{slice.Labels[export.LabelSourceCluster]}, nil
 }
 
 func (c *Caches) informers() []*informer.Informer {
@@ -182,11 +187,12 @@ func (c *Cluster) Namespace(name string) *corev1.Namespace {
 	return informer.Get[*corev1.Namespace](c.Namespaces.Indexer(), name)
 }
 
-// AcceptedNamespaces returns the names of the namespaces that are Accepted, in no order.
-func (c *Cluster) AcceptedNamespaces() []string {
-	names, err := c.Namespaces.Indexer().IndexKeys(byAccepted, "true")
-	if err != nil {
-		return nil // only an unknown index is an error
+// AcceptedNamespaces returns the names of the namespaces of a cluster set that are Accepted, in no order.
+func (c *Cluster) AcceptedNamespaces(set export.Set) (names []string) {
+	for _, namespace := range informer.ByIndex[*corev1.Namespace](c.Namespaces.Indexer(), byAccepted, "true") {
+		if set.Takes(namespace) {
+			names = append(names, namespace.Name)
+		}
 	}
 	return names
 }

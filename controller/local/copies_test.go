@@ -46,7 +46,7 @@ func textOf(copies []*discoveryv1.EndpointSlice) string {
 func TestCopies(t *testing.T) {
 	web, db := types.NamespacedName{Namespace: "demo", Name: "web"}, types.NamespacedName{Namespace: "demo", Name: "db"}
 	c := New(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
-		&informer.FreshnessGate{}, "").Term()
+		&informer.FreshnessGate{}, "", "").Term()
 	pass := func(existing, want string) {
 		t.Helper()
 		copies := c.Copies(web, copiesOf(existing))["west"]

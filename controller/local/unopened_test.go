@@ -18,7 +18,7 @@ import (
 // TestServicesAreReadWithoutTheirEndpoints: which services there are costs no decoding of endpoints.
 func TestServicesAreReadWithoutTheirEndpoints(t *testing.T) {
 	c := New(fake.NewClientset(), metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()),
-		&informer.FreshnessGate{}, "").Term()
+		&informer.FreshnessGate{}, "", "").Term()
 	slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "a", Labels: map[string]string{
 		export.LabelService: "web", export.LabelSliceManagedBy: export.Manager, export.LabelSourceCluster: "west",
 	}}}

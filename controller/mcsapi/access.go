@@ -48,7 +48,7 @@ type Access struct {
 }
 
 // newAccess prepares a version for use. Its caches fill once run.
-func newAccess(config *rest.Config, httpClient *http.Client, group *informer.FreshnessGate, version,
+func newAccess(config *rest.Config, httpClient *http.Client, group *informer.FreshnessGate, set export.Set, version,
 	schemas string,
 ) (*Access, error) {
 	groupVersion := schema.GroupVersion{Group: Group, Version: version}
@@ -72,6 +72,7 @@ func newAccess(config *rest.Config, httpClient *http.Client, group *informer.Fre
 		schema:  schemas,
 		client:  client,
 		codec:   runtime.NewParameterCodec(scheme),
+		counts:  counts{set: set},
 	}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	importIndexers := cache.Indexers{

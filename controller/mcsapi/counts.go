@@ -30,6 +30,8 @@ type Fact struct {
 // counts are the numbers of objects by Fact. They are kept up to date with each object, so that nothing has to be
 // walked to have them.
 type counts struct {
+	set export.Set // that of this controller
+
 	mu sync.Mutex
 	of map[Fact]int
 }
@@ -44,7 +46,7 @@ func (a *Access) Counts() map[Fact]int {
 
 // factsOf returns what an object counts for. Of a ServiceImport that this controller did not create, the conditions do
 // not count.
-func factsOf(object any) []Fact {
+func (c *counts) factsOf(object any) []Fact {
 	switch object := object.(type) {
 	case *v1beta1.ServiceExport:
 		kind := v1beta1.ServiceExportKindName
@@ -52,7 +54,7 @@ func factsOf(object any) []Fact {
 	case *v1beta1.ServiceImport:
 		kind := v1beta1.ServiceImportKindName
 		facts := commonFacts(kind, object)
-		if export.IsManaged(object) {
+		if c.set.Manages(object) {
 			facts = append(facts, Fact{Kind: kind, Managed: true, Type: object.Spec.Type})
 			facts = append(facts, conditionFacts(kind, object.Status.Conditions)...)
 		}
@@ -87,10 +89,10 @@ func (c *counts) change(before, after any) {
 	if c.of == nil {
 		c.of = map[Fact]int{}
 	}
-	for _, fact := range factsOf(after) {
+	for _, fact := range c.factsOf(after) {
 		c.of[fact]++
 	}
-	for _, fact := range factsOf(before) {
+	for _, fact := range c.factsOf(before) {
 		if c.of[fact]--; c.of[fact] == 0 {
 			delete(c.of, fact)
 		}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 )
 
@@ -31,6 +32,7 @@ type Follower struct {
 	config     *rest.Config
 	httpClient *http.Client
 	inputs     *informer.FreshnessGate
+	set        export.Set
 	exportCRD  *informer.Informer
 	importCRD  *informer.Informer
 	crds       *informer.FreshnessGate
@@ -51,8 +53,9 @@ type Handler interface {
 }
 
 // NewFollower returns a follower that has no access yet. The caches of ServiceExports and ServiceImports will be among
-// the inputs.
-func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.FreshnessGate) (*Follower, error) {
+// the inputs. Of ServiceImports, those of the cluster set are counted as those of this controller.
+func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.FreshnessGate, set export.Set,
+) (*Follower, error) {
 	client, err := dynamic.NewForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, err
@@ -74,6 +77,7 @@ func NewFollower(config *rest.Config, httpClient *http.Client, inputs *informer.
 		config:     config,
 		httpClient: httpClient,
 		inputs:     inputs,
+		set:        set,
 		exportCRD:  definition(exportsDefinition),
 		importCRD:  definition(importsDefinition),
 		crds:       crds,
@@ -208,7 +212,7 @@ func (f *Follower) look(ctx context.Context, group *sync.WaitGroup, trigger chan
 	if before != nil && before.schema == schemas {
 		return stop, true
 	}
-	access, err := newAccess(f.config, f.httpClient, f.inputs, version, schemas)
+	access, err := newAccess(f.config, f.httpClient, f.inputs, f.set, version, schemas)
 	if err != nil {
 		logger.Error(err, "Cannot use the served version of the MCS API", "version", version)
 		return stop, true

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
@@ -25,6 +26,8 @@ const (
 	HeartbeatLease = "clusterset-dns-heartbeat"
 	// HeartbeatUIDAnnotation carries the UID of the namespace kube-system, which tells clusters with the same id apart.
 	HeartbeatUIDAnnotation = "clusterset-dns.github.io/kube-system-uid"
+	// HeartbeatSetAnnotation carries the name of the cluster set of the controller, unless it is the default set.
+	HeartbeatSetAnnotation = export.LabelSet
 	// HeartbeatVersionAnnotation carries the version of the controller.
 	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
 	// HeartbeatDescribedAnnotation carries the id of the newest series of the History, for which the annotations count by
@@ -64,6 +67,8 @@ type Description struct {
 	Properties string
 	// Accepts is what it accepts of its members: see accept.Decode.
 	Accepts string
+	// ClusterSet is the name of its controller's cluster set, empty for the default set.
+	ClusterSet string
 }
 
 // DescriptionOf returns what the controller that renewed a heartbeat says, cut if it is too long to be valid.
@@ -76,6 +81,7 @@ func DescriptionOf(lease *coordinationv1.Lease) Description {
 	return Description{
 		Properties: most(lease.Annotations[properties.Annotation], properties.MaxBytes),
 		Accepts:    most(lease.Annotations[accept.PublishedAnnotation], accept.MaxBytes),
+		ClusterSet: shorten(lease.Annotations[HeartbeatSetAnnotation]),
 	}
 }
 

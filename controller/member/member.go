@@ -19,7 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -62,6 +61,7 @@ const (
 // A Member is one other cluster of the set. It is safe for concurrent use.
 type Member struct {
 	cluster   string
+	set       export.Set // of this controller
 	clock     clock.WithTicker
 	slices    *sliceStore
 	heartbeat *heartbeat
@@ -284,7 +284,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 			resumer.incomplete.Store(m.slices.lacks(list))
 			return list, nil
 		}, func(options *metav1.ListOptions) {
-			options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()
+			options.LabelSelector = v1beta1.LabelSourceCluster + "=" + m.cluster + "," + m.set.Selector()
 		}, m.outcome(ctx, watchedSlices))
 
 	var watches sync.WaitGroup

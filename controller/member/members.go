@@ -95,6 +95,8 @@ type Reporter interface {
 type Config struct {
 	// Cluster is the id of the local cluster, which no member may have.
 	Cluster string
+	// Set is the cluster set of the controller. Slices of others are not read.
+	Set export.Set
 	// Static members never leave, and take precedence over Secrets with the same id.
 	Static []Static
 	// Limits apply to each member.
@@ -308,7 +310,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 	}, func(err error) {
 		s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err})
 	})
-	member.source = source
+	member.source, member.set = source, s.config.Set
 	member.slices.updated = func(before, after *discoveryv1.EndpointSlice) {
 		s.handler.SliceChanged(cluster, before, after)
 	}

@@ -260,7 +260,8 @@ func strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 }
 
 func isReadLabel(key string) bool {
-	return key == export.LabelService || key == export.LabelSourceCluster || key == export.LabelSliceManagedBy
+	return key == export.LabelService || key == export.LabelSourceCluster || key == export.LabelSliceManagedBy ||
+		key == export.LabelSet
 }
 
 func isReadAnnotation(key string) bool {

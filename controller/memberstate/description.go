@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
@@ -28,8 +29,9 @@ type description struct {
 	accepted   member.Description
 	properties map[string]string
 	policy     accept.Policy
-	// sets are the cluster sets that the member named last.
-	sets []string
+	// set is the cluster set of the member as last read. Before it said anything in this term, its name is not known.
+	set  ClusterSet
+	said bool
 }
 
 // describe returns the description that the previous leader accepted.
@@ -41,7 +43,7 @@ func describe(accepted member.Description) description {
 	return d
 }
 
-// hear has what was read last count, now or at a later heartbeat. The cluster sets count before the rest is accepted: they
+// hear has what was read last count, now or at a later heartbeat. The cluster set counts before the rest is accepted: it
 // may be why it is not. A cluster whose properties become unknown stays in its sets.
 func (d *description) hear(now time.Time) {
 	if d.read == d.heard || now.Before(d.next) {
@@ -51,8 +53,9 @@ func (d *description) hear(now time.Time) {
 		d.next = now.Add(redescribeEvery)
 	}
 	d.heard = d.read
+	d.set.Name = export.Set(d.heard.ClusterSet)
 	if parsed, err := properties.Parse(d.heard.Properties); err == nil && parsed != nil {
-		d.sets = properties.Sets(parsed)
+		d.set.Listed = properties.Sets(parsed)
 	}
 }
 
@@ -90,7 +93,7 @@ func (t *Tracker) Described(cluster string, is member.Description) {
 		if m == nil {
 			return nil
 		}
-		m.read = is
+		m.read, m.said = is, true
 		return t.put(now, m)
 	})
 }
@@ -112,22 +115,40 @@ func (t *Tracker) accept(m *tracked) {
 	}
 }
 
-// otherSet reports whether a member is of another cluster set, by the sets that the local cluster and the member name.
-func otherSet(own, named []string) bool {
-	return len(own) > 0 && len(named) > 0 &&
-		!slices.ContainsFunc(own, func(set string) bool { return slices.Contains(named, set) })
+// A ClusterSet is what is known of the cluster set of a controller.
+type ClusterSet struct {
+	// Name is that of the set.
+	Name export.Set
+	// Listed are the sets of its cluster by its ClusterProperties: see properties.Sets.
+	Listed []string
 }
 
-// SetClusterSets sets the cluster sets that the local cluster names. Members that name only others are quarantined.
-func (t *Tracker) SetClusterSets(sets []string) {
+// excludes reports whether a member is of another cluster set. A member whose cluster lists no sets may be of this one;
+// named is whether its name is known.
+func (s ClusterSet) excludes(member ClusterSet, named bool) bool {
+	switch {
+	case named && s.Name != member.Name:
+		return true
+	case len(member.Listed) == 0:
+		return false
+	case s.Name != "":
+		return !slices.Contains(member.Listed, string(s.Name))
+	}
+	return len(s.Listed) > 0 &&
+		!slices.ContainsFunc(s.Listed, func(set string) bool { return slices.Contains(member.Listed, set) })
+}
+
+// SetClusterSet sets the cluster set of the local cluster, before anything is known of members, and when it changes.
+// Members of others are quarantined.
+func (t *Tracker) SetClusterSet(set ClusterSet) {
 	t.mu.Lock()
-	same := slices.Equal(t.sets, sets)
+	same := t.set.Name == set.Name && slices.Equal(t.set.Listed, set.Listed)
 	t.mu.Unlock()
 	if same {
 		return
 	}
 	t.judge(func(now time.Time) (changes []liveness.Change) {
-		t.sets = sets
+		t.set = set
 		for _, m := range t.members {
 			changes = append(changes, t.put(now, m)...)
 		}

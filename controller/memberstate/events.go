@@ -128,8 +128,8 @@ func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 			"or delete the Secret if the cluster left the set"
 	case is.Reason == liveness.OtherClusterSet:
 		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " is of another cluster set: its ClusterProperty " +
-			properties.ClusterSet + " names none of those of this cluster. Its former exports stay, and no others are imported. " +
-			"Correct the property in one of the two, or delete the Secret"
+			properties.ClusterSet + " or its --clusterset names none of those of this cluster. " +
+			"Its former exports stay, and no others are imported. Correct these in one of the two, or delete the Secret"
 	case is.Reason == liveness.ExportsLost:
 		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " lost most or all of its exports at once: " +
 			"its former exports stay until it was heard for a while, " + confirm

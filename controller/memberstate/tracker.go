@@ -61,7 +61,7 @@ type Tracker struct {
 	redescribed []Redescription
 	// armed is when Run judges again; zero for never.
 	armed time.Time
-	sets  []string // those that the local cluster names
+	set   ClusterSet // of the local cluster
 	// limiting is set if the Policy of a member may refuse something.
 	limiting atomic.Bool
 	changed  chan struct{} // resets the timer
@@ -121,6 +121,9 @@ func (t *Tracker) Track(m *member.Member) {
 		known := t.members[m.Cluster()]
 		if known == nil {
 			left := t.left[m.Cluster()]
+			if left.description != (member.Description{}) {
+				left.description.ClusterSet = string(t.set.Name) // it was accepted
+			}
 			delete(t.left, m.Cluster()) // a member that leaves and joins again is new
 			known = &tracked{shownUID: left.uid, description: describe(left.description), Member: liveness.Member{
 				Cluster:  m.Cluster(),
@@ -217,7 +220,7 @@ func (t *Tracker) put(now time.Time, m *tracked) []liveness.Change {
 	m.Drained = annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
 	m.hear(now)
-	m.OtherSet = otherSet(t.sets, m.sets)
+	m.OtherSet = t.set.excludes(m.set, m.said)
 	changes := t.verdicts.Set(now, m.Member)
 	if t.verdicts.Of(m.Cluster).Token == "" && !m.Mistaken && !m.OtherSet {
 		// Not quarantined: data that was heard long enough, or confirmed, is accepted for good. That changes no verdict.

@@ -3,7 +3,6 @@
 package merge
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -24,12 +23,12 @@ func Adopted(imported *v1beta1.ServiceImport) bool {
 // and Cilium do, the Service is adopted, too. Otherwise the derived Service is created with the IPs once the other
 // Service is deleted.
 func adopts(observed Observed, contributions []Contribution) bool {
-	return foreign(observed.ServiceImport) && Adopted(observed.ServiceImport) && len(contributions) > 0
+	return foreign(observed) && Adopted(observed.ServiceImport) && len(contributions) > 0
 }
 
-// adopted returns a copy of the import with this controller's label.
-func adopted(imported *v1beta1.ServiceImport) *v1beta1.ServiceImport {
-	ours := imported.DeepCopy()
-	metav1.SetMetaDataLabel(&ours.ObjectMeta, export.LabelManagedBy, export.Manager)
+// adopted returns a copy of the import with this controller's labels.
+func adopted(observed Observed) *v1beta1.ServiceImport {
+	ours := observed.ServiceImport.DeepCopy()
+	observed.Set.Mark(ours)
 	return ours
 }

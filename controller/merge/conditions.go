@@ -17,7 +17,7 @@ import (
 // forever. Conditions of other types are kept.
 func exportConditions(observed Observed, contributions []Contribution, agreed decision) []metav1.Condition {
 	serviceExport := observed.ServiceExport
-	if serviceExport == nil || foreign(observed.ServiceImport) && !adopts(observed, contributions) &&
+	if serviceExport == nil || foreign(observed) && !adopts(observed, contributions) &&
 		!servesHandMade(observed, contributions) {
 		return nil
 	}

@@ -29,10 +29,7 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 		service = existing.DeepCopy()
 	}
 	service.Namespace, service.Name = observed.Service.Namespace, export.DerivedServiceName(observed.Service)
-	if service.Labels == nil {
-		service.Labels = make(map[string]string)
-	}
-	service.Labels[export.LabelManagedBy] = export.Manager
+	observed.Set.Mark(service)
 	service.Labels[export.LabelService] = observed.Service.Name
 	service.OwnerReferences = withOwner(service.OwnerReferences, importOwner(observed))
 
@@ -74,11 +71,11 @@ func derivedService(observed Observed, imported *v1beta1.ServiceImport) *corev1.
 // import. Without exports an import is never adopted, so neither is its Service.
 func foreignService(observed Observed) bool {
 	derived, imported := observed.DerivedService, observed.ServiceImport
-	if derived == nil || export.IsManaged(derived) {
+	if derived == nil || observed.Set.Manages(derived) {
 		return false
 	}
 	other := export.DerivedFor(derived)
-	return foreign(imported) || !Adopted(imported) || other != "" && other != observed.Service.Name
+	return foreign(observed) || !Adopted(imported) || other != "" && other != observed.Service.Name
 }
 
 // nameTaken reports whether the name of the derived Service belongs to another owner or another service.
@@ -90,7 +87,7 @@ func nameTaken(observed Observed) bool { return foreignService(observed) || riva
 func rival(observed Observed) string {
 	own := observed.Service.Name
 	if derived := observed.DerivedService; derived != nil {
-		if other := export.DerivedFor(derived); other != own && export.IsManaged(derived) {
+		if other := export.DerivedFor(derived); other != own && observed.Set.Manages(derived) {
 			return other
 		}
 		return ""
@@ -135,7 +132,7 @@ func importFamilies(observed Observed, imported *v1beta1.ServiceImport) []corev1
 			families = append(families, family)
 		}
 	}
-	if len(families) == 0 && !export.IsManaged(imported) && len(observed.IPFamilies) > 0 {
+	if len(families) == 0 && !observed.Set.Manages(imported) && len(observed.IPFamilies) > 0 {
 		families = []corev1.IPFamily{observed.IPFamilies[0]}
 	}
 	return families
@@ -200,7 +197,7 @@ func knownIPs(observed Observed) []string {
 		ips = append(ips, derived.Spec.ClusterIPs...)
 	}
 	// IPs of a hand-made import count if this controller wrote them.
-	if imported := observed.ServiceImport; imported != nil && (export.IsManaged(imported) || Adopted(imported) ||
+	if imported := observed.ServiceImport; imported != nil && (observed.Set.Manages(imported) || Adopted(imported) ||
 		imported.Annotations[export.AnnotationDerivedService] != "") {
 		ips = append(ips, imported.Spec.IPs...)
 	}

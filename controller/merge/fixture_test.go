@@ -125,7 +125,7 @@ func contribute(views ...*export.View) []Contribution {
 // gave the import a UID and the Service the IPs that it lacked.
 func settle(observed Observed, result Result) Observed {
 	if result.ServiceImport == nil {
-		if !foreign(observed.ServiceImport) {
+		if !foreign(observed) {
 			observed.ServiceImport = nil
 		}
 	} else {

@@ -17,7 +17,7 @@ import (
 // the service, and a flag or an annotation asks for it.
 func servesHandMade(observed Observed, contributions []Contribution) bool {
 	imported := observed.ServiceImport
-	return foreign(imported) && imported.Spec.Type == v1beta1.ClusterSetIP && len(contributions) == 0 &&
+	return foreign(observed) && !export.IsManaged(imported) && imported.Spec.Type == v1beta1.ClusterSetIP && len(contributions) == 0 &&
 		imported.DeletionTimestamp == nil && !observed.Denied &&
 		(observed.ServeHandMade || imported.Annotations[export.AnnotationServe] == "true")
 }
@@ -64,7 +64,7 @@ func retireHandMade(observed Observed, result *Result) {
 	name := export.DerivedServiceName(observed.Service)
 	old := observed.ServiceImport
 	if old.DeletionTimestamp != nil || old.Annotations[export.AnnotationDerivedService] != name ||
-		observed.DerivedService == nil || !export.IsManaged(observed.DerivedService) || rival(observed) != "" {
+		observed.DerivedService == nil || !observed.Set.Manages(observed.DerivedService) || rival(observed) != "" {
 		return
 	}
 	imported := old.DeepCopy()

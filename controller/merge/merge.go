@@ -26,6 +26,8 @@ import (
 type Observed struct {
 	// Cluster is the id of this cluster.
 	Cluster string
+	// Set is the cluster set of the controller. Objects of other sets are foreign.
+	Set export.Set
 	// Service is the namespace and name of the merged service.
 	Service types.NamespacedName
 	// APIVersion is the group and version of the served MCS API, for owner references. Empty means
@@ -132,14 +134,16 @@ func Merge(observed Observed, contributions []Contribution) Result {
 		return result
 	}
 	if adopts(observed, contributions) {
-		observed.ServiceImport = adopted(observed.ServiceImport)
+		observed.ServiceImport = adopted(observed)
 	}
-	if foreign(observed.ServiceImport) {
+	if foreign(observed) {
 		// Members read this cluster's slices regardless of the import.
 		result.EndpointSlices, result.Plan = endpointSlices(observed, agreed, onlyOwn(observed, contributions),
 			order{}, nil)
 		result.EndpointSlices = append(result.EndpointSlices, absentSlices(observed, onlyOwn(observed, absent))...)
-		retireHandMade(observed, &result)
+		if !export.IsManaged(observed.ServiceImport) {
+			retireHandMade(observed, &result)
+		}
 		return result
 	}
 	switch {
@@ -161,7 +165,7 @@ func Merge(observed Observed, contributions []Contribution) Result {
 		derived.Spec.TrafficDistribution = hintedDistribution(observed, result.ServiceImport)
 	}
 	if existing, derived := observed.DerivedService, result.DerivedService; agreed.spec == nil && derived != nil &&
-		existing != nil && export.IsManaged(existing) {
+		existing != nil && observed.Set.Manages(existing) {
 		// No export changes it, and an older schema of the import may have dropped fields.
 		derived.Spec = *existing.Spec.DeepCopy()
 	}
@@ -193,6 +197,6 @@ func onlyOwn(observed Observed, contributions []Contribution) []Contribution {
 }
 
 // foreign reports whether a ServiceImport exists and has another owner than this controller.
-func foreign(imported *v1beta1.ServiceImport) bool {
-	return imported != nil && !export.IsManaged(imported)
+func foreign(observed Observed) bool {
+	return observed.ServiceImport != nil && !observed.Set.Manages(observed.ServiceImport)
 }

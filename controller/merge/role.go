@@ -20,7 +20,7 @@ type Role struct {
 // Roles returns the role of each exporting cluster, by id, as Merge of the same input decides. The import is that of
 // the observed state; without one there are no roles.
 func Roles(observed Observed, contributions []Contribution) map[string]Role {
-	if observed.ServiceImport == nil || foreign(observed.ServiceImport) {
+	if observed.ServiceImport == nil || foreign(observed) {
 		return nil
 	}
 	contributions, _ = divide(contributions)

@@ -26,7 +26,7 @@ func serviceImport(observed Observed, agreed decision) *v1beta1.ServiceImport {
 	imported.Namespace, imported.Name = observed.Service.Namespace, observed.Service.Name
 	before := parseExportedKeys(imported.Annotations[export.AnnotationExported])
 	imported.Labels = importMetadata(imported.Labels, agreed.spec.Labels, before.Labels)
-	imported.Labels[export.LabelManagedBy] = export.Manager
+	observed.Set.Mark(imported)
 	imported.Annotations = importMetadata(imported.Annotations, agreed.spec.Annotations, before.Annotations)
 	delete(imported.Annotations, export.AnnotationDerivedService)
 	delete(imported.Annotations, export.AnnotationExported)
@@ -138,7 +138,7 @@ func importReady(observed Observed, agreed decision, absent []Contribution,
 	derived := observed.DerivedService
 	families := importFamilies(observed, imported)
 	switch {
-	case agreed.spec == nil && export.IsManaged(imported):
+	case agreed.spec == nil && observed.Set.Manages(imported):
 		return not(string(v1beta1.ServiceImportReasonPending),
 			"No cluster exports the service. The import stays for the ServiceExport of %s, whose Service does not exist.", clustersText(absent))
 	case len(families) == 0:
@@ -148,7 +148,7 @@ func importReady(observed Observed, agreed decision, absent []Contribution,
 	case imported.Spec.Type == v1beta1.ClusterSetIP && foreignService(observed):
 		return not(ReasonForeignService,
 			"Service %s/%s was not made by %s. Delete it to have the service imported.", derived.Namespace,
-			derived.Name, export.Manager)
+			derived.Name, observed.Set.Manager())
 	case imported.Spec.Type == v1beta1.ClusterSetIP && rival(observed) != "":
 		return not(ReasonNameCollision,
 			"The derived Service needs the name %s, which ServiceImport %s/%s already uses. Rename one of the two Services, and its exports in all clusters.",

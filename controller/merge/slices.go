@@ -56,19 +56,20 @@ func byName(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.
 
 // endpointSlice returns the object of a slice without annotations, endpoints, ports and the label of a Service.
 func endpointSlice(observed Observed, view *export.View, slice *export.Slice) *discoveryv1.EndpointSlice {
-	return &discoveryv1.EndpointSlice{
+	object := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: observed.Service.Namespace,
 			Name:      sliceName(observed, view, slice),
 			Labels: map[string]string{
-				export.LabelService:        observed.Service.Name,
-				export.LabelSourceCluster:  view.Cluster,
-				export.LabelSliceManagedBy: export.Manager,
+				export.LabelService:       observed.Service.Name,
+				export.LabelSourceCluster: view.Cluster,
 			},
 			OwnerReferences: sliceOwner(observed, view),
 		},
 		AddressType: slice.AddressType,
 	}
+	observed.Set.Mark(object)
+	return object
 }
 
 // slicePorts returns the import's ports that the endpoints of a slice serve, in the order of the import.

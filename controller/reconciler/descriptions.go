@@ -14,8 +14,12 @@ import (
 
 // propertiesChanged handles a change of the properties of the local cluster.
 func (r *Reconciler) propertiesChanged() {
-	r.Tracker.SetClusterSets(properties.Sets(r.Properties.All()))
+	r.setClusterSet()
 	r.EnqueueAll()
+}
+
+func (r *Reconciler) setClusterSet() {
+	r.Tracker.SetClusterSet(memberstate.ClusterSet{Name: r.Set, Listed: properties.Sets(r.Properties.All())})
 }
 
 // DescriptionChanged implements memberstate.Handler.

@@ -20,7 +20,7 @@ import (
 // newTestReconciler returns a reconciler of cluster east, of which nothing runs.
 func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 	gate := &informer.FreshnessGate{}
-	api, err := mcsapi.NewFollower(&rest.Config{}, nil, gate)
+	api, err := mcsapi.NewFollower(&rest.Config{}, nil, gate, "")
 	if err != nil {
 		panic(err)
 	}
@@ -29,7 +29,7 @@ func newTestReconciler(recorder record.EventRecorder) *Reconciler {
 		Gatherer: &input.Gatherer{
 			Cluster: "east", Namespace: "clusterset-dns", Applier: &apply.Applier{},
 			Properties: local.NewProperties(nil, nil),
-			Local:      local.New(fake.NewClientset(), metadata, gate, "clusterset-dns").Term(),
+			Local:      local.New(fake.NewClientset(), metadata, gate, "clusterset-dns", "").Term(),
 			Members:    member.New(member.Config{}),
 			Tracker:    &memberstate.Tracker{},
 		},

@@ -213,7 +213,8 @@ func (r *Reconciler) namespaceHandler() cache.ResourceEventHandler {
 				r.checkRank(current)
 			}
 			if old.UID != current.UID || terminating(old) != terminating(current) ||
-				local.Accepted(old) != local.Accepted(current) {
+				local.Accepted(old) != local.Accepted(current) ||
+				r.Set.Takes(old) != r.Set.Takes(current) {
 				all(change{Object: current})
 			}
 		},

@@ -69,7 +69,7 @@ func withAPI(t *testing.T, answers http.HandlerFunc) *Reconciler {
 	server := httptest.NewServer(answers)
 	r := newTestReconciler(record.NewFakeRecorder(10))
 	var err error
-	if r.API, err = mcsapi.NewFollower(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
+	if r.API, err = mcsapi.NewFollower(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate, ""); err != nil {
 		t.Fatal(err)
 	}
 	r.API.Handle(accessHandler{onChange(func(change) {}), r})

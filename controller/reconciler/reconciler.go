@@ -25,7 +25,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
-	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 // EventUnreadable is the reason of the Event on a ServiceExport or ServiceImport that cannot be decoded.
@@ -68,7 +67,7 @@ func New(config Config) *Reconciler {
 // services have turns of their own.
 func (r *Reconciler) Attach() {
 	r.Properties.Handle(r.propertiesChanged)
-	r.Tracker.SetClusterSets(properties.Sets(r.Properties.All()))
+	r.setClusterSet()
 	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})
 	r.Local.Services.Handle(onChange(r.serviceChanged))
 	r.Local.EndpointSlices.Handle(r.sliceHandler())
@@ -205,10 +204,10 @@ func (r *Reconciler) reconcile(ctx context.Context, service types.NamespacedName
 		derived, slices := r.Local.DerivedServices(service), r.Local.ManagedSlices(service)
 		return r.Applier.Clean(ctx, r.Cluster, derived, slices, lost.Exports, lost.Imports)
 	}
-	if r.unreadable(access, service) {
+	if r.Set.Takes(namespace) && r.unreadable(access, service) {
 		return nil
 	}
-	r.shares.load(r.Cluster, access.Imports)
+	r.shares.load(r.Cluster, r.Set, access.Imports)
 	in := r.Gather(access, service)
 	if !r.Gate.Holds(reading) {
 		// Some of the input may predate an outage.

@@ -87,7 +87,7 @@ func TestAnUnreadableObjectStopsItsServiceAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.API, err = mcsapi.NewFollower(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate); err != nil {
+	if r.API, err = mcsapi.NewFollower(&rest.Config{Host: server.URL}, http.DefaultClient, r.Gate, ""); err != nil {
 		t.Fatal(err)
 	}
 	r.API.Handle(accessHandler{onChange(r.exportOrImportChanged), r})

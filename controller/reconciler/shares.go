@@ -66,7 +66,7 @@ func (s *shares) setMembers(members []string) {
 }
 
 // load admits the imports that exist, before any other service. Only the first call has an effect.
-func (s *shares) load(own string, imports func() []*v1beta1.ServiceImport) {
+func (s *shares) load(own string, set export.Set, imports func() []*v1beta1.ServiceImport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.loaded {
@@ -78,7 +78,7 @@ func (s *shares) load(own string, imports func() []*v1beta1.ServiceImport) {
 		for _, status := range existing.Status.Clusters {
 			wanted = append(wanted, status.Cluster)
 		}
-		if !export.IsManaged(existing) || len(wanted) == 0 || slices.Contains(wanted, own) {
+		if !set.Manages(existing) || len(wanted) == 0 || slices.Contains(wanted, own) {
 			continue
 		}
 		service := types.NamespacedName{Namespace: existing.Namespace, Name: existing.Name}
@@ -145,7 +145,7 @@ func (s *shares) mergeWithin(observed merge.Observed, contributions []merge.Cont
 		}
 	}
 	if slices.Contains(wanted, observed.Cluster) || observed.ServiceImport != nil &&
-		!export.IsManaged(observed.ServiceImport) {
+		!observed.Set.Manages(observed.ServiceImport) {
 		wanted = nil
 	}
 	if !s.admit(export.LimitImports, observed.Service, wanted, observed.ServiceImport != nil) {
@@ -153,7 +153,7 @@ func (s *shares) mergeWithin(observed merge.Observed, contributions []merge.Cont
 	}
 	result := merge.Merge(observed, contributions)
 	exists := observed.ServiceImport != nil && len(observed.ServiceImport.Spec.IPs) > 0 ||
-		observed.DerivedService != nil && export.IsDerivedFor(observed.DerivedService, observed.Service.Name)
+		observed.DerivedService != nil && observed.Set.IsDerivedFor(observed.DerivedService, observed.Service.Name)
 	if result.DerivedService == nil && !exists {
 		wanted = nil // it needs no IP
 	}

@@ -54,7 +54,7 @@ func newSharing(imports, ips int, members ...string) *sharing {
 func (s *sharing) restart(imports, ips int, members ...string) {
 	s.shares = newShares(imports, ips, s)
 	s.setMembers(members)
-	s.load(s.cluster, func() []*v1beta1.ServiceImport {
+	s.load(s.cluster, "", func() []*v1beta1.ServiceImport {
 		var all []*v1beta1.ServiceImport
 		for _, each := range s.imports {
 			all = append(all, each)

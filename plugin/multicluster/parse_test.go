@@ -48,6 +48,7 @@ func TestParse(t *testing.T) {
 		{"labels", "multicluster {\nlabels tier in (a, b)\n}", nil, func(m *Multicluster) {
 			m.options.Labels = "tier in (a,b)"
 		}},
+		{"clusterset", "multicluster {\nclusterset blue\n}", nil, func(m *Multicluster) { m.options.ClusterSet = "blue" }},
 		{"ttl", "multicluster {\nttl 0\n}", nil, func(m *Multicluster) { m.ttl = 0 }},
 		{"noendpoints", "multicluster {\nnoendpoints\n}", nil, func(m *Multicluster) { m.options.NoEndpoints = true }},
 		{"fallthrough", "multicluster {\nfallthrough\n}", nil, func(m *Multicluster) { m.Fall.Zones = []string{"."} }},
@@ -104,7 +105,7 @@ func TestDefaultTTL(t *testing.T) {
 
 func equalOptions(a, b watch.Options) bool {
 	return slices.Equal(a.Namespaces, b.Namespaces) && a.Kubeconfig == b.Kubeconfig && a.Context == b.Context &&
-		a.NamespaceLabels == b.NamespaceLabels && a.Labels == b.Labels && a.NoEndpoints == b.NoEndpoints &&
+		a.NamespaceLabels == b.NamespaceLabels && a.Labels == b.Labels && a.ClusterSet == b.ClusterSet && a.NoEndpoints == b.NoEndpoints &&
 		a.Zones == b.Zones
 }
 
@@ -113,7 +114,7 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{
 			"multicluster {\nttl 5\npods verified\n}",
 			"Testfile:3 - Error during parsing: unknown property 'pods'; allowed are: " +
-				"cluster, fallback, fallthrough, groups, ignore, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, " +
+				"cluster, clusterset, fallback, fallthrough, groups, ignore, kubeconfig, labels, max_answers, namespace_labels, namespaces, noendpoints, " +
 				"prefer, startup_timeout, ttl",
 		},
 		{"multicluster {\nkubeconfig\n}", "Testfile:2 - Error during parsing: kubeconfig: wrong arguments; " +
@@ -122,6 +123,8 @@ func TestParseErrorsNameFileLineAndForm(t *testing.T) {
 		{"multicluster {\nnamespaces\n}", "the form is: namespaces NAMESPACE..."},
 		{"multicluster {\nnamespace_labels\n}", "the form is: namespace_labels EXPRESSION"},
 		{"multicluster {\nlabels a in\n}", "no label selector"},
+		{"multicluster {\nclusterset\n}", "the form is: clusterset NAME"},
+		{"multicluster {\nclusterset Blue\n}", `"Blue" is no name of a cluster set`},
 		{"multicluster {\nttl\n}", "the form is: ttl SECONDS"},
 		{"multicluster {\nttl x\n}", `"x" is no number from 0 to 3600`},
 		{"multicluster {\nttl 3601\n}", `"3601" is no number from 0 to 3600`},

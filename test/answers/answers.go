@@ -29,7 +29,12 @@ type DNS struct {
 
 // Start returns a DNS that reads the cluster of a config. The caller stops it.
 func Start(config *rest.Config, observer watch.Observer) (*DNS, error) {
-	source, stop, err := watch.New(config, watch.Options{}, observer)
+	return StartWith(config, watch.Options{}, observer)
+}
+
+// StartWith is Start with what to watch.
+func StartWith(config *rest.Config, options watch.Options, observer watch.Observer) (*DNS, error) {
+	source, stop, err := watch.New(config, options, observer)
 	if err != nil {
 		return nil, err
 	}

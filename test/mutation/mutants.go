@@ -21,8 +21,8 @@ var mutants = append(append(append(append(append([]mutant{}, reading...), judgin
 var reading = []mutant{
 	{
 		file:        "controller/member/member.go",
-		text:        `options.LabelSelector = labels.Set{v1beta1.LabelSourceCluster: m.cluster}.String()`,
-		replacement: `_ = labels.Set{v1beta1.LabelSourceCluster: m.cluster}`,
+		text:        `v1beta1.LabelSourceCluster + "=" + m.cluster + "," + m.set.Selector()`,
+		replacement: `v1beta1.LabelSourceCluster + "," + m.set.Selector()`,
 		harm:        "a member sends all its EndpointSlices, not those that it exports",
 	},
 	{

@@ -123,7 +123,7 @@ var merging = []mutant{
 var writing = []mutant{
 	{
 		file: "controller/apply/slices.go",
-		text: `if before != nil && !export.IsManaged(before) {`, replacement: `if before != nil && before.Name == "" {`,
+		text: `if before != nil && !p.observed.Set.Manages(before) {`, replacement: `if before != nil && before.Name == "" {`,
 		harm: "a slice that somebody else made is overwritten",
 	},
 	{

@@ -19,6 +19,11 @@ the chart's. Helm adds app.kubernetes.io/managed-by. */}}
 {{- toYaml (merge $labels (default dict $root.Values.commonLabels)) -}}
 {{- end }}
 
+{{/* The end of the names of objects that are not in a namespace, so that a cluster in several sets has one release for each. */}}
+{{- define "clusterset-dns.suffix" -}}
+{{- with .Values.clusterset }}-{{ . }}{{ end -}}
+{{- end }}
+
 {{/* An image; (list . "repository"). A tag that is a digest is joined with @. */}}
 {{- define "clusterset-dns.image" -}}
 {{- $root := index . 0 -}}

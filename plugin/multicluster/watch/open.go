@@ -31,6 +31,9 @@ type Options struct {
 	NamespaceLabels string
 	// Labels is a label selector of the ServiceImports to serve; empty means all.
 	Labels string
+	// ClusterSet is the name of the cluster set whose ServiceImports and EndpointSlices are served: those with that value of
+	// the label LabelClusterSet. Empty means the default set: those without the label.
+	ClusterSet string
 	// Groups are the API groups whose ServiceImports are served: GroupMCS or GroupGKE or both; none means GroupMCS. Of
 	// several the first is waited for, and others that the API server does not have are no reason to wait. Where they
 	// have an import of the same name, that of GroupMCS counts.
@@ -51,6 +54,22 @@ const (
 	// GroupGKE is that of Google Kubernetes Engine.
 	GroupGKE = "net.gke.io"
 )
+
+// LabelClusterSet is the label of ServiceImports and EndpointSlices that names their cluster set, unless it is the default
+// set.
+const LabelClusterSet = "clusterset-dns.github.io/clusterset"
+
+// selects returns the label selector of the objects of the cluster set that others select, too; these may be empty.
+func (o Options) selects(others string) string {
+	selector := "!" + LabelClusterSet
+	if o.ClusterSet != "" {
+		selector = LabelClusterSet + "=" + o.ClusterSet
+	}
+	if others == "" {
+		return selector
+	}
+	return others + "," + selector
+}
 
 // importResources are the ServiceImports of the groups that the options list, in their order.
 func (o Options) importResources() []Resource {
@@ -118,8 +137,8 @@ func (o Options) key() (string, error) {
 	}
 	namespaces := slices.Clone(o.Namespaces)
 	slices.Sort(namespaces)
-	return fmt.Sprintf("%q %q %q %q %q %v %v %v %q %v %x", path, o.Context, strings.Join(namespaces, " "),
-		o.NamespaceLabels, o.Labels, o.NoEndpoints, o.FallbackServices, o.FallbackEndpoints, o.importResources(),
+	return fmt.Sprintf("%q %q %q %q %q %q %v %v %v %q %v %x", path, o.Context, strings.Join(namespaces, " "),
+		o.NamespaceLabels, o.Labels, o.ClusterSet, o.NoEndpoints, o.FallbackServices, o.FallbackEndpoints, o.importResources(),
 		o.Zones, sha256.Sum256(content)), nil
 }
 

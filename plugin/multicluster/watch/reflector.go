@@ -71,7 +71,7 @@ func (s *Source) namespaced(clients *clients, options Options, namespace string)
 	var all []reflector
 	for i, resource := range options.importResources() {
 		of := scope{resource, namespace}
-		from := clients.imports[resource].list(options.Labels, namespace)
+		from := clients.imports[resource].list(options.selects(options.Labels), namespace)
 		if i > 0 {
 			from = s.optional(of, from)
 		}
@@ -85,7 +85,7 @@ func (s *Source) namespaced(clients *clients, options Options, namespace string)
 	slices := clients.discovery.EndpointSlices(namespace)
 	if !options.NoEndpoints {
 		all = append(all, s.reflector(scope{EndpointSlices, namespace}, &discoveryv1.EndpointSlice{},
-			listerOf(slices, withServiceName, "")))
+			listerOf(slices, options.selects(withServiceName), "")))
 	}
 	if options.mirrors() {
 		all = append(all, s.reflector(scope{MirroredEndpointSlices, namespace}, &discoveryv1.EndpointSlice{},
