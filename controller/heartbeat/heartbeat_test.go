@@ -16,17 +16,21 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
 const staleAfter = 30 * time.Second
@@ -263,6 +267,49 @@ func TestAnnotations(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBytes measures what a heartbeat sends to each reader: a watch event in HTTP/2 without TLS. docs/operate/sizing.md
+// has these. Readers take up to 16 KiB.
+func TestBytes(t *testing.T) {
+	full := strings.Repeat("x", 4096)
+	for name, test := range map[string]struct {
+		properties, accepts string
+		least, most         int
+	}{
+		"usual":   {`{"clusterset.k8s.io":"production","region":"eu-central-1"}`, "", 850, 1050},
+		"largest": {full, full, 9000, 9400},
+	} {
+		b := newBeating(nil)
+		b.KubeSystemUID, b.Version = "8d7b0d4e-5b0b-4e5a-9d0c-2f1c7a1b2c3d", "0.1.0"
+		b.annotations = map[string]string{properties.Annotation: test.properties, accept.PublishedAnnotation: test.accepts}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Name: member.HeartbeatLease, Namespace: member.DefaultNamespace, UID: types.UID(b.KubeSystemUID),
+			ResourceVersion: "123456789", CreationTimestamp: metav1.Now(),
+		}}
+		for range 3 {
+			b.stamp(lease, true)
+		}
+		fields := `{"f:metadata":{"f:annotations":{".":{}`
+		for key := range lease.Annotations {
+			fields += fmt.Sprintf(`,"f:%s":{}`, key)
+		}
+		fields += `}},"f:spec":{"f:holderIdentity":{},"f:leaseDurationSeconds":{},"f:renewTime":{}}}`
+		lease.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: "clusterset-controller", Operation: metav1.ManagedFieldsOperationUpdate,
+			APIVersion: "coordination.k8s.io/v1", Time: ptr.To(metav1.Now()), FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		}}
+		object, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), lease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const frames = 9 + 4 // of HTTP/2 and of the watch
+		event := &metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: object}}
+		if size := event.Size() + frames; size < test.least || size > test.most {
+			t.Errorf("%s: %d bytes, want %d to %d", name, size, test.least, test.most)
+		}
+	}
 }
 
 // TestSnapshot: a machine that is restored from a snapshot, with its controller and its etcd, uses no number of a
