@@ -33,7 +33,7 @@ import (
 const policySchedules = 30
 
 // TestPolicies runs random schedules in which exports choose clusters, readers limit their members and change their
-// properties, and contact, controllers and API servers are lost. At no moment has a reader a copy of an endpoint that it
+// properties, contact, controllers and API servers are lost, and API servers are restored from backups. At no moment has a reader a copy of an endpoint that it
 // was never allowed to have, and in the end each has all that it may have, and nothing else.
 func TestPolicies(t *testing.T) {
 	definition, err := os.ReadFile("testdata/about.yaml")
@@ -85,6 +85,7 @@ type reader struct {
 	was      map[string]time.Time
 	blind    time.Time
 	patterns map[string]string // by source; missing without the annotation
+	stale    map[string]string // those that the controller knows while its API server is away, else nil
 	revision int64
 }
 
@@ -263,12 +264,16 @@ func (r *reader) regions() []string {
 }
 
 func (r *reader) accepts(source string) bool {
-	text, own := r.patterns[source]
+	return accepts(r.patterns, source) || r.stale != nil && accepts(r.stale, source)
+}
+
+func accepts(patterns map[string]string, source string) bool {
+	text, own := patterns[source]
 	if !own {
 		return true
 	}
-	patterns, err := accept.Parse(text)
-	return err == nil && patterns.Accepts(types.NamespacedName{Namespace: sim.Namespace, Name: service})
+	parsed, err := accept.Parse(text)
+	return err == nil && parsed.Accepts(types.NamespacedName{Namespace: sim.Namespace, Name: service})
 }
 
 func chooses(clusters, name, region string) bool {
@@ -298,7 +303,7 @@ func (p *policies) fault(c *sim.Cluster, other string) {
 			p.down[what] = ends
 		}
 	}
-	switch p.random.IntN(4) {
+	switch p.random.IntN(5) {
 	case 0:
 		begin("cut "+c.Name+" "+other, func() func() {
 			p.set.Network.Cut(c.Name, other, network.Both)
@@ -318,9 +323,42 @@ func (p *policies) fault(c *sim.Cluster, other string) {
 		}
 	case 3:
 		begin("API "+c.Name, func() func() {
+			r := p.readers[c.Name]
+			r.stale = maps.Clone(r.patterns)
 			c.StopAPI()
-			return c.StartAPI
+			return func() {
+				c.StartAPI()
+				sim.Wait(2 * time.Second)
+				r.stale = nil
+			}
 		})
+	case 4:
+		begin("backup of "+c.Name, func() func() { return p.backup(c) })
+	}
+}
+
+// backup backs up the API server of a cluster, and returns what restores it: the cluster exports, accepts and is what it
+// did and was then. What it may have had of others, it may have.
+func (p *policies) backup(c *sim.Cluster) (restore func()) {
+	source, r := p.sources[c.Name], p.readers[c.Name]
+	kept, of, patterns, region := c.API.Backup(), *source, maps.Clone(r.patterns), r.region
+	return func() {
+		p.judge()
+		reset := p.down["API "+c.Name] == nil && p.random.IntN(2) == 0
+		if reset {
+			c.StopAPI()
+		}
+		c.API.Restore(kept)
+		if reset {
+			c.StartAPI()
+		}
+		r.revision = c.API.Revision()
+		r.was[r.region] = time.Now()
+		*source, r.patterns, r.region = of, patterns, region
+		if current := p.endpoints[of.address]; current != nil {
+			current.chosen = append(current.chosen, of.clusters)
+		}
+		p.allow()
 	}
 }
 
