@@ -249,7 +249,7 @@ func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service type
 	}
 	identity, err := c.Identify(ctx)
 	if err == nil {
-		err = o.awaitWithdrawal(ctx, c, service, identity.ID)
+		err = o.awaitWithdrawal(ctx, c, service, identity)
 	}
 	if apierrors.IsForbidden(err) || errors.Is(err, cluster.ErrNeverRan) {
 		o.teller().Say("ServiceExport %s is deleted. Not waiting for clusterset-controller to withdraw the export: %v",
@@ -263,10 +263,10 @@ func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service type
 }
 
 func (o *options) awaitWithdrawal(ctx context.Context, c *cluster.Cluster, service types.NamespacedName,
-	id string,
+	of cluster.Identity,
 ) error {
-	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s", export.LabelService, service.Name, export.LabelSourceCluster, id,
-		discoveryv1.LabelManagedBy, export.Manager)
+	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s,%s", export.LabelService, service.Name, export.LabelSourceCluster, of.ID,
+		discoveryv1.LabelManagedBy, of.Set.Manager(), of.Set.Selector())
 	return o.teller().Wait(ctx, func(ctx context.Context) (string, error) {
 		slices, err := c.Kube.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx,
 			metav1.ListOptions{LabelSelector: selector})

@@ -189,8 +189,11 @@ func (c *Cluster) rights(ctx context.Context, from *cluster.Cluster) {
 // roles compares the roles of members with the shipped ones.
 func (c *Cluster) roles(ctx context.Context, from *cluster.Cluster, shipped []manifest.Right) {
 	var given []manifest.Right
-	if role, err := from.Kube.RbacV1().ClusterRoles().Get(ctx, manifest.MemberAccount,
-		metav1.GetOptions{}); err == nil {
+	name := manifest.MemberAccount
+	if c.Set != "" {
+		name += "-" + string(c.Set) // as the chart names it
+	}
+	if role, err := from.Kube.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{}); err == nil {
 		for _, rule := range role.Rules {
 			given = append(given, manifest.Expand(rule, "")...)
 		}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -86,6 +87,8 @@ type Identity struct {
 	ID string
 	// UID is that of the namespace kube-system.
 	UID string
+	// Set is the cluster set of the controller.
+	Set export.Set
 }
 
 // ErrNeverRan is the error of a cluster without a heartbeat.
@@ -110,7 +113,7 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	if err := member.ValidateID(id); err != nil {
 		return Identity{}, fmt.Errorf("context %s: the heartbeat in namespace %s: %w", c.Context, c.Namespace, err)
 	}
-	return Identity{ID: id, UID: string(namespace.UID)}, nil
+	return Identity{ID: id, UID: string(namespace.UID), Set: export.Set(member.DescriptionOf(lease).ClusterSet)}, nil
 }
 
 // Credentials are the Secrets of all members, or of the member with an id.
@@ -172,7 +175,7 @@ func EventTime(event *corev1.Event) time.Time {
 }
 
 // Distinct returns an error if two contexts refer to one cluster, or two clusters
-// have one id. The lists correspond.
+// have one id, or are of different cluster sets. The lists correspond.
 func Distinct(clusters []*Cluster, identities []Identity) error {
 	var wrong []error
 	for i := range clusters {
@@ -185,6 +188,10 @@ func Distinct(clusters []*Cluster, identities []Identity) error {
 				wrong = append(wrong, fmt.Errorf(
 					"the clusters of contexts %s and %s both have the id %s: give one of the controllers another --cluster-id",
 					clusters[j].Context, clusters[i].Context, identities[i].ID))
+			case identities[i].Set != identities[j].Set:
+				wrong = append(wrong, fmt.Errorf(
+					"the controller of context %s is of %s, that of %s of %s: use --system-namespace for the controllers of one set",
+					clusters[j].Context, identities[j].Set, clusters[i].Context, identities[i].Set))
 			}
 		}
 	}

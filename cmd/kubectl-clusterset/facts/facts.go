@@ -43,6 +43,8 @@ type Facts struct {
 	UID string
 	// System is the namespace of its controller, whether it exists or not.
 	System string
+	// Set is the cluster set of its controller. What belongs to other sets is left out.
+	Set export.Set
 	// Now is the time by its clock, which is Ahead of the local one.
 	Now   time.Time
 	Ahead time.Duration
@@ -144,7 +146,25 @@ func Gather(ctx context.Context, c *cluster.Cluster, namespace string) (*Facts, 
 		}
 	}
 	f.Now, f.Ahead = c.Now(), c.Ahead()
+	f.ofSet()
 	return f, nil
+}
+
+// ofSet leaves out what belongs to other cluster sets.
+func (f *Facts) ofSet() {
+	elsewhere := func(namespace string) bool {
+		return f.Namespaces[namespace] != nil && !f.Set.Takes(f.Namespaces[namespace])
+	}
+	other := func(object metav1.Object) bool {
+		if export.IsManaged(object) {
+			return !f.Set.Manages(object)
+		}
+		return elsewhere(object.GetNamespace())
+	}
+	f.Exports = slices.DeleteFunc(f.Exports, func(each v1beta1.ServiceExport) bool { return elsewhere(each.Namespace) })
+	f.Imports = slices.DeleteFunc(f.Imports, func(each v1beta1.ServiceImport) bool { return other(&each) })
+	f.Services = slices.DeleteFunc(f.Services, func(each corev1.Service) bool { return other(&each) })
+	f.Slices = slices.DeleteFunc(f.Slices, func(each *discoveryv1.EndpointSlice) bool { return other(each) })
 }
 
 func (f *Facts) namespaces(ctx context.Context, c *cluster.Cluster, _ string) error {
@@ -171,6 +191,7 @@ func (f *Facts) leases(ctx context.Context, c *cluster.Cluster, _ string) error 
 		switch id := lease.Labels[member.ClusterLabel]; {
 		case lease.Name == member.HeartbeatLease:
 			f.Heartbeat, f.ID = lease, ptr.Deref(lease.Spec.HolderIdentity, "")
+			f.Set = export.Set(member.DescriptionOf(lease).ClusterSet)
 		case lease.Name == leader.Lease:
 			f.Leader = lease
 		case id != "" && lease.Name == memberstate.LeasePrefix+id:
@@ -280,9 +301,9 @@ func (f *Facts) Denied(namespace string) bool {
 }
 
 // Takes reports whether what members publish for a namespace is imported: the
-// namespace exists and is not denied.
+// namespace exists, is of the cluster set of the controller, and is not denied.
 func (f *Facts) Takes(namespace string) bool {
-	return f.Namespaces[namespace] != nil && !f.Denied(namespace)
+	return f.Set.Takes(f.Namespaces[namespace]) && !f.Denied(namespace)
 }
 
 func (f *Facts) controller(ctx context.Context, c *cluster.Cluster, _ string) error {

@@ -12,12 +12,15 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // TestDeniedNamespacesAreThoseOfTheController reads its flag as it does itself.
@@ -68,6 +71,63 @@ func TestDeniedNamespacesAreThoseOfTheController(t *testing.T) {
 			t.Errorf("%s: got %v", namespace, got)
 		}
 	}
+}
+
+// TestOfSet: what belongs to other cluster sets is left out, also what no controller made in their namespaces.
+func TestOfSet(t *testing.T) {
+	for _, set := range []export.Set{"", "blue"} {
+		f := &Facts{Set: set, Namespaces: map[string]*corev1.Namespace{}}
+		for _, of := range []export.Set{"", "blue", "green"} {
+			namespace := "of-" + string(of)
+			f.Namespaces[namespace] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+				Name: namespace, Labels: map[string]string{export.LabelSet: string(of)},
+			}}
+			f.Exports = append(f.Exports, v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}})
+			for _, manager := range []export.Set{"", "blue", "green"} {
+				meta := metav1.ObjectMeta{Namespace: namespace, Name: "by-" + string(manager)}
+				imported, derived := v1beta1.ServiceImport{ObjectMeta: meta}, corev1.Service{ObjectMeta: meta}
+				slice := &discoveryv1.EndpointSlice{ObjectMeta: meta}
+				for _, object := range []metav1.Object{&imported, &derived, slice} {
+					manager.Mark(object)
+				}
+				f.Imports, f.Services, f.Slices = append(f.Imports, imported), append(f.Services, derived), append(f.Slices, slice)
+			}
+			meta := metav1.ObjectMeta{Namespace: namespace, Name: "by-nobody"}
+			f.Imports = append(f.Imports, v1beta1.ServiceImport{ObjectMeta: meta})
+			f.Services = append(f.Services, corev1.Service{ObjectMeta: meta})
+			f.Slices = append(f.Slices, &discoveryv1.EndpointSlice{ObjectMeta: meta})
+		}
+		f.ofSet()
+		want := map[string]bool{"of-" + string(set) + "/by-nobody": true}
+		for _, of := range []string{"", "blue", "green"} {
+			want["of-"+of+"/by-"+string(set)] = true
+		}
+		if len(f.Exports) != 1 || f.Exports[0].Namespace != "of-"+string(set) {
+			t.Errorf("%s: exports %v", set, f.Exports)
+		}
+		for kind, objects := range map[string][]metav1.Object{
+			"imports": objects(pointers(f.Imports)), "services": objects(pointers(f.Services)), "slices": objects(f.Slices),
+		} {
+			if len(objects) != len(want) {
+				t.Errorf("%s: %d %s, want %d", set, len(objects), kind, len(want))
+			}
+			for _, object := range objects {
+				if !want[object.GetNamespace()+"/"+object.GetName()] {
+					t.Errorf("%s: %s %s/%s", set, kind, object.GetNamespace(), object.GetName())
+				}
+			}
+		}
+		if !f.Takes("of-"+string(set)) || f.Takes("of-green") {
+			t.Errorf("%s takes of-green: %t", set, f.Takes("of-green"))
+		}
+	}
+}
+
+func objects[T metav1.Object](list []T) (all []metav1.Object) {
+	for _, each := range list {
+		all = append(all, each)
+	}
+	return all
 }
 
 func TestVersionThatIsForbiddenIsSaid(t *testing.T) {

@@ -173,7 +173,7 @@ func (f *Facts) Ask(ctx context.Context, namespace string, others []*Facts) {
 			}
 			continue
 		}
-		group.Go(func() { m.ask(ctx, namespace) })
+		group.Go(func() { m.ask(ctx, f.Set, namespace) })
 	}
 	group.Wait()
 }
@@ -220,7 +220,7 @@ func (m *Member) identify(ctx context.Context, by *cluster.Cluster) error {
 	return err
 }
 
-func (m *Member) ask(ctx context.Context, namespace string) {
+func (m *Member) ask(ctx context.Context, set export.Set, namespace string) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	switch {
@@ -235,7 +235,7 @@ func (m *Member) ask(ctx context.Context, namespace string) {
 	if err == nil {
 		var list *discoveryv1.EndpointSliceList
 		list, err = by.Kube.DiscoveryV1().EndpointSlices(namespace).List(ctx,
-			metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=" + m.ID})
+			metav1.ListOptions{LabelSelector: export.LabelSourceCluster + "=" + m.ID + "," + set.Selector()})
 		if err == nil {
 			m.Published = pointers(list.Items)
 			err = m.identify(ctx, by)

@@ -50,7 +50,7 @@ func (f *Facts) border(service types.NamespacedName) traffic.Border {
 // Roles are those of the clusters that export a service, as the controller decides them.
 func (f *Facts) Roles(service types.NamespacedName, sources []Source) map[string]merge.Role {
 	observed := merge.Observed{
-		Cluster: f.ID, Service: service, ServiceImport: f.Import(service), Prefer: f.Prefer, Properties: f.reader().Properties,
+		Cluster: f.ID, Set: f.Set, Service: service, ServiceImport: f.Import(service), Prefer: f.Prefer, Properties: f.reader().Properties,
 	}
 	if observed.ServiceImport == nil {
 		return nil

@@ -114,7 +114,7 @@ func (f *Facts) Sources(service types.NamespacedName) []Source {
 		source.Properties = m.properties()
 		source.Outside = !border.Admits(selector.Cluster{ID: m.ID, Properties: source.Properties}, f.reader())
 		copies := f.Copies(service, m.ID)
-		from := export.Source{Cluster: m.ID, CIDRs: m.CIDRs, Reader: f.reader()}
+		from := export.Source{Cluster: m.ID, Set: f.Set, CIDRs: m.CIDRs, Reader: f.reader()}
 		source.View, _ = export.FromSlices(from, service, copies, nil)
 		if m.Unread == nil {
 			source.Published, source.Problems = export.FromSlices(from, service,

@@ -220,6 +220,11 @@ func TestRefusals(t *testing.T) {
 			"/apis/apps/v1/namespaces/clusterset-dns/deployments/x", "{" + fmt.Sprintf(helm, "Deployment") + "}", "",
 			func(o Options) error { return Uninstall(t.Context(), o, false) }, "release a/mcs): use helm uninstall",
 		},
+		"a named set": {
+			"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/clusterset-controller-blue",
+			strings.Replace("{"+fmt.Sprintf(helm, "ClusterRoleBinding")+"}", "name: x", "name: clusterset-controller-blue", 1), "",
+			func(o Options) error { return Uninstall(t.Context(), o, false) }, "the controller of cluster set blue is installed, too",
+		},
 		"no id":    {"/x/x", "{}", "", func(o Options) error { return Install(t.Context(), o) }, "set --cluster-id"},
 		"a bad id": {"/x/x", "{}", "East", func(o Options) error { return Install(t.Context(), o) }, "East"},
 		"CoreDNS needs the CRDs": {

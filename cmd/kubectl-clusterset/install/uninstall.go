@@ -29,12 +29,19 @@ const selector = "app.kubernetes.io/name=clusterset-dns"
 // waits until all of it is gone. ServiceExports stay; so do the CRDs, unless
 // they are to go, which deletes every ServiceExport. A Namespace and CRDs that
 // others installed stay in any case. It is an error if the cluster has members,
-// if the controller is installed in another namespace, if Helm owns one of the
-// objects, or if CoreDNS needs CRDs that are to go, and nothing is changed then.
+// if the controller is installed in another namespace, if that of a named cluster set
+// is installed, if Helm owns one of the objects, or if CoreDNS needs CRDs that are to go, and nothing is changed then.
 func Uninstall(ctx context.Context, o Options, crds bool) error {
 	objects, err := o.installed(ctx)
 	if err != nil {
 		return err
+	}
+	for _, object := range objects {
+		if set, named := strings.CutPrefix(object.GetName(), join.ControllerName+"-"); named &&
+			object.GetKind() == "ClusterRoleBinding" {
+			return fmt.Errorf("nothing was changed: the controller of %s is installed, too: uninstall it first, with Helm",
+				export.Set(set))
+		}
 	}
 	for _, object := range objects {
 		if err := o.ofHelm(object, "helm uninstall"); err != nil {

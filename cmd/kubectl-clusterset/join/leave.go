@@ -119,7 +119,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 	return o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
 		var left []string
 		for i, c := range o.Clusters {
-			why, err := remains(ctx, c, identities[i].ID, id)
+			why, err := remains(ctx, c, identities[i], id)
 			if err != nil {
 				return "", err
 			}
@@ -148,12 +148,13 @@ func (o Options) forget(ctx context.Context, c *cluster.Cluster, own, id string)
 }
 
 // remains returns what is still to be deleted in a cluster, or an empty text.
-func remains(ctx context.Context, c *cluster.Cluster, own, id string) (string, error) {
+func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id string) (string, error) {
+	own := is.ID
 	leases, published := member.ClusterLabel+"="+id, export.LabelSourceCluster+"="+id
 	if own == id {
 		leases, published = member.ClusterLabel, export.LabelSourceCluster+"!="+id+","+export.LabelSourceCluster
 	}
-	published += "," + export.LabelSliceManagedBy + "=" + export.Manager
+	published += "," + export.LabelSliceManagedBy + "=" + is.Set.Manager() + "," + is.Set.Selector()
 	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: published})
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)

@@ -73,7 +73,7 @@ func (d *dump) collect(ctx context.Context) {
 				name = object.GetLabels()[label]
 			}
 			return exported[object.GetNamespace()+"/"+name] || object.GetLabels()[export.LabelSourceCluster] != "" ||
-				object.GetLabels()[export.LabelManagedBy] == export.Manager
+				export.IsManaged(object)
 		}
 	}
 	system, dns := "/namespaces/"+d.cluster.Namespace, "/namespaces/"+metav1.NamespaceSystem
