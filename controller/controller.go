@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/leader"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
@@ -118,6 +119,13 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	if err == nil {
 		err = validateMembers(cluster, c.options.Members)
+	}
+	if c.options.Canary != nil {
+		if err == nil {
+			group.Go(func() { canary.Serve(ctx, c.options.Canary, cluster) })
+		} else {
+			_ = c.options.Canary.Close()
+		}
 	}
 	var caches *caches
 	if err == nil {

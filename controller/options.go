@@ -99,6 +99,11 @@ type Options struct {
 	Clock clock.WithTicker
 	// DialMember connects to the API servers of members; nil means a net.Dialer.
 	DialMember func(ctx context.Context, network, address string) (net.Conn, error)
+	// Canary is where this replica answers the probes of the members, over the pod network, and is closed by Run. Without
+	// it the controller publishes no canaries, and probes none.
+	Canary net.Listener
+	// DialCanary connects to the canaries of members; nil means a net.Dialer.
+	DialCanary func(ctx context.Context, network, address string) (net.Conn, error)
 	// Registry takes the metrics. nil means a registry of the controller's own.
 	Registry *prometheus.Registry
 	// Listener serves /metrics, /healthz and /readyz, and is closed by Run. Without one nothing is served.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	kubernetesscheme "k8s.io/client-go/kubernetes/scheme"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
@@ -76,6 +78,9 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	if err != nil {
 		return err
 	}
+	if c.options.Canary == nil {
+		r.Tracker.ForgetPaths()
+	}
 	if err := r.Properties.Begin(ctx, c.client, c.options.Namespace, cluster, uid); err != nil {
 		return nil // the term ends
 	}
@@ -115,10 +120,14 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 				member.HeartbeatSetAnnotation: string(c.options.ClusterSet),
 			}
 		},
+		Canaries: func() string { return c.canaries(r.Local) },
 	})
 	beat.Announce(ctx)
 	group.Go(func() { beat.Run(ctx) })
 	group.Go(func() { leases.Run(ctx) })
+	if c.options.Canary != nil {
+		group.Go(func() { c.prober(r.Members, r.Tracker).Run(ctx) })
+	}
 	group.Go(func() {
 		followVersion(ctx, c.client.Discovery().RESTClient(), c.options.Clock, func() {
 			if r.Applier.Retry() {
@@ -158,6 +167,28 @@ func heartbeatFirst(ctx context.Context, clock clock.WithTicker, record *heartbe
 	case <-ctx.Done():
 	case <-record.Seen():
 	case <-timer.C():
+	}
+}
+
+// canaries returns the text of the canaries of the local cluster, empty for none.
+func (c *Controller) canaries(own *local.Cluster) string {
+	if c.options.Canary == nil {
+		return ""
+	}
+	return canary.Encode(canary.Of(own.KubernetesSlices(
+		types.NamespacedName{Namespace: c.options.Namespace, Name: canary.Service})))
+}
+
+// prober returns what probes the canaries of the members.
+func (c *Controller) prober(members *member.Members, tracker *memberstate.Tracker) *canary.Prober {
+	return &canary.Prober{
+		Members: func() (probed []canary.Member) {
+			for _, each := range members.List() {
+				probed = append(probed, each)
+			}
+			return probed
+		},
+		Tracker: tracker, Dial: c.options.DialCanary,
 	}
 }
 

@@ -51,6 +51,7 @@ type flags struct {
 	prefer              string
 	leaderElect         bool
 	bindAddress         string
+	canaryAddress       string
 	loggingFormat       string
 }
 
@@ -123,6 +124,8 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 		"let one of several replicas do the work; without it this must be the only one")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080",
 		"`address` of /metrics, /healthz and /readyz; empty means none")
+	set.StringVar(&f.canaryAddress, "canary-address", "",
+		"`address` at which the other clusters probe the pod network to this one; empty means that this cluster neither is probed nor probes others")
 	set.StringVar(&f.loggingFormat, "logging-format", logText,
 		"`format` of the log: text, or json for one object a line")
 	logging := goflag.NewFlagSet("logging", goflag.ContinueOnError)
@@ -153,6 +156,13 @@ func run(ctx context.Context, f *flags, version string) error {
 			return fmt.Errorf("--bind-address: %w", err)
 		}
 		klog.FromContext(ctx).Info("Serving metrics and health", "address", options.Listener.Addr().String())
+	}
+	if f.canaryAddress != "" {
+		var config net.ListenConfig
+		if options.Canary, err = config.Listen(ctx, "tcp", f.canaryAddress); err != nil {
+			return fmt.Errorf("--canary-address: %w", err)
+		}
+		klog.FromContext(ctx).Info("Answering probes", "address", options.Canary.Addr().String())
 	}
 	return controller.Run(ctx, options)
 }

@@ -34,23 +34,29 @@ func checkAddress(text string, addressType discoveryv1.AddressType) (netip.Addr,
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("%q is not an IP address", text)
 	}
+	if address.Is4() != (addressType == discoveryv1.AddressTypeIPv4) && !address.Is4In6() && address.Zone() == "" {
+		return address, fmt.Errorf("%s is not an %s address", address, addressType)
+	}
+	return address, CheckPodAddress(address)
+}
+
+// CheckPodAddress returns an error if no pod of another cluster can have the address.
+func CheckPodAddress(address netip.Addr) error {
 	switch {
 	case address.Is4In6():
-		return address, fmt.Errorf("%s is an IPv4-mapped IPv6 address", address)
+		return fmt.Errorf("%s is an IPv4-mapped IPv6 address", address)
 	case address.Zone() != "":
-		return address, fmt.Errorf("%s has a zone", address)
-	case address.Is4() != (addressType == discoveryv1.AddressTypeIPv4):
-		return address, fmt.Errorf("%s is not an %s address", address, addressType)
+		return fmt.Errorf("%s has a zone", address)
 	case address.IsUnspecified(), address.IsLoopback(), address.IsMulticast(),
 		address.IsLinkLocalUnicast():
-		return address, fmt.Errorf("%s is not the address of a pod", address)
+		return fmt.Errorf("%s is not the address of a pod", address)
 	}
 	for _, prefix := range refused {
 		if prefix.Contains(address) {
-			return address, fmt.Errorf("%s is not the address of a pod", address)
+			return fmt.Errorf("%s is not the address of a pod", address)
 		}
 	}
-	return address, nil
+	return nil
 }
 
 // isCanonical reports whether the text equals address.String(), without an allocation.

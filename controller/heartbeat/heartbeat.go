@@ -52,6 +52,8 @@ type Config struct {
 	// Annotations returns the description of the cluster: further annotations of the heartbeat, as they are now. Empty
 	// ones are left out.
 	Annotations func() map[string]string
+	// Canaries returns the text of the canaries of the cluster, empty for none. Optional.
+	Canaries func() string
 }
 
 // A Renewer renews the Lease by which other members see that the slices of this cluster are kept up to date. One
@@ -251,4 +253,9 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease, begins bool) {
 	lease.Spec.LeaseDurationSeconds = ptr.To(int32(3 * member.HeartbeatInterval / time.Second))
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(h.Clock.Now()))
 	member.SetHistory(lease, history)
+	canaries := ""
+	if h.Canaries != nil {
+		canaries = h.Canaries()
+	}
+	member.SetCanaries(lease, canaries)
 }

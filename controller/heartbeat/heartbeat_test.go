@@ -274,15 +274,19 @@ func TestAnnotations(t *testing.T) {
 func TestBytes(t *testing.T) {
 	full := strings.Repeat("x", 4096)
 	for name, test := range map[string]struct {
-		properties, accepts string
-		least, most         int
+		properties, accepts, canaries string
+		least, most                   int
 	}{
-		"usual":   {`{"clusterset.k8s.io":"production","region":"eu-central-1"}`, "", 850, 1050},
-		"largest": {full, full, 9000, 9400},
+		"usual": {
+			`{"clusterset.k8s.io":"production","region":"eu-central-1"}`, "",
+			"10.1.0.17:8081=eu-central-1a,10.1.1.23:8081=eu-central-1b", 950, 1150,
+		},
+		"largest": {full, full, full[:1024], 10000, 10400},
 	} {
 		b := newBeating(nil)
 		b.KubeSystemUID, b.Version = "8d7b0d4e-5b0b-4e5a-9d0c-2f1c7a1b2c3d", "0.1.0"
 		b.annotations = map[string]string{properties.Annotation: test.properties, accept.PublishedAnnotation: test.accepts}
+		b.Canaries = func() string { return test.canaries }
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Name: member.HeartbeatLease, Namespace: member.DefaultNamespace, UID: types.UID(b.KubeSystemUID),
 			ResourceVersion: "123456789", CreationTimestamp: metav1.Now(),
@@ -310,6 +314,23 @@ func TestBytes(t *testing.T) {
 			t.Errorf("%s: %d bytes, want %d to %d", name, size, test.least, test.most)
 		}
 	}
+}
+
+// TestCanaries: the heartbeat has the canaries of its last renewal.
+func TestCanaries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBeating(nil)
+		for _, want := range []string{"", "10.1.0.1:8081=a", "10.1.0.2:8081", ""} {
+			<-time.After(member.HeartbeatInterval)
+			b.Canaries = func() string { return want }
+			if err := b.renew(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := member.CanariesOf(b.last); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+	})
 }
 
 // TestSnapshot: a machine that is restored from a snapshot, with its controller and its etcd, uses no number of a

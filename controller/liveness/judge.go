@@ -45,10 +45,14 @@ const (
 	NotYetHeard Reason = "NotYetHeard"
 	// AllMembersSilent: no member is heard, so the local cluster is probably isolated and keeps the states.
 	AllMembersSilent Reason = "AllMembersSilent"
+	// NoPodsReached: the pods of no member are reached, so the fault is probably local and the states stay.
+	NoPodsReached Reason = "NoPodsReached"
 	// Silent: no heartbeat arrived for too long.
 	Silent Reason = "Silent"
 	// Flapping: it failed at least three times recently, and was not heard long enough since.
 	Flapping Reason = "Flapping"
+	// PodsUnreachable: its heartbeats may arrive, but connections to its pods do not (Unreachable).
+	PodsUnreachable Reason = "PodsUnreachable"
 	// AnotherCluster: the UID of its namespace kube-system is not the known one.
 	AnotherCluster Reason = "AnotherCluster"
 	// ClusterIDMismatch: its heartbeat has another cluster id than its credential.
@@ -80,6 +84,8 @@ type Member struct {
 	Confirmed string
 	// Drained asks for demotion on purpose.
 	Drained bool
+	// Path is the path to its pods.
+	Path Path
 }
 
 // A Verdict is what follows for one member.
@@ -202,8 +208,12 @@ func judge(limits Limits, member Member, isolated []Silence, silence time.Durati
 		verdict.State, verdict.Reason = Stale, quarantined
 	case flapping(limits, member.Arrivals, isolated):
 		verdict.State, verdict.Reason = Stale, Flapping
+	case member.Path == Unreachable:
+		verdict.State, verdict.Reason = Stale, PodsUnreachable
 	case nobody:
 		verdict.Reason = AllMembersSilent
+	case member.Path == Unproven:
+		verdict.Reason = NoPodsReached
 	case member.Arrivals.Last.IsZero():
 		verdict.Reason = NotYetHeard
 	default:

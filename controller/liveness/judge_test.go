@@ -95,6 +95,38 @@ func TestJudge(t *testing.T) {
 			want: "west fresh Heard; next 3732",
 		},
 
+		{
+			name: "heard, and its pods are not reached", now: 104, limits: gone, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].Path = Unreachable },
+			want:   "west stale PodsUnreachable demote; next 130",
+		},
+		{
+			name: "nor is it heard", now: 131, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].Path = Unreachable },
+			want:   "west stale Silent demote",
+		},
+		{
+			name: "gone counts from the last heartbeat", now: 3700, limits: gone, members: []string{"west 5-3700"},
+			change: func(m []Member) { m[0].Path = Unreachable },
+			want:   "west stale PodsUnreachable demote; next 3730",
+		},
+		{
+			name: "no member is heard, and the pods of one are not reached", now: 170,
+			members: []string{"west 5-100", "north 5-100"},
+			change:  func(m []Member) { m[0].Path = Unreachable },
+			want:    "isolated; north fresh AllMembersSilent; west stale PodsUnreachable demote",
+		},
+		{
+			name: "no pods are reached", now: 104, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].Path = Unproven },
+			want:   "west fresh NoPodsReached; next 130",
+		},
+		{
+			name: "all is reached", now: 104, members: []string{"west 5-100"},
+			change: func(m []Member) { m[0].Path = Reachable },
+			want:   "west fresh Heard; next 130",
+		},
+
 		{name: "just joined", now: 29, members: []string{"west"}, want: "west fresh NotYetHeard; next 30"},
 		{name: "never heard", now: 30, members: []string{"west"}, want: "west stale Silent demote"},
 		{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package liveness judges by their heartbeats which member clusters are alive, and which of their slices count. It is
-// pure. The rules are documented in docs/design/liveness.md.
+// Package liveness judges by their heartbeats which member clusters are alive, by probes which of them are reached, and
+// which of their slices count. It is pure. The rules are documented in docs/design/liveness.md and path.md.
 package liveness
 
 import (

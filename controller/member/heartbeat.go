@@ -98,6 +98,7 @@ type heartbeat struct {
 	resourceVersion string
 	description     Description
 	described       bool    // description was read
+	canaries        string  // of the last renewal
 	listed          renewal // of the last list
 	session         *session
 	began           chan struct{} // closed by the next session; nil if nobody waits
@@ -143,6 +144,7 @@ func (h *heartbeat) note(obj any) error {
 	if changed {
 		h.resourceVersion = lease.ResourceVersion
 		h.last = Heartbeat{Heard: now, KubeSystemUID: uid, Cluster: cluster}
+		h.canaries = CanariesOf(lease)
 	}
 	description := DescriptionOf(lease)
 	described := !h.described || description != h.description

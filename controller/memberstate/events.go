@@ -28,6 +28,7 @@ const (
 	EventMemberQuarantined       = "MemberQuarantined"
 	EventMemberRecovered         = "MemberRecovered"
 	EventAllMembersSilent        = "AllMembersSilent"
+	EventNoPodsReached           = "NoPodsReached"
 )
 
 // A Reporter logs problems of members and records them as Events on their Secrets.
@@ -98,6 +99,9 @@ func (r *Reporter) judged(
 	}
 }
 
+// CannotBeReached is in the message of the Event of a member whose pods are not reached.
+const CannotBeReached = "cannot be reached at its pods"
+
 // FailedRepeatedly is in the message of the Event of a member that is held stale, though its heartbeats arrive.
 const FailedRepeatedly = "failed repeatedly"
 
@@ -136,6 +140,9 @@ func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 	case is.Reason == liveness.Flapping:
 		return EventMemberStale, corev1.EventTypeWarning, cluster + " " + FailedRepeatedly + ": " +
 			"its endpoints stay demoted until it was heard for a while"
+	case is.Reason == liveness.PodsUnreachable:
+		return EventMemberStale, corev1.EventTypeWarning, cluster + " " + CannotBeReached + ": " +
+			"its endpoints are used only if no other cluster has a ready one. Look at the pod network between the clusters"
 	case is.State == liveness.Stale:
 		return EventMemberStale, corev1.EventTypeWarning, cluster + " is silent: " +
 			"its endpoints are used only if no other cluster has a ready one"
@@ -143,7 +150,11 @@ func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 		return EventAllMembersSilent, corev1.EventTypeWarning,
 			"No member is heard, so this cluster is probably isolated: " +
 				"the endpoints of cluster " + is.Cluster + " stay as they are"
-	case was.State != liveness.Fresh || was.Reason == liveness.AllMembersSilent:
+	case is.Reason == liveness.NoPodsReached:
+		return EventNoPodsReached, corev1.EventTypeWarning,
+			"Pods of no member are reached from this cluster, so its own network is probably at fault: " +
+				"the endpoints of cluster " + is.Cluster + " stay as they are"
+	case was.State != liveness.Fresh || was.Reason == liveness.AllMembersSilent || was.Reason == liveness.NoPodsReached:
 		return EventMemberRecovered, corev1.EventTypeNormal, cluster + " is fresh again"
 	}
 	return "", "", ""

@@ -30,6 +30,9 @@ const (
 	LeasePrefix = "clusterset-dns-member-"
 	// StateAnnotation on such a Lease is the state of the member: fresh, stale or gone.
 	StateAnnotation = "clusterset-dns.github.io/state"
+	// PathAnnotation on such a Lease is the path to the pods of the member: reachable, unreachable or unproven. It is
+	// missing while the path is unknown.
+	PathAnnotation = "clusterset-dns.github.io/path"
 	// leaseWriteTimeout bounds one write, and leaseRetry is the time after which a failed write is retried.
 	leaseWriteTimeout = 5 * time.Second
 	leaseRetry        = time.Second
@@ -92,6 +95,7 @@ func (l *Leases) load(ctx context.Context) (map[string]state, error) {
 			left[cluster] = state{
 				state: liveness.ParseState(lease.Annotations[StateAnnotation]),
 				uid:   lease.Annotations[member.HeartbeatUIDAnnotation],
+				path:  liveness.ParsePath(lease.Annotations[PathAnnotation]),
 				description: member.Description{
 					Properties: lease.Annotations[properties.Annotation],
 					Accepts:    lease.Annotations[accept.PublishedAnnotation],
@@ -223,7 +227,7 @@ func (l *Leases) limited(ctx context.Context, do func(context.Context) error) er
 // stale-after.
 func (l *Leases) due(is, want *coordinationv1.Lease) bool {
 	for _, key := range []string{
-		StateAnnotation, member.HeartbeatUIDAnnotation, properties.Annotation, accept.PublishedAnnotation,
+		StateAnnotation, PathAnnotation, member.HeartbeatUIDAnnotation, properties.Annotation, accept.PublishedAnnotation,
 	} {
 		if is.Annotations[key] != want.Annotations[key] {
 			return true
@@ -300,6 +304,9 @@ func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
 	}
 	if m.KnownUID != "" {
 		lease.Annotations[member.HeartbeatUIDAnnotation] = m.KnownUID
+	}
+	if m.Path != liveness.PathUnknown {
+		lease.Annotations[PathAnnotation] = m.Path.String()
 	}
 	if m.accepted.Properties != "" {
 		lease.Annotations[properties.Annotation] = m.accepted.Properties

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -55,6 +56,9 @@ type Tracker struct {
 	mu       sync.Mutex
 	members  map[string]*tracked
 	verdicts *liveness.Verdicts
+	paths    *liveness.Paths
+	// canaries are those of each member, by their names.
+	canaries map[string]map[string]canary.Canary
 	// unshown are the members whose Leases do not show their state.
 	unshown map[string]struct{}
 	// redescribed are the members whose description changed; judge notifies the handler.
@@ -81,6 +85,7 @@ type tracked struct {
 type state struct {
 	state       liveness.State
 	uid         string
+	path        liveness.Path
 	description member.Description
 }
 
@@ -92,6 +97,8 @@ func NewTracker(limits liveness.Limits, now clock.WithTicker, exports Exports, r
 		limits: limits, clock: now, exports: exports, reporter: reporter,
 		members:  map[string]*tracked{},
 		verdicts: liveness.NewVerdicts(limits),
+		paths:    liveness.NewPaths(limits),
+		canaries: map[string]map[string]canary.Canary{},
 		unshown:  map[string]struct{}{},
 		changed:  make(chan struct{}, 1),
 		shown:    make(chan struct{}, 1),
@@ -132,6 +139,7 @@ func (t *Tracker) Track(m *member.Member) {
 				KnownUID: left.uid,
 			}}
 			t.members[m.Cluster()] = known
+			t.paths.Restore(m.Cluster(), left.path)
 			t.notePolicy(known)
 			t.unshown[m.Cluster()] = struct{}{}
 		}
@@ -144,6 +152,8 @@ func (t *Tracker) Track(m *member.Member) {
 func (t *Tracker) Untrack(cluster string) {
 	t.judge(func(now time.Time) []liveness.Change {
 		delete(t.members, cluster)
+		delete(t.canaries, cluster)
+		t.paths.Remove(cluster)
 		t.unshown[cluster] = struct{}{}
 		return t.verdicts.Remove(now, cluster)
 	})
@@ -220,6 +230,10 @@ func (t *Tracker) put(now time.Time, m *tracked) []liveness.Change {
 	m.Drained = annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
 	m.hear(now)
+	if path := t.paths.Of(m.Cluster); m.Path != path {
+		m.Path = path
+		t.unshown[m.Cluster] = struct{}{}
+	}
 	m.OtherSet = t.set.excludes(m.set, m.said)
 	changes := t.verdicts.Set(now, m.Member)
 	if t.verdicts.Of(m.Cluster).Token == "" && !m.Mistaken && !m.OtherSet {

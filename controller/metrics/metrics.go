@@ -82,6 +82,9 @@ var (
 	stateDesc   = describe("member_state", "1 for the state of a member, with its reason.", "member", "state", "reason")
 	demotedDesc = describe("member_demoted",
 		"1 if the endpoints of a member are used only if no other cluster has a ready one, else 0.", "member")
+	pathDesc = describe("member_path",
+		"1 for the path to the pods of a member: unknown, reachable, unreachable or unproven.", "member", "path")
+	canaryDesc = describe("member_canary", "1 if a canary of a member is reached, else 0.", "member", "zone", "canary")
 	silentDesc = describe("all_members_silent",
 		"1 if no member is reachable, so that the fault is probably local, else 0.")
 	stoppedDesc = describe("heartbeat_stopped",
@@ -218,8 +221,12 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 		gauge(stateDesc, 1, verdict.Cluster, verdict.State.String(), string(verdict.Reason))
 		gauge(demotedDesc, number(verdict.Demote), verdict.Cluster)
 	}
+	for _, each := range r.Tracker.Canaries() {
+		gauge(canaryDesc, number(!each.Cut), each.Cluster, each.Zone, each.Address.String())
+	}
 	for _, member := range r.Members.List() {
 		cluster := member.Cluster()
+		gauge(pathDesc, 1, cluster, r.Tracker.Path(cluster).String())
 		gauge(connectedDesc, number(member.Problem() == nil && member.Synced()), cluster)
 		gauge(mistakenDesc, number(member.Misidentified()), cluster)
 		gauge(syncedDesc, number(member.Synced()), cluster)

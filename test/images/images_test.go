@@ -116,7 +116,7 @@ func TestImages(t *testing.T) {
 		capabilities string
 		more         []string // files
 	}{
-		{"clusterset-controller", "clusterset-controller", []string{"8080/tcp"}, "", nil},
+		{"clusterset-controller", "clusterset-controller", []string{"8080/tcp", "8081/tcp"}, "", nil},
 		{"coredns", "coredns", []string{"53/tcp", "53/udp"}, bindService, []string{"etc/clusterset-dns/", line}},
 		{"coredns-slim", "coredns", []string{"53/tcp", "53/udp"}, bindService, nil},
 	} {

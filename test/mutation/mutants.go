@@ -2,6 +2,8 @@
 
 package main
 
+import "slices"
+
 // A mutant is a mistake that somebody could make.
 type mutant struct {
 	file, text, replacement string
@@ -15,7 +17,7 @@ type mutant struct {
 func (m mutant) String() string { return m.file + ": " + m.harm }
 
 // mutants are all of them.
-var mutants = append(append(append(append(append([]mutant{}, reading...), judging...), merging...), writing...), scoping...)
+var mutants = slices.Concat(reading, judging, merging, writing, scoping, probing)
 
 // reading are mistakes in what is asked of members, and what speaks for them.
 var reading = []mutant{

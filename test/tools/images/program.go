@@ -37,7 +37,7 @@ var netBindService = []byte{
 
 var programs = []program{
 	{
-		name: "clusterset-controller", folder: "clusterset-controller", ports: []string{"8080/tcp"},
+		name: "clusterset-controller", folder: "clusterset-controller", ports: []string{"8080/tcp", "8081/tcp"},
 		description: "Joins the services of one Kubernetes cluster with those of the other clusters of its set",
 	},
 	{

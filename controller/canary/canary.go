@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package canary probes the pod network between clusters (docs/design/path.md). Each replica of the controller answers
+// on a port of its pod. The leader publishes these canaries in its heartbeat, and probes those of the members.
+package canary
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+)
+
+const (
+	// Service is the name of the headless Service in the controller's namespace whose endpoints are the canaries of the
+	// cluster, and Port the name of their port.
+	Service = "clusterset-canary"
+	Port    = "canary"
+)
+
+const (
+	// most is how many canaries a cluster publishes.
+	most = 8
+	// maxBytes bounds the text of them.
+	maxBytes = 1024
+	// leastPort is the least port of a canary of another cluster: no system service listens on it.
+	leastPort = 1024
+)
+
+// A Canary is a pod that answers probes.
+type Canary struct {
+	Address netip.AddrPort
+	// Zone is that of its node, empty if the node has none.
+	Zone string
+}
+
+// Of returns the canaries among the endpoints of the Service: ready ones that do not terminate, one for each node,
+// those of different zones first. The result is independent of the order of the slices.
+func Of(slices_ []*discoveryv1.EndpointSlice) []Canary {
+	nodes := map[string]Canary{}
+	for _, slice := range slices_ {
+		port := portOf(slice)
+		for i := range slice.Endpoints {
+			endpoint := &slice.Endpoints[i]
+			if port == 0 || len(endpoint.Addresses) == 0 || !ptr.Deref(endpoint.Conditions.Ready, true) ||
+				ptr.Deref(endpoint.Conditions.Terminating, false) {
+				continue
+			}
+			address, err := netip.ParseAddr(endpoint.Addresses[0])
+			if err != nil {
+				continue // a name
+			}
+			found := Canary{netip.AddrPortFrom(address, port), ptr.Deref(endpoint.Zone, "")}
+			node := ptr.Deref(endpoint.NodeName, address.String())
+			if known, ok := nodes[node]; !ok || found.Address.Compare(known.Address) < 0 {
+				nodes[node] = found
+			}
+		}
+	}
+	var canaries []Canary
+	for _, each := range nodes {
+		canaries = append(canaries, each)
+	}
+	slices.SortFunc(canaries, func(a, b Canary) int {
+		return cmp.Or(cmp.Compare(a.Zone, b.Zone), a.Address.Compare(b.Address))
+	})
+	// turn is how many canaries of the same zone come before.
+	turn, inZone := map[Canary]int{}, map[string]int{}
+	for _, each := range canaries {
+		turn[each] = inZone[each.Zone]
+		inZone[each.Zone]++
+	}
+	slices.SortStableFunc(canaries, func(a, b Canary) int { return cmp.Compare(turn[a], turn[b]) })
+	return canaries[:min(len(canaries), most)]
+}
+
+// portOf returns the port of the canaries in a slice, 0 if there is none.
+func portOf(slice *discoveryv1.EndpointSlice) uint16 {
+	for _, port := range slice.Ports {
+		if ptr.Deref(port.Name, "") == Port && ptr.Deref(port.Protocol, corev1.ProtocolTCP) == corev1.ProtocolTCP {
+			return uint16(ptr.Deref(port.Port, 0))
+		}
+	}
+	return 0
+}
+
+// Encode returns the canaries as text, as "10.1.0.7:8081=zone-a,10.1.1.9:8081=zone-b"; empty for none.
+func Encode(canaries []Canary) string {
+	texts := make([]string, len(canaries))
+	for i, each := range canaries {
+		texts[i] = each.Address.String()
+		if each.Zone != "" {
+			texts[i] += "=" + each.Zone
+		}
+	}
+	return strings.Join(texts, ",")
+}
+
+// Decode is the inverse of Encode. It returns an error if the text is not what a controller writes, or if no pod can
+// have one of the addresses.
+func Decode(text string) ([]Canary, error) {
+	if text == "" {
+		return nil, nil
+	}
+	parts := strings.Split(text, ",")
+	if len(text) > maxBytes || len(parts) > most {
+		return nil, fmt.Errorf("%d canaries in %d bytes: at most %d in %d", len(parts), len(text), most, maxBytes)
+	}
+	canaries := make([]Canary, 0, len(parts))
+	for _, part := range parts {
+		address, zone, _ := strings.Cut(part, "=")
+		parsed, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return nil, fmt.Errorf("canary %q: %w", part, err)
+		}
+		if parsed.Port() < leastPort {
+			return nil, fmt.Errorf("canary %q: use port %d or higher", part, leastPort)
+		}
+		if err := export.CheckPodAddress(parsed.Addr()); err != nil {
+			return nil, fmt.Errorf("canary: %w", err)
+		}
+		if problems := validation.IsValidLabelValue(zone); len(problems) > 0 {
+			return nil, fmt.Errorf("zone of canary %q: %s", part, problems[0])
+		}
+		canaries = append(canaries, Canary{parsed, zone})
+	}
+	return canaries, nil
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package canary
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+)
+
+// sliceOf reads endpoints as "10.1.0.1 node-1 zone-a ready".
+func sliceOf(port string, endpoints ...string) *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{
+		{Name: ptr.To("other"), Port: ptr.To(int32(1)), Protocol: ptr.To(corev1.ProtocolTCP)},
+		{Name: &port, Port: ptr.To(int32(8081)), Protocol: ptr.To(corev1.ProtocolTCP)},
+	}}
+	for _, text := range endpoints {
+		words := strings.Fields(text)
+		endpoint := discoveryv1.Endpoint{Addresses: words[:1]}
+		if words[1] != "-" {
+			endpoint.NodeName = &words[1]
+		}
+		if words[2] != "-" {
+			endpoint.Zone = &words[2]
+		}
+		for _, word := range words[3:] {
+			switch word {
+			case "ready":
+				endpoint.Conditions.Ready = ptr.To(true)
+			case "unready":
+				endpoint.Conditions.Ready = ptr.To(false)
+			case "terminating":
+				endpoint.Conditions.Terminating = ptr.To(true)
+			}
+		}
+		slice.Endpoints = append(slice.Endpoints, endpoint)
+	}
+	return slice
+}
+
+func TestOf(t *testing.T) {
+	var many []string
+	for i := range 20 {
+		many = append(many, fmt.Sprintf("10.2.%d.1 node-%d zone-%d ready", i, i, i%2))
+	}
+	for _, test := range []struct {
+		name   string
+		slices []*discoveryv1.EndpointSlice
+		want   string
+	}{
+		{"none", nil, ""},
+		{
+			"two zones",
+			[]*discoveryv1.EndpointSlice{sliceOf("canary", "10.1.1.1 n2 b ready", "10.1.0.1 n1 a")},
+			"10.1.0.1:8081=a,10.1.1.1:8081=b",
+		},
+		{
+			"those that may not answer", []*discoveryv1.EndpointSlice{
+				sliceOf("canary", "10.1.0.1 n1 a unready", "10.1.0.2 n2 a ready terminating", "10.1.0.3 n3 a ready"),
+			}, "10.1.0.3:8081=a",
+		},
+		{
+			"one of a node, in several slices", []*discoveryv1.EndpointSlice{
+				sliceOf("canary", "10.1.0.2 n1 a", "10.1.0.3 n2 a"), sliceOf("canary", "10.1.0.1 n1 a"),
+			}, "10.1.0.1:8081=a,10.1.0.3:8081=a",
+		},
+		{
+			"nodes and zones are not known", []*discoveryv1.EndpointSlice{sliceOf("canary", "10.1.0.2 - -", "10.1.0.1 - -")},
+			"10.1.0.1:8081,10.1.0.2:8081",
+		},
+		{"IPv6", []*discoveryv1.EndpointSlice{sliceOf("canary", "fd00::1 n1 a")}, "[fd00::1]:8081=a"},
+		{"no such port", []*discoveryv1.EndpointSlice{sliceOf("http", "10.1.0.1 n1 a")}, ""},
+		{"a name", []*discoveryv1.EndpointSlice{sliceOf("canary", "pod.example n1 a")}, ""},
+		{
+			"eight, in turn", []*discoveryv1.EndpointSlice{sliceOf("canary", many...)},
+			"10.2.0.1:8081=zone-0,10.2.1.1:8081=zone-1,10.2.2.1:8081=zone-0,10.2.3.1:8081=zone-1," +
+				"10.2.4.1:8081=zone-0,10.2.5.1:8081=zone-1,10.2.6.1:8081=zone-0,10.2.7.1:8081=zone-1",
+		},
+	} {
+		canaries := Of(test.slices)
+		if got := Encode(canaries); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+		slices.Reverse(test.slices)
+		for _, each := range test.slices {
+			slices.Reverse(each.Endpoints)
+		}
+		if again := Of(test.slices); !reflect.DeepEqual(again, canaries) {
+			t.Errorf("%s: another order gives %v, want %v", test.name, again, canaries)
+		}
+		if read, err := Decode(test.want); err != nil || len(read) != len(canaries) || len(read) > 0 &&
+			!reflect.DeepEqual(read, canaries) {
+			t.Errorf("%s: read as %v, %v", test.name, read, err)
+		}
+	}
+}
+
+func TestDecode(t *testing.T) {
+	for text, want := range map[string]string{
+		"10.1.0.1":                     "canary",
+		"10.1.0.1:80":                  "use port 1024 or higher",
+		"127.0.0.1:8081":               "not the address of a pod",
+		"169.254.169.254:8081":         "not the address of a pod",
+		"[::ffff:10.1.0.1]:8081":       "IPv4-mapped",
+		"[fe80::1%eth0]:8081":          "zone",
+		"10.1.0.1:8081=a/b":            "zone of canary",
+		"web.example:8081":             "canary",
+		"10.1.0.1:8081,":               "canary",
+		strings.Repeat("x", 2000):      "at most",
+		strings.Repeat("10.1.0.1,", 9): "at most 8",
+	} {
+		if canaries, err := Decode(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.30q: got %v, %v, want an error with %q", text, canaries, err, want)
+		}
+	}
+	longest := make([]string, most)
+	for i := range longest {
+		longest[i] = fmt.Sprintf("[fd00:1111:2222:3333:4444:5555:6666:%x]:65535=%s", 0x7770+i, strings.Repeat("z", 63))
+	}
+	if canaries, err := Decode(strings.Join(longest, ",")); err != nil || len(canaries) != most {
+		t.Errorf("the longest text that a controller writes is refused: %v", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add("10.1.0.1:8081=a,[fd00::1]:8081")
+	f.Fuzz(func(t *testing.T, text string) {
+		canaries, err := Decode(text)
+		if err != nil {
+			return
+		}
+		again, err := Decode(Encode(canaries))
+		if err != nil || !reflect.DeepEqual(again, canaries) {
+			t.Errorf("%q is read as %v, and then as %v, %v", text, canaries, again, err)
+		}
+	})
+}

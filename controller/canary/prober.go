@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package canary
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+)
+
+const (
+	// interval is the time between two probes of a canary, and atMost how many connections are opened in it: above, it
+	// grows.
+	interval = time.Second
+	atMost   = 256
+	// connectWithin is how long a connection may take, and answerWithin the whole probe.
+	connectWithin = 750 * time.Millisecond
+	answerWithin  = 2 * time.Second
+	// A timer that is late by more than lateBy shows that the process is starved. It is looked at each pulse.
+	lateBy = 200 * time.Millisecond
+	pulse  = 100 * time.Millisecond
+)
+
+// A Member is another cluster with canaries.
+type Member interface {
+	Cluster() string
+	// Canaries returns the text of its canaries as in its last heartbeat, and whether a heartbeat was read.
+	Canaries() (text string, read bool)
+	// CIDRs restrict the addresses. Without CIDRs all are allowed.
+	CIDRs() []netip.Prefix
+}
+
+// A Tracker judges by probes. Its methods must not block.
+type Tracker interface {
+	// Offer replaces the canaries of a member.
+	Offer(cluster string, canaries []Canary)
+	// Probed is called after each probe, in the order in which those of a canary ended.
+	Probed(liveness.Probe)
+}
+
+// A Prober probes the canaries of the members.
+type Prober struct {
+	// Members returns the members. It is called often.
+	// A member is a pointer, or comparable otherwise.
+	Members func() []Member
+	Tracker Tracker
+	// Dial connects to a canary; nil means a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// offered are the canaries of each member. Only Run uses them.
+	offered map[string]offer
+	// stalled is when the process was last found to be starved, in nanoseconds since began.
+	stalled atomic.Int64
+	began   time.Time
+}
+
+// An offer is what a member offered last.
+type offer struct {
+	member   Member // another one if it left and joined again
+	text     string
+	cidrs    []netip.Prefix
+	canaries []Canary
+}
+
+// A target is a canary of a member, with its answer.
+type target struct {
+	cluster, canary string
+	answer          []byte
+}
+
+// Run probes until the context ends. It may be called once.
+func (p *Prober) Run(ctx context.Context) {
+	p.offered, p.began = map[string]offer{}, time.Now()
+	if p.Dial == nil {
+		p.Dial = (&net.Dialer{}).DialContext
+	}
+	var probes sync.WaitGroup
+	defer probes.Wait()
+	answers := map[string][]byte{}
+	for next := time.Now(); ctx.Err() == nil; {
+		targets := p.targets(ctx, answers)
+		if len(targets) == 0 {
+			pause(ctx, interval)
+			next = time.Now()
+			continue
+		}
+		watching, stop := context.WithCancel(ctx)
+		probes.Go(func() { p.watch(watching) })
+		gap := max(interval/time.Duration(len(targets)), interval/atMost)
+		for _, each := range targets {
+			probes.Go(func() { p.probe(ctx, each) })
+			// The mean of the gaps is kept, and their jitter lets probers drift apart.
+			next = next.Add(gap)
+			pause(ctx, time.Until(next)+time.Duration((rand.Float64()-0.5)*0.2*float64(gap)))
+		}
+		stop()
+		if behind := time.Since(next); behind > interval {
+			next = time.Now()
+		}
+	}
+}
+
+// targets returns the canaries of all members in a stable order, and tells the Tracker what changed.
+func (p *Prober) targets(ctx context.Context, answers map[string][]byte) (targets []target) {
+	members := p.Members()
+	present := make(map[string]bool, len(members))
+	for _, m := range members {
+		cluster := m.Cluster()
+		present[cluster] = true
+		text, read := m.Canaries()
+		if !read {
+			continue
+		}
+		is, known := p.offered[cluster]
+		if cidrs := m.CIDRs(); !known || is.member != m || is.text != text || !slices.Equal(is.cidrs, cidrs) {
+			is = offer{member: m, text: text, cidrs: cidrs, canaries: p.accept(ctx, cluster, text, cidrs)}
+			p.offered[cluster] = is
+			p.Tracker.Offer(cluster, is.canaries)
+		}
+		if len(is.canaries) > 0 && answers[cluster] == nil {
+			answers[cluster] = answerOf(cluster)
+		}
+		for _, each := range is.canaries {
+			targets = append(targets, target{cluster, each.Address.String(), answers[cluster]})
+		}
+	}
+	for cluster := range p.offered {
+		if !present[cluster] {
+			delete(p.offered, cluster)
+			delete(answers, cluster)
+		}
+	}
+	// The probes of one member are spread over the interval.
+	slices.SortFunc(targets, func(a, b target) int { return cmp.Compare(a.canary, b.canary) })
+	return targets
+}
+
+// accept returns the canaries in a text that a member may have.
+func (p *Prober) accept(ctx context.Context, cluster, text string, cidrs []netip.Prefix) []Canary {
+	canaries, err := Decode(text)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Ignored the canaries of a member, which is not probed", "member", cluster)
+		return nil
+	}
+	return slices.DeleteFunc(canaries, func(c Canary) bool {
+		return len(cidrs) > 0 && !slices.ContainsFunc(cidrs, func(prefix netip.Prefix) bool {
+			return prefix.Contains(c.Address.Addr())
+		})
+	})
+}
+
+// watch notes when the process is starved, until the context ends.
+func (p *Prober) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		before := time.Now()
+		pause(ctx, pulse)
+		if now := time.Now(); now.Sub(before) > pulse+lateBy {
+			p.stalled.Store(int64(now.Sub(p.began)))
+		}
+	}
+}
+
+// probe probes one canary, and tells the Tracker unless the context ended.
+func (p *Prober) probe(ctx context.Context, t target) {
+	began := time.Now()
+	outcome := p.connect(ctx, began, t)
+	ended := time.Now()
+	if outcome != liveness.Answered && (ended.Sub(began) > answerWithin+lateBy ||
+		outcome == liveness.Unanswered && ended.Sub(began) > connectWithin+lateBy ||
+		p.began.Add(time.Duration(p.stalled.Load())).After(began)) {
+		outcome = liveness.Void
+	}
+	if ctx.Err() == nil {
+		p.Tracker.Probed(liveness.Probe{
+			Cluster: t.cluster, Canary: t.canary, Began: began, Ended: ended, Outcome: outcome,
+		})
+	}
+}
+
+// connect returns the outcome of one connection.
+func (p *Prober) connect(ctx context.Context, began time.Time, t target) liveness.Outcome {
+	connecting, cancel := context.WithDeadline(ctx, began.Add(connectWithin))
+	defer cancel()
+	conn, err := p.Dial(connecting, "tcp", t.canary)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET):
+		return liveness.Impaired
+	case err != nil:
+		return liveness.Unanswered
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if lingering, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
+		_ = lingering.SetLinger(0) // a reset ends the connection, and no table keeps it
+	}
+	answer := make([]byte, size)
+	if conn.SetDeadline(began.Add(answerWithin)) != nil {
+		return liveness.Impaired
+	}
+	if _, err := conn.Write(asking); err != nil {
+		return liveness.Impaired
+	}
+	if _, err := io.ReadFull(conn, answer); err != nil || !bytes.Equal(answer, t.answer) {
+		return liveness.Impaired
+	}
+	return liveness.Answered
+}

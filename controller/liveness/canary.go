@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness
+
+import "time"
+
+// An Outcome of a probe of a canary (docs/design/path.md).
+type Outcome int
+
+// Outcomes of a probe.
+const (
+	// Void: the prober itself was late, so that the probe shows nothing.
+	Void Outcome = iota
+	// Answered: the whole answer came in time.
+	Answered
+	// Impaired: the other end refused the connection, or made it and did not answer in time. A canary that restarts or
+	// starves does that, too.
+	Impaired
+	// Unanswered: no connection in time.
+	Unanswered
+)
+
+// A Probe is one connection to a canary of a member.
+type Probe struct {
+	Cluster, Canary string
+	// Began and Ended are by the local clock.
+	Began, Ended time.Time
+	Outcome      Outcome
+}
+
+// inARow is how many unanswered probes cut a canary that answered before, and how many answers end that.
+const inARow = 3
+
+// A canary is what the probes of one canary have shown.
+type canary struct {
+	// answered is set once it answered, and cut while it counts as not reached.
+	answered, cut bool
+	// The numbers of probes in a row that were answered, not answered as they should, and without any connection.
+	answers, failed, unanswered int
+	// The first failed probe of the row began and ended, and the last one began.
+	firstBegan, firstEnded, lastBegan time.Time
+}
+
+// probed takes the result of a probe. A lone canary may be a lone pod that restarts.
+func (c *canary) probed(p Probe, lone bool, staleAfter time.Duration) {
+	switch p.Outcome {
+	case Void:
+		c.failed, c.unanswered = 0, 0
+		return
+	case Answered:
+		c.answered = true
+		c.answers++
+		c.failed, c.unanswered = 0, 0
+		if c.answers >= inARow {
+			c.cut = false
+		}
+		return
+	case Unanswered:
+		c.unanswered++
+	case Impaired:
+		c.unanswered = 0
+	}
+	if c.failed == 0 {
+		c.firstBegan, c.firstEnded = p.Began, p.Ended
+	}
+	c.answers = 0
+	c.failed++
+	c.lastBegan = p.Began
+	quickly := c.unanswered >= inARow && c.answered && !lone
+	if quickly || c.failed >= inARow && p.Ended.Sub(c.firstBegan) >= staleAfter {
+		c.cut = true
+	}
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liveness
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// history is probes of canaries, one a second: "west/1 ++--~~v." is answered, unanswered, impaired, void, and none.
+func history(rows ...string) (probes []Probe, offers map[string][]string) {
+	offers = map[string][]string{}
+	for i, row := range rows {
+		canary, outcomes, _ := strings.Cut(row, " ")
+		cluster, _, _ := strings.Cut(canary, "/")
+		offers[cluster] = append(offers[cluster], canary)
+		for second, mark := range outcomes {
+			p := Probe{Cluster: cluster, Canary: canary, Began: at(second).Add(time.Duration(i) * 50 * time.Millisecond)}
+			switch mark {
+			case '+':
+				p.Outcome, p.Ended = Answered, p.Began.Add(20*time.Millisecond)
+			case '-':
+				p.Outcome, p.Ended = Unanswered, p.Began.Add(750*time.Millisecond)
+			case '~':
+				p.Outcome, p.Ended = Impaired, p.Began.Add(20*time.Millisecond)
+			case 'v':
+				p.Outcome, p.Ended = Void, p.Began.Add(900*time.Millisecond)
+			default:
+				continue
+			}
+			probes = append(probes, p)
+		}
+	}
+	slices.SortStableFunc(probes, func(a, b Probe) int { return a.Ended.Compare(b.Ended) })
+	return probes, offers
+}
+
+// course returns the path to a member at the end of each second, as "?ru!": unknown, reachable, unreachable, unproven.
+func course(v *Paths, cluster string, probes []Probe) string {
+	var text strings.Builder
+	second := 0
+	show := func(until time.Time) {
+		for ; !at(second + 1).After(until); second++ {
+			text.WriteByte("?ru!"[v.Of(cluster)])
+		}
+	}
+	for _, p := range probes {
+		show(p.Ended)
+		v.Probed(p)
+	}
+	show(at(second + 1))
+	return text.String()
+}
+
+// times repeats a mark.
+func times(mark string, number int) string { return strings.Repeat(mark, number) }
+
+func TestPaths(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		rows []string
+		left Path
+		want string // the course of west
+	}{
+		{name: "whole", rows: []string{"west/1 +++", "west/2 +++"}, want: "rrr"},
+		{name: "never reached", rows: []string{"west/1 " + times("-", 40), "west/2 " + times("-", 40)}, want: times("?", 40)},
+		{name: "cut", rows: []string{"west/1 +----", "west/2 +----"}, want: "rrruu"},
+		{name: "two lost probes", rows: []string{"west/1 +--+", "west/2 +--+"}, want: "rrrr"},
+		{name: "a canary that is lost", rows: []string{"west/1 +" + times("-", 60), "west/2 " + times("+", 61)}, want: times("r", 61)},
+		{
+			name: "two of three", rows: []string{"west/1 +----", "west/2 +----", "west/3 +++++"}, want: "rrruu",
+		},
+		{
+			name: "a lone canary waits", rows: []string{"west/1 +" + times("-", 32)},
+			want: times("r", 31) + "uu",
+		},
+		{
+			name: "refused for as long", rows: []string{"west/1 +" + times("~", 32), "west/2 +" + times("~", 32)},
+			want: times("r", 31) + "uu",
+		},
+		{
+			name: "a restart", rows: []string{"west/1 +" + times("~", 28) + "++", "west/2 +" + times("~", 28) + "++"},
+			want: times("r", 31),
+		},
+		{
+			name: "unanswered is in a row, without those that are impaired", rows: []string{"west/1 +--~--~", "west/2 +--~--~"},
+			want: times("r", 7),
+		},
+		{
+			name: "a canary that never answered",
+			rows: []string{"west/1 " + times("+", 33), "west/2 " + times("-", 33), "west/3 " + times("-", 33)},
+			want: times("r", 30) + "uuu",
+		},
+		{
+			name: "starved", rows: []string{"west/1 +--v--v--v--", "west/2 +--v--v--v--"}, want: times("r", 12),
+		},
+		{
+			name: "three answers end it", rows: []string{"west/1 +---++++", "west/2 +-------"}, want: "rrruuurr",
+		},
+		{
+			name: "answers in a row", rows: []string{"west/1 +---++-++", "west/2 +--------"}, want: "rrruuuuuu",
+		},
+		{
+			name: "left as unreachable", left: Unreachable, rows: []string{"west/1 --++++", "west/2 ------"}, want: "uuuurr",
+		},
+		{
+			name: "left as reachable, and cut since", left: Reachable,
+			rows: []string{"west/1 " + times("-", 33), "west/2 " + times("-", 33)}, want: times("r", 30) + "uuu",
+		},
+		{
+			name: "another member answers", rows: []string{"west/1 +-----", "west/2 +-----", "north/1 ++++++", "north/2 ++++++"},
+			want: "rrruuu",
+		},
+		{
+			name: "no other member answers",
+			rows: []string{"west/1 +" + times("-", 60), "west/2 +" + times("-", 60), "north/1 +" + times("-", 60)},
+			want: "rrr" + times("!", 58),
+		},
+		{
+			name: "and all return", rows: []string{"west/1 +----++++", "west/2 +----++++", "north/1 +---+++++"},
+			want: "rrr!!!!rr",
+		},
+		{
+			name: "and the other one returns",
+			rows: []string{"west/1 +--------", "west/2 +--------", "north/1 +----++++"},
+			want: "rrr!!!uuu",
+		},
+		{
+			name: "a cut while the others fail",
+			rows: []string{"west/1 +--------", "west/2 +--------", "north/1 +++++----", "north/2 +++++----"},
+			want: "rrruuuuuu",
+		},
+		{
+			name: "the other one was never reached",
+			rows: []string{"west/1 +----", "west/2 +----", "north/1 -----"}, want: "rrruu",
+		},
+		{
+			name: "a canary was lost long ago, and now all fail",
+			rows: []string{
+				"west/1 +" + times("-", 20), "west/2 " + times("+", 11) + times("-", 10),
+				"north/1 " + times("+", 11) + times("-", 10),
+			},
+			want: times("r", 13) + times("!", 8),
+		},
+		{
+			name: "it flaps",
+			rows: []string{
+				"west/1 +" + times("---+++", 3) + times("+", 61),
+				"west/2 +" + times("---+++", 3) + times("+", 61),
+			},
+			want: "rrruuurrruuurrruuu" + times("u", 60) + "rr",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			probes, offers := history(test.rows...)
+			v := NewPaths(limits)
+			v.Restore("west", test.left)
+			for cluster, canaries := range offers {
+				v.Offer(cluster, canaries)
+			}
+			if got := course(v, "west", probes); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestOffer: new canaries begin anew, and none is no path.
+func TestOffer(t *testing.T) {
+	v := NewPaths(limits)
+	probes, offers := history("west/1 +---", "west/2 +---")
+	v.Offer("west", offers["west"])
+	course(v, "west", probes)
+	if v.Of("west") != Unreachable {
+		t.Fatal(v.Of("west"))
+	}
+	answered := func(times int) {
+		for i := range times {
+			for _, canary := range []string{"west/3", "west/4"} {
+				v.Probed(Probe{
+					Cluster: "west", Canary: canary, Began: at(10 + i), Ended: at(10 + i), Outcome: Answered,
+				})
+			}
+		}
+	}
+	if v.Offer("west", []string{"west/3", "west/4"}); v.Of("west") != Unreachable {
+		t.Error("new canaries that were not probed yet make it reachable")
+	}
+	if answered(2); v.Of("west") != Unreachable {
+		t.Error("two answers are enough")
+	}
+	if answered(3); v.Of("west") != Reachable {
+		t.Error("three answers are not enough")
+	}
+	if v.Probed(Probe{Cluster: "west", Canary: "west/1", Outcome: Answered}) || v.Probed(Probe{Cluster: "south"}) {
+		t.Error("a canary that is not offered counts")
+	}
+	if !v.Offer("west", nil) || v.Of("west") != PathUnknown || v.candidates != 0 {
+		t.Errorf("without canaries it is %s, and %d candidates are left", v.Of("west"), v.candidates)
+	}
+	if v.Remove("west") {
+		t.Error("it is removed twice")
+	}
+	for _, path := range AllPaths {
+		if ParsePath(path.String()) != path {
+			t.Errorf("%s is read as %s", path, ParsePath(path.String()))
+		}
+	}
+	if ParsePath("else") != PathUnknown {
+		t.Error("an unknown word is a path")
+	}
+}
+
+// TestWhoAnswersIsRemembered: the answers that are kept are bounded, and do not crowd out those of another member.
+func TestWhoAnswersIsRemembered(t *testing.T) {
+	v := NewPaths(limits)
+	for second := range 1000 {
+		for i := range 100 {
+			v.answered(Probe{
+				Cluster: fmt.Sprint("member-", i), Began: at(second).Add(time.Duration(i) * 10 * time.Millisecond),
+			})
+		}
+	}
+	if most := 2 * int(remembered/resolution); len(v.answers) > most+2 || len(v.answers) < most/2 {
+		t.Errorf("%d answers are remembered", len(v.answers))
+	}
+}
+
+// A net is what the probes of a simulated reader meet. Its clusters have two canaries each.
+type net struct {
+	random *rand.Rand
+	// loss is the share of probes that are lost by chance; starved and slow are those that are void and impaired.
+	loss, starved, slow float64
+	// down is until which second a canary restarts, and stalled until which the prober is.
+	down    map[string]int
+	stalled int
+}
+
+// probe returns what a probe of a canary in a second shows. Only one replica of a cluster restarts at a time: the first
+// one in an even minute, the other in an odd one.
+func (n *net) probe(canary string, second int) Outcome {
+	replica := int(canary[len(canary)-1] - '1')
+	if second >= n.down[canary] && second/60%2 == replica && second%60 < 30 && n.random.IntN(3600) == 0 {
+		n.down[canary] = second + 1 + n.random.IntN(25)
+	}
+	if second >= n.stalled && n.random.IntN(600) == 0 {
+		n.stalled = second + 1 + n.random.IntN(20)
+	}
+	switch {
+	case second < n.stalled && n.random.IntN(2) == 0 || n.random.Float64() < n.starved:
+		return Void
+	case second < n.down[canary], n.random.Float64() < n.loss:
+		return Unanswered
+	case n.random.Float64() < n.slow:
+		return Impaired
+	}
+	return Answered
+}
+
+// falseAlarms returns how often a member becomes unreachable in so many minutes, though no path is ever cut.
+func falseAlarms(n *net, minutes int) (alarms int) {
+	v := NewPaths(limits)
+	var canaries []string
+	for _, cluster := range []string{"north", "south", "west"} {
+		offered := []string{cluster + "/1", cluster + "/2"}
+		canaries = append(canaries, offered...)
+		v.Offer(cluster, offered)
+	}
+	took := [...]time.Duration{Void: time.Second, Answered: 20 * time.Millisecond, Impaired: 700 * time.Millisecond, Unanswered: 750 * time.Millisecond}
+	probes := make([]Probe, 0, len(canaries))
+	for second := range 60 * minutes {
+		probes = probes[:0]
+		for i, canary := range canaries {
+			p := Probe{
+				Cluster: canary[:len(canary)-2], Canary: canary, Outcome: n.probe(canary, second),
+				Began: at(0).Add(time.Duration(second)*time.Second + time.Duration(i)*20*time.Millisecond),
+			}
+			p.Ended = p.Began.Add(took[p.Outcome])
+			probes = append(probes, p)
+		}
+		slices.SortStableFunc(probes, func(a, b Probe) int { return cmp.Compare(a.Ended.Sub(at(0)), b.Ended.Sub(at(0))) })
+		for _, p := range probes {
+			if v.Probed(p) && v.Of(p.Cluster) == Unreachable {
+				alarms++
+			}
+		}
+	}
+	return alarms
+}
+
+// ordinary is a bad day: 1 % of the connections are lost, 5 % late, replicas restart, and the prober stalls for 20 s.
+func ordinary(seed uint64) *net {
+	return &net{
+		random: rand.New(rand.NewPCG(seed, 1)), loss: 0.01, starved: 0.01, slow: 0.05, down: map[string]int{},
+	}
+}
+
+func TestNoFalseAlarms(t *testing.T) {
+	if alarms := falseAlarms(ordinary(1), 1000); alarms > 0 {
+		t.Errorf("%d false alarms", alarms)
+	}
+}
+
+// BenchmarkFalseAlarms measures them: -benchtime=1000000x is a million minutes of three members.
+func BenchmarkFalseAlarms(b *testing.B) {
+	for _, loss := range []float64{0.01, 0.02, 0.05} {
+		b.Run(fmt.Sprintf("loss=%g", loss), func(b *testing.B) {
+			n := ordinary(2)
+			n.loss = loss
+			b.ReportMetric(float64(falseAlarms(n, b.N)), "alarms")
+		})
+	}
+}

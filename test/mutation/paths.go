@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// probing are mistakes in what is concluded from probes of the pod network.
+var probing = []mutant{
+	{
+		file: "controller/liveness/judge.go",
+		text: `case member.Path == Unreachable:`, replacement: `case member.Path == Unreachable && limits.StaleAfter == 0:`,
+		harm: "half of all connections fail for as long as the pods of a member are not reached",
+	},
+	{
+		file: "controller/liveness/paths.go",
+		text: `if v.candidates <= 1 {`, replacement: `if v.candidates > 0 {`,
+		harm: "a cluster whose pod network fails demotes all others",
+	},
+	{
+		file: "controller/liveness/paths.go",
+		text: ` && a.began.Before(before)`, replacement: ` && !before.IsZero()`,
+		harm: "a cluster whose pod network was repaired demotes others",
+	},
+	{
+		file: "controller/liveness/paths.go",
+		text: `most := 2*cut > len(m.canaries)`, replacement: `most := cut > 0`,
+		harm: "a cluster that loses a node is demoted",
+	},
+	{
+		file: "controller/liveness/canary.go",
+		text: `		c.failed, c.unanswered = 0, 0
+		return
+	case Answered:`, replacement: `		return
+	case Answered:`,
+		harm: "a controller that starves demotes others",
+	},
+	{
+		file: "controller/canary/prober.go",
+		text: `		outcome = liveness.Void
+`, replacement: `		_ = liveness.Void
+`,
+		harm: "a controller that starves demotes others",
+	},
+	{
+		file: "controller/term.go",
+		text: `		r.Tracker.ForgetPaths()
+`, replacement: `		_ = r.Tracker.ForgetPaths
+`,
+		harm:  "a member stays demoted after the canaries were switched off",
+		first: simulation,
+	},
+	{
+		file: "controller/member/canaries.go",
+		text: `renewed != strconv.FormatInt(lease.Spec.RenewTime.UnixMicro(), 10)`, replacement: `renewed == strconv.Itoa(-1)`,
+		harm: "a member is demoted after a downgrade, because its former pods are not reached",
+	},
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
+)
+
+// staleAfter is the default.
+const staleAfter = controller.DefaultStaleAfter
+
+// paths is a set whose clusters have two replicas, in pods whose addresses are canaries.
+type paths struct {
+	t *testing.T
+	*sim.ClusterSet
+	replicas map[string]*sim.Controller // by address
+}
+
+// canariesOf returns the addresses of the canaries of a cluster.
+func canariesOf(cluster string) []string {
+	number := slices.Index([]string{"east", "west", "north"}, cluster)
+	return []string{fmt.Sprintf("10.6%d.9.1", 4+number), fmt.Sprintf("10.6%d.9.2", 4+number)}
+}
+
+// onPaths runs a scenario on clusters that all serve and export web, and whose pods reach each other.
+func onPaths(t *testing.T, names []string, scenario func(p *paths)) {
+	t.Helper()
+	sim.Run(t, names, func(t *testing.T, set *sim.ClusterSet) {
+		p := &paths{t, set, map[string]*sim.Controller{}}
+		for i, c := range set.Clusters() {
+			c.StopController()
+			for _, address := range canariesOf(c.Name) {
+				p.start(c, address)
+			}
+			c.OfferCanaries(canariesOf(c.Name)...)
+			c.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 4+i))
+			c.Export("web")
+		}
+		sim.Wait(time.Minute)
+		for _, reader := range set.Clusters() {
+			for _, source := range set.Clusters() {
+				if reader == source {
+					continue
+				}
+				if got := p.path(reader, source.Name); got != "reachable" {
+					t.Fatalf("the path from %s to %s is %q", reader.Name, source.Name, got)
+				}
+			}
+		}
+		scenario(p)
+	})
+}
+
+// start starts a replica in a pod.
+func (p *paths) start(c *sim.Cluster, address string) {
+	p.replicas[address] = c.StartReplica(replica(address), c.Canary(address))
+	sim.Wait(time.Second) // the first one leads
+}
+
+// lease returns an annotation of the Lease that shows a member.
+func (p *paths) lease(reader *sim.Cluster, source, annotation string) string {
+	p.t.Helper()
+	lease, err := reader.Kube.CoordinationV1().Leases(member.DefaultNamespace).Get(p.t.Context(),
+		memberstate.LeasePrefix+source, metav1.GetOptions{})
+	must(p.t, err)
+	return lease.Annotations[annotation]
+}
+
+func (p *paths) path(reader *sim.Cluster, source string) string {
+	p.t.Helper()
+	return p.lease(reader, source, memberstate.PathAnnotation)
+}
+
+// change does something to the way from the pods of a cluster to the canaries of another.
+func (p *paths) change(from string, canaries []string, change func(from, canary string)) {
+	for _, each := range canaries {
+		change(from, each)
+	}
+}
+
+// cut lets nothing through in a direction.
+func (p *paths) cut(from, to string, direction network.Direction) {
+	p.change(from, canariesOf(to), func(from, canary string) { p.Network.Cut(from, canary, direction) })
+}
+
+// restore undoes cut and others.
+func (p *paths) restore(from, to string) { p.change(from, canariesOf(to), p.Network.Restore) }
+
+// until returns how long it takes until a member is demoted or is not, at most a while.
+func (p *paths) until(reader, source string, demoted bool, atMost time.Duration) time.Duration {
+	p.t.Helper()
+	c, began := p.Cluster(reader), time.Now()
+	state := map[bool]string{true: liveness.Stale.String(), false: liveness.Fresh.String()}[demoted]
+	for p.lease(c, source, memberstate.StateAnnotation) != state {
+		if time.Since(began) > atMost {
+			p.t.Fatalf("%s is not %s for %s after %s; %s sees %s", source, state, reader, atMost, reader, c.See("web"))
+		}
+		sim.Wait(50 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// never asserts for a while that a member is not demoted, or that it stays so.
+func (p *paths) never(reader, source string, demoted bool, long time.Duration) {
+	p.t.Helper()
+	c, state := p.Cluster(reader), map[bool]string{true: "stale", false: "fresh"}[demoted]
+	for began := time.Now(); time.Since(began) < long; sim.Wait(250 * time.Millisecond) {
+		if got := p.lease(c, source, memberstate.StateAnnotation); got == state {
+			p.t.Fatalf("%s is %s for %s after %s", source, got, reader, time.Since(began))
+		}
+	}
+}
+
+var three = []string{"east", "west", "north"}
+
+const (
+	everywhere = "east/10.64.0.1 north/10.66.0.1 west/10.65.0.1 -> VIP"
+	withoutIt  = "east/10.64.0.1 north/10.66.0.1 west/10.65.0.1~ -> VIP"
+)
+
+// TestPathIsCut: heartbeats arrive, and pods are not reached.
+func TestPathIsCut(t *testing.T) {
+	for _, row := range []struct {
+		name      string
+		direction network.Direction
+	}{
+		{"in both directions", network.Both},
+		{"nothing gets there", network.ToServer},
+		{"nothing comes back", network.FromServer},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			onPaths(t, three, func(p *paths) {
+				east := p.Cluster("east")
+				for phase := range 3 { // of the probes
+					sim.Wait(6*time.Minute + time.Duration(phase)*330*time.Millisecond)
+					p.cut("east", "west", row.direction)
+					away := p.until("east", "west", true, 5*time.Second)
+					expect(t, east, map[string]string{"web": withoutIt})
+					p.never("east", "west", false, time.Minute)
+					p.restore("east", "west")
+					back := p.until("east", "west", false, 5*time.Second)
+					t.Logf("demoted after %s, back after %s", away, back)
+					expect(t, east, map[string]string{"web": everywhere})
+				}
+				// What east does not reach, the others do.
+				p.cut("east", "west", row.direction)
+				p.until("east", "west", true, 5*time.Second)
+				for _, pair := range [][2]string{{"north", "west"}, {"west", "east"}, {"east", "north"}} {
+					p.never(pair[0], pair[1], true, 10*time.Second)
+				}
+			})
+		})
+	}
+}
+
+// TestDeadCluster: with its pods, a cluster is demoted long before its silence is. With its API server alone it is not.
+func TestDeadCluster(t *testing.T) {
+	onPaths(t, three, func(p *paths) {
+		p.Network.Cut("east", "west", network.Both)
+		if took := p.until("east", "west", true, time.Minute); took < staleAfter-member.HeartbeatInterval {
+			t.Errorf("demoted %s after its API server was lost", took)
+		}
+		p.Network.Restore("east", "west")
+		p.until("east", "west", false, time.Minute)
+		p.Network.Cut("east", "west", network.Both)
+		p.cut("east", "west", network.Both)
+		p.until("east", "west", true, 5*time.Second)
+		// Its heartbeats alone do not help.
+		p.Network.Restore("east", "west")
+		p.never("east", "west", false, time.Minute)
+		p.restore("east", "west")
+		p.until("east", "west", false, 5*time.Second)
+	})
+}
+
+// TestPathOfNone: if no member is reached, the fault is here.
+func TestPathOfNone(t *testing.T) {
+	onPaths(t, three, func(p *paths) {
+		for range 3 {
+			p.cut("east", "west", network.Both)
+			p.cut("east", "north", network.Both)
+			p.never("east", "west", true, 40*time.Second)
+			p.never("east", "north", true, 40*time.Second)
+			if got := p.path(p.Cluster("east"), "west"); got != "unproven" {
+				t.Errorf("the path is %q", got)
+			}
+			p.restore("east", "north")
+			p.restore("east", "west")
+			p.never("east", "west", true, time.Minute)
+			expect(t, p.Cluster("east"), map[string]string{"web": everywhere})
+		}
+		p.cut("east", "west", network.Both)
+		p.cut("east", "north", network.Both)
+		sim.Wait(time.Minute)
+		p.restore("east", "north") // and not to west
+		p.until("east", "west", true, 5*time.Second)
+	})
+}
+
+// TestPathOfTwo: with one other cluster nothing tells where the fault is.
+func TestPathOfTwo(t *testing.T) {
+	onPaths(t, []string{"east", "west"}, func(p *paths) {
+		p.cut("east", "west", network.Both)
+		p.until("east", "west", true, 5*time.Second)
+		p.never("west", "east", true, 10*time.Second)
+	})
+}
+
+// TestPathIsWhole: what delays probes, or one pod, is no reason to demote a cluster.
+func TestPathIsWhole(t *testing.T) {
+	west := canariesOf("west")
+	for _, row := range []struct {
+		name string
+		on   []string
+		do   func(p *paths, from, canary string)
+		long time.Duration
+	}{
+		{"one zone is cut", west[:1], func(p *paths, from, canary string) {
+			p.Network.Cut(from, canary, network.Both)
+		}, 10 * time.Minute},
+		{"probes are late", west, func(p *paths, from, canary string) {
+			p.Network.Delay(from, canary, 200*time.Millisecond, 300*time.Millisecond)
+		}, 10 * time.Minute},
+		{"a fifth is lost", west, func(p *paths, from, canary string) {
+			p.Network.Lose(from, canary, 0.2)
+		}, 10 * time.Minute},
+		{"its controllers starve", west, func(p *paths, _, canary string) {
+			p.Network.Freeze(canary)
+		}, staleAfter - 5*time.Second},
+		{"its controllers restart", west, func(p *paths, from, canary string) {
+			p.Network.Refuse(from, canary)
+		}, staleAfter - 5*time.Second},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			onPaths(t, three, func(p *paths) {
+				p.change("east", row.on, func(from, canary string) { row.do(p, from, canary) })
+				p.never("east", "west", true, row.long)
+			})
+		})
+	}
+}
+
+// TestImpairedPath: connections that are made, and carry nothing large, are as good as none.
+func TestImpairedPath(t *testing.T) {
+	onPaths(t, three, func(p *paths) {
+		p.change("east", canariesOf("west"), func(_, canary string) { p.Network.Freeze(canary) })
+		p.until("east", "west", true, staleAfter+5*time.Second)
+		p.change("east", canariesOf("west"), func(_, canary string) { p.Network.Thaw(canary) })
+		p.until("east", "west", false, 10*time.Second)
+	})
+}
+
+// TestPathAndLeaders: neither a new leader of west nor a rolling restart demotes it, and a new leader of east goes on
+// with what the former one knew.
+func TestPathAndLeaders(t *testing.T) {
+	onPaths(t, three, func(p *paths) {
+		west, old := p.Cluster("west"), canariesOf("west")
+		p.replicas[old[0]].Kill()
+		p.never("east", "west", true, time.Minute)
+		p.start(west, old[0])
+		sim.Wait(time.Minute)
+
+		// Each pod leaves the EndpointSlices, goes on for 10 s, and is replaced by another one.
+		now := slices.Clone(old)
+		for round := range 4 {
+			next := fmt.Sprintf("10.65.9.%d", 10+round)
+			p.start(west, next)
+			west.OfferCanaries(now[1], next)
+			p.never("east", "west", true, 10*time.Second)
+			p.replicas[now[0]].Stop()
+			now = []string{now[1], next}
+			p.never("east", "west", true, 2*time.Second)
+		}
+		p.never("east", "west", true, time.Minute)
+
+		east := canariesOf("east")
+		for _, canary := range now {
+			p.Network.Cut("east", canary, network.Both)
+		}
+		p.until("east", "west", true, 5*time.Second)
+		p.replicas[east[0]].Stop()
+		p.never("east", "west", false, time.Minute)
+		for _, canary := range now {
+			p.Network.Restore("east", canary)
+		}
+		p.until("east", "west", false, 5*time.Second)
+	})
+}
+
+// TestNoCanary: a member without canaries is not probed, and what was known of them is forgotten.
+func TestNoCanary(t *testing.T) {
+	onPaths(t, three, func(p *paths) {
+		p.cut("east", "west", network.Both)
+		p.until("east", "west", true, 5*time.Second)
+		p.Cluster("west").OfferCanaries()
+		p.until("east", "west", false, 2*member.HeartbeatInterval)
+		if got := p.path(p.Cluster("east"), "west"); got != "" {
+			t.Errorf("the path is %q", got)
+		}
+		p.never("east", "west", true, 2*staleAfter)
+		// A controller without probes.
+		for _, address := range canariesOf("west") {
+			p.replicas[address].Stop()
+		}
+		p.Cluster("west").OfferCanaries(canariesOf("west")...)
+		p.Cluster("west").StartController()
+		p.never("east", "west", true, 2*staleAfter)
+		if got := p.path(p.Cluster("west"), "east"); got != "" {
+			t.Errorf("the path from a cluster that takes no part is %q", got)
+		}
+	})
+}
