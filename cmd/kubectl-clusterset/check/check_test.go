@@ -204,6 +204,43 @@ func TestChecks(t *testing.T) {
 			},
 			"failed member-quarantined east: Cluster west is of another cluster set: its ClusterProperty clusterset.k8s.io names none. > Correct the property: `kubectl --context east patch clusterproperty clusterset.k8s.io --type merge -p '{\"spec\":{\"value\":\"<cluster set>\"}}'`, or the same in west.",
 		},
+		"pods that are not reached": {
+			func(east, _ *Cluster) {
+				east.Members[0].Lease.Annotations = map[string]string{
+					memberstate.StateAnnotation: "stale", memberstate.PathAnnotation: "unreachable",
+				}
+				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
+			},
+			"failed pods-reached east: Connections from east to the pods of west fail: its endpoints are used only if no other cluster has a ready endpoint. > kubectl clusterset test connectivity --contexts east,west",
+		},
+		"pods that are not reached, and no heartbeats": {
+			func(east, _ *Cluster) {
+				east.Members[0].Lease.Annotations = map[string]string{
+					memberstate.StateAnnotation: "stale", memberstate.PathAnnotation: "unreachable",
+				}
+				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-time.Minute)}
+			},
+			"failed member-fresh east: west is stale: its last heartbeat arrived 1m0s ago. > Make sure that the API server and the controller of west run, and that east can reach them. To diagnose them: `kubectl clusterset check --contexts west`.\n" +
+				"failed pods-reached east: Connections from east to the pods of west fail: its endpoints are used only if no other cluster has a ready endpoint. > kubectl clusterset test connectivity --contexts east,west",
+		},
+		"pods of no member are reached": {
+			func(east, _ *Cluster) {
+				east.Members[0].Lease.Annotations = map[string]string{memberstate.PathAnnotation: "unproven"}
+			},
+			"failed pods-reached east: Connections from east to the pods of west fail, as to those of all members: the pod network of east is probably at fault. > kubectl clusterset test connectivity --contexts east,west",
+		},
+		"a canary that never answered": {
+			func(east, west *Cluster) {
+				for _, c := range []*Cluster{east, west} {
+					c.Heartbeat = c.Heartbeat.DeepCopy()
+					c.Heartbeat.Spec.RenewTime = &metav1.MicroTime{Time: now}
+					member.SetCanaries(c.Heartbeat, "10.1.0.1:8081=a,10.1.0.2:8081")
+				}
+				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
+				west.Members[0].Lease.Annotations[memberstate.PathAnnotation] = "reachable"
+			},
+			"warning pods-reached east: No canary of west (10.1.0.1:8081, 10.1.0.2:8081) has answered east yet, so that failing connections to its pods are not noticed. Allow connections between the controllers. > kubectl clusterset test connectivity --contexts east,west",
+		},
 		"overlapping pods": {
 			func(_, west *Cluster) { west.Nodes[0].Spec.PodCIDRs = []string{"10.64.0.128/25"} },
 			"failed pod-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.128/25 of west, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.\n" +

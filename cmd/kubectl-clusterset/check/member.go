@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -163,6 +164,10 @@ var memberChecks = []Check{
 				memberstate.AnnotationConfirm, token)+"`.", "%s.", warning.Message)}
 	}),
 	ofMembers("member-fresh", "heartbeats of members arrive", func(s *Set, c *Cluster, m *facts.Member) []problem {
+		stale := "" // why
+		if warning := m.Warning(memberstate.EventMemberStale); warning != nil {
+			stale = warning.Message
+		}
 		switch {
 		case m.Secret == nil || m.Refused != nil || m.ID == c.ID:
 			return nil
@@ -171,11 +176,13 @@ var memberChecks = []Check{
 				"The controller has not read the credential of %s.", m.ID)}
 		case m.State() == liveness.Fresh, m.Warning(memberstate.EventMemberQuarantined) != nil:
 			return nil
+		case m.Path() == liveness.Unreachable && (c.Now.Sub(m.Heard()) < 4*member.HeartbeatInterval ||
+			strings.Contains(stale, memberstate.CannotBeReached)):
+			return nil // pods-reached tells
 		}
 		fix := fmt.Sprintf("Make sure that the API server and the controller of %s run, and that %s can reach them. To "+
 			"diagnose them: `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID)+s.flag()+c.system())
-		if m.Warning(memberstate.EventMemberStale) != nil &&
-			strings.Contains(m.Warning(memberstate.EventMemberStale).Message, memberstate.FailedRepeatedly) {
+		if strings.Contains(stale, memberstate.FailedRepeatedly) {
 			fix = "Wait until its heartbeats have arrived for a while without a gap."
 		}
 		if m.Heard().IsZero() {
@@ -184,6 +191,7 @@ var memberChecks = []Check{
 		return []problem{wrong(fix, "%s is %s: its last heartbeat arrived %s ago.", m.ID, m.State(),
 			c.Now.Sub(m.Heard()).Round(time.Second))}
 	}),
+	ofMembers("pods-reached", "connections to the pods of members succeed", podsReached),
 	ofMembers("drained", "no member is drained", func(_ *Set, c *Cluster, m *facts.Member) []problem {
 		if !m.Drained() {
 			return nil
@@ -198,6 +206,42 @@ var memberChecks = []Check{
 		return []problem{odd("kubectl clusterset undrain "+c.ID+" --contexts "+c.Context+" --partial"+c.system(),
 			"This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")}
 	}},
+}
+
+// podsReached tells what the controller knows of the path to the pods of a member.
+func podsReached(s *Set, c *Cluster, m *facts.Member) []problem {
+	test := "kubectl clusterset test connectivity --contexts " + c.Context + "," + s.contextOf(m.ID) + s.flag() + c.system()
+	switch m.Path() {
+	case liveness.Unreachable:
+		return []problem{wrong(test, "Connections from %s to the pods of %s fail: its endpoints are used only if no other "+
+			"cluster has a ready endpoint.", c.ID, m.ID)}
+	case liveness.Unproven:
+		return []problem{wrong(test, "Connections from %s to the pods of %s fail, as to those of all members: the pod "+
+			"network of %s is probably at fault.", c.ID, m.ID, c.ID)}
+	case liveness.Reachable:
+		return nil
+	case liveness.PathUnknown:
+	}
+	heartbeat := s.heartbeat(m)
+	if m.Lease == nil || m.State() != liveness.Fresh || m.ID == c.ID || heartbeat == nil || c.Heartbeat == nil ||
+		member.CanariesOf(heartbeat) == "" || member.CanariesOf(c.Heartbeat) == "" {
+		return nil // one of the two takes no part
+	}
+	return []problem{odd(test, "No canary of %s (%s) has answered %s yet, so that failing connections to its pods are "+
+		"not noticed. Allow connections between the controllers.", m.ID, canariesOf(heartbeat), c.ID)}
+}
+
+// canariesOf are the addresses of the canaries in a heartbeat.
+func canariesOf(heartbeat *coordinationv1.Lease) string {
+	canaries, err := canary.Decode(member.CanariesOf(heartbeat))
+	if err != nil {
+		return err.Error()
+	}
+	addresses := make([]string, len(canaries))
+	for i, each := range canaries {
+		addresses[i] = each.Address.String()
+	}
+	return strings.Join(addresses, ", ")
 }
 
 // heartbeat is that of a member's controller, nil if it is unknown.

@@ -354,11 +354,11 @@ func (e *Explanation) endpoint(source *facts.Source, slice *discoveryv1.Endpoint
 	case ready && source.Drained:
 		return Used, source.Cluster + " is drained, but no other cluster has a ready endpoint"
 	case ready && source.Demoted():
-		return Used, source.Cluster + " is " + source.State.String() + ", but no other cluster has a ready endpoint"
+		return Used, judged(source) + ", but no other cluster has a ready endpoint"
 	case ready:
 		return Used, "ready"
 	case said[endpoint.Addresses[0]] && source.Demoted():
-		reason := source.Cluster + " is " + source.State.String()
+		reason := judged(source)
 		if source.Drained {
 			reason = source.Cluster + " is drained"
 		}
@@ -369,6 +369,14 @@ func (e *Explanation) endpoint(source *facts.Source, slice *discoveryv1.Endpoint
 		return NotReady, "terminating"
 	}
 	return NotReady, "not ready in " + source.Cluster
+}
+
+// judged tells why a cluster that is not drained is demoted.
+func judged(source *facts.Source) string {
+	if source.PodsUnreachable() {
+		return "the pods of " + source.Cluster + " are not reached (rule PodsUnreachable)"
+	}
+	return source.Cluster + " is " + source.State.String()
 }
 
 func (e *Explanation) notHere(f *facts.Facts, service types.NamespacedName, source *facts.Source) string {

@@ -145,6 +145,9 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 		e.problem(e.check(both(f, source.Cluster)),
 			"%s is quarantined: %s. "+onlyIf,
 			source.Cluster, source.Member.Warning(memberstate.EventMemberQuarantined).Message)
+	case source.PodsUnreachable():
+		e.problem("kubectl clusterset test connectivity --contexts "+both(f, source.Cluster)+e.system,
+			"Connections from %s to the pods of %s fail, though its heartbeats may arrive. "+onlyIf, f.ID, source.Cluster)
 	case source.State == liveness.Stale:
 		e.problem(e.check(both(f, source.Cluster)),
 			"%s: the controller or the API server of %s is down or unreachable. "+onlyIf, e.silence(source), source.Cluster)

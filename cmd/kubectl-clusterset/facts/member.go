@@ -62,6 +62,14 @@ func (m *Member) State() liveness.State {
 	return liveness.ParseState(m.Lease.Annotations[memberstate.StateAnnotation])
 }
 
+// Path is the path to the pods of the member in the judgment of the local controller.
+func (m *Member) Path() liveness.Path {
+	if m.Lease == nil {
+		return liveness.PathUnknown
+	}
+	return liveness.ParsePath(m.Lease.Annotations[memberstate.PathAnnotation])
+}
+
 // about is the subject of an Event on a Secret. Of several with one subject, the
 // newest counts.
 var about = map[string]string{
@@ -77,6 +85,7 @@ var about = map[string]string{
 	memberstate.EventMemberQuarantined:       "life",
 	memberstate.EventMemberRecovered:         "life",
 	memberstate.EventAllMembersSilent:        "life",
+	memberstate.EventNoPodsReached:           "life",
 }
 
 // Warnings are the Warning Events about the member that still hold, the newest

@@ -59,6 +59,11 @@ type Source struct {
 // ready one.
 func (s *Source) Demoted() bool { return s.State != liveness.Fresh || s.Drained }
 
+// PodsUnreachable reports whether the cluster is stale because its pods are not reached.
+func (s *Source) PodsUnreachable() bool {
+	return s.State == liveness.Stale && s.Member != nil && s.Member.Path() == liveness.Unreachable
+}
+
 // Behind reports whether it publishes something else than what is imported.
 func (s *Source) Behind() bool {
 	published := s.Published

@@ -45,8 +45,10 @@ type Status struct {
 
 // A Member is another cluster of the set.
 type Member struct {
-	Cluster string       `json:"cluster"`
-	State   string       `json:"state"`
+	Cluster string `json:"cluster"`
+	State   string `json:"state"`
+	// Path is that to its pods: unknown, reachable, unreachable or unproven.
+	Path    string       `json:"path"`
 	Drained bool         `json:"drained,omitempty"`
 	Heard   *metav1.Time `json:"lastHeartbeat,omitempty"`
 	// Services and Endpoints are those imported from it; Ready are the endpoints that
@@ -146,7 +148,7 @@ func Of(f *facts.Facts, namespace string) Status {
 }
 
 func memberOf(f *facts.Facts, m *facts.Member) Member {
-	out := Member{Cluster: m.ID, State: m.State().String(), Drained: m.Drained(), Heard: timeOf(m.Heard())}
+	out := Member{Cluster: m.ID, State: m.State().String(), Path: m.Path().String(), Drained: m.Drained(), Heard: timeOf(m.Heard())}
 	if m.Lease == nil {
 		out.State = "unknown"
 	} else {

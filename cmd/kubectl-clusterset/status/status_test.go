@@ -3,14 +3,17 @@
 package status
 
 import (
+	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // published is a slice of west for the service db of a namespace.
@@ -51,6 +54,23 @@ func TestLagLeavesOutWhatIsNotImported(t *testing.T) {
 		}
 		if behind := Of(f, "").Members[0].Behind; behind == nil || *behind != test.want {
 			t.Errorf("%s: got %v, want %d", name, behind, test.want)
+		}
+	}
+}
+
+// TestPath: a member whose pods are not reached is told apart from one that is silent.
+func TestPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"": "stale", "reachable": "stale", "unreachable": "stale,unreachable", "unproven": "stale,unproven",
+	} {
+		status := Of(&facts.Facts{ID: "east", Members: []facts.Member{{
+			ID: "west", Lease: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+				memberstate.StateAnnotation: "stale", memberstate.PathAnnotation: path,
+			}}},
+		}}}, "")
+		var text strings.Builder
+		if err := status.Text(&text, false); err != nil || !strings.Contains(text.String(), " "+want+" ") {
+			t.Errorf("path %q: %v\n%s", path, err, text.String())
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
 func itoa(n int32) string { return strconv.Itoa(int(n)) }
@@ -27,6 +28,9 @@ func (s Status) Text(out io.Writer, wide bool) error {
 	var rows [][]any
 	for _, m := range s.Members {
 		state := m.State
+		if m.Path == liveness.Unreachable.String() || m.Path == liveness.Unproven.String() {
+			state += "," + m.Path
+		}
 		if m.Drained {
 			state += ",drained"
 		}
