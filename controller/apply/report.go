@@ -66,6 +66,10 @@ func (p *pass) reportForeign() {
 	for _, object := range p.reported.unreported(p.observed.Service, p.foreignObjects) {
 		message := fmt.Sprintf("%s %s/%s was not made by this controller and is left alone; delete it, or %s, to let the service %s be imported here",
 			kindOf(object), object.GetNamespace(), object.GetName(), p.handOver(object), p.observed.Service)
+		if export.IsManaged(object) {
+			message = fmt.Sprintf("%s %s/%s belongs to another cluster set, whose controller deletes it because the namespace moved; delete it if that controller is gone",
+				kindOf(object), object.GetNamespace(), object.GetName())
+		}
 		if regarding, ok := object.(runtime.Object); ok {
 			p.Recorder.Event(regarding, corev1.EventTypeWarning, EventForeignObject, message)
 		}

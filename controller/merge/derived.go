@@ -74,6 +74,9 @@ func foreignService(observed Observed) bool {
 	if derived == nil || observed.Set.Manages(derived) {
 		return false
 	}
+	if export.IsManaged(derived) {
+		return true // of another cluster set
+	}
 	other := export.DerivedFor(derived)
 	return foreign(observed) || !Adopted(imported) || other != "" && other != observed.Service.Name
 }

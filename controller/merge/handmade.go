@@ -18,8 +18,15 @@ import (
 func servesHandMade(observed Observed, contributions []Contribution) bool {
 	imported := observed.ServiceImport
 	return foreign(observed) && !export.IsManaged(imported) && imported.Spec.Type == v1beta1.ClusterSetIP && len(contributions) == 0 &&
-		imported.DeletionTimestamp == nil && !observed.Denied &&
+		imported.DeletionTimestamp == nil && !observed.Denied && !servedByOtherSet(observed) &&
 		(observed.ServeHandMade || imported.Annotations[export.AnnotationServe] == "true")
+}
+
+// servedByOtherSet reports whether the controller of another cluster set made the derived Service. That controller still
+// retires a hand-made import, whose namespace moved.
+func servedByOtherSet(observed Observed) bool {
+	derived := observed.DerivedService
+	return derived != nil && export.IsManaged(derived) && !observed.Set.Manages(derived)
 }
 
 // serveHandMade gives a hand-made import its derived Service and IPs, and its slices the label of that Service. Nothing

@@ -46,18 +46,36 @@ func TestSet(t *testing.T) {
 			}
 		}
 
+		// What was made is not adopted either: slices of the other set could stay behind the Service.
 		adopting := observed
 		adopting.Set, adopting.ServiceImport = other, observed.ServiceImport.DeepCopy()
 		adopting.ServiceImport.Annotations[export.AnnotationAdopt] = "true"
-		adopted := Merge(adopting, views)
-		if adopted.ServiceImport == nil || !other.Manages(adopted.ServiceImport) ||
-			adopted.ServiceImport.Spec.IPs[0] != observed.ServiceImport.Spec.IPs[0] {
-			t.Errorf("%s did not adopt the import of %s", other, set)
+		if result := Merge(adopting, views); result.ServiceImport != nil || result.DerivedService != nil {
+			t.Errorf("%s adopts the import of %s", other, set)
 		}
-		left := adopting
-		left.Set, left.ServiceImport, left.Denied, left.ServiceExport = set, adopted.ServiceImport, true, nil
-		if result := Merge(left, nil); result.ServiceImport != nil || result.DerivedService != nil {
-			t.Errorf("%s changes an import that %s adopted", set, other)
+		other.Mark(adopting.ServiceImport)
+		if result := Merge(adopting, views); result.DerivedService != nil ||
+			result.ServiceImport.Status.Conditions[0].Reason != ReasonForeignService {
+			t.Errorf("%s adopts the Service of %s", other, set)
+		}
+
+		// A hand-made import whose namespace moves is retired by one, and then served by the other.
+		moving := observed
+		moving.ServiceImport, moving.ServiceExport = observed.ServiceImport.DeepCopy(), nil
+		delete(moving.ServiceImport.Labels, export.LabelManagedBy)
+		moving.ServeHandMade = true
+		next := moving
+		next.Set = other
+		if result := Merge(next, nil); result.ServiceImport != nil || result.DerivedService != nil {
+			t.Errorf("%s serves an import that %s still serves", other, set)
+		}
+		moving.Denied = true
+		if result := Merge(moving, nil); result.ServiceImport == nil || len(result.ServiceImport.Spec.IPs) > 0 {
+			t.Errorf("%s does not retire an import", set)
+		}
+		next.DerivedService = nil
+		if result := Merge(next, nil); result.DerivedService == nil || !other.Manages(result.DerivedService) {
+			t.Errorf("%s does not serve an import", other)
 		}
 	}
 }

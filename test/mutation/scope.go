@@ -106,7 +106,6 @@ var scoping = []mutant{
 		text:        `labels[managedBy(object)] == s.Manager() && (s == "" || labels[LabelSet] == string(s))`,
 		replacement: `labels[managedBy(object)] == Manager || labels[managedBy(object)] == NamedManager`,
 		harm:        "the controller of one set deletes the objects of another",
-		first:       simulation,
 	},
 	{
 		file:        "plugin/multicluster/watch/open.go",
