@@ -21,9 +21,10 @@ import (
 
 const (
 	// Service is the name of the headless Service in the controller's namespace whose endpoints are the canaries of the
-	// cluster, and Port the name of their port.
+	// cluster.
 	Service = "clusterset-canary"
-	Port    = "canary"
+	// Port is the name of its port.
+	Port = "canary"
 )
 
 const (
@@ -44,9 +45,9 @@ type Canary struct {
 
 // Of returns the canaries among the endpoints of the Service: ready ones that do not terminate, one for each node,
 // those of different zones first. The result is independent of the order of the slices.
-func Of(slices_ []*discoveryv1.EndpointSlice) []Canary {
+func Of(objects []*discoveryv1.EndpointSlice) []Canary {
 	nodes := map[string]Canary{}
-	for _, slice := range slices_ {
+	for _, slice := range objects {
 		port := portOf(slice)
 		for i := range slice.Endpoints {
 			endpoint := &slice.Endpoints[i]

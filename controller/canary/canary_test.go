@@ -71,14 +71,16 @@ func TestOf(t *testing.T) {
 			}, "10.1.0.1:8081=a,10.1.0.3:8081=a",
 		},
 		{
-			"nodes and zones are not known", []*discoveryv1.EndpointSlice{sliceOf("canary", "10.1.0.2 - -", "10.1.0.1 - -")},
+			"nodes and zones are not known",
+			[]*discoveryv1.EndpointSlice{sliceOf("canary", "10.1.0.2 - -", "10.1.0.1 - -")},
 			"10.1.0.1:8081,10.1.0.2:8081",
 		},
 		{"IPv6", []*discoveryv1.EndpointSlice{sliceOf("canary", "fd00::1 n1 a")}, "[fd00::1]:8081=a"},
 		{"no such port", []*discoveryv1.EndpointSlice{sliceOf("http", "10.1.0.1 n1 a")}, ""},
 		{"a name", []*discoveryv1.EndpointSlice{sliceOf("canary", "pod.example n1 a")}, ""},
 		{
-			"eight, in turn", []*discoveryv1.EndpointSlice{sliceOf("canary", many...)},
+			"eight, in turn",
+			[]*discoveryv1.EndpointSlice{sliceOf("canary", many...)},
 			"10.2.0.1:8081=zone-0,10.2.1.1:8081=zone-1,10.2.2.1:8081=zone-0,10.2.3.1:8081=zone-1," +
 				"10.2.4.1:8081=zone-0,10.2.5.1:8081=zone-1,10.2.6.1:8081=zone-0,10.2.7.1:8081=zone-1",
 		},

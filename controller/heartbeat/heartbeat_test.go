@@ -302,7 +302,7 @@ func TestBytes(t *testing.T) {
 		lease.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: "clusterset-controller", Operation: metav1.ManagedFieldsOperationUpdate,
 			APIVersion: "coordination.k8s.io/v1", Time: ptr.To(metav1.Now()), FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			FieldsV1: metav1.NewFieldsV1(fields),
 		}}
 		object, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), lease)
 		if err != nil {

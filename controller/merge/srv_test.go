@@ -61,7 +61,8 @@ func TestSRV(t *testing.T) {
 		"shares, all the same": {"near; west", "near=50", "", nil, "east~(priority=2) near south~(priority=2) west"},
 		"terminating":          {"near", "", "", odd{"near": "terminating", "west": "terminating"}, "east~(priority=2) near~ south~(priority=2) west~(priority=2 terminating=1)"},
 		"terminating, and a share": {
-			"", "near=50", "", odd{"near": "terminating", "west": "down", "south": "down"},
+			"", "near=50", "",
+			odd{"near": "terminating", "west": "down", "south": "down"},
 			"east(priority=0 weight=25) near~(priority=0 weight=50 terminating=1) south west",
 		},
 	} {

@@ -17,10 +17,10 @@ import (
 const (
 	// Annotation carries the properties of a cluster, on its heartbeat and on the Leases of members.
 	Annotation = "clusterset-dns.github.io/properties"
-	// ClusterSet and ClusterID are the names of the properties that name the sets of a cluster and its id (KEP-2149).
-	// They are never omitted for others.
+	// ClusterSet is the name of the property that names the sets of a cluster (KEP-2149). It is never omitted for others.
 	ClusterSet = "clusterset.k8s.io"
-	ClusterID  = "cluster.clusterset.k8s.io"
+	// ClusterID is the name of the property that is the id of a cluster (KEP-2149). It is never omitted for others.
+	ClusterID = "cluster.clusterset.k8s.io"
 	// None is the text of a cluster that is known to have no properties.
 	None = "{}"
 	// MaxBytes bounds the encoded properties of a cluster.

@@ -27,7 +27,8 @@ func TestEncode(t *testing.T) {
 		"set first": {map[string]string{"a": exact, ClusterSet: "blue"}, `{"clusterset.k8s.io":"blue"}`, []string{"a"}},
 		"id first": {
 			map[string]string{"a": exact, ClusterID: "east", ClusterSet: "blue"},
-			`{"cluster.clusterset.k8s.io":"east","clusterset.k8s.io":"blue"}`, []string{"a"},
+			`{"cluster.clusterset.k8s.io":"east","clusterset.k8s.io":"blue"}`,
+			[]string{"a"},
 		},
 		"set of all": {map[string]string{"a": "1", "b": "2", ClusterSet: "s"}, `{"a":"1","b":"2","clusterset.k8s.io":"s"}`, nil},
 	} {
