@@ -42,7 +42,13 @@ func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sou
 			"Namespace %q does not exist in %s. Services are imported only into existing namespaces.",
 			service.Namespace, f.ID)
 	}
-	if len(sources) == 0 {
+	switch elsewhere := f.Elsewhere(service.Namespace); {
+	case elsewhere:
+		of := export.Set(f.Namespaces[service.Namespace].Labels[export.LabelSet])
+		e.problem("Name the namespace of the controller of that set with --system-namespace, or change the label "+
+			export.LabelSet+".", "Namespace %q in %s belongs to %s. The controller in namespace %s takes care of %s.",
+			service.Namespace, f.ID, of, f.System, f.Set)
+	case len(sources) == 0:
 		e.notExported(f, service)
 	}
 	for i := range sources {

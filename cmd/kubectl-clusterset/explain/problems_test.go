@@ -163,6 +163,17 @@ func TestProblems(t *testing.T) {
 			change: func(f *facts.Facts) { f.Exports, f.Imports, f.Slices = nil, nil, nil },
 			want:   []string{"Neither east nor any of its members exports shop/db. The Service exists in east, but has no ServiceExport. > kubectl clusterset export shop/db --contexts east"},
 		},
+		"a namespace of another set": {
+			change: func(f *facts.Facts) {
+				f.Exports, f.Imports, f.Slices = nil, nil, nil
+				f.Namespaces["shop"] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+					Labels: map[string]string{export.LabelSet: "blue"},
+				}}
+			},
+			want: []string{`Namespace "shop" in east belongs to cluster set blue. The controller in namespace clusterset-dns ` +
+				`takes care of the default cluster set. > Name the namespace of the controller of that set with ` +
+				`--system-namespace, or change the label clusterset-dns.github.io/clusterset.`},
+		},
 		"no namespace": {
 			change: func(f *facts.Facts) { f.Namespaces, f.Imports = nil, nil },
 			want:   []string{`Namespace "shop" does not exist in east. Services are imported only into existing namespaces. > kubectl --context east create namespace shop`},

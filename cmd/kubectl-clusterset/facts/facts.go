@@ -152,16 +152,13 @@ func Gather(ctx context.Context, c *cluster.Cluster, namespace string) (*Facts, 
 
 // ofSet leaves out what belongs to other cluster sets.
 func (f *Facts) ofSet() {
-	elsewhere := func(namespace string) bool {
-		return f.Namespaces[namespace] != nil && !f.Set.Takes(f.Namespaces[namespace])
-	}
 	other := func(object metav1.Object) bool {
 		if export.IsManaged(object) {
 			return !f.Set.Manages(object)
 		}
-		return elsewhere(object.GetNamespace())
+		return f.Elsewhere(object.GetNamespace())
 	}
-	f.Exports = slices.DeleteFunc(f.Exports, func(each v1beta1.ServiceExport) bool { return elsewhere(each.Namespace) })
+	f.Exports = slices.DeleteFunc(f.Exports, func(each v1beta1.ServiceExport) bool { return f.Elsewhere(each.Namespace) })
 	f.Imports = slices.DeleteFunc(f.Imports, func(each v1beta1.ServiceImport) bool { return other(&each) })
 	f.Services = slices.DeleteFunc(f.Services, func(each corev1.Service) bool { return other(&each) })
 	f.Slices = slices.DeleteFunc(f.Slices, func(each *discoveryv1.EndpointSlice) bool { return other(each) })
@@ -298,6 +295,11 @@ func (f *Facts) Denied(namespace string) bool {
 		matched, err := path.Match(pattern, namespace)
 		return err == nil && matched
 	})
+}
+
+// Elsewhere reports whether a namespace exists and is of another cluster set.
+func (f *Facts) Elsewhere(namespace string) bool {
+	return f.Namespaces[namespace] != nil && !f.Set.Takes(f.Namespaces[namespace])
 }
 
 // Takes reports whether what members publish for a namespace is imported: the
