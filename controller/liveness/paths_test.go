@@ -155,6 +155,14 @@ func TestPaths(t *testing.T) {
 			},
 			want: "rrruuurrruuurrruuu" + times("u", 60) + "rr",
 		},
+		{
+			name: "it flaps, and is impaired at last",
+			rows: []string{
+				"west/1 +" + times("---+++", 2) + times("~", 32) + times("+", 65),
+				"west/2 +" + times("---+++", 2) + times("~", 32) + times("+", 65),
+			},
+			want: "rrruuurrruuu" + times("r", 31) + times("u", 64) + "rrr",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			probes, offers := history(test.rows...)

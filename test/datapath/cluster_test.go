@@ -56,7 +56,7 @@ func newCluster(t testing.TB, b *bed, plane *controlplane.Cluster) *cluster {
 	must(t, clusterset.Install(t.Context(), plane))
 	c.startNodes(t)
 	c.startDNS(t)
-	c.startController(t)
+	c.startControllers(t)
 	return c
 }
 
@@ -236,13 +236,25 @@ func (c *cluster) runDNS(t testing.TB, spec podSpec, option string) *pod {
 	return p
 }
 
-// startController starts a controller in a pod. It is started again where it ends, as a kubelet would.
-func (c *cluster) startController(t testing.TB) {
+// startControllers starts a replica of the controller in a pod on each node. It is started again where it ends, as a
+// kubelet would.
+func (c *cluster) startControllers(t testing.TB) {
 	t.Helper()
-	p := c.pod(t, podSpec{namespace: system, name: "clusterset-controller"})
+	c.offerCanaries(t)
+	credential := c.writeCredential(t, system, "clusterset-controller")
+	for node := range c.nodes {
+		c.startController(t, node, credential)
+	}
+}
+
+func (c *cluster) startController(t testing.TB, node int, credential string) {
+	t.Helper()
+	p := c.pod(t, podSpec{
+		namespace: system, name: fmt.Sprintf("clusterset-controller-%d", node), node: node, labels: canaryLabels,
+	})
 	spec := p.spec(c.bed.program("clusterset-controller"),
-		"--cluster-id="+c.Name(), "--kubeconfig="+c.writeCredential(t, system, "clusterset-controller"),
-		"--namespace="+system,
+		"--cluster-id="+c.Name(), "--kubeconfig="+credential,
+		"--namespace="+system, fmt.Sprintf("--canary-address=:%d", canaryPort),
 		"--stale-after="+staleAfter.String())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

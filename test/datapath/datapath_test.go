@@ -25,6 +25,7 @@ var stories = []struct {
 	{"weights", weights},
 	{"drain", drain},
 	{"silent cluster", silentCluster},
+	{"pod network is cut", podNetworkCut},
 	{"ingress", ingress},
 	{"etcd discovery", etcdDiscovery},
 	{"connectivity", connectivity},

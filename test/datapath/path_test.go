@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package datapath
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/test/datapath/tally"
+)
+
+// canaryLabels select the pods of the controller.
+var canaryLabels = map[string]string{"app": "clusterset-controller"}
+
+// canaryPort is where they answer.
+const canaryPort = 8081
+
+// offerCanaries makes the Service of the canaries, as the chart does.
+func (c *cluster) offerCanaries(t testing.TB) {
+	t.Helper()
+	_, err := c.CoreV1().Services(system).Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: canary.Service},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, Selector: canaryLabels,
+			Ports: []corev1.ServicePort{{Name: canary.Port, Port: canaryPort, TargetPort: intstr.FromInt32(canaryPort)}},
+		},
+	}, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// memberPath returns the path to the pods of a member, as the controller shows it.
+func (c *cluster) memberPath(ctx context.Context, of *cluster) (string, error) {
+	lease, err := c.CoordinationV1().Leases(system).Get(ctx, memberstate.LeasePrefix+of.Name(), metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	return lease.Annotations[memberstate.PathAnnotation], nil
+}
+
+// awaitPath waits for the path to a member.
+func (c *cluster) awaitPath(t testing.TB, of *cluster, want string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the path from %s to %s", c.Name(), of.Name()), func(ctx context.Context) error {
+		got, err := c.memberPath(ctx, of)
+		if err == nil && got != want {
+			err = fmt.Errorf("it is %q, want %q", got, want)
+		}
+		return err
+	})
+}
+
+// drop has the router drop packets from the pods of a cluster to those of another, and no others: what they send to API
+// servers arrives. It returns what undoes it, and when it was done.
+func (b *bed) drop(t testing.TB, pairs [][2]*cluster, which string) (undo func(), at time.Time) {
+	t.Helper()
+	var rules strings.Builder
+	rules.WriteString("table inet cut {\nchain forward {\ntype filter hook forward priority 0; policy accept;\n")
+	for _, pair := range pairs {
+		for i, from := range pair[0].Options().PodCIDRs {
+			family := map[bool]string{true: "ip", false: "ip6"}[from.Addr().Is4()]
+			fmt.Fprintf(&rules, "%s saddr %s %s daddr %s %s drop\n", family, from, family, pair[1].Options().PodCIDRs[i], which)
+		}
+	}
+	rules.WriteString("}\n}\n")
+	nft := func(text string) {
+		t.Helper()
+		command := exec.Command("nft", "-f", "-")
+		command.Stdin = strings.NewReader(text)
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("nft: %v: %s\n%s", err, output, text)
+		}
+	}
+	nft(rules.String())
+	return func() { nft("delete table inet cut\n") }, time.Now()
+}
+
+// podNetworkCut: the pods of two clusters do not reach each other, while both reach all API servers.
+func podNetworkCut(t *testing.T, b *bed) {
+	namespace := b.namespace(t)
+	s := service{namespace: namespace, name: "cut", ports: http80}
+	b.east.deploy(t, s, 1)
+	b.west.deploy(t, s, 1)
+	client := b.west.client(t, namespace, 0)
+	for _, other := range []*cluster{b.east, b.north} {
+		b.west.awaitPath(t, other, "reachable")
+	}
+	for _, fault := range []struct {
+		name   string
+		pairs  [][2]*cluster
+		which  string
+		within time.Duration
+	}{
+		{"the pod network is cut", [][2]*cluster{{b.west, b.east}, {b.east, b.west}}, "", 6 * time.Second},
+		{"the pod network is cut from east to west only", [][2]*cluster{{b.east, b.west}}, "", 6 * time.Second},
+		{"full packets from east to west are lost", [][2]*cluster{{b.east, b.west}}, "meta length > 1300", staleAfter + 6*time.Second},
+	} {
+		watched := client.stream(t, "watch", "-network", "tcp4", "-timeout", "300ms", s.at(80))
+		watched.only(t, time.Now(), "east", "west")
+		undo, cut := b.drop(t, fault.pairs, fault.which)
+		undone := false
+		defer func() {
+			if !undone {
+				undo()
+			}
+		}()
+		away := watched.only(t, cut, "west")
+		if away > fault.within {
+			t.Errorf("%s: traffic left east after %s, want %s", fault.name, away, fault.within)
+		}
+		lost := tally.New(watched.since(cut)...)
+		for _, seen := range []struct {
+			from, to *cluster
+			want     string
+		}{{b.west, b.north, "reachable"}, {b.north, b.east, "reachable"}, {b.west, b.east, "unreachable"}} {
+			if got, err := seen.from.memberPath(t.Context(), seen.to); err != nil || got != seen.want {
+				t.Errorf("%s: the path from %s to %s is %q, %v", fault.name, seen.from.Name(), seen.to.Name(), got, err)
+			}
+		}
+		undo()
+		undone = true
+		back := watched.only(t, time.Now(), "east", "west")
+		watched.stop()
+		b.figures.add(fault.name, lost, fmt.Sprintf("away after %s, back after %s", seconds(away), seconds(back)))
+	}
+}
