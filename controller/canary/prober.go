@@ -33,6 +33,9 @@ const (
 	// A timer that is late by more than lateBy shows that the process is starved. It is looked at each pulse.
 	lateBy = 200 * time.Millisecond
 	pulse  = 100 * time.Millisecond
+	// forgetAfter is how long a member may offer no canary before its path is forgotten: its replicas may all be unready
+	// for a moment.
+	forgetAfter = 30 * time.Second
 )
 
 // A Member is another cluster with canaries.
@@ -74,6 +77,9 @@ type offer struct {
 	text     string
 	cidrs    []netip.Prefix
 	canaries []Canary
+	// empty is since when there are none, and forgotten is set once the Tracker knows.
+	empty     time.Time
+	forgotten bool
 }
 
 // A target is a canary of a member, with its answer.
@@ -128,8 +134,17 @@ func (p *Prober) targets(ctx context.Context, answers map[string][]byte) (target
 		is, known := p.offered[cluster]
 		if cidrs := m.CIDRs(); !known || is.member != m || is.text != text || !slices.Equal(is.cidrs, cidrs) {
 			is = offer{member: m, text: text, cidrs: cidrs, canaries: p.accept(ctx, cluster, text, cidrs)}
+			if len(is.canaries) > 0 {
+				p.Tracker.Offer(cluster, is.canaries)
+			} else {
+				is.empty = time.Now()
+			}
 			p.offered[cluster] = is
-			p.Tracker.Offer(cluster, is.canaries)
+		}
+		if len(is.canaries) == 0 && !is.forgotten && time.Since(is.empty) >= forgetAfter {
+			is.forgotten = true
+			p.offered[cluster] = is
+			p.Tracker.Offer(cluster, nil)
 		}
 		if len(is.canaries) > 0 && answers[cluster] == nil {
 			answers[cluster] = answerOf(cluster)

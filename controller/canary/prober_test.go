@@ -213,36 +213,49 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestOffers: the Tracker gets what a member may offer, each time that it changes.
+// TestOffers: the Tracker gets what a member may offer, each time that it changes, and that it offers nothing after a
+// while.
 func TestOffers(t *testing.T) {
-	west, north := &fakeMember{cluster: "west", unread: true}, &fakeMember{cluster: "north"}
-	members, offered := []Member{west, north}, &record{}
-	p := &Prober{Members: func() []Member { return members }, Tracker: offered, offered: map[string]offer{}}
-	expect := func(what string, targets int, want ...string) {
-		t.Helper()
-		got := p.targets(t.Context(), map[string][]byte{})
-		if len(got) != targets || fmt.Sprint(offered.offers) != fmt.Sprint(want) {
-			t.Errorf("%s: %d targets after %q, want %d after %q", what, len(got), offered.offers, targets, want)
+	synctest.Test(t, func(t *testing.T) {
+		west, north := &fakeMember{cluster: "west", unread: true}, &fakeMember{cluster: "north"}
+		members, offered := []Member{west, north}, &record{}
+		p := &Prober{Members: func() []Member { return members }, Tracker: offered, offered: map[string]offer{}}
+		expect := func(what string, targets int, want ...string) {
+			t.Helper()
+			got := p.targets(t.Context(), map[string][]byte{})
+			if len(got) != targets || fmt.Sprint(offered.offers) != fmt.Sprint(want) {
+				t.Errorf("%s: %d targets after %q, want %d after %q", what, len(got), offered.offers, targets, want)
+			}
+			offered.offers = nil
 		}
-		offered.offers = nil
-	}
-	expect("nothing was read of west", 0, "north ")
-	expect("nothing changed", 0)
-	west.unread, west.text = false, "10.1.0.1:8081=a,10.2.0.1:8081=b"
-	expect("two canaries", 2, "west 10.1.0.1:8081=a,10.2.0.1:8081=b")
-	expect("nothing changed", 2)
-	west.cidrs = []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}
-	expect("it is confined", 1, "west 10.2.0.1:8081=b")
-	west.text = "10.2.0.1:22"
-	expect("it is invalid", 0, "west ")
-	west.text = "10.2.0.2:8081"
-	expect("it is valid", 1, "west 10.2.0.2:8081")
-	members = members[1:]
-	expect("it left", 0)
-	members = append(members, west)
-	expect("it is back", 1, "west 10.2.0.2:8081")
-	members = []Member{north, &fakeMember{cluster: "west", text: west.text, cidrs: west.cidrs}}
-	expect("it left and joined between", 1, "west 10.2.0.2:8081")
+		expect("nothing was read of west, and north has none", 0)
+		<-time.After(forgetAfter)
+		expect("north has none for a while", 0, "north ")
+		expect("nothing changed", 0)
+		west.unread, west.text = false, "10.1.0.1:8081=a,10.2.0.1:8081=b"
+		expect("two canaries", 2, "west 10.1.0.1:8081=a,10.2.0.1:8081=b")
+		expect("nothing changed", 2)
+		west.cidrs = []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}
+		expect("it is confined", 1, "west 10.2.0.1:8081=b")
+		west.text = ""
+		expect("it has none", 0)
+		<-time.After(forgetAfter - 1)
+		expect("it has none for a moment", 0)
+		west.text = "10.2.0.2:8081"
+		expect("it has another", 1, "west 10.2.0.2:8081")
+		west.text = "10.2.0.1:22"
+		expect("it is invalid", 0)
+		<-time.After(forgetAfter)
+		expect("it is invalid for a while", 0, "west ")
+		west.text = "10.2.0.2:8081"
+		expect("it is valid", 1, "west 10.2.0.2:8081")
+		members = members[1:]
+		expect("it left", 0)
+		members = append(members, west)
+		expect("it is back", 1, "west 10.2.0.2:8081")
+		members = []Member{north, &fakeMember{cluster: "west", text: west.text, cidrs: west.cidrs}}
+		expect("it left and joined between", 1, "west 10.2.0.2:8081")
+	})
 }
 
 // TestServe: a canary over real sockets, which answers nothing but probes.

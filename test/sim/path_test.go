@@ -304,8 +304,13 @@ func TestNoCanary(t *testing.T) {
 	onPaths(t, three, func(p *paths) {
 		p.cut("east", "west", network.Both)
 		p.until("east", "west", true, 5*time.Second)
+		// Its replicas are unready for a moment.
 		p.Cluster("west").OfferCanaries()
-		p.until("east", "west", false, 2*member.HeartbeatInterval)
+		p.never("east", "west", false, 4*member.HeartbeatInterval)
+		p.Cluster("west").OfferCanaries(canariesOf("west")...)
+		p.never("east", "west", false, time.Minute)
+		p.Cluster("west").OfferCanaries()
+		p.until("east", "west", false, 30*time.Second+2*member.HeartbeatInterval)
 		if got := p.path(p.Cluster("east"), "west"); got != "" {
 			t.Errorf("the path is %q", got)
 		}
