@@ -30,9 +30,10 @@ const (
 	// connectWithin is how long a connection may take, and answerWithin the whole probe.
 	connectWithin = 750 * time.Millisecond
 	answerWithin  = 2 * time.Second
-	// A timer that is late by more than lateBy shows that the process is starved. It is looked at each pulse.
+	// Timers that are late by more than lateBy during a probe, all together, show that the process is starved. One
+	// goroutine looks each pulse.
 	lateBy = 200 * time.Millisecond
-	pulse  = 100 * time.Millisecond
+	pulse  = 50 * time.Millisecond
 	// forgetAfter is how long a member may offer no canary before its path is forgotten: its replicas may all be unready
 	// for a moment.
 	forgetAfter = 30 * time.Second
@@ -66,9 +67,10 @@ type Prober struct {
 
 	// offered are the canaries of each member. Only Run uses them.
 	offered map[string]offer
-	// stalled is when the process was last found to be starved, in nanoseconds since began.
-	stalled atomic.Int64
-	began   time.Time
+	// late is how late the timers of watch were, all together, and looked when watch last looked, since began. Both are
+	// in nanoseconds.
+	late, looked atomic.Int64
+	began        time.Time
 }
 
 // An offer is what a member offered last.
@@ -178,25 +180,29 @@ func (p *Prober) accept(ctx context.Context, cluster, text string, cidrs []netip
 	})
 }
 
-// watch notes when the process is starved, until the context ends.
+// watch notes how late its timers are, until the context ends.
 func (p *Prober) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		before := time.Now()
+		p.looked.Store(int64(time.Since(p.began)))
 		pause(ctx, pulse)
-		if now := time.Now(); now.Sub(before) > pulse+lateBy {
-			p.stalled.Store(int64(now.Sub(p.began)))
-		}
+		p.late.Add(max(0, int64(time.Since(p.began)-pulse)-p.looked.Load()))
 	}
+}
+
+// lateness returns how late the timers of watch were until now.
+func (p *Prober) lateness() time.Duration {
+	current := int64(time.Since(p.began)-pulse) - p.looked.Load()
+	return time.Duration(p.late.Load() + max(0, current))
 }
 
 // probe probes one canary, and tells the Tracker unless the context ended.
 func (p *Prober) probe(ctx context.Context, t target) {
-	began := time.Now()
+	began, lateness := time.Now(), p.lateness()
 	outcome := p.connect(ctx, began, t)
 	ended := time.Now()
 	if outcome != liveness.Answered && (ended.Sub(began) > answerWithin+lateBy ||
 		outcome == liveness.Unanswered && ended.Sub(began) > connectWithin+lateBy ||
-		p.began.Add(time.Duration(p.stalled.Load())).After(began)) {
+		p.lateness()-lateness > lateBy) {
 		outcome = liveness.Void
 	}
 	if ctx.Err() == nil {
