@@ -36,7 +36,8 @@ const ConditionWeights = export.Domain + "/Weights"
 const (
 	// ReasonInEffect: the shares are those asked for, as far as whole endpoints allow.
 	ReasonInEffect = "InEffect"
-	// ReasonOtherShares: they are not, because clusters have too few endpoints, or are not of those used first.
+	// ReasonOtherShares: they are not, because clusters have too few endpoints, are not of those used first, or do not
+	// export the service.
 	ReasonOtherShares = "OtherShares"
 	// ReasonInvalidWeights: the annotation export.AnnotationWeights is not valid and has no effect.
 	ReasonInvalidWeights = "InvalidWeights"
@@ -94,7 +95,7 @@ func weightsCondition(imported *v1beta1.ServiceImport, plan *Plan) *metav1.Condi
 	}
 	var families []string
 	for _, each := range plan.cuts.weighings {
-		if unmet := each.unmet(weights); len(unmet) > 0 {
+		if unmet := each.unmet(weights, plan.noShare); len(unmet) > 0 {
 			families = append(families, string(each.addressType)+": "+listed(unmet))
 		}
 	}
@@ -104,16 +105,38 @@ func weightsCondition(imported *v1beta1.ServiceImport, plan *Plan) *metav1.Condi
 	}
 	var asked []string
 	for _, cluster := range slices.Sorted(maps.Keys(weights)) {
-		asked = append(asked, fmt.Sprintf("%s %d %%", cluster, weights[cluster]))
+		text := fmt.Sprintf("%s %d %%", cluster, weights[cluster])
+		if _, exports := plan.parts[cluster]; !exports {
+			text += " (" + notExporting + ")"
+		}
+		asked = append(asked, text)
 	}
 	condition.Status, condition.Reason = metav1.ConditionTrue, ReasonInEffect
 	condition.Message = "The shares are those asked for, as far as whole endpoints allow: " + listed(asked) + "."
 	return condition
 }
 
+// notExporting is said of weights for an id that is misspelled, or whose cluster does not export the service yet.
+const notExporting = "no exporting cluster has this id"
+
+// noShare returns why a cluster takes no part in the weighing of any family.
+func (p *Plan) noShare(cluster string) string {
+	part, exports := p.parts[cluster]
+	switch {
+	case !exports:
+		return notExporting
+	case part.outside:
+		return "it is outside of the border"
+	case cluster == p.cuts.hinted:
+		return "hints put it before the others"
+	}
+	return "no endpoint of it is ready and used first"
+}
+
 // unmet returns what is wrong with each share that differs from the one asked for by more than whole endpoints explain,
-// sorted by cluster. It has no numbers of endpoints, so that it stays the same while pods are replaced.
-func (w weighing) unmet(weights traffic.Weights) []string {
+// sorted by cluster. A cluster without a ready endpoint never has the share that it is to have, and why says the reason.
+// It has no numbers of endpoints, so that it stays the same while pods are replaced.
+func (w weighing) unmet(weights traffic.Weights, why func(cluster string) string) []string {
 	of, total := w.used, 0
 	for _, used := range of {
 		total += used
@@ -136,9 +159,8 @@ func (w weighing) unmet(weights traffic.Weights) []string {
 		off := 2 * (of[cluster]*whole - weight*total)
 		most := whole + max(0, len(weights)-2)*weight
 		switch {
-		case off < -most && w.ready[cluster] == 0:
-			unmet = append(unmet, fmt.Sprintf("%s asked %d %%, has none: no endpoint of it is ready and used first", cluster,
-				weight))
+		case weight > 0 && w.ready[cluster] == 0:
+			unmet = append(unmet, fmt.Sprintf("%s asked %d %%, has none: %s", cluster, weight, why(cluster)))
 		case off < -most:
 			unmet = append(unmet, fmt.Sprintf("%s asked %d %%, has less: too few of its endpoints are ready", cluster, weight))
 		case off > most:

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
 )
 
@@ -165,6 +166,35 @@ func TestWeights(t *testing.T) {
 			map[string]int{"east": 9, "west": 1},
 			"False OtherShares IPv4: west asked 1 %, has more: too few endpoints of others are ready.",
 		},
+		"not in its tier, of few endpoints": {
+			"west=10", "east",
+			[3]int{5, 5, 0},
+			"",
+			map[string]int{"east": 5},
+			"False OtherShares IPv4: west asked 10 %, has none: no endpoint of it is ready and used first.",
+		},
+		"the smallest share of the fewest endpoints": {
+			"west=1", "",
+			[3]int{1, 0, 0},
+			"",
+			map[string]int{"east": 1},
+			"False OtherShares IPv4: west asked 1 %, has none: no endpoint of it is ready and used first.",
+		},
+		"a misspelled id": {
+			"wst=10", "",
+			[3]int{2, 2, 0},
+			"",
+			map[string]int{"east": 2, "west": 2},
+			"False OtherShares IPv4: wst asked 10 %, has none: no exporting cluster has this id.",
+		},
+		"nothing for a misspelled id": {
+			"wst=0, west=50", "",
+			[3]int{2, 2, 0},
+			"",
+			map[string]int{"east": 2, "west": 2},
+			"True InEffect The shares are those asked for, as far as whole endpoints allow: west 50 %, " +
+				"wst 0 % (no exporting cluster has this id).",
+		},
 		"more than a whole": {
 			"west=70, east=40", "",
 			[3]int{40, 70, 5},
@@ -253,6 +283,26 @@ func TestWeightsAtRandom(t *testing.T) {
 	}
 }
 
+// TestWeightsOfNone: a cluster that takes no part has no share, however few endpoints there are.
+func TestWeightsOfNone(t *testing.T) {
+	for asks, want := range map[string]string{
+		export.AnnotationWithin + "=north":   "IPv4: west asked 10 %, has none: it is outside of the border.",
+		export.AnnotationPrefer + "=cluster": "IPv4: west asked 10 %, has none: hints put it before the others.",
+	} {
+		observed := newObserved("west")
+		if strings.Contains(asks, "north") {
+			observed.Cluster = "east"
+		} else {
+			observed.Nodes = locality.Nodes{Zones: []string{"zone-a"}}
+		}
+		result := Merge(observed, contribute(
+			newView("east", 1, "80/TCP", "10.1.0.1", annotations(export.AnnotationWeights+"=west=10", asks)),
+			newView("west", 2, "80/TCP", "10.2.0.1")))
+		c := conditionOf(t, result.ServiceImport.Status.Conditions, ConditionWeights)
+		diff(t, asks, c.Reason+" "+c.Message, "OtherShares "+want)
+	}
+}
+
 // TestWeightsOfFamilies: each family has its own shares.
 func TestWeightsOfFamilies(t *testing.T) {
 	both := families(corev1.IPv4Protocol, corev1.IPv6Protocol)
@@ -276,16 +326,16 @@ func TestUnmetAtRandom(t *testing.T) {
 			weights[cluster], ready[cluster] = 10+r.IntN(60), 1000*ready["east"]
 		}
 		w := weighing{"IPv4", ready, weights.Used(ready)}
-		if unmet := w.unmet(weights); len(unmet) > 0 {
+		if unmet := w.unmet(weights, nil); len(unmet) > 0 {
 			t.Fatalf("%v of %v, %v used: %v", weights, ready, w.used, unmet)
 		}
 		for range weights { // pods are replaced
 			ready["east"]++
 			w := weighing{"IPv4", ready, weights.Used(ready)}
-			diff(t, "unmet", w.unmet(weights), []string(nil))
+			diff(t, "unmet", w.unmet(weights, nil), []string(nil))
 		}
 		w.used["west0"] /= 2
-		if unmet := w.unmet(weights); w.used["west0"] > 2 && (len(unmet) == 0 || !strings.Contains(unmet[0], "has less")) {
+		if unmet := w.unmet(weights, nil); w.used["west0"] > 2 && (len(unmet) == 0 || !strings.Contains(unmet[0], "has less")) {
 			t.Fatalf("%v of %v, %v used: %v", weights, ready, w.used, unmet)
 		}
 	}

@@ -38,6 +38,8 @@ type cuts struct {
 	of      map[family]cut
 	// each are the weights of SRV records of single endpoints of a headless import, 0 for clusters that are left out.
 	each map[family]int
+	// hinted is the cluster that hints put before the others, and that takes no part; empty for none.
+	hinted string
 	// weighings are IPv4 and IPv6 if there are weights, as far as endpoints are ready.
 	weighings []weighing
 }
@@ -48,6 +50,9 @@ func weigh(observed Observed, contributions []Contribution, order order, parts m
 		return nil
 	}
 	c := &cuts{service: observed.Service, of: map[family]cut{}, each: map[family]int{}}
+	if order.hinted {
+		c.hinted = observed.Cluster
+	}
 	for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
 		c.weigh(addressType, observed, contributions, order, parts)
 	}
@@ -62,8 +67,8 @@ func (c *cuts) weigh(addressType discoveryv1.AddressType, observed Observed, con
 	for _, contribution := range contributions {
 		cluster := contribution.View.Cluster
 		part := parts[cluster]
-		if part.outside || order.hinted && cluster == observed.Cluster {
-			continue // hints put this cluster before the others
+		if part.outside || cluster == c.hinted {
+			continue
 		}
 		ready := readyOf(contribution.View, addressType)
 		if len(ready) == 0 {

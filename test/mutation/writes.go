@@ -58,6 +58,12 @@ var merging = []mutant{
 		harm: "replicas use other endpoints of a cluster with a weight",
 	},
 	{
+		file:        "controller/merge/traffic.go",
+		text:        `case weight > 0 && w.ready[cluster] == 0:`,
+		replacement: `case off < -most && w.ready[cluster] == 0:`,
+		harm:        "a share of a cluster that gets no traffic is said to be in effect",
+	},
+	{
 		file: "controller/merge/srv.go",
 		text: `		part.demote && len(demoted) > 0 || `, replacement: `		`,
 		harm: "clients of SRV records go to silent clusters next",
