@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
@@ -243,8 +244,8 @@ func (c *Cluster) chartOf(release, verb, flags string) string {
 	if c.Release != "" {
 		from = charts + " --version " + release
 	}
-	return fmt.Sprintf("helm %s clusterset-dns %s --kube-context %s --namespace %s %s", verb, from, c.Context, c.System,
-		flags)
+	return fmt.Sprintf("helm %s %s %s --kube-context %s --namespace %s %s", verb, c.named("clusterset-dns"), from, c.Context,
+		c.System, flags)
 }
 
 // install is the command that installs the controller.
@@ -259,6 +260,15 @@ func (c *Cluster) install() string {
 // rename is the command that gives the cluster another id.
 func (c *Cluster) rename() string {
 	return c.chart("upgrade", "--reset-then-reuse-values --set clusterId=<new id>")
+}
+
+// grantRights is the command that restores the rights of the controller and of members. The manifest has the names of
+// the default set: applied for a named set, it would take the rights from the default set.
+func (c *Cluster) grantRights() string {
+	if c.Set != "" {
+		return c.chart("upgrade", "--reset-then-reuse-values")
+	}
+	return c.apply(manifest.Rights)
 }
 
 // apply is the command that puts a manifest into the cluster.

@@ -375,7 +375,7 @@ func TestChecks(t *testing.T) {
 					export.LabelSourceCluster: "south", export.LabelSliceManagedBy: export.Manager,
 				}}}}
 			},
-			"warning left-behind west: 1 EndpointSlices of south are left, which is not a member. > kubectl --context west delete endpointslices -A -l multicluster.kubernetes.io/source-cluster=south,endpointslice.kubernetes.io/managed-by=clusterset-controller.clusterset-dns.github.io",
+			"warning left-behind west: 1 EndpointSlices of south are left, which is not a member. > kubectl --context west delete endpointslices -A -l 'multicluster.kubernetes.io/source-cluster=south,endpointslice.kubernetes.io/managed-by=clusterset-controller.clusterset-dns.github.io,!clusterset-dns.github.io/clusterset'",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -189,11 +189,8 @@ func (c *Cluster) rights(ctx context.Context, from *cluster.Cluster) {
 // roles compares the roles of members with the shipped ones.
 func (c *Cluster) roles(ctx context.Context, from *cluster.Cluster, shipped []manifest.Right) {
 	var given []manifest.Right
-	name := manifest.MemberAccount
-	if c.Set != "" {
-		name += "-" + string(c.Set) // as the chart names it
-	}
-	if role, err := from.Kube.RbacV1().ClusterRoles().Get(ctx, name, metav1.GetOptions{}); err == nil {
+	if role, err := from.Kube.RbacV1().ClusterRoles().Get(ctx, c.named(manifest.MemberAccount),
+		metav1.GetOptions{}); err == nil {
 		for _, rule := range role.Rules {
 			given = append(given, manifest.Expand(rule, "")...)
 		}
@@ -207,14 +204,23 @@ func (c *Cluster) roles(ctx context.Context, from *cluster.Cluster, shipped []ma
 	c.RolesGive = slices.DeleteFunc(given, func(right manifest.Right) bool { return slices.Contains(shipped, right) })
 }
 
+// named is the name that the chart gives to the release of the set, or to its object without a namespace.
+func (c *Cluster) named(object string) string {
+	if c.Set == "" {
+		return object
+	}
+	return object + "-" + string(c.Set)
+}
+
 // controllerAccount is the service account of the controller, and the name of
 // its roles.
 const controllerAccount = "clusterset-controller"
 
 func (c *Cluster) binding(kind string, object metav1.ObjectMeta, subjects []rbacv1.Subject) {
+	shipped := object.Namespace == "" && object.Name == c.named(manifest.MemberAccount) ||
+		object.Namespace == c.System && object.Name == manifest.MemberAccount
 	// Kubernetes' own bindings grant what every account needs.
-	if object.Labels["kubernetes.io/bootstrapping"] != "" || object.Name == manifest.MemberAccount &&
-		(object.Namespace == "" || object.Namespace == c.System) {
+	if shipped || object.Labels["kubernetes.io/bootstrapping"] != "" {
 		return
 	}
 	binding := Binding{Kind: kind, Namespace: object.Namespace, Name: object.Name}

@@ -294,7 +294,7 @@ func (s *Set) mistaken(c *Cluster, m *facts.Member, is string) string {
 	case of != nil && uid != "" && of.UID != uid:
 		to := &Cluster{
 			Context: "<context of the cluster whose API server it names>",
-			Facts:   &facts.Facts{System: c.System},
+			Facts:   &facts.Facts{System: c.System, Set: c.Set},
 		}
 		for _, other := range s.Clusters {
 			if reached(other) && other.UID == uid {

@@ -30,7 +30,7 @@ var rightsChecks = []Check{
 					binding.Kind, binding.Name, manifest.MemberAccount))
 			}
 			if len(c.RolesGive) > 0 {
-				found = append(found, wrong(c.apply(manifest.Rights),
+				found = append(found, wrong(c.grantRights(),
 					"The roles %s were changed and grant members more than they need: %s.", manifest.MemberAccount,
 					rightsText(c.RolesGive)))
 			}
@@ -65,7 +65,7 @@ func lacks(c *Cluster, who string, rights []manifest.Right) []problem {
 	if len(rights) == 0 {
 		return nil
 	}
-	return []problem{wrong(c.apply(manifest.Rights), "%s lacks permissions: %s.", strings.ToUpper(who[:1])+who[1:],
+	return []problem{wrong(c.grantRights(), "%s lacks permissions: %s.", strings.ToUpper(who[:1])+who[1:],
 		rightsText(rights))}
 }
 

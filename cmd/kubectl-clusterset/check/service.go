@@ -170,9 +170,8 @@ var serviceChecks = []Check{
 				}
 			}
 			for _, source := range slices.Sorted(maps.Keys(left)) {
-				found = append(found, odd(c.kubectl("delete endpointslices -A -l %s=%s,%s=%s",
-					export.LabelSourceCluster,
-					source, export.LabelSliceManagedBy, export.Manager),
+				found = append(found, odd(c.kubectl("delete endpointslices -A -l '%s=%s,%s=%s,%s'",
+					export.LabelSourceCluster, source, export.LabelSliceManagedBy, c.Set.Manager(), c.Set.Selector()),
 					"%d EndpointSlices of %s are left, which is not a member.", left[source], source))
 			}
 			return found

@@ -94,7 +94,7 @@ func Join(ctx context.Context, o Options) error {
 		}
 	}
 	for i, c := range o.Clusters {
-		if err := o.ensureRights(ctx, c, identities[i].ID); err != nil {
+		if err := o.ensureRights(ctx, c, identities[i]); err != nil {
 			return err
 		}
 	}
@@ -158,8 +158,8 @@ func hasContext(clusters []*cluster.Cluster, context string) bool {
 }
 
 // ensureRights creates the account of members and its rights if anything is
-// missing.
-func (o Options) ensureRights(ctx context.Context, c *cluster.Cluster, id string) error {
+// missing. Those of a named set come from its Helm release.
+func (o Options) ensureRights(ctx context.Context, c *cluster.Cluster, is cluster.Identity) error {
 	objects, err := manifest.OfMembers(c.Namespace)
 	if err != nil {
 		return err
@@ -179,10 +179,16 @@ func (o Options) ensureRights(ctx context.Context, c *cluster.Cluster, id string
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("context %s: %w", c.Context, err)
 	}
+	if is.Set != "" {
+		// The manifest has the names of the default set, whose members would lose their rights.
+		return fmt.Errorf("context %s: service account %s/%s lacks the permissions of a member: restore them with `helm "+
+			"upgrade` of the Helm release of %s in namespace %s", c.Context, c.Namespace, manifest.MemberAccount, is.Set,
+			c.Namespace)
+	}
 	if err := manifest.Apply(ctx, c.Dynamic, objects, manager, cluster.DryRun(o.DryRun)); err != nil {
 		return fmt.Errorf("context %s: permissions of members: %w", c.Context, err)
 	}
-	o.Teller.Did("%s: granted service account %s the permissions of a member", id, manifest.MemberAccount)
+	o.Teller.Did("%s: granted service account %s the permissions of a member", is.ID, manifest.MemberAccount)
 	return nil
 }
 
