@@ -135,7 +135,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		caches.start(ctx, &group)
 	}
 	if err == nil {
-		err = c.checkNamespace(ctx)
+		_, err = c.checkNamespace(ctx)
 	}
 	switch {
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,8 +46,19 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	defer c.stuck.set("")
 	defer group.Wait()
 	defer stop()
-	if err := c.checkNamespace(ctx); err != nil {
-		return err
+	for {
+		answered, err := c.checkNamespace(ctx)
+		if err != nil {
+			return err
+		}
+		if answered {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.options.Clock.After(DefaultRetryPeriod):
+		}
 	}
 	recorder, stopRecorder := newRecorder(ctx, c.client)
 	defer stopRecorder()
@@ -142,18 +154,21 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 }
 
 // checkNamespace returns an error if the namespace is that of the controller of another cluster set: the two would share
-// their members, and one of them would stand by for the other.
-func (c *Controller) checkNamespace(ctx context.Context) error {
+// their members, and one of them would stand by for the other. Unless the API server answered, nothing is known.
+func (c *Controller) checkNamespace(ctx context.Context) (answered bool, err error) {
 	lease, err := c.client.CoordinationV1().Leases(c.options.Namespace).Get(ctx, member.HeartbeatLease,
 		metav1.GetOptions{})
-	if err != nil {
-		return nil //nolint:nilerr // there is none, or the heartbeat reports the error
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return true, nil // there is none, or the heartbeat reports the error
+	case err != nil:
+		return false, nil
 	}
 	set := export.Set(member.DescriptionOf(lease).ClusterSet)
 	if set == c.options.ClusterSet {
-		return nil
+		return true, nil
 	}
-	return fmt.Errorf("namespace %s is that of the controller of %s, not of %s: use another one for each cluster set, "+
+	return true, fmt.Errorf("namespace %s is that of the controller of %s, not of %s: use another one for each cluster set, "+
 		"or, if that controller is gone for good, delete the Lease %s there",
 		c.options.Namespace, set, c.options.ClusterSet, member.HeartbeatLease)
 }

@@ -74,6 +74,7 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 	if !g.Set.Takes(g.Local.Namespace(service.Namespace)) {
 		// What this controller made is deleted. The ServiceExport is for the controller of another set.
 		observed.Denied, observed.ServiceExport = true, nil
+		g.Local.Use(service, nil)
 		return in
 	}
 	if observed.Denied = denied(g.Denied, service.Namespace); observed.Denied {
@@ -84,6 +85,7 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 					"it is on the controller's list of denied namespaces.", service.Namespace),
 			}
 		}
+		g.Local.Use(service, nil)
 		return in
 	}
 	if observed.ServiceExport != nil {

@@ -23,10 +23,12 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/watch"
 	"github.com/clusterset-dns/clusterset-dns/test/answers"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
 
 // setsSchedules is how many random schedules TestSets runs.
@@ -327,6 +329,47 @@ func TestOneNamespaceForTwoSets(t *testing.T) {
 		sim.Wait(10 * time.Second)
 		if !blue.Running() {
 			t.Errorf("it ended with %v", blue.Ended())
+		}
+	})
+}
+
+// TestMovedNamespaceIsNoLoss: a member that withdraws its exports from a Namespace that left the set here before lost
+// nothing of what is imported.
+func TestMovedNamespaceIsNoLoss(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		for i := range 3 {
+			name := fmt.Sprint("web-", i)
+			west.Serve(name, false, fmt.Sprintf("10.2.0.%d", i+1))
+			west.Export(name)
+		}
+		sim.Wait(10 * time.Second)
+		west.StopController()
+		set.Network.Cut("east", "west", network.Both)
+		sim.Wait(time.Minute)
+		east.StopController()
+		east.StartController()
+		sim.Wait(time.Minute)
+		label(t, east, "blue")
+		sim.Wait(10 * time.Second)
+		set.Network.Restore("east", "west")
+		label(t, west, "blue")
+		west.StartController()
+		sim.Wait(time.Minute)
+		secrets := east.Kube.CoreV1().Secrets(member.DefaultNamespace)
+		list, err := secrets.List(t.Context(), metav1.ListOptions{LabelSelector: member.ClusterLabel + "=west"})
+		must(t, err)
+		secret := &list.Items[0]
+		secret.Data[member.KubeconfigKey] = append(secret.Data[member.KubeconfigKey], '\n')
+		_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
+		must(t, err)
+		sim.Wait(time.Minute)
+		events, err := east.Kube.CoreV1().Events(member.DefaultNamespace).List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		for _, event := range events.Items {
+			if event.Reason == memberstate.EventMemberQuarantined {
+				t.Errorf("%s: %s", event.Reason, event.Message)
+			}
 		}
 	})
 }
