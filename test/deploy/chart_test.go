@@ -58,7 +58,9 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"members[0].id=west,members[0].server=http://west,members[0].token=a":                          "server",
 		"members[0].id=west,members[0].server=https://west":                                            "oneOf",
 		"members[0].id=west,members[0].server=https://west,members[0].token=a,members[0].tokenFile=/a": "oneOf",
-		"networkPolicy.apiServerPorts={https}":                                                         "apiServerPorts",
+		// Every API server of kubeadm accepts it, also the local one.
+		"members[0].id=west,members[0].server=https://west,members[0].audience=https://kubernetes.default.svc.cluster.local": "audience",
+		"networkPolicy.apiServerPorts={https}": "apiServerPorts",
 	} {
 		output, err := try(t.Context(), t, "", helm(t), "template", "x", chart, "--set", set)
 		if err == nil {
