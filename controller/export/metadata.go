@@ -32,8 +32,10 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 	exportedAnnotations map[string]string,
 ) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		value := labels[key]
+		value, place := labels[key], placeOf(key)
 		switch {
+		case place != "":
+			found.misplaced(object, key, fieldExportedLabels, place)
 		case len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0:
 			found.add(ReasonBadMetadata, object, "exported label %.100q is not valid and left out", key)
 		case IsReservedKey(key):
@@ -43,11 +45,13 @@ func exportedMetadata(labels, annotations map[string]string, object string, foun
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		value := annotations[key]
+		value, place := annotations[key], placeOf(key)
 		switch {
+		case place != "" && place != fieldExportedAnnotations:
+			found.misplaced(object, key, fieldExportedAnnotations, place)
 		case len(validation.IsQualifiedName(strings.ToLower(key))) > 0 || !utf8.ValidString(value):
 			found.add(ReasonBadMetadata, object, "exported annotation %.100q is not valid and left out", key)
-		case IsReservedKey(key) && !slices.Contains(ExportedKeys, key):
+		case IsReservedKey(key) && place == "":
 			found.add(ReasonReservedKey, object, "exported annotation %q is reserved and left out", key)
 		default:
 			exportedAnnotations = set(exportedAnnotations, key, value)

@@ -39,11 +39,14 @@ const (
 	ReasonBadMetadata Reason = "BadMetadata"
 	// ReasonReservedKey: the key of an exported label or annotation is reserved.
 	ReasonReservedKey Reason = "ReservedKey"
+	// ReasonMisplacedKey: a key of this project is in a field of a ServiceExport in which it has no effect.
+	ReasonMisplacedKey Reason = "MisplacedKey"
 	// ReasonTooLarge: a limit was exceeded.
 	ReasonTooLarge Reason = "TooLarge"
 )
 
-// A Problem is what was left out of a view, and why. There is at most one for each reason and object.
+// A Problem is what was left out of a view, and why. There is at most one for each reason and object, except that each
+// misplaced key and each invalid annotation of a ServiceExport has its own.
 type Problem struct {
 	Reason Reason
 	// Object is the kind and name of the object that caused it, as in "EndpointSlice demo/web-x7c2p".
@@ -85,13 +88,14 @@ const (
 	InvalidSpec = "InvalidSpec"
 )
 
-// problems collects problems, one for each reason and object.
+// problems collects problems, one for each reason, object and part of it.
 type problems struct {
 	list  []Problem
 	index map[problemKey]int
 }
 
 type problemKey struct {
+	part   string
 	reason Reason
 	object string
 }
@@ -100,7 +104,12 @@ type problemKey struct {
 const maxMessage = 256
 
 func (p *problems) add(reason Reason, object, format string, args ...any) {
-	key := problemKey{reason, object}
+	p.addFor("", reason, object, format, args...)
+}
+
+// addFor is add for a part of the object that has its own problems.
+func (p *problems) addFor(part string, reason Reason, object, format string, args ...any) {
+	key := problemKey{part, reason, object}
 	if at, known := p.index[key]; known {
 		p.list[at].Count++
 		return

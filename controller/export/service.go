@@ -39,7 +39,9 @@ func FromService(cluster string, serviceExport *v1beta1.ServiceExport, service *
 		return absentView(cluster, name, clusters), nil, invalid
 	}
 	var found problems
-	spec, err := validSpec(specOf(serviceExport, service), "ServiceExport "+name.String(), &found)
+	object := "ServiceExport " + name.String()
+	misplacedKeys(serviceExport, object, &found)
+	spec, err := validSpec(specOf(serviceExport, service), object, &found)
 	if err != nil {
 		return nil, nil, &Invalid{Reason: InvalidSpec, Message: fmt.Sprintf("Service %s cannot be exported: %v.", name,
 			err)}
@@ -90,10 +92,14 @@ func absentView(cluster string, service types.NamespacedName, clusters string) *
 	}
 }
 
-// ChosenClusters returns the cluster selector of an export, empty if it is for all clusters.
+// ChosenClusters returns the cluster selector of an export, empty if it is for all clusters. An export whose selector is
+// misplaced is not for all clusters, so that is an error, too.
 func ChosenClusters(serviceExport *v1beta1.ServiceExport) (string, error) {
 	text, chosen := serviceExport.Annotations[AnnotationClusters]
 	if !chosen {
+		if field := misplacedClusters(serviceExport); field != "" {
+			return "", fmt.Errorf("it is in %s: move it to %s", field, fieldAnnotations)
+		}
 		return "", nil
 	}
 	parsed, err := selector.ParseAbsolute(text)

@@ -11,6 +11,18 @@ var scoping = []mutant{
 		harm:        "clusters import what is not for them",
 	},
 	{
+		file:        "controller/export/service.go",
+		text:        `if field := misplacedClusters(serviceExport); field != "" {`,
+		replacement: `if field := misplacedClusters(serviceExport); field == "" && field != "" {`,
+		harm:        "an export whose choice of clusters is misplaced is for all clusters",
+	},
+	{
+		file:        "controller/export/service.go",
+		text:        `misplacedKeys(serviceExport, object, &found)`,
+		replacement: ``,
+		harm:        "a misplaced border has no effect, and nothing says so",
+	},
+	{
 		file:        "controller/export/name.go",
 		text:        `source += "/chosen"`,
 		replacement: `source += ""`,
