@@ -17,8 +17,14 @@ const saturatedBand = 10
 // saturated reports whether the annotations of a ServiceExport say that the local cluster is overloaded for a service
 // with these slices. Without endpoints it is not. was reports whether it is now, which matters within saturatedBand.
 func saturated(serviceExport *v1beta1.ServiceExport, exported []Slice, was func() bool, found *problems) bool {
-	if serviceExport.Annotations[AnnotationSaturated] == "true" {
+	object := "ServiceExport " + serviceExport.Namespace + "/" + serviceExport.Name
+	switch text := serviceExport.Annotations[AnnotationSaturated]; text {
+	case "true":
 		return true
+	case "false", "":
+	default:
+		found.addFor(AnnotationSaturated, ReasonBadMetadata, object,
+			"annotation %s is %.20q and has no effect: use true or false", AnnotationSaturated, text)
 	}
 	text := serviceExport.Annotations[AnnotationSaturatedBelow]
 	if text == "" {
@@ -26,7 +32,7 @@ func saturated(serviceExport *v1beta1.ServiceExport, exported []Slice, was func(
 	}
 	below, err := strconv.Atoi(text)
 	if err != nil || below < 1 || below > 100 {
-		found.add(ReasonBadMetadata, "ServiceExport "+serviceExport.Namespace+"/"+serviceExport.Name,
+		found.addFor(AnnotationSaturatedBelow, ReasonBadMetadata, object,
 			"annotation %s is %.20q and has no effect: use 1 to 100", AnnotationSaturatedBelow, text)
 		return false
 	}

@@ -23,7 +23,9 @@ func TestSaturated(t *testing.T) {
 		{"", "", 0, 4, false, false, false},
 		{"true", "", 4, 4, true, false, false},
 		{"false", "", 4, 4, false, false, false},
-		{"yes", "", 4, 4, false, false, false},
+		{"yes", "", 4, 4, false, true, false},
+		{"True", "", 4, 4, false, true, false},
+		{"1", "50", 1, 4, true, true, false},
 		{"", "50", 2, 4, false, false, false},
 		{"", "50", 1, 4, true, false, false},
 		{"", "100", 3, 4, true, false, false},
@@ -63,6 +65,19 @@ func TestSaturated(t *testing.T) {
 			t.Errorf("%+v: problems %v", test, found.list)
 		}
 	}
+}
+
+// TestSaturatedInvalid: each invalid annotation is reported.
+func TestSaturatedInvalid(t *testing.T) {
+	_, found, _ := FromService("east", newExport(func(e *v1beta1.ServiceExport) {
+		e.Annotations = map[string]string{AnnotationSaturated: "yes", AnnotationSaturatedBelow: "50%"}
+	}), newService("80/TCP"), nil)
+	diff(t, "problems", texts(found), []string{
+		`BadMetadata: ServiceExport demo/web: annotation clusterset-dns.github.io/saturated is "yes" and has no effect: ` +
+			`use true or false`,
+		`BadMetadata: ServiceExport demo/web: annotation clusterset-dns.github.io/saturated-below is "50%" and has no ` +
+			`effect: use 1 to 100`,
+	})
 }
 
 // TestSaturatedRemembers: with its published slices as the only memory, a cluster changes only when the share of ready
