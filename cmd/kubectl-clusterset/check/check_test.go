@@ -202,7 +202,7 @@ func TestChecks(t *testing.T) {
 					Message: "Cluster west is of another cluster set: its ClusterProperty clusterset.k8s.io names none",
 				}}
 			},
-			"failed member-quarantined east: Cluster west is of another cluster set: its ClusterProperty clusterset.k8s.io names none. > Correct the property: `kubectl --context east patch clusterproperty clusterset.k8s.io --type merge -p '{\"spec\":{\"value\":\"<cluster set>\"}}'`, or the same in west.",
+			"failed member-quarantined east: Cluster west is of another cluster set: its ClusterProperty clusterset.k8s.io names none. > Add a set of one list to the other: `kubectl --context east patch clusterproperty clusterset.k8s.io --type merge -p '{\"spec\":{\"value\":\"<current list>,<cluster set>\"}}'`, or `kubectl --context west patch clusterproperty clusterset.k8s.io --type merge -p '{\"spec\":{\"value\":\"<current list>,<cluster set>\"}}'`.",
 		},
 		"pods that are not reached": {
 			func(east, _ *Cluster) {

@@ -150,9 +150,7 @@ var memberChecks = []Check{
 			return nil // where it is another cluster by mistake, there is nothing to confirm
 		}
 		if strings.Contains(warning.Message, properties.ClusterSet) {
-			return []problem{wrong("Correct the property: `"+
-				c.kubectl(`patch clusterproperty %s --type merge -p '{"spec":{"value":"<cluster set>"}}'`, properties.ClusterSet)+
-				"`, or the same in "+m.ID+".", "%s.", warning.Message)}
+			return []problem{wrong(s.sameSet(c, m), "%s.", warning.Message)}
 		}
 		token := memberstate.ConfirmToken(warning.Message)
 		if token == "" {

@@ -118,15 +118,21 @@ var serviceChecks = []Check{
 		},
 	},
 	{
-		Name: "namespaces", About: "the namespace of each exported service exists",
+		Name: "namespaces", About: "the namespace of each exported service exists and is of the cluster set",
 		run: func(_ *Set, c *Cluster) (found []problem) {
 			lacking := map[string]int{}
 			for service := range c.Sources {
-				if c.Namespaces[service.Namespace] == nil && !c.Denied(service.Namespace) {
+				if !c.Takes(service.Namespace) && !c.Denied(service.Namespace) {
 					lacking[service.Namespace]++
 				}
 			}
 			for _, namespace := range slices.Sorted(maps.Keys(lacking)) {
+				if c.Elsewhere(namespace) {
+					found = append(found, odd(c.moveNamespace(namespace),
+						"Namespace %s belongs to %s, so exports of %s are not imported into it (services: %d).", namespace,
+						export.Set(c.Namespaces[namespace].Labels[export.LabelSet]), c.Set, lacking[namespace]))
+					continue
+				}
 				found = append(found, odd(c.kubectl("create namespace %s", namespace),
 					"Namespace %s does not exist, so its exports are not imported (services: %d).",
 					namespace, lacking[namespace]))
