@@ -27,6 +27,8 @@ type property struct {
 	reason v1beta1.ServiceExportConditionReason
 	equal  func(a, b *export.Spec) bool
 	text   func(*export.Spec) string
+	// details are the differences of views to the first one, each sentence after a space; nil for none.
+	details func(views []*export.View) string
 }
 
 var properties = []property{
@@ -59,9 +61,37 @@ func ofMap(field string, reason v1beta1.ServiceExportConditionReason,
 ) property {
 	return property{
 		field: field, reason: reason,
-		equal: func(a, b *export.Spec) bool { return maps.Equal(value(a), value(b)) },
-		text:  func(s *export.Spec) string { return mapText(value(s)) },
+		equal:   func(a, b *export.Spec) bool { return maps.Equal(value(a), value(b)) },
+		text:    func(s *export.Spec) string { return mapText(value(s)) },
+		details: func(views []*export.View) string { return mapDetails(views, value) },
 	}
+}
+
+// mapDetails names the keys of views that differ from those of the first one.
+func mapDetails(views []*export.View, value func(*export.Spec) map[string]string) string {
+	var found details
+	first := value(views[0].Spec)
+	for _, view := range views[1:] {
+		other := value(view.Spec)
+		for _, key := range slices.Sorted(maps.Keys(other)) {
+			used, set := first[key]
+			switch {
+			case !set:
+				found.say(func() string {
+					return fmt.Sprintf("%q of %q has no effect: set it in %q, too, or remove it.", shorten(key), view.Cluster,
+						views[0].Cluster)
+				})
+			case other[key] != used:
+				found.say(func() string { return fmt.Sprintf("%q of %q differs.", shorten(key), view.Cluster) })
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(first)) {
+			if _, set := other[key]; !set {
+				found.say(func() string { return fmt.Sprintf("%q is missing in %q.", shorten(key), view.Cluster) })
+			}
+		}
+	}
+	return found.all()
 }
 
 // conflicts returns the conflicts of views in their precedence, sorted by reason. They depend only on the specs and the
@@ -91,7 +121,11 @@ func conflicts(views []*export.View, ranked bool, merged union, families []corev
 	none := func() string { return "" }
 
 	for _, p := range properties {
-		add(p.field, p.reason, p.text(first.Spec), func(s *export.Spec) bool { return !p.equal(s, first.Spec) }, none)
+		details := none
+		if p.details != nil {
+			details = func() string { return p.details(views) }
+		}
+		add(p.field, p.reason, p.text(first.Spec), func(s *export.Spec) bool { return !p.equal(s, first.Spec) }, details)
 	}
 	ports := setOf(first.Spec.Ports)
 	add("ports", v1beta1.ServiceExportReasonPortConflict, portsText(first.Spec.Ports),

@@ -127,11 +127,32 @@ func TestConflict(t *testing.T) {
 				v("cluster-1", 1, "80/TCP", "", labels("b=c", "a=b")),
 				v("cluster-2", 2, "80/TCP", "", labels("a=b")),
 			},
-			"LabelsConflict", `Conflicting exportedLabels. Using "a=b,b=c" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
+			"LabelsConflict", `Conflicting exportedLabels. Using "a=b,b=c" from oldest service export in "cluster-1". 1/2 clusters disagree. "b" is missing in "cluster-2".`,
 		},
 		"exported annotations": {
 			exports{v("cluster-1", 1, "80/TCP", ""), v("cluster-2", 2, "80/TCP", "", annotations("a=b"))},
-			"AnnotationsConflict", `Conflicting exportedAnnotations. Using "" from oldest service export in "cluster-1". 1/2 clusters disagree.`,
+			"AnnotationsConflict", `Conflicting exportedAnnotations. Using "" from oldest service export in "cluster-1". 1/2 clusters disagree. "a" of "cluster-2" has no effect: set it in "cluster-1", too, or remove it.`,
+		},
+		"a border of the newer export": {
+			exports{
+				v("cluster-1", 1, "80/TCP", "", annotations("clusterset-dns.github.io/prefer=local")),
+				v("cluster-2", 2, "80/TCP", "", annotations("clusterset-dns.github.io/prefer=local", "clusterset-dns.github.io/within=local")),
+				v("cluster-3", 3, "80/TCP", "", annotations("clusterset-dns.github.io/prefer=none")),
+			},
+			"AnnotationsConflict",
+			`Conflicting exportedAnnotations. Using "clusterset-dns.github.io/prefer=local" from oldest service export in "cluster-1". 2/3 clusters disagree. ` +
+				`"clusterset-dns.github.io/within" of "cluster-2" has no effect: set it in "cluster-1", too, or remove it. ` +
+				`"clusterset-dns.github.io/prefer" of "cluster-3" differs.`,
+		},
+		"many annotations": {
+			exports{
+				v("cluster-1", 1, "80/TCP", "", annotations("a=1", "b=1", "c=1", "d=1", "e=1", "f=1", "g=1", "h=1", "i=1", "j=1", "k=1", "l=1")),
+				v("cluster-2", 2, "80/TCP", ""),
+			},
+			"AnnotationsConflict",
+			`Conflicting exportedAnnotations. Using "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
+				`"a" is missing in "cluster-2". "b" is missing in "cluster-2". "c" is missing in "cluster-2". "d" is missing in "cluster-2". "e" is missing in "cluster-2". ` +
+				`"f" is missing in "cluster-2". "g" is missing in "cluster-2". "h" is missing in "cluster-2". "i" is missing in "cluster-2". "j" is missing in "cluster-2". 2 more differences.`,
 		},
 		"an empty set and none are equal": {
 			exports{v("cluster-1", 1, "80/TCP", "", labels()), v("cluster-2", 2, "80/TCP", "")}, "NoConflicts", agree,
@@ -250,10 +271,10 @@ func TestConflict(t *testing.T) {
 					distribution("PreferSameZone")),
 			},
 			"AnnotationsConflict,IPFamilyConflict,InternalTrafficPolicyConflict,LabelsConflict,PortConflict,SessionAffinityConfigConflict,SessionAffinityConflict,TrafficDistributionConflict,TypeConflict",
-			`Conflicting exportedAnnotations. Using "b=1" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
+			`Conflicting exportedAnnotations. Using "b=1" from oldest service export in "cluster-1". 1/2 clusters disagree. "b" is missing in "cluster-2". ` +
 				`Conflicting ipFamilies. Using "IPv4" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
 				`Conflicting internalTrafficPolicy. Using "Cluster" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
-				`Conflicting exportedLabels. Using "a=1" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
+				`Conflicting exportedLabels. Using "a=1" from oldest service export in "cluster-1". 1/2 clusters disagree. "a" is missing in "cluster-2". ` +
 				`Conflicting ports. Using "http:80/TCP" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
 				`"http:81/TCP" of "cluster-2" is not served, because its name is taken. "http:80/TCP" is missing in "cluster-2". ` +
 				`Conflicting sessionAffinityConfig. Using "" from oldest service export in "cluster-1". 1/2 clusters disagree. ` +
@@ -287,8 +308,12 @@ func TestConflictBounds(t *testing.T) {
 		ports = append(ports, fmt.Sprintf("%s-%d:%d/TCP(%s)", strings.Repeat("p", 59), i%90+10, i+1,
 			strings.Repeat("a", 253)+"/"+strings.Repeat("b", 63)))
 	}
+	var keys []string
+	for i := range 20 {
+		keys = append(keys, fmt.Sprintf("%s/%s-%d=%s", strings.Repeat("a", 253), strings.Repeat("k", 60), i, long))
+	}
 	result := Merge(newObserved(strings.Repeat("x", 63)), contribute(
-		newView(strings.Repeat("x", 63), 1, strings.Join(ports, " "), "", labels("a="+long), annotations("b="+long),
+		newView(strings.Repeat("x", 63), 1, strings.Join(ports, " "), "", labels(keys...), annotations(keys...),
 			distribution(long)),
 		newView("cluster-2", 2, "http:81/TCP", "", headless, timeout(7), local, families("IPv6")),
 	))

@@ -95,23 +95,42 @@ func (s portSet) equal(ports []export.Port) bool {
 	return len(s) == len(ports) && !slices.ContainsFunc(ports, func(port export.Port) bool { return !s.has(port) })
 }
 
-// maxDetails bounds the differences of ports that a message lists.
+// maxDetails bounds the differences of one property that a message lists.
 const maxDetails = 10
+
+// details are the differences of one property, as sentences.
+type details struct {
+	sentences []string
+	more      int
+}
+
+// say adds a sentence, which is not called beyond maxDetails.
+func (d *details) say(sentence func() string) {
+	if len(d.sentences) < maxDetails {
+		d.sentences = append(d.sentences, sentence())
+	} else {
+		d.more++
+	}
+}
+
+// all returns the sentences, each after a space.
+func (d *details) all() string {
+	text := ""
+	for _, sentence := range d.sentences {
+		text += " " + sentence
+	}
+	if d.more > 0 {
+		text += fmt.Sprintf(" %d more differences.", d.more)
+	}
+	return text
+}
 
 // portDetails reports how each port was merged that differs from the first export, in one sentence each.
 func portDetails(views []*export.View, first portSet, merged union) string {
-	var sentences []string
-	more := 0
-	say := func(sentence func() string) {
-		if len(sentences) < maxDetails {
-			sentences = append(sentences, sentence())
-		} else {
-			more++
-		}
-	}
+	var found details
 	for i, port := range merged.defined {
 		if port.Name != merged.ports[i].Name {
-			say(func() string {
+			found.say(func() string {
 				return fmt.Sprintf("%q is named %q, because only a single port can have no name.", portText(port),
 					merged.ports[i].Name)
 			})
@@ -122,23 +141,20 @@ func portDetails(views []*export.View, first portSet, merged union) string {
 		for _, port := range view.Spec.Ports {
 			has[keyOf(port)] = true
 			if !first.has(port) {
-				say(func() string { return became(port, view.Cluster, merged) })
+				found.say(func() string { return became(port, view.Cluster, merged) })
 			}
 		}
 		for _, port := range views[0].Spec.Ports {
 			if !has[keyOf(port)] {
-				say(func() string { return fmt.Sprintf("%q is missing in %q.", portText(port), view.Cluster) })
+				found.say(func() string { return fmt.Sprintf("%q is missing in %q.", portText(port), view.Cluster) })
 			}
 		}
 	}
-	if more > 0 {
-		sentences = append(sentences, fmt.Sprintf("%d more differences.", more))
-	}
+	text := found.all()
 	if len(merged.left) > 0 {
-		sentences = append(sentences, fmt.Sprintf("Ports not served, because an import has at most %d: %d.", maxPorts,
-			len(merged.left)))
+		text += fmt.Sprintf(" Ports not served, because an import has at most %d: %d.", maxPorts, len(merged.left))
 	}
-	return " " + strings.Join(sentences, " ")
+	return text
 }
 
 // became reports how a port was merged that the first export does not have.
