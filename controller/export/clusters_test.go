@@ -143,9 +143,35 @@ func TestChosenAmongOthers(t *testing.T) {
 	}
 }
 
+// TestChosenBefore: a list with commas, which a controller of the version before publishes, is the label selector that it
+// was there.
+func TestChosenBefore(t *testing.T) {
+	wide := chosen(t, "west; north")
+	before := publish(wide)
+	for _, slice := range before {
+		slice.Annotations[key2] = strings.Replace(slice.Annotations[key2], "west; north", "region, tier", 1)
+	}
+	for _, test := range []struct {
+		reader selector.Cluster
+		want   int
+	}{{selector.Cluster{ID: "north", Properties: map[string]string{"region": "us", "tier": "test"}}, 2}, {inUS, 0}} {
+		view, found := FromSlices(Source{Cluster: "east", Reader: test.reader}, web, before, nil)
+		got := 0
+		if view != nil {
+			got = len(view.Slices)
+		}
+		if got != test.want || len(found) > 0 {
+			t.Errorf("%v reads %d slices, %v", test.reader, got, found)
+		}
+	}
+	if text := ClustersOf(before[0]); text != "region, tier" {
+		t.Errorf("a slice is for %q", text)
+	}
+}
+
 // TestChosenInvalid: an export with an invalid cluster selector reaches no cluster.
 func TestChosenInvalid(t *testing.T) {
-	for _, clusters := range []string{"", "local", "same(region)", "region in (eu", "west;;north", strings.Repeat("a", 2000)} {
+	for _, clusters := range []string{"", "local", "same(region)", "region in (eu", "west;;north", "west, north", strings.Repeat("a", 2000)} {
 		view, _, invalid := FromService("east", newExport(chosenBy(clusters)), newService("80/TCP"), nil)
 		if view != nil || invalid == nil || invalid.Reason != InvalidClusters ||
 			!strings.HasPrefix(invalid.Message, "ServiceExport demo/web is exported to no cluster: annotation clusterset-dns") {

@@ -44,7 +44,7 @@ func decode2(text string) (snapshot, error) {
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
 		return snapshot{}, syntaxError(err)
 	}
-	clusters, err := selector.ParseAbsolute(in.Clusters)
+	clusters, err := selector.ParsePublished(in.Clusters)
 	if err != nil {
 		return snapshot{}, syntaxError(err)
 	}

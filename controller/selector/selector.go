@@ -8,6 +8,7 @@ package selector
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,6 +21,10 @@ const (
 	separator = ";"
 	// everything is the term that selects all clusters.
 	everything = "*"
+	// local is the term that selects the cluster that evaluates it.
+	local = "local"
+	// maxQuoted bounds what a message quotes of a term, in bytes.
+	maxQuoted = 63
 )
 
 // A Cluster is what a selector looks at.
@@ -46,8 +51,11 @@ var (
 	same = regexp.MustCompile(`^same\(\s*([^()\s]+)\s*\)$`)
 )
 
-// Parse returns the selector of a text: terms separated by semicolons, at most MaxLength bytes.
-func Parse(text string) (Selector, error) {
+// Parse returns the selector of a text: terms separated by semicolons, at most MaxLength bytes. A term of ids that are
+// separated by commas is an error: as a label selector, it would select the clusters with these properties.
+func Parse(text string) (Selector, error) { return parse(text, true) }
+
+func parse(text string, refuseLists bool) (Selector, error) {
 	if len(text) > MaxLength {
 		return Selector{}, fmt.Errorf("the cluster selector has %d bytes: use at most %d", len(text), MaxLength)
 	}
@@ -55,8 +63,11 @@ func Parse(text string) (Selector, error) {
 	for part := range strings.SplitSeq(text, separator) {
 		part = strings.TrimSpace(part)
 		one, err := parseTerm(part)
+		if refuseLists && isList(part) {
+			err = errList
+		}
 		if err != nil {
-			return Selector{}, fmt.Errorf("cluster selector, term %q: %w", part, err)
+			return Selector{}, fmt.Errorf("cluster selector, term %q: %w", Shorten(part), err)
 		}
 		parsed.terms = append(parsed.terms, one)
 		parsed.all = parsed.all || part == everything
@@ -65,14 +76,39 @@ func Parse(text string) (Selector, error) {
 }
 
 // ParseAbsolute is Parse without the terms local and same, whose meaning depends on who evaluates them.
-func ParseAbsolute(text string) (Selector, error) {
+func ParseAbsolute(text string) (Selector, error) { return parseAbsolute(text, true) }
+
+// ParsePublished is ParseAbsolute for the text of another cluster, whose controller may be of a version in which lists
+// with commas are label selectors.
+func ParsePublished(text string) (Selector, error) { return parseAbsolute(text, false) }
+
+func parseAbsolute(text string, refuseLists bool) (Selector, error) {
 	for part := range strings.SplitSeq(text, separator) {
-		if part = strings.TrimSpace(part); part == "local" || same.MatchString(part) {
+		if part = strings.TrimSpace(part); part == local || same.MatchString(part) {
 			return Selector{}, fmt.Errorf("cluster selector, term %q: it has another meaning in each cluster; "+
-				"use ids and properties", part)
+				"use ids and properties", Shorten(part))
 		}
 	}
-	return Parse(text)
+	return parse(text, refuseLists)
+}
+
+var errList = fmt.Errorf("it has ids separated by commas: separate them with %q", separator)
+
+// isList reports whether a term is several, each of one word, separated by commas.
+func isList(text string) bool {
+	parts := strings.Split(text, ",")
+	return len(parts) > 1 && !slices.ContainsFunc(parts, func(part string) bool {
+		part = strings.TrimSpace(part)
+		return part != everything && !id.MatchString(part) && !same.MatchString(part)
+	})
+}
+
+// Shorten bounds what a message quotes of another cluster's text, to 63 bytes.
+func Shorten(text string) string {
+	if len(text) > maxQuoted {
+		return text[:maxQuoted] + "..."
+	}
+	return text
 }
 
 func parseTerm(text string) (term, error) {
@@ -81,7 +117,7 @@ func parseTerm(text string) (term, error) {
 		return nil, fmt.Errorf("it is empty: use an id, a label selector, * or local")
 	case text == everything:
 		return func(Cluster, Cluster) bool { return true }, nil
-	case text == "local":
+	case text == local:
 		return func(cluster, local Cluster) bool { return cluster.ID == local.ID }, nil
 	case id.MatchString(text):
 		return func(cluster, _ Cluster) bool { return cluster.ID == text }, nil

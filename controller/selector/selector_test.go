@@ -76,6 +76,49 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// TestLists: ids that are separated by commas are refused, because a label selector would select nothing.
+func TestLists(t *testing.T) {
+	const list = `: it has ids separated by commas: separate them with ";"`
+	for text, want := range map[string]string{
+		"east, west":                    `cluster selector, term "east, west"` + list,
+		"east,west":                     `cluster selector, term "east,west"` + list,
+		"north; east, west":             `cluster selector, term "east, west"` + list,
+		"local,west":                    `cluster selector, term "local,west"` + list,
+		"west, *":                       `cluster selector, term "west, *"` + list,
+		"same(region), west":            `cluster selector, term "same(region), west"` + list,
+		"east, eu.west":                 `cluster selector, term "east, eu.west"` + list,
+		"region in (eu, us), tier!=a":   "",
+		"region in (eu, us)":            "",
+		"east, !west":                   "",
+		"!east, !west":                  "",
+		"east, region=eu":               "",
+		"region, example.com/gpu":       "", // no id has a slash
+		"Region, Tier":                  "", // nor a capital letter
+		"same(region)":                  "",
+		"east,":                         `cluster selector, term "east,": it is neither an id nor a label selector: `,
+		"region=eu > us":                `cluster selector, term "region=eu > us": it is neither an id nor a label selector: `,
+		strings.Repeat("a,", 400) + "b": `cluster selector, term "` + strings.Repeat("a,", 31) + `a..."` + list,
+	} {
+		_, err := Parse(text)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if want == "" && got != "" || !strings.HasPrefix(got, want) {
+			t.Errorf("%.50q: got %q, want %q", text, got, want)
+		}
+	}
+	// What another cluster publishes was valid there.
+	published, err := ParsePublished("region, tier")
+	if err != nil || !published.Selects(clusters["east"], clusters["west"]) ||
+		published.Selects(clusters["west"], clusters["west"]) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := ParsePublished("same(region)"); err == nil {
+		t.Error("what is not absolute is published")
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"west; region in (eu)", "same(a)", "local;*", ";", "a.b.c"} {
 		f.Add(seed)

@@ -22,7 +22,7 @@ func ParseBorder(text string) (Border, error) {
 	}
 	within, err := selector.Parse(text)
 	if err != nil {
-		return Border{set: true}, fmt.Errorf("%q is no border: %.*s", shorten(text), maxReason, err)
+		return Border{set: true}, fmt.Errorf("%q is no border: %s", selector.Shorten(text), reason(err))
 	}
 	return Border{set: true, within: within}, nil
 }

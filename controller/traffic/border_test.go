@@ -27,6 +27,8 @@ func TestBorder(t *testing.T) {
 		{"unknown; !region", "east bare unknown", false},
 		{"*", "east near west bare unknown", false},
 		{"one two", "east", true},
+		{"east, west", "east", true},
+		{"region, tier; west", "east", true},
 		{" ", "east", true},
 		{"west;", "east", true},
 		{strings.Repeat("x", 1<<16), "east", true},
@@ -41,6 +43,32 @@ func TestBorder(t *testing.T) {
 		if got := strings.Join(inside, " "); got != test.inside || (err != nil) != test.wrong ||
 			border.Any() != (test.text != "") {
 			t.Errorf("%.50q: got %s, %v, want %s", test.text, got, err, test.inside)
+		}
+	}
+}
+
+// TestReasons: messages have the whole reason, and are bounded.
+func TestReasons(t *testing.T) {
+	for text, want := range map[string]string{
+		"region=eu > us": `"region=eu > us" is no border: cluster selector, term "region=eu > us": it is neither an id ` +
+			`nor a label selector: found '>', expected: ',' or 'end of string'`,
+		"same(region) or west": `"same(region) or west" is no border: cluster selector, term "same(region) or west": it ` +
+			`is neither an id nor a label selector: unable to parse requirement: found '(', expected: in, notin, =, ==, ` +
+			`!=, gt, lt`,
+		"east, west": `"east, west" is no border: cluster selector, term "east, west": it has ids separated by commas: ` +
+			`separate them with ";"`,
+	} {
+		if _, err := ParseBorder(text); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+	if _, err := ParseTiers("east, west > north"); err == nil || err.Error() != `"east, west > north" is no list of tiers: `+
+		`cluster selector, term "east, west": it has ids separated by commas: separate them with ";"` {
+		t.Error(err)
+	}
+	for _, text := range []string{strings.Repeat("x ", 500), "region=" + strings.Repeat("x", 500), "region in (" + strings.Repeat("*", 100)} {
+		if _, err := ParseBorder(text); err == nil || len(err.Error()) > 400 || strings.HasPrefix(text, "region=") && !strings.HasSuffix(err.Error(), "...") {
+			t.Errorf("%d bytes: %v", len(err.Error()), err)
 		}
 	}
 }

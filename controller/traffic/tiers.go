@@ -25,10 +25,8 @@ const (
 const (
 	// MaxTiers bounds the tiers of a list.
 	MaxTiers = 8
-	// maxQuoted bounds what a message quotes of another cluster's text, in bytes.
-	maxQuoted = 63
 	// maxReason bounds the text of an error of another package, in bytes.
-	maxReason = 100
+	maxReason = 256
 )
 
 // Tiers is an ordered list of tiers of clusters, best first. Clusters in no tier come last. The zero value treats all
@@ -59,7 +57,7 @@ func ParseTiers(text string) (Tiers, error) {
 	for _, part := range parts {
 		tier, err := selector.Parse(strings.TrimSpace(part))
 		if err != nil {
-			return Tiers{}, fmt.Errorf("%q is no list of tiers: %.*s", shorten(text), maxReason, err)
+			return Tiers{}, fmt.Errorf("%q is no list of tiers: %s", selector.Shorten(text), reason(err))
 		}
 		parsed.tiers = append(parsed.tiers, tier)
 	}
@@ -93,9 +91,10 @@ func (t Tiers) String() string {
 	return t.text
 }
 
-func shorten(text string) string {
-	if len(text) > maxQuoted {
-		return text[:maxQuoted] + "..."
+// reason returns the text of an error of another package, which may quote another cluster's text.
+func reason(err error) string {
+	if text := err.Error(); len(text) > maxReason {
+		return strings.ToValidUTF8(text[:maxReason-3], "") + "..."
 	}
-	return text
+	return err.Error()
 }

@@ -59,7 +59,7 @@ func TestLocalFirst(t *testing.T) {
 
 func TestTiersRefuse(t *testing.T) {
 	for _, text := range []string{
-		">", "west >", "> west", "west > > east", "one two", "same()",
+		">", "west >", "> west", "west > > east", "one two", "same()", "east, west > north",
 		strings.Repeat("west > ", MaxTiers) + "west", strings.Repeat("a", 1<<16), strings.Repeat("(", 1000),
 	} {
 		tiers, err := ParseTiers(text)

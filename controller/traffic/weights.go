@@ -27,7 +27,7 @@ func ParseWeights(text string) (Weights, error) {
 		return nil, nil
 	}
 	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%q are no weights: %s", shorten(text), fmt.Sprintf(format, args...))
+		return fmt.Errorf("%q are no weights: %s", selector.Shorten(text), fmt.Sprintf(format, args...))
 	}
 	if len(text) > selector.MaxLength {
 		return nil, refuse("use at most %d bytes", selector.MaxLength)
@@ -42,7 +42,7 @@ func ParseWeights(text string) (Weights, error) {
 		case !found || id == "" || err != nil || weight < 0 || weight > 100:
 			return nil, refuse("use <cluster id>=<0 to 100>, separated by commas")
 		case repeated:
-			return nil, refuse("%q has two", shorten(id))
+			return nil, refuse("%q has two", selector.Shorten(id))
 		}
 		weights[id] = weight
 	}

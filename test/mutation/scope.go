@@ -23,6 +23,18 @@ var scoping = []mutant{
 		harm:        "a misplaced border has no effect, and nothing says so",
 	},
 	{
+		file:        "controller/selector/selector.go",
+		text:        `if refuseLists && isList(part) {`,
+		replacement: `if refuseLists && part == "" {`,
+		harm:        "ids separated by commas select no cluster, and nothing says so",
+	},
+	{
+		file:        "controller/export/version2.go",
+		text:        `selector.ParsePublished(in.Clusters)`,
+		replacement: `selector.ParseAbsolute(in.Clusters)`,
+		harm:        "an upgrade drops an export that a controller of the version before publishes",
+	},
+	{
 		file:        "controller/export/name.go",
 		text:        `source += "/chosen"`,
 		replacement: `source += ""`,
