@@ -124,6 +124,10 @@ func TestSRV(t *testing.T) {
 			},
 			0, "10.1.0.1", "0 100 10-1-0-1.east, 2 5 10-2-0-1.west",
 		},
+		"an address in two slices, of the usual weight in one": {
+			[]string{srv("west", "weight=27", "10.2.0.1"), srv("west", "", "10.2.0.1")},
+			0, "10.2.0.1", "0 100 10-2-0-1.west",
+		},
 		"an address in two slices, ready in one": {
 			[]string{srv("west", "priority=2 weight=3", "~10.2.0.1"), srv("west", "priority=4 weight=5", "10.2.0.1")},
 			0, "10.2.0.1", "4 5 10-2-0-1.west",

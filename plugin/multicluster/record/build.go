@@ -228,7 +228,7 @@ func mergeAddresses(host []hostEndpoint) []hostEndpoint {
 		case e.state == last.state:
 			last.zone = max(last.zone, e.zone)
 			last.srv.Priority = min(last.srv.Priority, e.srv.Priority)
-			last.srv.Weight = max(last.srv.Weight, e.srv.Weight)
+			last.srv.Weight = max(cmp.Or(last.srv.Weight, usualWeight), cmp.Or(e.srv.Weight, usualWeight))
 		case e.state > last.state:
 			last.zone, last.state, last.srv = e.zone, e.state, e.srv
 		}
