@@ -117,7 +117,7 @@ func withOthers(existing, desired *discoveryv1.EndpointSlice) *discoveryv1.Endpo
 	maps.Copy(update.Labels, desired.Labels)
 	update.Annotations = make(map[string]string, len(existing.Annotations))
 	for key, value := range existing.Annotations {
-		if key != export.AnnotationTriggerTime && key != corev1.EndpointsLastChangeTriggerTime && key != export.AnnotationSRV &&
+		if key != export.AnnotationTriggerTime && key != corev1.EndpointsLastChangeTriggerTime &&
 			!strings.HasPrefix(key, export.AnnotationSnapshotPrefix) {
 			update.Annotations[key] = value
 		}

@@ -250,6 +250,27 @@ func TestForeignSliceStays(t *testing.T) {
 	}
 }
 
+// TestDowngrade: the controller of the version before drops annotations with the prefix of snapshots, and what it does
+// not set itself stays otherwise. So it removes the SRV annotation, with which DNS servers would answer for good what
+// no longer applies.
+func TestDowngrade(t *testing.T) {
+	for key, stays := range map[string]bool{
+		export.AnnotationSRV: false, export.AnnotationSnapshotPrefix + "v1": false,
+		export.AnnotationSnapshotPrefix + "v2": false, export.AnnotationTriggerTime: false, "example.com/note": true,
+	} {
+		ofBefore := key == "clusterset-dns.github.io/last-change-trigger-time" ||
+			key == "endpoints.kubernetes.io/last-change-trigger-time" ||
+			strings.HasPrefix(key, "snapshot.clusterset-dns.github.io/")
+		if ofBefore == stays {
+			t.Errorf("after a downgrade, %s stays: %t, want %t", key, !ofBefore, stays)
+		}
+		existing := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "x"}}}
+		if _, stayed := withOthers(existing, &discoveryv1.EndpointSlice{}).Annotations[key]; stayed != stays {
+			t.Errorf("%s stays: %t, want %t", key, stayed, stays)
+		}
+	}
+}
+
 // TestMetadataOfOthersStaysOnSlices: what this controller sets on a slice is
 // replaced, also what it set before and no longer wants.
 func TestMetadataOfOthersStaysOnSlices(t *testing.T) {

@@ -35,9 +35,11 @@ const (
 	// clock of its source cluster. With Kubernetes' own key kube-proxy would measure its latency against this cluster's
 	// clock, also when a demotion or a hint changes the slice much later.
 	AnnotationTriggerTime = Domain + "/last-change-trigger-time"
-	// AnnotationSRV on a slice of a headless import tells DNS servers how its endpoints come in SRV answers, and that those
-	// which are demoted by a tier, a weight or saturation wait, and do not terminate.
-	AnnotationSRV = Domain + "/srv"
+	// AnnotationSRV on a slice of a headless import tells DNS servers how its endpoints come in SRV answers, and that
+	// those which are demoted by a tier, a weight or saturation wait, and do not terminate. It is not a snapshot. It has
+	// the prefix because the controller of the version before removes such keys: any other key would stay after a
+	// downgrade and make SRV answers wrong.
+	AnnotationSRV = AnnotationSnapshotPrefix + "srv"
 	// AnnotationSnapshotPrefix precedes the version, such as "v1", in the key of a snapshot.
 	AnnotationSnapshotPrefix = "snapshot." + Domain + "/"
 	// AnnotationServe on a hand-made ServiceImport asks for it to be served when its value is "true".

@@ -61,6 +61,16 @@ func TestRefusedSlices(t *testing.T) {
 			func(s *discoveryv1.EndpointSlice) { s.Annotations = nil },
 			`NoSnapshot: EndpointSlice demo/web-east-1: it has no snapshot`,
 		},
+		"an SRV annotation alone": {
+			func(s *discoveryv1.EndpointSlice) { s.Annotations = map[string]string{AnnotationSRV: "priority=2"} },
+			`NoSnapshot: EndpointSlice demo/web-east-1: it has no snapshot`,
+		},
+		"an SRV annotation and an unknown version": {
+			func(s *discoveryv1.EndpointSlice) {
+				s.Annotations = map[string]string{AnnotationSRV: "priority=2", AnnotationSnapshotPrefix + "v9": "x"}
+			},
+			`UnknownVersion: EndpointSlice demo/web-east-1: its snapshot is of unknown version "v9"; upgrade this controller`,
+		},
 		"unknown versions": {
 			func(s *discoveryv1.EndpointSlice) {
 				s.Annotations = map[string]string{AnnotationSnapshotPrefix + "v9": "x", AnnotationSnapshotPrefix +

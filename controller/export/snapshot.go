@@ -129,7 +129,7 @@ func readSnapshot(annotations map[string]string, versions []version) (snapshot, 
 	}
 	var unknown []string
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		if name, found := strings.CutPrefix(key, AnnotationSnapshotPrefix); found {
+		if name, found := strings.CutPrefix(key, AnnotationSnapshotPrefix); found && key != AnnotationSRV {
 			unknown = append(unknown, name)
 		}
 	}

@@ -5,6 +5,7 @@ package export
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -252,6 +253,32 @@ func TestUnknownFields(t *testing.T) {
 	read, found := FromSlices(Source{Cluster: "east"}, web, slices, nil)
 	diff(t, "problems", found, []Problem(nil))
 	diff(t, "view", read, abroad(view))
+}
+
+// TestSRVIsNoSnapshot: readers, also those of the version before, find the snapshot next to an SRV annotation.
+func TestSRVIsNoSnapshot(t *testing.T) {
+	if !strings.HasPrefix(AnnotationSRV, AnnotationSnapshotPrefix) {
+		t.Errorf("the controller of the version before does not remove %s", AnnotationSRV)
+	}
+	for name, view := range map[string]*View{
+		"v1": mustView(t, newExport(), newService("80/TCP"), newSlice("a", "80/TCP", "10.1.0.1")),
+		"v2": chosen(t, "west"),
+	} {
+		for _, known := range [][]version{{version2, version1}, {version1}} {
+			slice := publish(view)[0]
+			want, wantReason, wantErr := readSnapshot(slice.Annotations, known)
+			slice.Annotations[AnnotationSRV] = "priority=2 weight=27 terminating=0,3"
+			got, reason, err := readSnapshot(slice.Annotations, known)
+			if got.cluster != want.cluster || string(got.specText) != string(want.specText) || reason != wantReason ||
+				fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Errorf("%s, %d versions known: %v %s %v, want %v %s %v", name, len(known), got, reason, err, want,
+					wantReason, wantErr)
+			}
+			if read := err == nil; read != (name == "v1" || len(known) == 2) {
+				t.Errorf("%s, %d versions known: read %t", name, len(known), read)
+			}
+		}
+	}
 }
 
 // TestSnapshotSize keeps docs/design/snapshot.md true.

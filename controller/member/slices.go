@@ -265,7 +265,7 @@ func isReadLabel(key string) bool {
 }
 
 func isReadAnnotation(key string) bool {
-	return strings.HasPrefix(key, export.AnnotationSnapshotPrefix) ||
+	return strings.HasPrefix(key, export.AnnotationSnapshotPrefix) && key != export.AnnotationSRV ||
 		key == export.AnnotationTriggerTime || key == corev1.EndpointsLastChangeTriggerTime
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
 )
 
@@ -100,6 +101,26 @@ func TestSliceStore(t *testing.T) {
 	}
 	if err := store.Add("no slice"); err == nil {
 		t.Error("took what is no slice")
+	}
+}
+
+// TestSRVOfMembersIsNotRead: how SRV answers come in a member's cluster changes nothing in others.
+func TestSRVOfMembersIsNotRead(t *testing.T) {
+	told := 0
+	store := newSliceStore(func(types.NamespacedName) { told++ }, func(bool) {})
+	for i, text := range []string{"weight=27", "weight=28", ""} {
+		one := slice("a", "web", "1")
+		one.Annotations = map[string]string{export.AnnotationSnapshotPrefix + "v1": "s", export.AnnotationSRV: text}
+		if text == "" {
+			delete(one.Annotations, export.AnnotationSRV)
+		}
+		if err := store.Update(one); err != nil {
+			t.Fatal(err)
+		}
+		held := store.slice("demo", "a").Annotations
+		if _, read := held[export.AnnotationSRV]; read || len(held) != 1 || told != 1 {
+			t.Errorf("%d: told %d times, held %v", i, told, held)
+		}
 	}
 }
 

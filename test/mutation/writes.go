@@ -76,10 +76,15 @@ var merging = []mutant{
 		harm: "clients of SRV records go to pods that terminate",
 	},
 	{
-		file:        "controller/apply/slices.go",
+		file: "controller/export/keys.go",
+		text: `AnnotationSRV = AnnotationSnapshotPrefix +`, replacement: `AnnotationSRV = Domain + "/" +`,
+		harm: "SRV answers keep an order that no export asks for any more, also after a downgrade",
+	},
+	{
+		file:        "controller/member/slices.go",
 		text:        ` && key != export.AnnotationSRV`,
 		replacement: ``,
-		harm:        "SRV answers keep an order that no export asks for any more",
+		harm:        "how a member's DNS answers changes slices in memory, and costs all other clusters a reconcile",
 	},
 	{
 		file:        "plugin/multicluster/record/build.go",
