@@ -95,10 +95,15 @@ func (w Weights) Used(ready map[string]int) map[string]int {
 // UsualWeight is the weight of SRV records without another one.
 const UsualWeight = 100
 
-// Each returns the weights of SRV records (RFC 2782) by which clients that choose among all ready endpoints give clusters
-// their shares, for each endpoint of a cluster: 0 if it is to get nothing, and from 1 to 65535 otherwise. They are
-// UsualWeight if they are all the same. The share of a cluster is exact to a sixteenth of it: a weight stays the same
-// while few endpoints come and go, and depends little on other clusters.
+// scale is the weight of SRV records for each percent that an endpoint is to get. It is fixed, so that no cluster's
+// weight depends on the scale of others, and 100 percent for one endpoint are within 16 bits.
+const scale = 512
+
+// Each returns the weights of SRV records (RFC 2782) by which clients that choose among all ready endpoints give
+// clusters their shares, for each endpoint of a cluster: 0 if it is to get nothing, and from 1 to 51200 otherwise. The
+// result for a cluster in w depends on its own endpoints alone. Clusters that are not in w count as one, and their result
+// depends on their endpoints together and on which of the others have any. Results stay the same while few endpoints come
+// and go. Shares are exact to a sixteenth of them if no cluster has more than 32 endpoints for each percent.
 func (w Weights) Each(ready map[string]int) map[string]int {
 	total, present, rest := 0, 0, 0
 	for _, weight := range w {
@@ -111,47 +116,31 @@ func (w Weights) Each(ready map[string]int) map[string]int {
 			present += weight
 		}
 	}
-	// Weights are mantissa<<exponent, where the mantissa is from 16 to 31.
-	type float struct{ mantissa, exponent int }
-	floats := make(map[string]float, len(ready))
-	lowest, highest, same := math.MaxInt, math.MinInt, true
-	var last float
+	each := make(map[string]int, len(ready))
 	for cluster, n := range ready {
 		weight, weighted := w[cluster]
-		if !weighted && total < 100 {
+		switch {
+		case n == 0:
+			weight = 0
+		case !weighted && total < 100:
 			weight, n = 100-present, rest
 		}
-		if weight == 0 || n == 0 {
-			continue
-		}
-		fraction, exponent := math.Frexp(float64(weight) / float64(n))
-		each := float{int(math.Round(fraction * 32)), exponent}
-		if each.mantissa == 32 {
-			each = float{16, exponent + 1}
-		}
-		same = same && (len(floats) == 0 || each == last)
-		floats[cluster], last = each, each
-		lowest, highest = min(lowest, each.exponent), max(highest, each.exponent)
-	}
-	each := make(map[string]int, len(ready))
-	for cluster := range ready {
-		float, counts := floats[cluster]
-		switch {
-		case !counts:
-			each[cluster] = 0
-		case same:
-			each[cluster] = UsualWeight
-		case highest-lowest <= maxShift:
-			each[cluster] = float.mantissa << (float.exponent - lowest)
-		default: // the smallest are rounded up
-			each[cluster] = max(float.mantissa<<maxShift>>(highest-float.exponent), 1)
+		each[cluster] = 0
+		if weight > 0 {
+			each[cluster] = max(rounded(float64(weight)/float64(n)*scale), 1)
 		}
 	}
 	return each
 }
 
-// maxShift is how far a mantissa of 5 bits can be shifted in 16 bits.
-const maxShift = 11
+// rounded rounds to five significant bits, and to a whole number.
+func rounded(weight float64) int {
+	fraction, exponent := math.Frexp(weight)
+	if exponent < 5 {
+		return int(math.Round(weight))
+	}
+	return int(math.Round(fraction*32)) << (exponent - 5)
+}
 
 // A Place is the place of an endpoint in the order in which the endpoints of its cluster are used.
 type Place struct {

@@ -64,6 +64,16 @@ var merging = []mutant{
 		harm:        "a share of a cluster that gets no traffic is said to be in effect",
 	},
 	{
+		file: "controller/traffic/weights.go",
+		text: `float64(n)*scale), 1)`, replacement: `float64(n)*scale), 0)`,
+		harm: "a cluster with many pods and a small share comes after all others in SRV answers",
+	},
+	{
+		file: "controller/traffic/weights.go",
+		text: `math.Round(fraction*32)) << (exponent - 5)`, replacement: `math.Round(weight))`,
+		harm: "each pod that comes or goes rewrites all slices of its cluster",
+	},
+	{
 		file: "controller/merge/srv.go",
 		text: `		part.demote && len(demoted) > 0 || `, replacement: `		`,
 		harm: "clients of SRV records go to silent clusters next",

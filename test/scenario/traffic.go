@@ -225,16 +225,16 @@ func inSRV(s *Set, east, west, north *Cluster) {
 	s.Ask("db", "", "")
 	s.Ask("db", export.AnnotationWeights, "west=20")
 	s.ExpectShares("db", Shares{"west": 1, "north": 3})
-	s.ExpectSRV("db", "0 20 10-65-0-3.west, 0 20 10-65-0-4.west, "+
-		"0 54 10-66-0-3.north, 0 54 10-66-0-4.north, 0 54 10-66-0-5.north")
+	s.ExpectSRV("db", "0 13824 10-66-0-3.north, 0 13824 10-66-0-4.north, 0 13824 10-66-0-5.north, "+
+		"0 5120 10-65-0-3.west, 0 5120 10-65-0-4.west")
 	s.Quiet()
 	s.Ask("db", export.AnnotationWeights, "west=0")
 	s.Ask("db", export.AnnotationPrefer, "north > west")
 	s.ExpectShares("db", Shares{"north": 3})
-	s.ExpectSRV("db", "0 100 10-66-0-3.north, 0 100 10-66-0-4.north, 0 100 10-66-0-5.north, "+
+	s.ExpectSRV("db", "0 17408 10-66-0-3.north, 0 17408 10-66-0-4.north, 0 17408 10-66-0-5.north, "+
 		"3 100 10-65-0-3.west, 3 100 10-65-0-4.west")
 	s.Ask("db", export.AnnotationWithin, "north")
-	s.ExpectSRV("db", "0 100 10-66-0-3.north, 0 100 10-66-0-4.north, 0 100 10-66-0-5.north", east, north)
+	s.ExpectSRV("db", "0 17408 10-66-0-3.north, 0 17408 10-66-0-4.north, 0 17408 10-66-0-5.north", east, north)
 
 	exportAll(west)
 	exportAll(north)

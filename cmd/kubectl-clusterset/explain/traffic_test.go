@@ -74,8 +74,9 @@ func TestTraffic(t *testing.T) {
 		"weights in SRV answers": {
 			export.AnnotationWeights, "west=20", false,
 			"west: weight 20 %: 1 of 2 ready IPv4 endpoints; 10.1.0.1 demoted: weight 20 %: 1 of 2 ready IPv4 endpoints, and " +
-				"endpoints that come before are ready, priority 0, weight 20; 10.1.0.2 used: ready, priority 0, weight 20; " +
-				"north: ; 10.2.0.1 used: ready, priority 0, weight 160",
+				"endpoints that come before are ready, priority 0, weight 5120; " +
+				"10.1.0.2 used: ready, priority 0, weight 5120; " +
+				"north: ; 10.2.0.1 used: ready, priority 0, weight 40960",
 			"All endpoints are used equally.",
 			true,
 		},
