@@ -100,9 +100,15 @@ var dnsChecks = []Check{
 	{
 		Name: "corefile-multicluster", About: "the Corefile serves the zone", skip: noPlugin,
 		run: func(s *Set, c *Cluster) []problem {
-			if corefile, err := coredns.ParseCorefile(c.Corefile); err == nil && !corefile.Serves(s.Zone) {
-				return []problem{wrong(s.enable(c),
-					"The Corefile does not serve %s.", s.Zone)}
+			corefile, err := coredns.ParseCorefile(c.Corefile)
+			switch {
+			case err != nil:
+				return nil
+			case !corefile.Serves(s.Zone):
+				return []problem{wrong(s.enable(c), "The Corefile does not serve %s.", s.Zone)}
+			case c.ID != "" && corefile.Set(s.Zone) != c.Set:
+				return []problem{wrong(s.serveSet(c), "The Corefile serves %s for %s, not for %s.", s.Zone, corefile.Set(s.Zone),
+					c.Set)}
 			}
 			return nil
 		},
@@ -334,6 +340,9 @@ func (s *Set) enable(c *Cluster) string {
 	command := "kubectl clusterset coredns enable --contexts " + c.Context
 	if c.Deployment == nil {
 		return command + " --forward" + s.flag()
+	}
+	if c.Set != "" && c.by(s) == "" {
+		return s.serveSet(c) // coredns enable serves the default set only
 	}
 	noted := c.Deployment.Annotations[coredns.AnnotationImage]
 	switch owner := coredns.OwnerOf(c.Deployment); {

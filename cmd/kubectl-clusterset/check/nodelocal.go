@@ -87,7 +87,7 @@ var nodeLocalChecks = []Check{
 func (s *Set) passing(c *Cluster, cache coredns.Cache, corefile *coredns.Corefile) string {
 	edit := fmt.Sprintf("dd this server block with `%s`.\n%s",
 		c.kubectl("-n %s edit configmap %s", coredns.Namespace, cache.ConfigMap.Name), corefile.Passing(s.Zone))
-	if c.Deployment == nil || coredns.OwnerOf(c.Deployment) != nil {
+	if c.Deployment == nil || coredns.OwnerOf(c.Deployment) != nil || c.Set != "" {
 		return "A" + edit // coredns enable would refuse
 	}
 	command := s.enable(c)

@@ -10,6 +10,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -43,6 +44,20 @@ func (s *Set) sameSet(c *Cluster, m *facts.Member) string {
 	}
 	return "Add a set of one list to the other: " + patch(c.Context, c.Heartbeat, "<cluster set>") + ", or " +
 		patch(s.contextOf(m.ID), heartbeat, "<cluster set>") + "."
+}
+
+// serveSet is the instruction to make the plugin serve the zone for the cluster set.
+func (s *Set) serveSet(c *Cluster) string {
+	change := fmt.Sprintf("set the option `clusterset %s` of multicluster in", string(c.Set))
+	switch {
+	case c.Set == "":
+		change = "remove the option clusterset of multicluster from"
+	case c.by(s) == "":
+		change = fmt.Sprintf("add a server block for %s with the option `clusterset %s` of multicluster to",
+			strings.TrimSuffix(s.Zone, "."), string(c.Set))
+	}
+	return fmt.Sprintf("Select the zone of %s with --zone, or %s the Corefile: `%s`.", c.Set, change,
+		c.kubectl("-n %s edit configmap %s", coredns.Namespace, coredns.Name))
 }
 
 // moveNamespace is the instruction to make a Namespace one of the cluster set.

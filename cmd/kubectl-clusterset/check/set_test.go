@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -199,6 +200,51 @@ func TestNamespaceOfAnotherSet(t *testing.T) {
 		what, fix := "", ""
 		for _, finding := range Run(set) {
 			if finding.Check == "namespaces" && finding.Context == "east" {
+				what, fix = finding.What, finding.Fix
+			}
+		}
+		if what != test.what || fix != test.fix {
+			t.Errorf("%s: got\n%s\n%s\nwant\n%s\n%s", name, what, fix, test.what, test.fix)
+		}
+	}
+}
+
+// TestZoneOfASet tells a zone that the Corefile serves for another set. It does not recommend `coredns enable`, which
+// serves the default set only, for a named set.
+func TestZoneOfASet(t *testing.T) {
+	const (
+		edit  = "`kubectl --context east -n kube-system edit configmap coredns`."
+		fix   = "Select the zone of cluster set blue with --zone, or set the option `clusterset blue` of multicluster in the Corefile: " + edit
+		block = "Select the zone of cluster set blue with --zone, or add a server block for blue.local with the option " +
+			"`clusterset blue` of multicluster to the Corefile: " + edit
+	)
+	for name, test := range map[string]struct {
+		of             func(func(east, west *Cluster)) *Set
+		corefile, what string
+		fix            string
+	}{
+		"the default set": {newSet, "blue.local {\n multicluster\n}", "", ""},
+		"the set":         {newBlue, "blue.local {\n multicluster {\n clusterset blue\n }\n}", "", ""},
+		"for the default set": {
+			newBlue, "blue.local {\n multicluster {\n cluster east\n }\n}",
+			"The Corefile serves blue.local for the default cluster set, not for cluster set blue.", fix,
+		},
+		"for a named set": {
+			newSet, "blue.local {\n multicluster {\n clusterset blue\n }\n}",
+			"The Corefile serves blue.local for cluster set blue, not for the default cluster set.",
+			"Select the zone of the default cluster set with --zone, or remove the option clusterset of multicluster from the Corefile: " +
+				edit,
+		},
+		"not at all": {newBlue, ". {\n errors\n}", "The Corefile does not serve blue.local.", block},
+	} {
+		set := test.of(func(east, _ *Cluster) {
+			east.Deployment, east.Corefile = installed("example.org/clusterset-coredns:v1"), test.corefile
+			east.Apex = dns.Answer{Rcode: "SERVFAIL"}
+		})
+		set.Zone = "blue.local"
+		what, fix := "", ""
+		for _, finding := range Run(set) {
+			if finding.Check == "corefile-multicluster" && finding.Context == "east" {
 				what, fix = finding.What, finding.Fix
 			}
 		}

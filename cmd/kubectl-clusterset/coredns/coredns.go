@@ -82,6 +82,13 @@ func Enable(ctx context.Context, o Options) error {
 	if err := c.refuse(); err != nil {
 		return err
 	}
+	// Without an id, answers do not prefer near endpoints; check says so if an import asks for it.
+	identity, _ := o.Cluster.Identify(ctx)
+	if identity.Set != "" {
+		return fmt.Errorf("the controller in namespace %s is of %s, but enable serves the default cluster set only: add a "+
+			"server block with the option `clusterset %s` to ConfigMap %s/%s yourself, see docs/operate/several-sets.md",
+			o.Cluster.Namespace, identity.Set, string(identity.Set), Namespace, Name)
+	}
 	version, err := o.Cluster.MCSVersion(ctx)
 	if err != nil {
 		return err
@@ -102,8 +109,6 @@ func Enable(ctx context.Context, o Options) error {
 			return err
 		}
 	case ByMulticluster:
-		// Without an id, answers do not prefer near endpoints; check says so if an import asks for it.
-		identity, _ := o.Cluster.Identify(ctx)
 		way.ClusterID = identity.ID
 	}
 	text, err := c.corefile.Enable(o.Zone, way)

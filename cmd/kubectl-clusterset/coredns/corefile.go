@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/coredns/caddy/caddyfile"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // plugin is the name of the directive.
@@ -79,6 +81,11 @@ func (c *Corefile) Option(zone, name string) []string {
 		directive = c.options
 	}
 	return option(directive, name)
+}
+
+// Set returns the cluster set for which the plugin serves a zone.
+func (c *Corefile) Set(zone string) export.Set {
+	return export.Set(strings.Join(c.Option(zone, "clusterset"), " "))
 }
 
 // imports reports whether a directive is the import of the one in our image.

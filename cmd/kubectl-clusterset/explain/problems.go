@@ -37,6 +37,11 @@ func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sou
 			e.problem("", "The export of %s does not reach all members. %s", f.ID, reach.Message)
 		}
 	}
+	if other := e.resolver.other; other != nil {
+		e.problem(fmt.Sprintf("Select the zone of %s with --zone, or correct the option clusterset in the Corefile.", f.Set),
+			"The Corefile of %s serves %s for %s, not for %s.", f.ID, strings.TrimSuffix(e.resolver.config.Zones[0], "."), *other,
+			f.Set)
+	}
 	if exporting && f.Namespaces[service.Namespace] == nil {
 		e.problem(fmt.Sprintf("kubectl --context %s create namespace %s", f.Context, service.Namespace),
 			"Namespace %q does not exist in %s. Services are imported only into existing namespaces.",

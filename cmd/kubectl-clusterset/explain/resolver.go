@@ -16,6 +16,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/answer"
 	"github.com/clusterset-dns/clusterset-dns/plugin/multicluster/name"
@@ -36,6 +37,8 @@ type resolver struct {
 	place topology.Place
 	// option returns the arguments of an option of the plugin. It is nil if the Corefile is unknown.
 	option func(name string) []string
+	// other is the cluster set for which the Corefile serves the zone, nil if that is the set of the service or unknown.
+	other *export.Set
 	// part reports whether a correct answer may lack some of the addresses.
 	part bool
 }
@@ -43,6 +46,10 @@ type resolver struct {
 func newResolver(f *facts.Facts, service types.NamespacedName, zone string, of *v1beta1.ServiceImport) *resolver {
 	r := &resolver{config: record.Config{Zones: []string{zone}}}
 	if corefile, err := coredns.ParseCorefile(f.Corefile); err == nil && corefile.Serves(zone) {
+		if of := corefile.Set(zone); f.ID != "" && of != f.Set {
+			r.other = &of
+			return r
+		}
 		r.option = func(name string) []string { return corefile.Option(zone, name) }
 		r.config.IgnoreEmpty, r.part = r.option("ignore") != nil, r.option("max_answers") != nil
 	}
