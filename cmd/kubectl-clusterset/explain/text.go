@@ -5,6 +5,7 @@ package explain
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,15 +77,19 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 	}
 
 	rows = nil
-	headings = "ADDRESS CLUSTER STATE REASON +SRV +ZONE +HINTED_FOR"
+	headings = "ADDRESS CLUSTER STATE REASON +ZONE +HINTED_FOR"
+	ordered := slices.ContainsFunc(e.Endpoints, func(endpoint Endpoint) bool {
+		return endpoint.SRV != "" && endpoint.SRV != usualSRV
+	})
+	if ordered {
+		headings = "ADDRESS CLUSTER STATE REASON SRV +ZONE +HINTED_FOR"
+	}
 	for _, endpoint := range e.Endpoints {
-		if endpoint.SRV != "" && endpoint.SRV != usualSRV {
-			headings = "ADDRESS CLUSTER STATE REASON SRV +ZONE +HINTED_FOR"
+		row := []any{endpoint.Address, endpoint.Cluster, endpoint.State, endpoint.Reason}
+		if ordered {
+			row = append(row, output.Dash(endpoint.SRV))
 		}
-		rows = append(rows, []any{
-			endpoint.Address, endpoint.Cluster, endpoint.State, endpoint.Reason,
-			output.Dash(endpoint.SRV), output.Dash(endpoint.Zone), output.Dash(endpoint.HintedFor),
-		})
+		rows = append(rows, append(row, output.Dash(endpoint.Zone), output.Dash(endpoint.HintedFor)))
 	}
 	if err := section(out, wide, "Endpoints", headings, rows); err != nil {
 		return err
