@@ -70,7 +70,7 @@ var merging = []mutant{
 	},
 	{
 		file: "controller/traffic/weights.go",
-		text: `math.Round(fraction*32)) << (exponent - 5)`, replacement: `math.Round(weight))`,
+		text: `if exponent < 5 {`, replacement: `if exponent < 50 {`,
 		harm: "each pod that comes or goes rewrites all slices of its cluster",
 	},
 	{
