@@ -60,6 +60,8 @@ type peering struct {
 	readerID string
 	source   *cluster.Cluster
 	sourceID string
+	// set is that of both.
+	set export.Set
 
 	// secret is the reader's Secret with the credential, nil if there is none yet.
 	secret *corev1.Secret
@@ -112,7 +114,9 @@ func Join(ctx context.Context, o Options) error {
 			if i == j {
 				continue
 			}
-			l := &peering{reader: reader, readerID: identities[j].ID, source: source, sourceID: identities[i].ID}
+			l := &peering{
+				reader: reader, readerID: identities[j].ID, source: source, sourceID: identities[i].ID, set: identities[i].Set,
+			}
 			if err := o.give(ctx, issuer, l); err != nil {
 				return err
 			}
@@ -227,10 +231,10 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
 		}
 	}
 	if o.DryRun {
-		o.Teller.Did("%s would get a credential to read %s (dry run)", l.readerID, l.sourceID)
+		o.Teller.Did("%s would get a credential to read %s in %s (dry run)", l.readerID, l.sourceID, l.set)
 		return nil
 	}
-	o.Teller.Did("%s has a credential of %s, which %s", l.readerID, l.sourceID, life)
+	o.Teller.Did("%s has a credential to read %s in %s, which %s", l.readerID, l.sourceID, l.set, life)
 	return nil
 }
 

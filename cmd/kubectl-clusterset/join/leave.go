@@ -96,7 +96,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 		if identities[i].ID == id {
 			member, reader, found = "", "", true
 		}
-		deleted, err := o.forget(ctx, c, identities[i].ID, member)
+		deleted, err := o.forget(ctx, c, identities[i], member)
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 }
 
 // forget deletes the Secrets of a member, or of all members if it is empty.
-func (o Options) forget(ctx context.Context, c *cluster.Cluster, own, id string) (int, error) {
+func (o Options) forget(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id string) (int, error) {
 	secrets, err := c.Credentials(ctx, id)
 	if err != nil {
 		return 0, err
@@ -142,7 +142,7 @@ func (o Options) forget(ctx context.Context, c *cluster.Cluster, own, id string)
 			metav1.DeleteOptions{DryRun: cluster.DryRun(o.DryRun)}); err != nil {
 			return i, fmt.Errorf("context %s: %w", c.Context, err)
 		}
-		o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member", own, secrets[i].Labels[member.ClusterLabel])
+		o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member of %s", is.ID, secrets[i].Labels[member.ClusterLabel], is.Set)
 	}
 	return len(secrets), nil
 }
@@ -201,7 +201,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 				options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Wrote(o.DryRun, "%s: the local endpoints are %s", own, done)
+			o.Teller.Wrote(o.DryRun, "%s: the local endpoints are %s in %s", own, done, identities[i].Set)
 			found = true
 			continue
 		}
@@ -214,7 +214,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 				options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Wrote(o.DryRun, "%s: the endpoints of %s are %s", own, id, done)
+			o.Teller.Wrote(o.DryRun, "%s: the endpoints of %s are %s in %s", own, id, done, identities[i].Set)
 			found = true
 		}
 	}

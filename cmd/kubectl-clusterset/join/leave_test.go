@@ -4,19 +4,27 @@ package join
 
 import (
 	"bytes"
+	"encoding/pem"
+	"fmt"
 	"io"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -135,7 +143,91 @@ func TestDrainMarksEveryCluster(t *testing.T) {
 	if err != nil || namespace.Annotations[memberstate.AnnotationDrain] != "true" {
 		t.Errorf("west: %v, %v", namespace.Annotations, err)
 	}
-	if want := "east: the endpoints of west are drained\nwest: the local endpoints are drained\n"; said.String() != want {
+	const want = "east: the endpoints of west are drained in the default cluster set\n" +
+		"west: the local endpoints are drained in the default cluster set\n"
+	if said.String() != want {
 		t.Errorf("it says %q", said.String())
 	}
+}
+
+// TestOutputNamesTheSet: a forgotten --system-namespace selects the default set.
+func TestOutputNamesTheSet(t *testing.T) {
+	for set, want := range map[string]string{"": "the default cluster set", "blue": "cluster set blue"} {
+		for what, do := range map[string]func(Options) error{
+			"leave":   func(o Options) error { return Leave(t.Context(), o, "west") },
+			"drain":   func(o Options) error { return Drain(t.Context(), o, "west", true) },
+			"undrain": func(o Options) error { return Drain(t.Context(), o, "west", false) },
+		} {
+			var said bytes.Buffer
+			o := Options{
+				Clusters: []*cluster.Cluster{ofSet(joined("east", "west"), set), ofSet(joined("west", "east"), set)},
+				Teller:   progress.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute},
+			}
+			if err := do(o); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(said.String()) {
+				if !strings.HasSuffix(line, want+"\n") {
+					t.Errorf("%s of %s says %q", what, want, line)
+				}
+			}
+			if strings.Count(said.String(), want) < 2 {
+				t.Errorf("%s of %s says %q", what, want, said.String())
+			}
+		}
+	}
+}
+
+// TestJoinNamesTheSet: a forgotten --system-namespace selects the default set.
+func TestJoinNamesTheSet(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	for set, want := range map[string]string{"": "the default cluster set", "blue": "cluster set blue"} {
+		var said bytes.Buffer
+		o := Options{DryRun: true, Teller: progress.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute}}
+		for _, c := range []*cluster.Cluster{ofSet(joined("east"), set), ofSet(joined("west"), set)} {
+			client := c.Kube.(*fake.Clientset)
+			client.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, &authorizationv1.SubjectAccessReview{
+					Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true},
+				}, nil
+			})
+			if err := client.Tracker().Add(&corev1.ServiceAccount{
+				ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: manifest.MemberAccount},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			c.Config = &rest.Config{
+				Host: "https://" + c.Context + ":6443", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+			}
+			o.Clusters = append(o.Clusters, c)
+		}
+		if err := Join(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		wanted := "west would get a credential to read east in " + want + " (dry run)\n" +
+			"east would get a credential to read west in " + want + " (dry run)\n"
+		if said.String() != wanted {
+			t.Errorf("got\n%swant\n%s", said.String(), wanted)
+		}
+	}
+}
+
+// ofSet makes the controller of a cluster one of a set.
+func ofSet(c *cluster.Cluster, set string) *cluster.Cluster {
+	client := c.Kube.(*fake.Clientset)
+	renewed := metav1.NowMicro()
+	if err := client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: system, Name: member.HeartbeatLease, Annotations: map[string]string{
+				member.HeartbeatHistoryAnnotation:   fmt.Sprintf("a:1@%d", renewed.UnixMicro()),
+				member.HeartbeatDescribedAnnotation: "a", member.HeartbeatSetAnnotation: set,
+			},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(strings.TrimPrefix(c.Context, "admin@")), RenewTime: &renewed},
+	}, system); err != nil {
+		panic(err)
+	}
+	return c
 }
