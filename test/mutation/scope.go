@@ -138,4 +138,16 @@ var scoping = []mutant{
 		harm:        "the zone of the default set answers for the names of others",
 		first:       simulation,
 	},
+	{
+		file:        "cmd/kubectl-clusterset/join/join.go",
+		text:        `is.Set != ""`,
+		replacement: `false`,
+		harm:        "a join of a named set takes the rights of the default set's members",
+	},
+	{
+		file:        "cmd/kubectl-clusterset/coredns/coredns.go",
+		text:        `identity.Set != ""`,
+		replacement: `false`,
+		harm:        "the zone of a named set answers for the default set",
+	},
 }
