@@ -55,6 +55,12 @@ var memberFaults = []fault{
 		after: "kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/cidrs-",
 	},
 	{
+		name: "a rank that is none", round: "Secrets", says: []string{"ranks west"},
+		shell: "kubectl --context west annotate namespace clusterset-dns clusterset-dns.github.io/rank=high",
+		fill:  map[string]string{"<integer from -1000 to 1000>": "0"},
+		after: "kubectl --context west annotate namespace clusterset-dns clusterset-dns.github.io/rank-",
+	},
+	{
 		name: "an id that is none", round: "Secrets", says: []string{"credential-usable north"},
 		also:  []string{"joined north"},
 		shell: "kubectl --context north -n clusterset-dns label secret member-east clusterset-dns.github.io/cluster=No_Id --overwrite",

@@ -20,6 +20,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
@@ -292,6 +293,57 @@ func TestChecks(t *testing.T) {
 				east.Imports = []v1beta1.ServiceImport{importWith(merge.ConditionPreferCluster, merge.ReasonUnknownPreference, "No preference.")}
 			},
 			"warning preferences east: shop/db: No preference. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set controller.prefer=none",
+		},
+		"a rank that is not valid": {
+			func(east, _ *Cluster) {
+				m := &east.Members[0]
+				m.Rank, m.Refused, m.Invalid = member.LastRank, errors.New("no rank"), member.RankAnnotation
+			},
+			"failed credential-usable east: The controller rejects Secret member-west: no rank. > kubectl --context east -n clusterset-dns annotate secret member-west 'clusterset-dns.github.io/rank=<integer from -1000 to 1000>' --overwrite",
+		},
+		"ranges that are not valid": {
+			func(east, _ *Cluster) {
+				east.Members[0].Refused, east.Members[0].Invalid = errors.New("no ranges"), member.CIDRsAnnotation
+			},
+			"failed credential-usable east: The controller rejects Secret member-west: no ranges. > kubectl --context east -n clusterset-dns annotate secret member-west 'clusterset-dns.github.io/cidrs=<ranges of its pods>' --overwrite",
+		},
+		"patterns that are not valid": {
+			func(east, _ *Cluster) {
+				east.Members[0].Refused, east.Members[0].Invalid = errors.New("no patterns"), accept.Annotation
+				east.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: memberstate.EventMemberCredentialInvalid}}
+			},
+			"failed credential-usable east: The controller rejects Secret member-west: no patterns. > kubectl --context east -n clusterset-dns annotate secret member-west 'clusterset-dns.github.io/accept=<namespaces and namespace/service, separated by commas>' --overwrite",
+		},
+		"a credential that is not valid": {
+			func(east, _ *Cluster) { east.Members[0].Refused = errors.New("no kubeconfig") },
+			"failed credential-usable east: The controller rejects Secret member-west: no kubeconfig. > kubectl clusterset join east west",
+		},
+		"a rank of the cluster itself that is not valid": {
+			func(east, _ *Cluster) {
+				east.Namespaces["clusterset-dns"].Annotations = map[string]string{member.RankAnnotation: "high"}
+			},
+			"failed ranks east: Namespace clusterset-dns: annotation clusterset-dns.github.io/rank: \"high\" is not an integer from -1000 to 1000. Exports of east come last in conflicts. > kubectl --context east annotate namespace clusterset-dns 'clusterset-dns.github.io/rank=<integer from -1000 to 1000>' --overwrite",
+		},
+		"a rank in one cluster": {
+			func(east, _ *Cluster) { east.Members[0].Rank = 10 },
+			"warning ranks west: The rank of west is 0 in west, but 10 in east, so they may import the same exports differently. > kubectl --context west annotate namespace clusterset-dns clusterset-dns.github.io/rank=10 --overwrite",
+		},
+		"a rank of the cluster itself alone": {
+			func(east, _ *Cluster) {
+				east.Namespaces["clusterset-dns"].Annotations = map[string]string{member.RankAnnotation: "-1"}
+			},
+			"warning ranks west: The rank of east is 0 in west, but -1 in east, so they may import the same exports differently. > kubectl --context west -n clusterset-dns annotate secret member-east clusterset-dns.github.io/rank=-1 --overwrite",
+		},
+		"a rank of a member that is not selected": {
+			func(east, west *Cluster) {
+				for i, c := range []*Cluster{east, west} {
+					c.Members = append(c.Members, facts.Member{
+						ID: "north", Rank: i, Lease: c.Members[0].Lease,
+						Secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "north"}},
+					})
+				}
+			},
+			"warning ranks west: The rank of north is 1 in west, but 0 in east, so they may import the same exports differently. > kubectl --context west -n clusterset-dns annotate secret north clusterset-dns.github.io/rank=0 --overwrite",
 		},
 		"a border that is not valid": {
 			func(east, _ *Cluster) {

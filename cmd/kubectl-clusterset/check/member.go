@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller/canary"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -84,10 +85,10 @@ var memberChecks = []Check{
 		case member.ValidateID(m.ID) != nil:
 			return []problem{{what: what, fix: c.label(m, "<id of the cluster whose API server it names>")}}
 		}
-		if _, err := member.ParseKubeconfig(m.Secret.Data[member.KubeconfigKey]); err != nil {
+		if m.Invalid == "" {
 			return []problem{{what: what, fix: s.join(c, m.ID)}}
 		}
-		return []problem{{what: what, fix: c.confine(m, "<ranges of its pods>")}}
+		return []problem{{what: what, fix: explain.Correct(c.Facts, m)}}
 	}),
 	ofMembers("credential-lasts", "no credential expires soon", func(s *Set, c *Cluster, m *facts.Member) []problem {
 		fix, soon := s.join(c, m.ID), expiresSoon
@@ -275,13 +276,13 @@ func ofMembers(name, about string, run func(*Set, *Cluster, *facts.Member) []pro
 
 // label is the command that makes a credential that of another id.
 func (c *Cluster) label(m *facts.Member, id string) string {
-	return c.kubectl("-n %s label secret %s %s=%s --overwrite", c.System, m.Secret.Name, member.ClusterLabel, id)
+	return c.kubectl("-n %s label secret %s %s --overwrite", c.System, m.Secret.Name, explain.Assign(member.ClusterLabel, id))
 }
 
 // confine is the command that confines the addresses of a member to ranges.
 func (c *Cluster) confine(m *facts.Member, ranges string) string {
-	return c.kubectl("-n %s annotate secret %s %s=%s --overwrite", c.System, m.Secret.Name, member.CIDRsAnnotation,
-		ranges)
+	return c.kubectl("-n %s annotate secret %s %s --overwrite", c.System, m.Secret.Name,
+		explain.Assign(member.CIDRsAnnotation, ranges))
 }
 
 // mistaken is the fix for a credential that refers to a cluster with another id.

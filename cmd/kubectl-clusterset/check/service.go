@@ -52,6 +52,7 @@ var serviceChecks = []Check{
 			return found
 		},
 	},
+	ranks,
 	takeOver,
 	{
 		Name: "exports-agree", About: "exports of different clusters do not conflict",

@@ -20,6 +20,12 @@ func TestTakeOver(t *testing.T) {
 	limit := func(c *Cluster, patterns string) {
 		c.Members[0].Secret.Annotations = map[string]string{accept.Annotation: patterns}
 	}
+	publishes := func(c *Cluster, accepts string) {
+		c.Heartbeat.Annotations = map[string]string{
+			accept.PublishedAnnotation: accepts, member.HeartbeatDescribedAnnotation: "series",
+		}
+		member.SetHistory(c.Heartbeat, member.History{}.Begin("series"))
+	}
 	for name, test := range map[string]struct {
 		change func(east *Cluster)
 		want   string // the members and names
@@ -29,6 +35,12 @@ func TestTakeOver(t *testing.T) {
 		"a rank before ours":  {func(east *Cluster) { east.Members[0].Rank = -1 }, "west: shop/db, shop/web, team/x"},
 		"limited":             {func(east *Cluster) { limit(east, "shop/w*") }, "west: shop/web"},
 		"nothing is accepted": {func(east *Cluster) { east.Accept = []string{} }, ""},
+		"the heartbeat says that nothing is accepted": {func(east *Cluster) { publishes(east, `{"*":""}`) }, ""},
+		"the heartbeat says what is accepted":         {func(east *Cluster) { publishes(east, `{"*":"team"}`) }, "west: team/x"},
+		"the heartbeat says what is kept": {func(east *Cluster) {
+			limit(east, "a/b/c")
+			publishes(east, `{"*":"*","west":"team"}`)
+		}, "west: team/x"},
 		"a namespace is opted in": {func(east *Cluster) {
 			east.Accept = []string{}
 			east.Namespaces["team"].Labels = map[string]string{accept.Label: "true"}

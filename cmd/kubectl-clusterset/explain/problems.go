@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -63,7 +64,12 @@ func (e *Explanation) problems(f *facts.Facts, service types.NamespacedName, sou
 		e.problem(e.agree(f, service, account), "%s", account.Conflict)
 	}
 	for i := range f.Members {
-		if m := &f.Members[i]; m.Unread != nil {
+		m := &f.Members[i]
+		if m.Invalid != "" {
+			e.problem(Correct(f, m), "The controller of %s rejects Secret %s: %v. The last valid value stays in effect.", f.ID,
+				m.Secret.Name, m.Refused)
+		}
+		if m.Unread != nil && (m.Invalid == "" || !errors.Is(m.Unread, m.Refused)) {
 			e.problem(e.check(f.Context),
 				"The slices of %s could not be read, so only its imported endpoints are known: %v", m.ID,
 				m.Unread)
@@ -148,8 +154,9 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 		e.problem(e.acceptHint(f, service, source), "%s does not accept %s of %s: %s.", f.ID, service, source.Cluster,
 			source.Refused)
 	case source.Chosen != "":
-		e.problem(fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s '%s=%s; %s' --overwrite",
-			f.ContextOf(source.Cluster), service.Namespace, service.Name, export.AnnotationClusters, source.Chosen, f.ID),
+		e.problem(fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s %s --overwrite",
+			f.ContextOf(source.Cluster), service.Namespace, service.Name,
+			Assign(export.AnnotationClusters, source.Chosen+"; "+f.ID)),
 			"The export of %s is not for %s: it is for %q (annotation %s).", source.Cluster, f.ID, source.Chosen,
 			export.AnnotationClusters)
 	case source.State == liveness.Stale && source.Member.Warning(memberstate.EventMemberQuarantined) != nil:
@@ -178,9 +185,8 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 		switch problem.Reason {
 		case export.ReasonForeignAddress:
 			address, _, _ := strings.Cut(problem.Message, " ")
-			e.problem(fmt.Sprintf("kubectl --context %s -n %s annotate secret %s %s=%s,<range of that address> --overwrite",
-				f.Context, f.System, source.Member.Secret.Name, member.CIDRsAnnotation,
-				source.Member.Secret.Annotations[member.CIDRsAnnotation]),
+			e.problem(annotateSecret(f, source.Member, member.CIDRsAnnotation,
+				source.Member.Secret.Annotations[member.CIDRsAnnotation]+",<range of that address>"),
 				"Endpoint %s of %s is refused: %s accepts only addresses in %s (annotation %s of Secret %s). If it is the "+
 					"address of a pod, add its pod range; otherwise correct the endpoint in %s.",
 				address, source.Cluster, f.ID, rangesOf(source.Member), member.CIDRsAnnotation,
@@ -194,16 +200,38 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 
 // acceptHint is the command that accepts a service of a member.
 func (e *Explanation) acceptHint(f *facts.Facts, service types.NamespacedName, source *facts.Source) string {
-	if secret := source.Member.Secret; secret != nil {
-		if text, own := secret.Annotations[accept.Annotation]; own {
-			if text != "" {
-				text += ","
-			}
-			return fmt.Sprintf("kubectl --context %s -n %s annotate secret %s '%s=%s%s' --overwrite", f.Context, f.System,
-				secret.Name, accept.Annotation, text, service)
+	if own, _ := f.AcceptsOf(source.Member); own != nil {
+		text := service.String()
+		if before := own.String(); before != "" {
+			text = before + "," + text
 		}
+		return annotateSecret(f, source.Member, accept.Annotation, text)
 	}
 	return fmt.Sprintf("kubectl --context %s label namespace %s %s=true", f.Context, service.Namespace, accept.Label)
+}
+
+// annotateSecret is the command that annotates the Secret of a member.
+func annotateSecret(f *facts.Facts, m *facts.Member, key, value string) string {
+	return fmt.Sprintf("kubectl --context %s -n %s annotate secret %s %s --overwrite", f.Context, f.System, m.Secret.Name,
+		Assign(key, value))
+}
+
+// Correct is the command that corrects the invalid annotation of a member's Secret.
+func Correct(f *facts.Facts, m *facts.Member) string {
+	return annotateSecret(f, m, m.Invalid, map[string]string{
+		member.CIDRsAnnotation: "<ranges of its pods>",
+		member.RankAnnotation:  "<integer from -1000 to 1000>",
+		accept.Annotation:      "<namespaces and namespace/service, separated by commas>",
+	}[m.Invalid])
+}
+
+// Assign is an argument that sets a label or an annotation, in quotes if a shell requires it.
+func Assign(key, value string) string {
+	text := key + "=" + value
+	if strings.ContainsAny(value, " <>;*?") {
+		return "'" + text + "'"
+	}
+	return text
 }
 
 // both are the contexts of this cluster and of a member.
@@ -290,8 +318,9 @@ func (e *Explanation) invalidHint(f *facts.Facts, service types.NamespacedName, 
 	case string(v1beta1.ServiceExportReasonInvalidServiceType), export.InvalidName, input.InvalidDenied:
 		return unexport
 	case export.InvalidClusters:
-		return fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s %s=<ids and label selectors of properties> --overwrite",
-			f.ContextOf(source.Cluster), service.Namespace, service.Name, export.AnnotationClusters)
+		return fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s %s --overwrite",
+			f.ContextOf(source.Cluster), service.Namespace, service.Name,
+			Assign(export.AnnotationClusters, "<ids and label selectors of properties>"))
 	}
 	return ""
 }

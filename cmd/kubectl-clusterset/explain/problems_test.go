@@ -17,7 +17,9 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
@@ -186,6 +188,29 @@ func TestProblems(t *testing.T) {
 			zone: "example.set",
 			want: []string{"The slices of west could not be read, so only its imported endpoints are known: no route to host > " +
 				"kubectl clusterset check --contexts east --zone example.set --system-namespace mcs"},
+		},
+		"an annotation of a member that is not valid": {
+			change: func(f *facts.Facts) {
+				f.Slices[0].Endpoints[0].Conditions = discoveryv1.EndpointConditions{}
+				f.Members = []facts.Member{{
+					ID: "west", Secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-west"}},
+					Refused: errors.New("no patterns"), Invalid: accept.Annotation,
+				}}
+			},
+			want: []string{"The controller of east rejects Secret member-west: no patterns. The last valid value stays in effect. > " +
+				"kubectl --context east -n clusterset-dns annotate secret member-west 'clusterset-dns.github.io/accept=<namespaces and namespace/service, separated by commas>' --overwrite"},
+		},
+		"ranges of a member that are not valid": {
+			change: func(f *facts.Facts) {
+				f.Slices[0].Endpoints[0].Conditions = discoveryv1.EndpointConditions{}
+				err := errors.New("no ranges")
+				f.Members = []facts.Member{{
+					ID: "west", Secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-west"}},
+					Refused: err, Invalid: member.CIDRsAnnotation, Unread: err,
+				}}
+			},
+			want: []string{"The controller of east rejects Secret member-west: no ranges. The last valid value stays in effect. > " +
+				"kubectl --context east -n clusterset-dns annotate secret member-west 'clusterset-dns.github.io/cidrs=<ranges of its pods>' --overwrite"},
 		},
 	} {
 		f, zone := newFacts("10.0.0.1"), DefaultZone

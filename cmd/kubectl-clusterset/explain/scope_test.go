@@ -51,7 +51,7 @@ func TestScope(t *testing.T) {
 		"refused": {
 			"", "team", nil, `refused: annotation clusterset-dns.github.io/accept of its Secret has "team"`,
 			`east does not accept shop/db of west: annotation clusterset-dns.github.io/accept of its Secret has "team". > ` +
-				`kubectl --context east -n clusterset-dns annotate secret member-west 'clusterset-dns.github.io/accept=team,shop/db' --overwrite`,
+				`kubectl --context east -n clusterset-dns annotate secret member-west clusterset-dns.github.io/accept=team,shop/db --overwrite`,
 		},
 		"refused by the flag": {
 			"", "-",

@@ -56,7 +56,7 @@ type Facts struct {
 	// exports nor imports: those of its Deployment, or the default if the
 	// Deployment cannot be read.
 	DeniedNamespaces []string
-	// Accept are the patterns of what members without patterns of their own may contribute, in the same way.
+	// Accept are the patterns of --accept, nil if the Deployment cannot be read: then those in the heartbeat count.
 	Accept []string
 	// Prefer is the controller's --prefer, empty if the Deployment cannot be read.
 	Prefer string
@@ -223,14 +223,7 @@ func (f *Facts) members(ctx context.Context, c *cluster.Cluster, _ string) error
 			m.Surplus = append(m.Surplus, secret.Name)
 			continue
 		}
-		m.Secret = secret
-		m.Credential, m.Refused = member.ParseKubeconfig(secret.Data[member.KubeconfigKey])
-		m.Life = m.Credential.Life()
-		cidrs, err := member.ParseCIDRs(secret.Annotations[member.CIDRsAnnotation])
-		m.CIDRs, m.Refused = cidrs, cmp.Or(m.Refused, err)
-		m.Rank, err = member.ParseRank(secret.Annotations)
-		m.Refused = cmp.Or(m.Refused, err)
-		m.Refused = cmp.Or(m.Refused, member.ValidateID(id))
+		m.parse(secret)
 		if m.Events, err = c.Events(ctx, secret); err != nil && !apierrors.IsForbidden(err) {
 			return err
 		}

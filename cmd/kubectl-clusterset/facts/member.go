@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -32,9 +34,11 @@ type Member struct {
 	// Surplus are others with the same id.
 	Secret  *corev1.Secret
 	Surplus []string
-	// Credential is its content, Refused why it cannot be used.
+	// Credential is its content. Refused is why the controller rejects the Secret, and Invalid the key of the annotation
+	// that Refused is about, empty if it is about the credential. An invalid annotation does not end the connection.
 	Credential member.Credential
 	Refused    error
+	Invalid    string
 	// Life is the validity of its token or client certificate.
 	member.Life
 	// CIDRs confine its addresses; none allows all.
@@ -52,6 +56,33 @@ type Member struct {
 	Context string
 	// Heartbeat is that of the cluster that the credential refers to, nil if unknown.
 	Heartbeat *coordinationv1.Lease
+}
+
+// parse reads the Secret in use as the controller does.
+func (m *Member) parse(secret *corev1.Secret) {
+	refuse := func(annotation string, err error) {
+		if err != nil && m.Refused == nil {
+			m.Refused, m.Invalid = err, annotation
+		}
+	}
+	var err error
+	m.Secret = secret
+	refuse("", member.ValidateID(m.ID))
+	m.Credential, err = member.ParseKubeconfig(secret.Data[member.KubeconfigKey])
+	refuse("", err)
+	m.Life = m.Credential.Life()
+	m.CIDRs, err = member.ParseCIDRs(secret.Annotations[member.CIDRsAnnotation])
+	refuse(member.CIDRsAnnotation, err)
+	m.Rank, err = member.ParseRank(secret.Annotations)
+	refuse(member.RankAnnotation, err)
+	if _, err = accept.Parse(secret.Annotations[accept.Annotation]); err != nil {
+		refuse(accept.Annotation, fmt.Errorf("annotation %s: %w", accept.Annotation, err))
+	}
+}
+
+// unusable reports whether the credential cannot be used, or the ranges to which it is confined are unknown.
+func (m *Member) unusable() bool {
+	return m.Refused != nil && (m.Invalid == "" || m.Invalid == member.CIDRsAnnotation)
 }
 
 // State is that of the member in the judgment of the local controller.
@@ -202,7 +233,7 @@ func (f *Facts) Identify(ctx context.Context) {
 	var group sync.WaitGroup
 	for i := range f.Members {
 		m := &f.Members[i]
-		if m.Heartbeat != nil || m.Secret == nil || m.Refused != nil {
+		if m.Heartbeat != nil || m.Secret == nil || m.unusable() {
 			continue
 		}
 		group.Go(func() {
@@ -236,7 +267,7 @@ func (m *Member) ask(ctx context.Context, set export.Set, namespace string) {
 	case m.Secret == nil:
 		m.Unread = errors.New("there is no credential to read it")
 		return
-	case m.Refused != nil:
+	case m.unusable():
 		m.Unread = m.Refused
 		return
 	}

@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -68,21 +69,60 @@ func (f *Facts) Refuses(m *Member, service types.NamespacedName) string {
 	if f.SecretsUnseen != nil {
 		return ""
 	}
-	others := accept.All
-	if f.Accept != nil {
-		others, _ = accept.Parse(strings.Join(f.Accept, ",")) // the controller does not start with others
+	own, valid := f.AcceptsOf(m)
+	rule := input.Refuses(f.acceptsOfOthers(), own, service, local.Accepted(f.Namespaces[service.Namespace]))
+	if rule != "" && !valid {
+		rule = "the last valid " + rule
 	}
-	var own *accept.Patterns
-	if m.Secret != nil {
-		if text, found := m.Secret.Annotations[accept.Annotation]; found {
-			patterns, err := accept.Parse(text)
-			if err != nil {
-				return "" // the last valid ones count
-			}
-			own = &patterns
+	return rule
+}
+
+// AcceptsOf returns the patterns that the Secret of a member has, nil if it has none. Those that are not valid have no
+// effect: the patterns that the controller keeps instead are in its heartbeat.
+func (f *Facts) AcceptsOf(m *Member) (own *accept.Patterns, valid bool) {
+	if m.Secret == nil {
+		return nil, true
+	}
+	text, found := m.Secret.Annotations[accept.Annotation]
+	if !found {
+		return nil, true
+	}
+	patterns, err := accept.Parse(text)
+	if err != nil {
+		patterns = accept.All
+		if kept, found := f.published().Members[m.ID]; found {
+			patterns = kept
 		}
 	}
-	return input.Refuses(others, own, service, local.Accepted(f.Namespaces[service.Namespace]))
+	return &patterns, err == nil
+}
+
+// acceptsOfOthers returns the patterns of --accept, for members without patterns of their own. Without the Deployment
+// they are those in the heartbeat.
+func (f *Facts) acceptsOfOthers() accept.Patterns {
+	if f.Accept != nil {
+		patterns, _ := accept.Parse(strings.Join(f.Accept, ",")) // the controller does not start with others
+		return patterns
+	}
+	patterns := f.published().Others
+	flagged := slices.DeleteFunc(strings.Split(patterns.String(), ","), func(word string) bool {
+		return local.Accepted(f.Namespaces[word]) // its label made it a pattern
+	})
+	patterns, _ = accept.Parse(strings.Join(flagged, ","))
+	return patterns
+}
+
+// published is what the cluster accepts as its heartbeat says, everything if that is unknown.
+func (f *Facts) published() accept.Policy {
+	everything := accept.Policy{Others: accept.All}
+	if f.Heartbeat == nil {
+		return everything
+	}
+	policy, err := accept.Decode(member.DescriptionOf(f.Heartbeat).Accepts)
+	if err != nil {
+		return everything
+	}
+	return policy
 }
 
 // chosen returns the selector of the clusters that an export of a member is for, empty if it exports nothing, or to all.

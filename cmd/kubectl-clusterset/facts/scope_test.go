@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,7 @@ func TestSourcesByScope(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		clusters, patterns string // patterns is "-" for none
+		accepts            string // of the heartbeat
 		accepted           []string
 		labelled           bool
 		chosen, refused    string
@@ -62,6 +64,18 @@ func TestSourcesByScope(t *testing.T) {
 		},
 		"opted in": {patterns: "-", accepted: []string{}, labelled: true},
 		"invalid":  {patterns: "A"},
+		"invalid, and the last valid ones do not accept it": {
+			patterns: "A", accepts: `{"*":"*","west":"shop"}`,
+			refused: `the last valid annotation clusterset-dns.github.io/accept of its Secret has "shop"`,
+		},
+		"invalid, and the last valid ones accept it": {patterns: "A", accepts: `{"*":"","west":"demo"}`},
+		"not accepted, by the heartbeat": {
+			patterns: "-", accepts: `{"*":"shop,team"}`,
+			refused: `--accept has "team", and its namespace lacks the label clusterset-dns.github.io/accept=true`,
+		},
+		"accepted, by the heartbeat":         {patterns: "-", accepts: `{"*":"demo"}`},
+		"accepted, by the Deployment":        {patterns: "-", accepts: `{"*":""}`, accepted: []string{"*"}},
+		"a heartbeat that cannot be decoded": {patterns: "-", accepts: "x"},
 	} {
 		secret := &corev1.Secret{}
 		if test.patterns != "-" {
@@ -70,9 +84,12 @@ func TestSourcesByScope(t *testing.T) {
 		f := &Facts{
 			ID: "east", Accept: test.accepted,
 			Heartbeat:  inEurope(),
-			Namespaces: map[string]*corev1.Namespace{"demo": {}},
-			Members:    []Member{{ID: "west", Secret: secret, Published: published(test.clusters)}},
+			Namespaces: map[string]*corev1.Namespace{"demo": {}, "shop": {}},
+			Members:    []Member{{ID: "west", Published: published(test.clusters)}},
 		}
+		f.Members[0].parse(secret)
+		f.Heartbeat.Annotations[accept.PublishedAnnotation] = test.accepts
+		f.Namespaces["shop"].Labels = map[string]string{accept.Label: "true"}
 		if test.labelled {
 			f.Namespaces["demo"].Labels = map[string]string{accept.Label: "true"}
 		}
@@ -83,6 +100,38 @@ func TestSourcesByScope(t *testing.T) {
 		got, reaches := sources[0], test.chosen == "" && test.refused == ""
 		if got.Chosen != test.chosen || got.Refused != test.refused || (got.Published != nil) != reaches {
 			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+// TestParse: why the controller rejects a Secret, and which annotation that is about.
+func TestParse(t *testing.T) {
+	config := "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{name: a, cluster: {server: \"https://a\"}}]\n" +
+		"users: [{name: a, user: {token: x}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
+	for name, test := range map[string]struct {
+		id, config, key, value string
+		want, invalid          string
+		unusable               bool
+	}{
+		"valid":    {id: "west", config: config},
+		"id":       {"West", config, member.RankAnnotation, "x", "cluster id \"West\"", "", true},
+		"config":   {"west", "x", member.RankAnnotation, "x", "kubeconfig", "", true},
+		"ranges":   {"west", config, member.CIDRsAnnotation, "x", "annotation " + member.CIDRsAnnotation, member.CIDRsAnnotation, true},
+		"rank":     {"west", config, member.RankAnnotation, "x", "annotation " + member.RankAnnotation, member.RankAnnotation, false},
+		"patterns": {"west", config, accept.Annotation, "a/b/c", "annotation " + accept.Annotation + ": pattern", accept.Annotation, false},
+	} {
+		m := Member{ID: test.id}
+		m.parse(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{test.key: test.value}},
+			Data:       map[string][]byte{member.KubeconfigKey: []byte(test.config)},
+		})
+		got := ""
+		if m.Refused != nil {
+			got = m.Refused.Error()
+		}
+		if !strings.Contains(got, test.want) || (got == "") != (test.want == "") || m.Invalid != test.invalid ||
+			m.unusable() != test.unusable {
+			t.Errorf("%s: got %q about %q, unusable %t", name, got, m.Invalid, m.unusable())
 		}
 	}
 }
