@@ -349,7 +349,7 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) {
 				east.Imports = []v1beta1.ServiceImport{importWith(merge.ConditionWithin, merge.ReasonInvalidBorder, "No border.")}
 			},
-			"warning preferences east: shop/db: No border. > Correct the annotation on the ServiceExports of all clusters.",
+			"warning preferences east: shop/db: No border. > Correct the annotation on the ServiceExports of all clusters: `kubectl --context <context of the oldest export> -n shop patch serviceexport db --type merge -p '{\"spec\":{\"exportedAnnotations\":{\"clusterset-dns.github.io/within\":\"<ids and label selectors of clusters>\"}}}'`.",
 		},
 		"an export of no Service": {
 			func(east, _ *Cluster) { east.Exports = []v1beta1.ServiceExport{invalid("NoService")} },

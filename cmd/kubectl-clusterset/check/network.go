@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
@@ -121,11 +122,12 @@ var networkChecks = []Check{
 			if prefer != nil && prefer.Status == metav1.ConditionFalse {
 				found = append(found, odd(s.prefer(c, &c.Imports[i]), "%s: %s", nameOf(&c.Imports[i]), prefer.Message))
 			}
-			for _, kind := range []string{merge.ConditionWithin, merge.ConditionWeights} {
-				told := conditionOf(c.Imports[i].Status.Conditions, kind)
+			for _, each := range [][2]string{
+				{merge.ConditionWithin, export.AnnotationWithin}, {merge.ConditionWeights, export.AnnotationWeights},
+			} {
+				told := conditionOf(c.Imports[i].Status.Conditions, each[0])
 				if told != nil && (told.Reason == merge.ReasonInvalidBorder || told.Reason == merge.ReasonInvalidWeights) {
-					found = append(found, odd("Correct the annotation on the ServiceExports of all clusters.", "%s: %s",
-						nameOf(&c.Imports[i]), told.Message))
+					found = append(found, odd(s.exported(c, &c.Imports[i], each[1]), "%s: %s", nameOf(&c.Imports[i]), told.Message))
 				}
 			}
 		}
@@ -186,6 +188,17 @@ func (s *Set) prefer(c *Cluster, serviceImport *v1beta1.ServiceImport) string {
 	return fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge `+
 		`-p '{"spec":{"exportedAnnotations":{"%s":"none"}}}'`,
 		s.contextOf(oldest[0]), service.Namespace, service.Name, export.AnnotationPrefer)
+}
+
+// exported is the instruction to correct an exported annotation, with a command in the cluster whose export decides.
+func (s *Set) exported(c *Cluster, serviceImport *v1beta1.ServiceImport, annotation string) string {
+	service := types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name}
+	context := "<context of the oldest export>"
+	if oldest := merge.Explain(facts.Contributions(c.Sources[service])).Precedence; len(oldest) > 0 {
+		context = s.contextOf(oldest[0])
+	}
+	return "Correct the annotation on the ServiceExports of all clusters: `" + explain.Exported(context, service, annotation) +
+		"`."
 }
 
 func overlap(a, b []netip.Prefix) (one, two netip.Prefix, ok bool) {

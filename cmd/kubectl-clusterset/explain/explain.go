@@ -167,6 +167,7 @@ func Of(f *facts.Facts, service types.NamespacedName, zone string) *Explanation 
 	e.byPrecedence(account.Precedence)
 	e.problems(f, service, sources, serviceImport, account)
 	if len(account.Precedence) > 0 {
+		e.limits(f, service, account.Precedence[0], serviceImport)
 		e.prefers(f, service, account.Precedence[0], serviceImport)
 	}
 	e.summary(f, service, sources, serviceImport)

@@ -112,16 +112,50 @@ func (e *Explanation) hinted(f *facts.Facts, service types.NamespacedName, oldes
 	switch {
 	case told != nil && told.Reason == merge.ReasonUnknownPreference:
 		p.Note = "The value is not valid and has no effect."
-		e.problem(fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge `+
-			`-p '{"spec":{"exportedAnnotations":{"%s":"<%s, %s, or tiers of clusters>"}}}'`,
-			f.ContextOf(oldest), service.Namespace, service.Name, export.AnnotationPrefer, locality.PreferCluster,
-			locality.PreferNone), "%s", told.Message)
+		e.problem(Exported(f.ContextOf(oldest), service, export.AnnotationPrefer), "%s", told.Message)
 	case told != nil:
 	case asked.Preference != (locality.Preference{}) && len(e.Endpoints) > 0 &&
 		!slices.ContainsFunc(e.Endpoints, func(each Endpoint) bool { return each.HintedFor != "" }):
 		p.Note = "Endpoints have no hints, because no node of " + f.ID + " has the label " +
 			corev1.LabelTopologyZone + "."
 		e.problem(fmt.Sprintf(noZone, f.Context), "%s", p.Note)
+	}
+}
+
+// exported are the values of the exported annotations that decide which endpoints are used, as placeholders.
+var exported = map[string]string{
+	export.AnnotationPrefer:  "<" + locality.PreferCluster + ", " + locality.PreferNone + ", or tiers of clusters>",
+	export.AnnotationWithin:  "<ids and label selectors of clusters>",
+	export.AnnotationWeights: "<shares of clusters, such as west=10>",
+}
+
+// Exported is the command that corrects an exported annotation, in the context of the cluster whose export decides.
+func Exported(context string, service types.NamespacedName, annotation string) string {
+	return fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge `+
+		`-p '{"spec":{"exportedAnnotations":{"%s":"%s"}}}'`, context, service.Namespace, service.Name, annotation,
+		exported[annotation])
+}
+
+// limits adds a problem for a border and for weights that are not in effect.
+func (e *Explanation) limits(f *facts.Facts, service types.NamespacedName, oldest string,
+	serviceImport *v1beta1.ServiceImport,
+) {
+	if serviceImport == nil || !export.IsManaged(serviceImport) {
+		return
+	}
+	for _, each := range [][2]string{
+		{merge.ConditionWithin, export.AnnotationWithin}, {merge.ConditionWeights, export.AnnotationWeights},
+	} {
+		told := meta.FindStatusCondition(serviceImport.Status.Conditions, each[0])
+		unserved := !slices.ContainsFunc(e.Endpoints, func(each Endpoint) bool { return each.State == Used })
+		if told == nil || told.Status != metav1.ConditionFalse || told.Reason == merge.ReasonOtherShares && unserved {
+			continue
+		}
+		fix := Exported(f.ContextOf(oldest), service, each[1])
+		if told.Reason == merge.ReasonOtherShares {
+			fix = "Change the number of ready endpoints, or the weights: `" + fix + "`."
+		}
+		e.problem(fix, "%s", told.Message)
 	}
 }
 

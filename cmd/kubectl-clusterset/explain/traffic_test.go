@@ -49,6 +49,16 @@ func TestTraffic(t *testing.T) {
 			"All endpoints are used equally.",
 			false,
 		},
+		"an invalid border": {
+			export.AnnotationWithin, "region=eu > us", false,
+			"west: the border is invalid and admits east alone; " +
+				"10.1.0.1 outside: the border is invalid and admits east alone; " +
+				"10.1.0.2 outside: the border is invalid and admits east alone; " +
+				"north: the border is invalid and admits east alone; " +
+				"10.2.0.1 outside: the border is invalid and admits east alone",
+			"All endpoints are used equally.",
+			false,
+		},
 		"weights": {
 			export.AnnotationWeights, "west=50", false,
 			"west: weight 50 %: 1 of 2 ready IPv4 endpoints; 10.1.0.1 demoted: weight 50 %: 1 of 2 ready IPv4 endpoints, and " +

@@ -60,7 +60,16 @@ func (f *Facts) Roles(service types.NamespacedName, sources []Source) map[string
 		merge.ConditionPreferCluster); told != nil && told.Reason == merge.ReasonHinted {
 		observed.Nodes.Zones = []string{"known to the controller"}
 	}
-	return merge.Roles(observed, Contributions(sources))
+	roles := merge.Roles(observed, Contributions(sources))
+	if _, err := traffic.ParseBorder(observed.ServiceImport.Annotations[export.AnnotationWithin]); err != nil {
+		for cluster, role := range roles {
+			if role.Outside { // that is the first of its rules
+				role.Rules = append([]string{"the border is invalid and admits " + f.ID + " alone"}, role.Rules[1:]...)
+				roles[cluster] = role
+			}
+		}
+	}
+	return roles
 }
 
 // Refuses returns the rule by which the local cluster does not accept a service of a member, empty if it does or if
