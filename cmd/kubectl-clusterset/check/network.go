@@ -197,8 +197,8 @@ func (s *Set) exported(c *Cluster, serviceImport *v1beta1.ServiceImport, annotat
 	if oldest := merge.Explain(facts.Contributions(c.Sources[service])).Precedence; len(oldest) > 0 {
 		context = s.contextOf(oldest[0])
 	}
-	return "Correct the annotation on the ServiceExports of all clusters: `" + explain.Exported(context, service, annotation) +
-		"`."
+	return "Correct the annotation on the ServiceExports of all clusters: `" +
+		explain.Exported(context, service, annotation) + "`."
 }
 
 func overlap(a, b []netip.Prefix) (one, two netip.Prefix, ok bool) {

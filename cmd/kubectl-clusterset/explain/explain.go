@@ -81,7 +81,8 @@ type Export struct {
 	Used    int `json:"used"`
 	Demoted int `json:"demoted"`
 	Other   int `json:"other"`
-	// Rules are what decided which of its endpoints are used: its tier, border, weight and saturation.
+	// Rules are what decided which of its endpoints are used: its tier, border, weight and saturation. With weights, the
+	// last of them is its share of the endpoints that are used.
 	Rules []string `json:"rules,omitempty"`
 }
 
@@ -98,6 +99,7 @@ type Property struct {
 const (
 	Used     = "used"
 	Demoted  = "demoted"
+	Waiting  = "waiting" // ready, but hints put others first
 	NotReady = "not ready"
 	Unused   = "unused"
 	Refused  = "refused"
@@ -160,6 +162,11 @@ func Of(f *facts.Facts, service types.NamespacedName, zone string) *Explanation 
 	for i := range sources {
 		e.export(f, service, &sources[i], serviceImport, roles[sources[i].Cluster])
 	}
+	if serviceImport != nil && serviceImport.Spec.Type != v1beta1.Headless {
+		e.wait()
+	}
+	e.count()
+	e.shares(roles, serviceImport)
 	records := e.resolver.targets()
 	for i := range e.Endpoints {
 		e.Endpoints[i].SRV = records[e.Endpoints[i].Address]
@@ -252,17 +259,7 @@ func (e *Explanation) export(f *facts.Facts, service types.NamespacedName, sourc
 	if view != nil && !view.Absent() {
 		out.Since = &metav1.Time{Time: view.Spec.Created}
 	}
-	for _, endpoint := range e.endpoints(f, service, source, view, serviceImport, role) {
-		switch endpoint.State {
-		case Used:
-			out.Used++
-		case Demoted:
-			out.Demoted++
-		default:
-			out.Other++
-		}
-		e.Endpoints = append(e.Endpoints, endpoint)
-	}
+	e.Endpoints = append(e.Endpoints, e.endpoints(f, service, source, view, serviceImport, role)...)
 	e.Exports = append(e.Exports, out)
 }
 

@@ -27,7 +27,7 @@ import (
 
 // A Preference is which endpoints clients in the cluster use first.
 type Preference struct {
-	// Effect says so in one sentence.
+	// Effect says so, in a sentence each for the order, the border and the weights.
 	Effect string `json:"effect"`
 	// SetBy is where the preference is set, empty if it is not.
 	SetBy string `json:"setBy,omitempty"`
@@ -74,9 +74,33 @@ func (e *Explanation) prefers(f *facts.Facts, service types.NamespacedName, olde
 	} else {
 		e.hinted(f, service, oldest, asked)
 	}
-	if e.Preference.Effect == "" {
-		e.Preference.Effect = "All endpoints are used equally."
+	e.limited(f, oldest, serviceImport)
+}
+
+// limited adds the border and the weights of the import to Preference.
+func (e *Explanation) limited(f *facts.Facts, oldest string, serviceImport *v1beta1.ServiceImport) {
+	p := e.Preference
+	var effects, by []string
+	if within := serviceImport.Annotations[export.AnnotationWithin]; within != "" {
+		effects = append(effects, "Only endpoints of these clusters are used: "+within+".")
+		if _, err := traffic.ParseBorder(within); err != nil {
+			effects = []string{"The border is invalid: only endpoints of " + f.ID + " are used."}
+		}
+		by = append(by, "the exported annotation "+export.AnnotationWithin+": "+within)
 	}
+	equally := "All endpoints are used equally."
+	if text := serviceImport.Annotations[export.AnnotationWeights]; text != "" {
+		if weights, err := traffic.ParseWeights(text); err == nil && weights != nil {
+			effects, equally = append(effects, "Clusters get these shares: "+text+"."), ""
+		}
+		by = append(by, "the exported annotation "+export.AnnotationWeights+": "+text)
+	}
+	effects = append([]string{cmp.Or(p.Effect, equally)}, effects...)
+	p.Effect = strings.TrimSpace(strings.Join(effects, " "))
+	for _, each := range by {
+		p.SetBy += " and " + each + " of the ServiceExport in " + oldest
+	}
+	p.SetBy = strings.TrimPrefix(p.SetBy, " and ")
 }
 
 func inOrder(tiers traffic.Tiers) string {
@@ -122,20 +146,6 @@ func (e *Explanation) hinted(f *facts.Facts, service types.NamespacedName, oldes
 	}
 }
 
-// exported are the values of the exported annotations that decide which endpoints are used, as placeholders.
-var exported = map[string]string{
-	export.AnnotationPrefer:  "<" + locality.PreferCluster + ", " + locality.PreferNone + ", or tiers of clusters>",
-	export.AnnotationWithin:  "<ids and label selectors of clusters>",
-	export.AnnotationWeights: "<shares of clusters, such as west=10>",
-}
-
-// Exported is the command that corrects an exported annotation, in the context of the cluster whose export decides.
-func Exported(context string, service types.NamespacedName, annotation string) string {
-	return fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge `+
-		`-p '{"spec":{"exportedAnnotations":{"%s":"%s"}}}'`, context, service.Namespace, service.Name, annotation,
-		exported[annotation])
-}
-
 // limits adds a problem for a border and for weights that are not in effect.
 func (e *Explanation) limits(f *facts.Facts, service types.NamespacedName, oldest string,
 	serviceImport *v1beta1.ServiceImport,
@@ -178,7 +188,10 @@ func (e *Explanation) answered(f *facts.Facts, asked requested) {
 	}
 	p.SetBy = strings.Join(asked.by, " and ")
 	switch {
-	case p.Effect == "" || r.option == nil: // whether DNS does so is not known
+	case p.Effect == "":
+	case r.option == nil && r.prefer == topology.PreferCluster:
+		p.Note = "The options of the DNS server are unknown: without `cluster " + f.ID + "`, it returns all endpoints."
+	case r.option == nil: // whether DNS does so is not known
 	case r.option("cluster") == nil:
 		p.Note = "The Corefile has no `cluster " + f.ID + "`, so DNS returns all endpoints."
 		e.problem(fmt.Sprintf("Add `cluster %s` to the multicluster block of the Corefile: `kubectl --context %s -n %s "+
@@ -188,6 +201,9 @@ func (e *Explanation) answered(f *facts.Facts, asked requested) {
 			f.ID + "."
 	}
 }
+
+// noLocalZone is the text of hints that no node of the cluster follows.
+const noLocalZone = "no local zone"
 
 // hintText is the value of Endpoint.HintedFor.
 func hintText(hints *discoveryv1.EndpointHints) string {
@@ -205,7 +221,7 @@ func hintText(hints *discoveryv1.EndpointHints) string {
 			nodes = append(nodes, each.Name)
 		}
 	}
-	text := "no local zone"
+	text := noLocalZone
 	if len(zones) > 0 {
 		text = "zone " + strings.Join(zones, ",")
 	}

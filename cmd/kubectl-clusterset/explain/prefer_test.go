@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -61,6 +62,85 @@ func TestAnswered(t *testing.T) {
 		}
 		if got != test.want || (got == "wrong") != (len(e.Problems) > before) {
 			t.Errorf("%s: it is %s, want %s of %s", name, got, test.want, e.Answers[0].Expected)
+		}
+	}
+}
+
+// TestDNSThatPrefersOrNot: without the Corefile, answers show whether DNS prefers the endpoints of the local cluster.
+func TestDNSThatPrefersOrNot(t *testing.T) {
+	const unread = "The options of the DNS server are unknown: without `cluster east`, it returns all endpoints."
+	for name, test := range map[string]struct{ west, got, note string }{
+		"all":                    {"10.1.0.1", "10.0.0.1 10.1.0.1", "DNS returns all endpoints: its Corefile has no `cluster east`."},
+		"near ones":              {"10.1.0.1", "10.0.0.1", ""},
+		"others":                 {"10.1.0.1", "10.2.0.1", unread},
+		"none of other clusters": {"", "10.0.0.1", unread},
+	} {
+		f := newFacts()
+		f.Imports[0].Annotations = map[string]string{export.AnnotationPrefer: "local"}
+		for cluster, address := range map[string]string{"east": "10.0.0.1", "west": test.west} {
+			if address != "" {
+				slice := f.Slices[0].DeepCopy()
+				slice.Labels[export.LabelSourceCluster] = cluster
+				slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{address}}}
+				f.Slices = append(f.Slices, slice)
+			}
+		}
+		e := Of(f, service, DefaultZone)
+		if e.Preference.Note != unread {
+			t.Errorf("%s, before an answer: %+v", name, e.Preference)
+		}
+		before := len(e.Problems)
+		e.Answered("a server", dns.Answer{Type: "A", Rcode: "NOERROR", Records: strings.Fields(test.got)})
+		if e.Preference.Note != test.note || (name == "all" || name == "others") != (len(e.Problems) > before) {
+			t.Errorf("%s: note %q, want %q; problems %+v", name, e.Preference.Note, test.note, e.Problems)
+		}
+	}
+}
+
+// TestWaiting: hints keep ready endpoints waiting, unless kube-proxy ignores the hints.
+func TestWaiting(t *testing.T) {
+	const elsewhere = "elsewhere.clusterset-dns.github.io"
+	for name, test := range map[string]struct {
+		kind       v1beta1.ServiceImportType
+		one, other string // the zones in the hints of two endpoints
+		ready      bool   // the first of them
+		want       string
+	}{
+		"waits": {
+			v1beta1.ClusterSetIP, "a", elsewhere, true,
+			"1 of 2 endpoints (1 waiting): used ready, waiting hints put east first: used only if no endpoint there is ready",
+		},
+		"no hints":                    {v1beta1.ClusterSetIP, "", "", true, "2 of 2 endpoints: used ready, used ready"},
+		"one without a hint":          {v1beta1.ClusterSetIP, "a", "", true, "2 of 2 endpoints: used ready, used ready"},
+		"none is first":               {v1beta1.ClusterSetIP, "a", elsewhere, false, "1 of 2 endpoints (1 not ready): not ready not ready in east, used ready"},
+		"zones of all":                {v1beta1.ClusterSetIP, "a", "b", true, "2 of 2 endpoints: used ready, used ready"},
+		"headless, so no hints count": {v1beta1.Headless, "a", elsewhere, true, "2 of 2 endpoints: used ready, used ready"},
+	} {
+		f := newFacts()
+		f.Imports[0].Spec.Type = test.kind
+		for i, zone := range []string{test.one, test.other} {
+			slice := f.Slices[0].DeepCopy()
+			slice.Ports = []discoveryv1.EndpointPort{{}}
+			endpoint := discoveryv1.Endpoint{Addresses: []string{[]string{"10.0.0.1", "10.1.0.1"}[i]}}
+			if i == 0 && !test.ready {
+				endpoint.Conditions.Ready = new(false)
+			}
+			if zone != "" {
+				endpoint.Hints = &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: zone}}}
+			}
+			slice.Endpoints = []discoveryv1.Endpoint{endpoint}
+			f.Slices = append(f.Slices, slice)
+		}
+		e := Of(f, service, DefaultZone)
+		_, got, _ := strings.Cut(e.Summary, "Traffic goes to ")
+		got = strings.TrimSuffix(got, ".") + ":"
+		for i, each := range e.Endpoints {
+			if got += " " + each.State + " " + each.Reason; i == 0 {
+				got += ","
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.want)
 		}
 	}
 }

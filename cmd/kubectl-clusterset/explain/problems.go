@@ -18,7 +18,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
-	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -110,15 +109,6 @@ func (e *Explanation) check(contexts string) string {
 	return "kubectl clusterset check --contexts " + contexts + e.zone + e.system
 }
 
-// TakeOver is the instruction to adopt a ServiceImport that the controller does
-// not manage.
-func TakeOver(context, namespace, name string) string {
-	command := "kubectl --context " + context + " -n " + namespace
-	return fmt.Sprintf("Let the controller adopt it with its IP: `%s annotate serviceimport %s %s=true`. If it is not "+
-		"used, delete it: `%s delete serviceimport %s`.",
-		command, name, export.AnnotationAdopt, command, name)
-}
-
 func (e *Explanation) importHint(f *facts.Facts, service types.NamespacedName, reason string) string {
 	if reason == merge.ReasonForeignService {
 		return fmt.Sprintf("kubectl --context %s -n %s delete service %s", f.Context, service.Namespace,
@@ -196,42 +186,6 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 				source.Cluster, problem)
 		}
 	}
-}
-
-// acceptHint is the command that accepts a service of a member.
-func (e *Explanation) acceptHint(f *facts.Facts, service types.NamespacedName, source *facts.Source) string {
-	if own, _ := f.AcceptsOf(source.Member); own != nil {
-		text := service.String()
-		if before := own.String(); before != "" {
-			text = before + "," + text
-		}
-		return annotateSecret(f, source.Member, accept.Annotation, text)
-	}
-	return fmt.Sprintf("kubectl --context %s label namespace %s %s=true", f.Context, service.Namespace, accept.Label)
-}
-
-// annotateSecret is the command that annotates the Secret of a member.
-func annotateSecret(f *facts.Facts, m *facts.Member, key, value string) string {
-	return fmt.Sprintf("kubectl --context %s -n %s annotate secret %s %s --overwrite", f.Context, f.System, m.Secret.Name,
-		Assign(key, value))
-}
-
-// Correct is the command that corrects the invalid annotation of a member's Secret.
-func Correct(f *facts.Facts, m *facts.Member) string {
-	return annotateSecret(f, m, m.Invalid, map[string]string{
-		member.CIDRsAnnotation: "<ranges of its pods>",
-		member.RankAnnotation:  "<integer from -1000 to 1000>",
-		accept.Annotation:      "<namespaces and namespace/service, separated by commas>",
-	}[m.Invalid])
-}
-
-// Assign is an argument that sets a label or an annotation, in quotes if a shell requires it.
-func Assign(key, value string) string {
-	text := key + "=" + value
-	if strings.ContainsAny(value, " <>;*?") {
-		return "'" + text + "'"
-	}
-	return text
 }
 
 // both are the contexts of this cluster and of a member.
@@ -350,7 +304,7 @@ func (e *Explanation) summary(f *facts.Facts, service types.NamespacedName, sour
 		counts[endpoint.State]++
 	}
 	var others []string
-	for _, state := range []string{Demoted, NotReady, Unused, Refused, Outside, NotHere} {
+	for _, state := range []string{Waiting, Demoted, NotReady, Unused, Refused, Outside, NotHere} {
 		if counts[state] > 0 {
 			others = append(others, fmt.Sprintf("%d %s", counts[state], state))
 		}
@@ -402,6 +356,15 @@ func (e *Explanation) Answered(server string, answer dns.Answer) {
 			orNothing(expected))
 	}
 	e.Answers = append(e.Answers, out)
+	if near := e.resolver.near(answer.Type, e.Cluster); near != nil && !out.Wrong && !slices.Equal(near, expected) &&
+		e.Preference != nil {
+		e.Preference.Note = ""
+		if slices.ContainsFunc(answer.Records, func(got string) bool { return !slices.Contains(near, got) }) {
+			e.Preference.Note = fmt.Sprintf("DNS returns all endpoints: its Corefile has no `cluster %s`.", e.Cluster)
+			e.problem(fmt.Sprintf("Add `cluster %s` to the multicluster block of the Corefile of that server.", e.Cluster), "%s",
+				e.Preference.Note)
+		}
+	}
 }
 
 // Unanswered adds the problem that DNS could not be queried.

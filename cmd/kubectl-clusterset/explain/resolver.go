@@ -79,6 +79,18 @@ func newResolver(f *facts.Facts, service types.NamespacedName, zone string, of *
 	return r
 }
 
+// near returns the addresses of a type if DNS prefers the endpoints of a cluster, nil unless the service asks for that and
+// it is unknown whether DNS does so.
+func (r *resolver) near(kind, cluster string) []string {
+	if r.option != nil || r.service == nil || r.prefer != topology.PreferCluster {
+		return nil
+	}
+	local := *r
+	local.place = topology.New(nil).Place(cluster, netip.Addr{})
+	addresses, _ := local.lookup(kind)
+	return addresses
+}
+
 // zones reports whether DNS knows the zones of clients.
 func (r *resolver) zones() bool { return slices.Equal(r.option("prefer"), []string{"zone"}) }
 

@@ -46,7 +46,7 @@ func TestTraffic(t *testing.T) {
 			export.AnnotationWithin, "region=eu", false,
 			"west: ; 10.1.0.1 used: ready; 10.1.0.2 used: ready; north: outside of the border region=eu; " +
 				"10.2.0.1 outside: outside of the border region=eu",
-			"All endpoints are used equally.",
+			"All endpoints are used equally. Only endpoints of these clusters are used: region=eu.",
 			false,
 		},
 		"an invalid border": {
@@ -56,14 +56,15 @@ func TestTraffic(t *testing.T) {
 				"10.1.0.2 outside: the border is invalid and admits east alone; " +
 				"north: the border is invalid and admits east alone; " +
 				"10.2.0.1 outside: the border is invalid and admits east alone",
-			"All endpoints are used equally.",
+			"All endpoints are used equally. The border is invalid: only endpoints of east are used.",
 			false,
 		},
 		"weights": {
 			export.AnnotationWeights, "west=50", false,
-			"west: weight 50 %: 1 of 2 ready IPv4 endpoints; 10.1.0.1 demoted: weight 50 %: 1 of 2 ready IPv4 endpoints, and " +
-				"endpoints that come before are ready; 10.1.0.2 used: ready; north: ; 10.2.0.1 used: ready",
-			"All endpoints are used equally.",
+			"west: weight 50 %: 1 of 2 ready IPv4 endpoints, share 50 %; " +
+				"10.1.0.1 demoted: weight 50 %: 1 of 2 ready IPv4 endpoints, and " +
+				"endpoints that come before are ready; 10.1.0.2 used: ready; north: share 50 %; 10.2.0.1 used: ready",
+			"Clusters get these shares: west=50.",
 			false,
 		},
 		"saturated": {
@@ -87,7 +88,7 @@ func TestTraffic(t *testing.T) {
 				"endpoints that come before are ready, priority 0, weight 5120; " +
 				"10.1.0.2 used: ready, priority 0, weight 5120; " +
 				"north: ; 10.2.0.1 used: ready, priority 0, weight 40960",
-			"All endpoints are used equally.",
+			"Clusters get these shares: west=20.",
 			true,
 		},
 		"saturation in SRV answers": {
@@ -138,6 +139,13 @@ func TestTraffic(t *testing.T) {
 		result := merge.Merge(merge.Observed{Cluster: "east", Service: service}, contributions)
 		f.Imports, f.Slices = []v1beta1.ServiceImport{*result.ServiceImport}, result.EndpointSlices
 		e := Of(f, service, DefaultZone)
+		setBy := ""
+		if test.key != "" {
+			setBy = "the exported annotation " + test.key + ": " + test.value + " of the ServiceExport in west"
+		}
+		if e.Preference == nil || e.Preference.SetBy != setBy {
+			t.Errorf("%s: preference %+v, want it to be set by %q", name, e.Preference, setBy)
+		}
 		var got []string
 		for _, each := range e.Exports {
 			got = append(got, each.Cluster+": "+strings.Join(each.Rules, ", "))

@@ -3,11 +3,13 @@
 package facts
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -61,6 +63,9 @@ func (f *Facts) Roles(service types.NamespacedName, sources []Source) map[string
 		observed.Nodes.Zones = []string{"known to the controller"}
 	}
 	roles := merge.Roles(observed, Contributions(sources))
+	if at := slices.Index(roles[f.ID].Rules, "saturated"); at >= 0 {
+		roles[f.ID].Rules[at] = f.saturated(service, sources)
+	}
 	if _, err := traffic.ParseBorder(observed.ServiceImport.Annotations[export.AnnotationWithin]); err != nil {
 		for cluster, role := range roles {
 			if role.Outside { // that is the first of its rules
@@ -84,6 +89,29 @@ func (f *Facts) Refuses(m *Member, service types.NamespacedName) string {
 		rule = "the last valid " + rule
 	}
 	return rule
+}
+
+// saturated is why the local cluster is overloaded for a service, as its ServiceExport says.
+func (f *Facts) saturated(service types.NamespacedName, sources []Source) string {
+	serviceExport := f.Export(service)
+	if serviceExport == nil || serviceExport.Annotations[export.AnnotationSaturated] == "true" {
+		return "saturated"
+	}
+	ready, all := 0, 0
+	for i := range sources {
+		if !sources[i].Own || sources[i].View == nil {
+			continue
+		}
+		for _, slice := range sources[i].View.Slices {
+			for _, endpoint := range slice.Endpoints {
+				if all++; ptr.Deref(endpoint.Conditions.Ready, true) {
+					ready++
+				}
+			}
+		}
+	}
+	return fmt.Sprintf("saturated-below %s: %d of %d ready", serviceExport.Annotations[export.AnnotationSaturatedBelow],
+		ready, all)
 }
 
 // AcceptsOf returns the patterns that the Secret of a member has, nil if it has none. Those that are not valid have no
