@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -110,18 +111,25 @@ func TestWaiting(t *testing.T) {
 			v1beta1.ClusterSetIP, "a", elsewhere, true,
 			"1 of 2 endpoints (1 waiting): used ready, waiting hints put east first: used only if no endpoint there is ready",
 		},
-		"no hints":                    {v1beta1.ClusterSetIP, "", "", true, "2 of 2 endpoints: used ready, used ready"},
-		"one without a hint":          {v1beta1.ClusterSetIP, "a", "", true, "2 of 2 endpoints: used ready, used ready"},
+		"no hints":           {v1beta1.ClusterSetIP, "", "", true, "2 of 2 endpoints: used ready, used ready"},
+		"one without a hint": {v1beta1.ClusterSetIP, "a", "", true, "2 of 2 endpoints: used ready, used ready"},
+		"a third without a hint": {
+			v1beta1.ClusterSetIP, "a", elsewhere, true, "3 of 3 endpoints: used ready, used ready, used ready",
+		},
 		"none is first":               {v1beta1.ClusterSetIP, "a", elsewhere, false, "1 of 2 endpoints (1 not ready): not ready not ready in east, used ready"},
 		"zones of all":                {v1beta1.ClusterSetIP, "a", "b", true, "2 of 2 endpoints: used ready, used ready"},
 		"headless, so no hints count": {v1beta1.Headless, "a", elsewhere, true, "2 of 2 endpoints: used ready, used ready"},
 	} {
 		f := newFacts()
 		f.Imports[0].Spec.Type = test.kind
-		for i, zone := range []string{test.one, test.other} {
+		zones := []string{test.one, test.other}
+		if name == "a third without a hint" {
+			zones = append(zones, "")
+		}
+		for i, zone := range zones {
 			slice := f.Slices[0].DeepCopy()
 			slice.Ports = []discoveryv1.EndpointPort{{}}
-			endpoint := discoveryv1.Endpoint{Addresses: []string{[]string{"10.0.0.1", "10.1.0.1"}[i]}}
+			endpoint := discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.%d.0.1", i)}}
 			if i == 0 && !test.ready {
 				endpoint.Conditions.Ready = new(false)
 			}
@@ -135,7 +143,7 @@ func TestWaiting(t *testing.T) {
 		_, got, _ := strings.Cut(e.Summary, "Traffic goes to ")
 		got = strings.TrimSuffix(got, ".") + ":"
 		for i, each := range e.Endpoints {
-			if got += " " + each.State + " " + each.Reason; i == 0 {
+			if got += " " + each.State + " " + each.Reason; i < len(e.Endpoints)-1 {
 				got += ","
 			}
 		}
