@@ -135,7 +135,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		caches.start(ctx, &group)
 	}
 	if err == nil {
-		_, err = c.checkNamespace(ctx)
+		err, _ = c.checkNamespace(ctx)
 	}
 	switch {
 	case err != nil:

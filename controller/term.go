@@ -47,11 +47,11 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	defer group.Wait()
 	defer stop()
 	for {
-		answered, err := c.checkNamespace(ctx)
-		if err != nil {
-			return err
+		wrong, err := c.checkNamespace(ctx)
+		if wrong != nil {
+			return wrong
 		}
-		if answered {
+		if err == nil {
 			break
 		}
 		select {
@@ -153,24 +153,25 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	return nil
 }
 
-// checkNamespace returns an error if the namespace is that of the controller of another cluster set: the two would share
-// their members, and one of them would stand by for the other. Unless the API server answered, nothing is known.
-func (c *Controller) checkNamespace(ctx context.Context) (answered bool, err error) {
+// checkNamespace returns what is wrong if the namespace is that of the controller of another cluster set: the two would
+// share their members, and one of them would stand by for the other. The error is that of an API server that does not
+// answer.
+func (c *Controller) checkNamespace(ctx context.Context) (wrong, err error) {
 	lease, err := c.client.CoordinationV1().Leases(c.options.Namespace).Get(ctx, member.HeartbeatLease,
 		metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return true, nil // there is none, or the heartbeat reports the error
+		return nil, nil // there is none, or the heartbeat reports the error
 	case err != nil:
-		return false, nil
+		return nil, fmt.Errorf("read the heartbeat: %w", err)
 	}
 	set := export.Set(member.DescriptionOf(lease).ClusterSet)
 	if set == c.options.ClusterSet {
-		return true, nil
+		return nil, nil
 	}
-	return true, fmt.Errorf("namespace %s is that of the controller of %s, not of %s: use another one for each cluster set, "+
+	return fmt.Errorf("namespace %s is that of the controller of %s, not of %s: use another one for each cluster set, "+
 		"or, if that controller is gone for good, delete the Lease %s there",
-		c.options.Namespace, set, c.options.ClusterSet, member.HeartbeatLease)
+		c.options.Namespace, set, c.options.ClusterSet, member.HeartbeatLease), nil
 }
 
 // heartbeatFirst returns once the exports were compared, so that the heartbeat is renewed, but waits for no longer than

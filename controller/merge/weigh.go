@@ -54,12 +54,12 @@ func weigh(observed Observed, contributions []Contribution, order order, parts m
 		c.hinted = observed.Cluster
 	}
 	for _, addressType := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
-		c.weigh(addressType, observed, contributions, order, parts)
+		c.weigh(addressType, contributions, order, parts)
 	}
 	return c
 }
 
-func (c *cuts) weigh(addressType discoveryv1.AddressType, observed Observed, contributions []Contribution, order order,
+func (c *cuts) weigh(addressType discoveryv1.AddressType, contributions []Contribution, order order,
 	parts map[string]part,
 ) {
 	addresses := map[string][]string{}   // the ready ones
