@@ -79,7 +79,7 @@ func TestWhatValuesDo(t *testing.T) {
 		{"clusterId=", "", "--cluster-id"},
 		{"clusterset=", "name: clusterset-controller\n", "--clusterset"},
 		{"coredns.enabled=true,clusterset=", "", "        clusterset "},
-		{"clusterset=", "", "namespaceSelector"},
+		{"clusterset=", "operator: DoesNotExist", "matchLabels: {clusterset-dns"},
 		{"clusterset=blue", "- --clusterset=blue\n", ""},
 		{"clusterset=blue", "name: clusterset-member-blue\n", ""},
 		{"clusterset=blue", "policyName: clusterset-serviceimports-blue\n", ""},
