@@ -35,23 +35,32 @@ func (o Options) probe(ctx context.Context, sites []*site, pods []Pod, n names, 
 	}()
 	o.Teller.Say("Testing the paths between %d pods", len(pods))
 	found := make([][]Probe, len(pods))
-	group, ctx := errgroup.WithContext(ctx)
-	for i := range pods {
-		group.Go(func() (err error) {
-			s := sites[slices.IndexFunc(sites, func(s *site) bool { return s.Context == pods[i].Context })]
-			probers[i].pod = pods[i]
-			if probers[i].Connection, err = probepod.Open(ctx, o.Teller, s.Cluster, pods[i].Name); err == nil {
-				asked := questions(pods[i], pods, n, without)
-				found[i], err = o.ask(ctx, probers[i], asked, pods)
-			}
-			if err != nil {
-				return fmt.Errorf("context %s: pod %s: %w", pods[i].Context, pods[i].Name, err)
-			}
+	inAll := func(do func(ctx context.Context, i int) error) error {
+		group, ctx := errgroup.WithContext(ctx)
+		for i := range pods {
+			group.Go(func() error {
+				if err := do(ctx, i); err != nil {
+					return fmt.Errorf("context %s: pod %s: %w", pods[i].Context, pods[i].Name, err)
+				}
+				return nil
+			})
+		}
+		return group.Wait()
+	}
+	// A pod is asked once all of them answer: one whose program only begins would refuse the others.
+	err := inAll(func(ctx context.Context, i int) (err error) {
+		s := sites[slices.IndexFunc(sites, func(s *site) bool { return s.Context == pods[i].Context })]
+		probers[i].pod = pods[i]
+		probers[i].Connection, err = probepod.Open(ctx, o.Teller, s.Cluster, pods[i].Name)
+		return err
+	})
+	if err == nil {
+		err = inAll(func(ctx context.Context, i int) (err error) {
+			found[i], err = o.ask(ctx, probers[i], questions(pods[i], pods, n, without), pods)
 			found[i] = append(found[i], skipped(pods[i], pods, n, without)...)
-			return nil
+			return err
 		})
 	}
-	err := group.Wait()
 	for i := range pods {
 		if probers[i].Connection != nil {
 			pods[i].Nameservers = probers[i].Nameservers

@@ -95,7 +95,9 @@ func (s *site) create(ctx context.Context) error {
 	options := metav1.CreateOptions{FieldManager: cluster.FieldManager}
 	for _, name := range []string{Name, nameWithIP} {
 		services := s.Kube.CoreV1().Services(s.Namespace)
-		made, err := services.Create(ctx, serviceOf(name), options)
+		made, err := probepod.Whole(ctx, func(ctx context.Context) (*corev1.Service, error) {
+			return services.Create(ctx, serviceOf(name), options)
+		})
 		if err != nil {
 			return s.refused("Service "+name, err)
 		}
@@ -103,7 +105,9 @@ func (s *site) create(ctx context.Context) error {
 	}
 	for i := range podsOfCluster {
 		pods := s.Kube.CoreV1().Pods(s.Namespace)
-		made, err := pods.Create(ctx, podOf(s.spec, i, s.id), options)
+		made, err := probepod.Whole(ctx, func(ctx context.Context) (*corev1.Pod, error) {
+			return pods.Create(ctx, podOf(s.spec, i, s.id), options)
+		})
 		if err != nil {
 			return s.refused(fmt.Sprintf("pod %s-%d", Name, i), err)
 		}
@@ -119,7 +123,10 @@ func (s *site) export(ctx context.Context) error {
 		return err
 	}
 	for _, name := range []string{Name, nameWithIP} {
-		if err := s.CreateExport(ctx, exportOf(version, s.Namespace, name)); err != nil {
+		_, err := probepod.Whole(ctx, func(ctx context.Context) (any, error) {
+			return nil, s.CreateExport(ctx, exportOf(version, s.Namespace, name))
+		})
+		if err != nil {
 			return s.refused("ServiceExport "+name, err)
 		}
 		s.remove = append(s.remove, func(ctx context.Context) error {

@@ -114,7 +114,9 @@ func (o Options) ask(ctx context.Context, cache coredns.Cache) (answers []Answer
 		return nil, err
 	}
 	pods := o.Cluster.Kube.CoreV1().Pods(o.Cluster.Namespace)
-	pod, err := pods.Create(ctx, podOf(template, node), metav1.CreateOptions{FieldManager: cluster.FieldManager})
+	pod, err := probepod.Whole(ctx, func(ctx context.Context) (*corev1.Pod, error) {
+		return pods.Create(ctx, podOf(template, node), metav1.CreateOptions{FieldManager: cluster.FieldManager})
+	})
 	if err != nil {
 		return nil, fmt.Errorf("create a pod in namespace %s: %w", o.Cluster.Namespace, err)
 	}
