@@ -52,12 +52,9 @@ func ParseWeights(text string) (Weights, error) {
 	return weights, nil
 }
 
-// Used returns how many endpoints of each cluster are to be used, of those that are ready, so that even load gives the
-// shares that are asked for: to half an endpoint, except that a cluster has no more than are ready, and at least one if
-// its weight is not 0. Clusters without a ready endpoint take no part.
-func (w Weights) Used(ready map[string]int) map[string]int {
-	used := make(map[string]int, len(ready))
-	total, present, rest := 0, 0, 0
+// sums returns the sum of all weights, that of the clusters with ready endpoints, and the number of ready endpoints of
+// clusters without a weight.
+func (w Weights) sums(ready map[string]int) (total, present, rest int) {
 	for _, weight := range w {
 		total += weight
 	}
@@ -68,6 +65,15 @@ func (w Weights) Used(ready map[string]int) map[string]int {
 			present += weight
 		}
 	}
+	return total, present, rest
+}
+
+// Used returns how many endpoints of each cluster are to be used, of those that are ready, so that even load gives the
+// shares that are asked for: to half an endpoint, except that a cluster has no more than are ready, and at least one if
+// its weight is not 0. Clusters without a ready endpoint take no part.
+func (w Weights) Used(ready map[string]int) map[string]int {
+	used := make(map[string]int, len(ready))
+	total, present, rest := w.sums(ready)
 	// Each cluster gets weight * scale / of endpoints.
 	scale, of := rest, 100-present
 	if total >= 100 || rest == 0 {
@@ -105,17 +111,7 @@ const scale = 512
 // depends on their endpoints together and on which of the others have any. Results stay the same while few endpoints come
 // and go. Shares are exact to a sixteenth of them if no cluster has more than 32 endpoints for each percent.
 func (w Weights) Each(ready map[string]int) map[string]int {
-	total, present, rest := 0, 0, 0
-	for _, weight := range w {
-		total += weight
-	}
-	for cluster, n := range ready {
-		if weight, weighted := w[cluster]; !weighted {
-			rest += n
-		} else if n > 0 {
-			present += weight
-		}
-	}
+	total, present, rest := w.sums(ready)
 	each := make(map[string]int, len(ready))
 	for cluster, n := range ready {
 		weight, weighted := w[cluster]
