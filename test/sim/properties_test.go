@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -41,14 +42,7 @@ func TestTermWithoutListedProperties(t *testing.T) {
 			sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
 				east, west := set.Cluster("east"), set.Cluster("west")
 				east.Define(definition)
-				regions := east.Dynamic.Resource(schema.GroupVersionResource{
-					Group: "about.k8s.io", Version: "v1alpha1", Resource: "clusterproperties",
-				})
-				_, err := regions.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-					"apiVersion": "about.k8s.io/v1alpha1", "kind": "ClusterProperty",
-					"metadata": map[string]any{"name": "region"}, "spec": map[string]any{"value": "eu"},
-				}}, metav1.CreateOptions{})
-				must(t, err)
+				regions := putInEurope(t, east)
 				west.Serve("web", false, "10.65.0.1")
 				chosen := &unstructured.Unstructured{Object: map[string]any{
 					"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
@@ -135,14 +129,7 @@ func TestPropertiesOfAnOlderController(t *testing.T) {
 		east.StartController()
 		holds(true, 30, "after a restart of the reader", outside)
 		west.Define(definition)
-		regions := west.Dynamic.Resource(schema.GroupVersionResource{
-			Group: "about.k8s.io", Version: "v1alpha1", Resource: "clusterproperties",
-		})
-		_, err := regions.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "about.k8s.io/v1alpha1", "kind": "ClusterProperty",
-			"metadata": map[string]any{"name": "region"}, "spec": map[string]any{"value": "eu"},
-		}}, metav1.CreateOptions{})
-		must(t, err)
+		putInEurope(t, west)
 		west.StartController()
 		holds(false, 65, "after an upgrade", inside)
 		west.StopController()
@@ -169,4 +156,19 @@ func renewAsBefore(t *testing.T, c *sim.Cluster) {
 	member.SetHistory(lease, history)
 	_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
 	must(t, err)
+}
+
+// putInEurope gives a cluster the ClusterProperty region=eu, and returns the client of its ClusterProperties. The API
+// server must have the CRD.
+func putInEurope(t *testing.T, c *sim.Cluster) dynamic.ResourceInterface {
+	t.Helper()
+	regions := c.Dynamic.Resource(schema.GroupVersionResource{
+		Group: "about.k8s.io", Version: "v1alpha1", Resource: "clusterproperties",
+	})
+	_, err := regions.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "about.k8s.io/v1alpha1", "kind": "ClusterProperty",
+		"metadata": map[string]any{"name": "region"}, "spec": map[string]any{"value": "eu"},
+	}}, metav1.CreateOptions{})
+	must(t, err)
+	return regions
 }
