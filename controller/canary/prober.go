@@ -58,8 +58,7 @@ type Tracker interface {
 
 // A Prober probes the canaries of the members.
 type Prober struct {
-	// Members returns the members. It is called often.
-	// A member is a pointer, or comparable otherwise.
+	// Members returns the members, which must be comparable. It is called once for each round of probes.
 	Members func() []Member
 	Tracker Tracker
 	// Dial connects to a canary; nil means a net.Dialer.

@@ -91,8 +91,8 @@ func (s Set) IsDerivedFor(derived *corev1.Service, service string) bool {
 	return s.Manages(derived) && (of == "" || of == service)
 }
 
-// IsManaged reports whether a ServiceImport, Service or EndpointSlice belongs to a controller of this project, of
-// whichever set.
+// IsManaged reports whether a ServiceImport, Service or EndpointSlice belongs to a controller of this project, of any
+// set.
 func IsManaged(object metav1.Object) bool {
 	manager := object.GetLabels()[managedBy(object)]
 	return manager == Manager || manager == NamedManager

@@ -237,7 +237,7 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease, begins bool) {
 	} else {
 		history = history.Next()
 	}
-	// What a newer controller said of the cluster ends with it.
+	// Annotations that a newer controller left are removed: this controller does not keep them up to date.
 	maps.DeleteFunc(lease.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, export.Domain+"/") })
 	annotations := map[string]string{
 		member.HeartbeatUIDAnnotation: h.KubeSystemUID, member.HeartbeatVersionAnnotation: h.Version,

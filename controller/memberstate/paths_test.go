@@ -31,7 +31,7 @@ func (l *lookout) probe(seconds int, outcome liveness.Outcome, cluster string, c
 	}
 }
 
-// TestTrackerPath: from reachable to unreachable and back, with what is told of it and what the next leader gets.
+// TestTrackerPath: from reachable to unreachable and back, with the Events, and what the next leader restores.
 func TestTrackerPath(t *testing.T) {
 	l := newLookout(t, nil, "west")
 	events := record.NewFakeRecorder(10)

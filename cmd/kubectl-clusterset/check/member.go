@@ -177,7 +177,7 @@ var memberChecks = []Check{
 			return nil
 		case m.Path() == liveness.Unreachable && (c.Now.Sub(m.Heard()) < 4*member.HeartbeatInterval ||
 			strings.Contains(stale, memberstate.CannotBeReached)):
-			return nil // pods-reached tells
+			return nil // pods-reached reports it
 		}
 		fix := fmt.Sprintf("Make sure that the API server and the controller of %s run, and that %s can reach them. To "+
 			"diagnose them: `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID)+s.flag()+c.system())
