@@ -57,7 +57,7 @@ type identities struct {
 	of map[string]identity // by cluster
 	// byUID are the clusters whose heartbeats have the same UID, if they have one.
 	byUID map[string]map[string]struct{}
-	// told are the last reports, by Problem.key.
+	// told are the last reports, by Candidate.key.
 	told map[string]string
 }
 
@@ -129,8 +129,8 @@ func (s *Members) identify(cluster string) {
 
 // compare compares the ids of one member, and reports the result unless it was told before.
 func (s *Members) compare(m *Member, told map[string]string) {
-	problem := Problem{Cluster: m.cluster, Secret: m.Secret(), Misidentified: true}
-	key := problem.key()
+	problem := Problem{Cluster: m.cluster, Candidate: m.source.candidate.Load(), Misidentified: true}
+	key := problem.Candidate.key()
 	before := told[key]
 	if m.Heartbeat().Heard.IsZero() {
 		// No heartbeat was read with this credential yet: the last report stands.
@@ -154,9 +154,8 @@ func (s *Members) compare(m *Member, told map[string]string) {
 
 func identityOf(m *Member) identity {
 	heard := m.Heartbeat()
-	is := identity{cluster: m.cluster, holder: heard.Cluster, uid: heard.KubeSystemUID, source: "the flag --member"}
-	if m.Secret() != nil {
-		is.source = theSecret
+	return identity{
+		cluster: m.cluster, holder: heard.Cluster, uid: heard.KubeSystemUID,
+		source: "the " + m.source.candidate.Load().Kind,
 	}
-	return is
 }

@@ -73,9 +73,9 @@ func TestIdentifyTellsOnce(t *testing.T) {
 	around := &surroundings{
 		kubeSystemUID: "uid-own",
 		reported: func(problem Problem) {
-			text := problem.Secret.Name + " ok"
+			text := problem.Candidate.Name + " ok"
 			if problem.Err != nil {
-				text = problem.Secret.Name + " " + problem.Err.Error()
+				text = problem.Candidate.Name + " " + problem.Err.Error()
 			}
 			if !problem.Misidentified || problem.Refused {
 				text += ", of another kind"
@@ -87,8 +87,8 @@ func TestIdentifyTellsOnce(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Unix(1e9, 0))
 	join := func(cluster string) *Member {
 		m := newMember(cluster, now, func(types.NamespacedName) {}, func() {}, func(error) {})
-		m.source = &source{cluster: cluster}
-		m.source.secret.Store(secret("a", cluster, 0, ""))
+		m.source = parse(&Candidate{Cluster: cluster, Kind: kindFlag})
+		m.source.candidate.Store(ofSecret(secret("a", cluster, 0, "")))
 		m.heartbeat.handler = memberLease{set, cluster}
 		set.members.Store(newRoster(map[string]*Member{cluster: m}))
 		set.identifyAll()
@@ -165,7 +165,7 @@ func TestIdentifyComparesTheConcerned(t *testing.T) {
 	for i := range members {
 		cluster := fmt.Sprint("cluster-", i)
 		m := newMember(cluster, now, func(types.NamespacedName) {}, func() {}, func(error) {})
-		m.source = &source{cluster: cluster}
+		m.source = parse(&Candidate{Cluster: cluster, Kind: kindFlag})
 		m.heartbeat.handler = memberLease{set, cluster}
 		all[cluster] = m
 	}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,17 +102,11 @@ func newMember(cluster string, now clock.WithTicker, changed func(types.Namespac
 // Cluster returns the id of the member.
 func (m *Member) Cluster() string { return m.cluster }
 
-// Annotations returns the annotations of the member's Secret, nil if a flag names the member. They are shared and must
-// not be changed.
-func (m *Member) Annotations() map[string]string {
-	if secret := m.Secret(); secret != nil {
-		return secret.Annotations
-	}
-	return nil
-}
+// Annotations returns the annotations of what makes the cluster a member. They are shared and must not be changed.
+func (m *Member) Annotations() map[string]string { return m.source.candidate.Load().Annotations }
 
-// Secret returns the member's Secret, nil if a flag names the member. It is shared and must not be changed.
-func (m *Member) Secret() *corev1.Secret { return m.source.secret.Load() }
+// Object returns the object that makes the cluster a member, nil if none does. It is shared and must not be changed.
+func (m *Member) Object() Object { return m.source.candidate.Load().Object }
 
 // CIDRs restrict the addresses of the member's endpoints. Without CIDRs all are allowed.
 func (m *Member) CIDRs() []netip.Prefix { return *m.source.cidrs.Load() }

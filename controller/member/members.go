@@ -26,8 +26,8 @@ import (
 type Problem struct {
 	// Cluster is the id of the credential, which may be invalid.
 	Cluster string
-	// Secret is nil if a flag names the member.
-	Secret *corev1.Secret
+	// Candidate is what makes the cluster a member, or would.
+	Candidate *Candidate
 	// Err is nil when the problem is resolved.
 	Err error
 	// Refused means that the credential is not used.
@@ -36,14 +36,6 @@ type Problem struct {
 	Misidentified bool
 	// Limited means that the member exceeds a limit.
 	Limited bool
-}
-
-// key identifies a credential.
-func (p Problem) key() string {
-	if p.Secret != nil {
-		return "secret/" + string(p.Secret.UID)
-	}
-	return "flag/" + p.Cluster
 }
 
 // Local is the part of the local cluster that Members reads.
@@ -129,9 +121,9 @@ type Members struct {
 	identifying sync.Mutex
 	identities  identities
 
-	// connections of the members, by cluster, and the Secrets that were parsed. Only Run uses them.
+	// connections of the members, by cluster, and the candidates that were parsed. Only Run uses them.
 	connections map[string]*connection
-	parsed      map[*corev1.Secret]*source
+	parsed      map[any]*source
 
 	limiting sync.Mutex
 	limited  map[string]string // last report, by cluster
@@ -213,7 +205,7 @@ func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map
 	s.refused.Store(int64(len(problems)))
 	after := s.report(before, problems)
 	s.change(ctx, group, sources, func(source *source) bool {
-		key := Problem{Cluster: source.cluster, Secret: source.secret.Load()}.key()
+		key := source.candidate.Load().key()
 		return before[key] != "" && after[key] == ""
 	})
 	return after
@@ -265,7 +257,7 @@ func (s *Members) change(
 			connected.leave()
 		}
 		if connected == nil {
-			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.String())
+			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.Load().String())
 		}
 		s.connections[cluster] = s.join(ctx, source, recovering && source.err == nil)
 		joined = append(joined, s.connections[cluster])
@@ -308,7 +300,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 		klog.FromContext(ctx).Info("Member synced", "member", cluster, "slices", member.Published())
 		s.handler.MemberChanged(cluster)
 	}, func(err error) {
-		s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err})
+		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 	})
 	member.source, member.set = source, s.config.Set
 	member.slices.updated = func(before, after *discoveryv1.EndpointSlice) {
@@ -340,7 +332,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 			credential.Config.Dial = s.config.Dial
 		}
 		if err := member.run(klog.NewContext(ctx, logger), credential); err != nil {
-			s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err, Refused: true})
+			s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err, Refused: true})
 		}
 	}
 	return &connection{member: member, source: source, leave: leave, read: read}
@@ -360,7 +352,7 @@ func (s *Members) exceeded(cluster string, source *source, excess Excess) {
 	s.limiting.Unlock()
 	if kinds != before {
 		err := excess.err(cluster, s.config.Limits)
-		s.config.Reporter.Report(Problem{Cluster: cluster, Secret: source.secret.Load(), Err: err, Limited: true})
+		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err, Limited: true})
 	}
 }
 
@@ -370,11 +362,11 @@ func (s *Members) unlimited(cluster string) {
 	delete(s.limited, cluster)
 }
 
-// report reports the problems that differ from those before, and returns the messages of all, by Problem.key.
+// report reports the problems that differ from those before, and returns the messages of all, by Candidate.key.
 func (s *Members) report(before map[string]string, problems []Problem) map[string]string {
 	now := make(map[string]string, len(problems))
 	for _, problem := range problems {
-		key := problem.key()
+		key := problem.Candidate.key()
 		now[key] = problem.Err.Error()
 		if before[key] != now[key] {
 			s.config.Reporter.Report(problem)

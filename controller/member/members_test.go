@@ -33,13 +33,13 @@ func secret(name, cluster string, age time.Duration, data string) *corev1.Secret
 func TestProblemsAreToldOnce(t *testing.T) {
 	var told []string
 	around := &surroundings{reported: func(problem Problem) {
-		told = append(told, problem.Secret.Name+" "+
+		told = append(told, problem.Candidate.Name+" "+
 			problem.Err.Error())
 	}}
 	set := around.members(Config{})
 	bad := func(name, data string) []Problem {
 		_, problems := gather(having(secret(name, "west", 0, data)).of(Config{Cluster: "east"}),
-			new(map[*corev1.Secret]*source))
+			new(map[any]*source))
 		return problems
 	}
 	before := set.report(nil, bad("a", ""))
@@ -309,7 +309,7 @@ func TestSecretOfARefusedCredential(t *testing.T) {
 				changed = false
 				before = set.refresh(ctx, &group, before)
 				m := set.Get("west")
-				if m.Annotations()["drain"] != step.drain || m.Secret() != credential {
+				if m.Annotations()["drain"] != step.drain || m.Object() != credential {
 					t.Errorf("step %d: the member has the Secret with the annotations %v", i, m.Annotations())
 				}
 				if (m != was) != step.anew || changed != step.changed {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -14,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 )
@@ -42,12 +39,11 @@ type Static struct {
 	Context    string
 }
 
-// A source is where the credential of one member comes from.
+// A source is a candidate that became a member, with its credential.
 type source struct {
 	cluster    string
-	kubeconfig []byte // of a Secret; of a flag, a hash of the files
-	static     Static
-	secret     atomic.Pointer[corev1.Secret]  // the latest version, for Events
+	kubeconfig []byte                         // of a file, a hash of it and of those that it names
+	candidate  atomic.Pointer[Candidate]      // the latest version, for Events; never nil
 	cidrs      atomic.Pointer[[]netip.Prefix] // never nil
 	rank       atomic.Int64
 	accept     atomic.Pointer[accept.Patterns] // nil without the annotation
@@ -55,26 +51,19 @@ type source struct {
 	err        error
 }
 
-// String names the source in the log.
-func (s *source) String() string {
-	if secret := s.secret.Load(); secret != nil {
-		return "Secret " + secret.Namespace + "/" + secret.Name
-	}
-	return s.static.Kubeconfig
-}
-
 // sameAs reports whether the member can keep its connection with the other source.
 func (s *source) sameAs(other *source) bool {
 	corrected := s.err != nil && other.err == nil
-	return !corrected && s.static == other.static && bytes.Equal(s.kubeconfig, other.kubeconfig) &&
-		(s.secret.Load() == nil) == (other.secret.Load() == nil)
+	is, will := s.candidate.Load(), other.candidate.Load()
+	return !corrected && is.File == will.File && is.Context == will.Context && is.Kind == will.Kind &&
+		bytes.Equal(s.kubeconfig, other.kubeconfig)
 }
 
 // renew takes over the parts of a source that need no new connection, and reports whether they changed.
 func (s *source) renew(from *source) bool {
-	before, after := s.secret.Load(), from.secret.Load()
-	s.secret.Store(after)
-	changed := before != nil && !maps.Equal(before.Annotations, after.Annotations)
+	after := from.candidate.Load()
+	before := s.candidate.Swap(after)
+	changed := !maps.Equal(before.Annotations, after.Annotations)
 	if from.err == nil {
 		cidrs := s.cidrs.Swap(from.cidrs.Load())
 		changed = changed || !slices.Equal(*cidrs, *s.cidrs.Load())
@@ -119,56 +108,41 @@ func ParseRank(annotations map[string]string) (int, error) {
 	return rank, nil
 }
 
-// gather returns the members that flags and Secrets name. A credential with invalid content still makes its cluster a
-// member; a credential with an invalid id does not. parsed are the sources of the Secrets that were parsed before, and
-// is replaced: a Secret that did not change is not parsed again.
-func gather(config Config, parsed *map[*corev1.Secret]*source) (map[string]*source, []Problem) {
+// errNoKubeconfig is the error of a Secret with ClusterLabel that has no credential.
+var errNoKubeconfig = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
+
+// gather returns the members among the candidates. A credential with invalid content still makes its cluster a member; a
+// credential with an invalid id does not. parsed are the sources of the candidates that were parsed before, by Version,
+// and is replaced: a candidate that did not change is not parsed again.
+func gather(config Config, parsed *map[any]*source) (map[string]*source, []Problem) {
 	sources, before := map[string]*source{}, *parsed
-	*parsed = map[*corev1.Secret]*source{}
+	*parsed = map[any]*source{}
 	var problems []Problem
-	for _, static := range config.Static {
-		problem := Problem{Cluster: static.Cluster, Refused: true}
-		if problem.Err = admit(config.Cluster, static.Cluster, sources); problem.Err != nil {
+	for _, candidate := range candidates(config) {
+		problem := Problem{Cluster: candidate.Cluster, Candidate: candidate, Refused: true}
+		if problem.Err = admit(config.Cluster, candidate.Cluster, sources); problem.Err != nil {
 			problems = append(problems, problem)
 			continue
 		}
-		s := &source{cluster: static.Cluster, static: static}
-		s.cidrs.Store(&[]netip.Prefix{})
-		s.credential, s.err = LoadKubeconfig(static.Kubeconfig, static.Context)
-		s.kubeconfig = fingerprint(static, s.credential)
+		s := before[candidate.Version]
+		if candidate.Version == nil || s == nil {
+			s = parse(candidate)
+		}
+		if candidate.Version != nil {
+			(*parsed)[candidate.Version] = s
+		}
 		if problem.Err = s.err; s.err != nil {
 			problems = append(problems, problem)
 		}
-		sources[static.Cluster] = s
-	}
-	secrets := slices.Clone(config.Local.Credentials())
-	slices.SortFunc(secrets, func(a, b *corev1.Secret) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	for _, secret := range secrets {
-		cluster := secret.Labels[ClusterLabel]
-		problem := Problem{Cluster: cluster, Secret: secret, Refused: true}
-		if problem.Err = admit(config.Cluster, cluster, sources); problem.Err != nil {
-			problems = append(problems, problem)
-			continue
-		}
-		s := before[secret]
-		if s == nil {
-			s = parse(cluster, secret)
-		}
-		(*parsed)[secret] = s
-		if problem.Err = s.err; s.err != nil {
-			problems = append(problems, problem)
-		}
-		sources[cluster] = s
+		sources[candidate.Cluster] = s
 	}
 	return sources, problems
 }
 
 // fingerprint returns a hash of the files that connections depend on. The token file is not one of them: client-go reads
 // it again every minute.
-func fingerprint(static Static, credential Credential) []byte {
-	files := []string{static.Kubeconfig}
+func fingerprint(kubeconfig string, credential Credential) []byte {
+	files := []string{kubeconfig}
 	if config := credential.Config; config != nil {
 		files = append(files, config.CAFile, config.CertFile, config.KeyFile)
 	}
@@ -180,20 +154,24 @@ func fingerprint(static Static, credential Credential) []byte {
 	return hash.Sum(nil)
 }
 
-// parse returns the source that a Secret is.
-func parse(cluster string, secret *corev1.Secret) *source {
-	s := &source{cluster: cluster, kubeconfig: secret.Data[KubeconfigKey]}
-	s.secret.Store(secret)
-	if len(s.kubeconfig) == 0 {
-		s.err = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
-	} else {
-		s.credential, s.err = ParseKubeconfig(s.kubeconfig)
+// parse returns the source that a candidate is.
+func parse(candidate *Candidate) *source {
+	s := &source{cluster: candidate.Cluster, kubeconfig: candidate.Kubeconfig}
+	s.candidate.Store(candidate)
+	switch {
+	case candidate.Err != nil:
+		s.err = candidate.Err
+	case candidate.File != "":
+		s.credential, s.err = LoadKubeconfig(candidate.File, candidate.Context)
+		s.kubeconfig = fingerprint(candidate.File, s.credential)
+	default:
+		s.credential, s.err = ParseKubeconfig(candidate.Kubeconfig)
 	}
-	cidrs, err := ParseCIDRs(secret.Annotations[CIDRsAnnotation])
+	cidrs, err := ParseCIDRs(candidate.Annotations[CIDRsAnnotation])
 	s.cidrs.Store(&cidrs)
-	rank, rankErr := ParseRank(secret.Annotations)
+	rank, rankErr := ParseRank(candidate.Annotations)
 	s.rank.Store(int64(rank))
-	patterns, acceptErr := parseAccept(secret.Annotations)
+	patterns, acceptErr := parseAccept(candidate.Annotations)
 	s.accept.Store(patterns)
 	s.err = cmp.Or(s.err, err, rankErr, acceptErr)
 	return s
@@ -221,13 +199,12 @@ func admit(own, cluster string, sources map[string]*source) error {
 	if cluster == own {
 		return fmt.Errorf("cluster id %q is that of this cluster: a member needs an id of its own", cluster)
 	}
-	switch first := sources[cluster]; {
-	case first == nil:
+	if sources[cluster] == nil {
 		return nil
-	case first.secret.Load() == nil:
-		return fmt.Errorf("cluster id %q is already that of a member named by a flag", cluster)
-	default:
-		return errors.New("cluster id " + cluster + " is already that of the older Secret " + first.secret.Load().Name +
-			": delete one of the two")
 	}
+	first := sources[cluster].candidate.Load()
+	if first.Kind == kindFlag {
+		return fmt.Errorf("cluster id %q is already that of a member named by a flag", cluster)
+	}
+	return fmt.Errorf("cluster id %s is already that of the older %s: delete one of the two", cluster, first)
 }

@@ -66,7 +66,7 @@ func TestGather(t *testing.T) {
 			for i := range test.static {
 				test.static[i].Kubeconfig = filepath.Join("testdata", test.static[i].Kubeconfig)
 			}
-			var parsed map[*corev1.Secret]*source
+			var parsed map[any]*source
 			for range 2 {
 				slices.Reverse(test.secrets)
 				sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}),
@@ -87,8 +87,8 @@ func TestGather(t *testing.T) {
 					from, part, _ := strings.Cut(want, ": ")
 					if !slices.ContainsFunc(problems, func(problem Problem) bool {
 						source := "flag"
-						if problem.Secret != nil {
-							source = problem.Secret.Name
+						if problem.Candidate.Object != nil {
+							source = problem.Candidate.Name
 						}
 						return source == from && problem.Refused && strings.Contains(problem.Err.Error(), part)
 					}) {
@@ -105,7 +105,7 @@ func TestGatherParsesWhatChanged(t *testing.T) {
 	secrets := []*corev1.Secret{
 		secret("a", "west", 0, kubeconfig(aToken, aServer)), secret("b", "north", 0, "{"), secret("c", "south", 0, ""),
 	}
-	var parsed map[*corev1.Secret]*source
+	var parsed map[any]*source
 	look := func() map[string]*source {
 		sources, _ := gather(having(secrets...).of(Config{Cluster: "east"}), &parsed)
 		return sources

@@ -55,8 +55,8 @@ func (r *Reporter) Report(problem member.Problem) {
 		reason, log = EventMemberCredentialInvalid, "Refused the credential of a member"
 	}
 	logger, kind := r.Logger.WithValues("member", problem.Cluster), corev1.EventTypeWarning
-	if problem.Secret != nil {
-		logger = logger.WithValues("secret", problem.Secret.Namespace+"/"+problem.Secret.Name)
+	if problem.Candidate != nil {
+		logger = logger.WithValues("credential", problem.Candidate.String())
 	}
 	if problem.Err != nil {
 		message = problem.Err.Error()
@@ -65,8 +65,8 @@ func (r *Reporter) Report(problem member.Problem) {
 		reason, kind = over, corev1.EventTypeNormal
 		logger.Info(overLog)
 	}
-	if problem.Secret != nil {
-		r.Recorder.Event(problem.Secret, kind, reason, message)
+	if problem.Candidate != nil && problem.Candidate.Object != nil {
+		r.Recorder.Event(problem.Candidate.Object, kind, reason, message)
 	}
 }
 
@@ -93,8 +93,8 @@ func (r *Reporter) judged(
 			continue
 		}
 		r.Logger.Info(message, "member", is.Cluster, "state", is.State.String(), "reason", is.Reason)
-		if m := source(is.Cluster); m != nil && m.Secret() != nil {
-			r.Recorder.Event(m.Secret(), kind, reason, message)
+		if m := source(is.Cluster); m != nil && m.Object() != nil {
+			r.Recorder.Event(m.Object(), kind, reason, message)
 		}
 	}
 }

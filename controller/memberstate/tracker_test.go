@@ -57,6 +57,7 @@ func newLookoutOf(t testing.TB, set ClusterSet, left map[string]state, clusters 
 		// Without a kubeconfig it is a member that nothing is read of.
 		l.secrets[cluster] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Name: cluster, UID: types.UID(cluster), Labels: map[string]string{member.ClusterLabel: cluster},
+			Annotations: map[string]string{},
 		}}
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -65,6 +66,12 @@ func newLookoutOf(t testing.TB, set ClusterSet, left map[string]state, clusters 
 	members.Handle(l)
 	members.Run(ctx)
 	return l
+}
+
+// annotate replaces the annotations of a member's Secret, which the members share.
+func (l *lookout) annotate(cluster string, annotations map[string]string) {
+	clear(l.secrets[cluster].Annotations)
+	maps.Copy(l.secrets[cluster].Annotations, annotations)
 }
 
 // ServicesFrom implements Exports.
@@ -167,7 +174,7 @@ func TestTrackerDrain(t *testing.T) {
 	l := newLookout(t, nil, "west")
 	l.pass(30, "west")
 	for value, want := range map[string]string{"true": "fresh Heard demoted", "yes": "fresh Heard"} {
-		l.secrets["west"].Annotations = map[string]string{AnnotationDrain: value}
+		l.annotate("west", map[string]string{AnnotationDrain: value})
 		l.pass(5, "west")
 		if verdict := l.Verdict("west"); verdict.Demote != strings.HasSuffix(want, "demoted") {
 			t.Errorf("%q: the verdict is %+v", value, verdict)
@@ -190,10 +197,10 @@ func TestTrackerLostExports(t *testing.T) {
 	}
 	t.Run("confirmed", func(t *testing.T) {
 		l := begin()
-		l.secrets["west"].Annotations = map[string]string{AnnotationConfirm: "something else"}
+		l.annotate("west", map[string]string{AnnotationConfirm: "something else"})
 		l.pass(60, "west")
 		l.expect(t, "west", "stale ExportsLost demoted kept", "")
-		l.secrets["west"].Annotations = map[string]string{AnnotationConfirm: l.Verdict("west").Token}
+		l.annotate("west", map[string]string{AnnotationConfirm: l.Verdict("west").Token})
 		l.pass(5, "west")
 		l.expect(t, "west", "fresh Heard", "west")
 		// It vouches for that list, and for no later one.

@@ -47,8 +47,8 @@ func (r *Reconciler) reportRefusals(ctx context.Context, service types.Namespace
 	for _, cluster := range r.refusals.set(service, rules) {
 		klog.FromContext(ctx).Info("Refused the contribution of a member", "member", cluster, "service", service,
 			"rule", rules[cluster])
-		if m := r.Members.Get(cluster); m != nil && m.Secret() != nil {
-			r.Recorder.Event(m.Secret(), corev1.EventTypeNormal, EventContributionRefused, fmt.Sprintf(
+		if m := r.Members.Get(cluster); m != nil && m.Object() != nil {
+			r.Recorder.Event(m.Object(), corev1.EventTypeNormal, EventContributionRefused, fmt.Sprintf(
 				"Service %s of cluster %s is not imported: %s", service, cluster, rules[cluster]))
 		}
 	}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// An Object is an object of the local cluster that makes a cluster a member. It is shared and must not be changed.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// A Candidate is a cluster that a source proposes as a member. It is immutable.
+type Candidate struct {
+	// Cluster is its id, which may be invalid, or that of another candidate.
+	Cluster string
+	// Kind and Name name the candidate in messages and logs: the kind of an object and its namespace/name, or a file and
+	// its path.
+	Kind, Name string
+	// Object is what Events are recorded on; nil if the candidate is no object of the local cluster.
+	Object Object
+	// Created orders candidates with the same id: the oldest becomes the member. A candidate without a time precedes.
+	Created time.Time
+	// Annotations may be CIDRsAnnotation, RankAnnotation, accept.Annotation and those of memberstate.
+	Annotations map[string]string
+	// Kubeconfig is not trusted: see ParseKubeconfig. Err is why there is none. A candidate with an Err is a member, too.
+	Kubeconfig []byte
+	Err        error
+	// File is the file of a kubeconfig that the operator named, instead of Kubeconfig. Context is the context to use in
+	// it; empty means the current one.
+	File, Context string
+	// Version is comparable. Candidates of a source with the same Version are equal, and are parsed once. nil means
+	// that it is not known.
+	Version any
+}
+
+// kindFlag is the Kind of the members that flags name.
+const kindFlag = "flag --member"
+
+// String names the candidate.
+func (c *Candidate) String() string {
+	if c.Kind == kindFlag {
+		return c.Name
+	}
+	return c.Kind + " " + c.Name
+}
+
+// key identifies the candidate among those of all sources: also a new object with the name of another differs.
+func (c *Candidate) key() string {
+	if c.Object != nil {
+		return c.Kind + "/" + string(c.Object.GetUID())
+	}
+	return c.Kind + "/" + c.Cluster + "/" + c.Name
+}
+
+// NameOf returns namespace/name of an object, or its name if it is in no namespace.
+func NameOf(object metav1.Object) string {
+	if object.GetNamespace() == "" {
+		return object.GetName()
+	}
+	return object.GetNamespace() + "/" + object.GetName()
+}
+
+// candidates returns the members that flags and Secrets name, in the order of precedence.
+func candidates(config Config) []*Candidate {
+	var all []*Candidate
+	for _, static := range config.Static {
+		all = append(all, &Candidate{
+			Cluster: static.Cluster, Kind: kindFlag, Name: static.Kubeconfig, File: static.Kubeconfig,
+			Context: static.Context,
+		})
+	}
+	first := len(all)
+	for _, secret := range config.Local.Credentials() {
+		all = append(all, ofSecret(secret))
+	}
+	slices.SortStableFunc(all[first:], func(a, b *Candidate) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// ofSecret returns the candidate that a Secret with ClusterLabel is.
+func ofSecret(secret *corev1.Secret) *Candidate {
+	c := &Candidate{
+		Cluster: secret.Labels[ClusterLabel], Kind: "Secret", Name: NameOf(secret), Object: secret,
+		Created: secret.CreationTimestamp.Time, Annotations: secret.Annotations, Kubeconfig: secret.Data[KubeconfigKey],
+		Version: secret,
+	}
+	if len(c.Kubeconfig) == 0 {
+		c.Err = errNoKubeconfig
+	}
+	return c
+}
