@@ -23,6 +23,8 @@ type Credential struct {
 	Config *rest.Config
 	// Namespace is the namespace of the member's heartbeat Lease.
 	Namespace string
+	// ContextNamespace is the namespace that the context names, empty if it names none.
+	ContextNamespace string
 }
 
 // ParseKubeconfig makes a credential from the current context of a kubeconfig in a Secret. Secrets are not trusted: a
@@ -104,7 +106,7 @@ func fromConfig(config *clientcmdapi.Config, context string) (Credential, error)
 	if namespace == "" {
 		namespace = DefaultNamespace
 	}
-	return Credential{Config: restConfig, Namespace: namespace}, nil
+	return Credential{Config: restConfig, Namespace: namespace, ContextNamespace: used.Namespace}, nil
 }
 
 // confidential refuses connections that do not authenticate the server, which would disclose the credential.

@@ -113,7 +113,7 @@ func listSelection(ctx context.Context, client listwatch.Client[*discoveryv1.End
 			return nil, err
 		}
 		for i := range list.Items {
-			slice, _ := store.limits.Fitting(strip(&list.Items[i]))
+			slice, _ := store.limits.Fitting(export.Strip(&list.Items[i]))
 			if service := ServiceOf(slice); service.Name != "" {
 				selection.Offer(service, slice)
 			}

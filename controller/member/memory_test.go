@@ -125,7 +125,7 @@ func TestMemoryAtTheLimits(t *testing.T) {
 			part := of.budget.Room("west")
 			before := heap()
 			list, err := listSelection(t.Context(),
-				&endless{make: make1, most: 3 * part / 2 / export.WeightOf(strip(make1(0))).Bytes},
+				&endless{make: make1, most: 3 * part / 2 / export.WeightOf(export.Strip(make1(0))).Bytes},
 				metav1.ListOptions{Limit: pageSize}, store)
 			if err != nil {
 				t.Fatal(err)

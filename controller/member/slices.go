@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -119,7 +117,7 @@ func (s *sliceStore) put(obj any) error {
 	if !ok {
 		return fmt.Errorf("unexpected object %T in a watch of EndpointSlices", obj)
 	}
-	slice, _ = s.limits.Fitting(strip(slice))
+	slice, _ = s.limits.Fitting(export.Strip(slice))
 	before, _, err := s.indexer.Get(slice)
 	if err != nil {
 		return err
@@ -233,47 +231,4 @@ func (s *sliceStore) tell(service types.NamespacedName) {
 	if service.Name != "" {
 		s.changed(service)
 	}
-}
-
-// strip drops what the controller does not read of a just decoded slice, so that no slice takes much more memory once it
-// is opened than it counts. The ports of endpoints are in the snapshot. It keeps the first address of an endpoint:
-// Kubernetes writes only one, and kube-proxy uses no other.
-func strip(slice *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
-	slice.ManagedFields = nil
-	slice.OwnerReferences = nil
-	slice.Finalizers = nil
-	slice.GenerateName = ""
-	slice.Ports = nil
-	slice.Labels = only(slice.Labels, isReadLabel)
-	slice.Annotations = only(slice.Annotations, isReadAnnotation)
-	for i := range slice.Endpoints {
-		endpoint := &slice.Endpoints[i]
-		endpoint.NodeName = nil
-		endpoint.TargetRef = nil
-		endpoint.Hints = nil
-		endpoint.DeprecatedTopology = nil
-		if len(endpoint.Addresses) > 1 {
-			endpoint.Addresses = []string{endpoint.Addresses[0]}
-		}
-	}
-	return slice
-}
-
-func isReadLabel(key string) bool {
-	return key == export.LabelService || key == export.LabelSourceCluster || key == export.LabelSliceManagedBy ||
-		key == export.LabelSet
-}
-
-func isReadAnnotation(key string) bool {
-	return strings.HasPrefix(key, export.AnnotationSnapshotPrefix) && key != export.AnnotationSRV ||
-		key == export.AnnotationTriggerTime || key == corev1.EndpointsLastChangeTriggerTime
-}
-
-// only returns the entries with the keys that are read, nil if there are none.
-func only(entries map[string]string, isRead func(string) bool) map[string]string {
-	maps.DeleteFunc(entries, func(key, _ string) bool { return !isRead(key) })
-	if len(entries) == 0 {
-		return nil
-	}
-	return entries
 }

@@ -31,7 +31,7 @@ func slice(name, service, version string) *discoveryv1.EndpointSlice {
 // listed are slices as a list of them has them.
 func listed(slices ...*discoveryv1.EndpointSlice) (all []any) {
 	for _, each := range slices {
-		all = append(all, packed.New(strip(each)))
+		all = append(all, packed.New(export.Strip(each)))
 	}
 	return all
 }

@@ -26,7 +26,8 @@ const (
 // pure are the packages that take values and return values.
 var pure = []string{
 	"controller/accept", "controller/budget", "controller/export", "controller/liveness", "controller/locality",
-	"controller/merge", "controller/packed", "controller/properties", "controller/selector", "controller/traffic",
+	"controller/merge", "controller/packed", "controller/properties", "controller/relay/mailbox", "controller/selector",
+	"controller/traffic",
 	"plugin/multicluster/answer", "plugin/multicluster/index", "plugin/multicluster/name", "plugin/multicluster/object",
 	"plugin/multicluster/record", "plugin/multicluster/topology",
 }

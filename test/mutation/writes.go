@@ -91,8 +91,8 @@ var merging = []mutant{
 		harm: "SRV answers keep an order that no export asks for any more, also after a downgrade",
 	},
 	{
-		file:        "controller/member/slices.go",
-		text:        ` && key != export.AnnotationSRV`,
+		file:        "controller/export/strip.go",
+		text:        ` && key != AnnotationSRV`,
 		replacement: ``,
 		harm:        "how a member's DNS answers changes slices in memory, and costs all other clusters a reconcile",
 	},
