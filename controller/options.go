@@ -61,6 +61,8 @@ type Options struct {
 	Namespace string
 	// Members are the members besides those that Secrets name.
 	Members []member.Static
+	// ExecCommands are the commands of credential plugins that their kubeconfigs may run. Secrets name none.
+	ExecCommands []string
 	// DeniedNamespaces are patterns, as of path.Match, of namespaces that are neither exported nor imported. nil means
 	// DefaultDeniedNamespaces, an empty list none.
 	DeniedNamespaces []string

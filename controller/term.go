@@ -216,7 +216,7 @@ func (c *Controller) newReconciler(
 	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder}
 	tracker := memberstate.NewTracker(o.limits(), o.Clock, own, reporter)
 	members := member.New(member.Config{
-		Cluster: cluster, Set: o.ClusterSet, Static: o.Members, Limits: o.MemberLimits, Memory: o.MaxImportMemory,
+		Cluster: cluster, Set: o.ClusterSet, Static: o.Members, ExecCommands: o.ExecCommands, Limits: o.MemberLimits, Memory: o.MaxImportMemory,
 		Local: own, Tracker: tracker, Reporter: reporter, Clock: o.Clock, Dial: o.DialMember,
 		Read: read,
 	})

@@ -38,6 +38,7 @@ type flags struct {
 	clusterSet          string
 	namespace           string
 	members             []string
+	execCommands        []string
 	denied              []string
 	accept              []string
 	staleAfter          time.Duration
@@ -94,6 +95,8 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 			member.DefaultNamespace)
 	set.StringArrayVar(&f.members, "member", nil,
 		"a member besides those that Secrets name, as `id=kubeconfig[:context]`; may be repeated")
+	set.StringSliceVar(&f.execCommands, "exec-commands", nil,
+		"`commands` of credential plugins (exec) that kubeconfigs of --member may run, as they name them; those in Secrets run none")
 	set.StringSliceVar(&f.denied, "denied-namespaces", controller.DefaultDeniedNamespaces,
 		"`patterns` of namespaces that are neither exported nor imported")
 	set.StringSliceVar(&f.accept, "accept", []string{accept.Everything},
@@ -170,7 +173,7 @@ func run(ctx context.Context, f *flags, version string) error {
 // options turns the command line into what the controller is made from. All
 // that is wrong with it is in the error.
 func (f *flags) options() (controller.Options, error) {
-	members, wrong := parseMembers(f.members)
+	members, wrong := parseMembers(f.members, f.execCommands)
 	if f.cluster != "" {
 		if err := member.ValidateID(f.cluster); err != nil {
 			wrong = append(wrong, fmt.Errorf("--cluster-id: %w", err))
@@ -219,6 +222,7 @@ func (f *flags) options() (controller.Options, error) {
 		ClusterSet:       clusterSet,
 		Namespace:        f.namespace,
 		Members:          members,
+		ExecCommands:     f.execCommands,
 		DeniedNamespaces: append([]string{}, f.denied...),
 		Accept:           append([]string{}, f.accept...),
 		HandMadeImports:  f.handMade,
@@ -264,11 +268,11 @@ func (f *flags) restConfig() (*rest.Config, error) {
 
 // parseMembers reads the values of --member and the files that they name, and
 // returns all that is wrong.
-func parseMembers(texts []string) (members []member.Static, wrong []error) {
+func parseMembers(texts, commands []string) (members []member.Static, wrong []error) {
 	for _, text := range texts {
 		static, err := parseMember(text)
 		if err == nil {
-			if _, err = member.LoadKubeconfig(static.Kubeconfig, static.Context); err != nil {
+			if _, err = member.LoadKubeconfig(static.Kubeconfig, static.Context, commands); err != nil {
 				err = fmt.Errorf("--member %q: %w", text, err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -45,8 +46,8 @@ func ParseKubeconfig(kubeconfig []byte) (Credential, error) {
 }
 
 // LoadKubeconfig makes a credential from a kubeconfig file that the operator named. An empty context means the current
-// one.
-func LoadKubeconfig(path, context string) (Credential, error) {
+// one. It may run one of the commands, see AdmitExec; it runs none now.
+func LoadKubeconfig(path, context string, commands []string) (Credential, error) {
 	config, err := clientcmd.LoadFromFile(path)
 	if file := (*os.PathError)(nil); err != nil && !errors.As(err, &file) {
 		err = notKubeconfig(err)
@@ -61,10 +62,23 @@ func LoadKubeconfig(path, context string) (Credential, error) {
 		context = config.CurrentContext
 	}
 	credential, err := fromConfig(config, context)
+	if err == nil {
+		err = AdmitExec(credential.Config.ExecProvider, commands)
+	}
 	if err != nil {
 		return Credential{}, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
 	return credential, nil
+}
+
+// AdmitExec refuses a credential plugin whose command is not one of those that the operator allowed. A command is matched
+// as a whole; in a kubeconfig file, one with a slash is resolved against the folder of the file before. A nil plugin is
+// admitted.
+func AdmitExec(plugin *clientcmdapi.ExecConfig, commands []string) error {
+	if plugin == nil || slices.Contains(commands, plugin.Command) {
+		return nil
+	}
+	return fmt.Errorf("it would run %q: allow that with --exec-commands=%s", plugin.Command, plugin.Command)
 }
 
 // lineOf matches the line number in an error of the YAML parser.

@@ -112,7 +112,7 @@ func TestLoadKubeconfig(t *testing.T) {
 	if err := os.WriteFile(path, []byte(kubeconfig(`{tokenFile: token}`, aServer)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	credential, err := LoadKubeconfig(path, "")
+	credential, err := LoadKubeconfig(path, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,13 +123,13 @@ func TestLoadKubeconfig(t *testing.T) {
 	if err := os.WriteFile(insecure, []byte(kubeconfig(aToken, `{server: "http://192.0.2.1"}`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadKubeconfig(insecure, ""); err == nil || !strings.Contains(err.Error(), "https://") {
+	if _, err := LoadKubeconfig(insecure, "", nil); err == nil || !strings.Contains(err.Error(), "https://") {
 		t.Errorf("a server without TLS: %v", err)
 	}
-	if _, err := LoadKubeconfig(path, "y"); err == nil {
+	if _, err := LoadKubeconfig(path, "y", nil); err == nil {
 		t.Error("a context that does not exist: no error")
 	}
-	if _, err := LoadKubeconfig(filepath.Join(folder, "none"), ""); err == nil {
+	if _, err := LoadKubeconfig(filepath.Join(folder, "none"), "", nil); err == nil {
 		t.Error("a file that does not exist: no error")
 	}
 }
@@ -174,7 +174,7 @@ func TestNoTokenIsQuoted(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, inSecret := ParseKubeconfig([]byte(text))
-		_, inFile := LoadKubeconfig(path, "")
+		_, inFile := LoadKubeconfig(path, "", nil)
 		for _, err := range []error{inSecret, inFile} {
 			if err == nil || strings.Contains(err.Error(), token) {
 				t.Errorf("%s: got %v", text, err)

@@ -91,6 +91,8 @@ type Config struct {
 	Set export.Set
 	// Static members never leave, and take precedence over Secrets with the same id.
 	Static []Static
+	// ExecCommands are the credential plugins that the kubeconfigs of Static may run. Those in Secrets run none.
+	ExecCommands []string
 	// Limits apply to each member.
 	Limits export.Limits
 	// Memory bounds the slices of all members, approximately, in bytes; 0 means no limit.

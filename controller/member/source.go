@@ -126,7 +126,7 @@ func gather(config Config, parsed *map[any]*source) (map[string]*source, []Probl
 		}
 		s := before[candidate.Version]
 		if candidate.Version == nil || s == nil {
-			s = parse(candidate)
+			s = parse(candidate, config.ExecCommands)
 		}
 		if candidate.Version != nil {
 			(*parsed)[candidate.Version] = s
@@ -154,15 +154,15 @@ func fingerprint(kubeconfig string, credential Credential) []byte {
 	return hash.Sum(nil)
 }
 
-// parse returns the source that a candidate is.
-func parse(candidate *Candidate) *source {
+// parse returns the source that a candidate is. Its file may run the commands.
+func parse(candidate *Candidate, commands []string) *source {
 	s := &source{cluster: candidate.Cluster, kubeconfig: candidate.Kubeconfig}
 	s.candidate.Store(candidate)
 	switch {
 	case candidate.Err != nil:
 		s.err = candidate.Err
 	case candidate.File != "":
-		s.credential, s.err = LoadKubeconfig(candidate.File, candidate.Context)
+		s.credential, s.err = LoadKubeconfig(candidate.File, candidate.Context, commands)
 		s.kubeconfig = fingerprint(candidate.File, s.credential)
 	default:
 		s.credential, s.err = ParseKubeconfig(candidate.Kubeconfig)

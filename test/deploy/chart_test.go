@@ -139,6 +139,7 @@ func TestWhatValuesDo(t *testing.T) {
 			"          volumeMounts:\n            - name: a\n      volumes:\n        - name: a\n", "",
 		},
 		{"clusterId=east", "", "volumes:"},
+		{"controller.initContainers[0].name=a", "      initContainers:\n        - name: a\n      containers:\n", ""},
 		{"controller.serviceAccountAnnotations.a=b", "  annotations:\n    a: b\n", ""},
 		{"controller.updateStrategy.type=Recreate", "  strategy:\n    type: Recreate\n", "rollingUpdate"},
 		{"coredns.enabled=true,coredns.updateStrategy.type=Recreate", "  strategy:\n    type: Recreate\n", "rollingUpdate"},
@@ -253,7 +254,7 @@ func TestMembersFromValues(t *testing.T) {
 			text = strings.Replace(text, "/tokens/north", values, 1)
 			path := filepath.Join(t.TempDir(), "north")
 			must(t, os.WriteFile(path, []byte(text), 0o600))
-			credential, err := member.LoadKubeconfig(path, "")
+			credential, err := member.LoadKubeconfig(path, "", nil)
 			must(t, err)
 			if credential.Config.Host != "https://north" || credential.Config.BearerTokenFile != values ||
 				credential.Namespace != system {
