@@ -199,9 +199,8 @@ func knownIPs(observed Observed) []string {
 	if derived := observed.DerivedService; derived != nil && !foreignService(observed) {
 		ips = append(ips, derived.Spec.ClusterIPs...)
 	}
-	// IPs of a hand-made import count if this controller wrote them.
-	if imported := observed.ServiceImport; imported != nil && (observed.Set.Manages(imported) || Adopted(imported) ||
-		imported.Annotations[export.AnnotationDerivedService] != "") {
+	// A hand-made import keeps the IPs that its author wrote.
+	if imported := observed.ServiceImport; imported != nil {
 		ips = append(ips, imported.Spec.IPs...)
 	}
 	return slices.DeleteFunc(ips, func(ip string) bool {

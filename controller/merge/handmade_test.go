@@ -86,6 +86,20 @@ func TestHandMade(t *testing.T) {
 	})
 }
 
+// TestHandMadeKeepsItsIP: the derived Service requests the IP that the author of the import wrote, unless it is that of
+// another import.
+func TestHandMadeKeepsItsIP(t *testing.T) {
+	observed := handMade()
+	observed.ServiceImport.Spec.IPs = []string{"10.96.0.42"}
+	_, last := settled(t, observed, nil)
+	diff(t, "IPs of the import", last.ServiceImport.Spec.IPs, []string{"10.96.0.42"})
+	diff(t, "IPs of the derived Service", last.DerivedService.Spec.ClusterIPs, []string{"10.96.0.42"})
+
+	observed.TakenIPs = []string{"10.96.0.42"}
+	_, last = settled(t, observed, nil)
+	diff(t, "IPs if another import has it", last.ServiceImport.Spec.IPs, []string{"10.96.0.7"})
+}
+
 // TestHandMadeNoLonger: what serving brought is taken back, and then the import is as its author left it.
 func TestHandMadeNoLonger(t *testing.T) {
 	begin := handMade()

@@ -5,6 +5,7 @@ package scenario
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -218,6 +219,23 @@ func handMade(s *Set, east, _ *Cluster) {
 	if plain := east.Import("plain"); len(plain.Spec.IPs) > 0 || len(plain.Annotations) > 0 {
 		s.Errorf("the import that no longer asks is %v", plain)
 	}
+	// An IP that its author wrote stays: in the Service range it works, outside of it the import reports that.
+	east.PutService("former", "{ports: [{name: http, port: 80}]}")
+	free := east.service("former").Spec.ClusterIP
+	east.DeleteService("former")
+	withIP := func(service, ip string) {
+		s.Helper()
+		east.Put(strings.Replace(fmt.Sprintf(byHand, service, export.AnnotationServe+`: "true"`),
+			"{type: ClusterSetIP,", "{type: ClusterSetIP, ips: ["+ip+"],", 1))
+	}
+	withIP("chosen", free)
+	east.IPs("chosen", free)
+	withIP("outside", "1.2.3.4")
+	s.Eventually("the refusal", func() error { return east.readyDiffers("outside", "Invalid") })
+	if ips := east.Import("outside").Spec.IPs; !slices.Equal(ips, []string{"1.2.3.4"}) {
+		s.Errorf("the IPs became %v", ips)
+	}
+	east.DeleteImport("outside", metav1.DeleteOptions{})
 	// The person deletes it; what was made for it goes, and what was not stays.
 	east.DeleteImport("asked", metav1.DeleteOptions{})
 	noDerived("asked")
