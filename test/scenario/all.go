@@ -46,6 +46,8 @@ var All = []Scenario{
 	{"a namespace is deleted under load", three, fault(namespaceUnderLoad)},
 
 	{"the life of a service", two, of(life)},
+	{"endpoints are written by hand", two, of(handWrittenEndpoints)},
+	{"Services have node ports and load balancers", two, of(nodePortAndLoadBalancer)},
 	{"clusters are used in an order", three, fault(tiers)},
 	{"clusters are outside of a border", three, fault(border)},
 	{"a region is a border", three, fault(region)},

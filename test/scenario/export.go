@@ -5,6 +5,7 @@ package scenario
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +53,58 @@ func life(s *Set, east, west *Cluster) {
 		if _, ok := slice.Labels[export.LabelHeadless]; !ok || slice.Labels[export.LabelKubernetesService] != "" {
 			s.Errorf("slice %s has labels %v", slice.Name, slice.Labels)
 		}
+	}
+}
+
+// byHandOutside are virtual machines: a Service without a selector, and a slice that no controller writes, in which
+// optional fields are missing.
+const byHandOutside = `
+apiVersion: v1
+kind: Service
+metadata: {name: vms}
+spec: {ipFamilyPolicy: SingleStack, ports: [{name: http, port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: vms-by-hand, labels: {kubernetes.io/service-name: vms}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints: [{addresses: [192.168.7.1], hostname: vm-1}, {addresses: [192.168.7.2], conditions: {ready: false}}]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: vms-by-name, labels: {kubernetes.io/service-name: vms}}
+addressType: FQDN
+ports: [{name: http, port: 8080}]
+endpoints: [{addresses: [vm-3.example.org]}]
+`
+
+// handWrittenEndpoints: endpoints outside of the cluster are exported like pods, and host names are reported.
+func handWrittenEndpoints(s *Set, east, _ *Cluster) {
+	east.Put(byHandOutside)
+	east.PutExport("vms", "{}")
+	s.Expect(View{"vms": "east/192.168.7.1 east/192.168.7.2(ready false serving true terminating false) -> VIP"})
+	east.problems("east", export.ReasonBadAddressType, 1)
+	east.Put(strings.Replace(byHandOutside, "ready: false", "ready: true", 1))
+	s.Expect(View{"vms": "east/192.168.7.1 east/192.168.7.2 -> VIP"})
+}
+
+// nodePortAndLoadBalancer: Services of these types are exported by their endpoints. Their node ports and external
+// addresses are not, and what is derived has neither.
+func nodePortAndLoadBalancer(s *Set, east, west *Cluster) {
+	east.Export("web:10.64.0.10")
+	west.Export("web:10.65.0.10")
+	s.Expect(web(ofBoth))
+	ips := west.IPs("web")
+	east.PutService("web", "{type: NodePort, externalIPs: [192.0.2.1], ports: [{name: http, port: 80, nodePort: 30080}]}")
+	west.PutService("web", "{type: LoadBalancer, externalTrafficPolicy: Local, ports: [{name: http, port: 80}]}")
+	s.Quiet()
+	s.Expect(web(ofBoth))
+	west.IPs("web", ips...)
+	derived := west.service(west.derived("web")).Spec
+	if derived.Type != corev1.ServiceTypeClusterIP || derived.Ports[0].NodePort != 0 || len(derived.ExternalIPs) > 0 ||
+		derived.ExternalTrafficPolicy != "" {
+		s.Errorf("the derived Service is %v", derived)
 	}
 }
 
