@@ -23,7 +23,7 @@ import (
 
 // systems are the folders of ../interop, in the order of the document.
 var systems = []string{
-	"mcs-api", "cilium", "submariner", "karmada", "aws-cloud-map", "gke", "antrea", "azure-fleet", "linkerd",
+	"mcs-api", "cilium", "submariner", "karmada", "aws-cloud-map", "gke", "antrea", "ack-one", "azure-fleet", "linkerd",
 }
 
 const sentinel = "apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceImport\nmetadata: {name: last, namespace: default}\n" +

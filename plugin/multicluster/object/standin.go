@@ -83,12 +83,12 @@ func mirroredServices(annotations map[string]string) []string {
 }
 
 // usualServices are the names that implementations give the Service behind an import: the reference implementation,
-// Karmada, Antrea.
+// Karmada, Antrea, ACK One.
 func usualServices(key string) []string {
 	name, namespace, _ := strings.Cut(key, ".")
 	sum := sha256.Sum256([]byte(namespace + "/" + name))
 	hash := strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:10]
-	return []string{"derived-" + hash, "derived-" + name, "antrea-mc-" + name}
+	return []string{"derived-" + hash, "derived-" + name, "antrea-mc-" + name, "amcs-" + name}
 }
 
 // MirroredServices are the names of the Services, in the import's namespace, whose mirrored EndpointSlices have the

@@ -28,8 +28,8 @@ func TestDerivedServices(t *testing.T) {
 		ips         []string
 		want        string
 	}{
-		{nil, mcsv1beta1.ClusterSetIP, nil, "[derived-scaifns3gd derived-web antrea-mc-web]"},
-		{nil, mcsv1beta1.ClusterSetIP, []string{"None", "127.0.0.1"}, "[derived-scaifns3gd derived-web antrea-mc-web]"},
+		{nil, mcsv1beta1.ClusterSetIP, nil, "[derived-scaifns3gd derived-web antrea-mc-web amcs-web]"},
+		{nil, mcsv1beta1.ClusterSetIP, []string{"None", "127.0.0.1"}, "[derived-scaifns3gd derived-web antrea-mc-web amcs-web]"},
 		{nil, mcsv1beta1.ClusterSetIP, []string{"10.42.0.1"}, "[]"},
 		{nil, mcsv1beta1.Headless, nil, "[]"},
 		{map[string]string{annotationDerived: "a"}, mcsv1beta1.ClusterSetIP, nil, "[a]"},
@@ -38,7 +38,7 @@ func TestDerivedServices(t *testing.T) {
 		{
 			map[string]string{annotationDerived: "../a"},
 			mcsv1beta1.ClusterSetIP, nil,
-			"[derived-scaifns3gd derived-web antrea-mc-web]",
+			"[derived-scaifns3gd derived-web antrea-mc-web amcs-web]",
 		},
 		{
 			map[string]string{
@@ -49,7 +49,7 @@ func TestDerivedServices(t *testing.T) {
 		{
 			map[string]string{annotationDerivedAWS: `{`},
 			mcsv1beta1.ClusterSetIP, nil,
-			"[derived-scaifns3gd derived-web antrea-mc-web]",
+			"[derived-scaifns3gd derived-web antrea-mc-web amcs-web]",
 		},
 	} {
 		if got := fmt.Sprint(wantingImport(tc.annotations, tc.kind, tc.ips...).DerivedServices()); got != tc.want {
