@@ -53,6 +53,12 @@ var merging = []mutant{
 		first:       simulation,
 	},
 	{
+		file:        "controller/merge/derived.go",
+		text:        `if imported := observed.ServiceImport; imported != nil {`,
+		replacement: `if imported := observed.ServiceImport; imported != nil && export.IsManaged(imported) {`,
+		harm:        "an import that its author gave an IP, or that is adopted, gets another one",
+	},
+	{
 		file: "controller/traffic/weights.go",
 		text: `slices.SortFunc(places, Place.Compare)`, replacement: `_ = Place.Compare`,
 		harm: "replicas use other endpoints of a cluster with a weight",
