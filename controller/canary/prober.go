@@ -27,6 +27,9 @@ const (
 	// grows.
 	interval = time.Second
 	atMost   = 256
+	// hurried is the interval for a moment after a probe that Tracker.Probed calls for.
+	hurried = interval / 2
+	moment  = time.Second
 	// connectWithin is how long a connection may take, and answerWithin the whole probe.
 	connectWithin = 750 * time.Millisecond
 	answerWithin  = 2 * time.Second
@@ -52,8 +55,9 @@ type Member interface {
 type Tracker interface {
 	// Offer replaces the canaries of a member.
 	Offer(cluster string, canaries []Canary)
-	// Probed is called after each probe, in the order in which those of a canary ended.
-	Probed(liveness.Probe)
+	// Probed is called after each probe, in the order in which those of a canary ended. It reports whether the next
+	// probes decide on a path, so that they should follow sooner.
+	Probed(liveness.Probe) (doubtful bool)
 }
 
 // A Prober probes the canaries of the members.
@@ -69,7 +73,9 @@ type Prober struct {
 	// late is how late the timers of watch were, all together, and looked when watch last looked, since began. Both are
 	// in nanoseconds.
 	late, looked atomic.Int64
-	began        time.Time
+	// hurry is until when probes follow sooner, in nanoseconds since began.
+	hurry atomic.Int64
+	began time.Time
 }
 
 // An offer is what a member offered last.
@@ -107,9 +113,9 @@ func (p *Prober) Run(ctx context.Context) {
 		}
 		watching, stop := context.WithCancel(ctx)
 		probes.Go(func() { p.watch(watching) })
-		gap := max(interval/time.Duration(len(targets)), interval/atMost)
 		for _, each := range targets {
 			probes.Go(func() { p.probe(ctx, each) })
+			gap := p.gap(len(targets))
 			// The mean of the gaps is kept, and their jitter lets probers drift apart.
 			next = next.Add(gap)
 			pause(ctx, time.Until(next)+time.Duration((rand.Float64()-0.5)*0.2*float64(gap)))
@@ -179,6 +185,15 @@ func (p *Prober) accept(ctx context.Context, cluster, text string, cidrs []netip
 	})
 }
 
+// gap returns the time between two probes of so many canaries.
+func (p *Prober) gap(canaries int) time.Duration {
+	long := interval
+	if int64(time.Since(p.began)) < p.hurry.Load() {
+		long = hurried
+	}
+	return max(long/time.Duration(canaries), interval/atMost)
+}
+
 // watch notes how late its timers are, until the context ends.
 func (p *Prober) watch(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -204,10 +219,10 @@ func (p *Prober) probe(ctx context.Context, t target) {
 		p.lateness()-lateness > lateBy) {
 		outcome = liveness.Void
 	}
-	if ctx.Err() == nil {
-		p.Tracker.Probed(liveness.Probe{
-			Cluster: t.cluster, Canary: t.canary, Began: began, Ended: ended, Outcome: outcome,
-		})
+	if ctx.Err() == nil && p.Tracker.Probed(liveness.Probe{
+		Cluster: t.cluster, Canary: t.canary, Began: began, Ended: ended, Outcome: outcome,
+	}) {
+		p.hurry.Store(int64(time.Since(p.began) + moment))
 	}
 }
 

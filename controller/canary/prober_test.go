@@ -137,16 +137,19 @@ type record struct {
 	mu     sync.Mutex
 	offers []string
 	probes []liveness.Probe
+	// doubtful is what Probed returns.
+	doubtful bool
 }
 
 func (r *record) Offer(cluster string, canaries []Canary) {
 	r.offers = append(r.offers, cluster+" "+Encode(canaries))
 }
 
-func (r *record) Probed(p liveness.Probe) {
+func (r *record) Probed(p liveness.Probe) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.probes = append(r.probes, p)
+	return r.doubtful
 }
 
 func (r *record) since(moment time.Time) (count int) {
@@ -171,12 +174,16 @@ func (m *fakeMember) Cluster() string          { return m.cluster }
 func (m *fakeMember) Canaries() (string, bool) { return m.text, !m.unread }
 func (m *fakeMember) CIDRs() []netip.Prefix    { return m.cidrs }
 
-// TestRate: each canary is probed each second, and above 256 each in its turn. It ends at once.
+// TestRate: each canary is probed each second, in doubt twice, and above 256 each in its turn. It ends at once.
 func TestRate(t *testing.T) {
-	for _, row := range []struct{ members, canaries, want int }{
-		{0, 0, 0}, {1, 1, 1}, {1, 2, 2}, {10, 3, 30}, {128, 2, 256}, {511, 2, 256},
+	for _, row := range []struct {
+		members, canaries, want int
+		doubtful                bool
+	}{
+		{0, 0, 0, false}, {1, 1, 1, false}, {1, 2, 2, false}, {10, 3, 30, false}, {128, 2, 256, false},
+		{511, 2, 256, false}, {1, 2, 4, true}, {10, 3, 60, true}, {128, 2, 256, true},
 	} {
-		t.Run(fmt.Sprint(row.members, " with ", row.canaries), func(t *testing.T) {
+		t.Run(fmt.Sprint(row.members, " with ", row.canaries, " ", row.doubtful), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var members []Member
 				for i := range row.members {
@@ -187,7 +194,7 @@ func TestRate(t *testing.T) {
 					}
 					members = append(members, &fakeMember{cluster: fmt.Sprint("member-", i), text: Encode(canaries)})
 				}
-				probed := &record{}
+				probed := &record{doubtful: row.doubtful}
 				p := &Prober{
 					Members: func() []Member { return members }, Tracker: probed,
 					Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {

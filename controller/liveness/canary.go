@@ -28,6 +28,9 @@ type Probe struct {
 	Outcome      Outcome
 }
 
+// doubt is how long a canary that stopped answering is probed more often: long enough for a verdict.
+const doubt = 4 * time.Second
+
 // inARow is how many unanswered probes cut a canary that answered before, and how many answers end that.
 const inARow = 3
 
@@ -39,6 +42,11 @@ type canary struct {
 	answers, failed, unanswered int
 	// The first failed probe of the row began and ended, and the last one began.
 	firstBegan, firstEnded, lastBegan time.Time
+}
+
+// doubtful reports whether a canary stopped answering a moment before a probe of it ended.
+func (c *canary) doubtful(p Probe) bool {
+	return c.answered && c.unanswered > 0 && p.Ended.Sub(c.firstBegan) < doubt
 }
 
 // probed takes the result of a probe. A lone canary may be a lone pod that restarts.

@@ -147,6 +147,13 @@ func (v *Paths) Probed(p Probe) (changed bool) {
 	return m.is != was
 }
 
+// Doubtful reports whether the next probes of the canary of a probe, which was passed to Probed last, or of others may
+// show that the member is not reached. It is so for a few seconds after a canary stopped answering.
+func (v *Paths) Doubtful(p Probe) bool {
+	m := v.members[p.Cluster]
+	return m != nil && m.is != Unreachable && m.canaries[p.Canary] != nil && m.canaries[p.Canary].doubtful(p)
+}
+
 // member returns what is known of a member, which may be new.
 func (v *Paths) member(cluster string) *path {
 	m := v.members[cluster]

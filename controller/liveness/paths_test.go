@@ -239,6 +239,42 @@ func TestWhoAnswersIsRemembered(t *testing.T) {
 	}
 }
 
+// TestDoubtful: after a canary stopped answering, probes follow sooner until the member is unreachable, and not for long
+// if it stays reachable.
+func TestDoubtful(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		rows []string
+		want string // in each second, those of the first canary
+	}{
+		{"whole", []string{"west/1 +++++", "west/2 +++++"}, "....."},
+		{"cut", []string{"west/1 +----", "west/2 +----"}, ".???."},
+		{"one lost probe", []string{"west/1 +-+++", "west/2 +++++"}, ".?..."},
+		{"one canary is lost", []string{"west/1 +------", "west/2 +++++++"}, ".????.."},
+		{"impaired and void", []string{"west/1 +~~vv~~", "west/2 +++++++"}, "......."},
+		{"never answered", []string{"west/1 -----", "west/2 +++++"}, "....."},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			probes, offers := history(test.rows...)
+			v := NewPaths(limits)
+			v.Offer("west", offers["west"])
+			var got strings.Builder
+			for _, p := range probes {
+				v.Probed(p)
+				if p.Canary == "west/1" {
+					got.WriteByte(map[bool]byte{true: '?', false: '.'}[v.Doubtful(p)])
+				}
+			}
+			if got.String() != test.want {
+				t.Errorf("got  %s\nwant %s", got.String(), test.want)
+			}
+		})
+	}
+	if NewPaths(limits).Doubtful(Probe{Cluster: "west"}) {
+		t.Error("a member that left is in doubt")
+	}
+}
+
 // A net is what the probes of a simulated reader meet. Its clusters have two canaries each.
 type net struct {
 	random *rand.Rand
@@ -280,23 +316,34 @@ func falseAlarms(n *net, minutes int) (alarms int) {
 		v.Offer(cluster, offered)
 	}
 	took := [...]time.Duration{Void: time.Second, Answered: 20 * time.Millisecond, Impaired: 700 * time.Millisecond, Unanswered: 750 * time.Millisecond}
-	probes := make([]Probe, 0, len(canaries))
-	for second := range 60 * minutes {
-		probes = probes[:0]
+	// Rounds are a second apart, and half of that for a second after a probe that left a doubt.
+	var probes []Probe
+	var hurry time.Time
+	for half := range 2 * 60 * minutes {
+		now := at(0).Add(time.Duration(half) * time.Second / 2)
+		ended := 0
+		for ; ended < len(probes) && !probes[ended].Ended.After(now); ended++ {
+			p := probes[ended]
+			if v.Probed(p) && v.Of(p.Cluster) == Unreachable {
+				alarms++
+			}
+			if v.Doubtful(p) {
+				hurry = p.Ended.Add(time.Second)
+			}
+		}
+		probes = slices.Delete(probes, 0, ended)
+		if half%2 == 1 && !now.Before(hurry) {
+			continue
+		}
 		for i, canary := range canaries {
 			p := Probe{
-				Cluster: canary[:len(canary)-2], Canary: canary, Outcome: n.probe(canary, second),
-				Began: at(0).Add(time.Duration(second)*time.Second + time.Duration(i)*20*time.Millisecond),
+				Cluster: canary[:len(canary)-2], Canary: canary, Outcome: n.probe(canary, half/2),
+				Began: now.Add(time.Duration(i) * 20 * time.Millisecond),
 			}
 			p.Ended = p.Began.Add(took[p.Outcome])
 			probes = append(probes, p)
 		}
 		slices.SortStableFunc(probes, func(a, b Probe) int { return cmp.Compare(a.Ended.Sub(at(0)), b.Ended.Sub(at(0))) })
-		for _, p := range probes {
-			if v.Probed(p) && v.Of(p.Cluster) == Unreachable {
-				alarms++
-			}
-		}
 	}
 	return alarms
 }

@@ -36,16 +36,17 @@ func (t *Tracker) ForgetPaths() {
 }
 
 // Probed implements canary.Tracker.
-func (t *Tracker) Probed(p liveness.Probe) {
+func (t *Tracker) Probed(p liveness.Probe) (doubtful bool) {
 	t.mu.Lock()
 	if t.members[p.Cluster] == nil {
 		t.mu.Unlock()
-		return
+		return false
 	}
 	wasCut := t.paths.Cut(p.Cluster, p.Canary)
 	changed := t.paths.Probed(p)
 	isCut := t.paths.Cut(p.Cluster, p.Canary)
 	found := t.canaries[p.Cluster][p.Canary]
+	doubtful = t.paths.Doubtful(p)
 	t.mu.Unlock()
 	if wasCut != isCut {
 		t.reporter.canary(p.Cluster, found, isCut)
@@ -58,6 +59,7 @@ func (t *Tracker) Probed(p liveness.Probe) {
 			return nil
 		})
 	}
+	return doubtful
 }
 
 // A ProbedCanary is a canary of a member.

@@ -34,6 +34,11 @@ var probing = []mutant{
 	},
 	{
 		file: "controller/canary/prober.go",
+		text: `hurried = interval / 2`, replacement: `hurried = interval`,
+		harm: "traffic leaves a member that is cut off after more than 5 s",
+	},
+	{
+		file: "controller/canary/prober.go",
 		text: `		outcome = liveness.Void
 `, replacement: `		_ = liveness.Void
 `,

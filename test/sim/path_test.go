@@ -146,7 +146,7 @@ func TestPathIsCut(t *testing.T) {
 				for phase := range 3 { // of the probes
 					sim.Wait(6*time.Minute + time.Duration(phase)*330*time.Millisecond)
 					p.cut("east", "west", row.direction)
-					away := p.until("east", "west", true, 5*time.Second)
+					away := p.until("east", "west", true, 3700*time.Millisecond) // kube-proxy takes another second
 					expect(t, east, map[string]string{"web": withoutIt})
 					p.never("east", "west", false, time.Minute)
 					p.restore("east", "west")
