@@ -156,6 +156,10 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 	case source.PodsUnreachable():
 		e.problem("kubectl clusterset test connectivity --contexts "+both(f, source.Cluster)+e.system,
 			"Connections from %s to the pods of %s fail, though its heartbeats may arrive. "+onlyIf, f.ID, source.Cluster)
+	case source.State == liveness.Stale && e.unauthorized(source.Member):
+		e.problem(fmt.Sprintf("kubectl clusterset join %s %s%s", f.Context, f.ContextOf(source.Cluster), e.system),
+			"%s, because the API server of %s no longer accepts the credential of %s: it expired, was revoked, or the "+
+				"signing key was replaced. "+onlyIf, e.silence(source), source.Cluster, f.ID)
 	case source.State == liveness.Stale:
 		e.problem(e.check(both(f, source.Cluster)),
 			"%s: the controller or the API server of %s is down or unreachable. "+onlyIf, e.silence(source), source.Cluster)
@@ -215,6 +219,15 @@ func (e *Explanation) silence(source *facts.Source) string {
 	}
 	return fmt.Sprintf("%s has received no heartbeat from %s for %s", e.Cluster, source.Cluster,
 		e.now.Sub(source.Member.Heard()).Round(time.Second))
+}
+
+// unauthorized reports whether a member is silent because it rejects the credential in use.
+func (e *Explanation) unauthorized(m *facts.Member) bool {
+	if !m.Expires.IsZero() && !e.now.Before(m.Expires) {
+		return true
+	}
+	warning := m.Warning(memberstate.EventMemberUnreachable)
+	return warning != nil && strings.Contains(warning.Message, "nauthorized")
 }
 
 // rangesOf are the ranges to which the addresses of a member are confined.
