@@ -22,6 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/rotation"
 )
 
 // Defaults of Options.
@@ -69,6 +70,9 @@ type Options struct {
 	// Accept are patterns of what members without patterns of their own may contribute: see accept.Parse. nil means
 	// everything, an empty list nothing.
 	Accept []string
+	// RenewTokens is the lifetime that the controller requests for the tokens of its readers; 0 means that it renews none,
+	// neither theirs nor its own. The least is rotation.MinLifetime.
+	RenewTokens time.Duration
 	// HandMadeImports serves all hand-made ServiceImports, not only those with export.AnnotationServe.
 	HandMadeImports bool
 	// Prefer is the preference of imports without one, as in traffic.ParseTiers.
@@ -147,6 +151,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if err := locality.ValidatePreference(o.Prefer); err != nil {
 		return o, err
+	}
+	if o.RenewTokens != 0 && o.RenewTokens < rotation.MinLifetime {
+		return o, fmt.Errorf("tokens that live for %v: use %v or more, or 0 for none", o.RenewTokens, rotation.MinLifetime)
 	}
 	if o.Workers < 0 {
 		return o, fmt.Errorf("%d workers: use 1 or more", o.Workers)

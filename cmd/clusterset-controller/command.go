@@ -41,6 +41,7 @@ type flags struct {
 	execCommands        []string
 	denied              []string
 	accept              []string
+	renewTokens         time.Duration
 	staleAfter          time.Duration
 	goneAfter           time.Duration
 	limits              export.Limits
@@ -110,6 +111,8 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 		"how long a member may be silent before its endpoints are used only if no other cluster has a ready one, and how long a fault here may last before the own heartbeat stops")
 	set.DurationVar(&f.goneAfter, "gone-after", 0,
 		"how long a member may be silent before what it contributed is removed; 0 means never")
+	set.DurationVar(&f.renewTokens, "renew-tokens", 0,
+		"lifetime of the tokens that this cluster renews for its readers; with it, the controller also keeps the tokens that other clusters renew for it; 0 means neither")
 	set.IntVar(&f.limits.Services, "member-services", export.DefaultLimits.Services,
 		"how many services of a member are imported at most")
 	set.IntVar(&f.limits.Endpoints, "member-endpoints", export.DefaultLimits.Endpoints,
@@ -227,6 +230,7 @@ func (f *flags) options() (controller.Options, error) {
 		Accept:           append([]string{}, f.accept...),
 		HandMadeImports:  f.handMade,
 		Prefer:           f.prefer,
+		RenewTokens:      f.renewTokens,
 		StaleAfter:       f.staleAfter,
 		GoneAfter:        f.goneAfter,
 		MemberLimits:     f.limits,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -66,7 +68,8 @@ type Member struct {
 	heartbeat *heartbeat
 	report    func(error)
 	source    *source
-	patience  time.Duration // see patience
+	patience  time.Duration                               // see patience
+	keep      func(context.Context, *corev1.Secret) error // see Config.Keep
 	// misidentified is written by Members.identify.
 	misidentified atomic.Bool
 
@@ -250,6 +253,10 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	if err != nil {
 		return err
 	}
+	core, err := coreclient.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return err
+	}
 	slices, leases := discovery.EndpointSlices(metav1.NamespaceAll), coordination.Leases(credential.Namespace)
 	heartbeats := func(following following) *listWatch {
 		return selected(leases, m.patience, following, func(ctx context.Context,
@@ -288,6 +295,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat, nil, m.heartbeat.end)
 	})
 	watches.Go(func() { m.listen(ctx) })
+	watches.Go(func() { m.renewToken(ctx, core.Secrets(credential.Namespace), credential) })
 	watches.Wait()
 	closeConnections()
 	return nil

@@ -100,6 +100,9 @@ type Config struct {
 	Local    Local
 	Tracker  Tracker
 	Reporter Reporter
+	// Keep writes the Secret of a member with a token that the member renewed; nil means that tokens are not renewed. It
+	// must fail if the Secret has changed since it was read.
+	Keep func(context.Context, *corev1.Secret) error
 	// Clock dates heartbeats.
 	Clock clock.WithTicker
 	// Read is closed once members may be read; nil means that they always may.
@@ -304,7 +307,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 	}, func(err error) {
 		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 	})
-	member.source, member.set = source, s.config.Set
+	member.source, member.set, member.keep = source, s.config.Set, s.config.Keep
 	member.slices.updated = func(before, after *discoveryv1.EndpointSlice) {
 		s.handler.SliceChanged(cluster, before, after)
 	}

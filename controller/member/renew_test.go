@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/rotation"
+)
+
+// readerToken is a token of the account by which east reads a cluster.
+func readerToken(issued time.Time, life time.Duration) string {
+	payload := fmt.Sprintf(`{"sub": "system:serviceaccount:clusterset-dns:clusterset-member-east", "iat": %d, "exp": %d}`,
+		issued.Unix(), issued.Add(life).Unix())
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
+}
+
+// exporter renews the token of east at half of its life, unless it is down, and nothing reads it with one that ended.
+type exporter struct {
+	t     *testing.T
+	life  time.Duration
+	token string
+	down  bool
+	asked int
+	names map[string]bool
+	using *string
+}
+
+func (e *exporter) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Secret, error) {
+	e.asked++
+	e.names[name] = true
+	if using, _ := rotation.Parse(*e.using); e.down || time.Now().After(using.Expires) {
+		return nil, apierrors.NewUnauthorized("ended")
+	}
+	if held, _ := rotation.Parse(e.token); !time.Now().Before(held.Half()) {
+		e.token = readerToken(time.Now(), e.life)
+	}
+	return &corev1.Secret{Data: map[string][]byte{rotation.TokenKey: []byte(e.token)}}, nil
+}
+
+// TestRenewToken: a year passes, in which the member is away for a third of the life of each token.
+func TestRenewToken(t *testing.T) {
+	for _, life := range []time.Duration{24 * time.Hour, 1440 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			token := readerToken(time.Now(), life)
+			e := &exporter{t: t, life: life, token: token, names: map[string]bool{}, using: &token}
+			secret := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: "member-west", Labels: map[string]string{ClusterLabel: "west"}, ResourceVersion: "0",
+					Annotations: map[string]string{RankAnnotation: "3"},
+				},
+				Data: map[string][]byte{KubeconfigKey: []byte(kubeconfig(`{token: `+token+`}`, aServer)), "more": []byte("stays")},
+			}
+			year := time.Now().Add(365 * 24 * time.Hour)
+			written := 0
+			for time.Now().Before(year) {
+				m := &Member{cluster: "west", clock: clock.RealClock{}, patience: patience, source: &source{}}
+				m.source.candidate.Store(ofSecret(secret))
+				credential, err := ParseKubeconfig(secret.Data[KubeconfigKey])
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, replaced := context.WithCancel(klog.NewContext(t.Context(), logr.Discard()))
+				conflicts := 1
+				m.keep = func(_ context.Context, changed *corev1.Secret) error {
+					if changed.ResourceVersion != fmt.Sprint(written) || changed.Annotations[RankAnnotation] != "3" ||
+						string(changed.Data["more"]) != "stays" {
+						t.Errorf("written: %v", changed)
+					}
+					if conflicts--; conflicts == 0 {
+						return errors.New("conflict")
+					}
+					written++
+					secret, _ = changed.DeepCopy(), changed
+					secret.ResourceVersion = fmt.Sprint(written)
+					replaced()
+					return nil
+				}
+				time.AfterFunc(life/2, func() { e.down = true })
+				time.AfterFunc(life/2+life/3, func() { e.down = false })
+				m.renewToken(ctx, e, credential)
+				config, err := clientcmd.Load(secret.Data[KubeconfigKey])
+				if err != nil {
+					t.Fatal(err)
+				}
+				token = config.AuthInfos["u"].Token
+				if has, _ := rotation.Parse(token); time.Until(has.Expires) < life/10 {
+					t.Fatalf("%v left of %v", time.Until(has.Expires), life)
+				}
+			}
+			has, _ := rotation.Parse(token)
+			if most := int(365 * 24 * time.Hour / has.Retry() / 2); written == 0 || e.asked > most {
+				t.Errorf("%d tokens written, asked %d times, want at most %d", written, e.asked, most)
+			}
+			if len(e.names) != 1 || !e.names["clusterset-member-east-token"] {
+				t.Errorf("asked for %v", e.names)
+			}
+		})
+	}
+}
+
+// TestNotRenewed: tokens that the member does not renew cost no request.
+func TestNotRenewed(t *testing.T) {
+	now := time.Now()
+	for name, change := range map[string]func(*Member, *Credential){
+		"another token":     func(_ *Member, c *Credential) { c.Config.BearerToken = "secret" },
+		"another namespace": func(_ *Member, c *Credential) { c.Namespace = "elsewhere" },
+		"not enabled":       func(m *Member, _ *Credential) { m.keep = nil },
+		"no Secret":         func(m *Member, _ *Credential) { m.source.candidate.Store(&Candidate{Cluster: "west"}) },
+		"another Secret": func(m *Member, _ *Credential) {
+			m.source.candidate.Store(&Candidate{Cluster: "west", Object: &corev1.Secret{}})
+		},
+	} {
+		token := readerToken(now, time.Hour)
+		e := &exporter{t: t, life: time.Hour, token: token, names: map[string]bool{}, using: &token}
+		m := &Member{cluster: "west", clock: clock.RealClock{}, patience: patience, source: &source{}}
+		m.keep = func(context.Context, *corev1.Secret) error { return nil }
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{ClusterLabel: "west"}},
+			Data:       map[string][]byte{KubeconfigKey: []byte(kubeconfig(`{token: `+token+`}`, aServer))},
+		}
+		m.source.candidate.Store(ofSecret(secret))
+		credential, err := ParseKubeconfig(secret.Data[KubeconfigKey])
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(m, &credential)
+		m.renewToken(t.Context(), e, credential)
+		if e.asked > 0 {
+			t.Errorf("%s: %d requests", name, e.asked)
+		}
+	}
+}
+
+func TestReplaceToken(t *testing.T) {
+	commented := "# of west\n" + kubeconfig(`{token: a.b.c}`, aServer)
+	if got, err := ReplaceToken([]byte(commented), "d.e.f"); err != nil ||
+		string(got) != strings.Replace(commented, "a.b.c", "d.e.f", 1) {
+		t.Errorf("got %s, %v", got, err)
+	}
+	// The token also occurs elsewhere: only the user changes.
+	twice := strings.Replace(kubeconfig(`{token: u}`, aServer), "# ", "", 1)
+	got, err := ReplaceToken([]byte(twice), "d.e.f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config, err := clientcmd.Load(got); err != nil || config.AuthInfos["u"].Token != "d.e.f" ||
+		config.Contexts[config.CurrentContext].AuthInfo != "u" {
+		t.Errorf("got %s, %v", got, err)
+	}
+	for _, wrong := range []string{"{", kubeconfig(`{client-certificate-data: eA==}`, aServer), "apiVersion: v1\nkind: Config"} {
+		if got, err := ReplaceToken([]byte(wrong), "d.e.f"); err == nil {
+			t.Errorf("%s: got %s", wrong, got)
+		}
+	}
+}
+
+// FuzzReplaceToken: whatever a kubeconfig has, only the token of its current user changes.
+func FuzzReplaceToken(f *testing.F) {
+	f.Add([]byte(kubeconfig(`{token: a.b.c}`, aServer)))
+	f.Add([]byte(kubeconfig(`{token: u}`, aServer)))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, err := ReplaceToken(text, "d.e.f")
+		if err != nil {
+			return
+		}
+		before, err := clientcmd.Load(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := clientcmd.Load(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		user := before.Contexts[before.CurrentContext].AuthInfo
+		if after.AuthInfos[user].Token != "d.e.f" || after.CurrentContext != before.CurrentContext ||
+			len(after.AuthInfos) != len(before.AuthInfos) || len(after.Clusters) != len(before.Clusters) {
+			t.Errorf("%q became %q", text, got)
+		}
+	})
+}

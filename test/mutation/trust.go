@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// trusting are mistakes with credentials.
+var trusting = []mutant{
+	{
+		file: "controller/tokens/tokens.go",
+		text: `if account.Name != rotation.Account(reader) {`, replacement: `if account.Name == "" {`,
+		harm: "a label puts the token of the controller itself into a Secret",
+	},
+	{
+		file: "controller/rotation/rotation.go",
+		text: `t.Account == other.Account &&`, replacement: ``,
+		harm: "a member replaces its credential with a token of another account",
+	},
+	{
+		file: "controller/member/credential.go",
+		text: `if plugin == nil || slices.Contains(commands, plugin.Command) {`, replacement: `if plugin == nil || len(commands) > 0 {`,
+		harm: "one allowed credential plugin allows all programs",
+	},
+	{
+		file: "controller/tokens/tokens.go",
+		text: `if secret != nil && owned(secret, account) {`, replacement: `if secret != nil {`,
+		harm: "a reader whose account was made again keeps a revoked token",
+	},
+}
