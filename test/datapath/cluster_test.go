@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,12 +40,15 @@ type cluster struct {
 	bed   *bed
 	dns   string  // the ClusterIP of the cluster DNS
 	nodes []*node // in the order of their names
+	// replicas of the controller, one on each node.
+	replicas []*replica
 }
 
 // node is a network namespace with a kube-proxy.
 type node struct {
 	*network.Namespace
 	name  string
+	pods  []netip.Prefix // addresses of its pods
 	proxy *program
 }
 
@@ -119,7 +123,7 @@ func (c *cluster) startNodes(t testing.TB) {
 		for _, text := range object.Spec.PodCIDRs {
 			ranges = append(ranges, netip.MustParsePrefix(text))
 		}
-		n := &node{name: object.Name, Namespace: c.attach(t, router, addresses, ranges...)}
+		n := &node{name: object.Name, pods: ranges, Namespace: c.attach(t, router, addresses, ranges...)}
 		// A packet that comes before the rules of its Service is to end here. Else connection tracking would remember
 		// for two minutes that the connection is to nowhere, and lead a later one there that has its port again:
 		// kube-proxy v1.36.3 forgets flows of UDP alone.
@@ -256,9 +260,11 @@ func (c *cluster) startController(t testing.TB, node int, credential string) {
 		"--cluster-id="+c.Name(), "--kubeconfig="+credential,
 		"--namespace="+system, fmt.Sprintf("--canary-address=:%d", canaryPort),
 		"--stale-after="+staleAfter.String())
+	r := &replica{pod: p}
+	c.replicas = append(c.replicas, r)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- supervise(ctx, spec) }()
+	go func() { ended <- r.supervise(ctx, spec) }()
 	t.Cleanup(func() {
 		cancel()
 		must(t, <-ended)
@@ -268,13 +274,21 @@ func (c *cluster) startController(t testing.TB, node int, credential string) {
 	})
 }
 
+// replica is one of the controller, in a pod.
+type replica struct {
+	*pod
+	// running is the process that was started last.
+	running atomic.Pointer[process.Process]
+}
+
 // supervise runs a program until ctx ends. Where it ends before, it is started again after a second.
-func supervise(ctx context.Context, spec process.Spec) error {
+func (r *replica) supervise(ctx context.Context, spec process.Spec) error {
 	for {
 		p, err := process.Start(spec)
 		if err != nil {
 			return err
 		}
+		r.running.Store(p)
 		select {
 		case <-p.Done():
 		case <-ctx.Done():

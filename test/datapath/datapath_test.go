@@ -26,6 +26,7 @@ var stories = []struct {
 	{"drain", drain},
 	{"silent cluster", silentCluster},
 	{"pod network is cut", podNetworkCut},
+	{"no reason to demote", noReason},
 	{"ingress", ingress},
 	{"etcd discovery", etcdDiscovery},
 	{"connectivity", connectivity},
