@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -17,8 +18,11 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
@@ -32,6 +36,7 @@ type cluster struct {
 	kube       kubernetes.Interface
 	mcs        mcsclient.Interface
 	processes  []*process.Process
+	pods       *podNetwork // nil if this machine cannot have one
 }
 
 func newCluster(plane *controlplane.Cluster) (*cluster, error) {
@@ -72,7 +77,14 @@ func (c *cluster) startController(ctx context.Context, binary string) error {
 	if err != nil {
 		return err
 	}
-	program, err := clusterset.StartController(c.plane, binary, credential)
+	probes, err := port.Free()
+	if err != nil {
+		return err
+	}
+	if c.pods, err = newPodNetwork(ctx, c, probes.String()); err != nil && !errors.Is(err, errNoAddress) {
+		return err
+	}
+	program, err := clusterset.StartController(c.plane, binary, credential, "--canary-address="+probes.String())
 	if err != nil {
 		return err
 	}
@@ -95,6 +107,9 @@ func (c *cluster) stop(ctx context.Context) {
 		if err := p.Stop(ctx, 5*time.Second); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
+	}
+	if c.pods != nil {
+		c.pods.close()
 	}
 }
 
@@ -137,6 +152,19 @@ func isReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
 	})
+}
+
+// awaitPath waits for the path to the pods of another cluster, as the controller of this one sees it.
+func (c *cluster) awaitPath(ctx context.Context, to *cluster, want liveness.Path) error {
+	return poll(ctx, fmt.Sprintf("the path from %s to %s to be %s", c.name, to.name, want),
+		func(ctx context.Context) (bool, error) {
+			lease, err := c.kube.CoordinationV1().Leases(clusterset.Namespace).Get(ctx, memberstate.LeasePrefix+to.name,
+				metav1.GetOptions{})
+			if err != nil {
+				return false, c.ended() // it is not there yet
+			}
+			return lease.Annotations[memberstate.PathAnnotation] == want.String(), nil
+		})
 }
 
 func (c *cluster) podIP(ctx context.Context, name string) (string, error) {

@@ -29,7 +29,7 @@ var must = controlplanetest.Must
 // demo starts the demo in the root of the repository, with a temporary folder of its own.
 func demo(t *testing.T, temporary string, args ...string) (*exec.Cmd, io.Reader) {
 	t.Helper()
-	bin, err := programs.Build(t.Context(), "cmd/coredns", "cmd/clusterset-controller", "test/demo")
+	bin, err := programs.Build(t.Context(), "cmd/coredns", "cmd/clusterset-controller", "cmd/kubectl-clusterset", "test/demo")
 	must(t, err)
 	command := exec.Command(filepath.Join(bin, "demo"), append([]string{"--bin", bin}, args...)...)
 	command.Dir = "../.."

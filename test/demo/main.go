@@ -24,7 +24,7 @@ import (
 
 func main() {
 	hold := flag.Bool("hold", false, "keep everything running after the story, until Ctrl-C")
-	bin := flag.String("bin", "", "folder of coredns and clusterset-controller; they are built where it is empty")
+	bin := flag.String("bin", "", "folder of coredns, clusterset-controller and kubectl-clusterset; they are built if it is empty")
 	flag.Parse()
 	if err := process.TieToParent(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -47,8 +47,8 @@ func run(ctx context.Context, bin string, hold bool) (err error) {
 		return err
 	}
 	if bin == "" {
-		fmt.Fprintln(os.Stderr, "building coredns and clusterset-controller, unless they are up to date")
-		if bin, err = own.Build(ctx, "cmd/coredns", "cmd/clusterset-controller"); err != nil {
+		fmt.Fprintln(os.Stderr, "building coredns, clusterset-controller and kubectl-clusterset, unless they are up to date")
+		if bin, err = own.Build(ctx, "cmd/coredns", "cmd/clusterset-controller", "cmd/kubectl-clusterset"); err != nil {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func run(ctx context.Context, bin string, hold bool) (err error) {
 		return err
 	}
 	s := &story{
-		narrator: n, kubectl: kubectl{n, programs[assets.Kubectl], merged}, east: clusters[0], west: clusters[1],
+		narrator: n, kubectl: kubectl{n, programs[assets.Kubectl], merged, bin}, east: clusters[0], west: clusters[1],
 	}
 	defer func() {
 		for _, c := range clusters {
@@ -145,6 +145,7 @@ type kubectl struct {
 	narrator
 	binary string
 	config string
+	bin    string // the folder of kubectl-clusterset
 }
 
 func (k kubectl) run(ctx context.Context, c *cluster, args ...string) error {
@@ -155,9 +156,19 @@ func (k kubectl) run(ctx context.Context, c *cluster, args ...string) error {
 	return err
 }
 
+// plugin runs kubectl clusterset.
+func (k kubectl) plugin(ctx context.Context, args ...string) error {
+	args = append([]string{"clusterset"}, args...)
+	k.command("kubectl " + strings.Join(args, " "))
+	out, err := k.quiet(ctx, args...)
+	k.output(out)
+	return err
+}
+
 func (k kubectl) quiet(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, k.binary, args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+k.config)
+	command.Env = append(os.Environ(), "KUBECONFIG="+k.config,
+		"PATH="+k.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	out, err := command.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)

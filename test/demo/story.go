@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
 
 const (
@@ -28,7 +30,7 @@ type story struct {
 
 func (s *story) tell(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		s.exportWeb, s.exportDB, s.loseReadiness, s.scaleToZero, s.unexport,
+		s.exportWeb, s.exportDB, s.loseReadiness, s.cutPodNetwork, s.scaleToZero, s.unexport,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -180,6 +182,51 @@ func (s *story) loseReadiness(ctx context.Context) error {
 	return nil
 }
 
+// cutPodNetwork: the pods of east cannot be reached, while its API server can. west moves traffic to its own pods, and
+// back after the repair.
+func (s *story) cutPodNetwork(ctx context.Context) error {
+	if s.east.pods == nil {
+		s.chapter("the pod network is not cut: %v", errNoAddress)
+		return nil
+	}
+	s.chapter("the pod network is cut: connections to pods of east get no answer; its heartbeats arrive")
+	if err := s.west.awaitPath(ctx, s.east, liveness.Reachable); err != nil {
+		return err
+	}
+	all, err := s.podIPs(ctx, 2, 2)
+	if err != nil {
+		return err
+	}
+	local, err := s.west.awaitPods(ctx, "app=db", 2)
+	if err != nil {
+		return err
+	}
+	since := time.Now()
+	if err := s.east.pods.cut(); err != nil {
+		return fmt.Errorf("cut the pod network of east: %w", err)
+	}
+	elapsed, err := s.await(ctx, lookup{s.west.dns, dbName, "A", found(addresses(dbName, local...)...)}, since)
+	if err != nil {
+		return err
+	}
+	s.say("west demotes east: its own pods alone get traffic, %s after the cut", seconds(elapsed))
+	s.say("web keeps its IP in west, and the endpoints of east stay as the last resort:")
+	if err := s.kubectl.plugin(ctx, "explain", namespace+"/web", "--contexts", "west,east",
+		"--dns", "west="+s.west.dns, "--dns", "east="+s.east.dns); err != nil {
+		return err
+	}
+	since = time.Now()
+	if err := s.east.pods.repair(); err != nil {
+		return fmt.Errorf("repair the pod network of east: %w", err)
+	}
+	elapsed, err = s.await(ctx, lookup{s.west.dns, dbName, "A", found(addresses(dbName, all...)...)}, since)
+	if err != nil {
+		return err
+	}
+	s.say("all pods get traffic again, %s after the repair", seconds(elapsed))
+	return nil
+}
+
 // scaleToZero empties west: its names fail over to east.
 func (s *story) scaleToZero(ctx context.Context) error {
 	s.chapter("west is scaled to zero")
@@ -274,5 +321,7 @@ func poll(ctx context.Context, what string, done func(context.Context) (bool, er
 	}
 	return nil
 }
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/canary"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
+)
+
+// A podNetwork is all that the demo has of one: it carries the connections to the canaries of a cluster, each of which
+// is the cluster's controller. kwok's pods have addresses, and nothing behind them.
+type podNetwork struct {
+	listeners []*net.TCPListener
+	to        string // the address of the controller's canary
+	// fillers are connections that nothing accepts: behind them the kernel drops what arrives, as a cut network does.
+	fillers []net.Conn
+	carried sync.WaitGroup
+}
+
+// nodes is how many canaries a cluster has: a lone one would count only after --stale-after.
+const nodes = 2
+
+// newPodNetwork returns the network to a canary, and offers it to other clusters.
+func newPodNetwork(ctx context.Context, c *cluster, to string) (*podNetwork, error) {
+	address, err := ownAddress()
+	if err != nil {
+		return nil, err
+	}
+	p := &podNetwork{to: to}
+	services := c.kube.CoreV1().Services(clusterset.Namespace)
+	if _, err := services.Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: canary.Service},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: canary.Port, Port: 8081}},
+		},
+	}, metav1.CreateOptions{}); err != nil {
+		return nil, fmt.Errorf("create the Service of the canaries of %s: %w", c.name, err)
+	}
+	for i := range nodes {
+		listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(address, 0)))
+		if err != nil {
+			return nil, fmt.Errorf("listen for probes: %w", err)
+		}
+		p.listeners = append(p.listeners, listener)
+		family := discoveryv1.AddressTypeIPv6
+		if address.Is4() {
+			family = discoveryv1.AddressTypeIPv4
+		}
+		slice := &discoveryv1.EndpointSlice{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:   canary.Service + "-" + strconv.Itoa(i),
+				Labels: map[string]string{discoveryv1.LabelServiceName: canary.Service},
+			},
+			AddressType: family,
+			Ports: []discoveryv1.EndpointPort{{
+				Name: ptr.To(canary.Port), Port: ptr.To(int32(listener.Addr().(*net.TCPAddr).Port)),
+			}},
+			Endpoints: []discoveryv1.Endpoint{{
+				Addresses: []string{address.String()}, NodeName: ptr.To("node-" + strconv.Itoa(i)),
+			}},
+		}
+		if _, err := c.kube.DiscoveryV1().EndpointSlices(clusterset.Namespace).Create(ctx, slice,
+			metav1.CreateOptions{}); err != nil {
+			return nil, fmt.Errorf("create the canaries of %s: %w", c.name, err)
+		}
+	}
+	p.carry()
+	return p, nil
+}
+
+// errNoAddress: the controller refuses canaries at addresses that no pod has, such as that of the loopback device.
+var errNoAddress = errors.New("this machine has no address besides those of the loopback device")
+
+// ownAddress returns an address of this machine that a pod may have.
+func ownAddress() (netip.Addr, error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	for _, each := range addresses {
+		if prefix, err := netip.ParsePrefix(each.String()); err == nil && export.CheckPodAddress(prefix.Addr()) == nil {
+			return prefix.Addr(), nil
+		}
+	}
+	return netip.Addr{}, errNoAddress
+}
+
+// carry carries connections until the network is cut.
+func (p *podNetwork) carry() {
+	for _, listener := range p.listeners {
+		p.carried.Go(func() {
+			for {
+				conn, err := listener.AcceptTCP()
+				if err != nil {
+					return
+				}
+				go relay(conn, p.to)
+			}
+		})
+	}
+}
+
+// relay carries one connection, for no longer than a probe takes.
+func relay(from *net.TCPConn, to string) {
+	defer from.Close()
+	conn, err := net.DialTimeout("tcp", to, time.Second)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	deadline := time.Now().Add(5 * time.Second)
+	if from.SetDeadline(deadline) != nil || conn.SetDeadline(deadline) != nil {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(conn, from)
+		_ = conn.Close()
+	}()
+	_, _ = io.Copy(from, conn)
+}
+
+// cut lets no connection through any more, and refuses none.
+func (p *podNetwork) cut() error {
+	for _, listener := range p.listeners {
+		if err := listener.SetDeadline(time.Now()); err != nil {
+			return err
+		}
+	}
+	p.carried.Wait()
+	for _, listener := range p.listeners {
+		if err := backlog(listener, 1); err != nil {
+			return err
+		}
+		for range 10 {
+			conn, err := net.DialTimeout("tcp", listener.Addr().String(), 200*time.Millisecond)
+			if err != nil {
+				break
+			}
+			p.fillers = append(p.fillers, conn)
+		}
+	}
+	return nil
+}
+
+// repair undoes cut.
+func (p *podNetwork) repair() error {
+	for _, filler := range p.fillers {
+		_ = filler.Close()
+	}
+	p.fillers = nil
+	for _, listener := range p.listeners {
+		if err := errors.Join(backlog(listener, 128), listener.SetDeadline(time.Time{})); err != nil {
+			return err
+		}
+	}
+	p.carry()
+	return nil
+}
+
+// backlog sets how many connections the kernel makes before they are accepted.
+func backlog(listener *net.TCPListener, length int) error {
+	raw, err := listener.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var listening error
+	err = raw.Control(func(fd uintptr) { listening = syscall.Listen(int(fd), length) })
+	return errors.Join(err, listening)
+}
+
+func (p *podNetwork) close() {
+	for _, listener := range p.listeners {
+		_ = listener.Close()
+	}
+	for _, filler := range p.fillers {
+		_ = filler.Close()
+	}
+	p.carried.Wait()
+}
