@@ -60,6 +60,48 @@ func TestMigrationWithoutTheCRDLeavesClusterLocalAsItWas(t *testing.T) {
 	}
 }
 
+// A name of cluster.local is answered with the import's address, under the name that was asked for. Other names are not
+// rewritten.
+func TestRewrittenNames(t *testing.T) {
+	text, err := os.ReadFile("rewrite.Corefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const imported = `{"kind":"ServiceImport","apiVersion":"multicluster.x-k8s.io/v1beta1",
+		"metadata":{"name":"db","namespace":"shop","uid":"1","resourceVersion":"5"},
+		"spec":{"type":"ClusterSetIP","ips":["10.43.0.9"],"ports":[{"name":"sql","port":5432,"protocol":"TCP"}]}}`
+	corefile := atHome(string(text), clusterWith(t, imported, "ServiceImport", "EndpointSlice"))
+	corefile = localZones.ReplaceAllString(corefile, "")
+	corefile = strings.Replace(corefile, "startup_timeout 1ms", "startup_timeout 1m", 1)
+	instance, err := caddy.Start(caddy.CaddyfileInput{
+		Filepath: "rewrite.Corefile", Contents: []byte(corefile), ServerTypeName: "dns",
+	})
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, corefile)
+	}
+	defer func() {
+		for _, err := range instance.ShutdownCallbacks() {
+			t.Error(err)
+		}
+		if err := instance.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, qname := range []string{"db.shop.svc.cluster.local.", "db.shop.svc.clusterset.local."} {
+		reply, _, err := new(dns.Client).Exchange(new(dns.Msg).SetQuestion(qname, dns.TypeA),
+			instance.Servers()[0].LocalAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(reply.Answer) != 1 || reply.Answer[0].Header().Name != qname ||
+			!strings.HasSuffix(reply.Answer[0].String(), "\t10.43.0.9") {
+			t.Errorf("%s: %v", qname, reply)
+		}
+	}
+}
+
+var localZones = regexp.MustCompile(`(?s) +kubernetes cluster\.local.*?\n    \}\n`)
+
 var localNames = regexp.MustCompile(`(?s)kubernetes +\{.*?\}\n`)
 
 // freePort is a port of loopback that nothing listens at.
@@ -84,6 +126,12 @@ func freePort(t *testing.T) string {
 // clusterOf is the kubeconfig of an API server that has no objects, and these kinds alone.
 func clusterOf(t *testing.T, kinds ...string) string {
 	t.Helper()
+	return clusterWith(t, "", kinds...)
+}
+
+// clusterWith is clusterOf with one object of the first kind, as JSON.
+func clusterWith(t *testing.T, object string, kinds ...string) string {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		at := slices.IndexFunc(kinds, func(kind string) bool { return strings.ToLower(kind)+"s" == path.Base(r.URL.Path) })
@@ -100,8 +148,12 @@ func clusterOf(t *testing.T, kinds ...string) string {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		default:
-			_, _ = fmt.Fprintf(w, `{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"7"},"items":[]}`,
-				kinds[at], strings.TrimPrefix(path.Dir(r.URL.Path), "/apis/"))
+			items := ""
+			if at == 0 {
+				items = object
+			}
+			_, _ = fmt.Fprintf(w, `{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"7"},"items":[%s]}`,
+				kinds[at], strings.TrimPrefix(path.Dir(r.URL.Path), "/apis/"), items)
 		}
 	}))
 	t.Cleanup(func() {
