@@ -78,6 +78,7 @@ var All = []Scenario{
 	{"a time does not decode", two, of(unreadable)},
 	{"imports of others are adopted", two, of(adoption)},
 	{"imports of Karmada are adopted", two, of(karmada)},
+	{"global services of Cilium are exported", two, of(globalServices)},
 	{"imports are made by hand", two, of(handMade)},
 
 	{

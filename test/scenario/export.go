@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 var two = []string{"east", "west"}
@@ -80,13 +81,25 @@ endpoints: [{addresses: [vm-3.example.org]}]
 `
 
 // handWrittenEndpoints: endpoints outside of the cluster are exported like pods, and host names are reported.
-func handWrittenEndpoints(s *Set, east, _ *Cluster) {
+func handWrittenEndpoints(s *Set, east, west *Cluster) {
 	east.Put(byHandOutside)
 	east.PutExport("vms", "{}")
 	s.Expect(View{"vms": "east/192.168.7.1 east/192.168.7.2(ready false serving true terminating false) -> VIP"})
 	east.problems("east", export.ReasonBadAddressType, 1)
 	east.Put(strings.Replace(byHandOutside, "ready: false", "ready: true", 1))
 	s.Expect(View{"vms": "east/192.168.7.1 east/192.168.7.2 -> VIP"})
+
+	// Load balancers of the clusters, as docs/use/ingress.md has them for clients outside.
+	for c, address := range map[*Cluster]string{east: "203.0.113.10", west: "198.51.100.10"} {
+		c.Export("public!" + address)
+	}
+	const both = "east/203.0.113.10 west/198.51.100.10 -> 198.51.100.10 203.0.113.10"
+	s.Expect(View{"public": both})
+	drained := Pair{east, west}
+	s.Annotate(drained, memberstate.AnnotationDrain, "true")
+	s.Expect(View{"public": "east/203.0.113.10 west/198.51.100.10~ -> 203.0.113.10"}, east)
+	s.Annotate(drained, memberstate.AnnotationDrain, "")
+	s.Expect(View{"public": both})
 }
 
 // nodePortAndLoadBalancer: Services of these types are exported by their endpoints. Their node ports and external
