@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ func newJoin(o *options) *cobra.Command {
 	var servers, authorities []string
 	var duration time.Duration
 	var longLived bool
+	var kind string
 	command := &cobra.Command{
 		Use:   "join CONTEXT CONTEXT...",
 		Short: "Join clusters, or rotate their credentials",
@@ -47,6 +49,14 @@ API servers stay as they are in the Secrets, unless --server sets others.`,
 			} else if duration < 10*time.Minute {
 				return usageError{fmt.Errorf("--duration %s: use 10m or more", duration)}
 			}
+			switch flags := command.Flags(); {
+			case !slices.Contains(join.Kinds, kind):
+				return usageError{fmt.Errorf("--credential %s: use one of %s", kind, strings.Join(join.Kinds, ", "))}
+			case flags.Changed("credential"):
+				options.Kind = kind
+			case flags.Changed("duration") || longLived:
+				options.Kind = join.KindToken
+			}
 			return join.Join(command.Context(), options)
 		},
 	}
@@ -58,6 +68,8 @@ API servers stay as they are in the Secrets, unless --server sets others.`,
 	command.Flags().DurationVar(&duration, "duration", 365*24*time.Hour,
 		"lifetime of the credentials; the API server may shorten it")
 	command.Flags().BoolVar(&longLived, "long-lived", false, "create credentials that do not expire")
+	command.Flags().StringVar(&kind, "credential", join.KindAuto,
+		"`kind` of the credentials: auto, renewed by the cluster that is read, or token")
 	command.MarkFlagsMutuallyExclusive("duration", "long-lived")
 	o.addWait(command.Flags())
 	o.addDryRun(command, false)

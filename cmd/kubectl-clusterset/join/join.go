@@ -48,6 +48,8 @@ type Options struct {
 	Authorities map[string][]byte
 	// Duration is the lifetime of tokens; 0 means no expiry.
 	Duration time.Duration
+	// Kind is one of Kinds; empty means KindAuto.
+	Kind string
 	// Partial lets Leave and Drain change these clusters although the set has others.
 	Partial bool
 	DryRun  bool
@@ -198,6 +200,11 @@ func (o Options) ensureRights(ctx context.Context, c *cluster.Cluster, is cluste
 
 // give issues a credential and writes it to the Secret of the reader.
 func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
+	if audience := projected(ctx, l); audience != "" && o.Kind != KindRenewed && o.Kind != KindToken {
+		o.Teller.Did("%s reads %s with a token that its kubelet renews, for the audience %s: no other is needed", l.readerID,
+			l.sourceID, audience)
+		return o.note(ctx, l)
+	}
 	existing, err := l.reader.Credentials(ctx, l.sourceID)
 	if err != nil {
 		return err
@@ -206,7 +213,16 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
 		l.secret = oldest(existing)
 	}
 	issuer.Address = o.reach(ctx, l)
-	credential, err := issuer.Issue(ctx, l.readerID)
+	renewed, lifetime, err := o.choose(ctx, l)
+	if err != nil {
+		return err
+	}
+	issue := issuer.Issue
+	if renewed {
+		issuer.Duration = lifetime
+		issue = issuer.issueRenewed
+	}
+	credential, err := issue(ctx, l.readerID)
 	if err != nil {
 		return err
 	}
@@ -214,18 +230,16 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
 	if l.secret, err = o.put(ctx, l, credential); err != nil {
 		return fmt.Errorf("context %s: write the credential of %s: %w", l.reader.Context, l.sourceID, err)
 	}
-	lease, err := l.reader.MemberLease(ctx, memberstate.LeasePrefix+l.sourceID)
-	if err != nil {
-		return fmt.Errorf("context %s: %w", l.reader.Context, err)
-	}
-	if lease != nil {
-		l.before = lease.Spec.RenewTime
+	if err := o.note(ctx, l); err != nil {
+		return err
 	}
 	life := "does not expire"
 	if !credential.Expires.IsZero() {
 		left := credential.Expires.Sub(issuer.Of.Now())
 		life = "expires " + credential.Expires.UTC().Format(time.RFC3339)
-		if left < shortLife && issuer.Duration >= 2*left {
+		if renewed {
+			life += " unless it is renewed"
+		} else if left < shortLife && issuer.Duration >= 2*left {
 			life += fmt.Sprintf(", because its API server allows at most %s: join again before that, or use --long-lived",
 				left.Round(time.Minute))
 		}
@@ -235,6 +249,18 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
 		return nil
 	}
 	o.Teller.Did("%s has a credential to read %s in %s, which %s", l.readerID, l.sourceID, l.set, life)
+	return nil
+}
+
+// note notes when the last heartbeat arrived.
+func (o Options) note(ctx context.Context, l *peering) error {
+	lease, err := l.reader.MemberLease(ctx, memberstate.LeasePrefix+l.sourceID)
+	if err != nil {
+		return fmt.Errorf("context %s: %w", l.reader.Context, err)
+	}
+	if lease != nil {
+		l.before = lease.Spec.RenewTime
+	}
 	return nil
 }
 
@@ -318,6 +344,9 @@ func (l *peering) look(ctx context.Context) (string, error) {
 		}
 	}
 	why = fmt.Sprintf("%s is waiting for heartbeats from %s: %s", l.readerID, l.sourceID, why)
+	if l.secret == nil {
+		return why, nil
+	}
 	if event, err := l.reader.NewestEvent(ctx, l.secret); err == nil && event != nil &&
 		event.Type == corev1.EventTypeWarning {
 		why += " (" + event.Message + ")"
