@@ -107,6 +107,28 @@ func renews(ctx context.Context, l *peering) (lifetime time.Duration, missing st
 	return lifetime, "", nil
 }
 
+// revokeAccounts deletes the ServiceAccount of a reader, or those of all readers if it is empty, which revokes their
+// tokens. It returns their number.
+func revokeAccounts(ctx context.Context, of *cluster.Cluster, reader string, dryRun []string) (int, error) {
+	accounts := of.Kube.CoreV1().ServiceAccounts(of.Namespace)
+	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: rotation.ReaderLabel})
+	if err != nil {
+		return 0, fmt.Errorf("context %s: list the ServiceAccounts of readers: %w", of.Context, err)
+	}
+	count := 0
+	for i := range list.Items {
+		id := list.Items[i].Labels[rotation.ReaderLabel]
+		if reader != "" && id != reader || list.Items[i].Name != rotation.Account(id) {
+			continue
+		}
+		if err := accounts.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{DryRun: dryRun}); err != nil {
+			return count, fmt.Errorf("context %s: revoke the tokens of %s: %w", of.Context, id, err)
+		}
+		count++
+	}
+	return count, nil
+}
+
 // issueRenewed creates the first token of the ServiceAccount of a reader. Nothing but its deletion revokes it.
 func (i Issuer) issueRenewed(ctx context.Context, reader string) (Credential, error) {
 	made, token := Credential{}, "dry-run"

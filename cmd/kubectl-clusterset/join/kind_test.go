@@ -126,3 +126,26 @@ func TestProjected(t *testing.T) {
 		}
 	}
 }
+
+// TestRevokeAccounts deletes no account but those of readers.
+func TestRevokeAccounts(t *testing.T) {
+	for reader, want := range map[string]int{"west": 1, "": 2, "lost": 0} {
+		var objects []runtime.Object
+		for name, id := range map[string]string{
+			"clusterset-member-west": "west", "clusterset-member-north": "north", "clusterset-controller": "west",
+			"clusterset-member": "",
+		} {
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: system}}
+			if id != "" {
+				account.Labels = map[string]string{rotation.ReaderLabel: id}
+			}
+			objects = append(objects, account)
+		}
+		c := between(objects, nil).source
+		count, err := revokeAccounts(t.Context(), c, reader, nil)
+		left, listErr := c.Kube.CoreV1().ServiceAccounts(system).List(t.Context(), metav1.ListOptions{})
+		if err != nil || listErr != nil || count != want || len(left.Items) != 4-want {
+			t.Errorf("of %q: %d deleted, %d left, %v, %v", reader, count, len(left.Items), err, listErr)
+		}
+	}
+}

@@ -105,6 +105,11 @@ func Leave(ctx context.Context, o Options, name string) error {
 		if err != nil {
 			return err
 		}
+		accounts, err := revokeAccounts(ctx, c, reader, cluster.DryRun(o.DryRun))
+		if err != nil {
+			return err
+		}
+		revoked += accounts
 		if revoked > 0 {
 			o.Teller.Wrote(o.DryRun, "%s: revoked %d credentials for reading it", identities[i].ID, revoked)
 		}
