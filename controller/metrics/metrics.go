@@ -53,6 +53,7 @@ type Leader struct {
 	Members *member.Members
 	Tracker *memberstate.Tracker
 	Record  *heartbeat.Record
+	Relays  interface{ Beats() map[string]time.Time }
 }
 
 var (
@@ -94,6 +95,8 @@ var (
 		"Nodes of the local cluster without the label topology.kubernetes.io/zone, which ignore hints for zones.")
 	overLimitDesc = describe("member_over_limit",
 		"1 if a member exceeds a limit, so that the excess is left out, else 0.", "member", "limit")
+	relayDesc = describe("relay_heartbeat_age_seconds",
+		"Seconds since the heartbeat was written to the mailbox on a relay; absent before the first.", "relay")
 	problemsDesc = describe("export_problems",
 		"Services that are partially imported, by exporting cluster and reason.", "member", "reason")
 )
@@ -245,6 +248,11 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 		}
 		if heard := member.Heartbeat().Heard; !heard.IsZero() {
 			gauge(heartbeatDesc, r.Clock.Since(heard).Seconds(), cluster)
+		}
+	}
+	for relay, at := range r.Relays.Beats() {
+		if !at.IsZero() {
+			gauge(relayDesc, r.Clock.Since(at).Seconds(), relay)
 		}
 	}
 	for key, count := range m.problems.count() {

@@ -48,8 +48,8 @@ func Encode(slice *discoveryv1.EndpointSlice) ([]byte, error) {
 		return nil, fmt.Errorf("encode EndpointSlice %s/%s: %w", slice.Namespace, slice.Name, err)
 	}
 	if len(encoded) > MaxSlice {
-		return nil, fmt.Errorf("EndpointSlice %s/%s has %d bytes: a relay stores at most %d", slice.Namespace, slice.Name,
-			len(encoded), MaxSlice)
+		return nil, fmt.Errorf("%w: EndpointSlice %s/%s has %d bytes, and a relay stores at most %d", ErrTooLarge,
+			slice.Namespace, slice.Name, len(encoded), MaxSlice)
 	}
 	return encoded, nil
 }

@@ -51,6 +51,9 @@ var (
 	ErrMalformed = errors.New("malformed")
 )
 
+// ErrTooLarge is the error of an EndpointSlice that no record can have.
+var ErrTooLarge = errors.New("the EndpointSlice is too large")
+
 // A Source is the cluster that signs, and the set in which it does.
 type Source struct {
 	Cluster string     `json:"cluster"`
