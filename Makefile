@@ -138,6 +138,10 @@ test-skew: bed ## Run a set with one member of the version before, which takes 8
 test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or MODE=iptables for one of its modes.
 	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -count=1 -v -timeout 15m $(if $(MODE),-run '(?i)$(MODE)') ./test/datapath/...
 
+.PHONY: test-rollouts
+test-rollouts: bed ## Upgrade clusters and roll versions out cluster by cluster, and count lost connections; also haproxy.
+	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -tags stateful -count=1 -v -timeout 15m -run '^TestRollouts$$' ./test/datapath
+
 # Modules of their own are vetted with the flags of their tests, so that nothing is compiled twice.
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requirements, the chart, the alerts and the workflows.
