@@ -104,10 +104,10 @@ var merging = []mutant{
 	},
 	{
 		file: "controller/relay/relay.go",
-		text: `	if err := r.write(ctx, client, due); err != nil {
+		text: `	if err := client.put(ctx, record, exists); err != nil {
 		return err
 	}
-`, replacement: `	_ = r.write(ctx, client, due)
+`, replacement: `	_ = client.put(ctx, record, exists)
 `,
 		harm: "a heartbeat on a relay vouches for slices that could not be written there",
 	},
