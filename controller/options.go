@@ -22,6 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/membership"
 	"github.com/clusterset-dns/clusterset-dns/controller/rotation"
 )
 
@@ -64,6 +65,8 @@ type Options struct {
 	Members []member.Static
 	// ExecCommands are the commands of credential plugins that their kubeconfigs may run. Secrets name none.
 	ExecCommands []string
+	// MembersFrom are sources of more members, as of membership.Parse.
+	MembersFrom []string
 	// DeniedNamespaces are patterns, as of path.Match, of namespaces that are neither exported nor imported. nil means
 	// DefaultDeniedNamespaces, an empty list none.
 	DeniedNamespaces []string
@@ -134,6 +137,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Namespace == "" {
 		o.Namespace = member.DefaultNamespace
+	}
+	if err := o.validateSources(); err != nil {
+		return o, err
 	}
 	if o.DeniedNamespaces == nil {
 		o.DeniedNamespaces = DefaultDeniedNamespaces
@@ -225,6 +231,26 @@ func validateMembers(own string, members []member.Static) error {
 				static.Kubeconfig)
 		}
 		seen[id] = true
+	}
+	return nil
+}
+
+// validateSources returns an error if a source is not valid, is there twice, or would read the Secrets that are members
+// anyway.
+func (o Options) validateSources() error {
+	seen := map[string]bool{}
+	for _, text := range o.MembersFrom {
+		spec, err := membership.Parse(text)
+		switch {
+		case err != nil:
+			return fmt.Errorf("source of members %w", err)
+		case seen[text]:
+			return fmt.Errorf("source of members %q: it is there twice", text)
+		case spec.Argument == o.Namespace && (spec.Kind == membership.ArgoCD || spec.Kind == membership.ClusterAPI):
+			return fmt.Errorf("source of members %q: this is the controller's namespace, whose Secrets are members anyway: "+
+				"use another namespace", text)
+		}
+		seen[text] = true
 	}
 	return nil
 }

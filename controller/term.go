@@ -30,6 +30,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/membership"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
@@ -224,21 +225,33 @@ func (c *Controller) prober(members *member.Members, tracker *memberstate.Tracke
 	}
 }
 
+// sources returns the sources of members.
+func (c *Controller) sources() (sources []member.Source) {
+	for _, text := range c.options.MembersFrom {
+		if spec, err := membership.Parse(text); err == nil { // complete reports the error
+			sources = append(sources, membership.New(spec, c.options.Namespace, c.client, c.dynamic))
+		}
+	}
+	return sources
+}
+
 // newReconciler connects the inputs to the reconciler, and the reconciler to the writer. Nothing runs yet.
 func (c *Controller) newReconciler(
 	logger klog.Logger, cluster string, caches *caches, recorder record.EventRecorder, read <-chan struct{},
 ) (*reconciler.Reconciler, *relay.Publisher) {
 	o, own := c.options, caches.local.Term()
-	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder}
+	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder, Object: &corev1.ObjectReference{
+		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.Namespace, Name: member.HeartbeatLease,
+	}}
 	tracker := memberstate.NewTracker(o.limits(), o.Clock, own, reporter)
 	var keep func(context.Context, *corev1.Secret) error
 	if o.RenewTokens > 0 {
 		keep = tokens.Keep(c.client)
 	}
 	members := member.New(member.Config{
-		Cluster: cluster, Set: o.ClusterSet, Static: o.Members, ExecCommands: o.ExecCommands, Limits: o.MemberLimits,
-		Memory: o.MaxImportMemory, Local: own, Tracker: tracker, Reporter: reporter, Clock: o.Clock, Dial: o.DialMember,
-		Read: read, Keep: keep,
+		Cluster: cluster, Set: o.ClusterSet, Static: o.Members, ExecCommands: o.ExecCommands, Sources: c.sources(),
+		Limits: o.MemberLimits, Memory: o.MaxImportMemory, Local: own, Tracker: tracker, Reporter: reporter,
+		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: keep,
 	})
 	applier := &apply.Applier{
 		Core: c.client, Recorder: recorder, Clock: o.Clock,

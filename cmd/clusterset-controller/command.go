@@ -26,6 +26,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/membership"
 )
 
 // namespaceFile is where a pod finds the namespace that it runs in.
@@ -39,6 +40,7 @@ type flags struct {
 	namespace           string
 	members             []string
 	execCommands        []string
+	membersFrom         []string
 	denied              []string
 	accept              []string
 	renewTokens         time.Duration
@@ -98,6 +100,9 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 		"a member besides those that Secrets name, as `id=kubeconfig[:context]`; may be repeated")
 	set.StringSliceVar(&f.execCommands, "exec-commands", nil,
 		"`commands` of credential plugins (exec) that kubeconfigs of --member may run, as they name them; those in Secrets run none")
+	set.StringArrayVar(&f.membersFrom, "members-from", nil,
+		"a `source` of more members: "+membership.Forms+"; may be repeated. Objects need the label "+member.ClusterLabel+
+			", unless a label selector follows after another colon")
 	set.StringSliceVar(&f.denied, "denied-namespaces", controller.DefaultDeniedNamespaces,
 		"`patterns` of namespaces that are neither exported nor imported")
 	set.StringSliceVar(&f.accept, "accept", []string{accept.Everything},
@@ -182,6 +187,11 @@ func (f *flags) options() (controller.Options, error) {
 			wrong = append(wrong, fmt.Errorf("--cluster-id: %w", err))
 		}
 	}
+	for _, text := range f.membersFrom {
+		if _, err := membership.Parse(text); err != nil {
+			wrong = append(wrong, fmt.Errorf("--members-from %w", err))
+		}
+	}
 	clusterSet, err := export.ParseSet(f.clusterSet)
 	if err != nil {
 		wrong = append(wrong, fmt.Errorf("--clusterset: %w", err))
@@ -226,6 +236,7 @@ func (f *flags) options() (controller.Options, error) {
 		Namespace:        f.namespace,
 		Members:          members,
 		ExecCommands:     f.execCommands,
+		MembersFrom:      f.membersFrom,
 		DeniedNamespaces: append([]string{}, f.denied...),
 		Accept:           append([]string{}, f.accept...),
 		HandMadeImports:  f.handMade,

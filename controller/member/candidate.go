@@ -22,6 +22,8 @@ type Object interface {
 type Candidate struct {
 	// Cluster is its id, which may be invalid, or that of another candidate.
 	Cluster string
+	// Source is the name of the Source that proposes it; empty for a flag, and for a Secret with ClusterLabel.
+	Source string
 	// Kind and Name name the candidate in messages and logs: the kind of an object and its namespace/name, or a file and
 	// its path.
 	Kind, Name string
@@ -69,8 +71,8 @@ func NameOf(object metav1.Object) string {
 	return object.GetNamespace() + "/" + object.GetName()
 }
 
-// candidates returns the members that flags and Secrets name, in the order of precedence.
-func candidates(config Config) []*Candidate {
+// candidates returns all candidates in the order of precedence: flags, then those without a time, then by age.
+func candidates(config Config, of []*Candidate) []*Candidate {
 	var all []*Candidate
 	for _, static := range config.Static {
 		all = append(all, &Candidate{
@@ -82,8 +84,9 @@ func candidates(config Config) []*Candidate {
 	for _, secret := range config.Local.Credentials() {
 		all = append(all, ofSecret(secret))
 	}
+	all = append(all, of...)
 	slices.SortStableFunc(all[first:], func(a, b *Candidate) int {
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }

@@ -111,6 +111,9 @@ func (m *Member) Annotations() map[string]string { return m.source.candidate.Loa
 // Object returns the object that makes the cluster a member, nil if none does. It is shared and must not be changed.
 func (m *Member) Object() Object { return m.source.candidate.Load().Object }
 
+// Candidate returns what makes the cluster a member, in its latest version.
+func (m *Member) Candidate() *Candidate { return m.source.candidate.Load() }
+
 // CIDRs restrict the addresses of the member's endpoints. Without CIDRs all are allowed.
 func (m *Member) CIDRs() []netip.Prefix { return *m.source.cidrs.Load() }
 

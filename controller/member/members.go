@@ -26,8 +26,10 @@ import (
 type Problem struct {
 	// Cluster is the id of the credential, which may be invalid.
 	Cluster string
-	// Candidate is what makes the cluster a member, or would.
+	// Candidate is what makes the cluster a member, or would. It is nil for a problem of a Source.
 	Candidate *Candidate
+	// Source is the name of a Source that cannot be read. Its members stay.
+	Source string
 	// Err is nil when the problem is resolved.
 	Err error
 	// Refused means that the credential is not used.
@@ -51,6 +53,9 @@ type Local interface {
 
 // A Tracker tracks the state of members. Its methods must not block.
 type Tracker interface {
+	// Before returns the members that Sources proposed when the previous leader ended, without credentials. It is called
+	// once, before Track.
+	Before() []*Candidate
 	// Track is called before a member is read, and again when its credential or annotations change. Members already
 	// lists the member.
 	Track(*Member)
@@ -93,6 +98,8 @@ type Config struct {
 	Static []Static
 	// ExecCommands are the credential plugins that the kubeconfigs of Static may run. Those in Secrets run none.
 	ExecCommands []string
+	// Sources propose more members.
+	Sources []Source
 	// Limits apply to each member.
 	Limits export.Limits
 	// Memory bounds the slices of all members, approximately, in bytes; 0 means no limit.
@@ -129,6 +136,7 @@ type Members struct {
 	// connections of the members, by cluster, and the candidates that were parsed. Only Run uses them.
 	connections map[string]*connection
 	parsed      map[any]*source
+	sources     []*polled
 
 	limiting sync.Mutex
 	limited  map[string]string // last report, by cluster
@@ -180,11 +188,12 @@ func (s *Members) Refresh() {
 // filesInterval is the time after which changed files of Static are noticed, at most.
 const filesInterval = time.Minute
 
-// Run keeps the members in line with the flags, their files and the Secrets until the context ends.
+// Run keeps the members in line with the flags, their files, the Secrets and the Sources until the context ends.
 func (s *Members) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	problems := map[string]string{}
+	s.readSources(ctx, &group)
 	var once sync.Once
 	var files <-chan time.Time
 	if len(s.config.Static) > 0 {
@@ -206,7 +215,7 @@ func (s *Members) Run(ctx context.Context) {
 
 // refresh reads the flags and the Secrets. It returns the current problems, as report does.
 func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map[string]string) map[string]string {
-	sources, problems := gather(s.config, &s.parsed)
+	sources, problems := gather(s.config, s.proposed(), &s.parsed)
 	s.refused.Store(int64(len(problems)))
 	after := s.report(before, problems)
 	s.change(ctx, group, sources, func(source *source) bool {

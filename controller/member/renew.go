@@ -74,10 +74,12 @@ func (m *Member) until(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// held returns the Secret with ClusterLabel that makes the cluster a member, nil for any other candidate.
+// held returns the Secret with ClusterLabel that makes the cluster a member, nil for any other candidate: the Secrets of a
+// Source belong to another system.
 func (m *Member) held() *corev1.Secret {
-	secret, ok := m.source.candidate.Load().Object.(*corev1.Secret)
-	if !ok || secret.Labels[ClusterLabel] != m.cluster {
+	candidate := m.source.candidate.Load()
+	secret, ok := candidate.Object.(*corev1.Secret)
+	if !ok || candidate.Source != "" || secret.Labels[ClusterLabel] != m.cluster {
 		return nil
 	}
 	return secret

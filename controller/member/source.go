@@ -111,14 +111,17 @@ func ParseRank(annotations map[string]string) (int, error) {
 // errNoKubeconfig is the error of a Secret with ClusterLabel that has no credential.
 var errNoKubeconfig = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
 
-// gather returns the members among the candidates. A credential with invalid content still makes its cluster a member; a
+// gather returns the members among the candidates: those of flags, Secrets, and of other sources. A credential with invalid content still makes its cluster a member; a
 // credential with an invalid id does not. parsed are the sources of the candidates that were parsed before, by Version,
 // and is replaced: a candidate that did not change is not parsed again.
-func gather(config Config, parsed *map[any]*source) (map[string]*source, []Problem) {
+func gather(config Config, of []*Candidate, parsed *map[any]*source) (map[string]*source, []Problem) {
 	sources, before := map[string]*source{}, *parsed
 	*parsed = map[any]*source{}
 	var problems []Problem
-	for _, candidate := range candidates(config) {
+	for _, candidate := range candidates(config, of) {
+		if candidate.Source != "" && candidate.Cluster == config.Cluster {
+			continue // an inventory has the local cluster, too
+		}
 		problem := Problem{Cluster: candidate.Cluster, Candidate: candidate, Refused: true}
 		if problem.Err = admit(config.Cluster, candidate.Cluster, sources); problem.Err != nil {
 			problems = append(problems, problem)

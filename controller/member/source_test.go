@@ -69,7 +69,7 @@ func TestGather(t *testing.T) {
 			var parsed map[any]*source
 			for range 2 {
 				slices.Reverse(test.secrets)
-				sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}),
+				sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), nil,
 					&parsed)
 				members := slices.Sorted(maps.Keys(sources))
 				for i, cluster := range members {
@@ -107,7 +107,7 @@ func TestGatherParsesWhatChanged(t *testing.T) {
 	}
 	var parsed map[any]*source
 	look := func() map[string]*source {
-		sources, _ := gather(having(secrets...).of(Config{Cluster: "east"}), &parsed)
+		sources, _ := gather(having(secrets...).of(Config{Cluster: "east"}), nil, &parsed)
 		return sources
 	}
 	first := look()

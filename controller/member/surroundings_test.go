@@ -15,6 +15,7 @@ import (
 // surroundings are all that Members call. A nil function does nothing.
 type surroundings struct {
 	secrets        func() []*corev1.Secret
+	before         []*Candidate
 	kubeSystemUID  string
 	tracked        func(*Member)
 	serviceChanged func(types.NamespacedName)
@@ -33,6 +34,7 @@ func (s *surroundings) KubeSystemUID() string { return s.kubeSystemUID }
 func (s *surroundings) Credentials() []*corev1.Secret                          { return s.secrets() }
 func (s *surroundings) Imported(string) map[types.NamespacedName]export.Weight { return nil }
 func (s *surroundings) Track(m *Member)                                        { call(s.tracked, m) }
+func (s *surroundings) Before() []*Candidate                                   { return s.before }
 func (s *surroundings) Untrack(string)                                         {}
 func (s *surroundings) LeaseRead(_, _ string, _ time.Time, _, _ bool)          {}
 func (s *surroundings) Described(string, Description)                          {}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
@@ -29,16 +30,24 @@ const (
 	EventMemberRecovered         = "MemberRecovered"
 	EventAllMembersSilent        = "AllMembersSilent"
 	EventNoPodsReached           = "NoPodsReached"
+	EventMemberSourceUnreadable  = "MemberSourceUnreadable"
+	EventMemberSourceRead        = "MemberSourceRead"
 )
 
 // A Reporter logs problems of members and records them as Events on their Secrets.
 type Reporter struct {
 	Logger   logr.Logger
 	Recorder record.EventRecorder
+	// Object is what Events about sources of members are recorded on; nil for none.
+	Object runtime.Object
 }
 
 // Report implements member.Reporter.
 func (r *Reporter) Report(problem member.Problem) {
+	if problem.Source != "" {
+		r.source(problem)
+		return
+	}
 	reason, log := EventMemberUnreachable, "Cannot read a member; its imported endpoints stay"
 	over, overLog, message := EventMemberReachable, "Reading the member", "Reading cluster "+problem.Cluster
 	switch {
@@ -67,6 +76,23 @@ func (r *Reporter) Report(problem member.Problem) {
 	}
 	if problem.Candidate != nil && problem.Candidate.Object != nil {
 		r.Recorder.Event(problem.Candidate.Object, kind, reason, message)
+	}
+}
+
+// source reports a problem of a source of members.
+func (r *Reporter) source(problem member.Problem) {
+	logger := r.Logger.WithValues("source", problem.Source)
+	reason, kind, message := EventMemberSourceRead, corev1.EventTypeNormal, "Reading --members-from="+problem.Source
+	if problem.Err == nil {
+		logger.Info("Read the source of members again")
+	} else {
+		logger.Error(problem.Err, "Cannot read a source of members; its members stay")
+		reason, kind = EventMemberSourceUnreadable, corev1.EventTypeWarning
+		message = "Cannot read --members-from=" + problem.Source + ", so its members stay as they were: " +
+			problem.Err.Error()
+	}
+	if r.Object != nil {
+		r.Recorder.Event(r.Object, kind, reason, message)
 	}
 }
 

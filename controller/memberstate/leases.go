@@ -33,6 +33,9 @@ const (
 	// PathAnnotation on such a Lease is the path to the pods of the member: reachable, unreachable or unproven. It is
 	// missing while the path is unknown.
 	PathAnnotation = "clusterset-dns.github.io/path"
+	// OriginAnnotation on such a Lease is what makes the cluster a member, if neither a flag nor a Secret with
+	// member.ClusterLabel does: the source, as --members-from has it, and then kind and name of the object or file.
+	OriginAnnotation = "clusterset-dns.github.io/origin"
 	// leaseWriteTimeout bounds one write, and leaseRetry is the time after which a failed write is retried.
 	leaseWriteTimeout = 5 * time.Second
 	leaseRetry        = time.Second
@@ -100,6 +103,9 @@ func (l *Leases) load(ctx context.Context) (map[string]state, error) {
 					Properties: lease.Annotations[properties.Annotation],
 					Accepts:    lease.Annotations[accept.PublishedAnnotation],
 				},
+			}
+			if candidate := candidateOf(lease); candidate != nil {
+				l.tracker.before = append(l.tracker.before, candidate)
 			}
 		}
 		return true, nil
@@ -226,9 +232,10 @@ func (l *Leases) limited(ctx context.Context, do func(context.Context) error) er
 // due reports whether a Lease is to be written: the state, the UID or the description changed, or the time changed by a third of
 // stale-after.
 func (l *Leases) due(is, want *coordinationv1.Lease) bool {
-	for _, key := range []string{
+	for _, key := range append([]string{
 		StateAnnotation, PathAnnotation, member.HeartbeatUIDAnnotation, properties.Annotation, accept.PublishedAnnotation,
-	} {
+		OriginAnnotation,
+	}, remembered...) {
 		if is.Annotations[key] != want.Annotations[key] {
 			return true
 		}
@@ -313,6 +320,9 @@ func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
 	}
 	if m.accepted.Accepts != "" {
 		lease.Annotations[accept.PublishedAnnotation] = m.accepted.Accepts
+	}
+	if m.source != nil {
+		noteOrigin(lease, m.source.Candidate())
 	}
 	if heard := m.Arrivals.Last; !heard.IsZero() {
 		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(heard))

@@ -52,6 +52,8 @@ type Tracker struct {
 	handler  Handler
 	// left is what the previous leader left, by cluster.
 	left map[string]state
+	// before are the members of sources that the previous leader left.
+	before []*member.Candidate
 
 	mu       sync.Mutex
 	members  map[string]*tracked
@@ -121,6 +123,9 @@ func (t *Tracker) Judgement() liveness.Judgement {
 	defer t.mu.Unlock()
 	return t.verdicts.Judgement()
 }
+
+// Before implements member.Tracker.
+func (t *Tracker) Before() []*member.Candidate { return t.before }
 
 // Track implements member.Tracker.
 func (t *Tracker) Track(m *member.Member) {

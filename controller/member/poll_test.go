@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// A fakeSource has what the test gives it.
+type fakeSource struct {
+	list []*Candidate
+	err  error
+}
+
+func (*fakeSource) String() string { return "fake" }
+
+func (f *fakeSource) List(context.Context) ([]*Candidate, error) {
+	var list []*Candidate
+	for _, each := range f.list {
+		fresh := *each
+		list = append(list, &fresh)
+	}
+	return list, f.err
+}
+
+func candidate(cluster, data string) *Candidate {
+	return &Candidate{Cluster: cluster, Kind: "Thing", Name: "fleet/" + cluster, Kubeconfig: []byte(data)}
+}
+
+// TestMembersOfASource: members join and leave with their objects, and stay while the source is lost.
+func TestMembersOfASource(t *testing.T) {
+	good := kubeconfig(aToken, aServer)
+	west, north := candidate("west", good), candidate("north", "{")
+	lost := errors.New("the server could not find the requested resource")
+	type step struct {
+		list []*Candidate
+		err  error
+		// members, with ! if they are not read, and problems of the source that are reported.
+		members, reported string
+	}
+	for name, test := range map[string]struct {
+		before []*Candidate
+		steps  []step
+	}{
+		"join and leave": {nil, []step{
+			{nil, nil, "", ""},
+			{[]*Candidate{west}, nil, "west", ""},
+			{[]*Candidate{west, north}, nil, "north! west", ""},
+			{[]*Candidate{north}, nil, "north!", ""},
+		}},
+		"lost and back": {nil, []step{
+			{[]*Candidate{west}, nil, "west", ""},
+			{nil, lost, "west", "lost"},
+			{nil, lost, "west", ""},
+			{[]*Candidate{west}, nil, "west", "read"},
+		}},
+		"missing, then installed": {nil, []step{
+			{nil, lost, "", "lost"},
+			{[]*Candidate{west}, nil, "west", "read"},
+		}},
+		"the last one leaves": {nil, []step{
+			{[]*Candidate{west}, nil, "west", ""},
+			{nil, nil, "west", "lost"},
+			{nil, nil, "", "read"},
+		}},
+		"uninstalled": {nil, []step{
+			{[]*Candidate{west}, nil, "west", ""},
+			{nil, nil, "west", "lost"},
+			{nil, lost, "west", "lost"},
+			{nil, nil, "west", "lost"},
+			{[]*Candidate{west}, nil, "west", "read"},
+		}},
+		"restart while it is lost": {[]*Candidate{candidate("west", ""), candidate("gone", "")}, []step{
+			{nil, lost, "gone! west!", "lost"},
+			{nil, lost, "gone! west!", ""},
+			{[]*Candidate{west}, nil, "west", "read"},
+		}},
+		"restart": {[]*Candidate{candidate("west", ""), candidate("gone", "")}, []step{
+			{[]*Candidate{west}, nil, "west", ""},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var reported string
+			source := &fakeSource{}
+			around := having()
+			around.before = test.before
+			for _, each := range around.before {
+				each.Source = source.String()
+			}
+			around.reported = func(problem Problem) {
+				switch {
+				case problem.Source == "":
+				case problem.Err == nil:
+					reported = "read"
+				default:
+					reported = "lost"
+				}
+			}
+			set := around.members(Config{
+				Cluster: "east", Sources: []Source{source}, Clock: clocktesting.NewFakeClock(time.Unix(1e9, 0)),
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var group, none sync.WaitGroup
+			defer group.Wait()
+			ended, end := context.WithCancel(t.Context())
+			end() // nothing is read of members
+			for i, step := range test.steps {
+				source.list, source.err = step.list, step.err
+				reported = ""
+				if i == 0 {
+					set.readSources(ctx, &group)
+				} else {
+					set.readSource(ctx, set.sources[0])
+				}
+				set.refresh(ended, &none, nil)
+				var members []string
+				for _, m := range set.List() {
+					members = append(members, m.Cluster())
+					if m.source.err != nil {
+						members[len(members)-1] += "!"
+					}
+				}
+				if got := strings.Join(members, " "); got != step.members || reported != step.reported {
+					t.Errorf("step %d: members %q, reported %q; want %q, %q", i, got, reported, step.members, step.reported)
+				}
+			}
+			cancel()
+		})
+	}
+}
+
+// TestUnchangedCandidates: a candidate that did not change is not parsed again, and its member keeps its connection.
+func TestUnchangedCandidates(t *testing.T) {
+	source := &fakeSource{list: []*Candidate{candidate("west", kubeconfig(aToken, aServer))}}
+	p := &polled{source: source}
+	poll := func() bool {
+		list, err := source.List(t.Context())
+		return p.take(list, err)
+	}
+	if !poll() || poll() {
+		t.Error("a list is new once")
+	}
+	first := p.known[0]
+	source.list[0].Annotations = map[string]string{RankAnnotation: "1"}
+	if !poll() || p.known[0] == first {
+		t.Error("a new annotation is not seen")
+	}
+}
+
+// TestPrecedenceOfSources: flags precede files, these Secrets and other objects, of which the oldest does.
+func TestPrecedenceOfSources(t *testing.T) {
+	good := kubeconfig(aToken, aServer)
+	object := candidate("west", good)
+	object.Source, object.Created = "fake", time.Unix(1e9, 0).Add(-time.Hour)
+	file := &Candidate{Cluster: "west", Source: "directory:/x", Kind: "file", Name: "/x/west.yaml", Kubeconfig: []byte(good)}
+	for want, test := range map[string]struct {
+		secret time.Duration
+		of     []*Candidate
+	}{
+		"Secret a":         {2 * time.Hour, []*Candidate{object}},
+		"Thing fleet/west": {0, []*Candidate{object}},
+		"file /x/west.yaml": {
+			2 * time.Hour, []*Candidate{object, file},
+		},
+	} {
+		sources, problems := gather(having(secret("a", "west", test.secret, good)).of(Config{Cluster: "east"}), test.of,
+			new(map[any]*source))
+		if got := sources["west"].candidate.Load().String(); got != want || len(problems) != len(test.of) ||
+			!strings.Contains(problems[0].Err.Error(), want) {
+			t.Errorf("the member is %s, want %s; problems %v", got, want, problems)
+		}
+	}
+}
+
+// TestSecretsOfASourceAreNotHeld: the token in a Secret of another system is not renewed.
+func TestSecretsOfASourceAreNotHeld(t *testing.T) {
+	own := ofSecret(secret("a", "west", 0, kubeconfig(aToken, aServer)))
+	foreign := *own
+	foreign.Source = "argocd:argocd"
+	for _, each := range []*Candidate{own, &foreign} {
+		m := &Member{cluster: "west", source: parse(each, nil)}
+		if held := m.held(); (held != nil) != (each == own) {
+			t.Errorf("source %q: held is %v", each.Source, held)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// listKinds are the resources of the fixtures.
+var listKinds = map[schema.GroupVersionResource]string{
+	{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}:        "ClusterProfileList",
+	{Group: "multicluster.x-k8s.io", Version: "v1alpha2", Resource: "clusterprofiles"}:        "ClusterProfileList",
+	{Group: "cluster.open-cluster-management.io", Version: "v1", Resource: "managedclusters"}: "ManagedClusterList",
+}
+
+// inventory returns clients with the objects of a fixture.
+func inventory(t testing.TB, file string) (*fake.Clientset, *dynamicfake.FakeDynamicClient) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var secrets, others []runtime.Object
+	documents := yamlutil.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		object := &unstructured.Unstructured{}
+		if err := errors.Join(err, yaml.Unmarshal(document, &object.Object)); err != nil {
+			t.Fatal(err)
+		}
+		switch object.GetKind() {
+		case "":
+		case "Secret":
+			secret := &corev1.Secret{}
+			if err := yaml.UnmarshalStrict(document, secret); err != nil {
+				t.Fatal(err)
+			}
+			secrets = append(secrets, secret)
+		default:
+			others = append(others, object)
+		}
+	}
+	return fake.NewClientset(secrets...), dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		listKinds, others...)
+}
+
+// source makes a source of a fixture.
+func source(t testing.TB, text, file string) (member.Source, *fake.Clientset, *dynamicfake.FakeDynamicClient) {
+	t.Helper()
+	spec, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, objects := inventory(t, file)
+	return New(spec, "clusterset-dns", client, objects), client, objects
+}
+
+// describe returns id, object, server and credential of a candidate, or what is wrong with it.
+func describe(c *member.Candidate) string {
+	text := c.Cluster + ": " + c.String()
+	err := c.Err
+	var credential member.Credential
+	if err == nil {
+		credential, err = member.ParseKubeconfig(c.Kubeconfig)
+	}
+	if err != nil {
+		return text + ": " + err.Error()
+	}
+	config := credential.Config
+	text += " " + config.Host + " in " + credential.Namespace
+	if len(config.CAData) > 0 {
+		text += " ca"
+	}
+	if len(config.CertData) > 0 {
+		text += " certificate"
+	}
+	return text + " " + config.BearerToken
+}
+
+// TestFixtures: what the objects of other systems make a member.
+func TestFixtures(t *testing.T) {
+	for text, test := range map[string]struct {
+		file string
+		want []string // parts
+	}{
+		"argocd:argocd": {"argocd.yaml", []string{
+			"cert: Secret argocd/cluster-cert-1234567 https://cluster-cert-1234567.example.org:6443 in clusterset-dns ca certificate",
+			"eks: Secret argocd/cluster-eks-1234567: awsAuthConfig is not supported",
+			"garbage: Secret argocd/cluster-garbage-1234567: the data under the key \"config\" is not the JSON",
+			"gke: Secret argocd/cluster-gke-1234567: a kubeconfig in a Secret may not run programs",
+			"insecure: Secret argocd/cluster-insecure-1234567: context \"member\" of the kubeconfig: insecure-skip-tls-verify is refused",
+			"west: Secret argocd/cluster-west-1234567 https://cluster-west-1234567.example.org:6443 in clusterset-dns ca west-token",
+		}},
+		"argocd:argocd:managed=x": {"argocd.yaml", nil},
+		"argocd:elsewhere":        {"argocd.yaml", nil},
+		"cluster-api:fleet": {"cluster-api.yaml", []string{
+			"north: Secret fleet/prod-north-kubeconfig https://west.example.org:6443 in clusterset-dns ca north-token",
+			"south: Secret fleet/south-kubeconfig: the data under the key \"value\" is not a kubeconfig",
+			"west: Secret fleet/west-kubeconfig https://west.example.org:6443 in clusterset-dns ca certificate",
+		}},
+		"cluster-api:fleet:cluster.x-k8s.io/cluster-name=other": {"cluster-api.yaml", []string{
+			"other: Secret fleet/other-kubeconfig https://west.example.org:6443 in clusterset-dns ca certificate",
+		}},
+		"clusterprofile:fleet": {"clusterprofile.yaml", []string{
+			"garbage: ClusterProfile fleet/garbage: status.accessProviders does not have the form",
+			"gke: ClusterProfile fleet/gke: status.accessProviders has google, but not secretreader",
+			"none: ClusterProfile fleet/none: status.accessProviders is empty",
+			"old: ClusterProfile fleet/old https://west.example.org:6443 in clusterset-dns ca old-token",
+			"tokenless: ClusterProfile fleet/tokenless: there is no Secret clusterset-dns/tokenless with a token",
+			"west: ClusterProfile fleet/west https://west.example.org:6443 in clusterset-dns ca west-token",
+		}},
+		"clusterprofile:fleet:x-k8s.io/cluster-manager=manager,clusterset-dns.github.io/cluster!=west": {
+			"clusterprofile.yaml", []string{
+				"garbage: ", "gke: ", "none: ", "old: ", "tokenless: ",
+				"unlabelled: ClusterProfile fleet/unlabelled: there is no Secret clusterset-dns/unlabelled",
+			},
+		},
+		"ocm": {"ocm.yaml", []string{
+			"foreign: ManagedCluster foreign: the Secret foreign/clusterset-dns is not the token",
+			"noaccount: ManagedCluster noaccount: there is no Secret noaccount/clusterset-dns",
+			"noca: ManagedCluster noca https://west.example.org:6443 in clusterset-dns ca noca-token",
+			"nourl: ManagedCluster nourl: spec.managedClusterClientConfigs is empty",
+			"west: ManagedCluster west https://west.example.org:6443 in clusterset-dns ca west-token",
+		}},
+	} {
+		t.Run(text, func(t *testing.T) {
+			source, _, _ := source(t, text, test.file)
+			candidates, err := source.List(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, each := range candidates {
+				got = append(got, describe(each))
+				if each.Object == nil || len(each.Annotations) > 1 {
+					t.Errorf("%s has the object %v and the annotations %v", each, each.Object, each.Annotations)
+				}
+			}
+			slices.Sort(got)
+			if len(got) != len(test.want) {
+				t.Fatalf("%d candidates, want %d:\n%s", len(got), len(test.want), strings.Join(got, "\n"))
+			}
+			for i, want := range test.want {
+				if !strings.HasPrefix(got[i], want) {
+					t.Errorf("got %s\nwant %s", got[i], want)
+				}
+				if strings.Contains(got[i], "secret-token") {
+					t.Errorf("an error quotes a token: %s", got[i])
+				}
+			}
+		})
+	}
+}
+
+// TestUnreadableInventory: an error of any request is one of the whole list, so that no member leaves.
+func TestUnreadableInventory(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", errors.New("no"))
+	for text, file := range map[string]string{
+		"argocd:argocd": "argocd.yaml", "cluster-api:fleet": "cluster-api.yaml", "clusterprofile:fleet": "clusterprofile.yaml",
+		"ocm": "ocm.yaml",
+	} {
+		for _, verb := range []string{"list", "get"} {
+			if verb == "get" && strings.HasPrefix(text, ArgoCD) {
+				continue // it gets nothing
+			}
+			source, client, objects := source(t, text, file)
+			fail := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden }
+			client.PrependReactor(verb, "*", fail)
+			objects.PrependReactor(verb, "*", fail)
+			if list, err := source.List(t.Context()); !apierrors.IsForbidden(err) || len(list) > 0 {
+				t.Errorf("%s: %s: %v, %v", text, verb, list, err)
+			}
+		}
+	}
+}
+
+// TestParse: the values of --members-from.
+func TestParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"argocd:argocd":              "argocd argocd " + member.ClusterLabel,
+		"argocd:argocd:env=prod":     "argocd argocd env=prod",
+		"argocd:argocd:env in (a,b)": "",
+		"cluster-api:x:a=b,c!=d":     "cluster-api x a=b,c!=d",
+		"clusterprofile:fleet":       "clusterprofile fleet " + member.ClusterLabel,
+		"ocm":                        "ocm clusterset-dns " + member.ClusterLabel,
+		"ocm:reader":                 "ocm reader " + member.ClusterLabel,
+		"ocm::a=b":                   "ocm clusterset-dns a=b",
+		"directory:/etc/members":     "directory /etc/members ",
+		"directory:/etc/a:b":         "directory /etc/a:b ",
+		"directory:members":          "",
+		"directory":                  "",
+		"argocd":                     "",
+		"argocd:":                    "",
+		"argocd:a/b":                 "",
+		"argocd:argocd:":             "",
+		"argocd:argocd:=":            "",
+		"karmada:x":                  "",
+		"":                           "",
+	} {
+		spec, err := Parse(text)
+		got := ""
+		if err == nil {
+			got = spec.Kind + " " + spec.Argument + " " + spec.Selector
+		}
+		if got != want || err != nil && !strings.Contains(err.Error(), "use") && !strings.Contains(err.Error(), "selector") {
+			t.Errorf("%q is %q (%v), want %q", text, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memberstate
+
+import (
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// remembered are the annotations of a member that stay in force while its source cannot be read after a restart.
+var remembered = []string{member.CIDRsAnnotation, member.RankAnnotation, accept.Annotation, AnnotationDrain}
+
+// noteOrigin writes the origin of a member into its Lease, so that the next leader knows the member if the source cannot
+// be read.
+func noteOrigin(lease *coordinationv1.Lease, candidate *member.Candidate) {
+	if candidate.Source == "" {
+		return
+	}
+	lease.Annotations[OriginAnnotation] = candidate.Source + " " + candidate.Kind + " " + candidate.Name
+	for _, key := range remembered {
+		if value, found := candidate.Annotations[key]; found {
+			lease.Annotations[key] = value
+		}
+	}
+}
+
+// ParseOrigin parses OriginAnnotation: the source, and the kind and name of the object or file. All are empty if the
+// text is not valid.
+func ParseOrigin(text string) (source, kind, name string) {
+	words := strings.Split(text, " ")
+	if len(words) < 3 || words[0] == "" || words[1] == "" || words[len(words)-1] == "" {
+		return "", "", ""
+	}
+	return words[0], strings.Join(words[1:len(words)-1], " "), words[len(words)-1]
+}
+
+// candidateOf returns the member of a Lease, without its credential; nil if no source proposed it.
+func candidateOf(lease *coordinationv1.Lease) *member.Candidate {
+	source, kind, name := ParseOrigin(lease.Annotations[OriginAnnotation])
+	if source == "" {
+		return nil
+	}
+	candidate := &member.Candidate{
+		Cluster: lease.Labels[member.ClusterLabel], Source: source, Kind: kind, Name: name,
+		Annotations: map[string]string{},
+	}
+	for _, key := range remembered {
+		if value, found := lease.Annotations[key]; found {
+			candidate.Annotations[key] = value
+		}
+	}
+	return candidate
+}

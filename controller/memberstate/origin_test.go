@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memberstate
+
+import (
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// TestOrigin: the next leader knows the member of a source by its Lease.
+func TestOrigin(t *testing.T) {
+	is := &member.Candidate{
+		Cluster: "west", Source: "directory:/x", Kind: "file", Name: "/x/west.yaml",
+		Annotations: map[string]string{member.RankAnnotation: "2", AnnotationDrain: "true", AnnotationConfirm: "x"},
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Labels: map[string]string{member.ClusterLabel: "west"}, Annotations: map[string]string{},
+	}}
+	if candidateOf(lease) != nil {
+		t.Error("a member of a Secret has an origin")
+	}
+	noteOrigin(lease, is)
+	got := candidateOf(lease)
+	if got == nil || got.Cluster != is.Cluster || got.Source != is.Source || got.String() != is.String() ||
+		len(got.Annotations) != 2 || got.Annotations[AnnotationDrain] != "true" {
+		t.Errorf("%v is %+v, want %+v", lease.Annotations, got, is)
+	}
+}
+
+// FuzzParseOrigin: a valid origin has all parts.
+func FuzzParseOrigin(f *testing.F) {
+	f.Add("argocd:argocd Secret argocd/west")
+	f.Add("a b")
+	f.Fuzz(func(t *testing.T, text string) {
+		source, kind, name := ParseOrigin(text)
+		if (source == "") != (kind == "") || (source == "") != (name == "") {
+			t.Errorf("%q is %q, %q, %q", text, source, kind, name)
+		}
+		if source != "" && source+" "+kind+" "+name != text {
+			t.Errorf("%q is %q, %q, %q", text, source, kind, name)
+		}
+	})
+}
