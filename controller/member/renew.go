@@ -50,8 +50,8 @@ func (m *Member) renewToken(ctx context.Context, secrets getsSecrets, credential
 			return
 		case err == nil: // the Secret has it; if another writer reverts that, it is repeated
 			said = ""
-		case m.clock.Now().Before(fetch): // there was no need yet
-			if !m.until(ctx, fetch) {
+		case m.clock.Now().Before(fetch): // there is no need yet
+			if errors.Is(err, errNoLater) && !m.until(ctx, fetch) {
 				return
 			}
 		case err.Error() != said:
@@ -85,6 +85,9 @@ func (m *Member) held() *corev1.Secret {
 	return secret
 }
 
+// errNoLater is the error of a member that has not renewed the token.
+var errNoLater = errors.New("has no later token: its controller needs --renew-tokens")
+
 // fetchToken asks the member for the token after one, and writes it to the member's Secret.
 func (m *Member) fetchToken(ctx context.Context, secrets getsSecrets, has rotation.Token, token string) error {
 	asking, cancel := context.WithTimeout(ctx, m.patience)
@@ -96,7 +99,7 @@ func (m *Member) fetchToken(ctx context.Context, secrets getsSecrets, has rotati
 	}
 	next := string(offered.Data[rotation.TokenKey])
 	if is, ok := rotation.Parse(next); !ok || !is.Replaces(has) {
-		return fmt.Errorf("secret %s of the member has no later token: its controller needs --renew-tokens", name)
+		return fmt.Errorf("secret %s of the member %w", name, errNoLater)
 	}
 	held := m.held()
 	if held == nil || !bytes.Contains(held.Data[KubeconfigKey], []byte(token)) {

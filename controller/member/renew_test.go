@@ -114,6 +114,31 @@ func TestRenewToken(t *testing.T) {
 	}
 }
 
+// TestFirstToken: a short first token is replaced as soon as the member has a longer one, not at half of its life.
+func TestFirstToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		token := readerToken(began, time.Hour)
+		e := &exporter{t: t, token: readerToken(began, 1440*time.Hour), names: map[string]bool{}, using: &token, down: true}
+		time.AfterFunc(time.Minute, func() { e.down = false })
+		m := &Member{cluster: "west", clock: clock.RealClock{}, patience: patience, source: &source{}}
+		m.source.candidate.Store(ofSecret(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{ClusterLabel: "west"}},
+			Data:       map[string][]byte{KubeconfigKey: []byte(kubeconfig(`{token: `+token+`}`, aServer))},
+		}))
+		ctx, replaced := context.WithCancel(klog.NewContext(t.Context(), logr.Discard()))
+		m.keep = func(context.Context, *corev1.Secret) error { replaced(); return nil }
+		credential, err := ParseKubeconfig([]byte(kubeconfig(`{token: `+token+`}`, aServer)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.renewToken(ctx, e, credential)
+		if after := time.Since(began); after > 3*time.Minute {
+			t.Errorf("replaced after %v", after)
+		}
+	})
+}
+
 // TestNotRenewed: tokens that the member does not renew cost no request.
 func TestNotRenewed(t *testing.T) {
 	now := time.Now()
