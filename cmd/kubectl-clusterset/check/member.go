@@ -32,7 +32,7 @@ var memberChecks = []Check{
 				if other == c || !reached(other) || other.ID == "" || other.ID == c.ID || c.SecretsUnseen != nil {
 					continue
 				}
-				if m := c.Member(other.ID); m == nil || m.Secret == nil {
+				if m := c.Member(other.ID); m == nil || m.Secret == nil && m.Origin() == "" {
 					found = append(found, wrong(s.join(c, other.ID),
 						"There is no credential of %s, so nothing is imported from it.", other.ID))
 				}

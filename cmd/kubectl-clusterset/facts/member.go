@@ -260,10 +260,24 @@ func (m *Member) identify(ctx context.Context, by *cluster.Cluster) error {
 	return err
 }
 
+// Origin names the object or file that makes the cluster a member, empty if a flag or a Secret with ClusterLabel does.
+func (m *Member) Origin() string {
+	if m.Lease == nil {
+		return ""
+	}
+	if _, kind, name := memberstate.ParseOrigin(m.Lease.Annotations[memberstate.OriginAnnotation]); kind != "" {
+		return kind + " " + name
+	}
+	return ""
+}
+
 func (m *Member) ask(ctx context.Context, set export.Set, namespace string) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	switch {
+	case m.Secret == nil && m.Origin() != "":
+		m.Unread = fmt.Errorf("its credential is of %s, which only the controller reads", m.Origin())
+		return
 	case m.Secret == nil:
 		m.Unread = errors.New("there is no credential to read it")
 		return
