@@ -142,12 +142,18 @@ test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or 
 test-rollouts: bed ## Upgrade clusters and roll versions out cluster by cluster, and count lost connections; also haproxy.
 	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -tags stateful -count=1 -v -timeout 15m -run '^TestRollouts$$' ./test/datapath
 
+# Apart from the others: the stores are Debian's, and each takes minutes.
+.PHONY: test-stateful
+test-stateful: bed ## Break clusters under databases and queues that know each other by name; STORE=redis for one of them.
+	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -tags stateful -count=1 -v -timeout 45m -run '^TestStateful$$$(if $(STORE),/^$(STORE)$$)' ./test/datapath
+
 # Modules of their own are vetted with the flags of their tests, so that nothing is compiled twice.
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requirements, the chart, the alerts and the workflows.
 	@echo '== lint'
 	@$(BOUND) $(TOOLS)/golangci-lint run ./... ./test/...
 	@for module in . test; do (cd $$module && GOWORK=off go mod tidy -diff); done
+	@CGO_ENABLED=1 $(BOUND) go vet -race -tags stateful ./test/datapath
 	@cd test/kubeproxy && GOWORK=off CGO_ENABLED=1 $(BOUND) go vet -race ./...
 	@cd test/tools/images && GOWORK=off $(BOUND) go vet ./...
 	@$(MAKE) --no-print-directory lint-deploy
@@ -156,7 +162,7 @@ lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requireme
 lint-deploy: tools ## Check the chart, the alerts and the workflows.
 	@echo '== lint of deploy/ and .github/'
 	@$(call pinned,actionlint) .github/workflows/*.yml
-	@! command -v shellcheck >/dev/null || shellcheck deploy/render deploy/kind/*.sh test/tools/with-progress .ci/run
+	@! command -v shellcheck >/dev/null || shellcheck -x -P SCRIPTDIR deploy/render deploy/kind/*.sh test/tools/with-progress .ci/run test/datapath/stateful/*.bash
 	@$(call pinned,helm) lint --strict --quiet deploy/chart
 	@promtool=$(call pinned,promtool); $$promtool check rules deploy/chart/files/monitoring/alerts.yaml; $$promtool test rules deploy/chart/files/monitoring/alerts_test.yaml
 

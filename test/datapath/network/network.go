@@ -126,9 +126,9 @@ func setUp() (n *Namespace, err error) {
 	return n, nil
 }
 
-// Close lets go of the namespace. It goes when the processes in it have ended. On nil it does nothing.
+// Close lets go of the namespace. It goes when the processes in it have ended. On nil, and a second time, it does nothing.
 func (n *Namespace) Close() error {
-	if n == nil {
+	if n == nil || !n.descriptor.IsOpen() {
 		return nil
 	}
 	if n.netlink != nil {

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build stateful
+
+package datapath
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// workload is a store of which each cluster has one replica. stateful/<name>.bash says how it is run.
+type workload struct {
+	name     string
+	packages string // of Debian, which have its programs
+	programs []string
+	ports    []corev1.ServicePort
+	// promoted stores have no program that chooses a new leader: the test does.
+	promoted bool
+}
+
+func tcp(name string, number int32) corev1.ServicePort {
+	return port(name, corev1.ProtocolTCP, number, number)
+}
+
+var workloads = []workload{
+	{name: "etcd", ports: []corev1.ServicePort{tcp("etcd-server", 2380), tcp("etcd-client", 2379)}},
+	{
+		name: "postgresql", packages: "postgresql", programs: []string{"psql"}, promoted: true,
+		ports: []corev1.ServicePort{tcp("postgresql", 5432)},
+	},
+	{
+		name: "redis", packages: "redis-server redis-sentinel", programs: []string{"redis-server", "redis-sentinel"},
+		ports: []corev1.ServicePort{tcp("redis", 6379), tcp("sentinel", 26379)},
+	},
+	{
+		name: "galera", packages: "mariadb-server galera-4 rsync", programs: []string{"mariadbd", "rsync"},
+		ports: []corev1.ServicePort{tcp("mysql", 3306), tcp("replication", 4567), tcp("ist", 4568), tcp("sst", 4444)},
+	},
+	{
+		name: "nats", packages: "nats-server", programs: []string{"nats-server"},
+		ports: []corev1.ServicePort{tcp("client", 4222), tcp("route", 6222)},
+	},
+	{
+		name: "rabbitmq", packages: "rabbitmq-server", programs: []string{"rabbitmq-server"},
+		ports: []corev1.ServicePort{tcp("amqp", 5672), tcp("distribution", 25672), tcp("epmd", 4369)},
+	},
+}
+
+// TestStateful runs stores over three clusters, whose replicas know each other by name alone, and breaks what they run
+// on. No write that was acknowledged may be lost.
+func TestStateful(t *testing.T) {
+	for _, w := range workloads {
+		for _, program := range w.programs {
+			if _, err := exec.LookPath(program); err != nil {
+				t.Fatalf("%s needs %s: apt-get install --no-install-recommends %s", w.name, program, w.packages)
+			}
+		}
+	}
+	b := newBed(t, "nftables")
+	figures := &storeTable{}
+	t.Cleanup(func() { t.Logf("stores:\n%s", figures) })
+	for _, w := range workloads {
+		t.Run(w.name, func(t *testing.T) { tellStore(t, b, w, figures) })
+	}
+}
+
+// held is how long a fault lasts after the store has recovered from it.
+const held = 5 * time.Second
+
+// rounds are so many acknowledged writes that the writer goes on.
+const rounds = 20
+
+func tellStore(t *testing.T, b *bed, w workload, figures *storeTable) {
+	s := newStore(t, b, w)
+	created := time.Now()
+	for _, c := range b.all() {
+		s.create(t, c)
+		c.export(t, s.service)
+		s.start(t, c)
+	}
+	s.awaitMembers(t)
+	figures.add(w.name, "bootstrap", figure{took: time.Since(created)})
+	s.verb(t, "setup")
+
+	for _, fault := range []struct {
+		name string
+		do   func(leader *cluster)
+	}{
+		{"cluster of the leader lost", func(leader *cluster) {
+			t.Cleanup(func() { must(t, leader.APIServer().Thaw()) }) // for the stores after this, if it fails
+			must(t, leader.APIServer().Freeze())
+			repair := s.isolate(t, leader)
+			s.crash(t, leader)
+			s.recover(t, leader)
+			repair()
+			must(t, leader.APIServer().Thaw())
+			s.create(t, leader)
+			s.start(t, leader)
+		}},
+		{"cluster of the leader cut off", func(leader *cluster) {
+			repair := s.isolate(t, leader)
+			s.recover(t, leader)
+			repair()
+			if w.promoted {
+				s.restart(t, leader) // it believes that it is the primary
+			}
+		}},
+		{"rolling restart", func(leader *cluster) {
+			for _, c := range b.all() {
+				led := s.leader(t) == c
+				s.stop(t, c)
+				if led && w.promoted {
+					s.verb(t, "failover", c.Name())
+				}
+				s.create(t, c)
+				s.start(t, c)
+				s.awaitMembers(t)
+			}
+		}},
+	} {
+		leader := s.leader(t)
+		s.write(t, leader)
+		from := time.Now()
+		fault.do(leader)
+		s.awaitMembers(t)
+		s.writer.await(t, time.Now(), rounds)
+		f := s.figure(from, time.Now())
+		figures.add(w.name, fault.name, f)
+		t.Logf("%s: from %s to %s: %+v", fault.name, from, time.Now(), f)
+		s.writer.stop(t)
+	}
+	stored := map[int]bool{}
+	for _, text := range strings.Fields(s.verb(t, "numbers")) {
+		n, err := strconv.Atoi(text)
+		must(t, err)
+		stored[n] = true
+	}
+	var lost []write
+	for _, write := range s.writer.acknowledged {
+		if !stored[write.n] {
+			lost = append(lost, write)
+		}
+	}
+	if len(lost) > 0 {
+		t.Errorf("%d of %d acknowledged writes are lost, the first of %s, the last of %s", len(lost),
+			len(s.writer.acknowledged), lost[0].at, lost[len(lost)-1].at)
+	}
+	figures.add(w.name, fmt.Sprintf("%d of %d acknowledged writes lost", len(lost), len(s.writer.acknowledged)), figure{})
+}
+
+// recover waits until writes are acknowledged without the replica of a cluster, and a while longer.
+func (s *store) recover(t testing.TB, without *cluster) {
+	t.Helper()
+	at := time.Now()
+	if s.promoted {
+		s.verb(t, "failover", without.Name())
+	}
+	s.writer.await(t, at, rounds)
+	select {
+	case <-time.After(held):
+	case <-t.Context().Done():
+	}
+}
+
+// isolate drops what the pods of a cluster send to those of the others, and what they send to it, until it is repaired.
+func (s *store) isolate(t testing.TB, c *cluster) (repair func()) {
+	t.Helper()
+	var cut []way
+	for _, other := range s.bed.all() {
+		if other != c {
+			cut = append(cut, ways(c, other)...)
+		}
+	}
+	undo, _ := s.bed.drop(t, cut, "")
+	repair = sync.OnceFunc(undo)
+	t.Cleanup(repair)
+	return repair
+}
+
+// leader is the cluster of the leader.
+func (s *store) leader(t testing.TB) (leader *cluster) {
+	t.Helper()
+	s.await(t, "a leader", func(ctx context.Context) error {
+		out, err := s.tryVerb(ctx, "leader")
+		for _, c := range s.bed.all() {
+			if c.Name() == strings.TrimSpace(out) {
+				leader = c
+				return nil
+			}
+		}
+		return fmt.Errorf("it is %q: %w", out, err)
+	})
+	return leader
+}
+
+// awaitMembers waits until all replicas take part, and makes them ready.
+func (s *store) awaitMembers(t testing.TB) {
+	t.Helper()
+	s.await(t, "all replicas", func(ctx context.Context) error {
+		out, err := s.tryVerb(ctx, "members")
+		if strings.TrimSpace(out) != "3" {
+			return fmt.Errorf("there are %q: %w", out, err)
+		}
+		return nil
+	})
+	for _, r := range s.replicas {
+		r.setReady(t, true)
+	}
+}
