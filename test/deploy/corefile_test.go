@@ -50,6 +50,13 @@ var questions = map[string][][2]string{
 		{"web.shop.svc.clusterset.local. A", "WEB"},
 		{"db-1.east.db.shop.svc.services.example.org. A", "10.1.0.1"},
 	},
+	"pod-names.Corefile": {
+		{"db-1.db.shop.svc.east.clusterset.local. A", "10.1.0.1"},
+		{"db-1.db.shop.svc.west.clusterset.local. A", "NXDOMAIN"},
+		{"db-1.east.db.shop.svc.clusterset.local. A", "10.1.0.1"},
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+		{"_sql._tcp.db.shop.svc.clusterset.local. SRV", "20 records"},
+	},
 	"migration.Corefile": {
 		{"own.shop.svc.cluster.local. A", "OWN"},
 		{"web.shop.svc.cluster.local. A", "WEB"},
