@@ -251,7 +251,7 @@ func (c *Controller) newReconciler(
 	members := member.New(member.Config{
 		Cluster: cluster, Set: o.ClusterSet, Static: o.Members, ExecCommands: o.ExecCommands, Sources: c.sources(),
 		Limits: o.MemberLimits, Memory: o.MaxImportMemory, Local: own, Tracker: tracker, Reporter: reporter,
-		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: keep,
+		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: keep, Relays: own.Relays,
 	})
 	applier := &apply.Applier{
 		Core: c.client, Recorder: recorder, Clock: o.Clock,

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/relay/mailbox"
 )
 
 // An Object is an object of the local cluster that makes a cluster a member. It is shared and must not be changed.
@@ -36,6 +38,8 @@ type Candidate struct {
 	// Kubeconfig is not trusted: see ParseKubeconfig. Err is why there is none. A candidate with an Err is a member, too.
 	Kubeconfig []byte
 	Err        error
+	// PublicKeys are those of the cluster, in PEM, with which it signs what it leaves on relays; empty for none.
+	PublicKeys []byte
 	// File is the file of a kubeconfig that the operator named, instead of Kubeconfig. Context is the context to use in
 	// it; empty means the current one.
 	File, Context string
@@ -44,8 +48,11 @@ type Candidate struct {
 	Version any
 }
 
-// kindFlag is the Kind of the members that flags name.
-const kindFlag = "flag --member"
+// kindFlag is the Kind of the members that flags name, and kindSecret that of Secrets.
+const (
+	kindFlag   = "flag --member"
+	kindSecret = "Secret"
+)
 
 // String names the candidate.
 func (c *Candidate) String() string {
@@ -94,11 +101,11 @@ func candidates(config Config, of []*Candidate) []*Candidate {
 // ofSecret returns the candidate that a Secret with ClusterLabel is.
 func ofSecret(secret *corev1.Secret) *Candidate {
 	c := &Candidate{
-		Cluster: secret.Labels[ClusterLabel], Kind: "Secret", Name: NameOf(secret), Object: secret,
+		Cluster: secret.Labels[ClusterLabel], Kind: kindSecret, Name: NameOf(secret), Object: secret,
 		Created: secret.CreationTimestamp.Time, Annotations: secret.Annotations, Kubeconfig: secret.Data[KubeconfigKey],
-		Version: secret,
+		PublicKeys: secret.Data[mailbox.PublicKeysKey], Version: secret,
 	}
-	if len(c.Kubeconfig) == 0 {
+	if len(c.Kubeconfig) == 0 && len(c.PublicKeys) == 0 {
 		c.Err = errNoKubeconfig
 	}
 	return c

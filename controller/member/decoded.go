@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -38,6 +39,8 @@ var kinds = map[string]*message{
 	"discovery.k8s.io/v1 EndpointSlice":     messageOf[discoveryv1.EndpointSlice](),
 	"coordination.k8s.io/v1 LeaseList":      messageOf[coordinationv1.LeaseList](),
 	"coordination.k8s.io/v1 Lease":          messageOf[coordinationv1.Lease](),
+	"v1 ConfigMapList":                      messageOf[corev1.ConfigMapList](), // of relays
+	"v1 ConfigMap":                          messageOf[corev1.ConfigMap](),
 	"v1 Status":                             messageOf[metav1.Status](),
 }
 
@@ -125,6 +128,12 @@ func checkObject(data []byte) error {
 		}
 	}
 	return nil
+}
+
+// checkSlice returns errTooLarge if an encoded EndpointSlice exceeds maxDecoded.
+func checkSlice(encoded []byte) error {
+	room := maxDecoded
+	return kinds["discovery.k8s.io/v1 EndpointSlice"].take(encoded, &room)
 }
 
 // checkEvent calls checkObject for the object in a watch event.

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
+	"github.com/clusterset-dns/clusterset-dns/controller/relay/mailbox"
 )
 
 const (
@@ -47,7 +48,8 @@ type source struct {
 	cidrs      atomic.Pointer[[]netip.Prefix] // never nil
 	rank       atomic.Int64
 	accept     atomic.Pointer[accept.Patterns] // nil without the annotation
-	credential Credential
+	credential Credential                      // zero without a kubeconfig
+	signers    atomic.Pointer[[]signer]        // never nil
 	err        error
 }
 
@@ -69,6 +71,7 @@ func (s *source) renew(from *source) bool {
 		changed = changed || !slices.Equal(*cidrs, *s.cidrs.Load())
 		s.rank.Store(from.rank.Load())
 		s.accept.Store(from.accept.Load())
+		s.signers.Store(from.signers.Load())
 	}
 	return changed
 }
@@ -109,7 +112,8 @@ func ParseRank(annotations map[string]string) (int, error) {
 }
 
 // errNoKubeconfig is the error of a Secret with ClusterLabel that has no credential.
-var errNoKubeconfig = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
+var errNoKubeconfig = fmt.Errorf("the Secret has no data under the key %q, nor under %q for a member that is read "+
+	"through relays: put the kubeconfig there", KubeconfigKey, mailbox.PublicKeysKey)
 
 // gather returns the members among the candidates: those of flags, Secrets, and of other sources. A credential with invalid content still makes its cluster a member; a
 // credential with an invalid id does not. parsed are the sources of the candidates that were parsed before, by Version,
@@ -167,9 +171,16 @@ func parse(candidate *Candidate, commands []string) *source {
 	case candidate.File != "":
 		s.credential, s.err = LoadKubeconfig(candidate.File, candidate.Context, commands)
 		s.kubeconfig = fingerprint(candidate.File, s.credential)
-	default:
+	case len(candidate.Kubeconfig) > 0 || len(candidate.PublicKeys) == 0:
 		s.credential, s.err = ParseKubeconfig(candidate.Kubeconfig)
 	}
+	var signers []signer
+	if len(candidate.PublicKeys) > 0 {
+		var err error
+		signers, err = signersOf(candidate.PublicKeys)
+		s.err = cmp.Or(s.err, err)
+	}
+	s.signers.Store(&signers)
 	cidrs, err := ParseCIDRs(candidate.Annotations[CIDRsAnnotation])
 	s.cidrs.Store(&cidrs)
 	rank, rankErr := ParseRank(candidate.Annotations)

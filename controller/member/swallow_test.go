@@ -16,6 +16,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -82,7 +83,7 @@ func (s *swallower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // encode is an object as an API server sends it.
 func encode(t testing.TB, object runtime.Object) []byte {
 	form := scheme.Codecs.EncoderForVersion(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme),
-		schema.GroupVersions{discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion})
+		schema.GroupVersions{corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion})
 	encoded, err := runtime.Encode(form, object)
 	if err != nil {
 		t.Error(err)
@@ -104,7 +105,7 @@ func credentialOf(server *httptest.Server) Credential {
 func reading(t *testing.T, m *Member, server *httptest.Server) (stop func()) {
 	ctx, leave := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- m.run(ctx, credentialOf(server)) }()
+	go func() { done <- m.follow(ctx, newPaths([]path{{credential: credentialOf(server)}})) }()
 	return func() {
 		leave()
 		if err := <-done; err != nil {
@@ -182,7 +183,7 @@ func TestSliceThatNobodyCanRead(t *testing.T) {
 	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
 	_, err := listSelection(t.Context(), &pages{}, metav1.ListOptions{Limit: pageSize}, store)
 	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
-	m.outcome(t.Context(), watchedSlices)(err)
+	m.outcome(t.Context(), watchedSlices, "")(err)
 	if problem := m.Problem(); !errors.Is(problem, errTooLarge) ||
 		!strings.Contains(problem.Error(), "one EndpointSlice") {
 		t.Errorf("got %v", problem)

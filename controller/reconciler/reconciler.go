@@ -84,7 +84,7 @@ func (r *Reconciler) Attach() {
 	r.Local.Namespaces.Handle(r.namespaceHandler())
 	r.Local.Nodes.Handle(r.nodeHandler())
 	r.Local.Secrets.Handle(onChange(func(change) { r.Members.Refresh() }))
-	r.Local.RelaySecrets.Handle(onChange(func(change) { r.Relay.Refresh() }))
+	r.Local.RelaySecrets.Handle(onChange(func(change) { r.Relay.Refresh(); r.Members.Refresh() }))
 	r.Local.KeySecrets.Handle(onChange(func(change) { r.Relay.Refresh() }))
 
 	r.zones.change(r.Local.Zones)

@@ -112,6 +112,11 @@ func (b *Inbox[C, H]) Begin(list []Slice[C]) Release[C, H] {
 	return b.check()
 }
 
+// End forgets the list. Nothing counts before the next one.
+func (b *Inbox[C, H]) End() {
+	b.ledger, b.entries, b.pending, b.views, b.settled = nil, nil, nil, nil, false
+}
+
 // Len returns how many slices the relay shows, or showed before.
 func (b *Inbox[C, H]) Len() int { return len(b.entries) }
 
