@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// relaying are mistakes in what counts of what a relay shows.
+var relaying = []mutant{
+	{
+		file: "controller/relay/inbox/inbox.go",
+		text: `if view.put != (Stamp{}) && !view.put.After(heartbeat.Stamp) {`, replacement: `if false {`,
+		harm: "a relay withholds a change for as long as it likes, and the member seems alive",
+	},
+	{
+		file: "controller/relay/inbox/inbox.go",
+		text: `if b.settled && b.isNew(e) {`, replacement: `if b.settled {`,
+		harm: "a relay brings back a slice that the member has deleted",
+	},
+	{
+		file: "controller/relay/inbox/inbox.go",
+		text: `e.changed <= number && !e.released.After(heartbeat.Stamp)`, replacement: `e.changed <= number`,
+		harm: "an old heartbeat takes a newer slice away",
+	},
+	{
+		file: "controller/relay/inbox/heard.go",
+		text: `case stamp.Counter <= h.floor:`, replacement: `case false:`,
+		harm: "a relay shows a state from before the member was last read directly",
+	},
+	{
+		file: "controller/relay/inbox/heard.go",
+		text: `return !h.slice.After(stamp) && h.beyond(`, replacement: `return h.beyond(`,
+		harm: "a list goes back behind a slice that another relay has shown",
+	},
+}
