@@ -158,7 +158,8 @@ func (r *relayed) list(ctx context.Context, records records) (string, map[string
 				continue
 			}
 			if slice.Content != nil && ServiceOf(slice.Content).Name != "" {
-				selection.Offer(ServiceOf(slice.Content), slice.Content)
+				fitting, _ := store.limits.Fitting(slice.Content)
+				selection.Offer(ServiceOf(fitting), fitting)
 			}
 			slice.Content = nil
 			names[list.Items[i].Name] = slice.Name

@@ -171,8 +171,8 @@ func (r *relayed) verified(verify func([]ed25519.PublicKey) error) (key string, 
 	return "", err
 }
 
-// slice returns the slice of a record, if the member has signed it. Too large ones are replaced by a stand-in. One that
-// cannot be decoded has no content: it harms no other.
+// slice returns the slice of a record, if the member has signed it. One that cannot be decoded has no content: it harms
+// no other.
 func (r *relayed) slice(ctx context.Context, record *corev1.ConfigMap) (signedSlice, error) {
 	var of *mailbox.Slice
 	key, err := r.verified(func(keys []ed25519.PublicKey) (err error) {
@@ -192,7 +192,6 @@ func (r *relayed) slice(ctx context.Context, record *corev1.ConfigMap) (signedSl
 		return slice, nil
 	}
 	slice.Content.ResourceVersion = fmt.Sprint(of.Counter)
-	slice.Content, _ = r.slices.limits.Fitting(slice.Content)
 	return slice, nil
 }
 
@@ -216,7 +215,8 @@ func (r *relayed) apply(release slicesRelease) {
 		}
 		for _, change := range changes {
 			if !change.Deleted && ServiceOf(change.Content).Name != "" {
-				objects = append(objects, packed.New(change.Content))
+				fitting, _ := r.slices.limits.Fitting(change.Content)
+				objects = append(objects, packed.New(fitting))
 			}
 		}
 		r.slices.noteSelection(r.selection)
