@@ -30,6 +30,8 @@ const (
 	retryAfter, retryAtMost = time.Second, 30 * time.Second
 	// writers is how many records are written at once.
 	writers = 8
+	// readAgain is the time after which the mailbox is read again, because another writer may have changed it.
+	readAgain = 2 * time.Minute
 )
 
 // A relay keeps the mailbox of the local cluster on one relay. One goroutine runs it; changed, beat and beaten are safe
@@ -56,7 +58,7 @@ type relay struct {
 	has     *mailbox.Ledger
 	vouched *coordinationv1.Lease
 	failing bool // as reported
-	spoke   bool // the mailbox was reported as written
+	spoke   bool // the mailbox was logged as written
 }
 
 func newRelay(config Config, ledger *book, secret *corev1.Secret, credential member.Credential) *relay {
@@ -141,9 +143,12 @@ func (r *relay) report(ctx context.Context, err error) {
 			r.name, err))
 	case err == nil && (r.failing || !r.spoke):
 		logger.Info("The mailbox is written", "slices", r.has.Len())
+		r.spoke = true
+		if !r.failing {
+			break
+		}
 		r.config.Recorder.Event(secret, corev1.EventTypeNormal, EventMailboxWritten, fmt.Sprintf(
 			"Mailbox %s on relay %s has what this cluster publishes", namespace, r.name))
-		r.spoke = true
 	}
 	r.failing = err != nil
 }
@@ -161,6 +166,8 @@ func (r *relay) session(ctx context.Context) error {
 	if err := r.read(ctx, client); err != nil {
 		return err
 	}
+	again := r.config.Clock.NewTicker(readAgain)
+	defer again.Stop()
 	delay := retryAfter
 	for {
 		err := r.pass(ctx, client)
@@ -173,6 +180,10 @@ func (r *relay) session(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-r.wake:
+			case <-again.C():
+				if err := r.read(ctx, client); err != nil {
+					return err
+				}
 			}
 			continue
 		}
