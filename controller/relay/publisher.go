@@ -111,8 +111,8 @@ func (p *Publisher) Renewed(lease *coordinationv1.Lease) {
 	}
 }
 
-// Beats returns when the last heartbeat of each relay was written, by the name of the relay. The time is zero before
-// the first.
+// Beats returns when the last heartbeat of each relay was written, by the name of the relay: before the first, when the
+// first attempt began.
 func (p *Publisher) Beats() map[string]time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,6 +224,9 @@ func (p *Publisher) update(ctx context.Context, group *sync.WaitGroup, ledger *b
 		former := before[name]
 		if former == each {
 			continue
+		}
+		if former != nil {
+			each.at = former.beaten()
 		}
 		each.beat(p.renewed)
 		running, stop := context.WithCancel(ctx)

@@ -297,6 +297,10 @@ func TestAMailboxIsWhatTheClusterPublishes(t *testing.T) {
 
 		_, before, _ := b.read("one", 1)
 		b.start()
+		synctest.Wait()
+		if at := b.Beats()["one"]; time.Since(at) != 0 {
+			t.Errorf("before the first heartbeat, the last one is of %v", at)
+		}
 		b.renew()
 		third := b.expect("one", 1, want)
 		if _, after, _ := b.read("one", 1); after.Root() != before.Root() || third <= second || b.countWrites() != 0 {

@@ -51,7 +51,7 @@ type relay struct {
 	// due are the slices to look at; nil while the mailbox is not known.
 	due     map[types.NamespacedName]struct{}
 	renewed *coordinationv1.Lease
-	at      time.Time // of the last heartbeat
+	at      time.Time // of the last heartbeat, or of the first attempt
 
 	// has is what the mailbox has, and vouched the renewal that its heartbeat is of.
 	writing sync.Mutex
@@ -65,7 +65,7 @@ func newRelay(config Config, ledger *book, secret *corev1.Secret, credential mem
 	r := &relay{
 		config: config, book: ledger, name: secret.Labels[mailbox.RelayLabel],
 		kubeconfig: secret.Data[member.KubeconfigKey], credential: credential, wake: make(chan struct{}, 1),
-		done: make(chan struct{}),
+		done: make(chan struct{}), at: config.Clock.Now(),
 	}
 	r.secret.Store(secret)
 	return r
