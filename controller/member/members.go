@@ -330,7 +330,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 	}, func(err error) {
 		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 	})
-	member.source, member.set, member.keep = source, s.config.Set, s.config.Keep
+	member.source, member.set, member.keep, member.clients = source, s.config.Set, s.config.Keep, s.clients
 	member.slices.updated = func(before, after *discoveryv1.EndpointSlice) {
 		s.handler.SliceChanged(cluster, before, after)
 	}
