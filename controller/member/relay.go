@@ -34,6 +34,10 @@ func ParseRelay(secret *corev1.Secret) (Relay, error) {
 		return relay, fmt.Errorf("the name %q of the relay in the label %s is no DNS label: correct it", relay.Name,
 			mailbox.RelayLabel)
 	}
+	if relay.Name == Direct {
+		return relay, fmt.Errorf("the relay cannot have the name %s, which is that of the path without a relay: choose another "+
+			"name for the label %s", Direct, mailbox.RelayLabel)
+	}
 	kubeconfig := secret.Data[KubeconfigKey]
 	if len(kubeconfig) == 0 {
 		return relay, fmt.Errorf("the Secret of the relay has no data under the key %q: put the kubeconfig there",

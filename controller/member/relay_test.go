@@ -33,6 +33,7 @@ func TestGatherRelays(t *testing.T) {
 		"none":             {nil, "", ""},
 		"two":              {[]*corev1.Secret{relaySecret("b", "two", 0, good), one}, "one two", ""},
 		"an empty name":    {[]*corev1.Secret{relaySecret("a", "", 0, good)}, "", "no DNS label"},
+		"direct":           {[]*corev1.Secret{relaySecret("a", "direct", 0, good)}, "", "choose another name"},
 		"a dot":            {[]*corev1.Secret{relaySecret("a", "x.y", 0, good)}, "", "no DNS label"},
 		"no kubeconfig":    {[]*corev1.Secret{relaySecret("a", "one", 0, "")}, "", `no data under the key "kubeconfig"`},
 		"twice":            {[]*corev1.Secret{one, relaySecret("b", "one", time.Hour, good)}, "one", "older Secret b"},

@@ -73,6 +73,11 @@ func (m *Member) parse(secret *corev1.Secret) {
 		m.Credential, err = member.ParseKubeconfig(kubeconfig)
 		refuse("", err)
 	}
+	if keys := secret.Data[mailbox.PublicKeysKey]; len(keys) > 0 {
+		if _, err = mailbox.ParsePublicKeys(keys); err != nil {
+			refuse("", fmt.Errorf("%s: %w", mailbox.PublicKeysKey, err))
+		}
+	}
 	m.Life = m.Credential.Life()
 	m.CIDRs, err = member.ParseCIDRs(secret.Annotations[member.CIDRsAnnotation])
 	refuse(member.CIDRsAnnotation, err)
