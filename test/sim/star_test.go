@@ -3,12 +3,14 @@
 package sim_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/scenario"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
@@ -33,8 +35,10 @@ var direct = map[string]string{
 	"a member is full of slices":             "slices are written by hand",
 }
 
-// TestScenariosInAStar runs the scenarios on eight clusters that reach each other through two relays alone. The clusters
-// that a scenario does not have read those that it has.
+// starSize is how many clusters there are: those that a scenario does not have read those that it has.
+var starSize = flag.Int("starsize", 0, "how many clusters a star has at least")
+
+// TestScenariosInAStar runs the scenarios on clusters that reach each other through two relays alone.
 func TestScenariosInAStar(t *testing.T) {
 	for name := range direct {
 		if !slices.ContainsFunc(scenario.All, func(s scenario.Scenario) bool { return s.Name == name }) {
@@ -47,7 +51,7 @@ func TestScenariosInAStar(t *testing.T) {
 		}
 		t.Run(each.Name, func(t *testing.T) {
 			names := slices.Clone(each.Clusters)
-			for len(names) < 8 {
+			for len(names) < *starSize {
 				names = append(names, fmt.Sprintf("c%d", len(names)))
 			}
 			sim.RunIdle(t, slices.Concat(names, sim.RelayNames), func(t *testing.T, set *sim.ClusterSet) {
@@ -112,4 +116,48 @@ func (b starBed) withhold(reader string) {
 			relay.API.SetFault(reader, nil)
 		}
 	}
+}
+
+// TestARelayFails asserts that no cluster is demoted if a relay hangs, and how late a change arrives that is made at that
+// moment: members that were read there are read through the other relay.
+func TestARelayFails(t *testing.T) {
+	names := []string{"c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"}
+	sim.RunStar(t, names, sim.RelayNames, func(t *testing.T, set *sim.ClusterSet) {
+		address := func(i, version int) string { return fmt.Sprintf("10.%d.0.%d", 60+i, version) }
+		for i, c := range set.Clusters() {
+			c.Serve("web", false, address(i, 1))
+			c.Export("web")
+		}
+		sim.Wait(time.Minute)
+		// arrive changes all clusters, and returns how long it takes until all see all.
+		arrive := func(version int, most time.Duration) time.Duration {
+			began := time.Now()
+			want := make([]string, len(names))
+			for i, c := range set.Clusters() {
+				c.SetEndpoints("web", address(i, version))
+				want[i] = names[i] + "/" + address(i, version)
+			}
+			all := strings.Join(want, " ") + " -> VIP"
+			for _, c := range set.Clusters() {
+				for seen := c.See("web"); seen != all; seen = c.See("web") {
+					if strings.Contains(seen, "~") {
+						t.Fatalf("%s demotes: %s", c.Name, seen)
+					}
+					if time.Since(began) > most {
+						t.Fatalf("after %s %s sees %s", most, c.Name, seen)
+					}
+					sim.Wait(20 * time.Millisecond)
+				}
+			}
+			return time.Since(began)
+		}
+		usual := arrive(2, time.Second)
+		for i, relay := range set.Relays() {
+			relay.FreezeAPI()
+			t.Logf("usually %s, as %s hangs %s", usual, relay.Name, arrive(3+i, 20*time.Second))
+			sim.Wait(time.Minute)
+			relay.StartAPI()
+			sim.Wait(time.Minute)
+		}
+	})
 }
