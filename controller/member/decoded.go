@@ -41,6 +41,7 @@ var kinds = map[string]*message{
 	"coordination.k8s.io/v1 Lease":          messageOf[coordinationv1.Lease](),
 	"v1 ConfigMapList":                      messageOf[corev1.ConfigMapList](), // of relays
 	"v1 ConfigMap":                          messageOf[corev1.ConfigMap](),
+	"v1 Secret":                             messageOf[corev1.Secret](), // see renewToken
 	"v1 Status":                             messageOf[metav1.Status](),
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -50,10 +51,11 @@ func (m *Member) renewToken(ctx context.Context, secrets getsSecrets, credential
 			return
 		case err == nil: // the Secret has it; if another writer reverts that, it is repeated
 			said = ""
-		case m.clock.Now().Before(fetch): // there is no need yet
-			if errors.Is(err, errNoLater) && !m.until(ctx, fetch) {
+		case errors.Is(err, errNoLater) && m.clock.Now().Before(fetch): // there is no need yet
+			if !m.until(ctx, fetch) {
 				return
 			}
+		case apierrors.IsNotFound(err) && m.clock.Now().Before(fetch): // the member may issue it soon
 		case err.Error() != said:
 			said = err.Error()
 			logger.Error(err, "Cannot renew the token of the member; before it expires, run kubectl clusterset join",

@@ -3,10 +3,13 @@
 package member
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +19,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -137,6 +142,43 @@ func TestFirstToken(t *testing.T) {
 			t.Errorf("replaced after %v", after)
 		}
 	})
+}
+
+// TestTokenOfAnAPIServer: the next token also passes what bounds the answers of a member.
+func TestTokenOfAnAPIServer(t *testing.T) {
+	now := time.Now()
+	next := readerToken(now, 1440*time.Hour)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/namespaces/clusterset-dns/secrets/clusterset-member-east-token" {
+			<-r.Context().Done()
+			return
+		}
+		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+		_, _ = w.Write(encode(t, &corev1.Secret{Data: map[string][]byte{rotation.TokenKey: []byte(next)}}))
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	credential := credentialOf(server)
+	credential.Config.BearerToken = readerToken(now, time.Hour)
+	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
+	m.source = &source{}
+	m.source.candidate.Store(ofSecret(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{ClusterLabel: "west"}},
+		Data:       map[string][]byte{KubeconfigKey: []byte(kubeconfig(`{token: `+credential.Config.BearerToken+`}`, aServer))},
+	}))
+	kept := make(chan []byte, 1)
+	m.keep = func(_ context.Context, secret *corev1.Secret) error { kept <- secret.Data[KubeconfigKey]; return nil }
+	ctx, leave := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.run(ctx, credential) }()
+	if !bytes.Contains(receive(t, kept), []byte(next)) {
+		t.Error("another token is kept")
+	}
+	leave()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestNotRenewed: tokens that the member does not renew cost no request.
