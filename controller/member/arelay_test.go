@@ -158,6 +158,11 @@ func (r *aRelay) publish(name, service, address string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.sign(published, service, encoded)
+}
+
+// sign signs and writes an encoded slice. The caller holds the lock.
+func (r *aRelay) sign(published *discoveryv1.EndpointSlice, service string, encoded []byte) {
 	r.counter++
 	r.version++
 	record, err := mailbox.ConfigMap(r.key, west, nameOf(published), service, r.counter, encoded)

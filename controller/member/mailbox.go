@@ -157,8 +157,12 @@ func (r *relayed) list(ctx context.Context, records records) (string, map[string
 				r.refuse(ctx, &list.Items[i], err)
 				continue
 			}
-			if slice.Content != nil && ServiceOf(slice.Content).Name != "" {
-				fitting, _ := store.limits.Fitting(slice.Content)
+			offered := slice.Content
+			if offered == nil { // it cannot be decoded: what is known of it stays
+				offered = store.slice(slice.Name.Namespace, slice.Name.Name)
+			}
+			if offered != nil && ServiceOf(offered).Name != "" {
+				fitting, _ := store.limits.Fitting(offered)
 				selection.Offer(ServiceOf(fitting), fitting)
 			}
 			slice.Content = nil

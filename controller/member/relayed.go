@@ -172,7 +172,7 @@ func (r *relayed) verified(verify func([]ed25519.PublicKey) error) (key string, 
 }
 
 // slice returns the slice of a record, if the member has signed it. One that cannot be decoded has no content: it harms
-// no other.
+// no other, and what is known of it stays.
 func (r *relayed) slice(ctx context.Context, record *corev1.ConfigMap) (signedSlice, error) {
 	var of *mailbox.Slice
 	key, err := r.verified(func(keys []ed25519.PublicKey) (err error) {

@@ -212,3 +212,32 @@ func TestPathsChange(t *testing.T) {
 	of.set([]path{second.path("b")})
 	eventually(t, "the second path", func() bool { return m.Path() == "b" && m.Synced() })
 }
+
+// TestASliceThatCannotBeDecoded: of a list, as of a watch, the last known content of such a slice stays.
+func TestASliceThatCannotBeDecoded(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	first, second := newRelay(t, 1), newRelay(t, 1)
+	for _, relay := range []*aRelay{first, second} {
+		relay.publish("one", "web", "10.0.0.1")
+		relay.publish("two", "web", "10.0.0.2")
+	}
+	first.beat(now)
+	m := aMember(clock.RealClock{})
+	of := newPaths([]path{first.path("a")})
+	readOn(t, m, of)
+	eventually(t, "the list counts", m.Synced)
+	second.mu.Lock()
+	second.sign(slice("one", "web", "1"), "web", []byte("no slice"))
+	second.mu.Unlock()
+	second.publish("three", "web", "10.0.0.3")
+	second.beat(now.Add(HeartbeatInterval))
+	of.set([]path{second.path("b")})
+	eventually(t, "the list of the other relay", func() bool { return addresses(m)["three"] != "" })
+	want := map[string]string{"one": "10.0.0.1", "two": "10.0.0.2", "three": "10.0.0.3"}
+	if got := addresses(m); !maps.Equal(got, want) {
+		t.Errorf("has %v, want %v", got, want)
+	}
+	second.withdraw("one", true)
+	second.beat(now.Add(2 * HeartbeatInterval))
+	eventually(t, "its end", func() bool { return addresses(m)["one"] == "" })
+}

@@ -29,4 +29,14 @@ var relaying = []mutant{
 		text: `return !h.slice.After(stamp) && h.beyond(`, replacement: `return h.beyond(`,
 		harm: "a list goes back behind a slice that another relay has shown",
 	},
+	{
+		file: "controller/memberstate/leases.go",
+		text: `heard: lease.Annotations[HeardAnnotation],`, replacement: `heard: "",`,
+		harm: "a relay shows a new leader a state from before the last one that was heard",
+	},
+	{
+		file: "controller/member/mailbox.go",
+		text: `if offered == nil { // it cannot be decoded`, replacement: `if false { // it cannot be decoded`,
+		harm: "a slice that cannot be decoded takes its last known endpoints away with the next list",
+	},
 }
