@@ -57,12 +57,12 @@ type identities struct {
 	of map[string]identity // by cluster
 	// byUID are the clusters whose heartbeats have the same UID, if they have one.
 	byUID map[string]map[string]struct{}
-	// told are the last reports, by Candidate.key.
-	told map[string]string
+	// reported are the last reports, by Candidate.key.
+	reported map[string]string
 }
 
 func newIdentities() identities {
-	return identities{of: map[string]identity{}, byUID: map[string]map[string]struct{}{}, told: map[string]string{}}
+	return identities{of: map[string]identity{}, byUID: map[string]map[string]struct{}{}, reported: map[string]string{}}
 }
 
 // note replaces the identity of a cluster.
@@ -95,14 +95,14 @@ func (i *identities) withUID(uid string) []identity {
 func (s *Members) identifyAll() {
 	s.identifying.Lock()
 	defer s.identifying.Unlock()
-	told := s.identities.told
+	reported := s.identities.reported
 	s.identities = newIdentities()
 	members := s.List()
 	for _, m := range members {
 		s.identities.note(identityOf(m))
 	}
 	for _, m := range members {
-		s.compare(m, told)
+		s.compare(m, reported)
 	}
 }
 
@@ -122,20 +122,20 @@ func (s *Members) identify(cluster string) {
 	maps.Copy(concerned, s.identities.byUID[is.uid])
 	for _, cluster := range slices.Sorted(maps.Keys(concerned)) {
 		if m := s.Get(cluster); m != nil {
-			s.compare(m, s.identities.told)
+			s.compare(m, s.identities.reported)
 		}
 	}
 }
 
-// compare compares the ids of one member, and reports the result unless it was told before.
-func (s *Members) compare(m *Member, told map[string]string) {
+// compare compares the ids of one member, and reports the result unless it was reported before.
+func (s *Members) compare(m *Member, reported map[string]string) {
 	problem := Problem{Cluster: m.cluster, Candidate: m.source.candidate.Load(), Misidentified: true}
 	key := problem.Candidate.key()
-	before := told[key]
+	before := reported[key]
 	if m.Heartbeat().Heard.IsZero() {
 		// No heartbeat was read with this credential yet: the last report stands.
 		if before != "" {
-			s.identities.told[key] = before
+			s.identities.reported[key] = before
 		}
 		return
 	}
@@ -143,9 +143,9 @@ func (s *Members) compare(m *Member, told map[string]string) {
 	problem.Err = misidentified(is, s.config.Cluster, s.config.Local.KubeSystemUID(), s.identities.withUID(is.uid))
 	m.misidentified.Store(problem.Err != nil)
 	message := ""
-	if delete(s.identities.told, key); problem.Err != nil {
+	if delete(s.identities.reported, key); problem.Err != nil {
 		message = problem.Err.Error()
-		s.identities.told[key] = message
+		s.identities.reported[key] = message
 	}
 	if message != before {
 		s.config.Reporter.Report(problem)

@@ -214,7 +214,7 @@ var memberChecks = []Check{
 	}},
 }
 
-// lasts tells that a credential of something expired, or expires soon.
+// lasts reports whether a credential of something expired, or expires soon.
 func lasts(c *Cluster, life member.Life, fix, of, effect string) []problem {
 	soon := expiresSoon
 	if !life.Issued.IsZero() {

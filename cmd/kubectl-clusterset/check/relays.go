@@ -11,7 +11,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/relay/mailbox"
 )
 
-// relays tells which relays are not usable, and why what the cluster publishes does not reach them.
+// relays reports which relays are not usable, and why what the cluster publishes does not reach them.
 func relays(_ *Set, c *Cluster) (found []problem) {
 	for i := range c.Relays {
 		relay := &c.Relays[i]

@@ -32,7 +32,7 @@ type fault struct {
 	weight int
 	// pair tells that it is between the cluster, as the reader, and the other.
 	pair bool
-	// direct tells that it is of a way that a star does not have.
+	// direct means that it is of a way that a star does not have.
 	direct bool
 	// silences tells that nothing is heard over the ways while it lasts.
 	silences bool

@@ -36,7 +36,7 @@ import (
 type Schedule struct {
 	Seed     uint64
 	Clusters int
-	// Star tells that they reach each other through two relays alone.
+	// Star means that they reach each other through two relays alone.
 	Star bool
 	// Events are in the order of their times.
 	Events []Event
