@@ -24,4 +24,22 @@ var trusting = []mutant{
 		text: `if secret != nil && owned(secret, account) {`, replacement: `if secret != nil {`,
 		harm: "a reader whose account was made again keeps a revoked token",
 	},
+	{
+		file: "controller/member/poll.go",
+		text: `if !r.before {
+			return false`, replacement: `if !r.before {
+			r.known = nil
+			return true`,
+		harm: "an inventory that cannot be read removes all its members",
+	},
+	{
+		file: "controller/member/poll.go",
+		text: `len(r.known) > 0 && !r.empty`, replacement: `len(r.known) > 0 && r.before`,
+		harm: "an inventory that is empty once removes all its members",
+	},
+	{
+		file: "controller/member/renew.go",
+		text: `!ok || candidate.Source != "" ||`, replacement: `!ok ||`,
+		harm: "the renewal of tokens writes to the Secret of an inventory",
+	},
 }
