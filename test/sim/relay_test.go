@@ -453,10 +453,28 @@ func TestACredentialOfARelayEnds(t *testing.T) {
 		})
 		for _, relay := range set.Relays() {
 			setSecret(t, east, "relay-"+relay.Name, map[string][]byte{member.KubeconfigKey: bytes.ReplaceAll(
-				relay.Kubeconfig("east"), []byte("token-of-east"), []byte("token-of-east-2"))})
+				relay.Kubeconfig("east"), []byte("token-of-east"), []byte(until2100))})
 		}
 		sim.Wait(time.Minute)
 		expect(t, set.Cluster("north"), map[string]string{"web": everywhere})
 		expectFresh(t, east, "west", time.Second)
+		families, err := east.Registry.Gather()
+		must(t, err)
+		expire := 0
+		for _, family := range families {
+			if family.GetName() == "clusterset_controller_relay_credential_expiration_timestamp_seconds" {
+				for _, each := range family.GetMetric() {
+					if each.GetGauge().GetValue() == 4102444800 {
+						expire++
+					}
+				}
+			}
+		}
+		if expire != len(sim.RelayNames) {
+			t.Errorf("the credentials of %d relays end in 2100 by the metric", expire)
+		}
 	})
 }
+
+// until2100 is a token with the claim {"exp":4102444800}.
+const until2100 = "e30.eyJleHAiOjQxMDI0NDQ4MDB9.c2ln"
