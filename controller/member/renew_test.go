@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,7 +41,7 @@ type exporter struct {
 	t     *testing.T
 	life  time.Duration
 	token string
-	down  bool
+	down  atomic.Bool
 	asked int
 	names map[string]bool
 	using *string
@@ -49,7 +50,7 @@ type exporter struct {
 func (e *exporter) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Secret, error) {
 	e.asked++
 	e.names[name] = true
-	if using, _ := rotation.Parse(*e.using); e.down || time.Now().After(using.Expires) {
+	if using, _ := rotation.Parse(*e.using); e.down.Load() || time.Now().After(using.Expires) {
 		return nil, apierrors.NewUnauthorized("ended")
 	}
 	if held, _ := rotation.Parse(e.token); !time.Now().Before(held.Half()) {
@@ -96,8 +97,8 @@ func TestRenewToken(t *testing.T) {
 					replaced()
 					return nil
 				}
-				time.AfterFunc(life/2, func() { e.down = true })
-				time.AfterFunc(life/2+life/3, func() { e.down = false })
+				time.AfterFunc(life/2, func() { e.down.Store(true) })
+				time.AfterFunc(life/2+life/3, func() { e.down.Store(false) })
 				m.renewToken(ctx, e, credential)
 				config, err := clientcmd.Load(secret.Data[KubeconfigKey])
 				if err != nil {
@@ -124,8 +125,9 @@ func TestFirstToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		token := readerToken(began, time.Hour)
-		e := &exporter{t: t, token: readerToken(began, 1440*time.Hour), names: map[string]bool{}, using: &token, down: true}
-		time.AfterFunc(time.Minute, func() { e.down = false })
+		e := &exporter{t: t, token: readerToken(began, 1440*time.Hour), names: map[string]bool{}, using: &token}
+		e.down.Store(true)
+		time.AfterFunc(time.Minute, func() { e.down.Store(false) })
 		m := &Member{cluster: "west", clock: clock.RealClock{}, patience: patience, source: &source{}}
 		m.source.candidate.Store(ofSecret(&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{ClusterLabel: "west"}},
