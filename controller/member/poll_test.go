@@ -82,6 +82,14 @@ func TestMembersOfASource(t *testing.T) {
 			{nil, lost, "gone! west!", ""},
 			{[]*Candidate{west}, nil, "west", "read"},
 		}},
+		"restart, and nothing is there yet": {[]*Candidate{candidate("west", "")}, []step{
+			{nil, nil, "west!", "lost"},
+			{[]*Candidate{west}, nil, "west", "read"},
+		}},
+		"restart, and the last one left": {[]*Candidate{candidate("west", "")}, []step{
+			{nil, nil, "west!", "lost"},
+			{nil, nil, "", "read"},
+		}},
 		"restart": {[]*Candidate{candidate("west", ""), candidate("gone", "")}, []step{
 			{[]*Candidate{west}, nil, "west", ""},
 		}},
