@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/membership/access"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership/argocd"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership/clusterapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership/clusterprofile"
@@ -32,25 +33,33 @@ func FuzzCandidates(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	permitted := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:      map[string]string{access.TokenOfLabel: "x"},
+			Annotations: map[string]string{access.ServerAnnotation: "https://192.0.2.1"},
+		},
+		Data: map[string][]byte{access.TokenKey: []byte("permitted")},
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		secret := func(key string) *corev1.Secret {
 			return &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Name: "x"},
+				ObjectMeta: metav1.ObjectMeta{Name: "x", Labels: map[string]string{member.ClusterLabel: "x"}},
 				Data:       map[string][]byte{"server": []byte("https://192.0.2.1"), key: text},
 			}
 		}
 		all := func() []*member.Candidate {
 			list := []*member.Candidate{
-				argocd.Candidate(secret("config"), "n"), clusterapi.Candidate(secret("value"), "", "n"),
-				clusterapi.Candidate(secret("value"), "token", "n"),
+				argocd.Candidate(secret("config"), "n"), clusterapi.Candidate(secret("value"), nil, "n"),
+				clusterapi.Candidate(secret("value"), permitted, "n"),
 			}
 			object := map[string]any{}
 			if json.Unmarshal(text, &object) == nil && object != nil {
 				delete(object, "metadata")
 				is := &unstructured.Unstructured{Object: object}
+				is.SetName("x")
 				token := secret("token")
 				token.Labels = map[string]string{"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"}
-				list = append(list, clusterprofile.Candidate(is, "token", "n"), ocm.Candidate(is, "a", token, "n"),
+				list = append(list, clusterprofile.Candidate(is, permitted, "n"), ocm.Candidate(is, "a", token, "n"),
 					ocm.Candidate(is, "a", nil, "n"))
 			}
 			return list
@@ -69,6 +78,9 @@ func FuzzCandidates(f *testing.F) {
 				continue
 			}
 			config := credential.Config
+			if config.Proxy != nil || config.BearerToken == "permitted" && config.Host != "https://192.0.2.1" {
+				t.Fatalf("%s has a proxy, or sends the token to %s", each, config.Host)
+			}
 			if config.ExecProvider != nil || config.BearerTokenFile != "" || config.CertFile != "" || config.KeyFile != "" ||
 				config.CAFile != "" || config.Insecure || !strings.HasPrefix(strings.ToLower(config.Host), "https://") ||
 				credential.Namespace != "n" {

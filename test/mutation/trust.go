@@ -38,6 +38,16 @@ var trusting = []mutant{
 		harm: "an inventory that is empty once removes all its members",
 	},
 	{
+		file: "controller/membership/access/token.go",
+		text: `id == "" || secret.Labels[TokenOfLabel] != id`, replacement: `id == ""`,
+		harm: "an inventory has the controller send the token of another member",
+	},
+	{
+		file: "controller/membership/access/token.go",
+		text: `server == "" || secret.Annotations[ServerAnnotation] != server`, replacement: `server == ""`,
+		harm: "an inventory has the controller send a token to another server",
+	},
+	{
 		file: "controller/member/renew.go",
 		text: `!ok || candidate.Source != "" ||`, replacement: `!ok ||`,
 		harm: "the renewal of tokens writes to the Secret of an inventory",

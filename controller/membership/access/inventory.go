@@ -12,9 +12,6 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// TokenKey is the key of the token in the Secrets of OCM and of the credential plugin secretreader (KEP-4322).
-const TokenKey = "token"
-
 // List lists the objects of a resource in the first of the versions that the API server has. An error of the last one is
 // that of a missing CustomResourceDefinition, too.
 func List(

@@ -9,7 +9,6 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -48,7 +47,7 @@ func (s *Source) List(ctx context.Context) ([]*member.Candidate, error) {
 		if cluster := secret.Labels[label]; secret.Type != secretType || secret.Name != cluster+suffix {
 			continue // another Secret of the cluster, such as a key
 		}
-		token, err := s.token(ctx, secret.Labels[label])
+		token, err := access.Secret(ctx, s.Client, s.Heartbeats, secret.Labels[label])
 		if err != nil {
 			return nil, err
 		}
@@ -57,25 +56,14 @@ func (s *Source) List(ctx context.Context) ([]*member.Candidate, error) {
 	return candidates, nil
 }
 
-// token returns the token for a cluster from the Secret of its name, empty without that Secret.
-func (s *Source) token(ctx context.Context, cluster string) (string, error) {
-	secret, err := s.Client.CoreV1().Secrets(s.Heartbeats).Get(ctx, cluster, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return string(secret.Data[access.TokenKey]), nil
-}
-
-// Candidate returns the candidate that a Secret is, with a token instead of the credential in the Secret unless it is
-// empty. heartbeats is the namespace of the heartbeat in the cluster.
-func Candidate(secret *corev1.Secret, token, heartbeats string) *member.Candidate {
+// Candidate returns the candidate that a Secret is. If token is not nil, its token is used instead of the credential in the
+// Secret, or no credential if access.Token does not permit it. heartbeats is the namespace of the heartbeat in the cluster.
+func Candidate(secret, token *corev1.Secret, heartbeats string) *member.Candidate {
 	is, err := accessOf(secret.Data[key])
 	is.Namespace = heartbeats
-	if token != "" {
-		is.Token, is.Certificate, is.Key, is.Exec = token, nil, nil, nil
+	if err == nil && token != nil {
+		is.Certificate, is.Key, is.Exec = nil, nil, nil
+		is.Token, err = access.Token(token, access.ID(secret, secret.Labels[label]), is.Server)
 	}
 	return access.Candidate(secret, "Secret", secret.Labels[label], is, err)
 }

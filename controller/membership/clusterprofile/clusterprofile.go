@@ -10,8 +10,7 @@ import (
 	"fmt"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,15 +51,11 @@ func (s *Source) List(ctx context.Context) ([]*member.Candidate, error) {
 	candidates := make([]*member.Candidate, 0, len(list.Items))
 	for i := range list.Items {
 		profile := &list.Items[i]
-		secret, err := s.Client.CoreV1().Secrets(s.Heartbeats).Get(ctx, profile.GetName(), metav1.GetOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
+		secret, err := access.Secret(ctx, s.Client, s.Heartbeats, profile.GetName())
+		if err != nil {
 			return nil, err
 		}
-		token := ""
-		if err == nil {
-			token = string(secret.Data[access.TokenKey])
-		}
-		candidates = append(candidates, Candidate(profile, token, s.Heartbeats))
+		candidates = append(candidates, Candidate(profile, secret, s.Heartbeats))
 	}
 	return candidates, nil
 }
@@ -84,15 +79,17 @@ type accessProvider struct {
 	} `json:"cluster"`
 }
 
-// Candidate returns the candidate that a ClusterProfile is. heartbeats is the namespace of the heartbeat in the cluster,
-// and of the Secret with the token here.
-func Candidate(object *unstructured.Unstructured, token, heartbeats string) *member.Candidate {
-	is, err := accessOf(object, token, heartbeats)
+// Candidate returns the candidate that a ClusterProfile is. secret has the token, if access.Token permits it; nil if it does
+// not exist. heartbeats is the namespace of the heartbeat in the cluster, and of the secret here.
+func Candidate(object *unstructured.Unstructured, secret *corev1.Secret, heartbeats string) *member.Candidate {
+	is, err := accessOf(object, secret, heartbeats)
 	return access.Candidate(object, "ClusterProfile", object.GetName(), is, err)
 }
 
-func accessOf(object *unstructured.Unstructured, token, namespace string) (access.Access, error) {
-	is := access.Access{Token: token, Namespace: namespace}
+func accessOf(
+	object *unstructured.Unstructured, secret *corev1.Secret, namespace string,
+) (is access.Access, err error) {
+	is.Namespace = namespace
 	var has profile
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &has) != nil {
 		return is, errors.New("status.accessProviders does not have the form of KEP-4322: correct its cluster manager")
@@ -110,11 +107,12 @@ func accessOf(object *unstructured.Unstructured, token, namespace string) (acces
 		cluster := each.Cluster
 		is.Server, is.ServerName, is.ProxyURL = cluster.Server, cluster.TLSServerName, cluster.ProxyURL
 		is.CA, is.Insecure = cluster.CA, cluster.Insecure
-		if token == "" {
+		if secret == nil {
 			return is, fmt.Errorf("there is no Secret %s/%s with a token under the key %q: create it", namespace,
 				object.GetName(), access.TokenKey)
 		}
-		return is, nil
+		is.Token, err = access.Token(secret, access.ID(object, object.GetName()), is.Server)
+		return is, err
 	}
 	if len(names) == 0 {
 		return is, errors.New("status.accessProviders is empty: wait for its cluster manager, or configure it")

@@ -10,8 +10,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,10 +53,7 @@ func (s *Source) List(ctx context.Context) ([]*member.Candidate, error) {
 	}
 	candidates := make([]*member.Candidate, 0, len(list.Items))
 	for i := range list.Items {
-		secret, err := s.Client.CoreV1().Secrets(list.Items[i].GetName()).Get(ctx, s.Account, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			secret, err = nil, nil
-		}
+		secret, err := access.Secret(ctx, s.Client, list.Items[i].GetName(), s.Account)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+)
+
+// TestTokenOfAnotherSecret: an object of an inventory cannot make the controller send a token of its namespace that is not
+// for this cluster at this server. In each test the Secret that the object names differs from a valid one.
+func TestTokenOfAnotherSecret(t *testing.T) {
+	const tokenOf, server = "clusterset-dns.github.io/token-of", "clusterset-dns.github.io/server"
+	label := func(key, value string) func(*corev1.Secret) {
+		return func(secret *corev1.Secret) { secret.Labels[key] = value }
+	}
+	for name, test := range map[string]struct {
+		change func(*corev1.Secret)
+		want   string
+	}{
+		"valid":                {func(*corev1.Secret) {}, ""},
+		"no label":             {func(secret *corev1.Secret) { delete(secret.Labels, tokenOf) }, "label " + tokenOf},
+		"token of another":     {label(tokenOf, "other"), "label " + tokenOf},
+		"no server":            {func(secret *corev1.Secret) { secret.Annotations = nil }, "annotation " + server},
+		"another server":       {func(secret *corev1.Secret) { secret.Annotations[server] += ".test" }, "annotation " + server},
+		"no token":             {func(secret *corev1.Secret) { delete(secret.Data, "token") }, "token"},
+		"token for a reader":   {label("clusterset-dns.github.io/reader-token", "other"), "reader-token"},
+		"credential of join":   {label("clusterset-dns.github.io/reader", "other"), "reader"},
+		"credential of member": {label(member.ClusterLabel, "other"), "label " + member.ClusterLabel},
+		"credential of relay":  {label("clusterset-dns.github.io/relay", "other"), "relay"},
+		"token of an account": {func(secret *corev1.Secret) {
+			secret.Type = corev1.SecretTypeServiceAccountToken
+		}, string(corev1.SecretTypeServiceAccountToken)},
+	} {
+		for text, in := range map[string]struct{ file, object, id, secret string }{
+			"clusterprofile:fleet": {"clusterprofile.yaml", "fleet/west", "west", "west"},
+			"cluster-api:fleet":    {"cluster-api.yaml", "fleet/prod-north-kubeconfig", "north", "prod-north"},
+		} {
+			t.Run(name+" "+text, func(t *testing.T) {
+				source, client, _ := source(t, text, in.file)
+				secret := &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{
+						Name: in.secret, Namespace: "clusterset-dns", Labels: map[string]string{tokenOf: in.id},
+						Annotations: map[string]string{server: "https://west.example.org:6443"},
+					},
+					Data: map[string][]byte{"token": []byte("valuable")},
+				}
+				test.change(secret)
+				if _, err := client.CoreV1().Secrets(secret.Namespace).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				c := candidateOf(t, source, in.object)
+				if test.want == "" {
+					if !strings.HasSuffix(describe(c), " ca valuable") {
+						t.Errorf("a valid Secret is not used: %s", describe(c))
+					}
+					return
+				}
+				if c.Err == nil || !strings.Contains(c.Err.Error(), test.want) ||
+					!strings.Contains(c.Err.Error(), "clusterset-dns/"+in.secret) {
+					t.Errorf("got the error %v, want one with %q", c.Err, test.want)
+				}
+				if len(c.Kubeconfig) > 0 || c.Cluster != in.id {
+					t.Errorf("%s has a kubeconfig, or another id: %s", c, describe(c))
+				}
+			})
+		}
+	}
+}
+
+// TestProxyOfAnInventory: an object cannot make the controller connect to a proxy.
+func TestProxyOfAnInventory(t *testing.T) {
+	const proxy = "http://user:secret-token@192.0.2.1:3128"
+	for text, in := range map[string]struct{ file, object string }{
+		"argocd:argocd":        {"argocd.yaml", "argocd/cluster-west-1234567"},
+		"cluster-api:fleet":    {"cluster-api.yaml", "fleet/west-kubeconfig"},
+		"clusterprofile:fleet": {"clusterprofile.yaml", "fleet/west"},
+	} {
+		source, client, objects := source(t, text, in.file)
+		namespace, name, _ := strings.Cut(in.object, "/")
+		edit := func(key, old, replacement string) {
+			secret, err := client.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
+			if err == nil {
+				secret.Data[key] = []byte(strings.Replace(string(secret.Data[key]), old, replacement+old, 1))
+				_, err = client.CoreV1().Secrets(namespace).Update(t.Context(), secret, metav1.UpdateOptions{})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		switch kind, _, _ := strings.Cut(text, ":"); kind {
+		case ArgoCD:
+			edit("config", `"bearerToken"`, `"proxyUrl": "`+proxy+`", `)
+		case ClusterAPI:
+			edit("value", "server: ", "proxy-url: "+proxy+"\n    ")
+		default:
+			resource := objects.Resource(schema.GroupVersionResource{
+				Group: "multicluster.x-k8s.io", Version: "v1alpha2", Resource: "clusterprofiles",
+			}).Namespace(namespace)
+			profile, err := resource.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			providers, _, _ := unstructured.NestedSlice(profile.Object, "status", "accessProviders")
+			providers[0].(map[string]any)["cluster"].(map[string]any)["proxy-url"] = proxy
+			if err := unstructured.SetNestedSlice(profile.Object, providers, "status", "accessProviders"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := resource.Update(t.Context(), profile, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := candidateOf(t, source, in.object)
+		if c.Err == nil || !strings.Contains(c.Err.Error(), "proxy") || strings.Contains(c.Err.Error(), "secret-token") ||
+			len(c.Kubeconfig) > 0 {
+			t.Errorf("%s: got %s, want an error about the proxy", text, describe(c))
+		}
+	}
+}
+
+// candidateOf returns the candidate of a source that is an object.
+func candidateOf(t *testing.T, source member.Source, object string) *member.Candidate {
+	t.Helper()
+	candidates, err := source.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(candidates, func(c *member.Candidate) bool { return c.Name == object })
+	if i < 0 {
+		t.Fatalf("%s is not among %v", object, candidates)
+	}
+	return candidates[i]
+}
