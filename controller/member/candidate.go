@@ -3,6 +3,7 @@
 package member
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"time"
@@ -103,7 +104,7 @@ func ofSecret(secret *corev1.Secret) *Candidate {
 	c := &Candidate{
 		Cluster: secret.Labels[ClusterLabel], Kind: kindSecret, Name: NameOf(secret), Object: secret,
 		Created: secret.CreationTimestamp.Time, Annotations: secret.Annotations, Kubeconfig: secret.Data[KubeconfigKey],
-		PublicKeys: secret.Data[mailbox.PublicKeysKey], Version: secret,
+		PublicKeys: bytes.TrimSpace(secret.Data[mailbox.PublicKeysKey]), Version: secret,
 	}
 	if len(c.Kubeconfig) == 0 && len(c.PublicKeys) == 0 {
 		c.Err = errNoKubeconfig

@@ -261,20 +261,19 @@ func (s *Members) change(
 				renewed = append(renewed, connected)
 				affected = append(affected, cluster)
 			}
-			if source.err == nil {
-				connected.paths.set(pathsOf(connected.source, s.Relays()))
-			}
+			connected.paths.set(pathsOf(connected.source, s.Relays()))
 			if corrected(source) {
 				connected.member.recovering()
 			}
 			continue
 		case connected != nil && source.err != nil:
 			// A credential that becomes unusable removes nothing and the connection stays. Annotations still take
-			// effect.
+			// effect, and keys that were removed.
 			if connected.source.renew(source) {
 				renewed = append(renewed, connected)
 				affected = append(affected, cluster)
 			}
+			connected.paths.set(pathsOf(connected.source, s.Relays()))
 			continue
 		case connected != nil:
 			published = append(published, connected.member.Services()...)

@@ -50,6 +50,7 @@ type source struct {
 	accept     atomic.Pointer[accept.Patterns] // nil without the annotation
 	credential Credential                      // zero without a kubeconfig
 	signers    atomic.Pointer[[]signer]        // never nil
+	unsigned   bool                            // the public keys cannot be parsed
 	err        error
 }
 
@@ -61,7 +62,9 @@ func (s *source) sameAs(other *source) bool {
 		bytes.Equal(s.kubeconfig, other.kubeconfig)
 }
 
-// renew takes over the parts of a source that need no new connection, and reports whether they changed.
+// renew takes over the parts of a source that need no new connection, and reports whether they changed. Public keys are
+// taken over whatever else is wrong: one that was removed is not trusted anymore. Only a text of keys that cannot be
+// parsed leaves them as they are.
 func (s *source) renew(from *source) bool {
 	after := from.candidate.Load()
 	before := s.candidate.Swap(after)
@@ -71,6 +74,8 @@ func (s *source) renew(from *source) bool {
 		changed = changed || !slices.Equal(*cidrs, *s.cidrs.Load())
 		s.rank.Store(from.rank.Load())
 		s.accept.Store(from.accept.Load())
+	}
+	if !from.unsigned {
 		s.signers.Store(from.signers.Load())
 	}
 	return changed
@@ -178,6 +183,7 @@ func parse(candidate *Candidate, commands []string) *source {
 	if len(candidate.PublicKeys) > 0 {
 		var err error
 		signers, err = signersOf(candidate.PublicKeys)
+		s.unsigned = err != nil
 		s.err = cmp.Or(s.err, err)
 	}
 	s.signers.Store(&signers)
