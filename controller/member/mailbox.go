@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,6 +28,9 @@ import (
 // mailboxWatch is the time after which a watch of a mailbox is opened again: as long as that of a reflector, and up to
 // as much again.
 const mailboxWatch = 5 * time.Minute
+
+// maxSaid bounds the text of a relay in an error, in characters.
+const maxSaid = 1024
 
 // records is the ConfigMaps of a mailbox, which coreclient.ConfigMapInterface implements.
 type records = listwatch.Client[*corev1.ConfigMapList]
@@ -137,7 +141,7 @@ func (r *relayed) list(ctx context.Context, records records) (string, map[string
 	options := metav1.ListOptions{LabelSelector: mailbox.Selector(r.source), Limit: pageSize, TimeoutSeconds: &seconds}
 	names := map[string]types.NamespacedName{}
 	var all []signedSlice
-	page, fitting := turn{of: store.turns}, 0
+	page, fitting, shown := turn{of: store.turns}, 0, 0
 	defer page.end()
 	for {
 		list, err := records.List(page.with(ctx), options)
@@ -150,7 +154,7 @@ func (r *relayed) list(ctx context.Context, records records) (string, map[string
 		if err != nil {
 			return "", nil, err
 		}
-		r.progress.Store(r.clock.Now().UnixNano())
+		progress := false
 		for i := range list.Items {
 			slice, err := r.slice(ctx, &list.Items[i])
 			if err != nil {
@@ -166,11 +170,17 @@ func (r *relayed) list(ctx context.Context, records records) (string, map[string
 				selection.Offer(ServiceOf(fitting), fitting)
 			}
 			slice.Content = nil
+			if _, known := names[list.Items[i].Name]; !known {
+				progress = true
+			}
 			names[list.Items[i].Name] = slice.Name
 			all = append(all, slice)
 		}
-		if len(all) > r.most() {
-			return "", nil, fmt.Errorf("the mailbox has more than %d slices", r.most())
+		if progress { // what the member did not sign, or what was shown before, is no sign that the path works
+			r.progress.Store(r.clock.Now().UnixNano())
+		}
+		if shown += len(list.Items); shown > r.most() {
+			return "", nil, fmt.Errorf("the mailbox has more than %d records", r.most())
 		}
 		if options.Continue = list.Continue; options.Continue == "" {
 			options.ResourceVersion = list.ResourceVersion
@@ -213,7 +223,7 @@ func (r *relayed) pass(ctx context.Context, w watch.Interface, version *string,
 		}
 		record, ok := event.Object.(*corev1.ConfigMap)
 		if !ok || event.Type == watch.Error {
-			return fmt.Errorf("the watch ended: %v", event.Object)
+			return fmt.Errorf("the watch ended: %.*v", maxSaid, apierrors.FromObject(event.Object))
 		}
 		*version = record.ResourceVersion
 		if event.Type == watch.Bookmark {
