@@ -37,15 +37,34 @@ func (h *hearing) note() {
 	h.text.Store(&text)
 }
 
-// Heard returns the highest counters that were heard of the member, as text: see RestoreHeard.
+// Heard returns the highest counters that were heard of the member, and the time up to which it was read directly, as
+// text: see RestoreHeard.
 func (m *Member) Heard() string {
-	if text := m.hearing.text.Load(); text != nil {
-		return *text
+	var text string
+	if noted := m.hearing.text.Load(); noted != nil {
+		text = *noted
 	}
-	return ""
+	renewed, _ := m.heartbeat.renewal()
+	if m.Path() != Direct || renewed.IsZero() {
+		return text
+	}
+	heard, err := inbox.ParseHeard(text)
+	if err != nil {
+		return text
+	}
+	heard.Directly(renewed.UnixMilli(), m.keys()...)
+	return heard.String()
 }
 
-// RestoreHeard restores what Heard returned to a former leader. It does nothing once anything was heard.
+// keys returns the ids of the member's keys.
+func (m *Member) keys() (ids []string) {
+	for _, signer := range *m.source.signers.Load() {
+		ids = append(ids, signer.id)
+	}
+	return ids
+}
+
+// RestoreHeard restores what Heard returned to a former leader. What was heard meanwhile stays, unless it is older.
 func (m *Member) RestoreHeard(text string) error {
 	heard, err := inbox.ParseHeard(text)
 	if err != nil || text == "" {
@@ -53,10 +72,8 @@ func (m *Member) RestoreHeard(text string) error {
 	}
 	m.hearing.Lock()
 	defer m.hearing.Unlock()
-	if m.hearing.String() == "" {
-		m.hearing.Heard = heard
-		m.hearing.note()
-	}
+	m.hearing.Merge(heard)
+	m.hearing.note()
 	return nil
 }
 
@@ -133,7 +150,8 @@ func (m *Member) read(ctx context.Context, p path) error {
 	defer func() {
 		if renewed, age := m.heartbeat.renewal(); !renewed.IsZero() {
 			m.hearing.Lock()
-			m.hearing.Directly(renewed.Add(age).UnixMilli())
+			m.hearing.Directly(renewed.Add(age).UnixMilli(), m.keys()...)
+			m.hearing.note()
 			m.hearing.Unlock()
 		}
 	}()

@@ -21,7 +21,7 @@ var relaying = []mutant{
 	},
 	{
 		file: "controller/relay/inbox/heard.go",
-		text: `case stamp.Counter <= h.floor:`, replacement: `case false:`,
+		text: `floor.Key == stamp.Key && !stamp.After(floor)`, replacement: `false`,
 		harm: "a relay shows a state from before the member was last read directly",
 	},
 	{
@@ -33,6 +33,16 @@ var relaying = []mutant{
 		file: "controller/memberstate/leases.go",
 		text: `heard: lease.Annotations[HeardAnnotation],`, replacement: `heard: "",`,
 		harm: "a relay shows a new leader a state from before the last one that was heard",
+	},
+	{
+		file: "controller/member/source.go",
+		text: `if !from.unsigned {`, replacement: `if from.err == nil {`,
+		harm: "a key that was removed stays trusted while another part of the credential is invalid",
+	},
+	{
+		file: "controller/member/mailbox.go",
+		text: `if progress { // what`, replacement: `if true { // what`,
+		harm: "a relay that shows unsigned records for ever is never left",
 	},
 	{
 		file: "controller/member/mailbox.go",

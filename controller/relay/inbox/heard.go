@@ -17,8 +17,8 @@ type Heard struct {
 	heartbeats []Stamp
 	// slice is the highest counter of a released slice with the current key.
 	slice Stamp
-	// floor is the time of the member, in milliseconds, up to which it was read directly, 0 for never.
-	floor int64
+	// floors are the times of the member, in milliseconds, up to which it was read directly while it had these keys.
+	floors []Stamp
 }
 
 // Later reports whether a heartbeat is later than all that counted. The first one of a key is, since the member
@@ -36,7 +36,7 @@ func (h *Heard) Latest(stamp Stamp) bool {
 func (h *Heard) beyond(stamp Stamp, beyond func(int64) bool) bool {
 	at := slices.IndexFunc(h.heartbeats, func(each Stamp) bool { return each.Key == stamp.Key })
 	switch {
-	case stamp.Counter <= h.floor:
+	case slices.ContainsFunc(h.floors, func(floor Stamp) bool { return floor.Key == stamp.Key && !stamp.After(floor) }):
 		return false
 	case at < 0:
 		return true
@@ -69,30 +69,67 @@ func (h *Heard) released(slice Stamp) {
 	}
 }
 
-// Directly notes that the member was read directly up to a time of its own clock, in milliseconds. Counters are at least
-// that time: a relay that shows an earlier state is behind.
-func (h *Heard) Directly(milliseconds int64) { h.floor = milliseconds }
+// Directly notes that the member was read directly up to a time of its own clock, in milliseconds, while it had these
+// keys. Their counters are at least that time: a relay that shows an earlier state is behind. A key that is added later
+// begins anew.
+func (h *Heard) Directly(milliseconds int64, keys ...string) {
+	h.floors = nil
+	for _, key := range keys {
+		if milliseconds > 0 {
+			h.floors = append(h.floors, Stamp{key, milliseconds})
+		}
+	}
+}
+
+// Merge takes over what a former reader heard. Of each key the highest counter stays, and the current key stays the
+// current one, if there is one.
+func (h *Heard) Merge(former Heard) {
+	h.heartbeats = highest(h.heartbeats, former.heartbeats)
+	h.floors = highest(h.floors, former.floors)
+}
+
+// highest returns the stamps with the highest counter of each key: those of the first list, then the others.
+func highest(first, others []Stamp) []Stamp {
+	all := slices.Clone(first)
+	for _, other := range others {
+		if at := slices.IndexFunc(all, func(each Stamp) bool { return each.Key == other.Key }); at < 0 {
+			all = append(all, other)
+		} else if other.After(all[at]) {
+			all[at] = other
+		}
+	}
+	return all
+}
 
 // Keep forgets all keys but those that are kept. A key that returns begins anew.
 func (h *Heard) Keep(kept func(key string) bool) {
-	h.heartbeats = slices.DeleteFunc(h.heartbeats, func(each Stamp) bool { return !kept(each.Key) })
+	gone := func(each Stamp) bool { return !kept(each.Key) }
+	h.heartbeats, h.floors = slices.DeleteFunc(h.heartbeats, gone), slices.DeleteFunc(h.floors, gone)
 	if !kept(h.slice.Key) {
 		h.slice = Stamp{}
 	}
 }
 
-// maxKeys bounds the keys of a text.
-const maxKeys = 16
+const (
+	// maxKeys bounds the keys of a text.
+	maxKeys = 16
+	// direct precedes the key of a time up to which the member was read directly.
+	direct = "direct/"
+)
 
-// String returns the highest counters as text, the current key first: see ParseHeard.
+// String returns the highest counters as text, the current key first, and the times up to which the member was read
+// directly: see ParseHeard.
 func (h *Heard) String() string {
-	parts := make([]string, 0, len(h.heartbeats))
+	parts := make([]string, 0, len(h.heartbeats)+len(h.floors))
 	for _, each := range h.heartbeats[:min(len(h.heartbeats), maxKeys)] {
 		counter := each.Counter
 		if h.slice.After(each) {
 			counter = h.slice.Counter // the next leader may not go back behind this slice
 		}
 		parts = append(parts, each.Key+":"+strconv.FormatInt(counter, 10))
+	}
+	for _, each := range h.floors[:min(len(h.floors), maxKeys)] {
+		parts = append(parts, direct+each.Key+":"+strconv.FormatInt(each.Counter, 10))
 	}
 	return strings.Join(parts, ",")
 }
@@ -104,17 +141,21 @@ func ParseHeard(text string) (Heard, error) {
 		return heard, nil
 	}
 	for part := range strings.SplitSeq(text, ",") {
+		of := &heard.heartbeats
 		key, number, _ := strings.Cut(part, ":")
+		if named, found := strings.CutPrefix(key, direct); found {
+			of, key = &heard.floors, named
+		}
 		counter, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || key == "" || counter <= 0 || strings.HasPrefix(number, "+") {
 			return Heard{}, fmt.Errorf("%.100q is no key and counter, as in key:counter", part)
 		}
-		if slices.ContainsFunc(heard.heartbeats, func(each Stamp) bool { return each.Key == key }) {
+		if slices.ContainsFunc(*of, func(each Stamp) bool { return each.Key == key }) {
 			return Heard{}, fmt.Errorf("key %.100q occurs twice", key)
 		}
-		heard.heartbeats = append(heard.heartbeats, Stamp{key, counter})
+		*of = append(*of, Stamp{key, counter})
 	}
-	if len(heard.heartbeats) > maxKeys {
+	if max(len(heard.heartbeats), len(heard.floors)) > maxKeys {
 		return Heard{}, errors.New("too many keys")
 	}
 	return heard, nil

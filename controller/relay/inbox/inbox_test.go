@@ -159,10 +159,10 @@ func TestAnotherInbox(t *testing.T) {
 	if got := text(b.Heartbeat(beat("k", 13, a1))); got != "heard 13 list" {
 		t.Errorf("got %q", got)
 	}
-	heard.Directly(100)
+	heard.Directly(100, "k", "known")
 	b = New[int64, string](heard)
 	b.Begin([]Slice[int64]{a1})
-	if got := text(b.Heartbeat(beat("k", 100, a1))) + text(b.Heartbeat(beat("new", 99, a1))); got != "" {
+	if got := text(b.Heartbeat(beat("k", 100, a1))) + text(b.Heartbeat(beat("known", 99, a1))); got != "" {
 		t.Errorf("goes back behind what was read directly: %q", got)
 	}
 	if got := text(b.Heartbeat(beat("k", 101, a1))); got != "heard 101 list" {
@@ -189,9 +189,62 @@ func TestHeardText(t *testing.T) {
 	if !heard.Later(Stamp{"b", 1}) {
 		t.Error("a key that returns does not begin anew")
 	}
-	for _, text := range []string{":5", "a", "a:", "a:-1", "a:+1", "a:0", "a:1,", "a:1,a:2", strings.Repeat("a:1,", 99)} {
+	for _, text := range []string{":5", "a", "a:", "a:-1", "a:+1", "a:0", "a:1,", "a:1,a:2", "direct/:1", "direct/a:0", "direct/a:1,direct/a:2",
+		strings.Repeat("a:1,", 99)} {
 		if heard, err := ParseHeard(text); err == nil {
 			t.Errorf("%q is %v", text, heard)
+		}
+	}
+}
+
+// TestTheNextLeaderAfterDirectReading: what was read directly bounds what a relay may show to the next leader, too. A
+// key that is added later begins anew.
+func TestTheNextLeaderAfterDirectReading(t *testing.T) {
+	heard := &Heard{}
+	heard.counted(Stamp{"a", 5})
+	heard.Directly(100, "a", "b")
+	if got := heard.String(); got != "a:5,direct/a:100,direct/b:100" {
+		t.Errorf("got %q", got)
+	}
+	next, err := ParseHeard(heard.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stamp, want := range map[Stamp]bool{
+		{"a", 100}: false, {"a", 101}: true, {"b", 100}: false, {"b", 101}: true, {"c", 1}: true,
+	} {
+		if got := next.Later(stamp); got != want {
+			t.Errorf("%v is later: %v", stamp, got)
+		}
+	}
+	next.Directly(50, "b") // the clock was ahead
+	if !next.Later(Stamp{"b", 51}) || next.Later(Stamp{"b", 50}) {
+		t.Errorf("after the clock was corrected: %s", next.String())
+	}
+	next.Keep(func(key string) bool { return key == "a" })
+	if got := next.String(); got != "a:5" {
+		t.Errorf("kept %q", got)
+	}
+}
+
+// TestMerge: what was heard and what a former leader heard, in any order, bound what counts.
+func TestMerge(t *testing.T) {
+	former, err := ParseHeard("b:9,a:5,direct/a:7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ heard, want string }{
+		{"", "b:9,a:5,direct/a:7"},
+		{"a:4", "a:5,b:9,direct/a:7"},
+		{"a:6,direct/a:8,direct/c:3", "a:6,b:9,direct/a:8,direct/c:3"},
+	} {
+		heard, err := ParseHeard(test.heard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heard.Merge(former)
+		if got := heard.String(); got != test.want {
+			t.Errorf("%q: got %q, want %q", test.heard, got, test.want)
 		}
 	}
 }
@@ -199,6 +252,8 @@ func TestHeardText(t *testing.T) {
 // FuzzParseHeard: a text that is taken is written as it was read.
 func FuzzParseHeard(f *testing.F) {
 	f.Add("b:9,a:5")
+	f.Add("b:9,a:5,direct/b:7")
+	f.Add("direct/a:1,direct/a:1")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		heard, err := ParseHeard(text)
