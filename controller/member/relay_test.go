@@ -161,6 +161,18 @@ func TestMembersOfRelays(t *testing.T) {
 	default:
 		t.Errorf("another key does not take effect: %v", was)
 	}
+	kept := credential
+	credential = credential.DeepCopy()
+	delete(credential.Data, mailbox.PublicKeysKey)
+	before = set.refresh(ctx, &group, before)
+	if got := current(); len(got) != 0 || set.Get("west") != m || m.Relayed() {
+		t.Errorf("paths without the last key: %v", got)
+	}
+	credential = kept.DeepCopy()
+	before = set.refresh(ctx, &group, before)
+	if got := current(); !slices.Equal(got, []string{"hub"}) || set.Get("west") != m {
+		t.Errorf("paths with the key again: %v", got)
+	}
 	hubs = nil
 	before = set.refresh(ctx, &group, before)
 	if got := current(); len(got) != 0 || set.Get("west") != m {
