@@ -321,12 +321,12 @@ func TestANewLeaderKnowsWhatWasHeard(t *testing.T) {
 		sim.Wait(time.Minute)
 		current := strings.Replace(everywhere, "10.65.0.1", "10.65.0.2", 1)
 		expect(t, east, map[string]string{"web": current})
-		heard := memberLease(t, east, "west").Annotations[memberstate.HeardAnnotation]
+		east.KillController()
+		west.KillController()
+		heard := memberLease(t, east, "west").Annotations[memberstate.HeardAnnotation] // it is written every second
 		if heard == "" {
 			t.Fatal("the Lease has no counters")
 		}
-		east.KillController()
-		west.KillController()
 		for _, each := range restore {
 			each()
 		}
