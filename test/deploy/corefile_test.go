@@ -65,6 +65,12 @@ var questions = map[string][][2]string{
 		{"own.shop.svc.clusterset.local. A", "NXDOMAIN"},
 		{"nothing.shop.svc.cluster.local. A", "NXDOMAIN"},
 	},
+	"rewrite.Corefile": {
+		{"db.shop.svc.cluster.local. A", "20 records"},
+		{"db.shop.svc.clusterset.local. A", "20 records"},
+		{"own.shop.svc.cluster.local. A", "OWN"},
+		{"web.shop.svc.clusterset.local. A", "WEB"},
+	},
 	"outside.Corefile": {
 		{"web.shop.svc.clusterset.local. A", "WEB"},
 		{"db.shop.svc.clusterset.local. A", "NXDOMAIN"}, // its tier is none of those served
