@@ -28,6 +28,8 @@ const (
 	// pageSize is the number of records in a page of a list, and smallPage that after a page was too large: so many of
 	// the largest records fit.
 	pageSize, smallPage = 100, 12
+	// maxRecords bounds a list: records, and pages without any. A relay that returns more is not read further.
+	maxRecords = 200_000
 )
 
 var errTooLarge = errors.New("the answer is too large")
@@ -37,6 +39,7 @@ type client struct {
 	records coreclient.ConfigMapInterface
 	leases  coordinationclient.LeaseInterface
 	close   func()
+	most    int                   // bounds lists
 	last    *coordinationv1.Lease // as last read or written
 }
 
@@ -61,13 +64,14 @@ func connect(credential member.Credential, namespace string) (*client, error) {
 	}
 	return &client{
 		records: core.ConfigMaps(namespace), leases: coordination.Leases(namespace), close: closeConnections,
+		most: maxRecords,
 	}, nil
 }
 
-// list calls each with every record of the mailbox. It holds a page at a time.
+// list calls each with every record of the mailbox. It holds a page at a time, and returns an error if there are too many.
 func (c *client) list(ctx context.Context, source mailbox.Source, each func(*corev1.ConfigMap)) error {
 	options := metav1.ListOptions{LabelSelector: mailbox.Selector(source), Limit: pageSize}
-	for {
+	for left := c.most; ; {
 		list, err := within(ctx, func(ctx context.Context) (*corev1.ConfigMapList, error) {
 			return c.records.List(ctx, options)
 		})
@@ -77,6 +81,9 @@ func (c *client) list(ctx context.Context, source mailbox.Source, each func(*cor
 		}
 		if err != nil {
 			return err
+		}
+		if left -= max(1, len(list.Items)); left < 0 {
+			return fmt.Errorf("the mailbox has more than %d records: delete those that this controller does not write", c.most)
 		}
 		for i := range list.Items {
 			each(&list.Items[i])

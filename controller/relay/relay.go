@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,8 +31,11 @@ const (
 	retryAfter, retryAtMost = time.Second, 30 * time.Second
 	// writers is how many records are written at once.
 	writers = 8
-	// readAgain is the time after which the mailbox is read again, because another writer may have changed it.
-	readAgain = 2 * time.Minute
+	// readAgain is the time after which the mailbox is read again, because another writer may have changed it. The first
+	// time is readFirst, longer than a write of the last leader may take.
+	readAgain, readFirst = 2 * time.Minute, 20 * time.Second
+	// maxText is how much of an error of the relay is logged and reported, in bytes.
+	maxText = 1024
 )
 
 // A relay keeps the mailbox of the local cluster on one relay. One goroutine runs it; changed, beat and beaten are safe
@@ -57,8 +61,9 @@ type relay struct {
 	writing sync.Mutex
 	has     *mailbox.Ledger
 	vouched *coordinationv1.Lease
-	failing bool // as reported
-	spoke   bool // the mailbox was logged as written
+	foreign map[string]struct{} // names of records to delete
+	failing bool                // as reported
+	spoke   bool                // the mailbox was logged as written
 }
 
 func newRelay(config Config, ledger *book, secret *corev1.Secret, credential member.Credential) *relay {
@@ -137,6 +142,9 @@ func (r *relay) report(ctx context.Context, err error) {
 		if request := (*url.Error)(nil); errors.As(err, &request) {
 			err = request.Err // without the long URL
 		}
+		if text := err.Error(); len(text) > maxText {
+			err = errors.New(strings.ToValidUTF8(text[:maxText], "") + "...")
+		}
 		logger.Error(err, "Cannot write the mailbox; retrying")
 		r.config.Recorder.Event(secret, corev1.EventTypeWarning, EventMailboxFailed, fmt.Sprintf(
 			"Cannot write mailbox %s on relay %s, so that clusters which read it there demote this one: %v", namespace,
@@ -166,7 +174,7 @@ func (r *relay) session(ctx context.Context) error {
 	if err := r.read(ctx, client); err != nil {
 		return err
 	}
-	again := r.config.Clock.NewTicker(readAgain)
+	again := r.config.Clock.NewTimer(readFirst)
 	defer again.Stop()
 	delay := retryAfter
 	for {
@@ -184,6 +192,7 @@ func (r *relay) session(ctx context.Context) error {
 				if err := r.read(ctx, client); err != nil {
 					return err
 				}
+				again.Reset(readAgain)
 			}
 			continue
 		}
@@ -200,15 +209,20 @@ func (r *relay) session(ctx context.Context) error {
 }
 
 // read reads what the mailbox has, and makes all due that differs. Records that the key has not signed as they are
-// written again, or deleted.
+// written again, or deleted by clean.
 func (r *relay) read(ctx context.Context, client *client) error {
-	r.has, r.vouched = &mailbox.Ledger{}, nil
+	r.has, r.vouched, r.foreign = &mailbox.Ledger{}, nil, map[string]struct{}{}
 	keys := []ed25519.PublicKey{r.book.key.Public().(ed25519.PublicKey)}
-	var foreign []string
+	published, replaced := r.config.Local.Published(r.book.source.Cluster), map[string]bool{}
+	for _, name := range published {
+		replaced[mailbox.RecordName(name)] = true
+	}
 	err := client.list(ctx, r.book.source, func(record *corev1.ConfigMap) {
 		slice, err := mailbox.Verify(keys, r.book.source, record)
 		if err != nil {
-			foreign = append(foreign, record.Name)
+			if !replaced[record.Name] {
+				r.addForeign(record.Name)
+			}
 			return
 		}
 		r.book.found(slice.Counter)
@@ -226,29 +240,19 @@ func (r *relay) read(ctx context.Context, client *client) error {
 			r.book.found(heartbeat.Counter)
 		}
 	}
-	expected := map[string]bool{}
 	r.mu.Lock()
-	for _, name := range r.config.Local.Published(r.book.source.Cluster) {
+	for _, name := range published { // what is published since is due already
 		r.due[name] = struct{}{}
-		expected[mailbox.RecordName(name)] = true
 	}
 	for name := range r.has.All {
 		r.due[name] = struct{}{}
 	}
 	r.mu.Unlock()
-	for _, name := range foreign {
-		if expected[name] {
-			continue // it is replaced
-		}
-		if err := client.delete(ctx, name); err != nil {
-			return fmt.Errorf("delete a record that this key has not signed: %w", err)
-		}
-	}
 	return nil
 }
 
-// pass writes the records that are due, and then renews the heartbeat if the local one was renewed. A record that
-// cannot be written does not keep others from it, but the heartbeat.
+// pass writes the records that are due, renews the heartbeat if the local one was renewed, and then deletes some foreign
+// records. A record that cannot be written does not keep others from it, but the heartbeat.
 func (r *relay) pass(ctx context.Context, client *client) error {
 	r.mu.Lock()
 	due, renewed := r.due, r.renewed // the renewal first: what it vouches for is due or written
@@ -258,7 +262,7 @@ func (r *relay) pass(ctx context.Context, client *client) error {
 		return err
 	}
 	if renewed == nil || renewed == r.vouched {
-		return nil
+		return r.clean(ctx, client)
 	}
 	record, err := mailbox.Lease(r.book.key, r.book.source, r.book.next(), r.has, renewed)
 	if err != nil {
@@ -271,6 +275,9 @@ func (r *relay) pass(ctx context.Context, client *client) error {
 	r.mu.Lock()
 	r.at = r.config.Clock.Now()
 	r.mu.Unlock()
+	if err := r.clean(ctx, client); err != nil {
+		return err
+	}
 	r.report(ctx, nil)
 	return nil
 }
@@ -359,6 +366,7 @@ func (r *relay) writeOne(ctx context.Context, client *client, name types.Namespa
 	}
 	r.writing.Lock()
 	r.has.Put(name, entry)
+	delete(r.foreign, record.Name)
 	r.writing.Unlock()
 	return nil
 }

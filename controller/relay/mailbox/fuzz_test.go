@@ -52,7 +52,7 @@ func FuzzVerify(f *testing.F) {
 func FuzzSigned(f *testing.F) {
 	encoded, _ := Encode(published(east))
 	f.Add(`{"version":1,"cluster":"east","counter":1,"namespace":"shop","name":"cart-east-1","sha256":""}`, encoded)
-	f.Add(`{"version":1,"cluster":"east","counter":1,"slices":0,"root":"","renewed":1}`, encoded)
+	f.Add(`{"version":1,"cluster":"east","counter":1,"root":"","renewed":1}`, encoded)
 	name := types.NamespacedName{Namespace: "shop", Name: "cart-east-1"}
 	f.Fuzz(func(t *testing.T, text string, encoded []byte) {
 		for _, kind := range []kind{kindSlice, kindHeartbeat} {

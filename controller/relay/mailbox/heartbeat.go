@@ -20,8 +20,7 @@ import (
 // heartbeatStatement is the signed statement about a heartbeat.
 type heartbeatStatement struct {
 	header
-	Slices int    `json:"slices"`
-	Root   Digest `json:"root"`
+	Root Digest `json:"root"`
 	// Renewed is the renewTime of the heartbeat Lease in microseconds of Unix time.
 	Renewed     int64             `json:"renewed"`
 	Duration    *int32            `json:"duration,omitempty"`
@@ -32,9 +31,8 @@ type heartbeatStatement struct {
 type Heartbeat struct {
 	// Counter is higher than those of all statements that the key has signed before.
 	Counter int64
-	// Slices and Root are those of the Ledger of the mailbox when the heartbeat was written.
-	Slices int
-	Root   Digest
+	// Root is that of the Ledger of the mailbox when the heartbeat was written.
+	Root Digest
 	// Lease is the heartbeat as a member reads it from the cluster itself. Its resourceVersion is the counter.
 	Lease *coordinationv1.Lease
 }
@@ -53,8 +51,8 @@ func Lease(key ed25519.PrivateKey, source Source, counter int64, ledger *Ledger,
 		}
 	}
 	statement, err := sign(kindHeartbeat, key, heartbeatStatement{
-		header: header{Version: version, Source: source, Counter: counter},
-		Slices: ledger.Len(), Root: ledger.Root(),
+		header:  header{Version: version, Source: source, Counter: counter},
+		Root:    ledger.Root(),
 		Renewed: heartbeat.Spec.RenewTime.UnixMicro(), Duration: heartbeat.Spec.LeaseDurationSeconds,
 		Annotations: annotations,
 	})
@@ -86,9 +84,6 @@ func VerifyLease(keys []ed25519.PublicKey, source Source, record *coordinationv1
 	if err != nil {
 		return nil, err
 	}
-	if statement.Slices < 0 {
-		return nil, fmt.Errorf("%w: %d slices", ErrMalformed, statement.Slices)
-	}
 	annotations := map[string]string{}
 	for name, value := range statement.Annotations {
 		if isHeartbeatAnnotation(name) {
@@ -96,7 +91,7 @@ func VerifyLease(keys []ed25519.PublicKey, source Source, record *coordinationv1
 		}
 	}
 	return &Heartbeat{
-		Counter: statement.Counter, Slices: statement.Slices, Root: statement.Root,
+		Counter: statement.Counter, Root: statement.Root,
 		Lease: &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: HeartbeatLease, ResourceVersion: strconv.FormatInt(statement.Counter, 10), Annotations: annotations,

@@ -246,7 +246,7 @@ func TestAHeartbeatArrivesAsMembersReadIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if is.Counter != 9 || is.Slices != 1 || is.Root != ledger.Root() {
+	if is.Counter != 9 || is.Root != ledger.Root() {
 		t.Errorf("got %v", is)
 	}
 	want := heartbeatLease()
