@@ -180,8 +180,15 @@ func TestRate(t *testing.T) {
 		members, canaries, want int
 		doubtful                bool
 	}{
-		{0, 0, 0, false}, {1, 1, 1, false}, {1, 2, 2, false}, {10, 3, 30, false}, {128, 2, 256, false},
-		{511, 2, 256, false}, {1, 2, 4, true}, {10, 3, 60, true}, {128, 2, 256, true},
+		{0, 0, 0, false},
+		{1, 1, 1, false},
+		{1, 2, 2, false},
+		{10, 3, 30, false},
+		{128, 2, 256, false},
+		{511, 2, 256, false},
+		{1, 2, 4, true},
+		{10, 3, 60, true},
+		{128, 2, 256, true},
 	} {
 		t.Run(fmt.Sprint(row.members, " with ", row.canaries, " ", row.doubtful), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

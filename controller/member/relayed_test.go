@@ -38,7 +38,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not: %s", what)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the pause between two looks
 	}
 }
 
@@ -154,6 +154,12 @@ func TestTheNextPath(t *testing.T) {
 	m := aMember(now)
 	readOn(t, m, newPaths([]path{first.path("a"), second.path("b")}))
 	eventually(t, "the list counts", m.Synced)
+	eventually(t, "records and heartbeat are watched", func() bool { // what is beaten before is not delivered
+		first.mu.Lock()
+		defer first.mu.Unlock()
+		of := slices.Collect(maps.Values(first.watches))
+		return slices.Contains(of, true) && slices.Contains(of, false)
+	})
 	if got := m.Path(); got != "a" {
 		t.Fatalf("reads %q", got)
 	}
@@ -180,7 +186,7 @@ func TestTheNextPath(t *testing.T) {
 		t.Error("slices were dropped")
 	}
 	// What the relay has is older than what was heard: it counts only with the next heartbeat.
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(200 * time.Millisecond) //nolint:forbidigo // nothing is to happen meanwhile
 	second.mu.Lock()
 	lists := second.lists
 	second.mu.Unlock()

@@ -105,7 +105,7 @@ func TestForeignRecordsDoNotDelayTheHeartbeat(t *testing.T) {
 		if err != nil || len(leases.Items) != 1 {
 			t.Errorf("there is no heartbeat yet: %v", err)
 		}
-		time.Sleep(15 * time.Second)
+		time.Sleep(15 * time.Second) //nolint:forbidigo // virtual time
 		b.renew()
 		b.expect("one", 1, map[string]string{"a": "10.0.0.1"})
 		b.stop()
@@ -131,12 +131,12 @@ func TestAWriteOfTheLastLeader(t *testing.T) {
 		b.publish("a", "10.0.0.2")
 		b.start()
 		b.renew()
-		time.Sleep(requestTimeout)
+		time.Sleep(requestTimeout) //nolint:forbidigo // virtual time
 		late.ResourceVersion = ""
 		if _, err := records.Update(t.Context(), late, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(6 * time.Second)
+		time.Sleep(6 * time.Second) //nolint:forbidigo // virtual time
 		b.renew()
 		b.expect("one", 1, map[string]string{"a": "10.0.0.2"})
 		b.stop()

@@ -61,7 +61,7 @@ func noReason(t *testing.T, b *bed) {
 		check := b.neverDemoted(t, fault.name)
 		end := fault.begin(t, b)
 		for time.Since(began) < lasting {
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(200 * time.Millisecond) //nolint:forbidigo // how long the fault lasts
 		}
 		counted := tally.New(watched.since(began)...)
 		end()
@@ -138,9 +138,9 @@ func saturate(t *testing.T, b *bed) (end func()) {
 func slowAPI(t *testing.T, b *bed) (end func()) {
 	for began := time.Now(); time.Since(began) < lasting; {
 		must(t, b.east.APIServer().Freeze())
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // how long the fault lasts
 		must(t, b.east.APIServer().Thaw())
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(500 * time.Millisecond) //nolint:forbidigo // how long the fault lasts
 	}
 	return func() {}
 }

@@ -148,8 +148,9 @@ func TestMembersFromInventories(t *testing.T) {
 	unreadable("ocm", "could not find")
 	apply(t, cluster, inventoryCRDs)
 	must(t, os.WriteFile(filepath.Join(folder, "file.kubeconfig"), []byte("none"), 0o600))
+	client, credentials := kubectl(t), kubeconfig(t, cluster)
 	eventually(t, "the resources are served", func(ctx context.Context) error {
-		_, err := try(ctx, t, inventory, kubectl(t), "--kubeconfig", kubeconfig(t, cluster), "apply", "--server-side", "-f", "-")
+		_, err := try(ctx, t, inventory, client, "--kubeconfig", credentials, "apply", "--server-side", "-f", "-")
 		return err
 	})
 	all := []string{"argo=argocd", "capi=cluster-api", "file=directory", "ocm=ocm", "profile=clusterprofile"}

@@ -242,7 +242,7 @@ func imported(t *testing.T, what string, cluster *controlplane.Cluster, member s
 		if time.Since(started) > time.Minute {
 			t.Fatalf("%s: got %v, want %v: %v", what, got, want, err)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the pause between two looks
 	}
 }
 

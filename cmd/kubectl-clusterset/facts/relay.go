@@ -53,7 +53,7 @@ func (m *Member) Relay() string {
 // relays reads the Secrets of relays, and with them that of the signing key.
 func (f *Facts) relays(ctx context.Context, c *cluster.Cluster, _ string) error {
 	if f.SecretsUnseen != nil {
-		return nil
+		return nil //nolint:nilerr // it is reported with the Secrets of the members
 	}
 	secrets := c.Kube.CoreV1().Secrets(c.Namespace)
 	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: mailbox.RelayLabel})

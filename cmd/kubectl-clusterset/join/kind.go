@@ -89,7 +89,7 @@ func renews(ctx context.Context, l *peering) (lifetime time.Duration, missing st
 		}
 		requested, err := time.ParseDuration(lease.Annotations[rotation.HeartbeatAnnotation])
 		if err != nil || requested < rotation.MinLifetime {
-			return 0, "the controller of " + each.id + " does not renew tokens: set --renew-tokens (value controller.renewTokens)", nil
+			return 0, "the controller of " + each.id + " does not renew tokens: set --renew-tokens (value controller.renewTokens)", nil //nolint:nilerr // it is why, and no error
 		}
 		if each.c == l.source {
 			lifetime = requested

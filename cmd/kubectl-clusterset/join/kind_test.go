@@ -76,7 +76,8 @@ func TestChoose(t *testing.T) {
 		},
 		"the account of another": {
 			[]runtime.Object{beats("24h0m0s"), account("clusterset-member-west", "north")},
-			[]runtime.Object{beats("24h0m0s")}, "", year, false, "tokenReaders",
+			[]runtime.Object{beats("24h0m0s")},
+			"", year, false, "tokenReaders",
 		},
 	} {
 		var said bytes.Buffer

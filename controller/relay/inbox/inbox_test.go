@@ -189,8 +189,10 @@ func TestHeardText(t *testing.T) {
 	if !heard.Later(Stamp{"b", 1}) {
 		t.Error("a key that returns does not begin anew")
 	}
-	for _, text := range []string{":5", "a", "a:", "a:-1", "a:+1", "a:0", "a:1,", "a:1,a:2", "direct/:1", "direct/a:0", "direct/a:1,direct/a:2",
-		strings.Repeat("a:1,", 99)} {
+	for _, text := range []string{
+		":5", "a", "a:", "a:-1", "a:+1", "a:0", "a:1,", "a:1,a:2", "direct/:1", "direct/a:0", "direct/a:1,direct/a:2",
+		strings.Repeat("a:1,", 99),
+	} {
 		if heard, err := ParseHeard(text); err == nil {
 			t.Errorf("%q is %v", text, heard)
 		}

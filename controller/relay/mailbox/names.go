@@ -33,9 +33,10 @@ const (
 	HeartbeatLease = "clusterset-dns-heartbeat"
 	// StatementAnnotation on that Lease is the signed Heartbeat.
 	StatementAnnotation = export.Domain + "/statement"
-	// StatementKey in the data of a ConfigMap is the signed statement about the slice, and SliceKey in its binary data
-	// the slice.
-	StatementKey, SliceKey = "statement", "slice"
+	// StatementKey in the data of a ConfigMap is the signed statement about the slice.
+	StatementKey = "statement"
+	// SliceKey in the binary data of a ConfigMap is the slice.
+	SliceKey = "slice"
 )
 
 // digits are those of a digest in a name.

@@ -23,8 +23,10 @@ func TestNamespace(t *testing.T) {
 		}
 	}
 	seen := map[string]string{}
-	for _, cluster := range []string{"a.b", "a-b", "b.a", strings.Repeat("a", 47), strings.Repeat("a", 63),
-		strings.Repeat("a", 31) + "." + strings.Repeat("b", 31)} {
+	for _, cluster := range []string{
+		"a.b", "a-b", "b.a", strings.Repeat("a", 47), strings.Repeat("a", 63),
+		strings.Repeat("a", 31) + "." + strings.Repeat("b", 31),
+	} {
 		name := Namespace("", cluster)
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 || seen[name] != "" {
 			t.Errorf("%s: %s is invalid %v, or that of %q", cluster, name, problems, seen[name])
@@ -36,8 +38,11 @@ func TestNamespace(t *testing.T) {
 func TestRecordName(t *testing.T) {
 	seen := map[string]types.NamespacedName{}
 	for _, slice := range []types.NamespacedName{
-		{Namespace: "a", Name: "b-c"}, {Namespace: "a-b", Name: "c"}, {Namespace: "a", Name: "b.c"},
-		{Namespace: "a", Name: strings.Repeat("x.", 126) + "y"}, {Namespace: "a", Name: strings.Repeat("x-", 126) + "y"},
+		{Namespace: "a", Name: "b-c"},
+		{Namespace: "a-b", Name: "c"},
+		{Namespace: "a", Name: "b.c"},
+		{Namespace: "a", Name: strings.Repeat("x.", 126) + "y"},
+		{Namespace: "a", Name: strings.Repeat("x-", 126) + "y"},
 	} {
 		name := RecordName(slice)
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 || seen[name].Name != "" {
