@@ -27,6 +27,7 @@ var direct = map[string]string{
 	"events of a member are broken":          "a gateway",
 	"a Secret has no kubeconfig":             "the Secrets have none",
 	"a Secret would read a file":             "the Secrets have no kubeconfig",
+	"a Secret is empty":                      "a public key that is removed is not trusted anymore, unlike a kubeconfig",
 	"a Secret is for another server":         "the Secrets have no kubeconfig",
 	"a credential is rotated":                "the Secrets have no credential",
 	"a member is given by a flag":            "flags name kubeconfigs",
