@@ -78,7 +78,8 @@ type entry[C any] struct {
 	content  C   // of shown, until it is released
 }
 
-// view is the root of what the relay showed at a time, with the put that led to it; the zero Stamp for a deletion.
+// view is the state that the relay showed after one event. put is the Stamp of the slice that the event put; it is zero
+// for a deletion.
 type view struct {
 	number int
 	root   mailbox.Digest
