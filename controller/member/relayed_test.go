@@ -38,7 +38,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not: %s", what)
 		}
-		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the pause between two looks
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // polls for a state of real servers
 	}
 }
 
@@ -186,7 +186,11 @@ func TestTheNextPath(t *testing.T) {
 		t.Error("slices were dropped")
 	}
 	// What the relay has is older than what was heard: it counts only with the next heartbeat.
-	time.Sleep(200 * time.Millisecond) //nolint:forbidigo // nothing is to happen meanwhile
+	eventually(t, "the heartbeat of the other relay is watched", func() bool {
+		second.mu.Lock()
+		defer second.mu.Unlock()
+		return slices.Contains(slices.Collect(maps.Values(second.watches)), false)
+	})
 	second.mu.Lock()
 	lists := second.lists
 	second.mu.Unlock()

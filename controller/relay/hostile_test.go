@@ -29,7 +29,7 @@ type slow struct {
 }
 
 func (s slow) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	time.Sleep(s.after) //nolint:forbidigo // virtual time
+	time.Sleep(s.after) //nolint:forbidigo // advances the virtual time of the synctest bubble
 	return s.ConfigMapInterface.Delete(ctx, name, options)
 }
 
@@ -99,13 +99,13 @@ func TestForeignRecordsDoNotDelayTheHeartbeat(t *testing.T) {
 		b.slow = time.Second
 		b.start()
 		b.renew()
-		time.Sleep(b.slow) //nolint:forbidigo // virtual time
+		time.Sleep(b.slow) //nolint:forbidigo // advances the virtual time of the synctest bubble
 		synctest.Wait()
 		leases, err := b.relays["one"].CoordinationV1().Leases(namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(leases.Items) != 1 {
 			t.Errorf("there is no heartbeat yet: %v", err)
 		}
-		time.Sleep(15 * time.Second) //nolint:forbidigo // virtual time
+		time.Sleep(15 * time.Second) //nolint:forbidigo // advances the virtual time of the synctest bubble
 		b.renew()
 		b.expect("one", 1, map[string]string{"a": "10.0.0.1"})
 		b.stop()
@@ -131,12 +131,12 @@ func TestAWriteOfTheLastLeader(t *testing.T) {
 		b.publish("a", "10.0.0.2")
 		b.start()
 		b.renew()
-		time.Sleep(requestTimeout) //nolint:forbidigo // virtual time
+		time.Sleep(requestTimeout) //nolint:forbidigo // advances the virtual time of the synctest bubble
 		late.ResourceVersion = ""
 		if _, err := records.Update(t.Context(), late, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(6 * time.Second) //nolint:forbidigo // virtual time
+		time.Sleep(6 * time.Second) //nolint:forbidigo // advances the virtual time of the synctest bubble
 		b.renew()
 		b.expect("one", 1, map[string]string{"a": "10.0.0.2"})
 		b.stop()

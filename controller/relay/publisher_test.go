@@ -323,7 +323,7 @@ func TestMailboxesHaveTheSameStatements(t *testing.T) {
 		b.start()
 		b.renew()
 		b.stop()
-		time.Sleep(time.Second) //nolint:forbidigo // virtual time
+		time.Sleep(time.Second) //nolint:forbidigo // advances the virtual time of the synctest bubble
 		b.secrets, b.relays["two"] = []*corev1.Secret{relaySecret("two")}, b.newRelay()
 		b.start()
 		b.renew()
@@ -369,7 +369,7 @@ func TestARefusedRecordStopsTheHeartbeatOfItsMailbox(t *testing.T) {
 			b.publish("c", "10.0.0.3")
 			for range 4 {
 				b.renew()
-				time.Sleep(5 * time.Second) //nolint:forbidigo // virtual time
+				time.Sleep(5 * time.Second) //nolint:forbidigo // advances the virtual time of the synctest bubble
 			}
 			b.expectEvent("MailboxFailed")
 			found, _, heartbeat := b.read("one", 1)
@@ -379,7 +379,7 @@ func TestARefusedRecordStopsTheHeartbeatOfItsMailbox(t *testing.T) {
 			b.mu.Lock()
 			b.refuse = nil
 			b.mu.Unlock()
-			time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+			time.Sleep(time.Minute) //nolint:forbidigo // advances the virtual time of the synctest bubble
 			b.renew()
 			b.expect("one", 1, map[string]string{"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"})
 			b.expectEvent("MailboxWritten")
@@ -403,7 +403,7 @@ func TestAnotherWriter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(readAgain + time.Second) //nolint:forbidigo // virtual time
+		time.Sleep(readAgain + time.Second) //nolint:forbidigo // advances the virtual time of the synctest bubble
 		b.renew()
 		b.expect("one", 1, want)
 		b.stop()

@@ -82,7 +82,7 @@ func TestRenews(t *testing.T) {
 				if left := time.Until(held.Expires); !ok || left < min(granted, i.Lifetime)/2-time.Hour {
 					t.Fatalf("the token has %v left of %v", left, granted)
 				}
-				time.Sleep(time.Hour) //nolint:forbidigo // virtual time
+				time.Sleep(time.Hour) //nolint:forbidigo // advances the virtual time of the synctest bubble
 			}
 			if requested > want || requested < want*95/100 {
 				t.Errorf("granted %v: %d tokens, want %d", granted, requested, want)
