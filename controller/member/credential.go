@@ -102,6 +102,9 @@ func fromConfig(config *clientcmdapi.Config, context string) (Credential, error)
 	if !ok {
 		return Credential{}, fmt.Errorf("the kubeconfig has no context %q", context)
 	}
+	if err := checkProxy(config.Clusters[used.Cluster]); err != nil {
+		return Credential{}, fmt.Errorf("context %q of the kubeconfig: %w", context, err)
+	}
 	restConfig, err := clientcmd.NewNonInteractiveClientConfig(*config, context, &clientcmd.ConfigOverrides{},
 		nil).ClientConfig()
 	if err != nil {

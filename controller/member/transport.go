@@ -31,7 +31,8 @@ const patience = 70 * time.Second
 
 // newHTTPClient returns the client of one member and the function that closes its connections. Unlike
 // rest.HTTPClientFor it shares no transport, so that each member has its own HTTP/2 connection and the heartbeat proves
-// the connection of the slices. A request fails if its response does not begin within patience.
+// the connection of the slices. A request fails if its response does not begin within patience. The proxy of the
+// kubeconfig is used, or else that of the environment.
 func newHTTPClient(config *rest.Config, patience time.Duration) (*http.Client, func(), error) {
 	transportConfig, err := config.TransportConfig()
 	if err != nil {
@@ -41,13 +42,18 @@ func newHTTPClient(config *rest.Config, patience time.Duration) (*http.Client, f
 	if err != nil {
 		return nil, nil, fmt.Errorf("TLS: %w", err)
 	}
-	dial := (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	dial := dial((&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext)
 	if transportConfig.DialHolder != nil {
 		dial = transportConfig.DialHolder.Dial
 	}
 	proxy := http.ProxyFromEnvironment
-	if transportConfig.Proxy != nil {
-		proxy = transportConfig.Proxy
+	if through := ProxyOf(config); through != nil {
+		if proxy = http.ProxyURL(through); through.Scheme == "socks5" {
+			if dial, err = socks(through, dial); err != nil {
+				return nil, nil, err
+			}
+			proxy = nil
+		}
 	}
 	base := &http.Transport{
 		Proxy:                 proxy,

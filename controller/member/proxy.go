@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+
+	"golang.org/x/net/proxy"
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// ProxyOf returns the proxy that a kubeconfig names, nil for none. Proxies of the environment do not count.
+func ProxyOf(config *rest.Config) *url.URL {
+	if config.Proxy == nil {
+		return nil
+	}
+	through, err := config.Proxy(&http.Request{URL: &url.URL{Scheme: "https"}})
+	if err != nil {
+		return nil
+	}
+	return through
+}
+
+// checkProxy refuses a proxy-url that client-go would refuse. Its errors do not quote the URL, which may have a password.
+func checkProxy(cluster *clientcmdapi.Cluster) error {
+	if cluster == nil || cluster.ProxyURL == "" {
+		return nil
+	}
+	through, err := url.Parse(cluster.ProxyURL)
+	if err != nil || through.Host == "" {
+		return errors.New("the proxy-url is no URL of a proxy: use http://, https:// or socks5:// with a host and a port")
+	}
+	switch through.Scheme {
+	case "http", "https", "socks5":
+		return nil
+	}
+	return fmt.Errorf("the proxy-url has the scheme %.20q: use http, https or socks5", through.Scheme)
+}
+
+// A dial opens connections.
+type dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Dial implements proxy.Dialer.
+func (d dial) Dial(network, address string) (net.Conn, error) {
+	return d(context.Background(), network, address)
+}
+
+// DialContext implements proxy.ContextDialer.
+func (d dial) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return d(ctx, network, address)
+}
+
+// socks returns a dial through a SOCKS5 proxy, which dialTimeout bounds: http.Transport waits without limit for such a
+// proxy to answer.
+func socks(through *url.URL, direct dial) (dial, error) {
+	dialer, err := proxy.FromURL(through, direct)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		return dialer.(proxy.ContextDialer).DialContext(ctx, network, address)
+	}, nil
+}
