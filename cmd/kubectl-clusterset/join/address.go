@@ -23,18 +23,41 @@ type Address struct {
 	Server string
 	// Name is the server name in its certificate, empty if that is the host of Server.
 	Name string
+	// Proxy is the URL of the proxy before it, empty for none.
+	Proxy string
 }
 
 // own is the address in a configuration.
 func own(config *rest.Config) Address {
-	return Address{Server: config.Host, Name: config.ServerName}
+	address := Address{Server: config.Host, Name: config.ServerName}
+	if proxy := member.ProxyOf(config); proxy != nil {
+		address.Proxy = proxy.String()
+	}
+	return address
+}
+
+// String is the address as messages show it, without a password.
+func (a Address) String() string {
+	if proxy, err := url.Parse(a.Proxy); err == nil && a.Proxy != "" {
+		return a.Server + " through " + proxy.Redacted()
+	}
+	return a.Server
+}
+
+// anonymous is the address without the login to its proxy.
+func (a Address) anonymous() Address {
+	if proxy, err := url.Parse(a.Proxy); err == nil && proxy.User != nil {
+		proxy.User = nil
+		a.Proxy = proxy.String()
+	}
+	return a
 }
 
 // reach returns the address at which the reader reads its source. The address in
 // the Secret stays unless the options set another, because users may reach an API
 // server at another address than clusters. reach reports a difference.
 func (o Options) reach(ctx context.Context, l *peering) Address {
-	users := own(l.source.Config)
+	users := own(l.source.Config).anonymous()
 	if server := o.Servers[l.source.Context]; server != "" {
 		return Address{Server: server, Name: users.Name}
 	}
@@ -43,18 +66,21 @@ func (o Options) reach(ctx context.Context, l *peering) Address {
 	}
 	// The controller rejects an invalid kubeconfig.
 	credential, err := member.ParseKubeconfig(l.secret.Data[member.KubeconfigKey])
-	if err != nil || own(credential.Config) == users {
+	if err != nil {
 		return users
 	}
 	had := own(credential.Config)
+	if had.anonymous() == users {
+		return had
+	}
 	if l.misled(ctx) {
 		o.Teller.Did("%s reads %s at %s now, because its controller cannot reach it at %s (Secret %s). To use another "+
 			"address, set --server %s=https://…",
-			l.readerID, l.sourceID, users.Server, had.Server, l.secret.Name, l.source.Context)
+			l.readerID, l.sourceID, users, had, l.secret.Name, l.source.Context)
 		return users
 	}
 	o.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
-		l.readerID, l.sourceID, had.Server, l.secret.Name, users.Server, l.source.Context)
+		l.readerID, l.sourceID, had, l.secret.Name, users, l.source.Context)
 	return had
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 	"time"
 
@@ -28,10 +29,13 @@ func TestReach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const users = "https://127.0.0.1:6443"
+	const users, usersProxy = "https://127.0.0.1:6443", "http://proxy.example:8080"
 	source := &cluster.Cluster{
 		Context: "admin@east",
-		Config:  &rest.Config{Host: users, TLSClientConfig: rest.TLSClientConfig{ServerName: "kubernetes"}},
+		Config: &rest.Config{
+			Host: users, TLSClientConfig: rest.TLSClientConfig{ServerName: "kubernetes"},
+			Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.example:8080", User: url.UserPassword("user", "s3cr3t")}),
+		},
 	}
 	kubeconfig := func(cluster string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}, Data: map[string][]byte{
@@ -45,34 +49,44 @@ clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {toke
 		want    Address
 		says    string
 	}{
-		"the first time": {nil, nil, Address{users, "kubernetes"}, ""},
+		"the first time": {nil, nil, Address{users, "kubernetes", usersProxy}, ""},
 		"the first time, by another address": {
 			nil,
 			map[string]string{"admin@east": "https://10.0.0.1:6443"},
-			Address{"https://10.0.0.1:6443", "kubernetes"},
+			Address{"https://10.0.0.1:6443", "kubernetes", ""},
 			"",
 		},
 		"again": {
 			kubeconfig("server: 'https://10.0.0.1:6443'"),
 			map[string]string{"admin@west": "https://10.0.0.2:6443"},
-			Address{"https://10.0.0.1:6443", ""},
-			"west keeps reading east at https://10.0.0.1:6443 (Secret member-east) instead of https://127.0.0.1:6443. To use another address, set --server admin@east=https://…\n",
+			Address{"https://10.0.0.1:6443", "", ""},
+			"west keeps reading east at https://10.0.0.1:6443 (Secret member-east) instead of https://127.0.0.1:6443 through http://proxy.example:8080. To use another address, set --server admin@east=https://…\n",
 		},
 		"again, by another address": {
 			kubeconfig("server: 'https://10.0.0.1:6443'"),
 			map[string]string{"admin@east": "https://10.0.0.3:6443"},
-			Address{"https://10.0.0.3:6443", "kubernetes"},
+			Address{"https://10.0.0.3:6443", "kubernetes", ""},
 			"",
 		},
 		"again, by the same address": {
-			kubeconfig("server: '" + users + "', tls-server-name: kubernetes"), nil, Address{users, "kubernetes"}, "",
+			kubeconfig("server: '" + users + "', tls-server-name: kubernetes, proxy-url: '" + usersProxy + "'"), nil,
+			Address{users, "kubernetes", usersProxy}, "",
+		},
+		"again, with a login to the proxy": {
+			kubeconfig("server: '" + users + "', tls-server-name: kubernetes, proxy-url: 'http://east:secret@proxy.example:8080'"), nil,
+			Address{users, "kubernetes", "http://east:secret@proxy.example:8080"}, "",
+		},
+		"again, by another proxy": {
+			kubeconfig("server: '" + users + "', tls-server-name: kubernetes, proxy-url: 'socks5://east:secret@10.0.0.1:1080'"), nil,
+			Address{users, "kubernetes", "socks5://east:secret@10.0.0.1:1080"},
+			"west keeps reading east at https://127.0.0.1:6443 through socks5://east:xxxxx@10.0.0.1:1080 (Secret member-east) instead of https://127.0.0.1:6443 through http://proxy.example:8080. To use another address, set --server admin@east=https://…\n",
 		},
 		"a kubeconfig that is refused": {
 			kubeconfig("server: 'http://10.0.0.1'"), nil,
-			Address{users, "kubernetes"},
+			Address{users, "kubernetes", usersProxy},
 			"",
 		},
-		"none": {&corev1.Secret{}, nil, Address{users, "kubernetes"}, ""},
+		"none": {&corev1.Secret{}, nil, Address{users, "kubernetes", usersProxy}, ""},
 	} {
 		var said bytes.Buffer
 		o := Options{Servers: test.servers, Teller: progress.Teller{Results: &said}}

@@ -197,7 +197,7 @@ func (i Issuer) kubeconfig(ctx context.Context, token string) ([]byte, error) {
 	made := clientcmdapi.NewConfig()
 	made.Clusters[i.ID] = &clientcmdapi.Cluster{
 		Server: i.Address.Server, CertificateAuthorityData: authority,
-		TLSServerName: i.Address.Name,
+		TLSServerName: i.Address.Name, ProxyURL: i.Address.Proxy,
 	}
 	made.AuthInfos[i.ID] = &clientcmdapi.AuthInfo{Token: token}
 	made.Contexts[i.ID] = &clientcmdapi.Context{Cluster: i.ID, AuthInfo: i.ID, Namespace: i.Of.Namespace}

@@ -53,7 +53,7 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 		!strings.Contains(err.Error(), "if this is a proxy that rejects service account tokens, set the address of the API server with --server admin@east=https://") {
 		t.Errorf("the readers are to use the proxy: got %v", err)
 	}
-	issuer.Address.Server = "https://10.0.0.1:6443"
+	issuer.Address = Address{Server: "https://10.0.0.1:6443", Name: "kubernetes", Proxy: "http://10.0.0.2:3128"}
 	for name, other := range map[string][]byte{
 		"of the user": nil,
 		"another":     bytes.Clone(authority[:len(authority)-1]),
@@ -69,9 +69,11 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 		if other != nil {
 			want = other
 		}
-		if credential, err := member.ParseKubeconfig(made.Kubeconfig); err != nil ||
-			!bytes.Equal(credential.Config.CAData, want) {
+		credential, err := member.ParseKubeconfig(made.Kubeconfig)
+		if err != nil || !bytes.Equal(credential.Config.CAData, want) {
 			t.Errorf("the authority is not %s: %v", name, err)
+		} else if got := own(credential.Config); got != issuer.Address {
+			t.Errorf("the address is %+v, want %+v", got, issuer.Address)
 		}
 	}
 }

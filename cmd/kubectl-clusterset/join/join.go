@@ -112,6 +112,10 @@ func Join(ctx context.Context, o Options) error {
 			o.Teller.Say("%s: %s is a loopback address, which other machines cannot reach. If the other clusters need "+
 				"another address, set --server %s=https://…", issuer.ID, source.Config.Host, source.Context)
 		}
+		if proxy := own(source.Config).anonymous().Proxy; proxy != "" && o.Servers[source.Context] == "" {
+			o.Teller.Say("%s: the other clusters use the proxy of your kubeconfig, %s, without a login. If they need none, set "+
+				"--server %s=https://…", issuer.ID, proxy, source.Context)
+		}
 		for j, reader := range o.Clusters {
 			if i == j {
 				continue

@@ -67,8 +67,12 @@ type Member struct {
 	// Credential is the name of the Secret, Expires when its token expires.
 	Credential string       `json:"credential,omitempty"`
 	Expires    *metav1.Time `json:"expires,omitempty"`
-	Server     string       `json:"server,omitempty"`
-	UID        string       `json:"uid,omitempty"`
+	// Server is the API server that it is read from, ServerName the name in its certificate if that is another, and Proxy
+	// what it is read through, without a password.
+	Server     string `json:"server,omitempty"`
+	ServerName string `json:"tlsServerName,omitempty"`
+	Proxy      string `json:"proxy,omitempty"`
+	UID        string `json:"uid,omitempty"`
 	// Warning is the message of the most useful Warning Event about it.
 	Warning string `json:"warning,omitempty"`
 }
@@ -160,8 +164,11 @@ func memberOf(f *facts.Facts, m *facts.Member) Member {
 	if m.Secret != nil {
 		out.Credential, out.Expires = m.Secret.Name, timeOf(m.Expires)
 	}
-	if m.Credential.Config != nil {
-		out.Server = m.Credential.Config.Host
+	if config := m.Credential.Config; config != nil {
+		out.Server, out.ServerName = config.Host, config.ServerName
+		if proxy := member.ProxyOf(config); proxy != nil {
+			out.Proxy = proxy.Redacted()
+		}
 	}
 	if warning := m.Foremost(); warning != nil {
 		out.Warning = warning.Message

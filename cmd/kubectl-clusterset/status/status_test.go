@@ -13,6 +13,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
@@ -87,5 +88,22 @@ func TestThrough(t *testing.T) {
 		if err := status.Text(&text, true); err != nil || !strings.Contains(text.String(), " "+want+" ") {
 			t.Errorf("path %q: %v\n%s", path, err, text.String())
 		}
+	}
+}
+
+// TestServer: wide output has how a member is read, without the password of its proxy.
+func TestServer(t *testing.T) {
+	credential, err := member.ParseKubeconfig([]byte(`{apiVersion: v1, kind: Config, current-context: c,
+contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {token: t}}],
+clusters: [{name: c, cluster: {server: "https://west.example:6443", tls-server-name: kubernetes,
+  proxy-url: "socks5://user:s3cr3t@proxy.example:1080"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := Of(&facts.Facts{ID: "east", Members: []facts.Member{{ID: "west", Credential: credential}}}, "")
+	var text strings.Builder
+	const want = "https://west.example:6443   kubernetes   socks5://user:xxxxx@proxy.example:1080"
+	if err := status.Text(&text, true); err != nil || !strings.Contains(text.String(), want) {
+		t.Errorf("%v, want %q in\n%s", err, want, text.String())
 	}
 }
