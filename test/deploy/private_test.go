@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	osuser "os/user"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
+	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
+)
+
+const privatePage = root + "/docs/operate/private-api-servers.md"
+
+// TestReverseTunnel follows docs/operate/private-api-servers.md: two clusters read a third through a tunnel that its network
+// dials out, which ends, and whose host is lost, while exports change.
+func TestReverseTunnel(t *testing.T) {
+	sshd, ssh := debian(t, "sshd", "openssh-server"), debian(t, "ssh", "openssh-client")
+	keygen := debian(t, "ssh-keygen", "openssh-client")
+	clusters := privateSet(t, "west", "east", "north")
+	west, readers := clusters[0], clusters[1:]
+
+	// The bastion, and the tunnel of the page with the addresses of the test.
+	folder, me := t.TempDir(), current(t)
+	for _, key := range []string{"bastion-key", "west"} {
+		run(t, "", keygen, "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(folder, key))
+	}
+	bastion, end := free(t), free(t)
+	place := strings.NewReplacer("0.0.0.0:16443", end, "bastion.example.org:16443", end,
+		"west-api.internal:6443", strings.TrimPrefix(west.URL(), "https://"),
+		"-i west", "-i "+folder+"/west", "=bastion ", "="+folder+"/bastion ",
+		"tunnel@bastion.example.org", me+"@"+hostOf(bastion), "User tunnel", "User "+me)
+	written(t, folder, "authorized_keys", strings.ReplaceAll(place.Replace(pageBlock(t, "permitlisten")),
+		"<content of west.pub>", strings.TrimSpace(read(t, folder+"/west.pub"))))
+	written(t, folder, "bastion", "["+hostOf(bastion)+"]:"+portOf(bastion)+" "+read(t, folder+"/bastion-key.pub"))
+	configuration := written(t, folder, "sshd_config", fmt.Sprintf("ListenAddress %s\nHostKey %s\nAuthorizedKeysFile %s\n"+
+		"PidFile none\nStrictModes no\nUsePAM no\n%s", bastion, folder+"/bastion-key", folder+"/authorized_keys",
+		place.Replace(pageBlock(t, "Match User"))))
+	if os.Geteuid() == 0 {
+		must(t, os.MkdirAll("/run/sshd", 0o755)) // as the service of the package does
+	}
+	background(t, folder, sshd, "-D", "-e", "-f", configuration)
+	eventually(t, "the bastion", func(ctx context.Context) error { return dialed(ctx, bastion) })
+	flags := append([]string{"-F", "none", "-p", portOf(bastion)},
+		strings.Fields(strings.ReplaceAll(place.Replace(pageBlock(t, "ssh -N")), "\\\n", ""))[1:]...)
+	expectKeyRestricted(t, ssh, flags, end, free(t), strings.TrimPrefix(west.URL(), "https://"))
+	tunnel := background(t, folder, ssh, flags...)
+	eventually(t, "the tunnel", func(ctx context.Context) error { return errors.Join(tunnel.Err(), dialed(ctx, end)) })
+
+	shell := pageShell(t, clusters...)
+	publish(t, west, "10.2.0.1")
+	shell(place.Replace(pageBlock(t, "--tls-server-name")))
+	for i, reader := range readers {
+		publish(t, reader, fmt.Sprintf("10.1.0.%d", i+1)) // used in the place of demoted endpoints
+	}
+	read := func(what, state string, want ...string) {
+		t.Helper()
+		for _, reader := range readers {
+			reads(t, what, reader, "west", state, want...)
+		}
+	}
+	read("joined", fresh, "10.2.0.1")
+	if got := shell("kubectl clusterset status --contexts east -o wide"); !strings.Contains(got, "https://"+end+"   kubernetes.default.svc") {
+		t.Errorf("status does not show how west is read:\n%s", got)
+	}
+
+	must(t, tunnel.Stop(t.Context(), time.Minute))
+	publish(t, west, "10.2.0.2", "10.2.0.3")
+	read("without the tunnel", demoted, "10.2.0.1")
+	tunnel = background(t, folder, ssh, flags...)
+	read("with another tunnel", fresh, "10.2.0.2", "10.2.0.3")
+
+	// Its host is lost, and another one starts the tunnel until it gets the port.
+	must(t, tunnel.Freeze())
+	publish(t, west, "10.2.0.4")
+	read("without the host", demoted, "10.2.0.2", "10.2.0.3")
+	next, tries := background(t, folder, ssh, flags...), 1
+	eventually(t, "another host", func(ctx context.Context) error {
+		if !next.Running() {
+			next, tries = background(t, folder, ssh, flags...), tries+1
+		}
+		return seen(ctx, readers[0], "west", fresh, "10.2.0.4")
+	})
+	t.Logf("the tunnel of another host began %d times", tries)
+	read("with another host", fresh, "10.2.0.4")
+}
+
+// TestConnectProxy follows the page, too: a cluster reads another through tinyproxy, which ends while exports change.
+func TestConnectProxy(t *testing.T) {
+	tinyproxy := debian(t, "tinyproxy", "tinyproxy")
+	clusters := privateSet(t, "west", "east")
+	west, east := clusters[0], clusters[1]
+	folder, proxy := t.TempDir(), free(t)
+	api := strings.TrimPrefix(west.URL(), "https://")
+	written(t, folder, "filter", strings.ReplaceAll(pageBlock(t, "^west-api"), `west-api\.example\.org`,
+		regexp.QuoteMeta(hostOf(api))))
+	configuration := written(t, folder, "tinyproxy.conf", strings.NewReplacer(
+		"Port 8888", "Port "+portOf(proxy)+"\nListen 127.0.0.1", "192.0.2.0/24", "127.0.0.1",
+		"ConnectPort 6443", "ConnectPort "+portOf(api), "/etc/tinyproxy/filter", folder+"/filter",
+	).Replace(pageBlock(t, "ConnectPort")))
+	begin := func() *process.Process {
+		t.Helper()
+		started := background(t, folder, tinyproxy, "-d", "-c", configuration)
+		eventually(t, "the proxy", func(ctx context.Context) error { return errors.Join(started.Err(), dialed(ctx, proxy)) })
+		return started
+	}
+	running := begin()
+	for target, want := range map[string]int{
+		api: http.StatusOK, net.JoinHostPort("localhost", portOf(api)): http.StatusForbidden, free(t): http.StatusForbidden,
+	} {
+		if got := connectStatus(t, proxy, target); got != want {
+			t.Errorf("CONNECT %s: got %d, want %d", target, got, want)
+		}
+	}
+
+	shell := pageShell(t, clusters...)
+	publish(t, west, "10.2.0.1")
+	shell(strings.ReplaceAll(pageBlock(t, "--proxy-url"), "proxy.example.org:8888", proxy))
+	reads(t, "joined", east, "west", fresh, "10.2.0.1")
+	if got := shell("kubectl clusterset status --contexts east -o wide"); !strings.Contains(got, "http://"+proxy) {
+		t.Errorf("status does not show the proxy:\n%s", got)
+	}
+
+	must(t, running.Stop(t.Context(), time.Minute))
+	publish(t, west, "10.2.0.2", "10.2.0.3")
+	reads(t, "without the proxy", east, "west", lastResort, "10.2.0.1")
+	publish(t, east, "10.1.0.1")
+	reads(t, "with endpoints of its own", east, "west", demoted, "10.2.0.1")
+	begin()
+	reads(t, "with the proxy", east, "west", fresh, "10.2.0.2", "10.2.0.3")
+}
+
+// debian returns the path of a program of Debian.
+func debian(t *testing.T, name, from string) string {
+	t.Helper()
+	for _, folder := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/sbin") {
+		if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+			return path // sshd demands an absolute one
+		}
+	}
+	t.Fatalf("%s is missing: apt-get install --no-install-recommends %s", name, from)
+	return ""
+}
+
+// privateSet starts clusters with a controller each.
+func privateSet(t *testing.T, names ...string) []*controlplane.Cluster {
+	t.Helper()
+	bin, err := programs.Build(t.Context(), "cmd/clusterset-controller", "cmd/kubectl-clusterset")
+	must(t, err)
+	options := make([]controlplane.Options, len(names))
+	for i, name := range names {
+		options[i] = controlplane.Options{Name: name, Zones: []string{}}
+	}
+	clusters := controlplanetest.Start(t, options...)
+	for _, cluster := range clusters {
+		run(t, template(t, "--set", "clusterId="+cluster.Name(), "--set", "namespace.create=true"), kubectl(t),
+			"--kubeconfig", kubeconfig(t, cluster), "apply", "--server-side", "-f", "-")
+		credential, err := clusterset.WriteCredential(t.Context(), cluster, system, "clusterset-controller")
+		must(t, err)
+		running, err := clusterset.StartController(cluster, filepath.Join(bin, "clusterset-controller"), credential,
+			"--stale-after=20s")
+		must(t, err)
+		t.Cleanup(func() {
+			if err := errors.Join(running.Err(), running.Stop(context.Background(), time.Minute)); err != nil {
+				t.Error(err)
+			}
+			if t.Failed() {
+				t.Logf("the controller of %s ends\n%s", cluster.Name(), running.LogTail(8192))
+			}
+		})
+	}
+	return clusters
+}
+
+// pageBlock returns the only block of the page that has a text.
+func pageBlock(t *testing.T, text string) string {
+	t.Helper()
+	for _, match := range regexp.MustCompile("(?sm)^ *```[a-z]+\n(.*?)^ *```").FindAllStringSubmatch(read(t, privatePage), -1) {
+		if strings.Contains(match[1], text) {
+			return regexp.MustCompile(`(?m)^   `).ReplaceAllString(match[1], "")
+		}
+	}
+	t.Fatalf("%s has no block with %q", privatePage, text)
+	return ""
+}
+
+// pageShell returns a function that runs commands of the page, with a context for each cluster.
+func pageShell(t *testing.T, clusters ...*controlplane.Cluster) func(string) string {
+	t.Helper()
+	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
+	must(t, err)
+	var files []string
+	for _, cluster := range clusters {
+		files = append(files, kubeconfig(t, cluster))
+	}
+	preamble := fmt.Sprintf("set -euo pipefail; export PATH=%s:%s:$PATH KUBECONFIG=%s\n", bin, filepath.Dir(kubectl(t)),
+		strings.Join(files, ":"))
+	return func(commands string) string {
+		t.Helper()
+		return run(t, preamble+commands, "bash", "-s")
+	}
+}
+
+// background runs a program that ends with the test.
+func background(t *testing.T, folder, path string, args ...string) *process.Process {
+	t.Helper()
+	name := filepath.Base(path)
+	started, err := process.Start(process.Spec{Name: name, Path: path, Args: args, LogFile: filepath.Join(folder, name+".log")})
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, started.Kill())
+		if t.Failed() {
+			t.Logf("%s ends\n%s", name, started.LogTail(4096))
+		}
+	})
+	return started
+}
+
+// publish has a cluster export a Service with these endpoints.
+func publish(t *testing.T, cluster *controlplane.Cluster, addresses ...string) {
+	t.Helper()
+	must(t, clusterset.Apply(t.Context(), cluster, []byte(`
+{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: None, ports: [{name: http, port: 80}]}}
+---
+{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {name: web}}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, metadata: {name: web-1,
+ labels: {kubernetes.io/service-name: web}}, ports: [{name: http, port: 80, protocol: TCP}],
+ endpoints: [{conditions: {ready: true}, addresses: [`+
+		strings.Join(addresses, "]}, {conditions: {ready: true}, addresses: [")+`]}]}`)))
+}
+
+// States of a member.
+const (
+	fresh      = "fresh"
+	demoted    = "demoted"
+	lastResort = "last resort" // stale, and no other cluster has a ready endpoint
+)
+
+// seen checks that a cluster has these endpoints of a member alone, in a state.
+func seen(ctx context.Context, cluster *controlplane.Cluster, member, state string, want ...string) error {
+	found, err := cluster.Client().DiscoveryV1().EndpointSlices("default").List(ctx, metav1.ListOptions{
+		LabelSelector: "multicluster.kubernetes.io/source-cluster=" + member,
+	})
+	if err != nil {
+		return err
+	}
+	var got []string
+	for _, slice := range found.Items {
+		for _, endpoint := range slice.Endpoints {
+			got = append(got, endpoint.Addresses...)
+			if ready := ptr.Deref(endpoint.Conditions.Ready, true); ready == (state == demoted) {
+				err = fmt.Errorf("%s is ready: %v", endpoint.Addresses, ready)
+			}
+		}
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		return fmt.Errorf("got %v, want %v", got, want)
+	}
+	lease, missing := cluster.Client().CoordinationV1().Leases(system).Get(ctx, memberstate.LeasePrefix+member, metav1.GetOptions{})
+	if err = errors.Join(err, missing); err != nil {
+		return err
+	}
+	if got := lease.Annotations[memberstate.StateAnnotation]; (got == "fresh") != (state == fresh) {
+		return fmt.Errorf("the member is %s", got)
+	}
+	return nil
+}
+
+// reads waits for what seen checks.
+func reads(t *testing.T, what string, cluster *controlplane.Cluster, member, state string, want ...string) {
+	t.Helper()
+	took := eventually(t, what+", in "+cluster.Name(), func(ctx context.Context) error {
+		return seen(ctx, cluster, member, state, want...)
+	})
+	t.Logf("%s, in %s: %s after %v", what, cluster.Name(), state, took.Round(time.Millisecond))
+}
+
+// expectKeyRestricted: the key of the tunnel listens on no other port, opens no connection, and runs no command.
+func expectKeyRestricted(t *testing.T, ssh string, flags []string, end, other, target string) {
+	t.Helper()
+	login := slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return flag == "-N" })
+	at := slices.Index(login, "-R")
+	forward, login := login[at:at+2], slices.Delete(slices.Clone(login), at, at+2)
+	for what, args := range map[string][]string{
+		"another port": append([]string{"-N", "-R", strings.Replace(forward[1], end, other, 1)}, login...),
+		"a connection": append([]string{"-W", target}, login...),
+		"a command":    append(slices.Clone(login), "echo", "done"),
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		output, err := try(ctx, t, "", ssh, args...)
+		if err == nil || ctx.Err() != nil || output != "" {
+			t.Errorf("%s: got %q, %v", what, output, err)
+		}
+		cancel()
+	}
+}
+
+// connectStatus returns what a proxy answers to CONNECT.
+func connectStatus(t *testing.T, proxy, target string) int {
+	t.Helper()
+	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", proxy)
+	must(t, err)
+	defer connection.Close()
+	_, err = fmt.Fprintf(connection, "CONNECT %[1]s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", target)
+	must(t, err)
+	response, err := http.ReadResponse(bufio.NewReader(connection), &http.Request{Method: http.MethodConnect})
+	must(t, err)
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+// dialed reports whether something listens.
+func dialed(ctx context.Context, address string) error {
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err == nil {
+		connection.Close()
+	}
+	return err
+}
+
+func free(t *testing.T) string {
+	t.Helper()
+	address, err := port.Free()
+	must(t, err)
+	return address.String()
+}
+
+func hostOf(address string) string {
+	host, _, _ := strings.Cut(address, ":")
+	return host
+}
+
+func portOf(address string) string {
+	_, number, _ := strings.Cut(address, ":")
+	return number
+}
+
+func current(t *testing.T) string {
+	t.Helper()
+	me, err := osuser.Current()
+	must(t, err)
+	return me.Username
+}
+
+func written(t *testing.T, folder, name, text string) string {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
