@@ -203,12 +203,6 @@ simulate: ## Run SEEDS (1000) random schedules on simulated cluster sets, the fi
 	@$(BOUND) go test -vet=off -count=1 -timeout 0 -v -run '^TestSchedules$$' ./test/sim/schedule -seeds=$(SEEDS) -seed=$(SEED) $(if $(CLUSTERS),-clusters=$(CLUSTERS) -parallel=1) | \
 	  awk '/^ *(=== |--- PASS)/ {next} {print} /^ *(FAIL|--- FAIL|panic:)/ {failed = 1} END {exit failed}'
 
-STARS ?= 100
-.PHONY: simulate-stars
-simulate-stars: ## Run STARS (100) random schedules, the first of them SEED (1), and the scenarios on eight clusters that read each other through two relays.
-	@$(BOUND) go test -vet=off -count=1 -timeout 0 -v -run '^TestStars$$' ./test/sim/schedule -stars=$(STARS) -seed=$(SEED) | grep -vE '^ *(=== |--- PASS)'
-	@$(BOUND) go test -vet=off -count=1 -timeout 0 -run '^TestScenariosInAStar$$' ./test/sim -starsize=8
-
 .PHONY: mutate
 mutate: ## Make the mistakes that test/mutation lists, one at a time; unit tests or the simulation must notice each. MUTANTS=leader: those that match.
 	@echo '== mutants'

@@ -35,8 +35,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
-	"github.com/clusterset-dns/clusterset-dns/controller/relay"
-	"github.com/clusterset-dns/clusterset-dns/controller/relay/mailbox"
 	"github.com/clusterset-dns/clusterset-dns/controller/rotation"
 	"github.com/clusterset-dns/clusterset-dns/controller/tokens"
 )
@@ -75,7 +73,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		return nil
 	}
 	read := make(chan struct{})
-	r, publisher := c.newReconciler(klog.FromContext(ctx), cluster, caches, recorder, read)
+	r := c.newReconciler(klog.FromContext(ctx), cluster, caches, recorder, read)
 	defer r.ShutDown()
 	c.readiness.set("the IP families of the local cluster are not known yet")
 	probe := func(ctx context.Context) ([]corev1.IPFamily, error) {
@@ -121,7 +119,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	c.stuck.check(func() string { return record.Stuck(stuckAfter) })
 	defer c.metrics.Lead(&metrics.Leader{
 		Clock: c.options.Clock, Queue: r, API: r.API, Local: r.Local, Members: r.Members, Tracker: r.Tracker,
-		Record: record, Relays: publisher,
+		Record: record,
 	})()
 	c.readiness.check(func() string {
 		_, lost := r.API.Access()
@@ -142,9 +140,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 			}
 		},
 		Canaries: func() string { return c.canaries(r.Local) },
-		Renewed:  publisher.Renewed,
 	})
-	group.Go(func() { publisher.Run(ctx) })
 	beat.Announce(ctx)
 	group.Go(func() { beat.Run(ctx) })
 	group.Go(func() { leases.Run(ctx) })
@@ -238,7 +234,7 @@ func (c *Controller) sources() (sources []member.Source) {
 // newReconciler connects the inputs to the reconciler, and the reconciler to the writer. Nothing runs yet.
 func (c *Controller) newReconciler(
 	logger klog.Logger, cluster string, caches *caches, recorder record.EventRecorder, read <-chan struct{},
-) (*reconciler.Reconciler, *relay.Publisher) {
+) *reconciler.Reconciler {
 	o, own := c.options, caches.local.Term()
 	reporter := &memberstate.Reporter{Logger: logger, Recorder: recorder, Object: &corev1.ObjectReference{
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.Namespace, Name: member.HeartbeatLease,
@@ -251,16 +247,12 @@ func (c *Controller) newReconciler(
 	members := member.New(member.Config{
 		Cluster: cluster, Set: o.ClusterSet, Static: o.Members, ExecCommands: o.ExecCommands, Sources: c.sources(),
 		Limits: o.MemberLimits, Memory: o.MaxImportMemory, Local: own, Tracker: tracker, Reporter: reporter,
-		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: keep, Relays: own.Relays,
+		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: keep,
 	})
 	applier := &apply.Applier{
 		Core: c.client, Recorder: recorder, Clock: o.Clock,
 		Metrics: metrics.Writer{Metrics: c.metrics, Cluster: cluster, Clock: o.Clock},
 	}
-	publisher := relay.NewPublisher(relay.Config{
-		Source: mailbox.Source{Cluster: cluster, Set: o.ClusterSet}, Local: own, Recorder: recorder, Clock: o.Clock,
-		Dial: o.DialMember,
-	})
 	accepts, _ := o.accepts() // complete reports the error
 	return reconciler.New(reconciler.Config{
 		Gatherer: &input.Gatherer{
@@ -268,8 +260,8 @@ func (c *Controller) newReconciler(
 			ServeHandMade: o.HandMadeImports, Prefer: o.Prefer,
 			Local: own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
 		},
-		API: caches.api, Gate: caches.gate, Recorder: recorder, Clock: o.Clock, Metrics: c.metrics, Relay: publisher,
-	}), publisher
+		API: caches.api, Gate: caches.gate, Recorder: recorder, Clock: o.Clock, Metrics: c.metrics,
+	})
 }
 
 // newRecorder returns a recorder of Events, and a function that stops it.

@@ -54,8 +54,6 @@ type Config struct {
 	Annotations func() map[string]string
 	// Canaries returns the text of the canaries of the cluster, empty for none. Optional.
 	Canaries func() string
-	// Renewed is called with each renewal after it was written. Optional.
-	Renewed func(*coordinationv1.Lease)
 }
 
 // A Renewer renews the Lease by which other members see that the slices of this cluster are kept up to date. One
@@ -203,7 +201,7 @@ func (h *Renewer) renew(ctx context.Context) error {
 			h.stamp(lease, true)
 			created, err := h.Client.CoordinationV1().Leases(h.Namespace).Create(ctx, lease, metav1.CreateOptions{})
 			if err == nil {
-				h.wrote(created)
+				h.last = created
 			}
 			return err
 		case err != nil:
@@ -218,16 +216,8 @@ func (h *Renewer) renew(ctx context.Context) error {
 		h.last = nil
 		return err
 	}
-	h.wrote(updated)
+	h.last = updated
 	return nil
-}
-
-// wrote notes a renewal. The Lease is not changed anymore.
-func (h *Renewer) wrote(lease *coordinationv1.Lease) {
-	h.last = lease
-	if h.Renewed != nil {
-		h.Renewed(lease)
-	}
 }
 
 // paused reports whether the last renewal was not written just before, by the clock of the machine.

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -21,7 +20,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/relay/mailbox"
 )
 
 // Indexes of the EndpointSlices and Services.
@@ -45,10 +43,6 @@ const (
 // Caches are the caches of the local cluster. They last while the process does, whether or not it leads.
 type Caches struct {
 	Services, EndpointSlices, Namespaces, Secrets, Nodes *informer.Informer
-	// RelaySecrets are those with mailbox.RelayLabel, and KeySecrets at most mailbox.SigningKeySecret.
-	RelaySecrets, KeySecrets *informer.Informer
-
-	set export.Set
 }
 
 // A Cluster is what one term of a leader knows of the local cluster. The objects that its methods return are shared and
@@ -62,7 +56,7 @@ type Cluster struct {
 func (c *Caches) Term() *Cluster { return &Cluster{Caches: c} }
 
 // New returns the caches, which are empty until Start. Secrets are read in one namespace, and only if they carry
-// member.ClusterLabel or mailbox.RelayLabel, or are the signing key. The objects of this controller are those of its cluster set.
+// member.ClusterLabel. The objects of this controller are those of its cluster set.
 func New(
 	client kubernetes.Interface, metadataClient metadata.Interface, gate *informer.FreshnessGate, namespace string,
 	set export.Set,
@@ -96,18 +90,7 @@ func New(
 			Resource: "Secrets", Example: &corev1.Secret{},
 			Narrow: func(options *metav1.ListOptions) { options.LabelSelector = member.ClusterLabel },
 		}),
-		RelaySecrets: informer.New(gate, core.Secrets(namespace), informer.Options{
-			Resource: "Secrets of relays", Example: &corev1.Secret{},
-			Narrow: func(options *metav1.ListOptions) { options.LabelSelector = mailbox.RelayLabel },
-		}),
-		KeySecrets: informer.New(gate, core.Secrets(namespace), informer.Options{
-			Resource: "Secret of the signing key", Example: &corev1.Secret{},
-			Narrow: func(options *metav1.ListOptions) {
-				options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, mailbox.SigningKeySecret).String()
-			},
-		}),
 		Nodes: newNodes(metadataClient, gate),
-		set:   set,
 	}
 }
 
@@ -165,7 +148,7 @@ func sourceCluster(set export.Set) cache.IndexFunc {
 }
 
 func (c *Caches) informers() []*informer.Informer {
-	return []*informer.Informer{c.Services, c.EndpointSlices, c.Namespaces, c.Secrets, c.Nodes, c.RelaySecrets, c.KeySecrets}
+	return []*informer.Informer{c.Services, c.EndpointSlices, c.Namespaces, c.Secrets, c.Nodes}
 }
 
 // Start fills the caches until the context ends, in goroutines of the group.

@@ -73,7 +73,7 @@ func BenchmarkHeartbeatEvent(b *testing.B) {
 	var watches sync.WaitGroup
 	watches.Go(func() {
 		m.watch(ctx, watchedHeartbeat, selected(leases, m.patience, &sessions{heartbeat: m.heartbeat}, list,
-			func(*metav1.ListOptions) {}, m.outcome(ctx, watchedHeartbeat, "")), &coordinationv1.Lease{}, m.heartbeat, nil,
+			func(*metav1.ListOptions) {}, m.outcome(ctx, watchedHeartbeat)), &coordinationv1.Lease{}, m.heartbeat, nil,
 			m.heartbeat.end)
 	})
 	watches.Go(func() { m.listen(ctx) })

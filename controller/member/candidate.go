@@ -3,7 +3,6 @@
 package member
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"time"
@@ -11,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/relay/mailbox"
 )
 
 // An Object is an object of the local cluster that makes a cluster a member. It is shared and must not be changed.
@@ -39,8 +36,6 @@ type Candidate struct {
 	// Kubeconfig is not trusted: see ParseKubeconfig. Err is why there is none. A candidate with an Err is a member, too.
 	Kubeconfig []byte
 	Err        error
-	// PublicKeys are those of the cluster, in PEM, with which it signs what it leaves on relays; empty for none.
-	PublicKeys []byte
 	// File is the file of a kubeconfig that the operator named, instead of Kubeconfig. Context is the context to use in
 	// it; empty means the current one.
 	File, Context string
@@ -49,11 +44,8 @@ type Candidate struct {
 	Version any
 }
 
-// kindFlag is the Kind of the members that flags name, and kindSecret that of Secrets.
-const (
-	kindFlag   = "flag --member"
-	kindSecret = "Secret"
-)
+// kindFlag is the Kind of the members that flags name.
+const kindFlag = "flag --member"
 
 // String names the candidate.
 func (c *Candidate) String() string {
@@ -102,11 +94,11 @@ func candidates(config Config, of []*Candidate) []*Candidate {
 // ofSecret returns the candidate that a Secret with ClusterLabel is.
 func ofSecret(secret *corev1.Secret) *Candidate {
 	c := &Candidate{
-		Cluster: secret.Labels[ClusterLabel], Kind: kindSecret, Name: NameOf(secret), Object: secret,
+		Cluster: secret.Labels[ClusterLabel], Kind: "Secret", Name: NameOf(secret), Object: secret,
 		Created: secret.CreationTimestamp.Time, Annotations: secret.Annotations, Kubeconfig: secret.Data[KubeconfigKey],
-		PublicKeys: bytes.TrimSpace(secret.Data[mailbox.PublicKeysKey]), Version: secret,
+		Version: secret,
 	}
-	if len(c.Kubeconfig) == 0 && len(c.PublicKeys) == 0 {
+	if len(c.Kubeconfig) == 0 {
 		c.Err = errNoKubeconfig
 	}
 	return c

@@ -39,8 +39,6 @@ var kinds = map[string]*message{
 	"discovery.k8s.io/v1 EndpointSlice":     messageOf[discoveryv1.EndpointSlice](),
 	"coordination.k8s.io/v1 LeaseList":      messageOf[coordinationv1.LeaseList](),
 	"coordination.k8s.io/v1 Lease":          messageOf[coordinationv1.Lease](),
-	"v1 ConfigMapList":                      messageOf[corev1.ConfigMapList](), // of relays
-	"v1 ConfigMap":                          messageOf[corev1.ConfigMap](),
 	"v1 Secret":                             messageOf[corev1.Secret](), // see renewToken
 	"v1 Status":                             messageOf[metav1.Status](),
 }
@@ -129,12 +127,6 @@ func checkObject(data []byte) error {
 		}
 	}
 	return nil
-}
-
-// checkSlice returns errTooLarge if an encoded EndpointSlice exceeds maxDecoded.
-func checkSlice(encoded []byte) error {
-	room := maxDecoded
-	return kinds["discovery.k8s.io/v1 EndpointSlice"].take(encoded, &room)
 }
 
 // checkEvent calls checkObject for the object in a watch event.

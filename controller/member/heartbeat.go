@@ -11,7 +11,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -97,8 +96,6 @@ type heartbeat struct {
 	mu              sync.RWMutex
 	last            Heartbeat
 	resourceVersion string
-	renewed         time.Time // of the last heartbeat, by the member's clock
-	other           bool      // the next heartbeat is the first one on another path
 	description     Description
 	described       bool    // description was read
 	canaries        string  // of the last renewal
@@ -144,13 +141,8 @@ func (h *heartbeat) note(obj any) error {
 	h.mu.Lock()
 	identified := h.resourceVersion == "" || h.last.KubeSystemUID != uid || h.last.Cluster != cluster
 	first, changed := h.resourceVersion == "", lease.ResourceVersion != h.resourceVersion
-	renewed := ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
-	if h.other && !first && changed && !renewed.After(h.renewed) {
-		h.resourceVersion, changed = lease.ResourceVersion, false // another path delivered a later one
-	}
-	h.other = false
 	if changed {
-		h.resourceVersion, h.renewed = lease.ResourceVersion, renewed
+		h.resourceVersion = lease.ResourceVersion
 		h.last = Heartbeat{Heard: now, KubeSystemUID: uid, Cluster: cluster}
 		h.canaries = CanariesOf(lease)
 	}
@@ -196,7 +188,7 @@ func (m *Member) listen(ctx context.Context) {
 			silent = !silent
 			var err error
 			if silent {
-				err = m.silence()
+				err = fmt.Errorf("no heartbeat of cluster %s for %s: its API server hangs or is unreachable, or its controller does not run", m.cluster, reportAfter)
 			}
 			m.note(watchedArrival, err)
 		}
@@ -219,31 +211,6 @@ func (m *Member) listen(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// silence returns why no heartbeat arrives, as far as it is known.
-func (m *Member) silence() error {
-	why := "its API server hangs or is unreachable, or its controller does not run"
-	if p, diagnose := m.current.Load(), m.diagnose.Load(); p != nil && p.relay != "" && diagnose != nil {
-		return fmt.Errorf("no heartbeat of cluster %s at relay %s for %s: %s", m.cluster, p.relay, reportAfter,
-			(*diagnose)())
-	}
-	return fmt.Errorf("no heartbeat of cluster %s for %s: %s", m.cluster, reportAfter, why)
-}
-
-// moved notes that the next heartbeat is from another path: it may have been written before the last one.
-func (h *heartbeat) moved() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.other = h.resourceVersion != ""
-}
-
-// renewal returns the time of the last heartbeat by the member's clock, and how long ago it arrived. The time is zero if
-// there was none.
-func (h *heartbeat) renewal() (at time.Time, age time.Duration) {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return h.renewed, h.clock.Since(h.last.Heard)
 }
 
 // memberLease handles the Leases of one member.

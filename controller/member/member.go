@@ -73,15 +73,8 @@ type Member struct {
 	// misidentified is written by Members.identify.
 	misidentified atomic.Bool
 
-	current  atomic.Pointer[path] // that is read; nil for none
-	hearing  *hearing
-	clients  *clients                      // of relays
-	diagnose atomic.Pointer[func() string] // why no heartbeat of a relay counts
-	progress atomic.Int64                  // when the last page of a mailbox was read, in Unix nanoseconds
-
 	mu       sync.Mutex
 	problems map[string]error // by watch
-	failing  time.Time        // since when there is a problem with the slices, zero if there is none
 	reported string           // the kind of the last reported problem
 }
 
@@ -100,8 +93,6 @@ func newMember(cluster string, now clock.WithTicker, changed func(types.Namespac
 		report:    report,
 		patience:  patience,
 		problems:  map[string]error{},
-		hearing:   &hearing{},
-		clients:   newClients(nil),
 	}
 	m.slices = newSliceStore(changed, func(first bool) {
 		if first {
@@ -202,13 +193,6 @@ func (m *Member) problem() error {
 func (m *Member) note(watched string, err error) {
 	m.mu.Lock()
 	m.problems[watched] = err
-	switch {
-	case watched != watchedSlices:
-	case err == nil:
-		m.failing = time.Time{}
-	case m.failing.IsZero():
-		m.failing = m.clock.Now()
-	}
 	m.mu.Unlock()
 	m.tell()
 }
@@ -249,7 +233,7 @@ func (m *Member) tell() {
 	}
 }
 
-// run reads the member directly until the context ends.
+// run reads the member until the context ends.
 func (m *Member) run(ctx context.Context, credential Credential) error {
 	httpClient, closeConnections, err := newHTTPClient(credential.Config, m.patience)
 	if err != nil {
@@ -284,7 +268,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 			return listOne(ctx, leases, options)
 		}, func(options *metav1.ListOptions) {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
-		}, m.outcome(ctx, watchedHeartbeat, ""))
+		}, m.outcome(ctx, watchedHeartbeat))
 	}
 	lease, now := heartbeats(&sessions{heartbeat: m.heartbeat}), heartbeats(&sessions{heartbeat: m.heartbeat})
 	resumer := &resumer{
@@ -304,7 +288,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 			return list, nil
 		}, func(options *metav1.ListOptions) {
 			options.LabelSelector = v1beta1.LabelSourceCluster + "=" + m.cluster + "," + m.set.Selector()
-		}, m.outcome(ctx, watchedSlices, ""))
+		}, m.outcome(ctx, watchedSlices))
 
 	var watches sync.WaitGroup
 	watches.Go(func() {
@@ -313,6 +297,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 	watches.Go(func() {
 		m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat, nil, m.heartbeat.end)
 	})
+	watches.Go(func() { m.listen(ctx) })
 	watches.Go(func() { m.renewToken(ctx, core.Secrets(credential.Namespace), credential) })
 	watches.Wait()
 	closeConnections()
@@ -340,7 +325,7 @@ func (m *Member) readHeartbeat(ctx context.Context, lease cache.ListerWatcherWit
 }
 
 // outcome records the outcome of a request, unless it failed because the member leaves.
-func (m *Member) outcome(ctx context.Context, watched, at string) func(error) {
+func (m *Member) outcome(ctx context.Context, watched string) func(error) {
 	return func(err error) {
 		if ctx.Err() != nil {
 			return
@@ -349,7 +334,7 @@ func (m *Member) outcome(ctx context.Context, watched, at string) func(error) {
 			if request := (*url.Error)(nil); errors.As(err, &request) {
 				err = request.Err // without the long URL
 			}
-			err = fmt.Errorf("%s of cluster %s%s: %w", watched, m.cluster, at, err)
+			err = fmt.Errorf("%s of cluster %s: %w", watched, m.cluster, err)
 		}
 		m.note(watched, err)
 	}
@@ -387,5 +372,21 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 		case <-ctx.Done():
 		case <-time.After(delay()):
 		}
+	}
+}
+
+// endAfter calls end the delay after a signal is received, unless the context ends before.
+func endAfter(ctx context.Context, end func(), received <-chan struct{}, delay func() time.Duration) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-received:
+	}
+	timer := time.NewTimer(delay())
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+		end()
 	}
 }

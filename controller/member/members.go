@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -102,10 +103,8 @@ type Config struct {
 	// Limits apply to each member.
 	Limits export.Limits
 	// Memory bounds the slices of all members, approximately, in bytes; 0 means no limit.
-	Memory int
-	Local  Local
-	// Relays returns the Secrets that carry mailbox.RelayLabel; nil for none.
-	Relays   func() []*corev1.Secret
+	Memory   int
+	Local    Local
 	Tracker  Tracker
 	Reporter Reporter
 	// Keep writes the Secret of a member with a token that the member renewed; nil means that tokens are not renewed. It
@@ -138,9 +137,6 @@ type Members struct {
 	connections map[string]*connection
 	parsed      map[any]*source
 	sources     []*polled
-	relays      relays
-	clients     *clients
-	usable      atomic.Pointer[[]Relay]
 
 	limiting sync.Mutex
 	limited  map[string]string // last report, by cluster
@@ -151,9 +147,8 @@ func New(config Config) *Members {
 	s := &Members{
 		config: config, known: make(chan struct{}), changed: make(chan struct{}, 1), limited: map[string]string{},
 		memory: newMemory(config.Memory), turns: make(chan struct{}, listsAtOnce),
-		connections: map[string]*connection{}, identities: newIdentities(), clients: newClients(config.Dial),
+		connections: map[string]*connection{}, identities: newIdentities(),
 	}
-	s.usable.Store(&[]Relay{})
 	s.members.Store(newRoster(nil))
 	return s
 }
@@ -177,7 +172,6 @@ func (s *Members) Refused() int { return int(s.refused.Load()) }
 type connection struct {
 	member *Member
 	source *source
-	paths  *paths
 	leave  context.CancelFunc
 	// read reads the member until it leaves.
 	read func()
@@ -222,7 +216,6 @@ func (s *Members) Run(ctx context.Context) {
 // refresh reads the flags and the Secrets. It returns the current problems, as report does.
 func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map[string]string) map[string]string {
 	sources, problems := gather(s.config, s.proposed(), &s.parsed)
-	problems = append(problems, s.refreshRelays()...)
 	s.refused.Store(int64(len(problems)))
 	after := s.report(before, problems)
 	s.change(ctx, group, sources, func(source *source) bool {
@@ -261,19 +254,17 @@ func (s *Members) change(
 				renewed = append(renewed, connected)
 				affected = append(affected, cluster)
 			}
-			connected.paths.set(pathsOf(connected.source, s.Relays()))
 			if corrected(source) {
 				connected.member.recovering()
 			}
 			continue
 		case connected != nil && source.err != nil:
 			// A credential that becomes unusable removes nothing and the connection stays. Annotations still take
-			// effect, and keys that were removed.
+			// effect.
 			if connected.source.renew(source) {
 				renewed = append(renewed, connected)
 				affected = append(affected, cluster)
 			}
-			connected.paths.set(pathsOf(connected.source, s.Relays()))
 			continue
 		case connected != nil:
 			published = append(published, connected.member.Services()...)
@@ -282,11 +273,7 @@ func (s *Members) change(
 		if connected == nil {
 			klog.FromContext(ctx).Info("Member joined", "member", cluster, "credential", source.candidate.Load().String())
 		}
-		joining := s.join(ctx, source, recovering && source.err == nil)
-		if connected != nil {
-			joining.member.hearing = connected.member.hearing
-		}
-		s.connections[cluster] = joining
+		s.connections[cluster] = s.join(ctx, source, recovering && source.err == nil)
 		joined = append(joined, s.connections[cluster])
 		affected = append(affected, cluster)
 	}
@@ -329,7 +316,7 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 	}, func(err error) {
 		s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err})
 	})
-	member.source, member.set, member.keep, member.clients = source, s.config.Set, s.config.Keep, s.clients
+	member.source, member.set, member.keep = source, s.config.Set, s.config.Keep
 	member.slices.updated = func(before, after *discoveryv1.EndpointSlice) {
 		s.handler.SliceChanged(cluster, before, after)
 	}
@@ -343,7 +330,6 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 	if recovering {
 		member.recovering()
 	}
-	paths := newPaths(pathsOf(source, s.Relays()))
 	ctx, leave := context.WithCancel(ctx)
 	read := func() {
 		if s.config.Read != nil {
@@ -354,11 +340,16 @@ func (s *Members) join(ctx context.Context, source *source, recovering bool) *co
 			}
 		}
 		logger := klog.FromContext(ctx).WithValues("member", cluster)
-		if err := member.follow(klog.NewContext(ctx, logger), paths); err != nil {
+		credential := source.credential
+		if s.config.Dial != nil {
+			credential.Config = rest.CopyConfig(credential.Config)
+			credential.Config.Dial = s.config.Dial
+		}
+		if err := member.run(klog.NewContext(ctx, logger), credential); err != nil {
 			s.config.Reporter.Report(Problem{Cluster: cluster, Candidate: source.candidate.Load(), Err: err, Refused: true})
 		}
 	}
-	return &connection{member: member, source: source, paths: paths, leave: leave, read: read}
+	return &connection{member: member, source: source, leave: leave, read: read}
 }
 
 // exceeded reports the limits that a member exceeds if they changed.

@@ -170,15 +170,6 @@ func (s *sliceStore) Delete(obj any) error {
 	return nil
 }
 
-// gone deletes the slice of a name.
-func (s *sliceStore) gone(name types.NamespacedName) {
-	if old := s.slice(name.Namespace, name.Name); old != nil {
-		_ = s.Delete(old) // it is a slice
-	} else if len(*s.withheld.Load()) > 0 {
-		s.requestRelist() // it may be one of these
-	}
-}
-
 // nameOf returns the namespace and name of a slice.
 func nameOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Name}

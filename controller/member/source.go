@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
-	"github.com/clusterset-dns/clusterset-dns/controller/relay/mailbox"
 )
 
 const (
@@ -48,9 +47,7 @@ type source struct {
 	cidrs      atomic.Pointer[[]netip.Prefix] // never nil
 	rank       atomic.Int64
 	accept     atomic.Pointer[accept.Patterns] // nil without the annotation
-	credential Credential                      // zero without a kubeconfig
-	signers    atomic.Pointer[[]signer]        // never nil
-	unsigned   bool                            // the public keys cannot be parsed
+	credential Credential
 	err        error
 }
 
@@ -62,9 +59,7 @@ func (s *source) sameAs(other *source) bool {
 		bytes.Equal(s.kubeconfig, other.kubeconfig)
 }
 
-// renew takes over the parts of a source that need no new connection, and reports whether they changed. Public keys are
-// taken over whatever else is wrong: one that was removed is not trusted anymore. Only a text of keys that cannot be
-// parsed leaves them as they are.
+// renew takes over the parts of a source that need no new connection, and reports whether they changed.
 func (s *source) renew(from *source) bool {
 	after := from.candidate.Load()
 	before := s.candidate.Swap(after)
@@ -74,9 +69,6 @@ func (s *source) renew(from *source) bool {
 		changed = changed || !slices.Equal(*cidrs, *s.cidrs.Load())
 		s.rank.Store(from.rank.Load())
 		s.accept.Store(from.accept.Load())
-	}
-	if !from.unsigned {
-		s.signers.Store(from.signers.Load())
 	}
 	return changed
 }
@@ -117,8 +109,7 @@ func ParseRank(annotations map[string]string) (int, error) {
 }
 
 // errNoKubeconfig is the error of a Secret with ClusterLabel that has no credential.
-var errNoKubeconfig = fmt.Errorf("the Secret has no data under the key %q, nor under %q for a member that is read "+
-	"through relays: put the kubeconfig there", KubeconfigKey, mailbox.PublicKeysKey)
+var errNoKubeconfig = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
 
 // gather returns the members among the candidates: those of flags, Secrets, and of other sources. A credential with invalid content still makes its cluster a member; a
 // credential with an invalid id does not. parsed are the sources of the candidates that were parsed before, by Version,
@@ -176,17 +167,9 @@ func parse(candidate *Candidate, commands []string) *source {
 	case candidate.File != "":
 		s.credential, s.err = LoadKubeconfig(candidate.File, candidate.Context, commands)
 		s.kubeconfig = fingerprint(candidate.File, s.credential)
-	case len(candidate.Kubeconfig) > 0 || len(candidate.PublicKeys) == 0:
+	default:
 		s.credential, s.err = ParseKubeconfig(candidate.Kubeconfig)
 	}
-	var signers []signer
-	if len(candidate.PublicKeys) > 0 {
-		var err error
-		signers, err = signersOf(candidate.PublicKeys)
-		s.unsigned = err != nil
-		s.err = cmp.Or(s.err, err)
-	}
-	s.signers.Store(&signers)
 	cidrs, err := ParseCIDRs(candidate.Annotations[CIDRsAnnotation])
 	s.cidrs.Store(&cidrs)
 	rank, rankErr := ParseRank(candidate.Annotations)

@@ -105,7 +105,7 @@ func credentialOf(server *httptest.Server) Credential {
 func reading(t *testing.T, m *Member, server *httptest.Server) (stop func()) {
 	ctx, leave := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- m.follow(ctx, newPaths([]path{{credential: credentialOf(server)}})) }()
+	go func() { done <- m.run(ctx, credentialOf(server)) }()
 	return func() {
 		leave()
 		if err := <-done; err != nil {
@@ -183,7 +183,7 @@ func TestSliceThatNobodyCanRead(t *testing.T) {
 	store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
 	_, err := listSelection(t.Context(), &pages{}, metav1.ListOptions{Limit: pageSize}, store)
 	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
-	m.outcome(t.Context(), watchedSlices, "")(err)
+	m.outcome(t.Context(), watchedSlices)(err)
 	if problem := m.Problem(); !errors.Is(problem, errTooLarge) ||
 		!strings.Contains(problem.Error(), "one EndpointSlice") {
 		t.Errorf("got %v", problem)

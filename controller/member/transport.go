@@ -76,8 +76,3 @@ func newHTTPClient(config *rest.Config, patience time.Duration) (*http.Client, f
 	}
 	return client, base.CloseIdleConnections, nil
 }
-
-// NewHTTPClient returns a client with a connection of its own, for a relay, and the function that closes it.
-func NewHTTPClient(credential Credential) (*http.Client, func(), error) {
-	return newHTTPClient(credential.Config, patience)
-}

@@ -35,7 +35,6 @@ func TestTokenOfAnotherSecret(t *testing.T) {
 		"token for a reader":   {label("clusterset-dns.github.io/reader-token", "other"), "reader-token"},
 		"credential of join":   {label("clusterset-dns.github.io/reader", "other"), "reader"},
 		"credential of member": {label(member.ClusterLabel, "other"), "label " + member.ClusterLabel},
-		"credential of relay":  {label("clusterset-dns.github.io/relay", "other"), "relay"},
 		"token of an account": {func(secret *corev1.Secret) {
 			secret.Type = corev1.SecretTypeServiceAccountToken
 		}, string(corev1.SecretTypeServiceAccountToken)},

@@ -36,11 +36,6 @@ const (
 	// OriginAnnotation on such a Lease is what makes the cluster a member, if neither a flag nor a Secret with
 	// member.ClusterLabel does: the source, as --members-from has it, and then kind and name of the object or file.
 	OriginAnnotation = "clusterset-dns.github.io/origin"
-	// ReadThroughAnnotation on such a Lease is the path on which the member is read: member.Direct or the name of a
-	// relay. It is missing for members without relays.
-	ReadThroughAnnotation = "clusterset-dns.github.io/read-through"
-	// HeardAnnotation on such a Lease has the highest counters of the member: see member.Member.Heard.
-	HeardAnnotation = "clusterset-dns.github.io/heard"
 	// leaseWriteTimeout bounds one write, and leaseRetry is the time after which a failed write is retried.
 	leaseWriteTimeout = 5 * time.Second
 	leaseRetry        = time.Second
@@ -104,7 +99,6 @@ func (l *Leases) load(ctx context.Context) (map[string]state, error) {
 				state: liveness.ParseState(lease.Annotations[StateAnnotation]),
 				uid:   lease.Annotations[member.HeartbeatUIDAnnotation],
 				path:  liveness.ParsePath(lease.Annotations[PathAnnotation]),
-				heard: lease.Annotations[HeardAnnotation],
 				description: member.Description{
 					Properties: lease.Annotations[properties.Annotation],
 					Accepts:    lease.Annotations[accept.PublishedAnnotation],
@@ -240,7 +234,7 @@ func (l *Leases) limited(ctx context.Context, do func(context.Context) error) er
 func (l *Leases) due(is, want *coordinationv1.Lease) bool {
 	for _, key := range append([]string{
 		StateAnnotation, PathAnnotation, member.HeartbeatUIDAnnotation, properties.Annotation, accept.PublishedAnnotation,
-		OriginAnnotation, ReadThroughAnnotation,
+		OriginAnnotation,
 	}, remembered...) {
 		if is.Annotations[key] != want.Annotations[key] {
 			return true
@@ -320,9 +314,6 @@ func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
 	}
 	if m.Path != liveness.PathUnknown {
 		lease.Annotations[PathAnnotation] = m.Path.String()
-	}
-	if of := m.source; of != nil && of.Relayed() {
-		lease.Annotations[ReadThroughAnnotation], lease.Annotations[HeardAnnotation] = of.Path(), of.Heard()
 	}
 	if m.accepted.Properties != "" {
 		lease.Annotations[properties.Annotation] = m.accepted.Properties

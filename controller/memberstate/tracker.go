@@ -88,7 +88,6 @@ type state struct {
 	state       liveness.State
 	uid         string
 	path        liveness.Path
-	heard       string // see member.Member.Heard
 	description member.Description
 }
 
@@ -146,8 +145,6 @@ func (t *Tracker) Track(m *member.Member) {
 			}}
 			t.members[m.Cluster()] = known
 			t.paths.Restore(m.Cluster(), left.path)
-			// What cannot be parsed is nothing: the Lease is local.
-			_ = m.RestoreHeard(left.heard)
 			t.notePolicy(known)
 			t.unshown[m.Cluster()] = struct{}{}
 		}

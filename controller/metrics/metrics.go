@@ -53,7 +53,6 @@ type Leader struct {
 	Members *member.Members
 	Tracker *memberstate.Tracker
 	Record  *heartbeat.Record
-	Relays  interface{ Beats() map[string]time.Time }
 }
 
 var (
@@ -95,12 +94,6 @@ var (
 		"Nodes of the local cluster without the label topology.kubernetes.io/zone, which ignore hints for zones.")
 	overLimitDesc = describe("member_over_limit",
 		"1 if a member exceeds a limit, so that the excess is left out, else 0.", "member", "limit")
-	relayDesc = describe("relay_heartbeat_age_seconds",
-		"Seconds since the heartbeat was written to the mailbox on a relay, or since the first attempt.", "relay")
-	relayIssuedDesc = describe("relay_credential_issued_timestamp_seconds",
-		"Unix time from which the token or client certificate for a relay is valid; absent if unknown.", "relay")
-	relayExpiresDesc = describe("relay_credential_expiration_timestamp_seconds",
-		"Unix time at which the token or client certificate for a relay expires; absent if unknown or never.", "relay")
 	problemsDesc = describe("export_problems",
 		"Services that are partially imported, by exporting cluster and reason.", "member", "reason")
 )
@@ -231,14 +224,6 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 	for _, each := range r.Tracker.Canaries() {
 		gauge(canaryDesc, number(!each.Cut), each.Cluster, each.Zone, each.Address.String())
 	}
-	lasts := func(life member.Life, issued, expires *prometheus.Desc, of string) {
-		if !life.Issued.IsZero() {
-			gauge(issued, float64(life.Issued.Unix()), of)
-		}
-		if !life.Expires.IsZero() {
-			gauge(expires, float64(life.Expires.Unix()), of)
-		}
-	}
 	for _, member := range r.Members.List() {
 		cluster := member.Cluster()
 		gauge(pathDesc, 1, cluster, r.Tracker.Path(cluster).String())
@@ -251,16 +236,16 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 			_, exceeded := excess[limit]
 			gauge(overLimitDesc, number(exceeded), cluster, string(limit))
 		}
-		lasts(member.Life(), issuedDesc, expiresDesc, cluster)
+		life := member.Life()
+		if !life.Issued.IsZero() {
+			gauge(issuedDesc, float64(life.Issued.Unix()), cluster)
+		}
+		if !life.Expires.IsZero() {
+			gauge(expiresDesc, float64(life.Expires.Unix()), cluster)
+		}
 		if heard := member.Heartbeat().Heard; !heard.IsZero() {
 			gauge(heartbeatDesc, r.Clock.Since(heard).Seconds(), cluster)
 		}
-	}
-	for _, relay := range r.Members.Relays() {
-		lasts(relay.Life(), relayIssuedDesc, relayExpiresDesc, relay.Name)
-	}
-	for relay, at := range r.Relays.Beats() {
-		gauge(relayDesc, r.Clock.Since(at).Seconds(), relay)
 	}
 	for key, count := range m.problems.count() {
 		gauge(problemsDesc, float64(count), key.cluster, string(key.reason))

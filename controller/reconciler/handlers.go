@@ -173,7 +173,6 @@ func (r *Reconciler) sliceChanged(object change) {
 		return
 	}
 	if service := member.ServiceOf(slice); service.Name != "" {
-		r.Relay.SliceChanged(types.NamespacedName{Namespace: slice.Namespace, Name: slice.Name})
 		r.enqueueShown(service, object)
 	}
 	if service, exported := r.exportedBy(slice); exported {

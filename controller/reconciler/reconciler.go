@@ -38,16 +38,6 @@ type Config struct {
 	Recorder record.EventRecorder
 	Clock    clock.WithTicker
 	Metrics  *metrics.Metrics
-	// Relay keeps what the cluster publishes on relays.
-	Relay Relay
-}
-
-// A Relay keeps what the cluster publishes on relays.
-type Relay interface {
-	// Refresh is called when a Secret of a relay, or the signing key, changed.
-	Refresh()
-	// SliceChanged is called when an EndpointSlice for a multi-cluster service changed.
-	SliceChanged(name types.NamespacedName)
 }
 
 // A Reconciler reconciles the services that the caches and the members show changes of.
@@ -84,8 +74,6 @@ func (r *Reconciler) Attach() {
 	r.Local.Namespaces.Handle(r.namespaceHandler())
 	r.Local.Nodes.Handle(r.nodeHandler())
 	r.Local.Secrets.Handle(onChange(func(change) { r.Members.Refresh() }))
-	r.Local.RelaySecrets.Handle(onChange(func(change) { r.Relay.Refresh(); r.Members.Refresh() }))
-	r.Local.KeySecrets.Handle(onChange(func(change) { r.Relay.Refresh() }))
 
 	r.zones.change(r.Local.Zones)
 	if namespace := r.Local.Namespace(r.Namespace); namespace != nil {

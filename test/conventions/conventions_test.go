@@ -26,7 +26,7 @@ const (
 // pure are the packages that take values and return values.
 var pure = []string{
 	"controller/accept", "controller/budget", "controller/export", "controller/liveness", "controller/locality",
-	"controller/merge", "controller/packed", "controller/properties", "controller/relay/inbox", "controller/relay/mailbox", "controller/rotation",
+	"controller/merge", "controller/packed", "controller/properties", "controller/rotation",
 	"controller/selector", "controller/traffic",
 	"plugin/multicluster/answer", "plugin/multicluster/index", "plugin/multicluster/name", "plugin/multicluster/object",
 	"plugin/multicluster/record", "plugin/multicluster/topology",
@@ -196,10 +196,8 @@ func TestOnlyApplyWritesToACluster(t *testing.T) {
 	for _, f := range goFiles(t) {
 		// Leases are written in the steady state: the heartbeat, the members', and the leader's, which
 		// controller/leader writes by way of client-go's lock. Tokens are no part of what is imported or exported.
-		// controller/relay writes mailboxes, and has no client of the local cluster; its package inbox is pure.
 		if f.test() || !strings.HasPrefix(f.path, "controller/") || f.folder() == "controller/apply" ||
-			f.folder() == "controller/leader" || f.folder() == "controller/tokens" || f.folder() == "controller/relay" ||
-			f.folder() == "controller/relay/inbox" {
+			f.folder() == "controller/leader" || f.folder() == "controller/tokens" {
 			continue
 		}
 		for _, write := range writesOf(f.pkg) {

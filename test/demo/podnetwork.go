@@ -111,14 +111,14 @@ func (p *podNetwork) carry() {
 				if err != nil {
 					return
 				}
-				go relay(conn, p.to)
+				go forward(conn, p.to)
 			}
 		})
 	}
 }
 
-// relay carries one connection, for no longer than a probe takes.
-func relay(from *net.TCPConn, to string) {
+// forward carries one connection, for no longer than a probe takes.
+func forward(from *net.TCPConn, to string) {
 	defer from.Close()
 	conn, err := net.DialTimeout("tcp", to, time.Second)
 	if err != nil {

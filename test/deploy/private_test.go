@@ -60,6 +60,8 @@ func TestReverseTunnel(t *testing.T) {
 	if os.Geteuid() == 0 {
 		must(t, os.MkdirAll("/run/sshd", 0o755)) // as the service of the package does
 	}
+	showLog(t, folder, "sshd")
+	showLog(t, folder, "ssh")
 	background(t, folder, sshd, "-D", "-e", "-f", configuration)
 	eventually(t, "the bastion", func(ctx context.Context) error { return dialed(ctx, bastion) })
 	flags := append([]string{"-F", "none", "-p", portOf(bastion)},
@@ -112,6 +114,7 @@ func TestConnectProxy(t *testing.T) {
 	clusters := privateSet(t, "west", "east")
 	west, east := clusters[0], clusters[1]
 	folder, proxy := t.TempDir(), free(t)
+	showLog(t, folder, "tinyproxy")
 	api := strings.TrimPrefix(west.URL(), "https://")
 	written(t, folder, "filter", strings.ReplaceAll(pageBlock(t, "^west-api"), `west-api\.example\.org`,
 		regexp.QuoteMeta(hostOf(api))))
@@ -228,13 +231,18 @@ func background(t *testing.T, folder, path string, args ...string) *process.Proc
 	name := filepath.Base(path)
 	started, err := process.Start(process.Spec{Name: name, Path: path, Args: args, LogFile: filepath.Join(folder, name+".log")})
 	must(t, err)
+	t.Cleanup(func() { must(t, started.Kill()) })
+	return started
+}
+
+// showLog logs what a program of background said if the test fails.
+func showLog(t *testing.T, folder, name string) {
+	t.Helper()
 	t.Cleanup(func() {
-		must(t, started.Kill())
-		if t.Failed() {
-			t.Logf("%s ends\n%s", name, started.LogTail(4096))
+		if log, err := os.ReadFile(filepath.Join(folder, name+".log")); t.Failed() && err == nil {
+			t.Logf("%s ends\n%s", name, log[max(0, len(log)-4096):])
 		}
 	})
-	return started
 }
 
 // publish has a cluster export a Service with these endpoints.

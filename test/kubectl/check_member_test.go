@@ -81,16 +81,6 @@ var memberFaults = []fault{
 		},
 	},
 	{
-		name: "a relay without a kubeconfig", round: "Secrets", says: []string{"relays east"},
-		shell: "kubectl --context east -n clusterset-dns create secret generic relay-hub --from-literal=kubeconfig=none && " +
-			"kubectl --context east -n clusterset-dns label secret relay-hub clusterset-dns.github.io/relay=hub",
-		hand: map[string]func(*testing.T, *bed){
-			"Correct the label or the kubeconfig of Secret relay-hub": func(t *testing.T, b *bed) {
-				b.shell(t, "kubectl --context east -n clusterset-dns delete secret relay-hub")
-			},
-		},
-	},
-	{
 		name: "a second credential", round: "Secrets", says: []string{"credential-single north"},
 		shell: copied("north", "west", "s/name: member-west/name: second-west/"),
 	},

@@ -97,27 +97,6 @@ var merging = []mutant{
 		harm: "SRV answers keep an order that no export asks for any more, also after a downgrade",
 	},
 	{
-		file:        "controller/relay/relay.go",
-		text:        `renewed == nil || renewed == r.vouched`,
-		replacement: `renewed == nil`,
-		harm:        "each change of a slice counts as a heartbeat on a relay, though the local one has stopped",
-	},
-	{
-		file: "controller/relay/relay.go",
-		text: `	if err := client.put(ctx, record, exists); err != nil {
-		return err
-	}
-`, replacement: `	_ = client.put(ctx, record, exists)
-`,
-		harm: "a heartbeat on a relay vouches for slices that could not be written there",
-	},
-	{
-		file:        "controller/relay/relay.go",
-		text:        `r.book.adopt(name, has)`,
-		replacement: `false`,
-		harm:        "each new leader signs and writes all slices again, on every relay",
-	},
-	{
 		file:        "controller/export/strip.go",
 		text:        ` && key != AnnotationSRV`,
 		replacement: ``,

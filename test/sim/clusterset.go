@@ -8,7 +8,6 @@
 package sim
 
 import (
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -30,7 +29,6 @@ type ClusterSet struct {
 	// Network is what the controllers reach other clusters over. Its hosts are the names of the clusters.
 	Network  *network.Network
 	clusters []*Cluster
-	relays   []*Cluster
 }
 
 // Begin is when a scenario begins.
@@ -68,7 +66,7 @@ func RunIdle(t *testing.T, names []string, scenario func(t *testing.T, set *Clus
 			set.clusters = append(set.clusters, newCluster(t, set.Network, name, i))
 		}
 		defer func() {
-			for _, cluster := range slices.Concat(set.clusters, set.relays) {
+			for _, cluster := range set.clusters {
 				cluster.StopController()
 				for _, each := range cluster.controllers {
 					each.Kill() // one that the scenario left
@@ -108,15 +106,11 @@ func (s *ClusterSet) Cluster(name string) *Cluster {
 // join gives c the credential to read source.
 func (c *Cluster) join(t *testing.T, source *Cluster) {
 	t.Helper()
-	c.putMember(t, source.Name, map[string][]byte{member.KubeconfigKey: source.Kubeconfig(c.Name)})
-}
-
-// putMember creates the Secret of a member.
-func (c *Cluster) putMember(t *testing.T, id string, data map[string][]byte) {
-	t.Helper()
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "member-" + id, Labels: map[string]string{member.ClusterLabel: id}},
-		Data:       data,
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "member-" + source.Name, Labels: map[string]string{member.ClusterLabel: source.Name},
+		},
+		Data: map[string][]byte{"kubeconfig": source.Kubeconfig(c.Name)},
 	}
 	if _, err := c.Kube.CoreV1().Secrets(member.DefaultNamespace).Create(t.Context(), secret,
 		metav1.CreateOptions{}); err != nil {

@@ -3,9 +3,7 @@
 package check
 
 import (
-	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -27,7 +25,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
-	"github.com/clusterset-dns/clusterset-dns/controller/relay/mailbox"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -67,23 +64,6 @@ func newSet(change func(east, west *Cluster)) *Set {
 	}
 	change(east, west)
 	return &Set{Clusters: []*Cluster{east, west}, Zone: "clusterset.local"}
-}
-
-// aRelay is that of a Secret.
-func aRelay(name string) member.Relay {
-	return member.Relay{Name: name, Secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "relay-" + name}}}
-}
-
-// throughHub makes the member of a cluster one that is read through a relay, with an error.
-func throughHub(c *Cluster, message string) {
-	c.Members[0].Lease.Annotations[memberstate.ReadThroughAnnotation] = "hub"
-	c.Members[0].Events = []corev1.Event{{Type: "Warning", Reason: memberstate.EventMemberUnreachable, Message: message}}
-}
-
-// tokenUntil is a token that expires.
-func tokenUntil(at time.Time) string {
-	claims := base64.RawURLEncoding.EncodeToString([]byte(fmt.Sprintf(`{"exp":%d}`, at.Unix())))
-	return "e30." + claims + ".c2ln"
 }
 
 func TestChecks(t *testing.T) {
@@ -175,81 +155,6 @@ func TestChecks(t *testing.T) {
 				east.Members[0].Issued, east.Members[0].Expires = now.Add(-4*time.Hour), now.Add(time.Hour)
 			},
 			"warning credential-lasts east: The credential of west expires in 1h0m0s. > kubectl clusterset join east west",
-		},
-		"a relay whose Secret is not valid": {
-			func(east, _ *Cluster) {
-				east.Relays = []facts.Relay{{Relay: aRelay("hub"), Refused: errors.New("no kubeconfig")}}
-			},
-			"failed relays east: The controller rejects Secret relay-hub: no kubeconfig. > Correct the label or the kubeconfig of Secret relay-hub, or delete it.",
-		},
-		"a mailbox that is not written": {
-			func(east, _ *Cluster) {
-				east.Relays = []facts.Relay{{Relay: aRelay("hub"), Failed: "Cannot write mailbox clusterset-relay-east on relay hub: Unauthorized"}}
-			},
-			"failed relays east: Cannot write mailbox clusterset-relay-east on relay hub: Unauthorized. > Put a kubeconfig with a new credential into Secret relay-hub. If it is valid, make sure that east reaches the relay, and that the mailbox and its rights exist there.",
-		},
-		"relays, and no signing key": {
-			func(east, _ *Cluster) {
-				east.Relays, east.Unsigned = []facts.Relay{{Relay: aRelay("hub")}}, errors.New("there is no Secret key")
-				east.Exports = []v1beta1.ServiceExport{{
-					Status: v1beta1.ServiceExportStatus{Conditions: []metav1.Condition{{
-						Type: string(v1beta1.ServiceExportConditionValid), Status: metav1.ConditionTrue,
-					}}},
-				}}
-			},
-			"warning relays east: There are relays, but this cluster publishes nothing there: there is no Secret key. > If other clusters read east through a relay, make a key: `openssl genpkey -algorithm ed25519 -out <file>`, `kubectl --context east -n clusterset-dns create secret generic clusterset-dns-signing-key --from-file tls.key=<file>`.",
-		},
-		"relays of a cluster that exports nothing": {
-			func(east, _ *Cluster) {
-				east.Relays, east.Unsigned = []facts.Relay{{Relay: aRelay("hub")}}, errors.New("there is no Secret key")
-			},
-			"",
-		},
-		"a credential of a relay that ends": {
-			func(east, _ *Cluster) {
-				relay := aRelay("hub")
-				relay.Credential.Config = &rest.Config{BearerToken: tokenUntil(now.Add(48 * time.Hour))}
-				east.Relays = []facts.Relay{{Relay: relay}}
-			},
-			"warning credential-lasts east: The credential of relay hub expires in 48h0m0s. > Put a kubeconfig with a new credential into Secret relay-hub.",
-		},
-		"a member with another signing key": {
-			func(east, _ *Cluster) {
-				throughHub(east, "heartbeat of cluster west at relay hub: "+mailbox.ErrSignature.Error()+": compare public-keys in the Secret")
-			},
-			"failed member-reachable east: The controller cannot read west: heartbeat of cluster west at relay hub: " + mailbox.ErrSignature.Error() + ": compare public-keys in the Secret. > Add the public key of Secret clusterset-dns-signing-key of west to public-keys of Secret member-west.",
-		},
-		"a relay that withholds": {
-			func(east, _ *Cluster) {
-				throughHub(east, "no heartbeat of cluster west at relay hub for 15s: it withholds some")
-			},
-			"failed member-reachable east: The controller cannot read west: no heartbeat of cluster west at relay hub for 15s: it withholds some. > Make sure that east and west reach relay hub, and that the controller of west runs: `kubectl clusterset check --contexts east,west`.",
-		},
-		"a relay that rejects the credential": {
-			func(east, _ *Cluster) {
-				throughHub(east, "heartbeat of cluster west at relay hub: Unauthorized")
-				east.Relays = []facts.Relay{{Relay: aRelay("hub")}}
-			},
-			"failed member-reachable east: The controller cannot read west: heartbeat of cluster west at relay hub: Unauthorized. > Put a kubeconfig with a new credential into Secret relay-hub.",
-		},
-		"a member without a path": {
-			func(east, _ *Cluster) {
-				throughHub(east, "there is no path to cluster west")
-				east.Members[0].Lease.Annotations[memberstate.ReadThroughAnnotation] = ""
-			},
-			"failed member-reachable east: The controller cannot read west: there is no path to cluster west. > Add the Secret of a relay, or a kubeconfig to Secret member-west.",
-		},
-		"a silent member that is read through a relay": {
-			func(east, _ *Cluster) {
-				throughHub(east, "")
-				east.Members[0].Events = nil
-				east.Members[0].Lease.Annotations[memberstate.StateAnnotation] = "stale"
-			},
-			"failed member-fresh east: west is stale: no heartbeat has ever arrived. > Make sure that east and west reach relay hub, and that the controller of west runs: `kubectl clusterset check --contexts east,west`.",
-		},
-		"keys that are not valid": {
-			func(east, _ *Cluster) { east.Members[0].Refused = errors.New("public-keys: no PEM text") },
-			"failed credential-usable east: The controller rejects Secret member-west: public-keys: no PEM text. > Correct public-keys of Secret member-west.",
 		},
 		"a silent member without a context": {
 			func(east, west *Cluster) {

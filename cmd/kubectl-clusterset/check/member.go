@@ -18,7 +18,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
-	"github.com/clusterset-dns/clusterset-dns/controller/relay/mailbox"
 )
 
 // expiresSoon is how long before its expiry a credential should be replaced, or a
@@ -86,26 +85,27 @@ var memberChecks = []Check{
 		case member.ValidateID(m.ID) != nil:
 			return []problem{{what: what, fix: c.label(m, "<id of the cluster whose API server it names>")}}
 		}
-		if strings.HasPrefix(m.Refused.Error(), mailbox.PublicKeysKey) {
-			return []problem{{what: what, fix: "Correct " + mailbox.PublicKeysKey + " of Secret " + m.Secret.Name + "."}}
-		}
 		if m.Invalid == "" {
 			return []problem{{what: what, fix: s.join(c, m.ID)}}
 		}
 		return []problem{{what: what, fix: explain.Correct(c.Facts, m)}}
 	}),
-	{Name: "credential-lasts", About: "no credential expires soon", run: func(s *Set, c *Cluster) (found []problem) {
-		for i := range c.Members {
-			m := &c.Members[i]
-			found = append(found, lasts(c, m.Life, s.join(c, m.ID), m.ID, "its changes are not imported")...)
+	ofMembers("credential-lasts", "no credential expires soon", func(s *Set, c *Cluster, m *facts.Member) []problem {
+		fix, soon := s.join(c, m.ID), expiresSoon
+		if !m.Issued.IsZero() {
+			soon = min(soon, m.Expires.Sub(m.Issued)/4) // of one whose life is short on purpose
 		}
-		for i := range c.Relays {
-			relay := &c.Relays[i]
-			found = append(found, lasts(c, relay.Life(), renewRelay(relay), "relay "+relay.Name, "nothing is read or written there")...)
+		switch left := m.Expires.Sub(c.Now); {
+		case m.Expires.IsZero():
+			return nil
+		case left <= 0:
+			return []problem{wrong(fix, "The credential of %s expired %s ago, so its changes are not imported.", m.ID,
+				(-left).Round(time.Minute))}
+		case left < soon:
+			return []problem{odd(fix, "The credential of %s expires in %s.", m.ID, left.Round(time.Minute))}
 		}
-		return found
-	}},
-	{Name: "relays", About: "relays are usable, and the cluster publishes there", run: relays},
+		return nil
+	}),
 	ofMembers("credential-single", "each member has one credential",
 		func(_ *Set, c *Cluster, m *facts.Member) (found []problem) {
 			for _, name := range m.Surplus {
@@ -119,10 +119,6 @@ var memberChecks = []Check{
 			warning := m.Warning(memberstate.EventMemberUnreachable, memberstate.EventMemberCredentialInvalid)
 			if warning == nil || m.Refused != nil || m.ID == c.ID {
 				return nil // what is refused is told above
-			}
-			if !direct(m) || strings.Contains(warning.Message, atRelay) {
-				return []problem{wrong(s.throughRelays(c, m, warning.Message), "The controller cannot read %s: %s.", m.ID,
-					strings.TrimSuffix(warning.Message, "."))}
 			}
 			fix := s.join(c, m.ID)
 			if other := s.cluster(m.ID); other != nil && m.Credential.Config != nil &&
@@ -185,9 +181,6 @@ var memberChecks = []Check{
 		}
 		fix := fmt.Sprintf("Make sure that the API server and the controller of %s run, and that %s can reach them. To "+
 			"diagnose them: `kubectl clusterset check --contexts %s`.", m.ID, c.ID, s.contextOf(m.ID)+s.flag()+c.system())
-		if !direct(m) {
-			fix = s.throughRelays(c, m, "")
-		}
 		if strings.Contains(stale, memberstate.FailedRepeatedly) {
 			fix = "Wait until its heartbeats have arrived for a while without a gap."
 		}
@@ -212,23 +205,6 @@ var memberChecks = []Check{
 		return []problem{odd("kubectl clusterset undrain "+c.ID+" --contexts "+c.Context+" --partial"+c.system(),
 			"This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")}
 	}},
-}
-
-// lasts reports whether a credential of something expired, or expires soon.
-func lasts(c *Cluster, life member.Life, fix, of, effect string) []problem {
-	soon := expiresSoon
-	if !life.Issued.IsZero() {
-		soon = min(soon, life.Expires.Sub(life.Issued)/4) // of one whose life is short on purpose
-	}
-	switch left := life.Expires.Sub(c.Now); {
-	case life.Expires.IsZero():
-		return nil
-	case left <= 0:
-		return []problem{wrong(fix, "The credential of %s expired %s ago, so %s.", of, (-left).Round(time.Minute), effect)}
-	case left < soon:
-		return []problem{odd(fix, "The credential of %s expires in %s.", of, left.Round(time.Minute))}
-	}
-	return nil
 }
 
 // podsReached tells what the controller knows of the path to the pods of a member.

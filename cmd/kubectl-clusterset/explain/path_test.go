@@ -3,7 +3,6 @@
 package explain
 
 import (
-	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -47,9 +46,6 @@ func TestUnauthorized(t *testing.T) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		memberstate.StateAnnotation: "stale",
 	}}}
-	relayed := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		memberstate.StateAnnotation: "stale", memberstate.ReadThroughAnnotation: "hub",
-	}}}
 	event := func(message string) []corev1.Event {
 		return []corev1.Event{{Type: corev1.EventTypeWarning, Reason: memberstate.EventMemberUnreachable, Message: message}}
 	}
@@ -63,16 +59,8 @@ func TestUnauthorized(t *testing.T) {
 		"unauthorized": {facts.Member{Events: event("heartbeat of cluster west: Unauthorized")}, rejects},
 		"expires":      {facts.Member{Life: member.Life{Expires: now.Add(time.Second)}}, "is down or unreachable"},
 		"expired":      {facts.Member{Life: member.Life{Expires: now}}, rejects},
-		"through a relay, silent": {
-			facts.Member{Lease: relayed},
-			"through relay hub: the controller or the API server of west is down or unreachable",
-		},
-		"through a relay": {
-			facts.Member{Lease: relayed, Events: event("heartbeat of cluster west at relay hub: Unauthorized")},
-			"has never received a heartbeat from west through relay hub: heartbeat of cluster west at relay hub: Unauthorized. ",
-		},
 	} {
-		test.member.ID, test.member.Lease = "west", cmp.Or(test.member.Lease, lease)
+		test.member.ID, test.member.Lease = "west", lease
 		e := &Explanation{Cluster: "east", now: now}
 		e.ofSource(&facts.Facts{ID: "east", Context: "east"}, service, &facts.Source{
 			Cluster: "west", State: liveness.Stale, Member: &test.member,

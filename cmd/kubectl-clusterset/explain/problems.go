@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -161,7 +162,7 @@ func (e *Explanation) ofSource(f *facts.Facts, service types.NamespacedName, sou
 				"signing key was replaced. "+onlyIf, e.silence(source), source.Cluster, f.ID)
 	case source.State == liveness.Stale:
 		e.problem(e.check(both(f, source.Cluster)),
-			"%s: %s. "+onlyIf, e.silence(source), cause(source))
+			"%s: the controller or the API server of %s is down or unreachable. "+onlyIf, e.silence(source), source.Cluster)
 	case source.State == liveness.Gone:
 		e.problem(e.check(both(f, source.Cluster)), "%s is gone, and its exports are ignored: %s.",
 			source.Cluster, e.silence(source))
@@ -210,6 +211,24 @@ func everywhere(f *facts.Facts) string {
 
 // onlyIf is the effect of a demotion.
 const onlyIf = "Its endpoints are used only if no other cluster has a ready endpoint."
+
+// silence says for how long no heartbeat of a member has arrived.
+func (e *Explanation) silence(source *facts.Source) string {
+	if source.Member.Heard().IsZero() {
+		return e.Cluster + " has never received a heartbeat from " + source.Cluster
+	}
+	return fmt.Sprintf("%s has received no heartbeat from %s for %s", e.Cluster, source.Cluster,
+		e.now.Sub(source.Member.Heard()).Round(time.Second))
+}
+
+// unauthorized reports whether a member is silent because it rejects the credential in use.
+func (e *Explanation) unauthorized(m *facts.Member) bool {
+	if !m.Expires.IsZero() && !e.now.Before(m.Expires) {
+		return true
+	}
+	warning := m.Warning(memberstate.EventMemberUnreachable)
+	return warning != nil && strings.Contains(warning.Message, "nauthorized")
+}
 
 // rangesOf are the ranges to which the addresses of a member are confined.
 func rangesOf(m *facts.Member) string {

@@ -69,10 +69,6 @@ type Facts struct {
 	Members []Member
 	// SecretsUnseen is why the credentials of members are unknown.
 	SecretsUnseen error
-	// Relays are those with a Secret, the oldest Secret first. Unsigned is why the cluster writes to none of them, nil if
-	// it does or there are none.
-	Relays   []Relay
-	Unsigned error
 	// Exports, Imports, Services and Slices are those of the requested namespace, or
 	// of all. Without a namespace, there are no Services, and only Slices with a
 	// source cluster.
@@ -142,7 +138,7 @@ func Gather(ctx context.Context, c *cluster.Cluster, namespace string) (*Facts, 
 		return nil, err
 	}
 	for _, gather := range []func(context.Context, *cluster.Cluster, string) error{
-		f.namespaces, f.leases, f.members, f.relays,
+		f.namespaces, f.leases, f.members,
 		f.services, f.slices, f.mcs, f.coreDNS, f.controller,
 	} {
 		if err := gather(ctx, c, namespace); err != nil {

@@ -25,7 +25,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
-	"github.com/clusterset-dns/clusterset-dns/controller/relay/mailbox"
 )
 
 // A Member is another cluster, as this cluster knows it.
@@ -69,15 +68,8 @@ func (m *Member) parse(secret *corev1.Secret) {
 	var err error
 	m.Secret = secret
 	refuse("", member.ValidateID(m.ID))
-	if kubeconfig := secret.Data[member.KubeconfigKey]; len(kubeconfig) > 0 || len(secret.Data[mailbox.PublicKeysKey]) == 0 {
-		m.Credential, err = member.ParseKubeconfig(kubeconfig)
-		refuse("", err)
-	}
-	if keys := secret.Data[mailbox.PublicKeysKey]; len(keys) > 0 {
-		if _, err = mailbox.ParsePublicKeys(keys); err != nil {
-			refuse("", fmt.Errorf("%s: %w", mailbox.PublicKeysKey, err))
-		}
-	}
+	m.Credential, err = member.ParseKubeconfig(secret.Data[member.KubeconfigKey])
+	refuse("", err)
 	m.Life = m.Credential.Life()
 	m.CIDRs, err = member.ParseCIDRs(secret.Annotations[member.CIDRsAnnotation])
 	refuse(member.CIDRsAnnotation, err)
@@ -256,9 +248,6 @@ func (f *Facts) Identify(ctx context.Context) {
 }
 
 func (m *Member) open() (*cluster.Cluster, error) {
-	if m.Credential.Config == nil {
-		return nil, errors.New("it is read through relays: its Secret has public keys and no kubeconfig")
-	}
 	return cluster.FromConfig(m.Credential.Config, m.ID, m.Credential.Namespace)
 }
 

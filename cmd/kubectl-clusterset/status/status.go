@@ -48,9 +48,7 @@ type Member struct {
 	Cluster string `json:"cluster"`
 	State   string `json:"state"`
 	// Path is that to its pods: unknown, reachable, unreachable or unproven.
-	Path string `json:"path"`
-	// Through is how the controller reads it: direct, or the name of a relay.
-	Through string       `json:"readThrough,omitempty"`
+	Path    string       `json:"path"`
 	Drained bool         `json:"drained,omitempty"`
 	Heard   *metav1.Time `json:"lastHeartbeat,omitempty"`
 	// Services and Endpoints are those imported from it; Ready are the endpoints that
@@ -155,7 +153,6 @@ func Of(f *facts.Facts, namespace string) Status {
 
 func memberOf(f *facts.Facts, m *facts.Member) Member {
 	out := Member{Cluster: m.ID, State: m.State().String(), Path: m.Path().String(), Drained: m.Drained(), Heard: timeOf(m.Heard())}
-	out.Through = m.Through()
 	if m.Lease == nil {
 		out.State = "unknown"
 	} else {

@@ -76,21 +76,6 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestThrough: wide output has the path on which a member is read.
-func TestThrough(t *testing.T) {
-	for path, want := range map[string]string{"": "direct", "direct": "direct", "hub": "hub"} {
-		lease := &coordinationv1.Lease{}
-		if path != "" {
-			lease.Annotations = map[string]string{memberstate.ReadThroughAnnotation: path}
-		}
-		status := Of(&facts.Facts{ID: "east", Members: []facts.Member{{ID: "west", Lease: lease}}}, "")
-		var text strings.Builder
-		if err := status.Text(&text, true); err != nil || !strings.Contains(text.String(), " "+want+" ") {
-			t.Errorf("path %q: %v\n%s", path, err, text.String())
-		}
-	}
-}
-
 // TestServer: wide output has how a member is read, without the password of its proxy.
 func TestServer(t *testing.T) {
 	credential, err := member.ParseKubeconfig([]byte(`{apiVersion: v1, kind: Config, current-context: c,

@@ -37,10 +37,10 @@ func (s Status) Text(out io.Writer, wide bool) error {
 		rows = append(rows, []any{
 			m.Cluster, state, s.age(m.Heard), m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints), m.lag(s.now),
 			m.credential(s.now),
-			output.Dash(m.Through), output.Dash(m.Server), output.Dash(m.ServerName), output.Dash(m.Proxy), output.Dash(m.UID),
+			output.Dash(m.Server), output.Dash(m.ServerName), output.Dash(m.Proxy), output.Dash(m.UID),
 		})
 	}
-	if err := section(out, wide, "MEMBER STATE HEARTBEAT SERVICES READY LAG CREDENTIAL +THROUGH +SERVER +TLS_NAME +PROXY +UID", rows); err != nil {
+	if err := section(out, wide, "MEMBER STATE HEARTBEAT SERVICES READY LAG CREDENTIAL +SERVER +TLS_NAME +PROXY +UID", rows); err != nil {
 		return err
 	}
 	for _, m := range s.Members {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/relay/mailbox"
 	"github.com/clusterset-dns/clusterset-dns/controller/rotation"
 )
 
@@ -26,7 +25,7 @@ const (
 )
 
 // others are labels of Secrets in the controller's namespace whose content is for another purpose.
-var others = []string{rotation.TokenLabel, rotation.ReaderLabel, member.ClusterLabel, mailbox.RelayLabel}
+var others = []string{rotation.TokenLabel, rotation.ReaderLabel, member.ClusterLabel}
 
 // Secret returns a Secret, nil if it does not exist.
 func Secret(ctx context.Context, client kubernetes.Interface, namespace, name string) (*corev1.Secret, error) {

@@ -24,15 +24,6 @@ the chart's. Helm adds app.kubernetes.io/managed-by. */}}
 {{- with .Values.clusterset }}-{{ . }}{{ end -}}
 {{- end }}
 
-{{/* The name of the mailbox of a cluster on a relay, as the controller computes it; (list "prefix" "id"). */}}
-{{- define "clusterset-dns.mailbox" -}}
-{{- $name := printf "%s-%s" (index . 0) (index . 1) -}}
-{{- if or (contains "." (index . 1)) (gt (len $name) 63) -}}
-{{- $name = printf "%s-%s" (regexReplaceAll "-+$" ($name | replace "." "-" | trunc 46) "") (index . 1 | sha256sum | trunc 16) -}}
-{{- end -}}
-{{- $name -}}
-{{- end }}
-
 {{/* An image; (list . "repository"). A tag that is a digest is joined with @. */}}
 {{- define "clusterset-dns.image" -}}
 {{- $root := index . 0 -}}

@@ -32,8 +32,6 @@ type fault struct {
 	weight int
 	// pair tells that it is between the cluster, as the reader, and the other.
 	pair bool
-	// direct means that it is of a way that a star does not have.
-	direct bool
 	// silences tells that nothing is heard over the ways while it lasts.
 	silences bool
 	// targets are what only one fault may concern at a time.
@@ -91,35 +89,35 @@ func onWay(change func(n *network.Network, from, to string, random *rand.Rand)) 
 // faults are all. A new one is a row.
 var faults = []fault{
 	{
-		kind: "cut both ways to", weight: 12, pair: true, direct: true, silences: true, targets: theWay, ways: fromOther,
+		kind: "cut both ways to", weight: 12, pair: true, silences: true, targets: theWay, ways: fromOther,
 		begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.Both) }),
 	},
 	{
-		kind: "cut what comes from", weight: 6, pair: true, direct: true, silences: true, targets: theWay, ways: fromOther,
+		kind: "cut what comes from", weight: 6, pair: true, silences: true, targets: theWay, ways: fromOther,
 		begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.FromServer) }),
 	},
 	{
-		kind: "cut what goes to", weight: 4, pair: true, direct: true, targets: theWay, ways: fromOther,
+		kind: "cut what goes to", weight: 4, pair: true, targets: theWay, ways: fromOther,
 		begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Cut(from, to, network.ToServer) }),
 	},
 	{
-		kind: "refuse connections to", weight: 6, pair: true, direct: true, silences: true, targets: theWay, ways: fromOther,
+		kind: "refuse connections to", weight: 6, pair: true, silences: true, targets: theWay, ways: fromOther,
 		begin: onWay(func(n *network.Network, from, to string, _ *rand.Rand) { n.Refuse(from, to) }),
 	},
 	{
-		kind: "delay what goes to and comes from", weight: 5, pair: true, direct: true, targets: theWay, ways: fromOther,
+		kind: "delay what goes to and comes from", weight: 5, pair: true, targets: theWay, ways: fromOther,
 		begin: onWay(func(n *network.Network, from, to string, random *rand.Rand) {
 			delay := time.Duration(random.Int64N(int64(2 * time.Second)))
 			n.Delay(from, to, delay, delay)
 		}),
 	},
 	{
-		kind: "lose packets to and from", weight: 4, pair: true, direct: true, targets: theWay, ways: fromOther,
+		kind: "lose packets to and from", weight: 4, pair: true, targets: theWay, ways: fromOther,
 		begin: onWay(
 			func(n *network.Network, from, to string, random *rand.Rand) { n.Lose(from, to, random.Float64()/2) }),
 	},
 	{
-		kind: "half-open connections to", weight: 5, pair: true, direct: true, targets: theWay, ways: fromOther,
+		kind: "half-open connections to", weight: 5, pair: true, targets: theWay, ways: fromOther,
 		begin: func(h *happening) func() {
 			h.run.network.Forget(h.c.Name, h.other.Name, network.Direction(1+h.random.IntN(3)))
 			// What still arrives may hide for minutes that nothing gets there.
@@ -127,14 +125,14 @@ var faults = []fault{
 		},
 	},
 	{
-		kind: "reset connections to", weight: 8, pair: true, direct: true, targets: theWay, ways: fromOther,
+		kind: "reset connections to", weight: 8, pair: true, targets: theWay, ways: fromOther,
 		begin: func(h *happening) func() {
 			h.run.network.Reset(h.c.Name, h.other.Name)
 			return nil
 		},
 	},
 	{
-		kind: "cut off from all", weight: 5, direct: true, silences: true, targets: allWays, ways: betweenAll,
+		kind: "cut off from all", weight: 5, silences: true, targets: allWays, ways: betweenAll,
 		begin: func(h *happening) func() {
 			var heal []func()
 			for _, each := range h.run.clusters {
@@ -153,7 +151,7 @@ var faults = []fault{
 		},
 	},
 	{
-		kind: partition, pair: true, direct: true, silences: true, targets: nothing, ways: acrossParts,
+		kind: partition, pair: true, silences: true, targets: nothing, ways: acrossParts,
 		begin: func(h *happening) func() {
 			across := acrossParts(h)
 			for _, way := range across {
@@ -231,7 +229,7 @@ var faults = []fault{
 		},
 	},
 	{
-		kind: "an empty list of EndpointSlices instead of those of", weight: 8, pair: true, direct: true, targets: theWay,
+		kind: "an empty list of EndpointSlices instead of those of", weight: 8, pair: true, targets: theWay,
 		ways: fromOther, begin: func(h *happening) func() {
 			h.run.drain()
 			h.other.API.Compact() // so that it is listed

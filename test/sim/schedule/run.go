@@ -44,9 +44,7 @@ type Result struct {
 // A run carries out a schedule. All of it happens in one goroutine.
 type run struct {
 	Result
-	faults   []fault
 	network  *network.Network
-	relays   []*sim.Cluster
 	clusters []*cluster
 	names    []string // of the clusters
 	judge    *judge.Judge
@@ -83,10 +81,9 @@ type heal struct {
 // is not possible: the findings are in the result.
 func Run(t *testing.T, s Schedule) (result Result) {
 	t.Helper()
-	s.run(t, func(t *testing.T, set *sim.ClusterSet) {
+	sim.Run(t, s.names(), func(t *testing.T, set *sim.ClusterSet) {
 		t.Helper()
 		r := &run{
-			faults: s.faults(), relays: set.Relays(),
 			network: set.Network, names: s.names(), busy: map[string]time.Time{}, silent: map[judge.Way]time.Time{},
 			sharing: sharing{used: map[[2]string]string{}, known: map[judge.Way]known{}},
 		}
@@ -185,7 +182,7 @@ func (r *run) happen(e Event) {
 		c.reweigh(random)
 		return
 	}
-	for _, each := range r.faults {
+	for _, each := range faults {
 		if each.kind == e.Kind {
 			r.fault(each, &happening{run: r, Event: e, c: c, other: r.clusters[e.Other], random: random})
 		}

@@ -36,8 +36,6 @@ import (
 type Schedule struct {
 	Seed     uint64
 	Clusters int
-	// Star means that they reach each other through two relays alone.
-	Star bool
 	// Events are in the order of their times.
 	Events []Event
 }
@@ -91,7 +89,7 @@ func New(seed uint64) Schedule {
 
 // draw adds an operation or a fault, which begins before an end and lasts for some time at most.
 func (s *Schedule) draw(random *rand.Rand, before, longest time.Duration) {
-	total, faults := 0, s.faults()
+	total := 0
 	for _, each := range faults {
 		total += each.weight
 	}

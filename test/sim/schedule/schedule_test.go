@@ -24,7 +24,6 @@ var (
 	seed  = flag.Uint64("seed", 1, "the seed of the first one")
 
 	clusters = flag.Int("clusters", 0, "how many clusters all of them have (9 to 64): see Large")
-	stars    = flag.Int("stars", 8, "how many of eight clusters and two relays to run: see Star")
 )
 
 // TestMain has the garbage collector run less often: each schedule is short.
@@ -63,19 +62,13 @@ func TestLarge(t *testing.T) {
 
 // TestSchedules runs random schedules. It prints how to run one that fails
 // again, and what is left of it when all that does not matter is left out.
-func TestSchedules(t *testing.T) { runAll(t, *seeds, newSchedule) }
-
-// TestStars runs random schedules on clusters that reach each other through relays alone.
-func TestStars(t *testing.T) { runAll(t, *stars, schedule.Star) }
-
-func runAll(t *testing.T, seeds int, newSchedule func(seed uint64) schedule.Schedule) {
-	t.Helper()
+func TestSchedules(t *testing.T) {
 	var mu sync.Mutex
 	var failed atomic.Int32
 	var total schedule.Result
 	began := time.Now()
 	t.Run("seeds", func(t *testing.T) {
-		for i := range seeds {
+		for i := range *seeds {
 			s := newSchedule(*seed + uint64(i))
 			t.Run(fmt.Sprint(s.Seed), func(t *testing.T) {
 				t.Parallel()
@@ -100,7 +93,7 @@ func runAll(t *testing.T, seeds int, newSchedule func(seed uint64) schedule.Sche
 		}
 	})
 	t.Logf("%d seeds from %d, %.1f a second: %d operations and faults, %d objects written (%.1f of what is allowed at most), %d answers, %d of them owed, %d of their addresses withdrawn just before, %d times sure which endpoints are in use",
-		seeds, *seed, float64(seeds)/time.Since(began).Seconds(), total.Changes, total.Writes, total.Most,
+		*seeds, *seed, float64(*seeds)/time.Since(began).Seconds(), total.Changes, total.Writes, total.Most,
 		total.Queries, total.Owed, total.Bounded, total.Weighed)
 }
 
@@ -118,7 +111,7 @@ func explain(t *testing.T, s schedule.Schedule, first schedule.Result, shorten b
 		}
 		return len(result.Findings) > 0
 	})
-	t.Errorf("seed %d: run it again with\n\tgo test -trimpath -run %s ./test/sim/schedule -seeds=1 -stars=1 -seed=%d\n%s\n\nshortened from %d events to %d, in clusters c1 to c%d:\n%s\n\n%s",
-		s.Seed, map[bool]string{true: "TestStars", false: "TestSchedules"}[s.Star], s.Seed, strings.Join(first.Findings, "\n"), len(s.Events), len(short.Events), s.Clusters,
+	t.Errorf("seed %d: run it again with\n\tgo test -trimpath -run TestSchedules ./test/sim/schedule -seeds=1 -seed=%d\n%s\n\nshortened from %d events to %d, in clusters c1 to c%d:\n%s\n\n%s",
+		s.Seed, s.Seed, strings.Join(first.Findings, "\n"), len(s.Events), len(short.Events), s.Clusters,
 		strings.Join(last.Log, "\n"), strings.Join(last.Findings, "\n"))
 }
