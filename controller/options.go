@@ -235,20 +235,15 @@ func validateMembers(own string, members []member.Static) error {
 	return nil
 }
 
-// validateSources returns an error if a source is not valid, is there twice, or would read the Secrets that are members
-// anyway.
+// validateSources returns an error if a source is not valid, or is there twice.
 func (o Options) validateSources() error {
 	seen := map[string]bool{}
 	for _, text := range o.MembersFrom {
-		spec, err := membership.Parse(text)
-		switch {
-		case err != nil:
+		if _, err := membership.Parse(text); err != nil {
 			return fmt.Errorf("source of members %w", err)
-		case seen[text]:
+		}
+		if seen[text] {
 			return fmt.Errorf("source of members %q: it is there twice", text)
-		case spec.Argument == o.Namespace && (spec.Kind == membership.ArgoCD || spec.Kind == membership.ClusterAPI):
-			return fmt.Errorf("source of members %q: this is the controller's namespace, whose Secrets are members anyway: "+
-				"use another namespace", text)
 		}
 		seen[text] = true
 	}

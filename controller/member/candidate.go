@@ -29,7 +29,8 @@ type Candidate struct {
 	Kind, Name string
 	// Object is what Events are recorded on; nil if the candidate is no object of the local cluster.
 	Object Object
-	// Created orders candidates with the same id: the oldest becomes the member. A candidate without a time precedes.
+	// Created orders candidates with the same id and trust: the oldest becomes the member, unless another is it already. A
+	// candidate without a time precedes.
 	Created time.Time
 	// Annotations may be CIDRsAnnotation, RankAnnotation, accept.Annotation and those of memberstate.
 	Annotations map[string]string
@@ -44,8 +45,26 @@ type Candidate struct {
 	Version any
 }
 
-// kindFlag is the Kind of the members that flags name.
-const kindFlag = "flag --member"
+// kindFlag is the Kind of the members that flags name, and KindFile that of kubeconfigs in a directory.
+const (
+	kindFlag = "flag --member"
+	KindFile = "file"
+)
+
+// trust returns how much a candidate is trusted, most first: flags, Secrets in the controller's namespace, files, and
+// objects of an inventory, which others may write.
+func (c *Candidate) trust() int {
+	switch {
+	case c.Kind == kindFlag:
+		return 0
+	case c.Source == "":
+		return 1
+	case c.Kind == KindFile:
+		return 2
+	default:
+		return 3
+	}
+}
 
 // String names the candidate.
 func (c *Candidate) String() string {
@@ -71,8 +90,9 @@ func NameOf(object metav1.Object) string {
 	return object.GetNamespace() + "/" + object.GetName()
 }
 
-// candidates returns all candidates in the order of precedence: flags, then those without a time, then by age.
-func candidates(config Config, of []*Candidate) []*Candidate {
+// candidates returns all candidates in the order of precedence: by trust, then those that are members already, by key,
+// then by age. So an object takes the id of a member only if it is trusted more.
+func candidates(config Config, of []*Candidate, members map[string]bool) []*Candidate {
 	var all []*Candidate
 	for _, static := range config.Static {
 		all = append(all, &Candidate{
@@ -80,13 +100,19 @@ func candidates(config Config, of []*Candidate) []*Candidate {
 			Context: static.Context,
 		})
 	}
-	first := len(all)
 	for _, secret := range config.Local.Credentials() {
 		all = append(all, ofSecret(secret))
 	}
 	all = append(all, of...)
-	slices.SortStableFunc(all[first:], func(a, b *Candidate) int {
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
+	later := func(c *Candidate) int {
+		if members[c.key()] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b *Candidate) int {
+		return cmp.Or(cmp.Compare(a.trust(), b.trust()), cmp.Compare(later(a), later(b)), a.Created.Compare(b.Created),
+			cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }

@@ -134,7 +134,7 @@ func TestChangedFilesReconnect(t *testing.T) {
 
 	connected := members.connections["west"].source
 	same := func() bool {
-		sources, _ := gather(members.config, nil, &members.parsed)
+		sources, _ := gather(members.config, nil, nil, &members.parsed)
 		return connected.sameAs(sources["west"])
 	}
 	cancel()
@@ -143,7 +143,7 @@ func TestChangedFilesReconnect(t *testing.T) {
 		t.Error("unchanged files reconnect")
 	}
 	write(t, path("config"), []byte("{"))
-	sources, problems := gather(members.config, nil, &members.parsed)
+	sources, problems := gather(members.config, nil, nil, &members.parsed)
 	if len(problems) != 1 || sources["west"].err == nil {
 		t.Errorf("a broken kubeconfig: problems %v", problems)
 	}

@@ -215,7 +215,11 @@ func (s *Members) Run(ctx context.Context) {
 
 // refresh reads the flags and the Secrets. It returns the current problems, as report does.
 func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map[string]string) map[string]string {
-	sources, problems := gather(s.config, s.proposed(), &s.parsed)
+	members := map[string]bool{}
+	for _, connected := range s.connections {
+		members[connected.source.candidate.Load().key()] = true
+	}
+	sources, problems := gather(s.config, s.proposed(), members, &s.parsed)
 	s.refused.Store(int64(len(problems)))
 	after := s.report(before, problems)
 	s.change(ctx, group, sources, func(source *source) bool {

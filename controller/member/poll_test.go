@@ -5,11 +5,13 @@ package member
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -163,28 +165,63 @@ func TestUnchangedCandidates(t *testing.T) {
 	}
 }
 
-// TestPrecedenceOfSources: flags precede files, these Secrets and other objects, of which the oldest does.
-func TestPrecedenceOfSources(t *testing.T) {
+// TestTrust: flags precede Secrets, these files, and these the objects of an inventory, whatever their age. A candidate
+// that is a member keeps its id from all that are not trusted more.
+func TestTrust(t *testing.T) {
 	good := kubeconfig(aToken, aServer)
-	object := candidate("west", good)
-	object.Source, object.Created = "fake", time.Unix(1e9, 0).Add(-time.Hour)
-	file := &Candidate{Cluster: "west", Source: "directory:/x", Kind: "file", Name: "/x/west.yaml", Kubeconfig: []byte(good)}
-	for want, test := range map[string]struct {
-		secret time.Duration
-		of     []*Candidate
+	old, young := time.Unix(1e9, 0).Add(-time.Hour), time.Unix(1e9, 0).Add(time.Hour)
+	object := func(name string, created time.Time) *Candidate {
+		return &Candidate{
+			Cluster: "west", Source: "clusterprofile:fleet", Kind: "ClusterProfile", Name: "fleet/" + name, Created: created,
+			Kubeconfig: []byte(good), Object: secret(name, "west", 0, good),
+		}
+	}
+	file := &Candidate{Cluster: "west", Source: "directory:/x", Kind: KindFile, Name: "/x/west.yaml", Kubeconfig: []byte(good)}
+	first, later := secret("first", "west", 2*time.Hour, good), secret("later", "west", time.Minute, good)
+	member := func(candidates ...*Candidate) map[string]bool {
+		keys := map[string]bool{}
+		for _, each := range candidates {
+			keys[each.key()] = true
+		}
+		return keys
+	}
+	older, newer := object("older", old), object("newer", young)
+	for name, test := range map[string]struct {
+		static  []Static
+		secrets []*corev1.Secret
+		of      []*Candidate
+		members map[string]bool
+		want    string
 	}{
-		"Secret a":         {2 * time.Hour, []*Candidate{object}},
-		"Thing fleet/west": {0, []*Candidate{object}},
-		"file /x/west.yaml": {
-			2 * time.Hour, []*Candidate{object, file},
+		"an older object and a Secret": {secrets: []*corev1.Secret{later}, of: []*Candidate{older}, want: "Secret later"},
+		"an older object that is a member, and a Secret": {
+			secrets: []*corev1.Secret{later}, of: []*Candidate{older}, members: member(older), want: "Secret later",
+		},
+		"a file and a Secret":          {secrets: []*corev1.Secret{later}, of: []*Candidate{file}, want: "Secret later"},
+		"a file and an object":         {of: []*Candidate{older, file}, want: "file /x/west.yaml"},
+		"a flag and all others":        {static: []Static{{Cluster: "west", Kubeconfig: "flag"}}, secrets: []*corev1.Secret{later}, of: []*Candidate{older, file}, want: "flag"},
+		"two objects":                  {of: []*Candidate{newer, older}, want: "ClusterProfile fleet/older"},
+		"two objects, one is a member": {of: []*Candidate{newer, older}, members: member(newer), want: "ClusterProfile fleet/newer"},
+		"two Secrets":                  {secrets: []*corev1.Secret{first, later}, want: "Secret first"},
+		"two Secrets, one is a member": {
+			secrets: []*corev1.Secret{first, later}, members: member(ofSecret(later)), want: "Secret later",
 		},
 	} {
-		sources, problems := gather(having(secret("a", "west", test.secret, good)).of(Config{Cluster: "east"}), test.of,
-			new(map[any]*source))
-		if got := sources["west"].candidate.Load().String(); got != want || len(problems) != len(test.of) ||
-			!strings.Contains(problems[0].Err.Error(), want) {
-			t.Errorf("the member is %s, want %s; problems %v", got, want, problems)
-		}
+		t.Run(name, func(t *testing.T) {
+			sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), test.of,
+				test.members, new(map[any]*source))
+			got := sources["west"].candidate.Load().String()
+			refused := slices.DeleteFunc(problems, func(p Problem) bool { return p.Candidate.String() == got })
+			if got != test.want || len(refused) != len(test.static)+len(test.secrets)+len(test.of)-1 {
+				t.Fatalf("the member is %s, want %s; problems %v", got, test.want, problems)
+			}
+			for _, problem := range refused {
+				if !strings.Contains(problem.Err.Error(), "cluster id") || len(test.static) == 0 &&
+					!strings.Contains(problem.Err.Error(), "already that of "+test.want) {
+					t.Errorf("%s: %v", problem.Candidate, problem.Err)
+				}
+			}
+		})
 	}
 }
 
@@ -192,7 +229,7 @@ func TestPrecedenceOfSources(t *testing.T) {
 func TestSecretsOfASourceAreNotHeld(t *testing.T) {
 	own := ofSecret(secret("a", "west", 0, kubeconfig(aToken, aServer)))
 	foreign := *own
-	foreign.Source = "argocd:argocd"
+	foreign.Source = "clusterprofile:fleet"
 	for _, each := range []*Candidate{own, &foreign} {
 		m := &Member{cluster: "west", source: parse(each, nil)}
 		if held := m.held(); (held != nil) != (each == own) {

@@ -111,14 +111,17 @@ func ParseRank(annotations map[string]string) (int, error) {
 // errNoKubeconfig is the error of a Secret with ClusterLabel that has no credential.
 var errNoKubeconfig = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
 
-// gather returns the members among the candidates: those of flags, Secrets, and of other sources. A credential with invalid content still makes its cluster a member; a
-// credential with an invalid id does not. parsed are the sources of the candidates that were parsed before, by Version,
-// and is replaced: a candidate that did not change is not parsed again.
-func gather(config Config, of []*Candidate, parsed *map[any]*source) (map[string]*source, []Problem) {
+// gather returns the members among the candidates: those of flags, Secrets, and of other sources. A credential with
+// invalid content still makes its cluster a member; a credential with an invalid id does not. members are the keys of the
+// candidates that are members already. parsed are the sources of the candidates that were parsed before, by Version, and
+// is replaced: a candidate that did not change is not parsed again.
+func gather(
+	config Config, of []*Candidate, members map[string]bool, parsed *map[any]*source,
+) (map[string]*source, []Problem) {
 	sources, before := map[string]*source{}, *parsed
 	*parsed = map[any]*source{}
 	var problems []Problem
-	for _, candidate := range candidates(config, of) {
+	for _, candidate := range candidates(config, of, members) {
 		if candidate.Source != "" && candidate.Cluster == config.Cluster {
 			continue // an inventory has the local cluster, too
 		}
@@ -209,5 +212,5 @@ func admit(own, cluster string, sources map[string]*source) error {
 	if first.Kind == kindFlag {
 		return fmt.Errorf("cluster id %q is already that of a member named by a flag", cluster)
 	}
-	return fmt.Errorf("cluster id %s is already that of the older %s: delete one of the two", cluster, first)
+	return fmt.Errorf("cluster id %s is already that of %s: delete one of the two, or correct its id", cluster, first)
 }

@@ -39,12 +39,12 @@ func TestGather(t *testing.T) {
 		"the older of two": {
 			secrets:  []*corev1.Secret{secret("a", "west", time.Minute, good), secret("b", "west", time.Hour, good)},
 			members:  []string{"west"},
-			problems: []string{"a: older Secret b"},
+			problems: []string{"a: already that of Secret b"},
 		},
 		"the first by name of two as old": {
 			secrets:  []*corev1.Secret{secret("a", "west", time.Minute, good), secret("b", "west", time.Minute, good)},
 			members:  []string{"west"},
-			problems: []string{"b: older Secret a"},
+			problems: []string{"b: already that of Secret a"},
 		},
 		"an unusable one is a member still": {
 			secrets:  []*corev1.Secret{secret("a", "west", 0, "{"), secret("b", "north", 0, "")},
@@ -69,7 +69,7 @@ func TestGather(t *testing.T) {
 			var parsed map[any]*source
 			for range 2 {
 				slices.Reverse(test.secrets)
-				sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), nil,
+				sources, problems := gather(having(test.secrets...).of(Config{Cluster: "east", Static: test.static}), nil, nil,
 					&parsed)
 				members := slices.Sorted(maps.Keys(sources))
 				for i, cluster := range members {
@@ -107,7 +107,7 @@ func TestGatherParsesWhatChanged(t *testing.T) {
 	}
 	var parsed map[any]*source
 	look := func() map[string]*source {
-		sources, _ := gather(having(secrets...).of(Config{Cluster: "east"}), nil, &parsed)
+		sources, _ := gather(having(secrets...).of(Config{Cluster: "east"}), nil, nil, &parsed)
 		return sources
 	}
 	first := look()

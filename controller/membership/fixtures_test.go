@@ -29,9 +29,8 @@ import (
 
 // listKinds are the resources of the fixtures.
 var listKinds = map[schema.GroupVersionResource]string{
-	{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}:        "ClusterProfileList",
-	{Group: "multicluster.x-k8s.io", Version: "v1alpha2", Resource: "clusterprofiles"}:        "ClusterProfileList",
-	{Group: "cluster.open-cluster-management.io", Version: "v1", Resource: "managedclusters"}: "ManagedClusterList",
+	{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}: "ClusterProfileList",
+	{Group: "multicluster.x-k8s.io", Version: "v1alpha2", Resource: "clusterprofiles"}: "ClusterProfileList",
 }
 
 // inventory returns clients with the objects of a fixture.
@@ -107,24 +106,6 @@ func TestFixtures(t *testing.T) {
 		file string
 		want []string // parts
 	}{
-		"argocd:argocd": {"argocd.yaml", []string{
-			"cert: Secret argocd/cluster-cert-1234567 https://cluster-cert-1234567.example.org:6443 in clusterset-dns ca certificate",
-			"eks: Secret argocd/cluster-eks-1234567: awsAuthConfig is not supported",
-			"garbage: Secret argocd/cluster-garbage-1234567: the data under the key \"config\" is not the JSON",
-			"gke: Secret argocd/cluster-gke-1234567: a kubeconfig in a Secret may not run programs",
-			"insecure: Secret argocd/cluster-insecure-1234567: context \"member\" of the kubeconfig: insecure-skip-tls-verify is refused",
-			"west: Secret argocd/cluster-west-1234567 https://cluster-west-1234567.example.org:6443 in clusterset-dns ca west-token",
-		}},
-		"argocd:argocd:managed=x": {"argocd.yaml", nil},
-		"argocd:elsewhere":        {"argocd.yaml", nil},
-		"cluster-api:fleet": {"cluster-api.yaml", []string{
-			"north: Secret fleet/prod-north-kubeconfig https://west.example.org:6443 in clusterset-dns ca north-token",
-			"south: Secret fleet/south-kubeconfig: the data under the key \"value\" is not a kubeconfig",
-			"west: Secret fleet/west-kubeconfig https://west.example.org:6443 in clusterset-dns ca certificate",
-		}},
-		"cluster-api:fleet:cluster.x-k8s.io/cluster-name=other": {"cluster-api.yaml", []string{
-			"other: Secret fleet/other-kubeconfig https://west.example.org:6443 in clusterset-dns ca certificate",
-		}},
 		"clusterprofile:fleet": {"clusterprofile.yaml", []string{
 			"garbage: ClusterProfile fleet/garbage: status.accessProviders does not have the form",
 			"gke: ClusterProfile fleet/gke: status.accessProviders has google, but not secretreader",
@@ -139,13 +120,13 @@ func TestFixtures(t *testing.T) {
 				"unlabelled: ClusterProfile fleet/unlabelled: there is no Secret clusterset-dns/unlabelled",
 			},
 		},
-		"ocm": {"ocm.yaml", []string{
-			"foreign: ManagedCluster foreign: the Secret foreign/clusterset-dns is not the token",
-			"noaccount: ManagedCluster noaccount: there is no Secret noaccount/clusterset-dns",
-			"noca: ManagedCluster noca https://west.example.org:6443 in clusterset-dns ca noca-token",
-			"nourl: ManagedCluster nourl: spec.managedClusterClientConfigs is empty",
-			"west: ManagedCluster west https://west.example.org:6443 in clusterset-dns ca west-token",
-		}},
+		"clusterprofile:fleet:x-k8s.io/cluster-manager=manager:clusterset-dns.github.io/cluster": {
+			"clusterprofile.yaml", []string{
+				": ClusterProfile fleet/unlabelled: there is no Secret clusterset-dns/unlabelled", "garbage: ", "gke: ", "none: ",
+				"old: ", "tokenless: ", "west: ",
+			},
+		},
+		"clusterprofile:elsewhere": {"clusterprofile.yaml", nil},
 	} {
 		t.Run(text, func(t *testing.T) {
 			source, _, _ := source(t, text, test.file)
@@ -179,21 +160,13 @@ func TestFixtures(t *testing.T) {
 // TestUnreadableInventory: an error of any request is one of the whole list, so that no member leaves.
 func TestUnreadableInventory(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "", errors.New("no"))
-	for text, file := range map[string]string{
-		"argocd:argocd": "argocd.yaml", "cluster-api:fleet": "cluster-api.yaml", "clusterprofile:fleet": "clusterprofile.yaml",
-		"ocm": "ocm.yaml",
-	} {
-		for _, verb := range []string{"list", "get"} {
-			if verb == "get" && strings.HasPrefix(text, ArgoCD) {
-				continue // it gets nothing
-			}
-			source, client, objects := source(t, text, file)
-			fail := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden }
-			client.PrependReactor(verb, "*", fail)
-			objects.PrependReactor(verb, "*", fail)
-			if list, err := source.List(t.Context()); !apierrors.IsForbidden(err) || len(list) > 0 {
-				t.Errorf("%s: %s: %v, %v", text, verb, list, err)
-			}
+	for _, verb := range []string{"list", "get"} {
+		source, client, objects := source(t, "clusterprofile:fleet", "clusterprofile.yaml")
+		fail := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden }
+		client.PrependReactor(verb, "*", fail)
+		objects.PrependReactor(verb, "*", fail)
+		if list, err := source.List(t.Context()); !apierrors.IsForbidden(err) || len(list) > 0 {
+			t.Errorf("%s: %v, %v", verb, list, err)
 		}
 	}
 }
@@ -201,32 +174,32 @@ func TestUnreadableInventory(t *testing.T) {
 // TestParse: the values of --members-from.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
-		"argocd:argocd":              "argocd argocd " + member.ClusterLabel,
-		"argocd:argocd:env=prod":     "argocd argocd env=prod",
-		"argocd:argocd:env in (a,b)": "",
-		"cluster-api:x:a=b,c!=d":     "cluster-api x a=b,c!=d",
-		"clusterprofile:fleet":       "clusterprofile fleet " + member.ClusterLabel,
-		"ocm":                        "ocm clusterset-dns " + member.ClusterLabel,
-		"ocm:reader":                 "ocm reader " + member.ClusterLabel,
-		"ocm::a=b":                   "ocm clusterset-dns a=b",
-		"directory:/etc/members":     "directory /etc/members ",
-		"directory:/etc/a:b":         "directory /etc/a:b ",
-		"directory:members":          "",
-		"directory":                  "",
-		"argocd":                     "",
-		"argocd:":                    "",
-		"argocd:a/b":                 "",
-		"argocd:argocd:":             "",
-		"argocd:argocd:=":            "",
-		"karmada:x":                  "",
-		"":                           "",
+		"clusterprofile:fleet":             "clusterprofile fleet " + member.ClusterLabel + " ",
+		"clusterprofile:fleet:env=prod":    "clusterprofile fleet env=prod ",
+		"clusterprofile:fleet:env=prod:id": "clusterprofile fleet env=prod id",
+		"clusterprofile:x:a=b,c!=d":        "clusterprofile x a=b,c!=d ",
+		"clusterprofile:x:env in (a,b)":    "",
+		"clusterprofile:x:env=prod:":       "",
+		"clusterprofile:x:env=prod:a b":    "",
+		"clusterprofile:x:env=prod:a:b":    "",
+		"directory:/etc/members":           "directory /etc/members  ",
+		"directory:/etc/a:b":               "directory /etc/a:b  ",
+		"directory:members":                "",
+		"directory":                        "",
+		"clusterprofile":                   "",
+		"clusterprofile:":                  "",
+		"clusterprofile:a/b":               "",
+		"clusterprofile:x:":                "",
+		"clusterprofile:x:=":               "",
+		"karmada:x":                        "",
+		"":                                 "",
 	} {
 		spec, err := Parse(text)
 		got := ""
 		if err == nil {
-			got = spec.Kind + " " + spec.Argument + " " + spec.Selector
+			got = spec.Kind + " " + spec.Argument + " " + spec.Selector + " " + spec.IDLabel
 		}
-		if got != want || err != nil && !strings.Contains(err.Error(), "use") && !strings.Contains(err.Error(), "selector") {
+		if got != want || err != nil && !strings.Contains(err.Error(), "use") {
 			t.Errorf("%q is %q (%v), want %q", text, got, err, want)
 		}
 	}

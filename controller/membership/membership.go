@@ -14,91 +14,68 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/membership/argocd"
-	"github.com/clusterset-dns/clusterset-dns/controller/membership/clusterapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership/clusterprofile"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership/directory"
-	"github.com/clusterset-dns/clusterset-dns/controller/membership/ocm"
 )
 
 // Kinds of sources.
 const (
-	ArgoCD         = "argocd"
-	ClusterAPI     = "cluster-api"
 	ClusterProfile = "clusterprofile"
 	Directory      = "directory"
-	OCM            = "ocm"
 )
 
 // Forms are the forms of a value of --members-from.
-const Forms = "directory:<path>, clusterprofile:<namespace>, cluster-api:<namespace>, argocd:<namespace>, or " +
-	"ocm[:<ManagedServiceAccount>]"
+const Forms = "directory:<path> or clusterprofile:<namespace>[:<selector>[:<label>]]"
 
 // A Spec is a value of --members-from.
 type Spec struct {
 	// Text is the whole value.
 	Text string
-	// Kind is the kind of the source. Argument is the namespace of the objects, the path of the directory, or the name of
-	// the ManagedServiceAccounts. Selector selects objects by their labels.
-	Kind, Argument, Selector string
+	// Kind is the kind of the source. Argument is the namespace of the objects, or the path of the directory. Selector
+	// selects objects by their labels. IDLabel is the label whose value is the id of the cluster, empty if the id is the
+	// name of the object.
+	Kind, Argument, Selector, IDLabel string
 }
 
-// Parse parses a value of --members-from: kind, argument and selector, separated by colons. Without a selector, the objects
-// with label member.ClusterLabel are selected.
+// Parse parses a value of --members-from, in one of the Forms. Without a selector, the objects with label
+// member.ClusterLabel are selected.
 func Parse(text string) (Spec, error) {
 	kind, rest, _ := strings.Cut(text, ":")
-	argument, selector, selects := strings.Cut(rest, ":")
-	spec := Spec{Text: text, Kind: kind, Argument: argument, Selector: selector}
-	if kind == Directory {
-		spec.Argument, spec.Selector = rest, ""
-	}
-	if kind == OCM && argument == "" {
-		spec.Argument = ocm.DefaultAccount
-	}
 	switch kind {
 	case Directory:
-		if !filepath.IsAbs(spec.Argument) || strings.ContainsAny(spec.Argument, " \n") {
+		if !filepath.IsAbs(rest) || strings.ContainsAny(rest, " \n") {
 			return Spec{}, fmt.Errorf("%q: use directory: with an absolute path without spaces", text)
 		}
-		return spec, nil
-	case ClusterAPI, ClusterProfile, ArgoCD, OCM:
-		if reasons := validation.IsDNS1123Label(spec.Argument); len(reasons) > 0 {
-			return Spec{}, fmt.Errorf("%q: use %s", text, Forms)
-		}
+		return Spec{Text: text, Kind: kind, Argument: rest}, nil
+	case ClusterProfile:
 	default:
 		return Spec{}, fmt.Errorf("%q: use %s", text, Forms)
 	}
+	namespace, rest, selects := strings.Cut(rest, ":")
+	selector, label, labeled := strings.Cut(rest, ":")
 	if !selects {
-		spec.Selector = member.ClusterLabel
+		selector = member.ClusterLabel
 	}
-	if selector, err := labels.Parse(spec.Selector); err != nil || selector.Empty() || strings.Contains(text, " ") {
+	if reasons := validation.IsDNS1123Label(namespace); len(reasons) > 0 {
+		return Spec{}, fmt.Errorf("%q: use %s", text, Forms)
+	}
+	if parsed, err := labels.Parse(selector); err != nil || parsed.Empty() || strings.Contains(text, " ") {
 		return Spec{}, fmt.Errorf("%q: after the second colon, use a label selector without spaces, such as env=prod", text)
 	}
-	return spec, nil
+	if reasons := validation.IsQualifiedName(label); labeled && len(reasons) > 0 {
+		return Spec{}, fmt.Errorf("%q: after the third colon, use the key of the label whose value is the id of the cluster",
+			text)
+	}
+	return Spec{Text: text, Kind: kind, Argument: namespace, Selector: selector, IDLabel: label}, nil
 }
 
 // New makes a source. namespace is that of the controller.
 func New(spec Spec, namespace string, client kubernetes.Interface, objects dynamic.Interface) member.Source {
-	switch spec.Kind {
-	case ArgoCD:
-		return &argocd.Source{
-			Name: spec.Text, Namespace: spec.Argument, Selector: spec.Selector, Client: client, Heartbeats: namespace,
-		}
-	case ClusterAPI:
-		return &clusterapi.Source{
-			Name: spec.Text, Namespace: spec.Argument, Selector: spec.Selector, Client: client, Heartbeats: namespace,
-		}
-	case ClusterProfile:
-		return &clusterprofile.Source{
-			Name: spec.Text, Namespace: spec.Argument, Selector: spec.Selector, Client: client, Dynamic: objects,
-			Heartbeats: namespace,
-		}
-	case OCM:
-		return &ocm.Source{
-			Name: spec.Text, Account: spec.Argument, Selector: spec.Selector, Client: client, Dynamic: objects,
-			Heartbeats: namespace,
-		}
-	default:
+	if spec.Kind == Directory {
 		return &directory.Source{Name: spec.Text, Path: spec.Argument}
+	}
+	return &clusterprofile.Source{
+		Name: spec.Text, Namespace: spec.Argument, Selector: spec.Selector, IDLabel: spec.IDLabel, Client: client,
+		Dynamic: objects, Heartbeats: namespace,
 	}
 }

@@ -32,96 +32,64 @@ func TestTokenOfAnotherSecret(t *testing.T) {
 		"no server":            {func(secret *corev1.Secret) { secret.Annotations = nil }, "annotation " + server},
 		"another server":       {func(secret *corev1.Secret) { secret.Annotations[server] += ".test" }, "annotation " + server},
 		"no token":             {func(secret *corev1.Secret) { delete(secret.Data, "token") }, "token"},
-		"token for a reader":   {label("clusterset-dns.github.io/reader-token", "other"), "reader-token"},
-		"credential of join":   {label("clusterset-dns.github.io/reader", "other"), "reader"},
 		"credential of member": {label(member.ClusterLabel, "other"), "label " + member.ClusterLabel},
 		"token of an account": {func(secret *corev1.Secret) {
 			secret.Type = corev1.SecretTypeServiceAccountToken
 		}, string(corev1.SecretTypeServiceAccountToken)},
 	} {
-		for text, in := range map[string]struct{ file, object, id, secret string }{
-			"clusterprofile:fleet": {"clusterprofile.yaml", "fleet/west", "west", "west"},
-			"cluster-api:fleet":    {"cluster-api.yaml", "fleet/prod-north-kubeconfig", "north", "prod-north"},
-		} {
-			t.Run(name+" "+text, func(t *testing.T) {
-				source, client, _ := source(t, text, in.file)
-				secret := &corev1.Secret{
-					ObjectMeta: metav1.ObjectMeta{
-						Name: in.secret, Namespace: "clusterset-dns", Labels: map[string]string{tokenOf: in.id},
-						Annotations: map[string]string{server: "https://west.example.org:6443"},
-					},
-					Data: map[string][]byte{"token": []byte("valuable")},
+		t.Run(name, func(t *testing.T) {
+			source, client, _ := source(t, "clusterprofile:fleet", "clusterprofile.yaml")
+			secret := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{
+					Name: "west", Namespace: "clusterset-dns", Labels: map[string]string{tokenOf: "west"},
+					Annotations: map[string]string{server: "https://west.example.org:6443"},
+				},
+				Data: map[string][]byte{"token": []byte("valuable")},
+			}
+			test.change(secret)
+			if _, err := client.CoreV1().Secrets(secret.Namespace).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			c := candidateOf(t, source, "fleet/west")
+			if test.want == "" {
+				if !strings.HasSuffix(describe(c), " ca valuable") {
+					t.Errorf("a valid Secret is not used: %s", describe(c))
 				}
-				test.change(secret)
-				if _, err := client.CoreV1().Secrets(secret.Namespace).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
-					t.Fatal(err)
-				}
-				c := candidateOf(t, source, in.object)
-				if test.want == "" {
-					if !strings.HasSuffix(describe(c), " ca valuable") {
-						t.Errorf("a valid Secret is not used: %s", describe(c))
-					}
-					return
-				}
-				if c.Err == nil || !strings.Contains(c.Err.Error(), test.want) ||
-					!strings.Contains(c.Err.Error(), "clusterset-dns/"+in.secret) {
-					t.Errorf("got the error %v, want one with %q", c.Err, test.want)
-				}
-				if len(c.Kubeconfig) > 0 || c.Cluster != in.id {
-					t.Errorf("%s has a kubeconfig, or another id: %s", c, describe(c))
-				}
-			})
-		}
+				return
+			}
+			if c.Err == nil || !strings.Contains(c.Err.Error(), test.want) ||
+				!strings.Contains(c.Err.Error(), "clusterset-dns/west") {
+				t.Errorf("got the error %v, want one with %q", c.Err, test.want)
+			}
+			if len(c.Kubeconfig) > 0 || c.Cluster != "west" {
+				t.Errorf("%s has a kubeconfig, or another id: %s", c, describe(c))
+			}
+		})
 	}
 }
 
 // TestProxyOfAnInventory: an object cannot make the controller connect to a proxy.
 func TestProxyOfAnInventory(t *testing.T) {
-	const proxy = "http://user:secret-token@192.0.2.1:3128"
-	for text, in := range map[string]struct{ file, object string }{
-		"argocd:argocd":        {"argocd.yaml", "argocd/cluster-west-1234567"},
-		"cluster-api:fleet":    {"cluster-api.yaml", "fleet/west-kubeconfig"},
-		"clusterprofile:fleet": {"clusterprofile.yaml", "fleet/west"},
-	} {
-		source, client, objects := source(t, text, in.file)
-		namespace, name, _ := strings.Cut(in.object, "/")
-		edit := func(key, old, replacement string) {
-			secret, err := client.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
-			if err == nil {
-				secret.Data[key] = []byte(strings.Replace(string(secret.Data[key]), old, replacement+old, 1))
-				_, err = client.CoreV1().Secrets(namespace).Update(t.Context(), secret, metav1.UpdateOptions{})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		switch kind, _, _ := strings.Cut(text, ":"); kind {
-		case ArgoCD:
-			edit("config", `"bearerToken"`, `"proxyUrl": "`+proxy+`", `)
-		case ClusterAPI:
-			edit("value", "server: ", "proxy-url: "+proxy+"\n    ")
-		default:
-			resource := objects.Resource(schema.GroupVersionResource{
-				Group: "multicluster.x-k8s.io", Version: "v1alpha2", Resource: "clusterprofiles",
-			}).Namespace(namespace)
-			profile, err := resource.Get(t.Context(), name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			providers, _, _ := unstructured.NestedSlice(profile.Object, "status", "accessProviders")
-			providers[0].(map[string]any)["cluster"].(map[string]any)["proxy-url"] = proxy
-			if err := unstructured.SetNestedSlice(profile.Object, providers, "status", "accessProviders"); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := resource.Update(t.Context(), profile, metav1.UpdateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		c := candidateOf(t, source, in.object)
-		if c.Err == nil || !strings.Contains(c.Err.Error(), "proxy") || strings.Contains(c.Err.Error(), "secret-token") ||
-			len(c.Kubeconfig) > 0 {
-			t.Errorf("%s: got %s, want an error about the proxy", text, describe(c))
-		}
+	source, _, objects := source(t, "clusterprofile:fleet", "clusterprofile.yaml")
+	resource := objects.Resource(schema.GroupVersionResource{
+		Group: "multicluster.x-k8s.io", Version: "v1alpha2", Resource: "clusterprofiles",
+	}).Namespace("fleet")
+	profile, err := resource.Get(t.Context(), "west", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	providers, _, _ := unstructured.NestedSlice(profile.Object, "status", "accessProviders")
+	providers[0].(map[string]any)["cluster"].(map[string]any)["proxy-url"] = "http://user:secret-token@192.0.2.1:3128"
+	if err := unstructured.SetNestedSlice(profile.Object, providers, "status", "accessProviders"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := resource.Update(t.Context(), profile, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := candidateOf(t, source, "fleet/west")
+	if c.Err == nil || !strings.Contains(c.Err.Error(), "proxy") || strings.Contains(c.Err.Error(), "secret-token") ||
+		len(c.Kubeconfig) > 0 {
+		t.Errorf("got %s, want an error about the proxy", describe(c))
 	}
 }
 

@@ -33,7 +33,7 @@ func TestOrigin(t *testing.T) {
 
 // FuzzParseOrigin: a valid origin has all parts.
 func FuzzParseOrigin(f *testing.F) {
-	f.Add("argocd:argocd Secret argocd/west")
+	f.Add("clusterprofile:fleet ClusterProfile fleet/west")
 	f.Add("a b")
 	f.Fuzz(func(t *testing.T, text string) {
 		source, kind, name := ParseOrigin(text)

@@ -22,8 +22,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
-// inventoryCRDs have the resources of ClusterProfiles and ManagedClusters, without their schemas.
-const inventoryCRDs = `
+// profileCRD has the resource of ClusterProfiles, without its schema.
+const profileCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
@@ -35,62 +35,30 @@ spec:
   scope: Namespaced
   versions: [{name: v1alpha1, served: true, storage: true,
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: managedclusters.cluster.open-cluster-management.io}
-spec:
-  group: cluster.open-cluster-management.io
-  names: {kind: ManagedCluster, plural: managedclusters}
-  scope: Cluster
-  versions: [{name: v1, served: true, storage: true,
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 `
 
-// inventory are objects of all systems, in the order of origins.
-const inventory = `
-apiVersion: v1
-kind: Secret
-type: cluster.x-k8s.io/secret
-metadata: {name: capi-kubeconfig, namespace: fleet,
-  labels: {cluster.x-k8s.io/cluster-name: capi, clusterset-dns.github.io/cluster: capi}}
-stringData: {value: "none"}
----
-apiVersion: v1
-kind: Secret
-metadata: {name: cluster-argo, namespace: argocd,
-  labels: {argocd.argoproj.io/secret-type: cluster, clusterset-dns.github.io/cluster: argo}}
-stringData: {name: argo, server: "https://127.0.0.1:1", config: '{"bearerToken": "token"}'}
+// profiles are ClusterProfiles of two namespaces. The id of the second one is its label.
+const profiles = `
+apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ClusterProfile
+metadata: {name: profile, namespace: fleet, labels: {clusterset-dns.github.io/cluster: ""}}
 ---
 apiVersion: multicluster.x-k8s.io/v1alpha1
 kind: ClusterProfile
-metadata: {name: profile, namespace: fleet, labels: {clusterset-dns.github.io/cluster: profile}}
----
-apiVersion: cluster.open-cluster-management.io/v1
-kind: ManagedCluster
-metadata: {name: ocm, labels: {clusterset-dns.github.io/cluster: ocm}}
-spec: {managedClusterClientConfigs: [{url: "https://127.0.0.1:1"}]}
----
-apiVersion: v1
-kind: Secret
-metadata: {name: clusterset-dns, namespace: ocm,
-  labels: {authentication.open-cluster-management.io/is-managed-serviceaccount: "true"}}
-stringData: {token: token}
+metadata: {name: spoke-7, namespace: other, labels: {env: prod, example.org/id: labeled}}
 `
 
 // TestMembersFromInventories: with the rights of the chart, clusters join and leave with their objects of an API server,
-// and stay while a right or a resource is missing.
+// and stay while a right or a resource is missing. No object takes the id of a member that a Secret joined.
 func TestMembersFromInventories(t *testing.T) {
 	cluster := controlplanetest.Start(t, controlplane.Options{Name: "hub", Zones: []string{}})[0]
 	folder := t.TempDir()
 	sources := []string{
-		"cluster-api:fleet", "argocd:argocd", "clusterprofile:fleet", "ocm", "directory:" + folder,
+		"clusterprofile:fleet", "clusterprofile:other:env=prod:example.org/id", "directory:" + folder,
 	}
 	apply(t, cluster, `{apiVersion: v1, kind: Namespace, metadata: {name: fleet}}
 ---
-{apiVersion: v1, kind: Namespace, metadata: {name: argocd}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: ocm}}
+{apiVersion: v1, kind: Namespace, metadata: {name: other}}
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: `+system+`}}`)
 	apply(t, cluster, template(t, "--set", "clusterId=hub", "--set", "membersFrom={"+strings.Join(sources, ",")+"}"))
@@ -128,45 +96,52 @@ func TestMembersFromInventories(t *testing.T) {
 			return nil
 		})
 	}
-	unreadable := func(source, why string) {
+	event := func(reason, message string) {
 		t.Helper()
-		eventually(t, "an Event that "+source+" cannot be read", func(ctx context.Context) error {
-			events, err := cluster.Client().CoreV1().Events(system).List(ctx, metav1.ListOptions{})
+		eventually(t, "an Event "+reason+" with "+message, func(ctx context.Context) error {
+			events, err := cluster.Client().CoreV1().Events(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return err
 			}
-			pattern := regexp.MustCompile("--members-from=" + source + ",.*" + why)
 			for i := range events.Items {
-				if e := &events.Items[i]; e.Reason == memberstate.EventMemberSourceUnreadable && pattern.MatchString(e.Message) {
+				if e := &events.Items[i]; e.Reason == reason && regexp.MustCompile(message).MatchString(e.Message) {
 					return nil
 				}
 			}
 			return errors.New("there is none")
 		})
 	}
+	unreadable := func(source, why string) {
+		t.Helper()
+		event(memberstate.EventMemberSourceUnreadable, "--members-from="+source+",.*"+why)
+	}
 	unreadable("clusterprofile:fleet", "could not find")
-	unreadable("ocm", "could not find")
-	apply(t, cluster, inventoryCRDs)
+	apply(t, cluster, profileCRD)
 	must(t, os.WriteFile(filepath.Join(folder, "file.kubeconfig"), []byte("none"), 0o600))
 	client, credentials := kubectl(t), kubeconfig(t, cluster)
 	eventually(t, "the resources are served", func(ctx context.Context) error {
-		_, err := try(ctx, t, inventory, client, "--kubeconfig", credentials, "apply", "--server-side", "-f", "-")
+		_, err := try(ctx, t, profiles, client, "--kubeconfig", credentials, "apply", "--server-side", "-f", "-")
 		return err
 	})
-	all := []string{"argo=argocd", "capi=cluster-api", "file=directory", "ocm=ocm", "profile=clusterprofile"}
-	members(all...)
+	members("file=directory", "labeled=clusterprofile", "profile=clusterprofile")
 
-	// Without the right to list Secrets of fleet, its member stays although the object is gone.
+	// A Secret takes the id of an older object, which has an Event.
+	const secret = `{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: ` + system + `,
+labels: {clusterset-dns.github.io/cluster: %s}}, stringData: {kubeconfig: none}}`
+	apply(t, cluster, fmt.Sprintf(secret, "member-labeled", "labeled"))
+	members("file=directory", "labeled=", "profile=clusterprofile")
+	event(memberstate.EventMemberCredentialInvalid, "labeled is already that of Secret "+system+"/member-labeled")
+
+	// Without the right to list the ClusterProfiles of fleet, its member stays although the object is gone.
 	remove := func(args ...string) {
 		t.Helper()
 		run(t, "", kubectl(t), append([]string{"--kubeconfig", kubeconfig(t, cluster), "delete"}, args...)...)
 	}
 	remove("-n", "fleet", "rolebinding", "clusterset-members-0")
-	unreadable("cluster-api:fleet", "forbidden")
-	remove("-n", "fleet", "secret", "capi-kubeconfig")
-	remove("-n", "argocd", "secret", "cluster-argo")
+	unreadable("clusterprofile:fleet", "forbidden")
 	remove("-n", "fleet", "clusterprofiles.multicluster.x-k8s.io", "profile")
-	remove("managedclusters.cluster.open-cluster-management.io", "ocm")
+	remove("-n", "other", "clusterprofiles.multicluster.x-k8s.io", "spoke-7")
+	remove("-n", system, "secret", "member-labeled")
 	must(t, os.Remove(filepath.Join(folder, "file.kubeconfig")))
-	members("capi=cluster-api")
+	members("profile=clusterprofile")
 }

@@ -38,14 +38,24 @@ var trusting = []mutant{
 		harm: "an inventory that is empty once removes all its members",
 	},
 	{
-		file: "controller/membership/access/token.go",
+		file: "controller/membership/clusterprofile/token.go",
 		text: `id == "" || secret.Labels[TokenOfLabel] != id`, replacement: `id == ""`,
 		harm: "an inventory has the controller send the token of another member",
 	},
 	{
-		file: "controller/membership/access/token.go",
+		file: "controller/membership/clusterprofile/token.go",
 		text: `server == "" || secret.Annotations[ServerAnnotation] != server`, replacement: `server == ""`,
 		harm: "an inventory has the controller send a token to another server",
+	},
+	{
+		file: "controller/member/candidate.go",
+		text: `cmp.Compare(a.trust(), b.trust()), `, replacement: ``,
+		harm: "an older object of an inventory takes the id of a member, and lifts its limits",
+	},
+	{
+		file: "controller/member/candidate.go",
+		text: `		if members[c.key()] {`, replacement: `		if c.Object == nil && members[c.key()] {`,
+		harm: "a second Secret takes the id of a member that is connected",
 	},
 	{
 		file: "controller/member/renew.go",

@@ -14,7 +14,7 @@ import (
 
 // TestOrigin: a member without a Secret is not taken for one without a credential if its Lease names its origin.
 func TestOrigin(t *testing.T) {
-	for text, want := range map[string]string{"": "", "garbage": "", "argocd:argocd Secret argocd/west": "Secret argocd/west"} {
+	for text, want := range map[string]string{"": "", "garbage": "", "clusterprofile:fleet ClusterProfile fleet/west": "ClusterProfile fleet/west"} {
 		m := &Member{ID: "west", Lease: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Annotations: map[string]string{memberstate.OriginAnnotation: text},
 		}}}

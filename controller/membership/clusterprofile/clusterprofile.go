@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package clusterprofile proposes the clusters of an inventory as members: ClusterProfiles (KEP-4322) with an access
-// provider secretreader.
+// provider secretreader. What an object says is not trusted: docs/operate/membership.md has what is believed.
 package clusterprofile
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/membership/access"
 )
 
 // provider is the name of the access provider whose credential is the token in a Secret with the name of the
@@ -28,13 +32,21 @@ const provider = "secretreader"
 var (
 	resource = schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "clusterprofiles"}
 	versions = []string{"v1alpha2", "v1alpha1"}
+	// prefix begins the annotations of an object that are believed.
+	prefix = strings.TrimSuffix(member.ClusterLabel, "cluster")
 )
+
+// errProxy does not quote the URL, which may have a password.
+var errProxy = errors.New("a proxy in an inventory is refused: remove it, or join the cluster with a kubeconfig in a " +
+	"Secret of the controller's namespace or in a directory")
 
 // A Source lists the ClusterProfiles of a namespace that Selector selects.
 type Source struct {
 	Name, Namespace, Selector string
-	Dynamic                   dynamic.Interface
-	Client                    kubernetes.Interface
+	// IDLabel is the label whose value is the id of the cluster. Empty means that the id is the name of the object.
+	IDLabel string
+	Dynamic dynamic.Interface
+	Client  kubernetes.Interface
 	// Heartbeats is the namespace of the heartbeat in the clusters, and of the Secrets with their tokens here.
 	Heartbeats string
 }
@@ -44,20 +56,36 @@ func (s *Source) String() string { return s.Name }
 
 // List implements member.Source.
 func (s *Source) List(ctx context.Context) ([]*member.Candidate, error) {
-	list, err := access.List(ctx, s.Dynamic, resource, versions, s.Namespace, s.Selector)
+	list, err := s.profiles(ctx)
 	if err != nil {
 		return nil, err
 	}
 	candidates := make([]*member.Candidate, 0, len(list.Items))
 	for i := range list.Items {
 		profile := &list.Items[i]
-		secret, err := access.Secret(ctx, s.Client, s.Heartbeats, profile.GetName())
-		if err != nil {
+		secret, err := s.Client.CoreV1().Secrets(s.Heartbeats).Get(ctx, profile.GetName(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			secret = nil
+		case err != nil:
 			return nil, err
 		}
-		candidates = append(candidates, Candidate(profile, secret, s.Heartbeats))
+		candidates = append(candidates, s.Candidate(profile, secret))
 	}
 	return candidates, nil
+}
+
+// profiles lists the objects in the first of the versions that the API server has. An error of the last one is that of a
+// missing CustomResourceDefinition, too.
+func (s *Source) profiles(ctx context.Context) (list *unstructured.UnstructuredList, err error) {
+	for _, version := range versions {
+		list, err = s.Dynamic.Resource(resource.WithVersion(version)).Namespace(s.Namespace).List(ctx,
+			metav1.ListOptions{LabelSelector: s.Selector})
+		if !apierrors.IsNotFound(err) {
+			break
+		}
+	}
+	return list, err
 }
 
 // profile is a ClusterProfile, as far as it is believed.
@@ -79,20 +107,25 @@ type accessProvider struct {
 	} `json:"cluster"`
 }
 
-// Candidate returns the candidate that a ClusterProfile is. secret has the token, if access.Token permits it; nil if it does
-// not exist. heartbeats is the namespace of the heartbeat in the cluster, and of the secret here.
-func Candidate(object *unstructured.Unstructured, secret *corev1.Secret, heartbeats string) *member.Candidate {
-	is, err := accessOf(object, secret, heartbeats)
-	return access.Candidate(object, "ClusterProfile", object.GetName(), is, err)
+// Candidate returns the candidate that a ClusterProfile is. secret has the token, if tokenOf permits it; nil if it does not
+// exist. Equal arguments give equal kubeconfigs, which member.ParseKubeconfig has to check.
+func (s *Source) Candidate(object *unstructured.Unstructured, secret *corev1.Secret) *member.Candidate {
+	c := &member.Candidate{
+		Cluster: object.GetName(), Kind: "ClusterProfile", Name: member.NameOf(object), Object: object,
+		Created: object.GetCreationTimestamp().Time, Annotations: maps.Clone(object.GetAnnotations()),
+	}
+	if s.IDLabel != "" {
+		c.Cluster = object.GetLabels()[s.IDLabel]
+	}
+	maps.DeleteFunc(c.Annotations, func(key, _ string) bool { return !strings.HasPrefix(key, prefix) })
+	c.Kubeconfig, c.Err = s.kubeconfig(object, secret, c.Cluster)
+	return c
 }
 
-func accessOf(
-	object *unstructured.Unstructured, secret *corev1.Secret, namespace string,
-) (is access.Access, err error) {
-	is.Namespace = namespace
+func (s *Source) kubeconfig(object *unstructured.Unstructured, secret *corev1.Secret, id string) ([]byte, error) {
 	var has profile
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &has) != nil {
-		return is, errors.New("status.accessProviders does not have the form of KEP-4322: correct its cluster manager")
+		return nil, errors.New("status.accessProviders does not have the form of KEP-4322: correct its cluster manager")
 	}
 	providers := has.Status.AccessProviders
 	if len(providers) == 0 {
@@ -104,19 +137,32 @@ func accessOf(
 		if each.Name != provider {
 			continue
 		}
-		cluster := each.Cluster
-		is.Server, is.ServerName, is.ProxyURL = cluster.Server, cluster.TLSServerName, cluster.ProxyURL
-		is.CA, is.Insecure = cluster.CA, cluster.Insecure
+		is := each.Cluster
 		if secret == nil {
-			return is, fmt.Errorf("there is no Secret %s/%s with a token under the key %q: create it", namespace,
-				object.GetName(), access.TokenKey)
+			return nil, fmt.Errorf("there is no Secret %s/%s with a token under the key %q: create it", s.Heartbeats,
+				object.GetName(), tokenKey)
 		}
-		is.Token, err = access.Token(secret, access.ID(object, object.GetName()), is.Server)
-		return is, err
+		token, err := tokenOf(secret, id, is.Server)
+		if err != nil {
+			return nil, err
+		}
+		if is.ProxyURL != "" {
+			return nil, errProxy
+		}
+		const name = "member"
+		config := clientcmdapi.NewConfig()
+		config.Clusters[name] = &clientcmdapi.Cluster{
+			Server: is.Server, TLSServerName: is.TLSServerName, CertificateAuthorityData: is.CA,
+			InsecureSkipTLSVerify: is.Insecure,
+		}
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
+		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: s.Heartbeats}
+		config.CurrentContext = name
+		return clientcmd.Write(*config)
 	}
 	if len(names) == 0 {
-		return is, errors.New("status.accessProviders is empty: wait for its cluster manager, or configure it")
+		return nil, errors.New("status.accessProviders is empty: wait for its cluster manager, or configure it")
 	}
-	return is, fmt.Errorf("status.accessProviders has %s, but not %s: add it, or join the cluster in another way",
+	return nil, fmt.Errorf("status.accessProviders has %s, but not %s: add it, or join the cluster in another way",
 		strings.Join(names, ", "), provider)
 }

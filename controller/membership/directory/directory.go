@@ -49,7 +49,7 @@ func (s *Source) List(context.Context) ([]*member.Candidate, error) {
 		if !ok || entry.IsDir() {
 			continue
 		}
-		c := &member.Candidate{Cluster: id, Kind: "file", Name: filepath.Join(s.Path, entry.Name())}
+		c := &member.Candidate{Cluster: id, Kind: member.KindFile, Name: filepath.Join(s.Path, entry.Name())}
 		c.Kubeconfig, c.Err = read(filepath.Join(path, entry.Name()))
 		if errors.Is(c.Err, os.ErrNotExist) {
 			return nil, fmt.Errorf("the directory changed meanwhile: %w", c.Err)
