@@ -37,7 +37,7 @@ type options struct {
 	allClusters     bool
 	systemNamespace string
 	timeout         time.Duration
-	dryRun          dryRun
+	dryRun          bool
 	partial         bool
 	output          string
 	zone            string
@@ -80,7 +80,7 @@ name resolves to. It uses the contexts and the permissions of your kubeconfig.`,
 	root.AddCommand(
 		newJoin(o), newLeave(o), newDrain(o, true), newDrain(o, false), newExport(o, true), newExport(o, false),
 		newStatus(o), newExplain(o), newCheck(o), newCoreDNS(o), newManifest(o), newVersion(o),
-		newSysdump(o), newInstall(o), newUninstall(o), newTest(o),
+		newSysdump(o), newTest(o),
 	)
 	wrapArgs(root)
 	return root
@@ -155,6 +155,10 @@ func (o *options) addWait(set *pflag.FlagSet) {
 	set.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to wait")
 }
 
+func (o *options) addDryRun(set *pflag.FlagSet) {
+	set.BoolVar(&o.dryRun, "dry-run", false, "have the API servers validate every write, and store nothing")
+}
+
 func (o *options) addPartial(set *pflag.FlagSet) {
 	set.BoolVar(&o.partial, "partial", false, "change the selected clusters although the set has others")
 }
@@ -180,7 +184,7 @@ func (o *options) teller() progress.Teller {
 
 // join is the part of the options that is about writing.
 func (o *options) join(clusters []*cluster.Cluster) join.Options {
-	return join.Options{Clusters: clusters, Partial: o.partial, DryRun: o.dryRun != dryRunNone, Teller: o.teller()}
+	return join.Options{Clusters: clusters, Partial: o.partial, DryRun: o.dryRun, Teller: o.teller()}
 }
 
 // names are the contexts that the flags name.

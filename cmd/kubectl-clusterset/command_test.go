@@ -105,14 +105,6 @@ func TestFlagsAreInTheManual(t *testing.T) {
 	}
 }
 
-// TestUnjoinIsLeave has the name that peers have.
-func TestUnjoinIsLeave(t *testing.T) {
-	command, _, err := newCommand(streams{}).Find([]string{"unjoin", "west"})
-	if err != nil || command.Name() != "leave" {
-		t.Errorf("got %s, %v", command.Name(), err)
-	}
-}
-
 // TestSysdumpOfAnUnreachableCluster writes an archive that says so, and
 // overwrites no file.
 func TestSysdumpOfAnUnreachableCluster(t *testing.T) {

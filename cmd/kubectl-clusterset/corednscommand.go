@@ -58,7 +58,7 @@ func newCoreDNS(o *options) *cobra.Command {
 	for _, sub := range []*cobra.Command{enable, disable} {
 		o.addContexts(sub)
 		o.addWait(sub.Flags())
-		o.addDryRun(sub, false)
+		o.addDryRun(sub.Flags())
 		o.addZone(sub.Flags())
 		command.AddCommand(sub)
 	}
@@ -73,7 +73,7 @@ func (o *options) coreDNS(ctx context.Context, do func(context.Context, coredns.
 		return err
 	}
 	for _, c := range clusters {
-		change.Cluster, change.Zone, change.DryRun, change.Teller = c, o.zone, o.dryRun != dryRunNone, o.teller()
+		change.Cluster, change.Zone, change.DryRun, change.Teller = c, o.zone, o.dryRun, o.teller()
 		if err := do(ctx, change); err != nil {
 			return fmt.Errorf("context %s: %w", c.Context, err)
 		}

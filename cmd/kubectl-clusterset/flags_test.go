@@ -174,15 +174,6 @@ func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 			t.Errorf("%s: %v:\n%s", line, err, out)
 		}
 	}
-	for line, want := range map[string]string{
-		"export db": "namespace: shop", "export db -n other": "namespace: other",
-		"export a/db -n other": "namespace: a",
-	} {
-		if out, _, err := invoke(t, server.URL, append(strings.Fields(line), "--dry-run=client", "-o",
-			"yaml")...); err != nil || !strings.Contains(out, want) {
-			t.Errorf("%s: %v:\n%s", line, err, out)
-		}
-	}
 	for _, line := range []string{
 		"join east west", "leave west", "drain west", "undrain west", "check",
 		"coredns enable --image x", "coredns disable", "manifest crds", "version", "test connectivity",
@@ -191,34 +182,6 @@ func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 			err) != exitUsage {
 			t.Errorf("%s: got %v", line, err)
 		}
-	}
-}
-
-// TestDryRunTakesKubectlsValues refuses those that a command cannot honor, and
-// one without a value.
-func TestDryRunTakesKubectlsValues(t *testing.T) {
-	for line, want := range map[string]string{
-		"export db --dry-run":                        "use --dry-run=client or --dry-run=server",
-		"export db --dry-run=true":                   "use none, client or server",
-		"leave west --dry-run=client":                "leave needs the answers of the API servers: use --dry-run=server",
-		"join east west --dry-run=client":            "join needs the answers",
-		"drain west --dry-run=client":                "drain needs the answers",
-		"coredns enable --image x --dry-run=client":  "enable needs the answers",
-		"export db -o yaml":                          "use it with --dry-run=client",
-		"export db -o yaml --dry-run=server":         "use it with --dry-run=client",
-		"export db -o wide --dry-run=client":         "use json or yaml",
-		"unexport db -o yaml --dry-run=client":       "unknown shorthand flag",
-		"coredns disable --dry-run=all --contexts a": "use none, client or server",
-	} {
-		if _, _, err := invoke(t, "http://127.0.0.1:1", strings.Fields(line)...); exitStatus(err) != exitUsage ||
-			!strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v", line, err)
-		}
-	}
-	out, _, err := invoke(t, "http://127.0.0.1:1", "export", "shop/db", "--dry-run=client", "-o", "yaml")
-	const manifest = "apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceExport\nmetadata:\n  name: db\n  namespace: shop\n"
-	if err != nil || out != manifest {
-		t.Errorf("got %v:\n%s", err, out)
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
@@ -28,8 +27,7 @@ func newExport(o *options, share bool) *cobra.Command {
 		Use:   "export [NAMESPACE/]SERVICE",
 		Short: "Export a Service to the other clusters of the set",
 		Example: `  kubectl clusterset export shop/db
-  kubectl clusterset export -n shop -l tier=backend --contexts east,west
-  kubectl clusterset export shop/db --dry-run=client -o yaml > serviceexport.yaml`,
+  kubectl clusterset export -n shop -l tier=backend --contexts east,west`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: o.completeServices,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -37,16 +35,10 @@ func newExport(o *options, share bool) *cobra.Command {
 				return usageError{fmt.Errorf("name a SERVICE or select Services with --selector: see %s --help",
 					command.CommandPath())}
 			}
-			if err := o.printable(); err != nil {
-				return err
-			}
 			// Before clusters are opened: the namespace is that of the current context.
 			service, err := o.serviceOrNamespace(args)
 			if err != nil {
 				return err
-			}
-			if selector == "" && o.output != "" {
-				return o.printExports(service)
 			}
 			clusters, err := o.clusters()
 			if err != nil {
@@ -55,9 +47,6 @@ func newExport(o *options, share bool) *cobra.Command {
 			services, err := o.selected(command.Context(), clusters, service, selector)
 			if err != nil {
 				return err
-			}
-			if o.output != "" {
-				return o.printExports(union(services)...)
 			}
 			do := o.unexport
 			if share {
@@ -79,12 +68,7 @@ func newExport(o *options, share bool) *cobra.Command {
 			return err
 		},
 	}
-	if share {
-		command.Flags().StringVarP(&o.output, "output", "o", "",
-			"print the ServiceExport as `json` or yaml; needs --dry-run=client")
-		_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"json", "yaml"},
-			cobra.ShellCompDirectiveNoFileComp))
-	} else {
+	if !share {
 		command.Use, command.Short = "unexport [NAMESPACE/]SERVICE", "Stop exporting a Service"
 		command.Example = `  kubectl clusterset unexport shop/db --contexts east,west`
 	}
@@ -93,31 +77,8 @@ func newExport(o *options, share bool) *cobra.Command {
 	o.addContexts(command)
 	o.addNamespace(command, serviceNamespace)
 	o.addWait(command.Flags())
-	o.addDryRun(command, true)
+	o.addDryRun(command.Flags())
 	return command
-}
-
-// printable returns an error if --output cannot be honored.
-func (o *options) printable() error {
-	switch {
-	case o.output != "" && o.output != output.JSON && o.output != output.YAML:
-		return usageError{fmt.Errorf("--output %q: use json or yaml", o.output)}
-	case o.output != "" && o.dryRun != dryRunClient:
-		return usageError{errors.New("--output prints a manifest and writes nothing: use it with --dry-run=client")}
-	}
-	return nil
-}
-
-// printExports prints ServiceExports, several as a List.
-func (o *options) printExports(services ...types.NamespacedName) error {
-	var objects []any
-	for _, service := range services {
-		objects = append(objects, cluster.NewServiceExport(v1beta1.GroupVersion.Version, service.Namespace, service.Name))
-	}
-	if len(objects) == 1 {
-		return output.PrintObject(o.Out, o.output, objects[0])
-	}
-	return output.PrintObject(o.Out, o.output, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 }
 
 // serviceOrNamespace is the named service, or one without a name in the namespace
@@ -186,13 +147,11 @@ func (o *options) exportable(ctx context.Context, clusters []*cluster.Cluster, s
 
 // export writes the ServiceExport and waits for the controller's verdict.
 func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.NamespacedName) error {
-	if o.dryRun != dryRunClient {
-		if err := c.CreateServiceExport(ctx, service.Namespace, service.Name, o.dryRun.all()); err != nil &&
-			!apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("export %s: %w", service, err)
-		}
+	if err := c.CreateServiceExport(ctx, service.Namespace, service.Name, cluster.DryRun(o.dryRun)); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("export %s: %w", service, err)
 	}
-	if o.dryRun != dryRunNone {
+	if o.dryRun {
 		o.teller().Did("%s would export %s (dry run)", c.Context, service)
 		return nil
 	}
@@ -232,18 +191,14 @@ func (o *options) exists(ctx context.Context, c *cluster.Cluster, service types.
 // unexport deletes the ServiceExport. It waits until nothing is published if the
 // user may look at that.
 func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service types.NamespacedName) error {
-	if o.dryRun == dryRunClient {
-		o.teller().Did("%s would stop exporting %s (dry run)", c.Context, service)
-		return nil
-	}
-	err := c.DeleteServiceExport(ctx, service.Namespace, service.Name, o.dryRun.all())
+	err := c.DeleteServiceExport(ctx, service.Namespace, service.Name, cluster.DryRun(o.dryRun))
 	switch {
 	case apierrors.IsNotFound(err):
 		o.teller().Did("%s does not export %s", c.Context, service)
 		return nil
 	case err != nil:
 		return fmt.Errorf("unexport %s: %w", service, err)
-	case o.dryRun == dryRunServer:
+	case o.dryRun:
 		o.teller().Did("%s would stop exporting %s (dry run)", c.Context, service)
 		return nil
 	}

@@ -24,7 +24,7 @@ func (a *api) writes() []string {
 func TestExportOfNoServiceWritesNothing(t *testing.T) {
 	for _, line := range []string{
 		"export db", "export shop/db --contexts east,west",
-		"export shop/db --dry-run=server",
+		"export shop/db --dry-run",
 	} {
 		server := newAPI(t, answersOfAll(nil), nil)
 		_, _, err := invoke(t, server.URL, strings.Fields(line)...)
@@ -47,21 +47,6 @@ func TestExportNeedsNoRightOnServices(t *testing.T) {
 	}), map[string]int{service: http.StatusForbidden})
 	if out, _, err := invoke(t, server.URL, "export", "db"); err != nil || out != "east exports shop/db\n" {
 		t.Errorf("got %v: %q", err, out)
-	}
-}
-
-func TestClientDryRunWritesNothing(t *testing.T) {
-	for line, want := range map[string]string{
-		"export db --dry-run=client":   "east would export shop/db (dry run)\n",
-		"unexport db --dry-run=client": "east would stop exporting shop/db (dry run)\n",
-	} {
-		server := newAPI(t, answersOfAll(map[string]string{service: `{"metadata":{"name":"db"}}`}), nil)
-		if out, _, err := invoke(t, server.URL, strings.Fields(line)...); err != nil || out != want {
-			t.Errorf("%s: got %v: %q", line, err, out)
-		}
-		if writes := server.writes(); len(writes) > 0 {
-			t.Errorf("%s: %v", line, writes)
-		}
 	}
 }
 
@@ -135,11 +120,6 @@ func TestExportBySelector(t *testing.T) {
 	}
 	if !asked {
 		t.Errorf("no request has the selector: %q", server.seen())
-	}
-	out, _, err = invoke(t, server.URL, "export", "-l", "tier=backend", "--dry-run=client", "-o", "yaml")
-	if err != nil || !strings.Contains(out, "kind: List\n") || strings.Count(out, "kind: ServiceExport\n") != 2 ||
-		strings.Index(out, "name: db") > strings.Index(out, "name: web") {
-		t.Errorf("got %v:\n%s", err, out)
 	}
 	for line, want := range map[string]string{
 		"export -l a=b -n other": "no Service in namespace other matches a=b", "export": "name a SERVICE or select Services",

@@ -72,7 +72,7 @@ API servers stay as they are in the Secrets, unless --server sets others.`,
 		"`kind` of the credentials: auto, renewed by the cluster that is read, or token")
 	command.MarkFlagsMutuallyExclusive("duration", "long-lived")
 	o.addWait(command.Flags())
-	o.addDryRun(command, false)
+	o.addDryRun(command.Flags())
 	return command
 }
 
@@ -112,9 +112,8 @@ func parseServers(texts []string) (map[string]string, error) {
 
 func newLeave(o *options) *cobra.Command {
 	command := &cobra.Command{
-		Use:     "leave CLUSTER",
-		Aliases: []string{"unjoin"},
-		Short:   "Remove a cluster from the set",
+		Use:   "leave CLUSTER",
+		Short: "Remove a cluster from the set",
 		Long: "Remove a cluster from the set, and revoke its credentials. Select all clusters of the set " +
 			"with --contexts.",
 		Example:           `  kubectl clusterset leave west --contexts east,west,north`,
@@ -131,7 +130,7 @@ func newLeave(o *options) *cobra.Command {
 	o.addContexts(command)
 	o.addPartial(command.Flags())
 	o.addWait(command.Flags())
-	o.addDryRun(command, false)
+	o.addDryRun(command.Flags())
 	return command
 }
 
@@ -156,7 +155,7 @@ func newDrain(o *options, drain bool) *cobra.Command {
 	}
 	o.addContexts(command)
 	o.addPartial(command.Flags())
-	o.addDryRun(command, false)
+	o.addDryRun(command.Flags())
 	return command
 }
 

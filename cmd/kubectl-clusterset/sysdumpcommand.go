@@ -24,10 +24,10 @@ func newSysdump(o *options) *cobra.Command {
 	var file string
 	command := &cobra.Command{
 		Use:   "sysdump",
-		Short: "Collect what a bug report needs into an archive without secrets",
+		Short: "Collect what a bug report needs into an archive",
 		Long: `Collect what a bug report needs into an archive: versions, status, checks, objects,
-logs and metrics of the controller and of CoreDNS. Secrets are left out or redacted. What
-cannot be read is named in the archive.`,
+logs and metrics of the controller and of CoreDNS. It collects no Secrets, and no
+environment variables of containers. What cannot be read is named in the archive.`,
 		Example: `  kubectl clusterset sysdump --contexts east,west`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {

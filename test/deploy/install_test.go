@@ -5,7 +5,6 @@ package deploy
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/controlplanetest"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
 )
 
 // bare is a cluster without the Multi-Cluster Services API.
@@ -50,10 +48,6 @@ func installUpgradeUninstall(t *testing.T, helm func(testing.TB) string) {
 		return err
 	})
 
-	if output, err := try(t.Context(), t, "", commandLine(t), "install", "--cluster-id", "east", "--image", "a/b:1",
-		"--kubeconfig", admin); err == nil || !strings.Contains(err.Error(), "Helm owns") {
-		t.Errorf("install over a release: %v\n%s", err, output)
-	}
 	release("upgrade", "clusterset-dns", chart, "--set",
 		"clusterId=east,coredns.enabled=true,coredns.namespace="+system)
 	deployment, err := cluster.Client().AppsV1().Deployments(system).Get(t.Context(), "clusterset-coredns",
@@ -74,54 +68,6 @@ func installUpgradeUninstall(t *testing.T, helm func(testing.TB) string) {
 		return nil
 	})
 	cli("delete", "namespace", system)
-}
-
-// commandLine is the path of kubectl-clusterset.
-func commandLine(t *testing.T) string {
-	t.Helper()
-	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
-	must(t, err)
-	return filepath.Join(bin, "kubectl-clusterset")
-}
-
-// TestInstallWithoutHelm installs, upgrades and uninstalls with kubectl clusterset. Nothing is left.
-func TestInstallWithoutHelm(t *testing.T) {
-	cluster := bare(t)[0]
-	admin, program := kubeconfig(t, cluster), commandLine(t)
-	cli := func(args ...string) string {
-		t.Helper()
-		return run(t, "", program, append(args, "--kubeconfig", admin)...)
-	}
-	left := func() string {
-		return run(t, "", kubectl(t), "--kubeconfig", admin, "get", "-o", "name", "-A",
-			"namespaces,customresourcedefinitions,clusterroles,clusterrolebindings,validatingadmissionpolicies,"+
-				"validatingadmissionpolicybindings,services,serviceaccounts,deployments,leases")
-	}
-	before := left()
-	image := []string{"--image", "example.org/clusterset-controller:0.0.9"}
-	cli(append(image, "install", "--cluster-id", "east", "--dry-run=server")...)
-	if now := left(); now != before {
-		t.Errorf("the dry run changed something:\n%s", now)
-	}
-	cli(append(image, "install", "--cluster-id", "east")...)
-	run(t, "", kubectl(t), "--kubeconfig", admin, "-n", system, "patch", "deployment", "clusterset-controller", "--type",
-		"json", "-p", `[{"op": "replace", "path": "/spec/template/spec/containers/0/args/5", "value": "--stale-after=1m"}]`)
-	cli("upgrade", "--dry-run=server")
-	cli("upgrade")
-	deployment, err := cluster.Client().AppsV1().Deployments(system).Get(t.Context(), "clusterset-controller",
-		metav1.GetOptions{})
-	must(t, err)
-	container := deployment.Spec.Template.Spec.Containers[0]
-	if args := strings.Join(container.Args, " "); container.Image != "example.org/clusterset-controller:0.1.0" ||
-		!strings.Contains(args, "--cluster-id=east") || !strings.Contains(args, "--stale-after=1m") ||
-		deployment.Status.AvailableReplicas != 2 {
-		t.Errorf("after the upgrade: %s %s, %+v", container.Image, args, deployment.Status)
-	}
-	cli("uninstall", "--crds", "--dry-run=server")
-	cli("uninstall", "--crds")
-	if now := left(); now != before {
-		t.Errorf("left over:\n%s\nbefore:\n%s", now, before)
-	}
 }
 
 // TestServerTakesTheManifests gives all that can be rendered to a real API

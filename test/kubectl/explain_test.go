@@ -239,7 +239,7 @@ func testDrain(t *testing.T, b *bed) {
 	b.service(t, b.east, "drained", "web", false, 80, "10.64.0.10")
 	b.service(t, b.west, "drained", "web", false, 80, "10.65.0.10")
 	b.export(t, "drained/web", b.east, b.west)
-	b.do(t, "drain", "west", "--contexts", "east,west,north", "--dry-run=server")
+	b.do(t, "drain", "west", "--contexts", "east,west,north", "--dry-run")
 	b.explains(t, "before-drain", "drained/web", "--contexts", "east")
 	b.do(t, "drain", "west", "--contexts", "east,west,north")
 	b.explains(t, "drained", "drained/web", "--contexts", "east")

@@ -47,7 +47,7 @@ func testDryRun(t *testing.T, b *bed) {
 	}) {
 		t.Errorf("before the installation: %+v", told)
 	}
-	golden(t, "join-dry-run", b.do(t, b.joinArgs("--dry-run=server")...))
+	golden(t, "join-dry-run", b.do(t, b.joinArgs("--dry-run")...))
 	for _, c := range b.all() {
 		if secrets := b.secrets(t, c); len(secrets) > 0 {
 			t.Errorf("%s: %v", c.Name(), secrets)
@@ -211,7 +211,7 @@ func testLeave(t *testing.T, b *bed) {
 		!strings.Contains(got.err, "nobody") {
 		t.Errorf("leave of a cluster that nobody knows: %+v", got)
 	}
-	b.do(t, "leave", "west", "--contexts", "east,west,north", "--dry-run=server")
+	b.do(t, "leave", "west", "--contexts", "east,west,north", "--dry-run")
 	must(t, func() error {
 		_, err := old.DiscoveryV1().EndpointSlices("").List(t.Context(), metav1.ListOptions{Limit: 1})
 		return err

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package release installs what `make release` builds, as a stranger does who has nothing else: from the files of two
-// releases, in an empty working directory, without the checkout. Three fresh clusters get the first release, each in
-// another way and with another DNS mode. They are joined, share services, get the second release one after the other while
-// pods keep asking for names, get each of the other DNS modes, and lose all of it again. Then each is as it was before: every
+// releases, in an empty working directory, without the checkout. Three fresh clusters get the first release: east and west
+// by Helm, north by the manifest, with its id as a ClusterProperty. They are joined, share services, get the second release
+// one after the other while pods keep asking for names, and lose all of it again. Then each is as it was before: every
 // object that its API server lists, but for Events, and for status and versions that Kubernetes itself counts.
-//
-//	cluster  installed, upgraded and uninstalled by            DNS mode during the upgrade
-//	east     kubectl clusterset install, upgrade, uninstall    stock
-//	west     helm, with the chart                              forward
-//	north    kubectl, with the manifest; id: ClusterProperty   image
 //
 // The releases are built from the same source as versions 0.1.0 and 0.2.0, for the platform of this machine, because none
 // is published yet: they differ in nothing but the version. RELEASES="<directory> <directory>" takes two others, such as

@@ -21,8 +21,6 @@ type bed struct {
 	clients           map[*live.Cluster]*live.Client
 	before, after     release
 	programs          string // of the user, without kubectl-clusterset
-	// servers are the commands by which a CoreDNS for the mode forward is removed.
-	servers []string
 }
 
 func newBed(t *testing.T) *bed {
@@ -102,7 +100,6 @@ func TestRelease(t *testing.T) {
 		{"dns", enable},
 		{"export", export},
 		{"upgrade", upgrade},
-		{"modes", rotate},
 		{"uninstall", uninstall},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(t, b) }) {

@@ -5,6 +5,7 @@ package release
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,13 @@ apiVersion: about.k8s.io/v1alpha1
 kind: ClusterProperty
 metadata: {name: cluster.clusterset.k8s.io}
 spec: {value: north}
+`
+
+// serviceExport is one in a repository.
+const serviceExport = `
+apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceExport
+metadata: {namespace: shop, name: queue}
 `
 
 // about is the definition of ClusterProperties.
@@ -35,11 +43,25 @@ func install(t *testing.T, b *bed) {
 		t.Errorf("the report names a chart that the user does not have:\n%s", report)
 	}
 	b.Run(t, "kubectl clusterset check --pre --contexts east,west,north")
-	b.Run(t, "kubectl clusterset install --context east --cluster-id east")
-	b.Run(t, "helm install clusterset-dns "+b.before.chart()+" --kube-context west --namespace clusterset-dns "+
-		"--create-namespace --set clusterId=west --wait")
-	b.Run(t, "kubectl --context north apply -f "+b.before.manifest()+
-		" && kubectl --context north -n clusterset-dns rollout status deployment/clusterset-controller --timeout 60s")
+	for _, name := range []string{"east", "west"} {
+		b.Run(t, "helm install clusterset-dns "+b.before.chart()+" --kube-context "+name+" --namespace clusterset-dns "+
+			"--create-namespace --set clusterId="+name+" --wait")
+	}
+	b.manifest(t, b.before)
+}
+
+// manifest applies the manifest of a release in north, and the CoreDNS of its chart, which the manifest does not have.
+func (b *bed) manifest(t *testing.T, of release) {
+	t.Helper()
+	b.Run(t, "kubectl --context north apply -f "+of.manifest()+" && "+of.server()+" apply -f -\n"+
+		"kubectl --context north -n clusterset-dns rollout status deployment/clusterset-controller --timeout 60s &&"+
+		"kubectl --context north -n kube-system rollout status deployment/clusterset-coredns --timeout 60s")
+}
+
+// server is a command that passes the objects of the chart's CoreDNS to kubectl in north.
+func (r release) server() string {
+	return "helm template clusterset-dns " + r.chart() + " --set clusterId=north --show-only templates/coredns.yaml " +
+		"--show-only templates/coredns-rights.yaml | kubectl --context north"
 }
 
 func join(t *testing.T, b *bed) {
@@ -49,60 +71,17 @@ func join(t *testing.T, b *bed) {
 }
 
 func enable(t *testing.T, b *bed) {
-	for i, c := range b.Clusters {
-		b.enable(t, c, modes[i], b.before)
-	}
+	b.Run(t, "kubectl clusterset coredns enable --contexts east,west,north")
 	for _, c := range b.Clusters {
 		b.clients[c].Expect(t, database, live.Constant("NXDOMAIN"))
 		b.clients[c].Expect(t, "kubernetes.default.svc.cluster.local", live.Constant(live.Address(c.Cluster)))
 	}
 }
 
-// modes are the DNS modes that the clusters have first.
-var modes = []string{"stock", "forward", "image"}
-
-// enable has the DNS of a cluster answer for the zone.
-func (b *bed) enable(t *testing.T, c *live.Cluster, mode string, of release) {
-	t.Helper()
-	flags := map[string]string{"stock": "", "forward": " --forward", "image": " --image " + of.image("coredns")}
-	b.Run(t, "kubectl clusterset coredns enable --context "+c.Name()+flags[mode])
-}
-
-// rotate gives each cluster each of the other modes.
-func rotate(t *testing.T, b *bed) {
-	for shift := 1; shift < len(modes); shift++ {
-		b.disable(t)
-		for i, c := range b.Clusters {
-			mode := modes[(i+shift)%len(modes)]
-			// The manifest has no CoreDNS of its own.
-			server := "helm template clusterset-dns " + b.after.chart() + " --set clusterId=" + c.Name() +
-				" --show-only templates/coredns.yaml --show-only templates/coredns-rights.yaml | kubectl --context " + c.Name()
-			if mode == "forward" && c != b.west {
-				b.Run(t, server+" apply -f -\nkubectl --context "+c.Name()+
-					" -n kube-system rollout status deployment/clusterset-coredns --timeout 60s")
-				b.servers = append(b.servers, server+" delete -f -")
-			}
-			b.enable(t, c, mode, b.after)
-		}
-		b.everywhere(t)
-		b.check(t)
-	}
-}
-
-// disable reverts enable in all clusters, and what rotate added for it.
-func (b *bed) disable(t *testing.T) {
-	t.Helper()
-	b.Run(t, "kubectl clusterset coredns disable --contexts east,west,north")
-	for _, remove := range b.servers {
-		b.Run(t, remove)
-	}
-	b.servers = nil
-}
-
 func export(t *testing.T, b *bed) {
 	b.Run(t, "kubectl clusterset export shop/db --contexts east,west,north")
 	for _, name := range []string{"east", "north"} { // as GitOps does
-		b.Run(t, "kubectl clusterset export shop/queue --dry-run=client -o yaml | kubectl --context "+name+" apply -f -")
+		b.Run(t, "kubectl --context "+name+" apply -f - <<'EOF'"+serviceExport+"EOF")
 	}
 	b.everywhere(t)
 	for _, c := range b.Clusters {
@@ -127,7 +106,7 @@ func (b *bed) runs(t *testing.T, releases ...release) {
 		if got, want := found.Clusters[i].Controller, releases[i].image("clusterset-controller"); got != want {
 			t.Errorf("the controller of %s is %s, want %s", c.Name(), got, want)
 		}
-		if got, want := found.Clusters[i].ChartCoreDNS, releases[i].image("coredns-slim"); c == b.west && got != want {
+		if got, want := found.Clusters[i].ChartCoreDNS, releases[i].image("coredns-slim"); got != want {
 			t.Errorf("the CoreDNS of the chart in %s is %s, want %s", c.Name(), got, want)
 		}
 		b.eventually(t, "kubectl --context "+c.Name()+" -n clusterset-dns get leases "+
@@ -144,18 +123,13 @@ func upgrade(t *testing.T, b *bed) {
 	}
 	b.use(t, b.after)
 
-	b.Run(t, "kubectl clusterset upgrade --context east")
-	b.check(t)
-	b.runs(t, b.after, b.before, b.before)
-
-	b.Run(t, "helm upgrade clusterset-dns "+b.after.chart()+" --kube-context west --namespace clusterset-dns "+
-		"--reset-then-reuse-values --wait")
-	b.check(t)
-	b.runs(t, b.after, b.after, b.before)
-
-	b.Run(t, "kubectl --context north apply -f "+b.after.manifest()+
-		" && kubectl --context north -n clusterset-dns rollout status deployment/clusterset-controller --timeout 60s")
-	b.enable(t, b.north, "image", b.after)
+	for i, name := range []string{"east", "west"} {
+		b.Run(t, "helm upgrade clusterset-dns "+b.after.chart()+" --kube-context "+name+" --namespace clusterset-dns "+
+			"--reset-then-reuse-values --wait")
+		b.check(t)
+		b.runs(t, slices.Concat(slices.Repeat([]release{b.after}, i+1), slices.Repeat([]release{b.before}, 2-i))...)
+	}
+	b.manifest(t, b.after)
 	b.check(t)
 	b.runs(t, b.after, b.after, b.after)
 
@@ -180,22 +154,24 @@ func uninstall(t *testing.T, b *bed) {
 	for _, c := range b.Clusters {
 		b.clients[c].Expect(t, queue, live.PodsOf("queue", b.north))
 	}
-	b.Run(t, "kubectl clusterset unjoin west --contexts east,west,north")
+	b.Run(t, "kubectl clusterset leave west --contexts east,west,north")
 	b.clients[b.west].Expect(t, queue, live.Constant("NXDOMAIN"))
 	for _, c := range []*live.Cluster{b.east, b.north} {
 		b.clients[c].Expect(t, queue, live.PodsOf("queue", b.north))
 		b.ExpectEndpoints(t, c, map[string]string{"east": live.Used, "north": live.Used})
 	}
 	b.Run(t, "kubectl clusterset leave north --contexts east,north")
-	b.disable(t)
+	b.Run(t, "kubectl clusterset coredns disable --contexts east,west,north")
 	for _, c := range b.Clusters {
 		b.Run(t, "kubectl --context "+c.Name()+" delete serviceexports --all --all-namespaces")
 	}
 
-	b.Run(t, "kubectl clusterset uninstall --context east --crds")
-	b.Run(t, "helm uninstall clusterset-dns --kube-context west --namespace clusterset-dns --wait\n"+
-		"kubectl --context west delete namespace clusterset-dns\n"+
-		"kubectl --context west delete crds serviceexports.multicluster.x-k8s.io serviceimports.multicluster.x-k8s.io")
+	for _, name := range []string{"east", "west"} {
+		b.Run(t, "helm uninstall clusterset-dns --kube-context "+name+" --namespace clusterset-dns --wait\n"+
+			"kubectl --context "+name+" delete namespace clusterset-dns\nkubectl --context "+name+
+			" delete crds serviceexports.multicluster.x-k8s.io serviceimports.multicluster.x-k8s.io")
+	}
+	b.Run(t, b.after.server()+" delete -f -")
 	b.Run(t, "kubectl --context north delete -f "+b.after.manifest())
 	for _, c := range b.Clusters {
 		t.Run(c.Name(), func(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 	CRDs    = "crds"
 	Rights  = "rights"
 	CoreDNS = "coredns"
-	// All is what `kubectl clusterset install` applies, before its options.
+	// All is the chart with its defaults, as deploy/manifest.yaml has it.
 	All = "all"
 )
 

@@ -55,15 +55,6 @@ func Print(out io.Writer, format, kind string, value any, text func(out io.Write
 	return encode(out, format, append([]byte(head), rest...))
 }
 
-// PrintObject writes a Kubernetes object as JSON or YAML.
-func PrintObject(out io.Writer, format string, object any) error {
-	encoded, err := json.Marshal(object)
-	if err != nil {
-		return err
-	}
-	return encode(out, format, encoded)
-}
-
 func encode(out io.Writer, format string, text []byte) error {
 	var encoded bytes.Buffer
 	if err := json.Indent(&encoded, text, "", "    "); err != nil {

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// ours selects what the chart and `kubectl clusterset install` make.
+	// ours selects what the chart makes.
 	ours = "app.kubernetes.io/name=clusterset-dns"
 	// dnsPods selects the pods of the cluster's DNS and of NodeLocal DNSCache.
 	dnsPods = "k8s-app in (kube-dns,node-local-dns)"
@@ -36,8 +36,6 @@ type dump struct {
 	cluster *cluster.Cluster
 	files   map[string]string
 	errors  []string
-	// secrets are values that must not be in any file.
-	secrets [][]byte
 }
 
 // A query lists objects for a file, which may have several.
@@ -117,7 +115,6 @@ func (d *dump) collect(ctx context.Context) {
 	}, pods) {
 		d.write(ctx, q)
 	}
-	d.credentials(ctx)
 	for _, q := range pods {
 		d.logs(ctx, q)
 	}
@@ -187,7 +184,7 @@ func (d *dump) write(ctx context.Context, q query) {
 	}
 }
 
-// trim removes what is long and of no use, and what may hold secrets.
+// trim removes what is long and of no use, and what may have credentials.
 func trim(object map[string]any) {
 	unstructured.RemoveNestedField(object, "metadata", "managedFields")
 	unstructured.RemoveNestedField(object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
@@ -203,31 +200,21 @@ func trim(object map[string]any) {
 		}
 		_ = unstructured.SetNestedSlice(object, versions, "spec", "versions") // as it was read
 	}
-	redactEnvironment(object)
+	removeEnvironment(object)
 }
 
-// shown are variables whose values help to understand a problem.
-var shown = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG"}
-
-// redactEnvironment hides the values of variables of containers, besides the
-// shown ones.
-func redactEnvironment(value any) {
+// removeEnvironment removes the variables of all containers.
+func removeEnvironment(value any) {
 	switch value := value.(type) {
 	case []any:
 		for _, each := range value {
-			redactEnvironment(each)
+			removeEnvironment(each)
 		}
 	case map[string]any:
-		variables, _ := value["env"].([]any)
-		for _, each := range variables {
-			variable, _ := each.(map[string]any)
-			name, _ := variable["name"].(string)
-			if variable["value"] != nil && !slices.Contains(shown, strings.ToUpper(name)) {
-				variable["value"] = redacted
-			}
-		}
+		delete(value, "env")
+		delete(value, "envFrom")
 		for _, each := range value {
-			redactEnvironment(each)
+			removeEnvironment(each)
 		}
 	}
 }
