@@ -106,7 +106,7 @@ LONGEST  := $(addprefix ./test/,kubectl datapath dns deploy quickstart controlle
 test-bed: bed tools ## Run the tests on real control planes, but for the scenarios.
 	@echo '== tests on real control planes: what each package says comes when all before it have ended'
 	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test(Contract)?Scenarios$$' \
-	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(soak|images|release|skew|conventions)$$|/test/sim')
+	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(soak|images|release|conventions)$$|/test/sim')
 
 # Alone, since their clocks are six times as fast.
 .PHONY: test-scenarios
@@ -129,10 +129,6 @@ test-release: bed ## Soak for two minutes, build the images twice, and install, 
 	@echo '== a soak of two minutes, the images, and a release from its files'
 	@cd test/tools/images && GOWORK=off $(BOUND) go test -vet=off ./...
 	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -count=1 -v -timeout 20m ./test/soak ./test/images ./test/release
-
-.PHONY: test-skew
-test-skew: bed ## Run a set with one member of the version before, which takes 8 minutes and needs the history; OLD=<commit or tag>: another one.
-	@CGO_ENABLED=1 OLD='$(OLD)' $(BOUND) $(GO_TEST) -count=1 -v -timeout 45m ./test/skew
 
 .PHONY: test-datapath
 test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or MODE=iptables for one of its modes.

@@ -26,9 +26,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/rotation"
 )
 
+// workers is how many services are worked on at once.
+const workers = 8
+
 // Defaults of Options.
 const (
-	DefaultWorkers       = 8
 	DefaultLeaseDuration = 15 * time.Second
 	DefaultRenewDeadline = 10 * time.Second
 	DefaultRetryPeriod   = 2 * time.Second
@@ -76,8 +78,6 @@ type Options struct {
 	// RenewTokens is the lifetime that the controller requests for the tokens of its readers; 0 means that it renews none,
 	// neither theirs nor its own. The least is rotation.MinLifetime.
 	RenewTokens time.Duration
-	// HandMadeImports serves all hand-made ServiceImports, not only those with export.AnnotationServe.
-	HandMadeImports bool
 	// Prefer is the preference of imports without one, as in traffic.ParseTiers.
 	Prefer string
 	// StaleAfter is how long a member may be silent before its endpoints are demoted, and how long a fault of the local
@@ -86,16 +86,13 @@ type Options struct {
 	StaleAfter, GoneAfter time.Duration
 	// MemberLimits bound what a member may contribute; 0 means what export.DefaultLimits has.
 	MemberLimits export.Limits
-	// MaxImports is how many services are imported of all members together, and MaxImportIPs how many of them may have
-	// a cluster IP. 0 means DefaultMaxImports, and half of the range of Services, or DefaultMaxImportIPs if the range
-	// is not known.
-	MaxImports, MaxImportIPs int
+	// MaxImports is how many services are imported of all members together. 0 means DefaultMaxImports. Half of the range
+	// of Services, or DefaultMaxImportIPs of them if the range is not known, may have a cluster IP.
+	MaxImports int
 	// MaxImportMemory is about how many bytes the slices of all members may take as they are read. The copies in the
 	// local cluster take about as much again, and so do, for a moment, those that are listed anew. 0 means a fifth of
 	// Go's soft memory limit (GOMEMLIMIT), or DefaultMaxImportMemory if there is none.
 	MaxImportMemory int
-	// Workers is how many services are worked on at once. 0 means DefaultWorkers.
-	Workers int
 	// LeaderElection makes one of several replicas do the work. Without it the controller takes itself to be the only
 	// one.
 	LeaderElection bool
@@ -161,12 +158,6 @@ func (o Options) complete() (Options, error) {
 	if o.RenewTokens != 0 && o.RenewTokens < rotation.MinLifetime {
 		return o, fmt.Errorf("tokens that live for %v: use %v or more, or 0 for none", o.RenewTokens, rotation.MinLifetime)
 	}
-	if o.Workers < 0 {
-		return o, fmt.Errorf("%d workers: use 1 or more", o.Workers)
-	}
-	if o.Workers == 0 {
-		o.Workers = DefaultWorkers
-	}
 	limits := []struct {
 		value *int
 		to    int
@@ -182,8 +173,8 @@ func (o Options) complete() (Options, error) {
 		}
 		setDefault(limit.value, limit.to)
 	}
-	if o.MaxImports < 0 || o.MaxImportIPs < 0 {
-		return o, fmt.Errorf("at most %d imports, and %d with an IP: use 0 or more", o.MaxImports, o.MaxImportIPs)
+	if o.MaxImports < 0 {
+		return o, fmt.Errorf("at most %d imports: use 0 or more", o.MaxImports)
 	}
 	setDefault(&o.MaxImports, DefaultMaxImports)
 	if o.MaxImportMemory < 0 {
@@ -193,10 +184,6 @@ func (o Options) complete() (Options, error) {
 		setDefault(&o.MaxImportMemory, int(limit/5))
 	}
 	setDefault(&o.MaxImportMemory, DefaultMaxImportMemory)
-	if o.MemberLimits.SliceBytes > export.MaxSliceBytes {
-		return o, fmt.Errorf("at most %d bytes of a member's slice: use %d or less", o.MemberLimits.SliceBytes,
-			export.MaxSliceBytes)
-	}
 	setDefault(&o.LeaseDuration, DefaultLeaseDuration)
 	setDefault(&o.RenewDeadline, DefaultRenewDeadline)
 	setDefault(&o.RetryPeriod, DefaultRetryPeriod)
@@ -265,13 +252,10 @@ func setDefault[T comparable](value *T, to T) {
 	}
 }
 
-// maxImportIPs returns the number of cluster IPs that imports may have: the configured number, else half of the range
-// of Services, else DefaultMaxImportIPs.
-func maxImportIPs(configured, serviceIPs int) int {
-	switch {
-	case configured > 0:
-		return configured
-	case serviceIPs > 0:
+// maxImportIPs returns the number of cluster IPs that imports may have, by the size of the range of Services, 0 if that is
+// not known.
+func maxImportIPs(serviceIPs int) int {
+	if serviceIPs > 0 {
 		return serviceIPs / 2
 	}
 	return DefaultMaxImportIPs

@@ -22,12 +22,10 @@ func TestOptions(t *testing.T) {
 		"no config":     {Options{}, "no Config"},
 		"a wrong id":    {Options{Config: config, Cluster: "a_b"}, "a_b"},
 		"a wrong deny":  {Options{Config: config, DeniedNamespaces: []string{"["}}, "denied namespaces"},
-		"minus workers": {Options{Config: config, Workers: -1}, "-1 workers"},
 		"preference":    {Options{Config: config, Prefer: "cluster"}, ""},
 		"a wrong one":   {Options{Config: config, Prefer: "one two"}, `"one two" is no list of tiers`},
 		"a limit":       {Options{Config: config, MemberLimits: export.Limits{Services: 1, SliceBytes: 2 << 20}}, ""},
 		"a wrong limit": {Options{Config: config, MemberLimits: export.Limits{Endpoints: -1}}, "-1 endpoints"},
-		"a large slice": {Options{Config: config, MemberLimits: export.Limits{SliceBytes: 3 << 20}}, "3145728 bytes"},
 		"own id": {
 			Options{Config: config, Cluster: "east", Members: []member.Static{{Cluster: "east"}}},
 			"id of the local cluster",
@@ -55,7 +53,7 @@ func TestOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if completed.Namespace != member.DefaultNamespace || completed.Workers != DefaultWorkers ||
+	if completed.Namespace != member.DefaultNamespace ||
 		completed.Clock == nil ||
 		completed.LeaseDuration != DefaultLeaseDuration || completed.MemberLimits != export.DefaultLimits ||
 		completed.Registry == nil {
@@ -63,11 +61,11 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestMaxImportIPs: what is configured, else half of the range, else a default.
+// TestMaxImportIPs: half of the range, else a default.
 func TestMaxImportIPs(t *testing.T) {
-	for _, test := range [][3]int{{7, 4096, 7}, {0, 4096, 2048}, {0, 0, DefaultMaxImportIPs}, {7, 0, 7}} {
-		if got := maxImportIPs(test[0], test[1]); got != test[2] {
-			t.Errorf("configured %d, range %d: %d, want %d", test[0], test[1], got, test[2])
+	for _, test := range [][2]int{{4096, 2048}, {0, DefaultMaxImportIPs}} {
+		if got := maxImportIPs(test[0]); got != test[1] {
+			t.Errorf("range %d: %d, want %d", test[0], got, test[1])
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		return err
 	}
 	r.IPFamilies = families
-	r.Limit(c.options.MaxImports, maxImportIPs(c.options.MaxImportIPs, serviceIPs))
+	r.Limit(c.options.MaxImports, maxImportIPs(serviceIPs))
 	uid := r.Local.KubeSystemUID()
 	if uid == "" {
 		return errors.New("the local cluster has no namespace kube-system")
@@ -162,7 +162,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	})
 	klog.FromContext(ctx).Info("Started", "cluster", cluster, "clusterset", c.options.ClusterSet, "namespace",
 		c.options.Namespace)
-	r.Run(ctx, c.options.Workers, record)
+	r.Run(ctx, workers, record)
 	return nil
 }
 
@@ -257,8 +257,8 @@ func (c *Controller) newReconciler(
 	return reconciler.New(reconciler.Config{
 		Gatherer: &input.Gatherer{
 			Cluster: cluster, Set: o.ClusterSet, Namespace: o.Namespace, Denied: o.DeniedNamespaces, Accept: accepts,
-			ServeHandMade: o.HandMadeImports, Prefer: o.Prefer,
-			Local: own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
+			Prefer: o.Prefer,
+			Local:  own, Properties: caches.properties, Members: members, Tracker: tracker, Applier: applier,
 		},
 		API: caches.api, Gate: caches.gate, Recorder: recorder, Clock: o.Clock, Metrics: c.metrics,
 	})

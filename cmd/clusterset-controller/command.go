@@ -48,10 +48,7 @@ type flags struct {
 	goneAfter           time.Duration
 	limits              export.Limits
 	maxImports          int
-	maxImportIPs        int
 	maxImportMemory     string
-	workers             int
-	handMade            bool
 	prefer              string
 	leaderElect         bool
 	bindAddress         string
@@ -108,8 +105,6 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 	set.StringSliceVar(&f.accept, "accept", []string{accept.Everything},
 		"`patterns` of what members may contribute, namespace or namespace/service, unless their Secrets have annotation "+
 			accept.Annotation+"; empty means nothing. Namespaces opt in with the label of the same name")
-	set.BoolVar(&f.handMade, "hand-made-imports", false,
-		"serve all hand-written ServiceImports, not only those with annotation "+export.AnnotationServe)
 	set.StringVar(&f.prefer, "prefer", locality.PreferNone,
 		"`tiers` of clusters whose endpoints are used first if an import has no preference: cluster (the local one), cluster selectors separated by >, or none")
 	set.DurationVar(&f.staleAfter, "stale-after", controller.DefaultStaleAfter,
@@ -122,15 +117,10 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 		"how many services of a member are imported at most")
 	set.IntVar(&f.limits.Endpoints, "member-endpoints", export.DefaultLimits.Endpoints,
 		"how many endpoints a member's services may have together; a slice counts as one at least, and a dual-stack pod once")
-	set.IntVar(&f.limits.SliceBytes, "member-slice-bytes", export.DefaultLimits.SliceBytes,
-		"how many bytes one EndpointSlice of a member may have")
 	set.IntVar(&f.maxImports, "max-imports", controller.DefaultMaxImports,
 		"how many services are imported of all members together; each member has a part of them")
-	set.IntVar(&f.maxImportIPs, "max-import-ips", 0,
-		"how many imports of other clusters' services may have a cluster IP; 0 means half of the range of Services")
 	set.StringVar(&f.maxImportMemory, "max-import-memory", "0",
 		"about how much memory the slices of all members may take, such as 100Mi; 0 means a fifth of the soft memory limit, or 92Mi if there is none")
-	set.IntVar(&f.workers, "concurrent-services", controller.DefaultWorkers, "how many services are worked on at once")
 	set.BoolVar(&f.leaderElect, "leader-elect", true,
 		"let one of several replicas do the work; without it this must be the only one")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080",
@@ -141,9 +131,7 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 		"`format` of the log: text, or json for one object a line")
 	logging := goflag.NewFlagSet("logging", goflag.ContinueOnError)
 	klog.InitFlags(logging)
-	for _, name := range []string{"v", "vmodule"} {
-		set.AddGoFlag(logging.Lookup(name))
-	}
+	set.AddGoFlag(logging.Lookup("v"))
 	command.InitDefaultVersionFlag()
 	command.CompletionOptions.DisableDefaultCmd = true
 	command.AddCommand(newProbe())
@@ -200,10 +188,8 @@ func (f *flags) options() (controller.Options, error) {
 		flag  string
 		value int
 	}{
-		{"concurrent-services", f.workers},
 		{"member-services", f.limits.Services},
 		{"member-endpoints", f.limits.Endpoints},
-		{"member-slice-bytes", f.limits.SliceBytes},
 		{"max-imports", f.maxImports},
 	} {
 		if number.value < 1 {
@@ -214,10 +200,6 @@ func (f *flags) options() (controller.Options, error) {
 	if err != nil || maxImportMemory.Sign() < 0 {
 		wrong = append(wrong, fmt.Errorf("--max-import-memory %q: use a quantity such as 100Mi, or 0",
 			f.maxImportMemory))
-	}
-	if f.maxImportIPs < 0 {
-		wrong = append(wrong, fmt.Errorf("--max-import-ips %d: use 1 or more, or 0 for half of the range of Services",
-			f.maxImportIPs))
 	}
 	if err := locality.ValidatePreference(f.prefer); err != nil {
 		wrong = append(wrong, fmt.Errorf("--prefer: %w", err))
@@ -239,16 +221,13 @@ func (f *flags) options() (controller.Options, error) {
 		MembersFrom:      f.membersFrom,
 		DeniedNamespaces: append([]string{}, f.denied...),
 		Accept:           append([]string{}, f.accept...),
-		HandMadeImports:  f.handMade,
 		Prefer:           f.prefer,
 		RenewTokens:      f.renewTokens,
 		StaleAfter:       f.staleAfter,
 		GoneAfter:        f.goneAfter,
 		MemberLimits:     f.limits,
 		MaxImports:       f.maxImports,
-		MaxImportIPs:     f.maxImportIPs,
 		MaxImportMemory:  int(maxImportMemory.Value()),
-		Workers:          f.workers,
 		LeaderElection:   f.leaderElect,
 		Registry:         registry,
 	}

@@ -29,9 +29,6 @@ func setLogging(format string, flags *pflag.FlagSet) error {
 	default:
 		return fmt.Errorf("--logging-format %q: use %s or %s", format, logText, logJSON)
 	}
-	if flags.Changed("vmodule") {
-		return fmt.Errorf("--vmodule: only --logging-format=%s knows files; use -v", logText)
-	}
 	verbosity, err := strconv.Atoi(flags.Lookup("v").Value.String())
 	if err != nil {
 		return fmt.Errorf("-v: %w", err)

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -107,8 +106,7 @@ var ownSliceLabels = []string{
 }
 
 // withOthers returns the desired slice as an update of the existing one, with the labels and annotations of other
-// writers. Kubernetes' trigger time is removed, because earlier versions of this controller wrote it. The result shares
-// parts with desired, which stays unchanged.
+// writers. The result shares parts with desired, which stays unchanged.
 func withOthers(existing, desired *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	update := *desired
 	update.UID, update.ResourceVersion = existing.UID, existing.ResourceVersion
@@ -117,7 +115,7 @@ func withOthers(existing, desired *discoveryv1.EndpointSlice) *discoveryv1.Endpo
 	maps.Copy(update.Labels, desired.Labels)
 	update.Annotations = make(map[string]string, len(existing.Annotations))
 	for key, value := range existing.Annotations {
-		if key != export.AnnotationTriggerTime && key != corev1.EndpointsLastChangeTriggerTime &&
+		if key != export.AnnotationTriggerTime && key != export.AnnotationSRV &&
 			!strings.HasPrefix(key, export.AnnotationSnapshotPrefix) {
 			update.Annotations[key] = value
 		}

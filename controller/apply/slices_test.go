@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -250,27 +249,6 @@ func TestForeignSliceStays(t *testing.T) {
 	}
 }
 
-// TestDowngrade: the controller of the version before drops annotations with the prefix of snapshots, and what it does
-// not set itself stays otherwise. So it removes the SRV annotation, with which DNS servers would answer for good what
-// no longer applies.
-func TestDowngrade(t *testing.T) {
-	for key, stays := range map[string]bool{
-		export.AnnotationSRV: false, export.AnnotationSnapshotPrefix + "v1": false,
-		export.AnnotationSnapshotPrefix + "v2": false, export.AnnotationTriggerTime: false, "example.com/note": true,
-	} {
-		ofBefore := key == "clusterset-dns.github.io/last-change-trigger-time" ||
-			key == "endpoints.kubernetes.io/last-change-trigger-time" ||
-			strings.HasPrefix(key, "snapshot.clusterset-dns.github.io/")
-		if ofBefore == stays {
-			t.Errorf("after a downgrade, %s stays: %t, want %t", key, !ofBefore, stays)
-		}
-		existing := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "x"}}}
-		if _, stayed := withOthers(existing, &discoveryv1.EndpointSlice{}).Annotations[key]; stayed != stays {
-			t.Errorf("%s stays: %t, want %t", key, stayed, stays)
-		}
-	}
-}
-
 // TestMetadataOfOthersStaysOnSlices: what this controller sets on a slice is
 // replaced, also what it set before and no longer wants.
 func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
@@ -280,7 +258,7 @@ func TestMetadataOfOthersStaysOnSlices(t *testing.T) {
 	existing := slice(
 		map[string]string{export.LabelService: "web", export.LabelHeadless: "", "argocd.argoproj.io/instance": "shop"},
 		map[string]string{
-			export.AnnotationTriggerTime: "then", corev1.EndpointsLastChangeTriggerTime: "then",
+			export.AnnotationTriggerTime:           "then",
 			export.AnnotationSnapshotPrefix + "v0": "old", "example.com/note": "theirs", export.AnnotationSRV: "priority=2",
 		})
 	existing.UID, existing.ResourceVersion = "1", "7"

@@ -34,7 +34,7 @@ func PublishedSlices(from Source, service types.NamespacedName, spec *Spec, stat
 	var specText []byte
 	for i, state := range states {
 		r := viewReader{
-			from: from, service: service, versions: versions,
+			from: from, service: service,
 			names: map[string]bool{}, refused: map[string]bool{}, badName: !validName(service.Name),
 		}
 		if !from.Set.Manages(state) {

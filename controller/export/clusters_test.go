@@ -12,8 +12,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
-const key2 = AnnotationSnapshotPrefix + "v2"
-
 // Readers of exports of cluster east.
 var (
 	inEU    = selector.Cluster{ID: "west", Properties: map[string]string{"region": "eu"}}
@@ -45,13 +43,13 @@ func absentFor(t testing.TB, clusters string) *View {
 func TestChosenText(t *testing.T) {
 	view := absentFor(t, "west; region in (eu)")
 	diff(t, "annotations", NewEncoder(view).Annotations(&view.Slices[0], nil), map[string]string{
-		key2: `{"clusters":"west; region in (eu)","export":{"cluster":"east","absent":true,"slice":{"name":"` +
-			view.Slices[0].Name + `"}}}`,
+		AnnotationSnapshot: `{"cluster":"east","clusters":"west; region in (eu)","absent":true,"slice":{"name":"` +
+			view.Slices[0].Name + `"}}`,
 	})
 }
 
 // TestChosenClusters: chosen clusters read the same as from an export for all, also from copies. For the
-// others, also for those that know only version 1, the export does not exist, whatever they knew before.
+// others, the export does not exist, whatever they knew before.
 func TestChosenClusters(t *testing.T) {
 	all := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1"),
 		newSlice("b", "8080/TCP", "10.1.0.2"))
@@ -99,10 +97,6 @@ func TestChosenClusters(t *testing.T) {
 			if text := ClustersOf(publish(view)[0]); text != clusters {
 				t.Errorf("%s: a slice is for %q", clusters, text)
 			}
-			old, _ := fromSlices(Source{Cluster: "east"}, web, publish(view), abroad(all), []version{version1})
-			if old != nil {
-				t.Errorf("%s: a reader of version 1 reads %v", clusters, old)
-			}
 		}
 	}
 }
@@ -121,7 +115,7 @@ func TestChosenAmongOthers(t *testing.T) {
 		}
 		copies := publish(view)
 		for i, slice := range copies {
-			if text := slice.Annotations[key2]; !strings.Contains(text, view.Slices[i].Clusters) {
+			if text := slice.Annotations[AnnotationSnapshot]; !strings.Contains(text, view.Slices[i].Clusters) {
 				t.Errorf("the copy of a slice for %q says %s", view.Slices[i].Clusters, text)
 			}
 		}
@@ -134,38 +128,12 @@ func TestChosenAmongOthers(t *testing.T) {
 	known := abroad(wide)
 	broken := publish(wide)
 	for _, slice := range broken {
-		slice.Annotations[key2] = strings.Replace(slice.Annotations[key2], "west; north", "local", 1)
+		slice.Annotations[AnnotationSnapshot] = strings.Replace(slice.Annotations[AnnotationSnapshot], "west; north", "local", 1)
 	}
 	view, found := FromSlices(Source{Cluster: "east", Reader: inEU}, web, broken, known)
 	diff(t, "kept", view, known)
 	if len(found) != 2 || found[0].Reason != ReasonBadSnapshot {
 		t.Errorf("problems %v", found)
-	}
-}
-
-// TestChosenBefore: a list with commas, which a controller of the version before publishes, is the label selector that it
-// was there.
-func TestChosenBefore(t *testing.T) {
-	wide := chosen(t, "west; north")
-	before := publish(wide)
-	for _, slice := range before {
-		slice.Annotations[key2] = strings.Replace(slice.Annotations[key2], "west; north", "region, tier", 1)
-	}
-	for _, test := range []struct {
-		reader selector.Cluster
-		want   int
-	}{{selector.Cluster{ID: "north", Properties: map[string]string{"region": "us", "tier": "test"}}, 2}, {inUS, 0}} {
-		view, found := FromSlices(Source{Cluster: "east", Reader: test.reader}, web, before, nil)
-		got := 0
-		if view != nil {
-			got = len(view.Slices)
-		}
-		if got != test.want || len(found) > 0 {
-			t.Errorf("%v reads %d slices, %v", test.reader, got, found)
-		}
-	}
-	if text := ClustersOf(before[0]); text != "region, tier" {
-		t.Errorf("a slice is for %q", text)
 	}
 }
 

@@ -36,12 +36,13 @@ const (
 	// clock, also when a demotion or a hint changes the slice much later.
 	AnnotationTriggerTime = Domain + "/last-change-trigger-time"
 	// AnnotationSRV on a slice of a headless import tells DNS servers how its endpoints come in SRV answers, and that
-	// those which are demoted by a tier, a weight or saturation wait, and do not terminate. It is not a snapshot. It has
-	// the prefix because the controller of the version before removes such keys: any other key would stay after a
-	// downgrade and make SRV answers wrong.
-	AnnotationSRV = AnnotationSnapshotPrefix + "srv"
-	// AnnotationSnapshotPrefix precedes the version, such as "v1", in the key of a snapshot.
+	// those which are demoted by a tier, a weight or saturation wait, and do not terminate.
+	AnnotationSRV = Domain + "/srv"
+	// AnnotationSnapshotPrefix precedes the version of the format in the key of a snapshot.
 	AnnotationSnapshotPrefix = "snapshot." + Domain + "/"
+	// AnnotationSnapshot on a published slice or its copy is the snapshot of the export, in the version that this program
+	// writes and reads.
+	AnnotationSnapshot = AnnotationSnapshotPrefix + "v1"
 	// AnnotationServe on a hand-made ServiceImport asks for it to be served when its value is "true".
 	AnnotationServe = Domain + "/serve"
 	// AnnotationAdopt on a ServiceImport of another implementation adopts it with its IPs if its value is "true".

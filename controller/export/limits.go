@@ -19,12 +19,9 @@ type Limits struct {
 	Services int
 	// Endpoints is the maximum number of their endpoints, as of Weight.
 	Endpoints int
-	// SliceBytes is the maximum size of one EndpointSlice in protobuf, at most MaxSliceBytes.
+	// SliceBytes is the maximum size of one EndpointSlice in protobuf.
 	SliceBytes int
 }
-
-// MaxSliceBytes is the maximum of Limits.SliceBytes. No API server stores larger objects.
-const MaxSliceBytes = 2 << 20
 
 // DefaultLimits are Kubernetes' own limits of a cluster: 10,000 Services and 150,000 pods. A slice of 1000 endpoints,
 // the maximum of the API, has about 200 KiB with its snapshot.

@@ -58,18 +58,6 @@ func SliceName(cluster string, service types.NamespacedName, source string,
 	return service.Name + "-" + cluster + "-" + digest(key)[:digestLength]
 }
 
-// publishedName returns the name of the slice that is published of a source slice. The slices of an export for chosen
-// clusters have names of their own: a reader that knows only snapshots of version 1 thus sees the others deleted, which
-// withdraws the export. Under the same names it would keep what it knew last.
-func publishedName(cluster string, service types.NamespacedName, source string, addressType discoveryv1.AddressType,
-	clusters string,
-) string {
-	if clusters != "" {
-		source += "/chosen" // no name of a slice has a slash
-	}
-	return SliceName(cluster, service, source, addressType)
-}
-
 // validName reports whether a Service can have the name. Label values and names of ServiceExports allow more.
 func validName(service string) bool { return len(validation.IsDNS1123Label(service)) == 0 }
 

@@ -56,7 +56,7 @@ func saidSaturated(cluster string, published []*discoveryv1.EndpointSlice) bool 
 		if !IsManaged(slice) || slice.Labels[LabelSourceCluster] != cluster {
 			return false
 		}
-		decoded, _, err := readSnapshot(slice.Annotations, versions)
+		decoded, _, err := readSnapshot(slice.Annotations)
 		if err != nil || decoded.absent {
 			return false
 		}

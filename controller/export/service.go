@@ -75,7 +75,7 @@ func ownSlice(view *View, slice *discoveryv1.EndpointSlice, found *problems) (_ 
 	}
 	reader := endpointReader{addressType: slice.AddressType, own: true, object: object, found: found}
 	return Slice{
-		Name:        publishedName(view.Cluster, view.Service, slice.Name, slice.AddressType, view.Spec.Clusters),
+		Name:        SliceName(view.Cluster, view.Service, slice.Name, slice.AddressType),
 		AddressType: slice.AddressType,
 		Clusters:    view.Spec.Clusters,
 		Targets:     targetsOf(view.Spec.Ports, slice.Ports),
@@ -113,7 +113,7 @@ func ChosenClusters(serviceExport *v1beta1.ServiceExport) (string, error) {
 func emptySlice(cluster string, service types.NamespacedName, addressType discoveryv1.AddressType, clusters string,
 ) Slice {
 	return Slice{
-		Name: publishedName(cluster, service, "", addressType, clusters), AddressType: addressType, Clusters: clusters,
+		Name: SliceName(cluster, service, "", addressType), AddressType: addressType, Clusters: clusters,
 	}
 }
 

@@ -38,14 +38,8 @@ type Source struct {
 func FromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice,
 	previous *View,
 ) (*View, []Problem) {
-	return fromSlices(from, service, endpointSlices, previous, versions)
-}
-
-func fromSlices(from Source, service types.NamespacedName, endpointSlices []*discoveryv1.EndpointSlice, previous *View,
-	versions []version,
-) (*View, []Problem) {
 	r := viewReader{
-		from: from, service: service, previous: previous, versions: versions,
+		from: from, service: service, previous: previous,
 		names: make(map[string]bool), refused: make(map[string]bool), badName: !validName(service.Name),
 	}
 	// Sort, so that the result does not depend on the order of the input.
@@ -65,7 +59,6 @@ type viewReader struct {
 	from     Source
 	service  types.NamespacedName
 	previous *View
-	versions []version
 	// badName is set if no Service can have the service's name.
 	badName bool
 
@@ -146,7 +139,7 @@ func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason,
 	if IsStandIn(slice) {
 		return snapshot{}, ReasonTooLarge, fmt.Errorf("it has more bytes than a slice of a member may have")
 	}
-	decoded, reason, err := readSnapshot(slice.Annotations, r.versions)
+	decoded, reason, err := readSnapshot(slice.Annotations)
 	switch {
 	case err != nil:
 		return snapshot{}, reason, err

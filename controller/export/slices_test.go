@@ -14,14 +14,12 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-const key1 = AnnotationSnapshotPrefix + "v1"
-
 // hostile is one slice of cluster east as nobody of us would write it.
 func hostile(change func(*discoveryv1.EndpointSlice)) []*discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
 	slice.Namespace, slice.Name = "demo", "web-east-1"
 	slice.Labels = map[string]string{LabelService: "web", LabelSourceCluster: "east", LabelSliceManagedBy: Manager}
-	slice.Annotations = map[string]string{key1: good}
+	slice.Annotations = map[string]string{AnnotationSnapshot: good}
 	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.1.0.1"}}}
 	change(slice)
 	return []*discoveryv1.EndpointSlice{slice}
@@ -37,7 +35,7 @@ func TestRefusedSlices(t *testing.T) {
 			if !strings.Contains(good, old) {
 				panic(old)
 			}
-			s.Annotations[key1] = strings.Replace(good, old, replacement, 1)
+			s.Annotations[AnnotationSnapshot] = strings.Replace(good, old, replacement, 1)
 		}
 	}
 	for name, test := range map[string]struct {
@@ -76,11 +74,11 @@ func TestRefusedSlices(t *testing.T) {
 				s.Annotations = map[string]string{AnnotationSnapshotPrefix + "v9": "x", AnnotationSnapshotPrefix +
 					"v8": "x"}
 			},
-			`UnknownVersion: EndpointSlice demo/web-east-1: its snapshot is of unknown version "v8, v9"; upgrade this controller`,
+			`UnknownVersion: EndpointSlice demo/web-east-1: its snapshot is of unknown version "v8"; upgrade this controller`,
 		},
 		"no JSON": {
 			snapshot(good, `{"cluster":`),
-			`BadSnapshot: EndpointSlice demo/web-east-1: its snapshot in version v1 does not parse: unexpected end of JSON input`,
+			`BadSnapshot: EndpointSlice demo/web-east-1: its snapshot does not parse: unexpected end of JSON input`,
 		},
 		"too large": {
 			snapshot(good, strings.Repeat(" ", 256<<10)+good),
@@ -136,7 +134,7 @@ func TestRefusedSlices(t *testing.T) {
 		},
 		"ports no list": {
 			snapshot(`[{"protocol":"TCP","port":80}]`, `7`),
-			`BadSnapshot: EndpointSlice demo/web-east-1: json: cannot unmarshal number into Go struct field service1.ports of type []export.port1`,
+			`BadSnapshot: EndpointSlice demo/web-east-1: json: cannot unmarshal number into Go struct field serviceDocument.ports of type []export.portDocument`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +185,9 @@ func TestRefusedNames(t *testing.T) {
 func TestSkippedParts(t *testing.T) {
 	type change = func(*discoveryv1.EndpointSlice)
 	snapshot := func(old, replacement string) change {
-		return func(s *discoveryv1.EndpointSlice) { s.Annotations[key1] = strings.Replace(good, old, replacement, 1) }
+		return func(s *discoveryv1.EndpointSlice) {
+			s.Annotations[AnnotationSnapshot] = strings.Replace(good, old, replacement, 1)
+		}
 	}
 	endpoints := func(all ...discoveryv1.Endpoint) change {
 		return func(s *discoveryv1.EndpointSlice) { s.Endpoints = all }
@@ -367,7 +367,7 @@ func TestSlicesDisagree(t *testing.T) {
 	slice := func(object, name, distribution string) *discoveryv1.EndpointSlice {
 		s := hostile(func(*discoveryv1.EndpointSlice) {})[0]
 		s.Name = object
-		s.Annotations[key1] = strings.NewReplacer(`"web-east-1"`, `"`+name+`"`, `"ipFamilies"`, distribution+
+		s.Annotations[AnnotationSnapshot] = strings.NewReplacer(`"web-east-1"`, `"`+name+`"`, `"ipFamilies"`, distribution+
 			`"ipFamilies"`).Replace(good)
 		return s
 	}
@@ -403,7 +403,7 @@ func TestKeptSlices(t *testing.T) {
 	for _, slice := range slices {
 		slice.Endpoints[0].Addresses = []string{"10.9.9.9"}
 	}
-	slices[0].Annotations[key1] = "x"
+	slices[0].Annotations[AnnotationSnapshot] = "x"
 	got, found := FromSlices(Source{Cluster: "east"}, web, slices, previous)
 	if len(found) != 1 || found[0].Reason != ReasonBadSnapshot {
 		t.Errorf("problems %v", found)

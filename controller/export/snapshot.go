@@ -13,21 +13,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
-// A version is a version of the snapshot's format.
-type version struct {
-	// name is the suffix of the annotation's key, after AnnotationSnapshotPrefix.
-	name string
-	// encoder encodes the common part of a view's snapshots. The function that it returns encodes one slice.
-	encoder func(*View) func(*Slice, []demotion) string
-	// writes reports whether the version is written for a slice.
-	writes func(*Slice) bool
-	// decode is the inverse of encoder. It checks only the syntax.
-	decode func(string) (snapshot, error)
-}
-
-// versions are the versions that this program writes and reads, newest first. A reader uses the first that a slice has.
-var versions = []version{version2, version1}
-
 // A snapshot is a slice's part of an export, with valid syntax and otherwise unchecked.
 type snapshot struct {
 	cluster string
@@ -50,38 +35,26 @@ type demotion struct {
 	serving, terminating bool
 }
 
-// An Encoder encodes the snapshots of one view's slices. It is not safe for concurrent use.
+// An Encoder encodes the snapshots of one view's slices.
 type Encoder struct {
-	encode map[string]encoding
-}
-
-// An encoding is the encoder of a version for one view.
-type encoding struct {
-	of     func(*Slice, []demotion) string
-	writes func(*Slice) bool
+	view *View
+	// service is the part that the snapshots of all slices have in common; nil for an absent view.
+	service json.RawMessage
 }
 
 // NewEncoder returns an Encoder for a view.
-func NewEncoder(view *View) *Encoder { return newEncoder(view, versions) }
-
-func newEncoder(view *View, versions []version) *Encoder {
-	e := &Encoder{encode: make(map[string]encoding, len(versions))}
-	for _, v := range versions {
-		e.encode[AnnotationSnapshotPrefix+v.name] = encoding{v.encoder(view), v.writes}
+func NewEncoder(view *View) *Encoder {
+	e := &Encoder{view: view}
+	if !view.Absent() {
+		e.service = encodeService(view.Spec)
 	}
 	return e
 }
 
-// Annotations returns the annotations of a published slice or its copy in a new map: the snapshot in each version that
-// is written for it, and the trigger time. demoted are the ascending indices of endpoints that a merge demotes; they are ready in the view.
+// Annotations returns the annotations of a published slice or its copy in a new map: the snapshot and the trigger time.
+// demoted are the ascending indices of endpoints that a merge demotes; they are ready in the view.
 func (e *Encoder) Annotations(slice *Slice, demoted []int) map[string]string {
-	groups := demotions(slice, demoted)
-	annotations := make(map[string]string, len(e.encode)+1)
-	for key, encode := range e.encode {
-		if encode.writes == nil || encode.writes(slice) {
-			annotations[key] = encode.of(slice, groups)
-		}
-	}
+	annotations := map[string]string{AnnotationSnapshot: e.encode(slice, demotions(slice, demoted))}
 	if slice.TriggerTime != "" {
 		annotations[AnnotationTriggerTime] = slice.TriggerTime
 	}
@@ -109,35 +82,26 @@ func demotions(slice *Slice, demoted []int) []demotion {
 // maxSnapshot bounds one snapshot in bytes, to the API server's limit for all annotations of an object.
 const maxSnapshot = 256 << 10
 
-// readSnapshot decodes the newest known version in the annotations of a slice. The reason is set with the error.
-func readSnapshot(annotations map[string]string, versions []version) (snapshot, Reason, error) {
-	for _, v := range versions {
-		text, found := annotations[AnnotationSnapshotPrefix+v.name]
-		if !found {
-			continue
+// readSnapshot decodes the snapshot in the annotations of a slice. The reason is set with the error.
+func readSnapshot(annotations map[string]string) (snapshot, Reason, error) {
+	text, found := annotations[AnnotationSnapshot]
+	if !found {
+		for _, key := range slices.Sorted(maps.Keys(annotations)) {
+			if version, found := strings.CutPrefix(key, AnnotationSnapshotPrefix); found {
+				return snapshot{}, ReasonUnknownVersion,
+					fmt.Errorf("its snapshot is of unknown version %.100q; upgrade this controller", version)
+			}
 		}
-		if len(text) > maxSnapshot {
-			return snapshot{}, ReasonTooLarge, fmt.Errorf("its snapshot has %d bytes; the limit is %d", len(text),
-				maxSnapshot)
-		}
-		decoded, err := v.decode(text)
-		if err != nil {
-			return snapshot{}, ReasonBadSnapshot, fmt.Errorf("its snapshot in version %s does not parse: %w", v.name,
-				err)
-		}
-		return decoded, "", nil
+		return snapshot{}, ReasonNoSnapshot, fmt.Errorf("it has no snapshot")
 	}
-	var unknown []string
-	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		if name, found := strings.CutPrefix(key, AnnotationSnapshotPrefix); found && key != AnnotationSRV {
-			unknown = append(unknown, name)
-		}
+	if len(text) > maxSnapshot {
+		return snapshot{}, ReasonTooLarge, fmt.Errorf("its snapshot has %d bytes; the limit is %d", len(text), maxSnapshot)
 	}
-	if len(unknown) > 0 {
-		return snapshot{}, ReasonUnknownVersion,
-			fmt.Errorf("its snapshot is of unknown version %q; upgrade this controller", strings.Join(unknown, ", "))
+	decoded, err := decode(text)
+	if err != nil {
+		return snapshot{}, ReasonBadSnapshot, fmt.Errorf("its snapshot does not parse: %w", err)
 	}
-	return snapshot{}, ReasonNoSnapshot, fmt.Errorf("it has no snapshot")
+	return decoded, "", nil
 }
 
 // marshal returns compact JSON without HTML escapes. The value must always marshal.

@@ -3,9 +3,6 @@
 package export
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -77,29 +74,17 @@ func absent(t testing.TB) *View {
 	return view
 }
 
-// TestAbsentText holds the format of a snapshot without a Service. A reader of before it was there refuses the slice,
-// as it has no service: such a reader takes the export for withdrawn, as it did when there was no slice.
+// TestAbsentText holds the format of a snapshot without a Service.
 func TestAbsentText(t *testing.T) {
 	view := absent(t)
 	diff(t, "annotations", NewEncoder(view).Annotations(&view.Slices[0], nil), map[string]string{
-		key1: `{"cluster":"east","absent":true,"slice":{"name":"` + SliceName("east", web, "", "IPv4") + `"}}`,
+		AnnotationSnapshot: `{"cluster":"east","absent":true,"slice":{"name":"` + SliceName("east", web, "", "IPv4") + `"}}`,
 	})
-	before := version{name: "v1", encoder: encoder1, decode: func(text string) (snapshot, error) {
-		decoded, err := decode1(text)
-		decoded.absent = false // an unknown field
-		return decoded, err
-	}}
-	read, found := fromSlices(Source{Cluster: "east"}, web, publish(view), nil, []version{before})
-	if read != nil {
-		t.Errorf("read as %v", read)
-	}
-	diff(t, "problems", texts(found), []string{"BadSnapshot: EndpointSlice demo/" + view.Slices[0].Name +
-		": it has no service"})
-	// Nor does it keep endpoints that are gone.
+	// A reader does not keep endpoints that are gone.
 	old := abroad(mustView(t, newExport(), newService("80/TCP"), newSlice("a", "8080/TCP", "10.1.0.1")))
-	if read, _ = fromSlices(Source{Cluster: "east"}, web, publish(view), old, []version{before}); read != nil {
-		t.Errorf("with what was known before it is read as %v", read)
-	}
+	read, found := FromSlices(Source{Cluster: "east"}, web, publish(view), old)
+	diff(t, "view", read, view)
+	diff(t, "problems", found, []Problem(nil))
 }
 
 // TestAbsentAmongOthers: while a Service goes or comes back its export has
@@ -120,12 +105,12 @@ func TestAbsentAmongOthers(t *testing.T) {
 
 	// One that is refused stays as it was known.
 	broken := present[1].DeepCopy()
-	broken.Annotations[key1] = "{"
+	broken.Annotations[AnnotationSnapshot] = "{"
 	two := *abroad(view)
 	two.Slices = two.Slices[1:]
 	diff(t, "a refused one besides", read(abroad(view), away[0], broken), &two)
 	refused := away[0].DeepCopy()
-	refused.Annotations[key1] = "{"
+	refused.Annotations[AnnotationSnapshot] = "{"
 	diff(t, "refused", read(gone, refused), gone)
 	diff(t, "refused, and one of a Service", read(gone, refused, present[0]), &one)
 	if view := read(gone); view != nil {
@@ -135,7 +120,7 @@ func TestAbsentAmongOthers(t *testing.T) {
 	// What it holds besides counts for nothing.
 	full := away[0].DeepCopy()
 	full.Endpoints = present[0].Endpoints
-	full.Annotations[key1] = strings.Replace(full.Annotations[key1], `"slice":{`,
+	full.Annotations[AnnotationSnapshot] = strings.Replace(full.Annotations[AnnotationSnapshot], `"slice":{`,
 		`"service":{"created":"x"},"slice":{"targets":[{"protocol":"TCP","port":80,"target":8080}],`, 1)
 	diff(t, "with endpoints", read(nil, full), gone)
 }
@@ -169,80 +154,36 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// next is a version as a later release might bring: it names a field anew.
-var next = version{
-	name: "v9",
-	encoder: func(view *View) func(*Slice, []demotion) string {
-		inner := encoder1(view)
-		return func(slice *Slice, demoted []demotion) string {
-			return string(marshal(map[string]json.RawMessage{"export": json.RawMessage(inner(slice, demoted))}))
-		}
-	},
-	decode: func(text string) (snapshot, error) {
-		var in map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(text), &in); err != nil {
-			return snapshot{}, err
-		}
-		if in["export"] == nil {
-			return snapshot{}, errors.New("it has no export")
-		}
-		return decode1(string(in["export"]))
-	},
-}
-
-// TestNeighbouringVersions lets a release that writes v1 and one that writes v9
-// and v1 read each other, and one that writes v9 alone be refused by the first.
-func TestNeighbouringVersions(t *testing.T) {
+// TestUnknownVersion: a snapshot in a version that this program does not know is refused, and what was known of the slice
+// stays.
+func TestUnknownVersion(t *testing.T) {
 	view := rich(t)
-	releases := map[string][]version{"old": {version1}, "new": {next, version1}, "newest": {next}}
-	written := func(versions []version) []*discoveryv1.EndpointSlice {
-		slices := publish(view)
-		for i, slice := range slices {
-			slice.Annotations = newEncoder(view, versions).Annotations(&view.Slices[i], nil)
+	later := publish(view)
+	for _, slice := range later {
+		slice.Annotations = map[string]string{AnnotationSnapshotPrefix + "v9": `{"export":{}}`}
+	}
+	read, found := FromSlices(Source{Cluster: "east"}, web, later, nil)
+	if read != nil {
+		t.Errorf("a snapshot that is not understood was guessed: %v", read)
+	}
+	for _, problem := range found {
+		const want = `its snapshot is of unknown version "v9"; upgrade this controller`
+		if problem.Reason != ReasonUnknownVersion || problem.Message != want {
+			t.Errorf("problem %v, want %s", problem, want)
 		}
-		return slices
 	}
-	for _, test := range []struct{ writer, reader, want string }{
-		{"old", "old", ""},
-		{"new", "old", ""},
-		{"old", "new", ""},
-		{"new", "new", ""},
-		{"newest", "new", ""},
-		{"newest", "old", `its snapshot is of unknown version "v9"; upgrade this controller`},
-		{"old", "newest", `its snapshot is of unknown version "v1"; upgrade this controller`},
-	} {
-		t.Run(test.writer+" read by "+test.reader, func(t *testing.T) {
-			read, found := fromSlices(Source{Cluster: "east"}, web, written(releases[test.writer]), nil,
-				releases[test.reader])
-			if test.want == "" {
-				diff(t, "problems", found, []Problem(nil))
-				diff(t, "view", read, abroad(view))
-				return
-			}
-			if read != nil {
-				t.Errorf("a snapshot that is not understood was guessed: %v", read)
-			}
-			for _, problem := range found {
-				if problem.Reason != ReasonUnknownVersion || problem.Message != test.want {
-					t.Errorf("problem %v, want %s", problem, test.want)
-				}
-			}
-			if len(found) != len(view.Slices) {
-				t.Errorf("%d problems, want one for each of %d slices", len(found), len(view.Slices))
-			}
-
-			kept, _ := fromSlices(Source{Cluster: "east"}, web, written(releases[test.writer]), abroad(view),
-				releases[test.reader])
-			diff(t, "what was known before", kept, abroad(view))
-		})
+	if len(found) != len(view.Slices) {
+		t.Errorf("%d problems, want one for each of %d slices", len(found), len(view.Slices))
 	}
+	kept, _ := FromSlices(Source{Cluster: "east"}, web, later, abroad(view))
+	diff(t, "what was known before", kept, abroad(view))
 }
 
-// TestUnknownFields: a version may grow fields that older readers ignore.
+// TestUnknownFields: the format may grow fields that readers ignore.
 func TestUnknownFields(t *testing.T) {
 	view := mustView(t, newExport(), newService("80/TCP"), newSlice("a", "80/TCP", "10.1.0.1"))
 	slices := publish(view)
-	key := AnnotationSnapshotPrefix + "v1"
+	const key = AnnotationSnapshot
 	for _, field := range []string{`"cluster":`, `"created":`, `"name":`, `"protocol":`, `"target":`} {
 		text := slices[0].Annotations[key]
 		if !strings.Contains(text, field) {
@@ -255,36 +196,10 @@ func TestUnknownFields(t *testing.T) {
 	diff(t, "view", read, abroad(view))
 }
 
-// TestSRVIsNoSnapshot: readers, also those of the version before, find the snapshot next to an SRV annotation.
-func TestSRVIsNoSnapshot(t *testing.T) {
-	if !strings.HasPrefix(AnnotationSRV, AnnotationSnapshotPrefix) {
-		t.Errorf("the controller of the version before does not remove %s", AnnotationSRV)
-	}
-	for name, view := range map[string]*View{
-		"v1": mustView(t, newExport(), newService("80/TCP"), newSlice("a", "80/TCP", "10.1.0.1")),
-		"v2": chosen(t, "west"),
-	} {
-		for _, known := range [][]version{{version2, version1}, {version1}} {
-			slice := publish(view)[0]
-			want, wantReason, wantErr := readSnapshot(slice.Annotations, known)
-			slice.Annotations[AnnotationSRV] = "priority=2 weight=27 terminating=0,3"
-			got, reason, err := readSnapshot(slice.Annotations, known)
-			if got.cluster != want.cluster || string(got.specText) != string(want.specText) || reason != wantReason ||
-				fmt.Sprint(err) != fmt.Sprint(wantErr) {
-				t.Errorf("%s, %d versions known: %v %s %v, want %v %s %v", name, len(known), got, reason, err, want,
-					wantReason, wantErr)
-			}
-			if read := err == nil; read != (name == "v1" || len(known) == 2) {
-				t.Errorf("%s, %d versions known: read %t", name, len(known), read)
-			}
-		}
-	}
-}
-
 // TestSnapshotSize keeps docs/design/snapshot.md true.
 func TestSnapshotSize(t *testing.T) {
 	view := mustView(t, newExport(), newService("http:80/TCP"), newSlice("a", "http:8080/TCP", "10.1.0.1"))
-	text := publish(view)[0].Annotations[AnnotationSnapshotPrefix+"v1"]
+	text := publish(view)[0].Annotations[AnnotationSnapshot]
 	if len(text) < 300 || len(text) > 500 {
 		t.Errorf("a typical snapshot has %d bytes: %s", len(text), text)
 	}

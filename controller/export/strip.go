@@ -6,7 +6,6 @@ import (
 	"maps"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
@@ -40,8 +39,8 @@ func isReadLabel(key string) bool {
 }
 
 func isReadAnnotation(key string) bool {
-	return strings.HasPrefix(key, AnnotationSnapshotPrefix) && key != AnnotationSRV ||
-		key == AnnotationTriggerTime || key == corev1.EndpointsLastChangeTriggerTime
+	return strings.HasPrefix(key, AnnotationSnapshotPrefix) ||
+		key == AnnotationTriggerTime
 }
 
 // only returns the entries with the keys that are read, nil if there are none.

@@ -237,11 +237,10 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease, begins bool) {
 	} else {
 		history = history.Next()
 	}
-	// Annotations that a newer controller left are removed: this controller does not keep them up to date.
+	// Those that no longer apply are removed.
 	maps.DeleteFunc(lease.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, export.Domain+"/") })
 	annotations := map[string]string{
 		member.HeartbeatUIDAnnotation: h.KubeSystemUID, member.HeartbeatVersionAnnotation: h.Version,
-		member.HeartbeatDescribedAnnotation: history[0].ID,
 	}
 	maps.Copy(annotations, h.Annotations())
 	for key, value := range annotations {

@@ -237,14 +237,12 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestAnnotations: the heartbeat has the annotations of its last renewal, and keeps those of other writers, but for what
-// a newer controller left.
+// TestAnnotations: the heartbeat has the annotations of its last renewal, and keeps those of other writers.
 func TestAnnotations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBeating(nil, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{
 				"other": "kept", export.Domain + "/a": "old", export.Domain + "/newer": "unknown",
-				member.HeartbeatDescribedAnnotation: "old",
 			},
 		}})
 		for _, want := range []string{"", "1", "2", ""} {
@@ -260,10 +258,6 @@ func TestAnnotations(t *testing.T) {
 			if got != want || found != (want != "") || lease.Annotations["other"] != "kept" ||
 				lease.Annotations[export.Domain+"/newer"] != "" {
 				t.Errorf("got %v, want %q", lease.Annotations, want)
-			}
-			described := lease.Annotations[member.HeartbeatDescribedAnnotation]
-			if history := member.HistoryOf(lease); described == "" || described != history[0].ID {
-				t.Errorf("the description is of series %q, the history is %v", described, history)
 			}
 		}
 	})

@@ -42,9 +42,8 @@ type Gatherer struct {
 	Accept accept.Patterns
 	// IPFamilies are those of Services of the local cluster.
 	IPFamilies []corev1.IPFamily
-	// ServeHandMade and Prefer are those of merge.Observed.
-	ServeHandMade bool
-	Prefer        string
+	// Prefer is that of merge.Observed.
+	Prefer string
 
 	Local *local.Cluster
 	// Properties are those of the local cluster.
@@ -191,7 +190,6 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName)
 		existing.Observed.TakenIPs = g.Local.OtherHolders(derived, serviceImport.Spec.IPs)
 	}
 	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil && !export.IsManaged(serviceImport) {
-		existing.Observed.ServeHandMade = g.ServeHandMade
 		existing.Observed.HandMadeSlices = g.Local.HandMadeSlices(service)
 	}
 	return existing

@@ -95,7 +95,7 @@ func TestProperties(t *testing.T) {
 		stop()
 		running.Wait()
 
-		// A role of a version before lacks the right.
+		// The role lacks the right.
 		set(apierrors.NewForbidden(clusterProperties, "", nil), "")
 		p, changes = NewProperties(client, clock.RealClock{}), 0
 		ctx, stop = context.WithCancel(t.Context())
@@ -108,13 +108,11 @@ func TestProperties(t *testing.T) {
 		lease := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: member.HeartbeatLease, Annotations: map[string]string{
 				properties.Annotation: `{"region":"eu"}`, member.HeartbeatUIDAnnotation: "uid",
-				member.HeartbeatDescribedAnnotation: "series",
 			}},
 			Spec: coordinationv1.LeaseSpec{
 				HolderIdentity: ptr.To("east"), RenewTime: ptr.To(metav1.NewMicroTime(time.Now())),
 			},
 		}
-		member.SetHistory(lease, member.History{}.Begin("series"))
 		for name, test := range map[string]struct {
 			before, now  string // what the replica knew and what the list returns, - for an error
 			cluster, uid string
@@ -145,14 +143,6 @@ func TestProperties(t *testing.T) {
 			if got := p.Text(); got != test.want {
 				t.Errorf("%s: got %q, want %q", name, got, test.want)
 			}
-		}
-
-		// A controller of a version before renewed the heartbeat meanwhile, and left the annotation.
-		member.SetHistory(lease, member.History{}.Begin("before"))
-		set(errors.New("unavailable"), "")
-		p = NewProperties(client, clock.RealClock{})
-		if err := p.Begin(t.Context(), fake.NewClientset(lease), "system", "east", "uid"); err != nil || p.All() != nil {
-			t.Errorf("after a controller of a version before: %v: %v", p.All(), err)
 		}
 	})
 }

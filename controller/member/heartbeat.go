@@ -30,10 +30,6 @@ const (
 	HeartbeatSetAnnotation = export.LabelSet
 	// HeartbeatVersionAnnotation carries the version of the controller.
 	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
-	// HeartbeatDescribedAnnotation carries the id of the newest series of the History, for which the annotations count by
-	// which the cluster describes itself. A controller that writes none of these begins a series, and leaves them as they
-	// are.
-	HeartbeatDescribedAnnotation = "clusterset-dns.github.io/described"
 	// HeartbeatInterval is the time between two renewals.
 	HeartbeatInterval = 5 * time.Second
 	// reportAfter is the silence after which a member is reported as unreachable. It demotes nothing; see
@@ -61,7 +57,7 @@ type leaseHandler interface {
 }
 
 // A Description is what a cluster says of itself in its heartbeat. It is not parsed. The zero value is that of a
-// controller that says nothing.
+// heartbeat without these annotations.
 type Description struct {
 	// Properties are the ClusterProperties: see properties.Parse. They are empty if they are unknown.
 	Properties string
@@ -73,10 +69,6 @@ type Description struct {
 
 // DescriptionOf returns what the controller that renewed a heartbeat says, cut if it is too long to be valid.
 func DescriptionOf(lease *coordinationv1.Lease) Description {
-	history := HistoryOf(lease)
-	if len(history) == 0 || lease.Annotations[HeartbeatDescribedAnnotation] != history[0].ID {
-		return Description{} // a controller of a version before left the annotations of a newer one
-	}
 	most := func(text string, bytes int) string { return text[:min(len(text), bytes+1)] }
 	return Description{
 		Properties: most(lease.Annotations[properties.Annotation], properties.MaxBytes),

@@ -34,7 +34,6 @@ func TestOpenedSlices(t *testing.T) {
 			store := newSliceStore(func(types.NamespacedName) {}, func(bool) {})
 			read := map[string]string{
 				export.AnnotationSnapshotPrefix + "v9": "s", export.AnnotationTriggerTime: "t",
-				"endpoints.kubernetes.io/last-change-trigger-time": "u",
 			}
 			for i := range 10 {
 				one := slice(fmt.Sprint("slice-", i), "web", "1")

@@ -37,11 +37,11 @@ func (e Excess) err(cluster string, limits export.Limits) error {
 		case export.LimitMemory:
 			text = fmt.Sprintf("more slices than its share of the memory (--max-import-memory): changes of service %s are not imported, possibly of others", e[limit])
 		case export.LimitSliceBytes:
-			text = fmt.Sprintf("an EndpointSlice of more than %d bytes (--member-slice-bytes): %s is not read, and its former endpoints stay", limits.SliceBytes, e[limit])
+			text = fmt.Sprintf("an EndpointSlice of more than %d bytes: %s is not read, and its former endpoints stay", limits.SliceBytes, e[limit])
 		case export.LimitImports:
 			text = fmt.Sprintf("more services than its share of all imports (--max-imports): service %s is not imported, possibly others", e[limit])
 		case export.LimitClusterIPs:
-			text = fmt.Sprintf("more services than its share of the cluster IPs for imports (--max-import-ips): the import of service %s has no IP, possibly others", e[limit])
+			text = fmt.Sprintf("more services than its share of the cluster IPs for imports: the import of service %s has no IP, possibly others", e[limit])
 		}
 		errs = append(errs, fmt.Errorf("cluster %s has %s", cluster, text))
 	}

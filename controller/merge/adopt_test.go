@@ -91,7 +91,7 @@ func TestAdopt(t *testing.T) {
 // the annotation neither. Only an export makes the import this controller's.
 func TestAdoptOfHandMade(t *testing.T) {
 	observed := handMade()
-	observed.ServiceImport.Annotations = map[string]string{export.AnnotationAdopt: "true"}
+	observed.ServiceImport.Annotations[export.AnnotationAdopt] = "true"
 	observed.ServiceImport.Spec.IPs = []string{"10.96.0.9"}
 	observed.DerivedService = &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: derivedName, UID: "uid-of-service"},

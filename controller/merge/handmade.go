@@ -14,12 +14,12 @@ import (
 )
 
 // servesHandMade reports whether the import is hand-made and to be served: it has type ClusterSetIP, no cluster exports
-// the service, and a flag or an annotation asks for it.
+// the service, and its annotation asks for it.
 func servesHandMade(observed Observed, contributions []Contribution) bool {
 	imported := observed.ServiceImport
 	return foreign(observed) && !export.IsManaged(imported) && imported.Spec.Type == v1beta1.ClusterSetIP && len(contributions) == 0 &&
 		imported.DeletionTimestamp == nil && !observed.Denied && !servedByOtherSet(observed) &&
-		(observed.ServeHandMade || imported.Annotations[export.AnnotationServe] == "true")
+		imported.Annotations[export.AnnotationServe] == "true"
 }
 
 // servedByOtherSet reports whether the controller of another cluster set made the derived Service. That controller still
@@ -83,7 +83,7 @@ func retireHandMade(observed Observed, result *Result) {
 	if meta.IsStatusConditionTrue(old.Status.Conditions, string(v1beta1.ServiceImportConditionReady)) {
 		imported.Status.Conditions = withObserved(old.Status.Conditions, []metav1.Condition{{
 			Type: string(v1beta1.ServiceImportConditionReady), Status: metav1.ConditionFalse, Reason: reasonNotServed,
-			Message:            "The import is not served: neither --hand-made-imports nor its annotation asks for it.",
+			Message:            "The import is not served: its annotation " + export.AnnotationServe + " is not \"true\".",
 			ObservedGeneration: old.Generation,
 		}})
 	}

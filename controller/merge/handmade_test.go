@@ -19,11 +19,10 @@ import (
 func handMade() Observed {
 	observed := newObserved("east")
 	observed.ServiceExport = nil
-	observed.ServeHandMade = true
 	observed.ServiceImport = &v1beta1.ServiceImport{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Name: "web", UID: "uid-of-import",
-			Labels: map[string]string{"team": "red"},
+			Labels: map[string]string{"team": "red"}, Annotations: map[string]string{export.AnnotationServe: "true"},
 		},
 		Spec: v1beta1.ServiceImportSpec{Type: v1beta1.ClusterSetIP, Ports: []v1beta1.ServicePort{{Port: 80}}},
 	}
@@ -41,7 +40,7 @@ func TestHandMade(t *testing.T) {
 	observed := handMade()
 	before := copyOfObserved(observed)
 	want := observed.ServiceImport.DeepCopy()
-	want.Annotations = map[string]string{export.AnnotationDerivedService: derivedName}
+	want.Annotations[export.AnnotationDerivedService] = derivedName
 	want.Spec.IPs = []string{"10.96.0.7"}
 	want.Status = v1beta1.ServiceImportStatus{
 		EndpointSliceObjects: v1beta1.EndpointSliceObjectsPresent,
@@ -111,12 +110,12 @@ func TestHandMadeNoLonger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			observed := served
-			observed.ServeHandMade = false
+			observed.ServiceImport = notAsking(observed.ServiceImport)
 			result := Merge(observed, contribute(views...))
 			diff(t, "IPs", len(result.ServiceImport.Spec.IPs), 0)
 			diff(t, "Ready", conditionOf(t, result.ServiceImport.Status.Conditions, "Ready"), metav1.Condition{
 				Type: "Ready", Status: metav1.ConditionFalse, Reason: "NotServed",
-				Message: "The import is not served: neither --hand-made-imports nor its annotation asks for it.",
+				Message: `The import is not served: its annotation clusterset-dns.github.io/serve is not "true".`,
 			})
 			diff(t, "label", result.HandMadeSlices[0].Labels, map[string]string{export.LabelService: "web"})
 			if result.DerivedService == nil {
@@ -135,7 +134,7 @@ func TestHandMadeNoLonger(t *testing.T) {
 	}
 	t.Run("served by another implementation", func(t *testing.T) {
 		observed := served
-		observed.ServeHandMade, observed.DerivedService = false, nil
+		observed.ServiceImport, observed.DerivedService = notAsking(observed.ServiceImport), nil
 		if result := Merge(observed, nil); result.ServiceImport != nil {
 			t.Errorf("it is changed: %v", result.ServiceImport)
 		}
@@ -146,6 +145,13 @@ func TestHandMadeNoLonger(t *testing.T) {
 	})
 }
 
+// notAsking returns an import without the annotation that asks for it to be served.
+func notAsking(imported *v1beta1.ServiceImport) *v1beta1.ServiceImport {
+	imported = imported.DeepCopy()
+	delete(imported.Annotations, export.AnnotationServe)
+	return imported
+}
+
 // TestHandMadeNotServed: where nobody asks, and where it is not what the MCS
 // API's demo has, a hand-made import is left alone.
 func TestHandMadeNotServed(t *testing.T) {
@@ -154,13 +160,10 @@ func TestHandMadeNotServed(t *testing.T) {
 		views  []*export.View
 		served bool
 	}{
-		"asked for by flag": {change: func(*Observed) {}, served: true},
-		"asked for by annotation": {change: func(o *Observed) {
-			o.ServeHandMade, o.ServiceImport.Annotations = false, map[string]string{export.AnnotationServe: "true"}
-		}, served: true},
-		"not asked for": {change: func(o *Observed) { o.ServeHandMade = false }},
+		"asked for":     {change: func(*Observed) {}, served: true},
+		"not asked for": {change: func(o *Observed) { o.ServiceImport.Annotations = nil }},
 		"declined": {change: func(o *Observed) {
-			o.ServeHandMade, o.ServiceImport.Annotations = false, map[string]string{export.AnnotationServe: "false"}
+			o.ServiceImport.Annotations = map[string]string{export.AnnotationServe: "false"}
 		}},
 		"headless":      {change: func(o *Observed) { o.ServiceImport.Spec.Type = v1beta1.Headless }},
 		"being deleted": {change: func(o *Observed) { o.ServiceImport.DeletionTimestamp = &metav1.Time{Time: day(9)} }},

@@ -57,9 +57,6 @@ type Observed struct {
 	// Denied reports whether the namespace is excluded from the cluster set. Then hand-made imports are not served
 	// either.
 	Denied bool
-	// ServeHandMade asks for hand-made ServiceImports to be served if no cluster exports the service, as the annotation
-	// export.AnnotationServe does for one import.
-	ServeHandMade bool
 	// HandMadeSlices are the EndpointSlices with the service's name in the label export.LabelService and no managed-by
 	// label.
 	HandMadeSlices []*discoveryv1.EndpointSlice

@@ -29,7 +29,7 @@ func TestSet(t *testing.T) {
 
 		for _, of := range [][]Contribution{nil, views} {
 			foreigner := observed
-			foreigner.Set, foreigner.ServeHandMade = other, true
+			foreigner.Set = other
 			result := Merge(foreigner, of)
 			if result.ServiceImport != nil || result.DerivedService != nil {
 				t.Errorf("%s changes what %s made", other, set)
@@ -63,7 +63,7 @@ func TestSet(t *testing.T) {
 		moving := observed
 		moving.ServiceImport, moving.ServiceExport = observed.ServiceImport.DeepCopy(), nil
 		delete(moving.ServiceImport.Labels, export.LabelManagedBy)
-		moving.ServeHandMade = true
+		moving.ServiceImport.Annotations[export.AnnotationServe] = "true"
 		next := moving
 		next.Set = other
 		if result := Merge(next, nil); result.ServiceImport != nil || result.DerivedService != nil {

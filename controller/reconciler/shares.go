@@ -159,8 +159,8 @@ func (s *shares) mergeWithin(observed merge.Observed, contributions []merge.Cont
 	}
 	if !s.admit(export.LimitClusterIPs, observed.Service, wanted, exists) {
 		slices.Sort(wanted)
-		observed.NoIP = fmt.Sprintf("The imports of %s used up their part of the %d cluster IPs for imports "+
-			"(--max-import-ips). Raise it, or withdraw other exports.",
+		observed.NoIP = fmt.Sprintf("The imports of %s used up their part of the %d cluster IPs for imports. "+
+			"Withdraw other exports, or use headless services.",
 			strings.Join(wanted, ", "), s.kinds[export.LimitClusterIPs].most)
 		result = merge.Merge(observed, contributions)
 	}

@@ -128,7 +128,7 @@ func TestClusterIPsOfOneMember(t *testing.T) {
 		t.Errorf("reported %q, want %q", s.told, want)
 	}
 	message := s.imports[types.NamespacedName{Namespace: "demo", Name: "x-01999"}].Status.Conditions[0].Message
-	for _, want := range []string{"hostile", "256", "--max-import-ips"} {
+	for _, want := range []string{"hostile", "256", "Withdraw"} {
 		if !strings.Contains(message, want) {
 			t.Errorf("the message has no %q: %s", want, message)
 		}

@@ -53,9 +53,7 @@ var (
 
 // Parse returns the selector of a text: terms separated by semicolons, at most MaxLength bytes. A term of ids that are
 // separated by commas is an error: as a label selector, it would select the clusters with these properties.
-func Parse(text string) (Selector, error) { return parse(text, true) }
-
-func parse(text string, refuseLists bool) (Selector, error) {
+func Parse(text string) (Selector, error) {
 	if len(text) > MaxLength {
 		return Selector{}, fmt.Errorf("the cluster selector has %d bytes: use at most %d", len(text), MaxLength)
 	}
@@ -63,7 +61,7 @@ func parse(text string, refuseLists bool) (Selector, error) {
 	for part := range strings.SplitSeq(text, separator) {
 		part = strings.TrimSpace(part)
 		one, err := parseTerm(part)
-		if refuseLists && isList(part) {
+		if isList(part) {
 			err = errList
 		}
 		if err != nil {
@@ -76,20 +74,14 @@ func parse(text string, refuseLists bool) (Selector, error) {
 }
 
 // ParseAbsolute is Parse without the terms local and same, whose meaning depends on who evaluates them.
-func ParseAbsolute(text string) (Selector, error) { return parseAbsolute(text, true) }
-
-// ParsePublished is ParseAbsolute for the text of another cluster, whose controller may be of a version in which lists
-// with commas are label selectors.
-func ParsePublished(text string) (Selector, error) { return parseAbsolute(text, false) }
-
-func parseAbsolute(text string, refuseLists bool) (Selector, error) {
+func ParseAbsolute(text string) (Selector, error) {
 	for part := range strings.SplitSeq(text, separator) {
 		if part = strings.TrimSpace(part); part == local || same.MatchString(part) {
 			return Selector{}, fmt.Errorf("cluster selector, term %q: it has another meaning in each cluster; "+
 				"use ids and properties", Shorten(part))
 		}
 	}
-	return parse(text, refuseLists)
+	return Parse(text)
 }
 
 var errList = fmt.Errorf("it has ids separated by commas: separate them with %q", separator)

@@ -130,7 +130,7 @@ func TestReasonsAreDocumented(t *testing.T) {
 var foreignFlags = []string{
 	"as", "as-group", "as-uid", "as-user-extra", "authentication-config", "force-conflicts", "privileged", "proxy-url", "request-timeout",
 	"reset-then-reuse-values", "service-account-issuer", "service-account-max-token-expiration", "set", "set-json",
-	"token", "v", "version", "vmodule", "wait",
+	"token", "v", "version", "wait",
 }
 
 // TestFlagsInDocumentsExist holds them against the two manuals, which tests of the programs hold against these.

@@ -37,7 +37,6 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"controller.staleAfter=30":                                  "staleAfter",
 		"controller.goneAfter=never":                                "goneAfter",
 		"controller.leaderElect=false":                              "replicas",
-		"controller.concurrentServices=0":                           "concurrentServices",
 		"controller.prefer=1":                                       "prefer",
 		"controller.extraArgs={namespace}":                          "extraArgs",
 		"controller.resources.cpu=1":                                "resources",

@@ -3,13 +3,11 @@
 package kubectl
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -48,32 +46,6 @@ var apiFaults = []fault{
 			}))
 		},
 		hand: map[string]func(*testing.T, *bed){"Correct the clock": direct("west")},
-	},
-	{
-		name: "a controller that is two minor versions behind", says: []string{"controller-version east"},
-		do: func(t *testing.T, b *bed) {
-			for c, version := range map[*cluster]string{b.east: "v0.1.0", b.west: "v0.3.0"} {
-				b.detour(t, c, through(t, c, func(response *http.Response) {
-					if !strings.HasSuffix(response.Request.URL.Path, "/leases") {
-						return
-					}
-					text, err := io.ReadAll(response.Body)
-					response.Body.Close()
-					if err != nil {
-						t.Error(err)
-					}
-					text = versions.ReplaceAll(text, []byte(`"clusterset-dns.github.io/version":"`+version+`"`))
-					response.Body = io.NopCloser(bytes.NewReader(text))
-					response.Header.Del("Content-Length")
-				}))
-			}
-		},
-		hand: map[string]func(*testing.T, *bed){
-			"Upgrade the controller by one minor version": func(t *testing.T, b *bed) {
-				direct("east")(t, b)
-				direct("west")(t, b)
-			},
-		},
 	},
 	{
 		name: "two contexts of one cluster", round: "CRDs", says: []string{"distinct again"},
@@ -169,9 +141,6 @@ ports: []`)
 		},
 	},
 }
-
-// versions are those of controllers in heartbeats.
-var versions = regexp.MustCompile(`"clusterset-dns\.github\.io/version":"[^"]*"`)
 
 // detour has the user reach a cluster at another address.
 func (b *bed) detour(t *testing.T, c *cluster, server string) {

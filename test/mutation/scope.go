@@ -24,27 +24,15 @@ var scoping = []mutant{
 	},
 	{
 		file:        "controller/selector/selector.go",
-		text:        `if refuseLists && isList(part) {`,
-		replacement: `if refuseLists && part == "" {`,
+		text:        `if isList(part) {`,
+		replacement: `if part == "" {`,
 		harm:        "ids separated by commas select no cluster, and nothing says so",
 	},
 	{
-		file:        "controller/export/version2.go",
-		text:        `selector.ParsePublished(in.Clusters)`,
-		replacement: `selector.ParseAbsolute(in.Clusters)`,
-		harm:        "an upgrade drops an export that a controller of the version before publishes",
-	},
-	{
-		file:        "controller/export/name.go",
-		text:        `source += "/chosen"`,
-		replacement: `source += ""`,
-		harm:        "a controller of the version before keeps an export that is no longer for its cluster",
-	},
-	{
-		file:        "controller/export/version1.go",
-		text:        `return slice.Clusters == ""`,
-		replacement: `return slice != nil`,
-		harm:        "a controller of the version before imports what is not for its cluster",
+		file:        "controller/export/format.go",
+		text:        `if in.Clusters != "" {`,
+		replacement: `if in.Clusters == "" {`,
+		harm:        "a cluster imports what is not for it",
 	},
 	{
 		file:        "controller/export/change.go",
@@ -84,13 +72,6 @@ var scoping = []mutant{
 		text:        `d.read = accepted`,
 		replacement: ``,
 		harm:        "a restart forgets the properties of a silent cluster",
-	},
-	{
-		file:        "controller/member/heartbeat.go",
-		text:        `lease.Annotations[HeartbeatDescribedAnnotation] != history[0].ID`,
-		replacement: `false`,
-		harm:        "a cluster with an older controller is what a newer one said it was",
-		first:       simulation,
 	},
 	{
 		file:        "controller/properties/properties.go",

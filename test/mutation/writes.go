@@ -92,15 +92,9 @@ var merging = []mutant{
 		harm: "clients of SRV records go to pods that terminate",
 	},
 	{
-		file: "controller/export/keys.go",
-		text: `AnnotationSRV = AnnotationSnapshotPrefix +`, replacement: `AnnotationSRV = Domain + "/" +`,
-		harm: "SRV answers keep an order that no export asks for any more, also after a downgrade",
-	},
-	{
-		file:        "controller/export/strip.go",
-		text:        ` && key != AnnotationSRV`,
-		replacement: ``,
-		harm:        "how a member's DNS answers changes slices in memory, and costs all other clusters a reconcile",
+		file: "controller/apply/slices.go",
+		text: ` && key != export.AnnotationSRV &&`, replacement: ` &&`,
+		harm: "SRV answers keep an order that no export asks for anymore",
 	},
 	{
 		file:        "plugin/multicluster/record/build.go",

@@ -170,8 +170,7 @@ ports: [{name: http, port: 8080, protocol: TCP}]
 endpoints: [{addresses: [10.70.0.1]}]
 `
 
-// handMade: an import that a user wrote is served if it or the operator asks
-// for that. One that no longer asks gives back what it got.
+// handMade: an import that a user wrote is served if it asks for that. One that no longer asks gives back what it got.
 func handMade(s *Set, east, _ *Cluster) {
 	label := func(service, want string) {
 		s.Helper()
@@ -207,11 +206,16 @@ func handMade(s *Set, east, _ *Cluster) {
 	s.must(east.Kube.CoreV1().Services(s.namespace).Delete(s.Context(), east.derived("asked"), metav1.DeleteOptions{}))
 	east.IPs("asked", ips...)
 
-	east.Options.HandMadeImports = true
-	east.Restart()
+	serve := func(value string) {
+		s.Helper()
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, export.AnnotationServe, value)
+		_, err := east.MCS.MulticlusterV1beta1().ServiceImports(s.namespace).Patch(s.Context(), "plain", types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{})
+		s.must(err)
+	}
+	serve(`"true"`)
 	east.IPs("plain")
-	east.Options.HandMadeImports = false
-	east.Restart()
+	serve("null")
 	s.Eventually("not served any more", func() error { return east.readyDiffers("plain", "NotServed") })
 	label("plain", "")
 	noDerived("plain")

@@ -38,7 +38,7 @@ func TestTheDemoOfTheAPI(t *testing.T) {
 		// 1: the service in each cluster.
 		addresses := map[string]string{"c1": "10.64.0.1", "c2": "10.65.0.1"}
 		for _, c := range set.Clusters() {
-			c.StartController(func(options *controller.Options) { options.HandMadeImports = true })
+			c.StartController(func(*controller.Options) {})
 			c.StartDNS()
 			put(t, c, schema.GroupVersionResource{Version: "v1", Resource: "services"}, objects[2])
 			c.SetEndpoints("serve", addresses[c.Name])

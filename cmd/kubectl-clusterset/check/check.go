@@ -235,14 +235,9 @@ const charts = "oci://ghcr.io/clusterset-dns/charts/clusterset-dns"
 // chart is a command of Helm on the installation in the cluster. A user of a
 // release has no checkout.
 func (c *Cluster) chart(verb, flags string) string {
-	return c.chartOf(c.Release, verb, flags)
-}
-
-// chartOf is chart with the chart of a release.
-func (c *Cluster) chartOf(release, verb, flags string) string {
 	from := "deploy/chart"
 	if c.Release != "" {
-		from = charts + " --version " + release
+		from = charts + " --version " + c.Release
 	}
 	return fmt.Sprintf("helm %s %s %s --kube-context %s --namespace %s %s", verb, c.named("clusterset-dns"), from, c.Context,
 		c.System, flags)

@@ -4,12 +4,10 @@ package check
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
@@ -35,35 +33,6 @@ var memberChecks = []Check{
 				if m := c.Member(other.ID); m == nil || m.Secret == nil && m.Origin() == "" {
 					found = append(found, wrong(s.join(c, other.ID),
 						"There is no credential of %s, so nothing is imported from it.", other.ID))
-				}
-			}
-			return found
-		},
-	},
-	{
-		Name: "controller-version", About: "the controllers of the set are at most one minor version apart",
-		skip: func(s *Set, c *Cluster) string {
-			switch {
-			case releaseOf(c.Heartbeat) == nil:
-				return "The controller does not report a release version."
-			case !slices.ContainsFunc(c.Members, func(m facts.Member) bool { return releaseOf(s.heartbeat(&m)) != nil }):
-				return "The controllers of the members do not report a release version."
-			}
-			return ""
-		}, run: func(s *Set, c *Cluster) (found []problem) {
-			own := releaseOf(c.Heartbeat)
-			for i := range c.Members {
-				newer := releaseOf(s.heartbeat(&c.Members[i]))
-				if newer != nil && (newer.Major() > own.Major() ||
-					newer.Major() == own.Major() && newer.Minor() > own.Minor()+1) {
-					from := ""
-					if c.Release == "" {
-						from = ", from a checkout of each version"
-					}
-					found = append(found, odd("Upgrade the controller by one minor version at a time"+from+": `"+
-						c.chartOf("<version>", "upgrade", "--reset-then-reuse-values --wait")+"`.",
-						"The controller has version %s and that of %s has %s, but clusters may differ by one minor version only.",
-						own, c.Members[i].ID, newer))
 				}
 			}
 			return found
@@ -249,19 +218,6 @@ func (s *Set) heartbeat(m *facts.Member) *coordinationv1.Lease {
 		return c.Heartbeat
 	}
 	return m.Heartbeat
-}
-
-// releaseOf is the version of a controller, nil if that is unknown or is not
-// the version of a release, such as a revision or a pseudo-version.
-func releaseOf(heartbeat *coordinationv1.Lease) *version.Version {
-	if heartbeat == nil {
-		return nil
-	}
-	parsed, err := version.ParseSemantic(heartbeat.Annotations[member.HeartbeatVersionAnnotation])
-	if err != nil || parsed.Major() == 0 && parsed.Minor() == 0 {
-		return nil
-	}
-	return parsed
 }
 
 // ofMembers is a check of each member of a cluster.

@@ -91,7 +91,7 @@ var serviceChecks = []Check{
 				case string(v1beta1.ServiceImportReasonIPFamilyNotSupported):
 					fix = "In the clusters that export it, give the Service an IP family that this cluster supports."
 				case merge.ReasonClusterIPLimit:
-					fix = "Raise --max-import-ips of the controller, or export fewer services as ClusterSetIP."
+					fix = "Export fewer services as ClusterSetIP."
 				case string(v1beta1.ServiceImportReasonPending):
 				default: // what the API server says
 					fix = "Fix what the API server reports, or change the Service in the clusters that export it."

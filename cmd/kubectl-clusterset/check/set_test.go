@@ -110,10 +110,8 @@ func describe(c *Cluster, set, listed string) {
 	renewed := metav1.NewMicroTime(now)
 	c.Heartbeat = &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &c.ID, RenewTime: &renewed}}
 	c.Heartbeat.Annotations = map[string]string{
-		member.HeartbeatHistoryAnnotation:   fmt.Sprintf("a:1@%d", renewed.UnixMicro()),
-		member.HeartbeatDescribedAnnotation: "a",
-		member.HeartbeatSetAnnotation:       set,
-		properties.Annotation:               fmt.Sprintf(`{%q:%q}`, properties.ClusterSet, listed),
+		member.HeartbeatSetAnnotation: set,
+		properties.Annotation:         fmt.Sprintf(`{%q:%q}`, properties.ClusterSet, listed),
 	}
 }
 

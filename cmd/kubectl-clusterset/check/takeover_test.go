@@ -21,10 +21,7 @@ func TestTakeOver(t *testing.T) {
 		c.Members[0].Secret.Annotations = map[string]string{accept.Annotation: patterns}
 	}
 	publishes := func(c *Cluster, accepts string) {
-		c.Heartbeat.Annotations = map[string]string{
-			accept.PublishedAnnotation: accepts, member.HeartbeatDescribedAnnotation: "series",
-		}
-		member.SetHistory(c.Heartbeat, member.History{}.Begin("series"))
+		c.Heartbeat.Annotations = map[string]string{accept.PublishedAnnotation: accepts}
 	}
 	for name, test := range map[string]struct {
 		change func(east *Cluster)

@@ -3,7 +3,6 @@
 package coredns
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 
@@ -27,8 +26,7 @@ func TestEnableRefusesANamedSet(t *testing.T) {
 			&coordinationv1.Lease{
 				ObjectMeta: metav1.ObjectMeta{
 					Namespace: "clusterset-dns-blue", Name: member.HeartbeatLease, Annotations: map[string]string{
-						member.HeartbeatHistoryAnnotation:   "a:1@" + strconv.FormatInt(now.UnixMicro(), 10),
-						member.HeartbeatDescribedAnnotation: "a", member.HeartbeatSetAnnotation: "blue",
+						member.HeartbeatSetAnnotation: "blue",
 					},
 				},
 				Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("east"), RenewTime: &now},

@@ -140,10 +140,9 @@ func TestParse(t *testing.T) {
 func inEurope() *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-			properties.Annotation: `{"region":"eu"}`, member.HeartbeatDescribedAnnotation: "series",
+			properties.Annotation: `{"region":"eu"}`,
 		}},
 		Spec: coordinationv1.LeaseSpec{RenewTime: ptr.To(metav1.NewMicroTime(time.Unix(1e9, 0)))},
 	}
-	member.SetHistory(lease, member.History{}.Begin("series"))
 	return lease
 }

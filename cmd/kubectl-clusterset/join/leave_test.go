@@ -5,7 +5,6 @@ package join
 import (
 	"bytes"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"net/http/httptest"
 	"strings"
@@ -221,8 +220,7 @@ func ofSet(c *cluster.Cluster, set string) *cluster.Cluster {
 	if err := client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: system, Name: member.HeartbeatLease, Annotations: map[string]string{
-				member.HeartbeatHistoryAnnotation:   fmt.Sprintf("a:1@%d", renewed.UnixMicro()),
-				member.HeartbeatDescribedAnnotation: "a", member.HeartbeatSetAnnotation: set,
+				member.HeartbeatSetAnnotation: set,
 			},
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(strings.TrimPrefix(c.Context, "admin@")), RenewTime: &renewed},

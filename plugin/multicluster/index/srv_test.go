@@ -39,7 +39,7 @@ func srv(cluster, annotation string, endpoints ...string) string {
 	}
 	text := from("", family, sqlPorts, texts...)
 	return text + fmt.Sprintf("metadata: {labels: {multicluster.kubernetes.io/source-cluster: %s}, annotations: "+
-		"{snapshot.clusterset-dns.github.io/srv: '%s'}}\n", cluster, annotation)
+		"{clusterset-dns.github.io/srv: '%s'}}\n", cluster, annotation)
 }
 
 // srvOf is the SRV records of an answer, in its order of priorities: each priority, weight, and target.

@@ -14,7 +14,7 @@ import (
 //
 // Endpoints of the slice that are serving and terminating are listed also while others are ready, except those with the
 // indices after terminating: they only wait for endpoints that come before. Each part may be missing.
-const AnnotationSRV = "snapshot.clusterset-dns.github.io/srv"
+const AnnotationSRV = "clusterset-dns.github.io/srv"
 
 // SRV is what AnnotationSRV says of all endpoints of a slice.
 type SRV struct {

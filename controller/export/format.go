@@ -9,26 +9,26 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
-// version1 is the format that docs/design/snapshot.md describes. Fields may be added where older readers may ignore
-// them without harm; every other change makes a new version.
-var version1 = version{
-	name: "v1", encoder: encoder1, decode: decode1, writes: func(slice *Slice) bool { return slice.Clusters == "" },
+// document is the format that docs/design/snapshot.md describes. Fields may be added where a reader that does not know
+// them may ignore them without harm; every other change makes another version of AnnotationSnapshot.
+type document struct {
+	Cluster  string          `json:"cluster"`
+	Clusters string          `json:"clusters,omitempty"`
+	Absent   bool            `json:"absent,omitempty"`
+	Service  json.RawMessage `json:"service,omitempty"`
+	Slice    sliceDocument   `json:"slice"`
 }
 
-type document1 struct {
-	Cluster string          `json:"cluster"`
-	Absent  bool            `json:"absent"`
-	Service json.RawMessage `json:"service"`
-	Slice   slice1          `json:"slice"`
-}
-
-type service1 struct {
+type serviceDocument struct {
 	Created               string                              `json:"created"`
 	Type                  v1beta1.ServiceImportType           `json:"type"`
-	Ports                 []port1                             `json:"ports,omitempty"`
+	Ports                 []portDocument                      `json:"ports,omitempty"`
 	IPFamilies            []corev1.IPFamily                   `json:"ipFamilies"`
 	SessionAffinity       corev1.ServiceAffinity              `json:"sessionAffinity,omitempty"`
 	SessionAffinityConfig *corev1.SessionAffinityConfig       `json:"sessionAffinityConfig,omitempty"`
@@ -39,56 +39,52 @@ type service1 struct {
 	Saturated             bool                                `json:"saturated,omitempty"`
 }
 
-type port1 struct {
+type portDocument struct {
 	Name        string          `json:"name,omitempty"`
 	Protocol    corev1.Protocol `json:"protocol"`
 	Port        int32           `json:"port"`
 	AppProtocol string          `json:"appProtocol,omitempty"`
 }
 
-type slice1 struct {
-	Name    string      `json:"name"`
-	Targets []target1   `json:"targets,omitempty"`
-	Demoted []demotion1 `json:"demoted,omitempty"`
+type sliceDocument struct {
+	Name    string             `json:"name"`
+	Targets []targetDocument   `json:"targets,omitempty"`
+	Demoted []demotionDocument `json:"demoted,omitempty"`
 }
 
-type target1 struct {
+type targetDocument struct {
 	Protocol corev1.Protocol `json:"protocol"`
 	Port     int32           `json:"port"`
 	Target   int32           `json:"target"`
 }
 
-type demotion1 struct {
+type demotionDocument struct {
 	Endpoints   []int `json:"endpoints"`
 	Serving     *bool `json:"serving,omitempty"`
 	Terminating bool  `json:"terminating,omitempty"`
 }
 
-func encoder1(view *View) func(*Slice, []demotion) string {
-	// The documents of all slices have the same beginning, which is encoded once.
-	beginning := fmt.Sprintf(`{"cluster":%s,"absent":true,"slice":`, marshal(view.Cluster))
-	if !view.Absent() {
-		beginning = fmt.Sprintf(`{"cluster":%s,"service":%s,"slice":`, marshal(view.Cluster),
-			marshal(encodeService1(view.Spec)))
+// encode returns the snapshot of a slice of the encoder's view.
+func (e *Encoder) encode(slice *Slice, demoted []demotion) string {
+	out := document{
+		Cluster: e.view.Cluster, Clusters: slice.Clusters, Absent: e.view.Absent(), Service: e.service,
+		Slice: sliceDocument{Name: slice.Name},
 	}
-	return func(slice *Slice, demoted []demotion) string {
-		out := slice1{Name: slice.Name}
-		for _, target := range slice.Targets {
-			out.Targets = append(out.Targets, target1{target.Protocol, target.Number, target.Port})
-		}
-		for _, group := range demoted {
-			encoded := demotion1{Endpoints: group.endpoints, Terminating: group.terminating}
-			if !group.serving {
-				encoded.Serving = condition(false)
-			}
-			out.Demoted = append(out.Demoted, encoded)
-		}
-		return beginning + string(marshal(out)) + "}"
+	for _, target := range slice.Targets {
+		out.Slice.Targets = append(out.Slice.Targets, targetDocument{target.Protocol, target.Number, target.Port})
 	}
+	for _, group := range demoted {
+		encoded := demotionDocument{Endpoints: group.endpoints, Terminating: group.terminating}
+		if !group.serving {
+			encoded.Serving = condition(false)
+		}
+		out.Slice.Demoted = append(out.Slice.Demoted, encoded)
+	}
+	return string(marshal(out))
 }
 
-func encodeService1(spec *Spec) service1 {
-	service := service1{
+func encodeService(spec *Spec) json.RawMessage {
+	service := serviceDocument{
 		Created:               spec.Created.Format(time.RFC3339),
 		Type:                  spec.Type,
 		IPFamilies:            spec.IPFamilies,
@@ -101,19 +97,29 @@ func encodeService1(spec *Spec) service1 {
 		Saturated:             spec.Saturated,
 	}
 	for _, port := range spec.Ports {
-		service.Ports = append(service.Ports, port1{port.Name, port.Protocol, port.Number, port.AppProtocol})
+		service.Ports = append(service.Ports, portDocument{port.Name, port.Protocol, port.Number, port.AppProtocol})
 	}
-	return service
+	return marshal(service)
 }
 
-func decode1(text string) (snapshot, error) {
-	var in document1
+// decode is the inverse of encode. It checks only the syntax.
+func decode(text string) (snapshot, error) {
+	var in document
 	if err := json.Unmarshal([]byte(text), &in); err != nil {
 		return snapshot{}, syntaxError(err)
 	}
 	out := snapshot{cluster: in.Cluster, absent: in.Absent, name: in.Slice.Name}
+	if in.Clusters != "" {
+		clusters, err := selector.ParseAbsolute(in.Clusters)
+		if err != nil {
+			return snapshot{}, syntaxError(err)
+		}
+		if !clusters.All() {
+			out.clusters = clusters
+		}
+	}
 	out.specText = in.Service
-	out.spec = func() (Spec, error) { return decodeService1(in.Service) }
+	out.spec = func() (Spec, error) { return decodeService(in.Service) }
 	for _, target := range in.Slice.Targets {
 		out.targets = append(out.targets, Target{target.Protocol, target.Port, target.Target})
 	}
@@ -123,11 +129,11 @@ func decode1(text string) (snapshot, error) {
 	return out, nil
 }
 
-func decodeService1(raw json.RawMessage) (Spec, error) {
+func decodeService(raw json.RawMessage) (Spec, error) {
 	if len(raw) == 0 {
 		return Spec{}, errors.New("it has no service")
 	}
-	var in service1
+	var in serviceDocument
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return Spec{}, syntaxError(err)
 	}
@@ -151,6 +157,16 @@ func decodeService1(raw json.RawMessage) (Spec, error) {
 		spec.Ports = append(spec.Ports, Port{port.Name, port.Protocol, port.Port, port.AppProtocol})
 	}
 	return spec, nil
+}
+
+// ClustersOf returns the cluster selector in the snapshot of a published slice, empty if the slice is for all clusters or
+// cannot be read.
+func ClustersOf(slice *discoveryv1.EndpointSlice) string {
+	decoded, _, err := readSnapshot(slice.Annotations)
+	if err != nil {
+		return ""
+	}
+	return decoded.clusters.String()
 }
 
 // syntaxError replaces errors of the decoder that quote the text at any length.
