@@ -23,7 +23,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/locality"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/membership"
-	"github.com/clusterset-dns/clusterset-dns/controller/rotation"
 )
 
 // workers is how many services are worked on at once.
@@ -75,9 +74,6 @@ type Options struct {
 	// Accept are patterns of what members without patterns of their own may contribute: see accept.Parse. nil means
 	// everything, an empty list nothing.
 	Accept []string
-	// RenewTokens is the lifetime that the controller requests for the tokens of its readers; 0 means that it renews none,
-	// neither theirs nor its own. The least is rotation.MinLifetime.
-	RenewTokens time.Duration
 	// Prefer is the preference of imports without one, as in traffic.ParseTiers.
 	Prefer string
 	// StaleAfter is how long a member may be silent before its endpoints are demoted, and how long a fault of the local
@@ -154,9 +150,6 @@ func (o Options) complete() (Options, error) {
 	}
 	if err := locality.ValidatePreference(o.Prefer); err != nil {
 		return o, err
-	}
-	if o.RenewTokens != 0 && o.RenewTokens < rotation.MinLifetime {
-		return o, fmt.Errorf("tokens that live for %v: use %v or more, or 0 for none", o.RenewTokens, rotation.MinLifetime)
 	}
 	limits := []struct {
 		value *int

@@ -35,8 +35,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
-	"github.com/clusterset-dns/clusterset-dns/controller/rotation"
-	"github.com/clusterset-dns/clusterset-dns/controller/tokens"
 )
 
 // component is the source of Events.
@@ -126,17 +124,13 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		return lost.Reason
 	})
 	policy := input.PolicyPublisher{Policy: r.Policy}
-	renews := ""
-	if c.options.RenewTokens > 0 {
-		renews = c.options.RenewTokens.String()
-	}
 	beat := heartbeat.NewRenewer(heartbeat.Config{
 		Client: c.client, Namespace: c.options.Namespace, Cluster: cluster, KubeSystemUID: uid,
 		Version: c.options.Version, Clock: c.options.Clock, Recorder: recorder, Record: record, Queue: r,
 		Annotations: func() map[string]string {
 			return map[string]string{
 				accept.PublishedAnnotation: policy.Text(klog.FromContext(ctx)), properties.Annotation: r.Properties.Text(),
-				member.HeartbeatSetAnnotation: string(c.options.ClusterSet), rotation.HeartbeatAnnotation: renews,
+				member.HeartbeatSetAnnotation: string(c.options.ClusterSet),
 			}
 		},
 		Canaries: func() string { return c.canaries(r.Local) },
@@ -144,12 +138,6 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 	beat.Announce(ctx)
 	group.Go(func() { beat.Run(ctx) })
 	group.Go(func() { leases.Run(ctx) })
-	if c.options.RenewTokens > 0 {
-		issuer := &tokens.Issuer{
-			Client: c.client, Namespace: c.options.Namespace, Lifetime: c.options.RenewTokens, Clock: c.options.Clock,
-		}
-		group.Go(func() { issuer.Run(ctx) })
-	}
 	if c.options.Canary != nil {
 		group.Go(func() { c.prober(r.Members, r.Tracker).Run(ctx) })
 	}
@@ -240,14 +228,10 @@ func (c *Controller) newReconciler(
 		APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.Namespace, Name: member.HeartbeatLease,
 	}}
 	tracker := memberstate.NewTracker(o.limits(), o.Clock, own, reporter)
-	var keep func(context.Context, *corev1.Secret) error
-	if o.RenewTokens > 0 {
-		keep = tokens.Keep(c.client)
-	}
 	members := member.New(member.Config{
 		Cluster: cluster, Set: o.ClusterSet, Static: o.Members, ExecCommands: o.ExecCommands, Sources: c.sources(),
 		Limits: o.MemberLimits, Memory: o.MaxImportMemory, Local: own, Tracker: tracker, Reporter: reporter,
-		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: keep,
+		Clock: o.Clock, Dial: o.DialMember, Read: read, Keep: apply.Credential(c.client),
 	})
 	applier := &apply.Applier{
 		Core: c.client, Recorder: recorder, Clock: o.Clock,

@@ -43,7 +43,6 @@ type flags struct {
 	membersFrom         []string
 	denied              []string
 	accept              []string
-	renewTokens         time.Duration
 	staleAfter          time.Duration
 	goneAfter           time.Duration
 	limits              export.Limits
@@ -111,8 +110,6 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 		"how long a member may be silent before its endpoints are used only if no other cluster has a ready one, and how long a fault here may last before the own heartbeat stops")
 	set.DurationVar(&f.goneAfter, "gone-after", 0,
 		"how long a member may be silent before what it contributed is removed; 0 means never")
-	set.DurationVar(&f.renewTokens, "renew-tokens", 0,
-		"lifetime of the tokens that this cluster renews for its readers; with it, the controller also keeps the tokens that other clusters renew for it; 0 means neither")
 	set.IntVar(&f.limits.Services, "member-services", export.DefaultLimits.Services,
 		"how many services of a member are imported at most")
 	set.IntVar(&f.limits.Endpoints, "member-endpoints", export.DefaultLimits.Endpoints,
@@ -222,7 +219,6 @@ func (f *flags) options() (controller.Options, error) {
 		DeniedNamespaces: append([]string{}, f.denied...),
 		Accept:           append([]string{}, f.accept...),
 		Prefer:           f.prefer,
-		RenewTokens:      f.renewTokens,
 		StaleAfter:       f.staleAfter,
 		GoneAfter:        f.goneAfter,
 		MemberLimits:     f.limits,

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,15 +16,12 @@ import (
 
 func newJoin(o *options) *cobra.Command {
 	var servers, authorities []string
-	var duration time.Duration
-	var longLived bool
-	var kind string
 	command := &cobra.Command{
 		Use:   "join CONTEXT CONTEXT...",
-		Short: "Join clusters, or rotate their credentials",
+		Short: "Join clusters, or give them new credentials",
 		Long: `Join clusters, each with every other one. clusterset-controller must run in each of
-them. Run it again to rotate the credentials, or to add a cluster: the addresses of
-API servers stay as they are in the Secrets, unless --server sets others.`,
+them, and renews the credentials. Run it again to replace them, or to add a cluster: the
+addresses of API servers stay as they are in the Secrets, unless --server sets others.`,
 		Example: `  kubectl clusterset join east west north
   kubectl clusterset join east west --server east=https://10.0.0.1:6443`,
 		Args:              cobra.MinimumNArgs(2),
@@ -44,19 +39,6 @@ API servers stay as they are in the Secrets, unless --server sets others.`,
 			if options.Authorities, err = readAuthorities(authorities); err != nil {
 				return err
 			}
-			if options.Duration = duration; longLived {
-				options.Duration = 0
-			} else if duration < 10*time.Minute {
-				return usageError{fmt.Errorf("--duration %s: use 10m or more", duration)}
-			}
-			switch flags := command.Flags(); {
-			case !slices.Contains(join.Kinds, kind):
-				return usageError{fmt.Errorf("--credential %s: use one of %s", kind, strings.Join(join.Kinds, ", "))}
-			case flags.Changed("credential"):
-				options.Kind = kind
-			case flags.Changed("duration") || longLived:
-				options.Kind = join.KindToken
-			}
 			return join.Join(command.Context(), options)
 		},
 	}
@@ -65,12 +47,6 @@ API servers stay as they are in the Secrets, unless --server sets others.`,
 	command.Flags().StringArrayVar(&authorities, "certificate-authority", nil,
 		"file with the certificate authority of the API server of a context as the other clusters reach it, as "+
 			"`CONTEXT=FILE`; may be repeated")
-	command.Flags().DurationVar(&duration, "duration", 365*24*time.Hour,
-		"lifetime of the credentials; the API server may shorten it")
-	command.Flags().BoolVar(&longLived, "long-lived", false, "create credentials that do not expire")
-	command.Flags().StringVar(&kind, "credential", join.KindAuto,
-		"`kind` of the credentials: auto, renewed by the cluster that is read, or token")
-	command.MarkFlagsMutuallyExclusive("duration", "long-lived")
 	o.addWait(command.Flags())
 	o.addDryRun(command.Flags())
 	return command

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -39,7 +39,7 @@ var kinds = map[string]*message{
 	"discovery.k8s.io/v1 EndpointSlice":     messageOf[discoveryv1.EndpointSlice](),
 	"coordination.k8s.io/v1 LeaseList":      messageOf[coordinationv1.LeaseList](),
 	"coordination.k8s.io/v1 Lease":          messageOf[coordinationv1.Lease](),
-	"v1 Secret":                             messageOf[corev1.Secret](), // see renewToken
+	"authentication.k8s.io/v1 TokenRequest": messageOf[authenticationv1.TokenRequest](), // see renewToken
 	"v1 Status":                             messageOf[metav1.Status](),
 }
 

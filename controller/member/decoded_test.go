@@ -5,13 +5,12 @@ package member
 import (
 	"errors"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -35,15 +34,6 @@ func padded(object string, length int) string {
 			return (object + string(field))[:length]
 		}
 	}
-}
-
-// entries are so many of a Secret's data.
-func entries(count int) map[string][]byte {
-	data := make(map[string][]byte, count)
-	for i := range count {
-		data[strconv.Itoa(i)] = nil
-	}
-	return data
 }
 
 // ordinary is a page of 100 slices of 100 endpoints, as pods have them.
@@ -117,7 +107,10 @@ func TestWhatAnAnswerUnfolds(t *testing.T) {
 			object:   about(metav1.ObjectMeta{ManagedFields: make([]metav1.ManagedFieldsEntry, many)}),
 			tooLarge: true,
 		},
-		"empty data":       {object: &corev1.Secret{Data: entries(many / 4)}, tooLarge: true},
+		"empty audiences": {
+			object:   &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: make([]string, 4*many)}},
+			tooLarge: true,
+		},
 		"empty finalizers": {object: about(metav1.ObjectMeta{Finalizers: make([]string, 4*many)}), tooLarge: true},
 	} {
 		t.Run(name, func(t *testing.T) {

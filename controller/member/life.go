@@ -4,8 +4,6 @@ package member
 
 import (
 	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
 	"encoding/pem"
 	"os"
 	"strings"
@@ -24,7 +22,8 @@ func (c Credential) Life() Life {
 		return Life{}
 	}
 	if token := content([]byte(c.Config.BearerToken), c.Config.BearerTokenFile); len(token) > 0 {
-		return lifeOfToken(strings.TrimSpace(string(token)))
+		claims, _ := ParseToken(strings.TrimSpace(string(token)))
+		return claims.Life
 	}
 	return lifeOfCertificate(content(c.Config.CertData, c.Config.CertFile))
 }
@@ -42,30 +41,17 @@ func content(data []byte, file string) []byte {
 	return read
 }
 
-// lifeOfToken returns the claims iat and exp of a JSON Web Token (RFC 7519, section 4.1).
-func lifeOfToken(token string) Life {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return Life{}
+// Ending reports whether the credential ends within a fifth of its life, or has ended: its renewal failed, or nothing
+// renews it. A credential whose beginning is unknown is ending in its last week.
+func (l Life) Ending(now time.Time) bool {
+	if l.Expires.IsZero() {
+		return false
 	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return Life{}
+	left := 7 * 24 * time.Hour
+	if !l.Issued.IsZero() {
+		left = min(left, l.length()/5)
 	}
-	var claims struct {
-		Issued  int64 `json:"iat"`
-		Expires int64 `json:"exp"`
-	}
-	if json.Unmarshal(payload, &claims) != nil {
-		return Life{}
-	}
-	at := func(seconds int64) time.Time {
-		if seconds == 0 {
-			return time.Time{}
-		}
-		return time.Unix(seconds, 0)
-	}
-	return Life{Issued: at(claims.Issued), Expires: at(claims.Expires)}
+	return l.Expires.Sub(now) < left
 }
 
 // lifeOfCertificate returns the validity of the first certificate in PEM.

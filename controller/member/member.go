@@ -298,7 +298,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat, nil, m.heartbeat.end)
 	})
 	watches.Go(func() { m.listen(ctx) })
-	watches.Go(func() { m.renewToken(ctx, core.Secrets(credential.Namespace), credential) })
+	watches.Go(func() { m.renewToken(ctx, core.ServiceAccounts(credential.Namespace), credential) })
 	watches.Wait()
 	closeConnections()
 	return nil

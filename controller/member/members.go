@@ -107,7 +107,7 @@ type Config struct {
 	Local    Local
 	Tracker  Tracker
 	Reporter Reporter
-	// Keep writes the Secret of a member with a token that the member renewed; nil means that tokens are not renewed. It
+	// Keep writes the Secret of a member with a renewed token; nil means that tokens are not renewed. It
 	// must fail if the Secret has changed since it was read.
 	Keep func(context.Context, *corev1.Secret) error
 	// Clock dates heartbeats.

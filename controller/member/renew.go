@@ -12,50 +12,49 @@ import (
 	"strings"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/rotation"
+	"k8s.io/utils/ptr"
 )
 
-// getsSecrets reads Secrets of a member.
-type getsSecrets interface {
-	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error)
+// requestsTokens requests tokens of a member.
+type requestsTokens interface {
+	CreateToken(ctx context.Context, account string, request *authenticationv1.TokenRequest, options metav1.CreateOptions) (
+		*authenticationv1.TokenRequest, error)
 }
 
-// renewToken keeps the token of the member's Secret from ending, until the context ends: it asks the member for the next
-// one at once, and again when more than half of its life has passed. It does nothing if the token is none that the member
-// renews. A new token changes the Secret, which replaces the connection.
-func (m *Member) renewToken(ctx context.Context, secrets getsSecrets, credential Credential) {
+// renewToken keeps the token of the member's Secret from ending, until the context ends: at half of its life it requests
+// another token of the same ServiceAccount, for as long a life. It leaves tokens alone that are not of the account of one
+// reader. A new token changes the Secret, which replaces the connection.
+func (m *Member) renewToken(ctx context.Context, accounts requestsTokens, credential Credential) {
 	if m.keep == nil || m.held() == nil {
 		return
 	}
-	has, ok := rotation.Parse(credential.Config.BearerToken)
-	if !ok || !has.Renewed() || has.Namespace != credential.Namespace {
+	has, ok := ParseToken(credential.Config.BearerToken)
+	if !ok || !has.Renewable() || has.Namespace != credential.Namespace {
 		return
 	}
-	fetch := has.Fetch(rand.Float64()) //nolint:gosec // only spreads requests
 	logger := klog.FromContext(ctx)
 	said := ""
-	for at := m.clock.Now(); ; at = m.clock.Now().Add(has.Retry()) {
+	// Not at once: the clock of the member may be behind this one, so that each of its tokens is due when it is new.
+	first := m.clock.Now().Add(minRetry)
+	if half := has.renewal(rand.Float64()); half.After(first) { //nolint:gosec // only spreads requests
+		first = half
+	}
+	for at := first; ; at = m.clock.Now().Add(has.retry()) {
 		if !m.until(ctx, at) {
 			return
 		}
-		err := m.fetchToken(ctx, secrets, has, credential.Config.BearerToken)
+		err := m.replaceToken(ctx, accounts, has, credential.Config.BearerToken)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil: // the Secret has it; if another writer reverts that, it is repeated
 			said = ""
-		case errors.Is(err, errNoLater) && m.clock.Now().Before(fetch): // there is no need yet
-			if !m.until(ctx, fetch) {
-				return
-			}
-		case apierrors.IsNotFound(err) && m.clock.Now().Before(fetch): // the member may issue it soon
 		case err.Error() != said:
 			said = err.Error()
 			logger.Error(err, "Cannot renew the token of the member; before it expires, run kubectl clusterset join",
@@ -87,27 +86,24 @@ func (m *Member) held() *corev1.Secret {
 	return secret
 }
 
-// errNoLater is the error of a member that has not renewed the token.
-var errNoLater = errors.New("has no later token: its controller needs --renew-tokens")
-
-// fetchToken asks the member for the token after one, and writes it to the member's Secret.
-func (m *Member) fetchToken(ctx context.Context, secrets getsSecrets, has rotation.Token, token string) error {
+// replaceToken requests a token of the account of another one, and writes it to the member's Secret.
+func (m *Member) replaceToken(ctx context.Context, accounts requestsTokens, has Token, token string) error {
 	asking, cancel := context.WithTimeout(ctx, m.patience)
 	defer cancel()
-	name := rotation.Secret(has.Account)
-	offered, err := secrets.Get(asking, name, metav1.GetOptions{})
+	made, err := accounts.CreateToken(asking, has.Account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(max(has.length(), minLife) / time.Second))},
+	}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("read Secret %s of the member: %w", name, err)
+		return fmt.Errorf("request a token of ServiceAccount %s of the member: %w", has.Account, err)
 	}
-	next := string(offered.Data[rotation.TokenKey])
-	if is, ok := rotation.Parse(next); !ok || !is.Replaces(has) {
-		return fmt.Errorf("secret %s of the member %w", name, errNoLater)
+	if is, ok := ParseToken(made.Status.Token); !ok || !is.replaces(has) {
+		return fmt.Errorf("the member answered with a token that is not of ServiceAccount %s, or ends no later", has.Account)
 	}
 	held := m.held()
 	if held == nil || !bytes.Contains(held.Data[KubeconfigKey], []byte(token)) {
 		return errors.New("the Secret of the member has another token now")
 	}
-	kubeconfig, err := ReplaceToken(held.Data[KubeconfigKey], next)
+	kubeconfig, err := ReplaceToken(held.Data[KubeconfigKey], made.Status.Token)
 	if err != nil {
 		return err
 	}

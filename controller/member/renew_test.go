@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +26,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/rotation"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // readerToken is a token of the account by which east reads a cluster.
@@ -36,27 +36,31 @@ func readerToken(issued time.Time, life time.Duration) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
 }
 
-// exporter renews the token of east at half of its life, unless it is down, and nothing reads it with one that ended.
+// exporter issues tokens of one account, unless it is down, and nothing reads it with one that ended.
 type exporter struct {
-	t     *testing.T
-	life  time.Duration
-	token string
 	down  atomic.Bool
 	asked int
 	names map[string]bool
 	using *string
+	// issues changes the answer, if it is set.
+	issues func(life time.Duration) string
 }
 
-func (e *exporter) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Secret, error) {
+func (e *exporter) CreateToken(
+	_ context.Context, account string, request *authenticationv1.TokenRequest, _ metav1.CreateOptions,
+) (*authenticationv1.TokenRequest, error) {
 	e.asked++
-	e.names[name] = true
-	if using, _ := rotation.Parse(*e.using); e.down.Load() || time.Now().After(using.Expires) {
+	e.names[account] = true
+	if using, _ := ParseToken(*e.using); e.down.Load() || time.Now().After(using.Expires) {
 		return nil, apierrors.NewUnauthorized("ended")
 	}
-	if held, _ := rotation.Parse(e.token); !time.Now().Before(held.Half()) {
-		e.token = readerToken(time.Now(), e.life)
+	life := time.Duration(*request.Spec.ExpirationSeconds) * time.Second
+	made := &authenticationv1.TokenRequest{}
+	made.Status.Token = readerToken(time.Now(), life)
+	if e.issues != nil {
+		made.Status.Token = e.issues(life)
 	}
-	return &corev1.Secret{Data: map[string][]byte{rotation.TokenKey: []byte(e.token)}}, nil
+	return made, nil
 }
 
 // TestRenewToken: a year passes, in which the member is away for a third of the life of each token.
@@ -64,7 +68,7 @@ func TestRenewToken(t *testing.T) {
 	for _, life := range []time.Duration{24 * time.Hour, 1440 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			token := readerToken(time.Now(), life)
-			e := &exporter{t: t, life: life, token: token, names: map[string]bool{}, using: &token}
+			e := &exporter{names: map[string]bool{}, using: &token}
 			secret := &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{
 					Name: "member-west", Labels: map[string]string{ClusterLabel: "west"}, ResourceVersion: "0",
@@ -105,65 +109,70 @@ func TestRenewToken(t *testing.T) {
 					t.Fatal(err)
 				}
 				token = config.AuthInfos["u"].Token
-				if has, _ := rotation.Parse(token); time.Until(has.Expires) < life/10 {
+				if has, _ := ParseToken(token); time.Until(has.Expires) < life/10 {
 					t.Fatalf("%v left of %v", time.Until(has.Expires), life)
 				}
 			}
-			has, _ := rotation.Parse(token)
-			if most := int(365 * 24 * time.Hour / has.Retry() / 2); written == 0 || e.asked > most {
+			has, _ := ParseToken(token)
+			if most := int(365 * 24 * time.Hour / has.retry() / 2); written == 0 || e.asked > most {
 				t.Errorf("%d tokens written, asked %d times, want at most %d", written, e.asked, most)
 			}
-			if len(e.names) != 1 || !e.names["clusterset-member-east-token"] {
+			if len(e.names) != 1 || !e.names["clusterset-member-east"] {
 				t.Errorf("asked for %v", e.names)
 			}
 		})
 	}
 }
 
-// TestFirstToken: a short first token is replaced as soon as the member has a longer one, not at half of its life.
-func TestFirstToken(t *testing.T) {
+// TestTokenOfAnotherAccount: what a member answers takes the place of the token only if it is of the same account, and ends
+// later.
+func TestTokenOfAnotherAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		token := readerToken(began, time.Hour)
-		e := &exporter{t: t, token: readerToken(began, 1440*time.Hour), names: map[string]bool{}, using: &token}
-		e.down.Store(true)
-		time.AfterFunc(time.Minute, func() { e.down.Store(false) })
-		m := &Member{cluster: "west", clock: clock.RealClock{}, patience: patience, source: &source{}}
-		m.source.candidate.Store(ofSecret(&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{ClusterLabel: "west"}},
-			Data:       map[string][]byte{KubeconfigKey: []byte(kubeconfig(`{token: `+token+`}`, aServer))},
-		}))
-		ctx, replaced := context.WithCancel(klog.NewContext(t.Context(), logr.Discard()))
-		m.keep = func(context.Context, *corev1.Secret) error { replaced(); return nil }
-		credential, err := ParseKubeconfig([]byte(kubeconfig(`{token: `+token+`}`, aServer)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.renewToken(ctx, e, credential)
-		if after := time.Since(began); after > 3*time.Minute {
-			t.Errorf("replaced after %v", after)
+		token := readerToken(time.Now(), time.Hour)
+		for name, issues := range map[string]func(time.Duration) string{
+			"another account": func(life time.Duration) string {
+				return tokenOf("system:serviceaccount:clusterset-dns:clusterset-controller", time.Now(), time.Now().Add(life))
+			},
+			"no later end": func(time.Duration) string { return token },
+			"no token":     func(time.Duration) string { return "users: []" },
+		} {
+			e := &exporter{names: map[string]bool{}, using: &token, issues: issues}
+			secret := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{ClusterLabel: "west"}},
+				Data:       map[string][]byte{KubeconfigKey: []byte(kubeconfig(`{token: `+token+`}`, aServer))},
+			}
+			m := &Member{cluster: "west", clock: clock.RealClock{}, patience: patience, source: &source{}}
+			m.source.candidate.Store(ofSecret(secret))
+			m.keep = func(context.Context, *corev1.Secret) error { t.Errorf("%s is written", name); return nil }
+			has, _ := ParseToken(token)
+			if err := m.replaceToken(t.Context(), e, has, token); err == nil || e.asked != 1 {
+				t.Errorf("%s: %v after %d requests", name, err, e.asked)
+			}
 		}
 	})
 }
 
-// TestTokenOfAnAPIServer: the next token also passes what bounds the answers of a member.
+// TestTokenOfAnAPIServer: the answer of an API server passes what bounds the answers of a member.
 func TestTokenOfAnAPIServer(t *testing.T) {
 	now := time.Now()
-	next := readerToken(now, 1440*time.Hour)
+	next := readerToken(now, time.Hour)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/v1/namespaces/clusterset-dns/secrets/clusterset-member-east-token" {
+		if r.URL.Path != "/api/v1/namespaces/clusterset-dns/serviceaccounts/clusterset-member-east/token" {
 			<-r.Context().Done()
 			return
 		}
+		made := &authenticationv1.TokenRequest{}
+		made.Status.Token = next
 		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
-		_, _ = w.Write(encode(t, &corev1.Secret{Data: map[string][]byte{rotation.TokenKey: []byte(next)}}))
+		_, _ = w.Write(encode(t, made))
 	}))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
 	credential := credentialOf(server)
-	credential.Config.BearerToken = readerToken(now, time.Hour)
-	m := newMember("west", clock.RealClock{}, func(types.NamespacedName) {}, func() {}, func(error) {})
+	credential.Config.BearerToken = readerToken(now.Add(-50*time.Minute), time.Hour)
+	fast := clocktesting.NewFakeClock(now)
+	m := newMember("west", fast, func(types.NamespacedName) {}, func() {}, func(error) {})
 	m.source = &source{}
 	m.source.candidate.Store(ofSecret(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{ClusterLabel: "west"}},
@@ -174,6 +183,11 @@ func TestTokenOfAnAPIServer(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- m.run(ctx, credential) }()
+	go func() {
+		for tick := time.NewTicker(time.Millisecond); ctx.Err() == nil; <-tick.C {
+			fast.Step(time.Second)
+		}
+	}()
 	if !bytes.Contains(receive(t, kept), []byte(next)) {
 		t.Error("another token is kept")
 	}
@@ -183,7 +197,7 @@ func TestTokenOfAnAPIServer(t *testing.T) {
 	}
 }
 
-// TestNotRenewed: tokens that the member does not renew cost no request.
+// TestNotRenewed: tokens that are not of a reader's account in a Secret of the controller cost no request.
 func TestNotRenewed(t *testing.T) {
 	now := time.Now()
 	for name, change := range map[string]func(*Member, *Credential){
@@ -196,7 +210,7 @@ func TestNotRenewed(t *testing.T) {
 		},
 	} {
 		token := readerToken(now, time.Hour)
-		e := &exporter{t: t, life: time.Hour, token: token, names: map[string]bool{}, using: &token}
+		e := &exporter{names: map[string]bool{}, using: &token}
 		m := &Member{cluster: "west", clock: clock.RealClock{}, patience: patience, source: &source{}}
 		m.keep = func(context.Context, *corev1.Secret) error { return nil }
 		secret := &corev1.Secret{

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -83,7 +83,7 @@ func (s *swallower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // encode is an object as an API server sends it.
 func encode(t testing.TB, object runtime.Object) []byte {
 	form := scheme.Codecs.EncoderForVersion(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme),
-		schema.GroupVersions{corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion})
+		schema.GroupVersions{authenticationv1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion})
 	encoded, err := runtime.Encode(form, object)
 	if err != nil {
 		t.Error(err)

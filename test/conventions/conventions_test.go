@@ -26,7 +26,7 @@ const (
 // pure are the packages that take values and return values.
 var pure = []string{
 	"controller/accept", "controller/budget", "controller/export", "controller/liveness", "controller/locality",
-	"controller/merge", "controller/packed", "controller/properties", "controller/rotation",
+	"controller/merge", "controller/packed", "controller/properties",
 	"controller/selector", "controller/traffic",
 	"plugin/multicluster/answer", "plugin/multicluster/index", "plugin/multicluster/name", "plugin/multicluster/object",
 	"plugin/multicluster/record", "plugin/multicluster/topology",
@@ -197,7 +197,7 @@ func TestOnlyApplyWritesToACluster(t *testing.T) {
 		// Leases are written in the steady state: the heartbeat, the members', and the leader's, which
 		// controller/leader writes by way of client-go's lock. Tokens are no part of what is imported or exported.
 		if f.test() || !strings.HasPrefix(f.path, "controller/") || f.folder() == "controller/apply" ||
-			f.folder() == "controller/leader" || f.folder() == "controller/tokens" {
+			f.folder() == "controller/leader" {
 			continue
 		}
 		for _, write := range writesOf(f.pkg) {

@@ -5,12 +5,7 @@ package main
 // trusting are mistakes with credentials.
 var trusting = []mutant{
 	{
-		file: "controller/tokens/tokens.go",
-		text: `if account.Name != rotation.Account(reader) {`, replacement: `if account.Name == "" {`,
-		harm: "a label puts the token of the controller itself into a Secret",
-	},
-	{
-		file: "controller/rotation/rotation.go",
+		file: "controller/member/token.go",
 		text: `t.Account == other.Account &&`, replacement: ``,
 		harm: "a member replaces its credential with a token of another account",
 	},
@@ -18,11 +13,6 @@ var trusting = []mutant{
 		file: "controller/member/credential.go",
 		text: `if plugin == nil || slices.Contains(commands, plugin.Command) {`, replacement: `if plugin == nil || len(commands) > 0 {`,
 		harm: "one allowed credential plugin allows all programs",
-	},
-	{
-		file: "controller/tokens/tokens.go",
-		text: `if secret != nil && owned(secret, account) {`, replacement: `if secret != nil {`,
-		harm: "a reader whose account was made again keeps a revoked token",
 	},
 	{
 		file: "controller/member/poll.go",
@@ -56,6 +46,16 @@ var trusting = []mutant{
 		file: "controller/member/candidate.go",
 		text: `		if members[c.key()] {`, replacement: `		if c.Object == nil && members[c.key()] {`,
 		harm: "a second Secret takes the id of a member that is connected",
+	},
+	{
+		file: "controller/member/token.go",
+		text: `t.Issued.Add(t.length() / 2)`, replacement: `t.Expires`,
+		harm: "a token is renewed at its end, when it is not accepted anymore",
+	},
+	{
+		file: "controller/member/token.go",
+		text: `strings.HasPrefix(t.Account, accountPrefix) &&`, replacement: ``,
+		harm: "a reader requests tokens of an account that is not its own",
 	},
 	{
 		file: "controller/member/renew.go",

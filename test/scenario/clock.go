@@ -16,7 +16,8 @@ type fast struct {
 	wrong time.Duration
 }
 
-func newClock(rate int, wrong time.Duration) clock.WithTicker {
+// NewClock returns a clock that runs at a multiple of the real time, and is wrong by a time.
+func NewClock(rate int, wrong time.Duration) clock.WithTicker {
 	return fast{rate: time.Duration(rate), begin: time.Now(), wrong: wrong}
 }
 

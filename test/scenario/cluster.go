@@ -99,7 +99,7 @@ func (c *Cluster) Restart() {
 }
 
 // SetClock gives the next controller a clock that is wrong by a time.
-func (c *Cluster) SetClock(wrong time.Duration) { c.Options.Clock = newClock(c.set.Rate(), wrong) }
+func (c *Cluster) SetClock(wrong time.Duration) { c.Options.Clock = NewClock(c.set.Rate(), wrong) }
 
 // Metric returns the value of a gauge of the controller, and whether it has it. Labels are a list of names and values.
 func (c *Cluster) Metric(name string, labels ...string) (float64, bool) {

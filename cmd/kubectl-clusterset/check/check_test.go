@@ -134,7 +134,7 @@ func TestChecks(t *testing.T) {
 		},
 		"a credential that ends": {
 			func(east, _ *Cluster) { east.Members[0].Expires = now.Add(48 * time.Hour) },
-			"warning credential-lasts east: The credential of west expires in 48h0m0s. > kubectl clusterset join east west",
+			"warning credential-lasts east: The credential of west expires in 48h0m0s, and was not renewed. > kubectl clusterset join east west",
 		},
 		"a credential of a short life": {
 			func(east, _ *Cluster) {
@@ -144,9 +144,9 @@ func TestChecks(t *testing.T) {
 		},
 		"one that ends": {
 			func(east, _ *Cluster) {
-				east.Members[0].Issued, east.Members[0].Expires = now.Add(-4*time.Hour), now.Add(time.Hour)
+				east.Members[0].Issued, east.Members[0].Expires = now.Add(-5*time.Hour), now.Add(time.Hour)
 			},
-			"warning credential-lasts east: The credential of west expires in 1h0m0s. > kubectl clusterset join east west",
+			"warning credential-lasts east: The credential of west expires in 1h0m0s, and was not renewed. > kubectl clusterset join east west",
 		},
 		"a silent member without a context": {
 			func(east, west *Cluster) {

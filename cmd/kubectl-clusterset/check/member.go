@@ -18,10 +18,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 )
 
-// expiresSoon is how long before its expiry a credential should be replaced, or a
-// quarter of its lifetime if that is shorter.
-const expiresSoon = 14 * 24 * time.Hour
-
 var memberChecks = []Check{
 	{
 		Name: "joined", About: "each cluster has a credential of every other cluster",
@@ -60,18 +56,14 @@ var memberChecks = []Check{
 		return []problem{{what: what, fix: explain.Correct(c.Facts, m)}}
 	}),
 	ofMembers("credential-lasts", "no credential expires soon", func(s *Set, c *Cluster, m *facts.Member) []problem {
-		fix, soon := s.join(c, m.ID), expiresSoon
-		if !m.Issued.IsZero() {
-			soon = min(soon, m.Expires.Sub(m.Issued)/4) // of one whose life is short on purpose
-		}
 		switch left := m.Expires.Sub(c.Now); {
 		case m.Expires.IsZero():
-			return nil
 		case left <= 0:
-			return []problem{wrong(fix, "The credential of %s expired %s ago, so its changes are not imported.", m.ID,
+			return []problem{wrong(s.join(c, m.ID), "The credential of %s expired %s ago, so its changes are not imported.", m.ID,
 				(-left).Round(time.Minute))}
-		case left < soon:
-			return []problem{odd(fix, "The credential of %s expires in %s.", m.ID, left.Round(time.Minute))}
+		case m.Ending(c.Now):
+			return []problem{odd(s.join(c, m.ID), "The credential of %s expires in %s, and was not renewed.", m.ID,
+				left.Round(time.Minute))}
 		}
 		return nil
 	}),

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -17,18 +16,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 const (
-	// ReaderLabel marks the Secret to which a token is bound, in the cluster that is
-	// read. Its value is the id of the reader.
-	ReaderLabel = "clusterset-dns.github.io/reader"
-	// readerPrefix begins the name of such a Secret.
-	readerPrefix = "clusterset-reader-"
+	// lifetime is that of the tokens. The API server may grant less.
+	lifetime = 30 * 24 * time.Hour
 	// manager is the value of the label managed-by of all objects that join creates.
 	manager = cluster.FieldManager
 )
@@ -43,8 +37,6 @@ type Issuer struct {
 	// Authority has the CA certificates of that address in PEM; empty means those of
 	// the user.
 	Authority []byte
-	// Duration is the requested lifetime of a token; 0 means no expiry.
-	Duration time.Duration
 	// DryRun is that of metav1.CreateOptions.
 	DryRun []string
 	Teller progress.Teller
@@ -54,86 +46,34 @@ type Issuer struct {
 type Credential struct {
 	// Kubeconfig is the content of the reader's Secret.
 	Kubeconfig []byte
-	// Anchor is the name of the Secret to which the token is bound.
-	Anchor string
-	// Expires is zero without expiry.
+	// Expires is when its token expires, unless the reader renews it.
 	Expires time.Time
 }
 
-// Issue creates a credential for a reader, whose token is bound to a Secret of its
-// own: deleting the Secret revokes this credential only.
+// Issue creates a credential for a reader: a token of a ServiceAccount of its own, which the reader renews.
 func (i Issuer) Issue(ctx context.Context, reader string) (Credential, error) {
-	anchor := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: readerPrefix + reader + "-",
-			Labels:       map[string]string{ReaderLabel: reader, export.LabelManagedBy: manager},
-			Annotations:  map[string]string{},
-		},
-		Type: corev1.SecretTypeOpaque,
+	if err := i.account(ctx, reader); err != nil {
+		return Credential{}, err
 	}
-	if i.Duration == 0 {
-		anchor.Type = corev1.SecretTypeServiceAccountToken
-		anchor.Annotations[corev1.ServiceAccountNameKey] = manifest.MemberAccount
-	}
-	anchor, err := i.Of.Kube.CoreV1().Secrets(i.Of.Namespace).Create(ctx, anchor,
-		metav1.CreateOptions{FieldManager: manager, DryRun: i.DryRun})
-	if err != nil {
-		return Credential{}, fmt.Errorf("context %s: create a credential for %s: %w", i.Of.Context, reader, err)
-	}
-	made := Credential{Anchor: anchor.Name}
-	token := "dry-run"
-	switch {
-	case i.DryRun != nil:
-	case i.Duration == 0:
-		token, err = i.awaitToken(ctx, anchor.Name)
-	default:
-		token, made.Expires, err = i.requestToken(ctx, anchor)
-	}
-	if err != nil {
-		return made, fmt.Errorf("context %s: create a credential for %s: %w", i.Of.Context, reader, err)
-	}
+	made, token := Credential{}, "dry-run"
 	if i.DryRun == nil {
+		issued, err := i.Of.Kube.CoreV1().ServiceAccounts(i.Of.Namespace).CreateToken(ctx, member.AccountOf(reader),
+			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+				ExpirationSeconds: ptr.To(int64(lifetime / time.Second)),
+			}}, metav1.CreateOptions{})
+		if err != nil {
+			return made, fmt.Errorf("context %s: create a token for %s: %w", i.Of.Context, reader, err)
+		}
+		token, made.Expires = issued.Status.Token, issued.Status.ExpirationTimestamp.Time
 		if err := i.tried(ctx, token, reader); err != nil {
 			return made, err
 		}
 	}
-	made.Kubeconfig, err = i.kubeconfig(ctx, token)
-	if err != nil {
+	var err error
+	if made.Kubeconfig, err = i.kubeconfig(ctx, token); err != nil {
 		return made, fmt.Errorf("context %s: %w", i.Of.Context, err)
 	}
 	return made, nil
-}
-
-// requestToken requests a token that is bound to the Secret.
-func (i Issuer) requestToken(ctx context.Context, anchor *corev1.Secret) (string, time.Time, error) {
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		ExpirationSeconds: ptr.To(int64(i.Duration / time.Second)),
-		BoundObjectRef: &authenticationv1.BoundObjectReference{
-			APIVersion: "v1", Kind: "Secret", Name: anchor.Name,
-			UID: anchor.UID,
-		},
-	}}
-	made, err := i.Of.Kube.CoreV1().ServiceAccounts(i.Of.Namespace).CreateToken(ctx, manifest.MemberAccount, request,
-		metav1.CreateOptions{})
-	if err != nil {
-		return "", time.Time{}, err
-	}
-	return made.Status.Token, made.Status.ExpirationTimestamp.Time, nil
-}
-
-// awaitToken waits until Kubernetes has written a token to the Secret.
-func (i Issuer) awaitToken(ctx context.Context, name string) (token string, err error) {
-	err = i.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
-		secret, err := i.Of.Kube.CoreV1().Secrets(i.Of.Namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return "", err
-		}
-		if token = string(secret.Data[corev1.ServiceAccountTokenKey]); token == "" {
-			return "waiting for Kubernetes to write a token to Secret " + name, nil
-		}
-		return "", nil
-	})
-	return token, err
 }
 
 // tried returns an error if the API server rejects a token at the address of the
@@ -211,29 +151,4 @@ func (i Issuer) kubeconfig(ctx context.Context, token string) ([]byte, error) {
 		return nil, err
 	}
 	return text, nil
-}
-
-// Revoke revokes the credentials of a reader, or of all if it is empty, except the
-// one of an anchor. It returns their number.
-func Revoke(ctx context.Context, of *cluster.Cluster, reader, except string, dryRun []string) (int, error) {
-	selector := ReaderLabel
-	if reader != "" {
-		selector += "=" + reader
-	}
-	list, err := of.Kube.CoreV1().Secrets(of.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		return 0, fmt.Errorf("context %s: revoke the credentials of %s: %w", of.Context, reader, err)
-	}
-	count := 0
-	for i := range list.Items {
-		if list.Items[i].Name == except {
-			continue
-		}
-		if err := of.Kube.CoreV1().Secrets(of.Namespace).Delete(ctx, list.Items[i].Name,
-			metav1.DeleteOptions{DryRun: dryRun}); err != nil {
-			return count, fmt.Errorf("context %s: revoke a credential of %s: %w", of.Context, reader, err)
-		}
-		count++
-	}
-	return count, nil
 }

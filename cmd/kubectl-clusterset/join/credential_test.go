@@ -32,7 +32,7 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 		case strings.HasSuffix(request.URL.Path, "/token"):
 			fmt.Fprint(w, `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":{"token":"of-the-reader"}}`)
 		default:
-			fmt.Fprint(w, `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"clusterset-reader-west-1"}}`)
+			fmt.Fprint(w, `{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"clusterset-member-west","uid":"1"}}`)
 		}
 	}))
 	defer proxy.Close()
@@ -46,7 +46,7 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 	}
 	var said bytes.Buffer
 	issuer := Issuer{
-		Of: source, ID: "east", Duration: time.Hour, Address: Address{Server: proxy.URL},
+		Of: source, ID: "east", Address: Address{Server: proxy.URL},
 		Teller: progress.Teller{Out: &said, Results: io.Discard, Timeout: time.Millisecond},
 	}
 	if _, err := issuer.Issue(t.Context(), "west"); err == nil ||

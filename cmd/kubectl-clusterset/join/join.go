@@ -3,9 +3,9 @@
 // Package join issues the credentials with which clusters read each other, and
 // revokes them.
 //
-// A credential is a token of the service account clusterset-member of the
-// cluster that is read. It is bound to a Secret there, one for each reader, so
-// that deleting that Secret revokes it and no other.
+// A credential is a token of a ServiceAccount in the cluster that is read, one
+// for each reader, so that deleting that account revokes it and no other. The
+// controller of the reader renews it.
 package join
 
 import (
@@ -32,10 +32,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
-// shortLife is a token lifetime below which the API server has probably shortened
-// it.
-const shortLife = 30 * 24 * time.Hour
-
 // Options are those of Join, Leave and Drain.
 type Options struct {
 	// Clusters are two or more.
@@ -46,10 +42,6 @@ type Options struct {
 	// Authorities are CA certificates of these addresses in PEM, by context. The
 	// default is that of the kubeconfig.
 	Authorities map[string][]byte
-	// Duration is the lifetime of tokens; 0 means no expiry.
-	Duration time.Duration
-	// Kind is one of Kinds; empty means KindAuto.
-	Kind string
 	// Partial lets Leave and Drain change these clusters although the set has others.
 	Partial bool
 	DryRun  bool
@@ -67,7 +59,6 @@ type peering struct {
 
 	// secret is the reader's Secret with the credential, nil if there is none yet.
 	secret *corev1.Secret
-	anchor string
 	// before is when the last heartbeat arrived before the new credential.
 	before *metav1.MicroTime
 	done   bool
@@ -105,7 +96,7 @@ func Join(ctx context.Context, o Options) error {
 	var peerings []*peering
 	for i, source := range o.Clusters {
 		issuer := Issuer{
-			Of: source, ID: identities[i].ID, Duration: o.Duration, Authority: o.Authorities[source.Context],
+			Of: source, ID: identities[i].ID, Authority: o.Authorities[source.Context],
 			DryRun: cluster.DryRun(o.DryRun), Teller: o.Teller,
 		}
 		if o.Servers[source.Context] == "" && Loopback(source.Config.Host) {
@@ -132,19 +123,7 @@ func Join(ctx context.Context, o Options) error {
 	if o.DryRun {
 		return nil
 	}
-	if err := o.await(ctx, peerings); err != nil {
-		return err
-	}
-	for _, l := range peerings {
-		revoked, err := Revoke(ctx, l.source, l.readerID, l.anchor, nil)
-		if err != nil {
-			return err
-		}
-		if revoked > 0 {
-			o.Teller.Did("%s: revoked the previous credential of %s", l.sourceID, l.readerID)
-		}
-	}
-	return nil
+	return o.await(ctx, peerings)
 }
 
 func identify(ctx context.Context, clusters []*cluster.Cluster) ([]cluster.Identity, error) {
@@ -204,7 +183,7 @@ func (o Options) ensureRights(ctx context.Context, c *cluster.Cluster, is cluste
 
 // give issues a credential and writes it to the Secret of the reader.
 func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
-	if audience := projected(ctx, l); audience != "" && o.Kind != KindRenewed && o.Kind != KindToken {
+	if audience := projected(ctx, l); audience != "" {
 		o.Teller.Did("%s reads %s with a token that its kubelet renews, for the audience %s: no other is needed", l.readerID,
 			l.sourceID, audience)
 		return o.note(ctx, l)
@@ -217,42 +196,25 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
 		l.secret = oldest(existing)
 	}
 	issuer.Address = o.reach(ctx, l)
-	renewed, lifetime, err := o.choose(ctx, l)
+	credential, err := issuer.Issue(ctx, l.readerID)
 	if err != nil {
 		return err
 	}
-	issue := issuer.Issue
-	if renewed {
-		issuer.Duration = lifetime
-		issue = issuer.issueRenewed
-	}
-	credential, err := issue(ctx, l.readerID)
-	if err != nil {
-		return err
-	}
-	l.anchor = credential.Anchor
 	if l.secret, err = o.put(ctx, l, credential); err != nil {
 		return fmt.Errorf("context %s: write the credential of %s: %w", l.reader.Context, l.sourceID, err)
 	}
-	if err := o.note(ctx, l); err != nil {
+	if err := o.allowRenewal(ctx, l); err != nil {
 		return err
 	}
-	life := "does not expire"
-	if !credential.Expires.IsZero() {
-		left := credential.Expires.Sub(issuer.Of.Now())
-		life = "expires " + credential.Expires.UTC().Format(time.RFC3339)
-		if renewed {
-			life += " unless it is renewed"
-		} else if left < shortLife && issuer.Duration >= 2*left {
-			life += fmt.Sprintf(", because its API server allows at most %s: join again before that, or use --long-lived",
-				left.Round(time.Minute))
-		}
+	if err := o.note(ctx, l); err != nil {
+		return err
 	}
 	if o.DryRun {
 		o.Teller.Did("%s would get a credential to read %s in %s (dry run)", l.readerID, l.sourceID, l.set)
 		return nil
 	}
-	o.Teller.Did("%s has a credential to read %s in %s, which %s", l.readerID, l.sourceID, l.set, life)
+	o.Teller.Did("%s has a credential to read %s in %s, which expires %s unless its controller renews it", l.readerID,
+		l.sourceID, l.set, credential.Expires.UTC().Format(time.RFC3339))
 	return nil
 }
 

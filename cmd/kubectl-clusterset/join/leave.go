@@ -101,15 +101,10 @@ func Leave(ctx context.Context, o Options, name string) error {
 			return err
 		}
 		found = found || deleted > 0
-		revoked, err := Revoke(ctx, c, reader, "", cluster.DryRun(o.DryRun))
+		revoked, err := Revoke(ctx, c, reader, cluster.DryRun(o.DryRun))
 		if err != nil {
 			return err
 		}
-		accounts, err := revokeAccounts(ctx, c, reader, cluster.DryRun(o.DryRun))
-		if err != nil {
-			return err
-		}
-		revoked += accounts
 		if revoked > 0 {
 			o.Teller.Wrote(o.DryRun, "%s: revoked %d credentials for reading it", identities[i].ID, revoked)
 		}

@@ -15,8 +15,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
@@ -50,7 +52,11 @@ func joined(id string, members ...string) *cluster.Cluster {
 			panic(err)
 		}
 	}
-	return &cluster.Cluster{Context: "admin@" + id, Namespace: system, Kube: client}
+	writes := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
+	writes.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &unstructured.Unstructured{}, nil
+	})
+	return &cluster.Cluster{Context: "admin@" + id, Namespace: system, Kube: client, Dynamic: writes}
 }
 
 // TestForgottenContextChangesNothing holds that leave, drain and undrain name
@@ -209,6 +215,14 @@ func TestJoinNamesTheSet(t *testing.T) {
 			"east would get a credential to read west in " + want + " (dry run)\n"
 		if said.String() != wanted {
 			t.Errorf("got\n%swant\n%s", said.String(), wanted)
+		}
+		for _, c := range o.Clusters {
+			for _, action := range c.Dynamic.(*dynamicfake.FakeDynamicClient).Actions() {
+				patch := action.(clienttesting.PatchActionImpl)
+				if options := patch.GetPatchOptions(); len(options.DryRun) == 0 {
+					t.Errorf("a dry run writes %s %s", patch.GetResource().Resource, patch.GetName())
+				}
+			}
 		}
 	}
 }

@@ -65,6 +65,8 @@ type Member struct {
 	// Credential is the name of the Secret, Expires when its token expires.
 	Credential string       `json:"credential,omitempty"`
 	Expires    *metav1.Time `json:"expires,omitempty"`
+	// Ending is set if less than a fifth of the life of the token is left, so that its renewal failed.
+	Ending bool `json:"ending,omitempty"`
 	// Server is the API server that it is read from, ServerName the name in its certificate if that is another, and Proxy
 	// what it is read through, without a password.
 	Server     string `json:"server,omitempty"`
@@ -159,7 +161,7 @@ func memberOf(f *facts.Facts, m *facts.Member) Member {
 		out.UID = m.Lease.Annotations[member.HeartbeatUIDAnnotation]
 	}
 	if m.Secret != nil {
-		out.Credential, out.Expires = m.Secret.Name, timeOf(m.Expires)
+		out.Credential, out.Expires, out.Ending = m.Secret.Name, timeOf(m.Expires), m.Ending(f.Now)
 	}
 	if config := m.Credential.Config; config != nil {
 		out.Server, out.ServerName = config.Host, config.ServerName

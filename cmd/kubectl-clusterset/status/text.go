@@ -47,6 +47,10 @@ func (s Status) Text(out io.Writer, wide bool) error {
 		if m.Warning != "" {
 			fmt.Fprintf(out, "! %s: %s\n", m.Cluster, m.Warning)
 		}
+		if m.Ending {
+			fmt.Fprintf(out, "! %s: its credential (Secret %s) expires at %s and was not renewed: see the log of the controller, "+
+				"or join it again\n", m.Cluster, m.Credential, m.Expires.UTC().Format(time.RFC3339))
+		}
 	}
 	rows = nil
 	for _, i := range s.Imports {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"time"
+)
+
+const (
+	// ReaderLabel marks the ServiceAccount with which one cluster reads another. Its value is the id of the reader.
+	ReaderLabel = "clusterset-dns.github.io/reader"
+	// accountPrefix begins the name of such a ServiceAccount.
+	accountPrefix = "clusterset-member-"
+	// maxToken is more than API servers issue.
+	maxToken = 16 << 10
+	// minLife is the least lifetime that Kubernetes issues.
+	minLife = 10 * time.Minute
+)
+
+// AccountOf returns the name of the ServiceAccount of a reader.
+func AccountOf(reader string) string { return accountPrefix + reader }
+
+// A Token is what a JSON Web Token (RFC 7519) claims. Its signature is not verified.
+type Token struct {
+	Life
+	// Namespace and Account are those of the ServiceAccount, empty if the subject is another.
+	Namespace, Account string
+}
+
+var (
+	tokenForm = regexp.MustCompile(`^[A-Za-z0-9_-]+\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+$`)
+	subject   = regexp.MustCompile(`^system:serviceaccount:([-a-z0-9]+):([-a-z0-9.]+)$`)
+)
+
+// ParseToken returns the claims of a token, false for any text that is no JSON Web Token.
+func ParseToken(text string) (Token, bool) {
+	parts := tokenForm.FindStringSubmatch(text)
+	if len(text) > maxToken || parts == nil {
+		return Token{}, false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return Token{}, false
+	}
+	var claims struct {
+		Issued  int64  `json:"iat"`
+		Expires int64  `json:"exp"`
+		Subject string `json:"sub"`
+	}
+	if json.Unmarshal(payload, &claims) != nil {
+		return Token{}, false
+	}
+	at := func(seconds int64) time.Time {
+		if seconds == 0 {
+			return time.Time{}
+		}
+		return time.Unix(seconds, 0)
+	}
+	t := Token{Life: Life{Issued: at(claims.Issued), Expires: at(claims.Expires)}}
+	if found := subject.FindStringSubmatch(claims.Subject); found != nil {
+		t.Namespace, t.Account = found[1], found[2]
+	}
+	return t, true
+}
+
+// Renewable reports whether the reader may renew the token: it ends, and its ServiceAccount is that of one reader.
+func (t Token) Renewable() bool {
+	return strings.HasPrefix(t.Account, accountPrefix) && t.Expires.After(t.Issued) && !t.Issued.IsZero()
+}
+
+// renewal returns when the reader requests the next token: at half of the life, and up to a tenth of the life later.
+// random is in [0, 1).
+func (t Token) renewal(random float64) time.Time {
+	return t.Issued.Add(t.length() / 2).Add(time.Duration(random * float64(t.length()) / 10))
+}
+
+// length returns how long the token is valid in all.
+func (l Life) length() time.Duration { return l.Expires.Sub(l.Issued) }
+
+// Bounds of retry.
+const (
+	minRetry = 30 * time.Second
+	maxRetry = time.Hour
+)
+
+// retry returns the time between two attempts to renew the token: a fortieth of its life, within bounds.
+func (t Token) retry() time.Duration { return min(max(t.length()/40, minRetry), maxRetry) }
+
+// replaces reports whether the token may replace another one: it is of the same ServiceAccount, and ends later.
+func (t Token) replaces(other Token) bool {
+	return t.Renewable() && t.Account == other.Account && t.Namespace == other.Namespace && t.Expires.After(other.Expires)
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// tokenOf is a JSON Web Token with claims.
+func tokenOf(sub string, issued, expires time.Time) string {
+	payload := fmt.Sprintf(`{"sub": %q, "iat": %d, "exp": %d}`, sub, issued.Unix(), expires.Unix())
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".c2ln"
+}
+
+func TestParseToken(t *testing.T) {
+	const account = "system:serviceaccount:clusterset-dns:clusterset-member-east.eu"
+	got, ok := ParseToken(tokenOf(account, noon, noon.Add(time.Hour)))
+	if want := "clusterset-member-east.eu"; !ok || got.Account != want || got.Namespace != "clusterset-dns" ||
+		!got.Issued.Equal(noon) || !got.Expires.Equal(noon.Add(time.Hour)) || !got.Renewable() {
+		t.Errorf("got %+v, %v", got, ok)
+	}
+	good := tokenOf(account, noon, noon.Add(time.Hour))
+	for _, text := range []string{
+		"", "a.b", "token-of-east", good + "\n", good + " ", good + "\"\nusers: []", "e30.!.c2ln", "e30.e30", ".e30.",
+		"e30." + base64.RawURLEncoding.EncodeToString([]byte("[]")) + ".c2ln", good + strings.Repeat("a", maxToken),
+	} {
+		if got, ok := ParseToken(text); ok {
+			t.Errorf("%.80q: got %+v", text, got)
+		}
+	}
+	for name, text := range map[string]string{
+		"the account of all readers": tokenOf("system:serviceaccount:clusterset-dns:clusterset-member", noon, noon.Add(time.Hour)),
+		"the controller":             tokenOf("system:serviceaccount:clusterset-dns:clusterset-controller", noon, noon.Add(time.Hour)),
+		"no service account":         tokenOf("clusterset-member-east", noon, noon.Add(time.Hour)),
+		"no end":                     tokenOf(account, noon, time.Unix(0, 0)),
+		"no beginning":               tokenOf(account, time.Unix(0, 0), noon),
+		"an end before it begins":    tokenOf(account, noon, noon.Add(-time.Hour)),
+	} {
+		if got, ok := ParseToken(text); !ok || got.Renewable() {
+			t.Errorf("%s: got %+v, %v", name, got, ok)
+		}
+	}
+}
+
+// TestRenewal: a token is renewed between half and three fifths of its life, and another attempt follows often enough.
+func TestRenewal(t *testing.T) {
+	for _, life := range []time.Duration{10 * time.Minute, time.Hour, 24 * time.Hour, 720 * time.Hour} {
+		token := Token{Life: Life{Issued: noon, Expires: noon.Add(life)}, Namespace: "a", Account: "clusterset-member-east"}
+		for _, random := range []float64{0, 0.5, 0.99} {
+			if at := token.renewal(random); at.Before(noon.Add(life/2)) || at.After(noon.Add(life*6/10)) {
+				t.Errorf("a token of %v is renewed after %v", life, at.Sub(noon))
+			}
+		}
+		if retry := token.retry(); retry < 30*time.Second || retry > time.Hour || retry > life/20 {
+			t.Errorf("a token of %v is requested again after %v", life, retry)
+		}
+	}
+}
+
+// TestReplaces: only a later token of the same account takes the place of a token.
+func TestReplaces(t *testing.T) {
+	parse := func(account string, expires time.Time) Token {
+		token, _ := ParseToken(tokenOf("system:serviceaccount:"+account, noon, expires))
+		return token
+	}
+	has := parse("clusterset-dns:clusterset-member-east", noon.Add(time.Hour))
+	for want, token := range map[bool][]Token{
+		true: {parse("clusterset-dns:clusterset-member-east", noon.Add(2*time.Hour))},
+		false: {
+			has, parse("clusterset-dns:clusterset-member-west", noon.Add(2*time.Hour)),
+			parse("other:clusterset-member-east", noon.Add(2*time.Hour)),
+			parse("clusterset-dns:clusterset-controller", noon.Add(2*time.Hour)), {},
+		},
+	} {
+		for _, each := range token {
+			if got := each.replaces(has); got != want {
+				t.Errorf("%+v replaces it: %t", each, got)
+			}
+		}
+	}
+}
+
+// TestEnding: a credential is ending in the last fifth of its life, and at most in its last week.
+func TestEnding(t *testing.T) {
+	day := 24 * time.Hour
+	for _, test := range []struct {
+		life  Life
+		after time.Duration
+		want  bool
+	}{
+		{Life{}, 0, false},
+		{Life{Issued: noon}, 0, false},
+		{Life{Issued: noon, Expires: noon.Add(time.Hour)}, 47 * time.Minute, false},
+		{Life{Issued: noon, Expires: noon.Add(time.Hour)}, 49 * time.Minute, true},
+		{Life{Issued: noon, Expires: noon.Add(time.Hour)}, 2 * time.Hour, true},
+		{Life{Issued: noon, Expires: noon.Add(365 * day)}, 357 * day, false},
+		{Life{Issued: noon, Expires: noon.Add(365 * day)}, 359 * day, true},
+		{Life{Expires: noon.Add(8 * day)}, 0, false},
+		{Life{Expires: noon.Add(6 * day)}, 0, true},
+	} {
+		if got := test.life.Ending(noon.Add(test.after)); got != test.want {
+			t.Errorf("%+v after %v: %t", test.life, test.after, got)
+		}
+	}
+}
+
+// FuzzParseToken: whatever a member hands over, what is accepted has only the characters of a token.
+func FuzzParseToken(f *testing.F) {
+	f.Add(tokenOf("system:serviceaccount:a:clusterset-member-east", noon, noon.Add(time.Hour)))
+	f.Add("e30.e30.e30")
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, ok := ParseToken(text); ok && strings.ContainsAny(text, " \n\r\t\"':{}[]#&*!|>%@`") {
+			t.Errorf("accepted %q", text)
+		}
+	})
+}
