@@ -29,42 +29,35 @@ means that other programs ran, too: then times are longer, and processor times h
 - **A change** gives one endpoint another address. Its time lasts from the request to the member's
   API server to the first DNS answer with the address. Half of the services are headless; only their
   changes can be timed.
-- *Before* is the state before work was made proportional to what changed.
 
 `
 
-const conditionsHead = "| | parts | taken |\n| --- | --- | --- |\n"
+const conditionsHead = "| parts | taken |\n| --- | --- |\n"
 
 // document is the page with all results of a folder.
 func document(folder string) (string, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*-*.json"))
+	files, err := filepath.Glob(filepath.Join(folder, "now-*.json"))
 	if err != nil {
 		return "", err
 	}
 	var text strings.Builder
 	text.WriteString(introduction)
-	results := map[int]map[string]*result{} // by members and name
-	var priced *units                       // of the largest set
+	results := map[int]*result{} // by members
+	var priced *units            // of the largest set
 	for _, file := range files {
 		r, err := load(file)
 		if err != nil {
 			return "", err
 		}
-		name, _, _ := strings.Cut(filepath.Base(file), "-")
-		if results[r.Shape.Members] == nil {
-			results[r.Shape.Members] = map[string]*result{}
-		}
-		results[r.Shape.Members][name] = r
+		results[r.Shape.Members] = r
 	}
 	for _, members := range slices.Backward(slices.Sorted(maps.Keys(results))) {
-		before, now := results[members]["before"], results[members]["now"]
-		table := beside(before, now)
-		table.Text = conditionsHead + before.conditions("before") + now.conditions("now")
+		r := results[members]
+		table := r.table()
+		table.Text = conditionsHead + r.conditions()
 		text.WriteString(table.Markdown() + "\n")
-		for _, r := range []*result{now, before} {
-			if r != nil && priced == nil {
-				priced = r.Units
-			}
+		if priced == nil {
+			priced = r.Units
 		}
 	}
 	if priced != nil {

@@ -51,8 +51,8 @@ type options struct {
 	// memory is the limit of the controller's container in bytes.
 	memory int64
 	only   *regexp.Regexp
-	// name is what the result is kept under in the folder results, and out the document that is written of them.
-	name, results, out string
+	// results is the folder that keeps the figures, and out the document that is written of them.
+	results, out string
 	// document writes that document and measures nothing.
 	document bool
 }
@@ -83,7 +83,6 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	set.IntVar(&o.readers, "readers", 510, "`number` of other clusters that read the own API server")
 	set.IntVar(&o.exports, "exports", 1000, "`number` of services that the local cluster exports when its leader is killed")
 	set.Int64Var(&o.memory, "memory", 512, "memory limit of the controller's container in `MiB`")
-	set.StringVar(&o.name, "name", "now", "`name` of the result: now or before")
 	set.StringVar(&o.results, "results", "", "keep the figures in this `folder`")
 	set.StringVar(&o.out, "out", "", "write the tables of that folder to this `file`")
 	set.BoolVar(&o.document, "document", false, "measure nothing, and write the document")
@@ -134,10 +133,10 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		var measured *result
 		measured, failure = measure(ctx, o, stderr)
 		// What was measured before a failure says what failed.
-		if _, err := io.WriteString(stdout, measured.table(o.name).Markdown()); err != nil || o.results == "" {
+		if _, err := io.WriteString(stdout, measured.table().Markdown()); err != nil || o.results == "" {
 			return errors.Join(failure, err)
 		}
-		if err := measured.keep(o.results, o.name); err != nil {
+		if err := measured.keep(o.results); err != nil {
 			return errors.Join(failure, err)
 		}
 	}

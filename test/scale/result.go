@@ -62,9 +62,9 @@ func (r *result) add(figures ...figure.Figure) {
 	}
 }
 
-// file is where a result is kept under a name.
-func (r *result) file(folder, name string) string {
-	return filepath.Join(folder, fmt.Sprintf("%s-%d.json", name, r.Shape.Members))
+// file is where a result is kept.
+func (r *result) file(folder string) string {
+	return filepath.Join(folder, fmt.Sprintf("now-%d.json", r.Shape.Members))
 }
 
 // load reads a result that was kept, nil if there is none.
@@ -84,8 +84,8 @@ func load(path string) (*result, error) {
 }
 
 // keep writes the result. Parts that did not run stay as an earlier run left them.
-func (r *result) keep(folder, name string) error {
-	path := r.file(folder, name)
+func (r *result) keep(folder string) error {
+	path := r.file(folder)
 	before, err := load(path)
 	if err != nil {
 		return err
@@ -129,58 +129,16 @@ func (r *result) title() string {
 }
 
 // table has the result alone.
-func (r *result) table(name string) figure.Table {
-	table := figure.Table{Title: r.title(), Columns: []string{name}}
+func (r *result) table() figure.Table {
+	table := figure.Table{Title: r.title(), Columns: []string{"measured"}}
 	for _, f := range r.Figures {
 		table.Figures = append(table.Figures, f.Figure)
 	}
 	return table
 }
 
-// beside is a table of a result and an earlier one of the same cluster set. One of them may be nil.
-func beside(before, now *result) figure.Table {
-	table := figure.Table{Columns: []string{"before", "now"}}
-	var all []measured
-	if now != nil {
-		table.Title = now.title()
-		for _, f := range now.Figures {
-			f.Cells = []string{before.cell(f.What), f.Cells[0]}
-			all = append(all, f)
-		}
-	}
-	if before != nil {
-		table.Title = before.title()
-		for _, f := range before.Figures {
-			if now.cell(f.What) == "" {
-				f.Cells, f.Verdict = []string{f.Cells[0], ""}, figure.NotMeasured
-				all = append(all, f)
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b measured) int { return partNumber(a.Part) - partNumber(b.Part) })
-	for _, f := range all {
-		table.Figures = append(table.Figures, f.Figure)
-	}
-	return table
-}
-
-// cell is what was measured, empty if it was not.
-func (r *result) cell(what string) string {
-	if r != nil {
-		for _, f := range r.Figures {
-			if f.What == what {
-				return f.Cells[0]
-			}
-		}
-	}
-	return ""
-}
-
-// conditions says how the parts of a result, which may be nil, were measured: rows of a table in Markdown.
-func (r *result) conditions(name string) string {
-	if r == nil {
-		return ""
-	}
+// conditions says how the parts of a result were measured: rows of a table in Markdown.
+func (r *result) conditions() string {
 	parts := map[string][]string{}
 	for part, about := range r.About {
 		parts[about] = append(parts[about], part)
@@ -188,7 +146,7 @@ func (r *result) conditions(name string) string {
 	var lines []string
 	for about, names := range parts {
 		slices.SortFunc(names, func(a, b string) int { return partNumber(a) - partNumber(b) })
-		lines = append(lines, fmt.Sprintf("| %s | %s | %s |\n", name, strings.Join(names, ", "), about))
+		lines = append(lines, fmt.Sprintf("| %s | %s |\n", strings.Join(names, ", "), about))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "")

@@ -48,7 +48,7 @@ func TestASmallSetIsMeasured(t *testing.T) {
 	written, err := os.ReadFile(out)
 	must(t, err)
 	for _, f := range kept.Figures {
-		if !strings.Contains(string(written), "| "+f.What+" | — | "+f.Cells[0]+" |") {
+		if !strings.Contains(string(written), "| "+f.What+" | "+f.Cells[0]+" |") {
 			t.Errorf("the document lacks %s", f.What)
 		}
 	}
@@ -63,7 +63,7 @@ func TestAResultKeepsWhatOtherRunsFound(t *testing.T) {
 	run := func(part, what, value string) {
 		r := &result{Shape: shapes["small"], About: map[string]string{}, about: "at " + value, part: part}
 		r.add(figure.Figure{What: what, Cells: []string{value}})
-		must(t, r.keep(folder, "now"))
+		must(t, r.keep(folder))
 	}
 	run("changes", "latency", "1 ms")
 	run("import", "start", "2 s")
