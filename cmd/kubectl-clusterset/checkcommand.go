@@ -4,7 +4,6 @@ package main
 
 import (
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,11 +11,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
-// podTimeout is how long the pod of a check may take to start.
-const podTimeout = time.Minute
-
 func newCheck(o *options) *cobra.Command {
-	var list, pre, nodeLocal bool
+	var list, pre bool
 	command := &cobra.Command{
 		Use:   "check",
 		Short: "Diagnose problems and suggest fixes",
@@ -42,11 +38,6 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 			if pre {
 				set.GatherPrerequisites(command.Context(), clusters)
 			}
-			if nodeLocal {
-				teller := o.teller()
-				teller.Timeout = podTimeout
-				set.AskNodeCaches(command.Context(), clusters, teller)
-			}
 			findings := check.Run(set)
 			err = output.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings},
 				func(out io.Writer, wide bool) error {
@@ -60,7 +51,6 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 	}
 	command.Flags().BoolVar(&list, "list", false, "list the checks without running them")
 	command.Flags().BoolVar(&pre, "pre", false, "check what matters before clusterset-dns is installed")
-	command.Flags().BoolVar(&nodeLocal, "node-local", false, "also query NodeLocal DNSCache, from a pod that is then deleted")
 	o.addContexts(command)
 	o.addOutput(command)
 	o.addZone(command.Flags())

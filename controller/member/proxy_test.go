@@ -24,8 +24,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-
-	"github.com/clusterset-dns/clusterset-dns/test/pki"
+	"k8s.io/client-go/util/cert"
 )
 
 // A recorder is what a proxy saw.
@@ -245,7 +244,7 @@ func TestProxyPassword(t *testing.T) {
 // TestProxyThatTerminatesTLS: it gets no request.
 func TestProxyThatTerminatesTLS(t *testing.T) {
 	server := apiServer(t)
-	pair, key, err := pki.SelfSigned([]string{"example.com"})
+	pair, key, err := cert.GenerateSelfSignedCertKey("example.com", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

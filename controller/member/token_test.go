@@ -75,7 +75,8 @@ func TestReplaces(t *testing.T) {
 		false: {
 			has, parse("clusterset-dns:clusterset-member-west", noon.Add(2*time.Hour)),
 			parse("other:clusterset-member-east", noon.Add(2*time.Hour)),
-			parse("clusterset-dns:clusterset-controller", noon.Add(2*time.Hour)), {},
+			parse("clusterset-dns:clusterset-controller", noon.Add(2*time.Hour)),
+			{},
 		},
 	} {
 		for _, each := range token {

@@ -65,7 +65,7 @@ CONFIG
 
   step 'DNS'
   for cluster in $clusters; do
-    kubectl clusterset coredns enable --context "kind-$cluster" --forward
+    kubectl clusterset coredns enable --context "kind-$cluster"
   done
 
   step 'demo application'

@@ -104,11 +104,6 @@ func TestThePluginInAnotherCoreDNS(t *testing.T) {
 	if strings.Contains(used, "azure-sdk") || !strings.Contains(used, "\t"+module) {
 		t.Errorf("modules of the program:\n%s", used)
 	}
-	file, err := os.ReadFile(filepath.Join(folder, "multicluster.conf"))
-	must(t, err)
-	if ours, err := os.ReadFile(root + "/cmd/coredns/multicluster.conf"); err != nil || string(file) != string(ours) {
-		t.Errorf("the file to import is %q, ours %q: %v", file, ours, err)
-	}
 	order, err := os.ReadFile(filepath.Join(folder, "core", "dnsserver", "zdirectives.go"))
 	must(t, err)
 	if !strings.Contains(string(order), "\"multicluster\",\n\t\"kubernetes\",\n") {

@@ -114,11 +114,10 @@ func TestImages(t *testing.T) {
 		name, file   string
 		ports        []string
 		capabilities string
-		more         []string // files
 	}{
-		{"clusterset-controller", "clusterset-controller", []string{"8080/tcp", "8081/tcp"}, "", nil},
-		{"coredns", "coredns", []string{"53/tcp", "53/udp"}, bindService, []string{"etc/clusterset-dns/", line}},
-		{"coredns-slim", "coredns", []string{"53/tcp", "53/udp"}, bindService, nil},
+		{"clusterset-controller", "clusterset-controller", []string{"8080/tcp", "8081/tcp"}, ""},
+		{"coredns", "coredns", []string{"53/tcp", "53/udp"}, bindService},
+		{"coredns-slim", "coredns", []string{"53/tcp", "53/udp"}, bindService},
 	} {
 		t.Run(program.name, func(t *testing.T) {
 			l := layout(filepath.Join(into, program.name))
@@ -149,8 +148,7 @@ func TestImages(t *testing.T) {
 					c.Labels["org.opencontainers.image.revision"] != "abc" {
 					t.Errorf("configuration %+v", c)
 				}
-				checkFiles(t, files(t, l, m, config), program.file, config.Architecture, program.capabilities,
-					program.more...)
+				checkFiles(t, files(t, l, m, config), program.file, config.Architecture, program.capabilities)
 				sbom, ok := sboms[d.Digest]
 				if !ok {
 					t.Fatalf("no SBOM refers to %s", d.Digest)
@@ -236,15 +234,12 @@ func files(t testing.TB, l layout, m manifest, config configuration) map[string]
 // bindService is cap_net_bind_service=ep, as getcap says it.
 const bindService = "0100000200040000000000000000000000000000"
 
-// line is the file that Corefiles import.
-const line = "etc/clusterset-dns/multicluster.conf"
-
 // checkFiles looks at what the image holds: the program, and little else.
-func checkFiles(t *testing.T, all map[string]content, program, architecture, capabilities string, more ...string) {
+func checkFiles(t *testing.T, all map[string]content, program, architecture, capabilities string) {
 	t.Helper()
-	want := append([]string{
+	want := []string{
 		program, "etc/", "etc/group", "etc/passwd", "etc/ssl/", "etc/ssl/certs/", "etc/ssl/certs/ca-certificates.crt",
-	}, more...)
+	}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(all)); !slices.Equal(got, want) {
 		t.Fatalf("files %v, want %v", got, want)
@@ -253,10 +248,6 @@ func checkFiles(t *testing.T, all map[string]content, program, architecture, cap
 		if file.Uid != 0 || file.Gid != 0 || file.Mode&0o022 != 0 || file.ModTime.Unix() != 1700000000 {
 			t.Errorf("%s: %+v", name, file.Header)
 		}
-	}
-	if file, ok := all[line]; ok && (file.Mode != 0o644 ||
-		!bytes.Equal(file.data, read(t, root+"/cmd/coredns/multicluster.conf"))) {
-		t.Errorf("%s has mode %o and %q", line, file.Mode, file.data)
 	}
 	roots := 0
 	for rest := all["etc/ssl/certs/ca-certificates.crt"].data; ; roots++ {

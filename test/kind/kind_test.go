@@ -77,7 +77,7 @@ func TestUp(t *testing.T) {
 			"--create-namespace --set clusterId=west --wait",
 		"kubectl clusterset join kind-east kind-west --server kind-east=https://east-control-plane:6443 --server "+
 			"kind-west=https://west-control-plane:6443",
-		"kubectl clusterset coredns enable --context kind-east --forward",
+		"kubectl clusterset coredns enable --context kind-east",
 		"kubectl --context kind-west apply -f ../../deploy/kind/demo.yaml",
 		"kubectl clusterset export demo/web --contexts kind-east,kind-west")
 }
@@ -94,7 +94,7 @@ func TestUpWithImages(t *testing.T) {
 	hold(t, got,
 		"helm install clusterset-dns a.tgz --kube-context kind-east --namespace clusterset-dns --create-namespace --set "+
 			"clusterId=east --set image.tag=1.2.3 --wait",
-		"kubectl clusterset coredns enable --context kind-east --forward")
+		"kubectl clusterset coredns enable --context kind-east")
 	loaded := slices.DeleteFunc(slices.Clone(got), func(line string) bool {
 		return !strings.HasPrefix(line, "kind load image-archive ")
 	})

@@ -40,7 +40,8 @@ var dnsFaults = []fault{
 		hand: map[string]func(*testing.T, *bed){"by hand": func(t *testing.T, b *bed) {
 			b.serve(t, b.east, b.east.Access, "multicluster "+zone)
 		}},
-		after: "kubectl --context east apply -f testdata/kubeadm-coredns.yaml\nkubectl clusterset coredns enable --contexts east --image " + ourImage,
+		after: "kubectl --context east apply -f testdata/kubeadm-coredns.yaml -l k8s-app=kube-dns\n" +
+			"kubectl --context east -n kube-system set image deployment/coredns coredns=" + ourImage,
 	},
 	{
 		name: "pods that are not there yet", round: "CoreDNS, two", says: []string{"coredns-available east"},
@@ -69,10 +70,11 @@ var dnsFaults = []fault{
 	{
 		name: "another image", round: "CoreDNS, three", says: []string{"coredns-image east"},
 		shell: "kubectl --context east -n kube-system set image deployment/coredns coredns=example.org/stock:1",
+		fill:  map[string]string{"<image of CoreDNS with multicluster>": ourImage},
 	},
 	{
 		name: "an old image", round: "CoreDNS, four", says: []string{"coredns-version west"},
-		shell: "kubectl clusterset coredns enable --contexts west --image registry.example.org/clusterset-coredns:v0.9",
+		shell: "kubectl --context west -n kube-system set image deployment/coredns coredns=registry.example.org/clusterset-coredns:v0.9",
 	},
 	{
 		name: "a Corefile that does not parse", round: "CoreDNS, four", says: []string{"corefile east"},
@@ -81,8 +83,11 @@ var dnsFaults = []fault{
 	},
 	{
 		name: "no line in the Corefile", round: "CoreDNS, three", says: []string{"corefile-multicluster west"},
-		also:   []string{"dns-zone west"},
-		shell:  recast("west", "sed '/^ *import/d'"),
+		also:  []string{"dns-zone west"},
+		shell: recast("west", "sed '/^ *multicluster {/,/}/d'"),
+		hand: map[string]func(*testing.T, *bed){"coredns enable": func(t *testing.T, b *bed) {
+			b.shell(t, recast("west", `sed 's/^\( *\)clusterset.local:53 {$/&\n\1    multicluster {\n\1        cluster west\n\1    }/'`))
+		}},
 		do:     func(t *testing.T, b *bed) { b.play(t, b.west) },
 		played: func(t *testing.T, b *bed) { b.play(t, b.west) },
 	},
@@ -98,12 +103,13 @@ var dnsFaults = []fault{
 			b.apply(t, b.west, prefers("near", "cluster"))
 		},
 		shell: "for c in east west north; do\n" + recast("$c", `sed '/^ *cluster [a-z]*$/d'`) + "\ndone",
-		edit:  `sed -i 's/^\( *\)(multicluster-options) {/&\n\1    cluster CONTEXT/'`,
+		edit:  `sed -i 's/^\( *\)multicluster {/&\n\1    cluster CONTEXT/'`,
 		after: "kubectl clusterset unexport checked/near --contexts west",
 	},
 	{
 		name: "CoreDNS may not read", round: "CoreDNS, three", says: []string{"coredns-rights north"},
-		shell: "kubectl --context north delete clusterrolebinding kubectl-clusterset-coredns",
+		shell: "kubectl --context north delete clusterrolebinding clusterset-stock-coredns",
+		which: "create clusterrolebinding",
 	},
 	{
 		name: "DNS that is not reached", round: "CoreDNS, one", says: []string{"dns-reachable north"},

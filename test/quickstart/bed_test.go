@@ -29,8 +29,6 @@ type bed struct {
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	programs, version := os.Getenv(programsVariable), appVersion(t)
-	directive, err := os.ReadFile(filepath.Join(root, "cmd/coredns/multicluster.conf"))
-	must(t, err)
 	image := func(name string) string { return registry + "/clusterset-dns/" + name + ":" + version }
 	b := &bed{Bed: live.New(t, live.Options{
 		Clusters: []string{"east", "west", "north"}, Router: router,
@@ -40,7 +38,6 @@ func newBed(t *testing.T) *bed {
 			image("coredns-slim"):          filepath.Join(programs, "slim", "coredns"),
 			live.StockImage:                filepath.Join(programs, "stock", "coredns"),
 		},
-		Files: map[string]map[string]string{image("coredns"): {"/etc/clusterset-dns/multicluster.conf": string(directive)}},
 		Addresses: func(pod *corev1.Pod) []netip.Addr {
 			if pod.Labels["k8s-app"] == "node-local-dns" {
 				return []netip.Addr{netip.MustParseAddr(nodeLocalAddress)}

@@ -60,7 +60,7 @@ func TestQuickstart(t *testing.T) {
 			return // the next ones rest on it
 		}
 	}
-	t.Run("modes", func(t *testing.T) { testModes(t, b) })
+	t.Run("enable", func(t *testing.T) { testEnable(t, b) })
 	t.Run("by hand", func(t *testing.T) { testByHand(t, b) })
 }
 
@@ -80,7 +80,7 @@ func TestReadme(t *testing.T) {
 func installed(t *testing.T, b *bed, output string) {
 	for _, c := range b.Clusters {
 		for _, want := range []string{
-			"as cluster " + c.Name(), "coredns enable --forward",
+			"as cluster " + c.Name(), "coredns enable --context",
 		} {
 			if !strings.Contains(output, want) {
 				t.Errorf("the notes do not say %q:\n%s", want, output)

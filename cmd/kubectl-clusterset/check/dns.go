@@ -45,7 +45,7 @@ var dnsChecks = []Check{
 	{
 		Name: "coredns-available", About: "the rollout of CoreDNS is complete", skip: noCoreDNS,
 		run: func(_ *Set, c *Cluster) []problem {
-			pending := coredns.Pending(c.Deployment)
+			pending := pendingRollout(c.Deployment)
 			if pending == "" {
 				return nil
 			}
@@ -67,7 +67,7 @@ var dnsChecks = []Check{
 			return "The Corefile does not serve " + s.Zone + "."
 		},
 		run: func(s *Set, c *Cluster) []problem {
-			if image := c.image(); !ours(c, image) {
+			if image := c.image(); !ours(image) {
 				return []problem{odd(s.enable(c),
 					"CoreDNS runs %s, which is not known to have the plugin multicluster.",
 					image)}
@@ -79,13 +79,12 @@ var dnsChecks = []Check{
 		Name: "coredns-version", About: "all clusters run the same CoreDNS", skip: noCoreDNS,
 		run: func(s *Set, c *Cluster) []problem {
 			for _, other := range s.others(c) {
-				if other.Deployment == nil || !ours(c, c.image()) || !ours(other, other.image()) ||
+				if other.Deployment == nil || !ours(c.image()) || !ours(other.image()) ||
 					!older(tag(c.image()), tag(other.image())) {
 					continue
 				}
-				return []problem{odd("kubectl clusterset coredns enable --contexts "+c.Context+" --image "+
-					other.image()+
-					s.flag(), "CoreDNS runs %s, but %s in %s.", c.image(), other.image(), other.Context)}
+				return []problem{odd(c.setImage(other.image()), "CoreDNS runs %s, but %s in %s.", c.image(), other.image(),
+					other.Context)}
 			}
 			return nil
 		},
@@ -144,12 +143,8 @@ var dnsChecks = []Check{
 		if len(c.CoreDNSLacks) == 0 {
 			return nil
 		}
-		fix := s.enable(c)
-		if c.by(s) == coredns.ByKubernetes {
-			fix = c.grant()
-		}
-		return []problem{wrong(fix, "Service account %s/%s, which CoreDNS runs as, lacks permissions: %s.", coredns.Namespace,
-			coredns.AccountOf(c.Deployment), rightsText(c.CoreDNSLacks))}
+		return []problem{wrong(c.grant(), "Service account %s/%s, which CoreDNS runs as, lacks permissions: %s.", coredns.Namespace,
+			accountOf(c.Deployment), rightsText(c.CoreDNSLacks))}
 	}},
 	{Name: "dns-reachable", About: "the cluster's DNS can be queried", run: func(s *Set, c *Cluster) []problem {
 		if c.DNSError != nil {
@@ -170,7 +165,7 @@ var dnsChecks = []Check{
 			case by == coredns.ByForward:
 				fix = fmt.Sprintf("Make the server to which the Corefile forwards %s serve the zone: `%s` prints its address.",
 					s.Zone, c.kubectl("-n %s get configmap %s -o yaml", coredns.Namespace, coredns.Name))
-			case by == coredns.ByKubernetes, by == coredns.ByMulticluster && ours(c, c.image()):
+			case by == coredns.ByKubernetes, by == coredns.ByMulticluster && ours(c.image()):
 				fix = c.restart() // it runs with what was there before
 			}
 			return []problem{wrong(fix, "The cluster's DNS returns %s for zone %s.", c.Apex.Text(), s.Zone)}
@@ -245,26 +240,31 @@ func (c *Cluster) by(s *Set) string {
 	return corefile.By(s.Zone)
 }
 
-// grant has the commands that let a stock CoreDNS read ServiceImports.
+// grant has the commands that let CoreDNS read ServiceImports.
 func (c *Cluster) grant() string {
 	return fmt.Sprintf("Grant it the role: `%s && %s`.", c.apply(manifest.CoreDNS),
 		c.kubectl("create clusterrolebinding clusterset-stock-coredns --clusterrole=clusterset-coredns "+
-			"--serviceaccount=%s:%s", coredns.Namespace, coredns.AccountOf(c.Deployment)))
+			"--serviceaccount=%s:%s", coredns.Namespace, accountOf(c.Deployment)))
 }
 
 // image is that of CoreDNS.
 func (c *Cluster) image() string {
-	if container := coredns.Container(c.Deployment); container != nil {
+	if container := containerOf(c.Deployment); container != nil {
 		return container.Image
 	}
 	return ""
 }
 
-// ours reports whether an image is known to have the plugin: `coredns enable` set
-// it, or its name contains that of the project.
-func ours(c *Cluster, image string) bool {
-	return image != "" && image == c.Deployment.Annotations[coredns.AnnotationImage] ||
-		strings.Contains(image, "clusterset")
+// ours reports whether an image is known to have the plugin: its name contains that of the project.
+func ours(image string) bool { return strings.Contains(image, "clusterset") }
+
+// setImage is the command that sets the image of CoreDNS.
+func (c *Cluster) setImage(image string) string {
+	name := coredns.Name
+	if container := containerOf(c.Deployment); container != nil {
+		name = container.Name
+	}
+	return c.kubectl("-n %s set image deployment/%s %s=%s", coredns.Namespace, coredns.Name, name, image)
 }
 
 func tag(image string) string {
@@ -337,25 +337,19 @@ func (c *Cluster) restart() string {
 
 // enable says how the cluster's CoreDNS comes to serve the zone: by a command, or as its owner documents it.
 func (s *Set) enable(c *Cluster) string {
-	command := "kubectl clusterset coredns enable --contexts " + c.Context
+	command := "kubectl clusterset coredns enable --contexts " + c.Context + s.flag()
 	if c.Deployment == nil {
-		return command + " --forward" + s.flag()
+		return command
 	}
 	if c.Set != "" && c.by(s) == "" {
 		return s.serveSet(c) // coredns enable serves the default set only
 	}
-	noted := c.Deployment.Annotations[coredns.AnnotationImage]
-	switch owner := coredns.OwnerOf(c.Deployment); {
-	case ours(c, c.image()):
-		return command + " --image " + c.image() + s.flag()
-	case noted != "":
-		return command + " --image " + noted + s.flag()
+	owner := coredns.OwnerOf(c.Deployment)
+	switch {
 	case c.by(s) == coredns.ByMulticluster:
-		return command + " --image <image of CoreDNS with multicluster>" + s.flag()
+		return c.setImage("<image of CoreDNS with multicluster>")
 	case owner != nil:
 		return fmt.Sprintf("%s manages CoreDNS: %s.", owner.Name, owner.Instead)
-	case !coredns.HasOption(c.image()):
-		return command + " --forward" + s.flag()
 	}
-	return command + s.flag()
+	return command
 }

@@ -66,9 +66,8 @@ type Cluster struct {
 	Deployment *appsv1.Deployment
 	// ChartCorefile is that of the chart's CoreDNS, empty if unknown.
 	ChartCorefile string
-	// NodeCaches are caches on nodes that pods query instead of the cluster's DNS.
-	NodeCaches       []coredns.Cache
-	NodeCacheAnswers NodeCacheAnswers
+	// NodeCaches have the Corefiles of caches on nodes that pods query instead of the cluster's DNS.
+	NodeCaches []corev1.ConfigMap
 	// Sources are the exports of each service.
 	Sources map[types.NamespacedName][]facts.Source
 	// Apex is the answer for the zone itself, DNSError why DNS was not queried.
@@ -132,11 +131,11 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
 	if deployment, err := from.Kube.AppsV1().Deployments(coredns.Namespace).Get(ctx, coredns.Name,
 		metav1.GetOptions{}); err == nil {
 		c.Deployment = deployment
-		c.CoreDNSLacks, _ = manifest.Missing(ctx, from.Kube, coredns.Namespace, coredns.AccountOf(deployment),
-			coredns.Needed())
+		c.CoreDNSLacks, _ = manifest.Missing(ctx, from.Kube, coredns.Namespace, accountOf(deployment),
+			corednsNeeds)
 	}
 	c.ChartCorefile = coredns.ChartCorefile(ctx, from)
-	c.NodeCaches, _ = coredns.Caches(ctx, from)
+	c.NodeCaches = nodeCaches(ctx, from)
 	c.Sources = map[types.NamespacedName][]facts.Source{}
 	note := func(service types.NamespacedName) {
 		if _, known := c.Sources[service]; !known && service.Name != "" {

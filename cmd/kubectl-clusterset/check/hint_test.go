@@ -75,7 +75,7 @@ func TestHintsNameWhatIsUnusual(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", check, got, want)
 		}
 	}
-	const want = "kubectl clusterset coredns enable --contexts east --forward --zone example.set"
+	const want = "kubectl clusterset coredns enable --contexts east --zone example.set"
 	if got := set.enable(set.Clusters[0]); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -5,97 +5,108 @@ package check
 import (
 	"context"
 	"fmt"
-	"sync"
+	"slices"
+	"strings"
+
+	"github.com/coredns/corefile-migration/migration/corefile"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/nodecache"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 )
 
-// NodeCacheAnswers are what caches on nodes answered to pods.
-type NodeCacheAnswers struct {
-	// Asked tells whether AskNodeCaches ran.
-	Asked   bool
-	Answers []nodecache.Answer
-	// Error is why they could not be asked.
-	Error error
-}
-
-// AskNodeCaches has a pod in each cluster with NodeLocal DNSCache ask it. It is the only part of a check that creates
-// something.
-func (s *Set) AskNodeCaches(ctx context.Context, clusters []*cluster.Cluster, teller progress.Teller) {
-	var group sync.WaitGroup
-	for i, c := range s.Clusters {
-		if reached(c) && len(c.NodeCaches) > 0 {
-			group.Go(func() {
-				c.NodeCacheAnswers.Asked = true
-				c.NodeCacheAnswers.Answers, c.NodeCacheAnswers.Error = nodecache.Ask(ctx,
-					nodecache.Options{Cluster: clusters[i], Zone: s.Zone, Teller: teller})
-			})
+// nodeCaches returns the ConfigMaps with the Corefiles of NodeLocal DNSCache, which pods query instead of the cluster's
+// DNS. The DaemonSets have the label of Kubernetes' manifest.
+func nodeCaches(ctx context.Context, c *cluster.Cluster) (found []corev1.ConfigMap) {
+	sets, err := c.Kube.AppsV1().DaemonSets(coredns.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=node-local-dns"})
+	if err != nil {
+		return nil
+	}
+	for i := range sets.Items {
+		for _, volume := range sets.Items[i].Spec.Template.Spec.Volumes {
+			if volume.ConfigMap == nil {
+				continue
+			}
+			configMap, err := c.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
+			if err == nil && configMap.Data[coredns.Key] != "" { // else another one of its ConfigMaps
+				found = append(found, *configMap)
+			}
 		}
 	}
-	group.Wait()
+	return found
 }
 
-var nodeLocalChecks = []Check{
-	{
-		Name: "node-local-dns", About: "the Corefile of NodeLocal DNSCache passes the zone on to the cluster's DNS",
-		run: func(s *Set, c *Cluster) (found []problem) {
-			for _, cache := range c.NodeCaches {
-				corefile, err := cache.Corefile()
-				if err != nil || corefile.Passes(s.Zone) {
-					continue
-				}
-				found = append(found, wrong(s.passing(c, cache, corefile),
-					"Pods cannot resolve names in %s: DaemonSet %s/%s answers their queries on each node, and its Corefile in "+
-						"ConfigMap %s has no server block for the zone.",
-					s.Zone, coredns.Namespace, cache.DaemonSet.Name, cache.ConfigMap.Name))
+var nodeLocalChecks = []Check{{
+	Name: "node-local-dns", About: "the Corefile of NodeLocal DNSCache passes the zone on to the cluster's DNS",
+	run: func(s *Set, c *Cluster) (found []problem) {
+		for i := range c.NodeCaches {
+			cache := &c.NodeCaches[i]
+			parsed, err := coredns.ParseCorefile(cache.Data[coredns.Key])
+			if err != nil || passes(parsed, s.Zone) {
+				continue
 			}
-			return found
-		},
+			found = append(found, wrong(fmt.Sprintf("Add this server block with `%s`.\n%s",
+				c.kubectl("-n %s edit configmap %s", coredns.Namespace, cache.Name), passing(parsed, s.Zone)),
+				"Pods cannot resolve names in %s: NodeLocal DNSCache answers their queries on each node, and its Corefile in "+
+					"ConfigMap %s/%s has no server block for the zone.", s.Zone, coredns.Namespace, cache.Name))
+		}
+		return found
 	},
-	{
-		Name: "node-local-answers", About: "a cache of NodeLocal DNSCache serves the zone to a pod (--node-local)",
-		skip: func(_ *Set, c *Cluster) string {
-			switch {
-			case len(c.NodeCaches) == 0:
-				return "The cluster has no NodeLocal DNSCache."
-			case !c.NodeCacheAnswers.Asked:
-				return "NodeLocal DNSCache is queried from a pod: add --node-local to create it."
-			}
-			return ""
-		},
-		run: func(s *Set, c *Cluster) (found []problem) {
-			if err := c.NodeCacheAnswers.Error; err != nil {
-				return []problem{odd("Resolve a name of the zone in a pod.", "NodeLocal DNSCache could not be queried: %v.", err)}
-			}
-			for _, answer := range c.NodeCacheAnswers.Answers {
-				if !answer.Serves() {
-					// It rereads its Corefile within minutes. A restart does not wait for that.
-					found = append(found, wrong(c.kubectl("-n %s rollout restart daemonset %s", coredns.Namespace, answer.Cache),
-						"The NodeLocal DNSCache of node %s, queried at %s by a pod, returns %s for zone %s.",
-						answer.Node, answer.Server, answer.Text(), s.Zone))
-				}
-			}
-			return found
-		},
-	},
+}}
+
+// passes reports whether a cache sends queries for a zone to the cluster's DNS: the zone has a server block, or the one
+// of the root zone forwards to the same servers as that of the cluster's own zone.
+func passes(cache *coredns.Corefile, zone string) bool {
+	server, of := cache.ServerOf(zone)
+	if server == nil || of != "." {
+		return server != nil
+	}
+	own := clusterServer(cache)
+	return own != nil && slices.Equal(upstreams(server), upstreams(own))
 }
 
-// passing says how a cache comes to pass the zone on.
-func (s *Set) passing(c *Cluster, cache coredns.Cache, corefile *coredns.Corefile) string {
-	edit := fmt.Sprintf("dd this server block with `%s`.\n%s",
-		c.kubectl("-n %s edit configmap %s", coredns.Namespace, cache.ConfigMap.Name), corefile.Passing(s.Zone))
-	if c.Deployment == nil || coredns.OwnerOf(c.Deployment) != nil || c.Set != "" {
-		return "A" + edit // coredns enable would refuse
+// passing is the server block with which a cache passes a zone on, at the addresses of that of the cluster's own zone.
+func passing(cache *coredns.Corefile, zone string) string {
+	bind, to := "", "<address of the cluster's DNS>"
+	if own := clusterServer(cache); own != nil {
+		to = strings.Join(upstreams(own), " ")
+		for _, each := range own.Plugins {
+			if each.Name == "bind" {
+				bind = "\n    " + each.ToString()
+			}
+		}
 	}
-	command := s.enable(c)
-	switch c.by(s) {
-	case coredns.ByForward:
-		command = "kubectl clusterset coredns enable --contexts " + c.Context + " --forward" + s.flag()
-	case coredns.ByKubernetes:
-		command = "kubectl clusterset coredns enable --contexts " + c.Context + s.flag()
+	return fmt.Sprintf(`%s:53 {
+    errors
+    cache {
+        success 9984 5
+        denial 9984 1
+    }
+    reload%s
+    forward . %s {
+        force_tcp
+    }
+}`, strings.TrimSuffix(zone, "."), bind, to)
+}
+
+// clusterServer is the server block of the cluster's own zone: the first that forwards another zone than that of the
+// root. It is nil if there is none.
+func clusterServer(cache *coredns.Corefile) *corefile.Server {
+	for _, server := range cache.Servers {
+		if !slices.Contains(coredns.Zones(server), ".") && len(upstreams(server)) > 0 {
+			return server
+		}
 	}
-	return fmt.Sprintf("Run `%s --node-local`. Or a%s", command, edit)
+	return nil
+}
+
+// upstreams are the servers to which a server block forwards everything.
+func upstreams(server *corefile.Server) []string {
+	for _, each := range server.Plugins {
+		if each.Name == coredns.ByForward && len(each.Args) > 1 && each.Args[0] == "." {
+			return each.Args[1:]
+		}
+	}
+	return nil
 }

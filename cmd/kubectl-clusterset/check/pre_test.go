@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 )
@@ -199,14 +198,14 @@ func TestPrerequisitesAreGathered(t *testing.T) {
 // TestTheDNSServerIsNamed holds what a user reads of the cluster's DNS server.
 func TestTheDNSServerIsNamed(t *testing.T) {
 	for image, want := range map[string]string{
-		"coredns:v1.11.1": "kubectl clusterset coredns enable --contexts east --forward",
+		"coredns:v1.11.1": "kubectl clusterset coredns enable --contexts east",
 		"coredns:v1.13.0": "After the installation: kubectl clusterset coredns enable --contexts east",
 		"eks":             "After the installation: Amazon EKS manages CoreDNS: forward the zone",
 	} {
 		set := newPreSet(func(east, _ *Cluster) {
 			east.Deployment = installed("example.org/" + image)
 			east.Corefile = ". {\n  kubernetes cluster.local\n}\n"
-			east.NodeCaches = make([]coredns.Cache, 1)
+			east.NodeCaches = make([]corev1.ConfigMap, 1)
 			if image == "eks" {
 				east.Deployment.Labels = map[string]string{"eks.amazonaws.com/component": "coredns"}
 			}

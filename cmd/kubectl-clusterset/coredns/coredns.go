@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package coredns makes the CoreDNS of a cluster, as kubeadm installs it, answer for the zone of the set, in one of three
-// modes, and reverts that.
+// Package coredns makes the CoreDNS of a cluster, as kubeadm installs it, forward the zone of the set to the CoreDNS of
+// the chart, and reverts that.
 package coredns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,292 +16,196 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/version"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // Location of CoreDNS.
 const (
 	Namespace = metav1.NamespaceSystem
-	// Name is that of the Deployment, the ConfigMap and the container.
+	// Name is that of the Deployment and of the ConfigMap.
 	Name = "coredns"
 	// Key is that of the Corefile in the ConfigMap.
 	Key = "Corefile"
-	// Rights is the name of the ClusterRole and the binding that Enable creates.
-	Rights = "kubectl-clusterset-coredns"
 )
 
-// Annotations that record what Enable did.
 const (
-	// AnnotationBefore on the Deployment is the previous image, AnnotationImage the one
-	// that replaced it.
-	AnnotationBefore = export.Domain + "/coredns-image-before"
-	AnnotationImage  = export.Domain + "/coredns-image"
-	// AnnotationCorefile on the pods is a digest of their Corefile.
-	AnnotationCorefile = export.Domain + "/corefile"
-	// AnnotationZones on the ConfigMap are the zones for which Enable added the
-	// plugin to the Corefile, separated by commas.
-	AnnotationZones = export.Domain + "/coredns-zones"
+	// pollInterval is the time between two rounds of queries.
+	pollInterval = 2 * time.Second
+	// undoTimeout bounds the restoration of the Corefile.
+	undoTimeout = time.Minute
 )
 
 // Options are those of Enable and Disable.
 type Options struct {
 	Cluster *cluster.Cluster
-	// Mode is one of ByMulticluster, ByKubernetes and ByForward, and Image the image for the first. Enable uses both.
-	Mode, Image string
-	Zone        string
-	DryRun      bool
-	// NodeLocal also changes NodeLocal DNSCache.
-	NodeLocal bool
-	// Force changes a CoreDNS that has another owner.
-	Force  bool
-	Teller progress.Teller
+	Zone    string
+	DryRun  bool
+	Teller  progress.Teller
+
+	// pods opens the DNS servers that are the ready pods with labels; nil means dns.Pods.
+	pods func(ctx context.Context, c *cluster.Cluster, namespace string, labels map[string]string) ([]*dns.Server, error)
 }
 
-// A change is an edit in progress and its rollback.
-type change struct {
-	Options
-	deployment *appsv1.Deployment
-	container  string
-	configMap  *corev1.ConfigMap
-	corefile   *Corefile
-	// undo are the steps of the rollback, in the order of the changes.
-	undo []func(context.Context) error
-}
-
-// Enable makes CoreDNS answer for the zone. If a step fails, Enable reverts those before it.
+// Enable adds a server block to the Corefile that forwards the zone to the CoreDNS of the chart, and waits until every
+// ready pod of CoreDNS has reloaded and answers for the zone. Otherwise it restores the former Corefile. Enable changes
+// nothing if the Corefile does not parse, if something else owns it, or if the CoreDNS of the chart does not answer.
 func Enable(ctx context.Context, o Options) error {
-	c, err := o.look(ctx)
+	chart, err := o.chart(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.refuse(); err != nil {
-		return err
-	}
-	// Without an id, answers do not prefer near endpoints; check says so if an import asks for it.
-	identity, _ := o.Cluster.Identify(ctx)
-	if identity.Set != "" {
-		return fmt.Errorf("the controller in namespace %s is of %s, but enable serves the default cluster set only: add a "+
-			"server block with the option `clusterset %s` to ConfigMap %s/%s yourself, see docs/operate/several-sets.md",
-			o.Cluster.Namespace, identity.Set, string(identity.Set), Namespace, Name)
-	}
-	version, err := o.Cluster.MCSVersion(ctx)
+	deployment, configMap, err := o.look(ctx)
 	if err != nil {
-		return err
+		return byHand(err, new(Corefile).block(o.Zone, chart.Spec.ClusterIPs))
 	}
-	if version == "" {
-		return fmt.Errorf("the MCS API is not served: apply its CRDs with `kubectl clusterset manifest crds | kubectl "+
-			"--context %s apply -f -`", o.Cluster.Context)
+	before := configMap.Data[Key]
+	parsed, err := ParseCorefile(without(before, o.Zone))
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err)
 	}
-	way := Way{Mode: o.Mode}
-	switch o.Mode {
-	case ByKubernetes:
-		// Its client knows this version alone, and CoreDNS does not become ready without it.
-		if served, err := o.Cluster.ServesMCS("v1alpha1"); err != nil || !served {
-			return errors.Join(errors.New("stock CoreDNS reads the MCS API in version v1alpha1, which is not served: use --forward"), err)
-		}
-	case ByForward:
-		if way.Servers, err = o.servers(ctx); err != nil {
+	block := parsed.block(o.Zone, chart.Spec.ClusterIPs)
+	if owner := OwnerOf(deployment, configMap); owner != nil {
+		return byHand(fmt.Errorf("%s manages the CoreDNS of this cluster and would revert the change: %s", owner.Name,
+			owner.Instead), block)
+	}
+	text, err := with(before, o.Zone, chart.Spec.ClusterIPs)
+	if err != nil {
+		return byHand(fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err), block)
+	}
+	if err := o.answered(ctx, chart.Namespace, chart.Spec.Selector); err != nil {
+		return fmt.Errorf("the CoreDNS of the chart must answer for %s first: %w", name(o.Zone), err)
+	}
+	if text != before {
+		configMap.Data[Key] = text
+		if err := o.update(ctx, configMap); err != nil || o.DryRun {
 			return err
 		}
-	case ByMulticluster:
-		way.ClusterID = identity.ID
 	}
-	text, err := c.corefile.Enable(o.Zone, way)
-	if err != nil {
-		return err
-	}
-	return c.orUndo(ctx, func() error {
-		if o.Mode != ByForward {
-			if err := c.grant(ctx); err != nil {
-				return err
-			}
+	teller := o.Teller
+	teller.Interval = cmp.Or(teller.Interval, pollInterval)
+	err = teller.Wait(ctx, func(ctx context.Context) (string, error) {
+		if waiting := o.answered(ctx, Namespace, deployment.Spec.Selector.MatchLabels); waiting != nil {
+			return waiting.Error(), nil
 		}
-		// The image is first, so that the zone is answered as soon as the Corefile has it.
-		if o.Mode == ByMulticluster {
-			if err := c.setImage(ctx, o.Image); err != nil {
-				return err
-			}
-		}
-		zones := c.zones()
-		if text != c.corefile.String() && !slices.Contains(zones, name(o.Zone)) {
-			zones = append(zones, name(o.Zone))
-		}
-		if err := c.setCorefile(ctx, text, zones); err != nil {
-			return err
-		}
-		if o.NodeLocal {
-			return c.enableNodeLocal(ctx)
-		}
-		return nil
+		return "", nil
 	})
+	switch {
+	case err == nil && text != before:
+		o.Teller.Did("context %s: all pods of CoreDNS answer for %s", o.Cluster.Context, name(o.Zone))
+	case err != nil && text != before:
+		return o.restore(ctx, before, text, err)
+	}
+	return err
 }
 
-// refuse returns why CoreDNS is not to be changed, or not in this mode.
-func (c *change) refuse() error {
-	if owner := OwnerOf(c.deployment, c.configMap); owner != nil && !c.Force {
-		return fmt.Errorf("%s manages the CoreDNS of this cluster and would revert the change: %s, or use --force",
-			owner.Name, owner.Instead)
+// answered returns an error unless there are ready pods with labels, and each of them answers for the zone.
+func (o Options) answered(ctx context.Context, namespace string, labels map[string]string) error {
+	open := o.pods
+	if open == nil {
+		open = dns.Pods
 	}
-	if c.Mode != ByKubernetes {
-		return nil
+	servers, err := open(ctx, o.Cluster, namespace, labels)
+	for _, server := range servers {
+		defer server.Close()
 	}
-	if image := Container(c.deployment).Image; !HasOption(image) {
-		return fmt.Errorf("image %s of Deployment %s/%s is older than CoreDNS %s, which has the option %s: use --forward, or --image",
-			image, Namespace, Name, stockVersion, plugin)
+	for _, server := range servers {
+		answer, failed := server.Ask(ctx, o.Zone, "SOA")
+		if failed == nil && (answer.Rcode != "NOERROR" || len(answer.Records) == 0) {
+			failed = fmt.Errorf("%s returns %s for %s", server.Name, answer.Text(), name(o.Zone))
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// restore undoes Enable after an error, even if ctx is canceled.
+func (o Options) restore(ctx context.Context, before, text string, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	if err := o.edit(ctx, func(now string) string {
+		if now == text {
+			return before
+		}
+		return without(now, o.Zone) // someone else changed it meanwhile
+	}); err != nil {
+		return fmt.Errorf("%w; run `kubectl clusterset coredns disable`, because the Corefile could not be restored: %w", why, err)
+	}
+	return fmt.Errorf("%w; the former Corefile was restored", why)
+}
+
+// Disable removes what Enable added for the zone, and nothing else. CoreDNS reloads within minutes.
+func Disable(ctx context.Context, o Options) error {
+	edited, by := false, ""
+	if err := o.edit(ctx, func(now string) string {
+		text := without(now, o.Zone)
+		edited = text != now
+		if parsed, err := ParseCorefile(text); err == nil {
+			by = parsed.By(o.Zone)
+		}
+		return text
+	}); err != nil {
+		return err
+	}
+	if by != "" {
+		o.Teller.Say("context %s: ConfigMap %s/%s serves %s with the plugin %s, which `coredns enable` did not add: it is kept",
+			o.Cluster.Context, Namespace, Name, name(o.Zone), by)
+	}
+	if edited && !o.DryRun {
+		o.Teller.Did("context %s: ConfigMap %s/%s no longer forwards %s; CoreDNS reloads it within minutes", o.Cluster.Context,
+			Namespace, Name, name(o.Zone))
 	}
 	return nil
 }
 
-// HasOption reports whether an image of stock CoreDNS has the option multicluster of the plugin kubernetes, by its tag.
-// A tag that is no version is taken for a new one.
-func HasOption(image string) bool {
-	image, _, _ = strings.Cut(image, "@")
-	found, err := version.ParseGeneric(image[strings.LastIndex(image, ":")+1:])
-	return err != nil || !found.LessThan(version.MustParseGeneric(stockVersion))
+// look reads the objects of CoreDNS.
+func (o Options) look(ctx context.Context) (*appsv1.Deployment, *corev1.ConfigMap, error) {
+	deployment, err := o.Cluster.Kube.AppsV1().Deployments(Namespace).Get(ctx, Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, o.elsewhere(ctx, err)
+	}
+	configMap, err := o.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Get(ctx, Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, o.elsewhere(ctx, err)
+	}
+	return deployment, configMap, nil
 }
 
-// stockVersion of CoreDNS is the first with the option multicluster of the plugin kubernetes.
-const stockVersion = "1.12.2"
-
-// ChartName is that of the objects of the chart's CoreDNS.
-const ChartName = "clusterset-coredns"
-
-// ChartNamespace is the namespace of the chart's CoreDNS, empty if there is none. Its ClusterRoleBinding, which only
-// administrators can write, names it.
-func ChartNamespace(ctx context.Context, kube kubernetes.Interface) (string, error) {
-	binding, err := kube.RbacV1().ClusterRoleBindings().Get(ctx, ChartName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	for _, subject := range binding.Subjects {
-		if subject.Name == ChartName {
-			return subject.Namespace, nil
+// edit changes the Corefile if that changes its text.
+func (o Options) edit(ctx context.Context, change func(string) string) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		configMap, err := o.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Get(ctx, Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
-	}
-	return "", nil
-}
-
-// servers are the cluster IPs of the chart's CoreDNS.
-func (o Options) servers(ctx context.Context) ([]string, error) {
-	missing := errors.New("no CoreDNS of clusterset-dns to forward to: install the chart with --set coredns.enabled=true")
-	namespace, err := ChartNamespace(ctx, o.Cluster.Kube)
-	if err != nil {
-		return nil, fmt.Errorf("looking for the CoreDNS of the chart: %w", err)
-	}
-	if namespace == "" {
-		return nil, missing
-	}
-	service, err := o.Cluster.Kube.CoreV1().Services(namespace).Get(ctx, ChartName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, missing
-	}
-	if err != nil {
-		return nil, fmt.Errorf("looking for the CoreDNS of the chart: %w", err)
-	}
-	return service.Spec.ClusterIPs, nil
-}
-
-// Disable reverts what Enable changed for a zone. If the Corefile does not have the plugin multicluster any more, Disable
-// also restores the image that Enable found, and removes the rights and the revisions of the Deployment that both made.
-// If a step fails, Disable reverts those before it.
-func Disable(ctx context.Context, o Options) error {
-	c, err := o.look(ctx)
-	if err != nil {
-		return err
-	}
-	zones, text := c.zones(), c.corefile.String()
-	switch at := slices.Index(zones, name(o.Zone)); {
-	case at >= 0:
-		var removed bool
-		if text, removed = c.corefile.Disable(o.Zone); !removed {
-			o.Teller.Say("ConfigMap %s/%s was edited since `coredns enable`: remove %s from its Corefile by hand",
-				Namespace, Name, name(o.Zone))
+		if err != nil {
+			return fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err)
 		}
-		zones = slices.DeleteFunc(zones, func(zone string) bool { return zone == name(o.Zone) })
-	case c.corefile.By(o.Zone) != "":
-		o.Teller.Say("ConfigMap %s/%s serves %s with the plugin %s, which `coredns enable` did not add: it is kept", Namespace, Name,
-			name(o.Zone), c.corefile.By(o.Zone))
-	}
-	after, err := ParseCorefile(text)
-	if err != nil {
-		return err
-	}
-	err = c.orUndo(ctx, func() error {
-		if err := c.setCorefile(ctx, text, zones); err != nil {
-			return err
+		text := change(configMap.Data[Key])
+		if text == configMap.Data[Key] {
+			return nil
 		}
-		if err := c.disableNodeLocal(ctx); err != nil || after.Uses() {
-			return err
-		}
-		if err := c.restoreImage(ctx); err != nil {
-			return err
-		}
-		return c.revoke(ctx)
+		configMap.Data[Key] = text
+		return o.update(ctx, configMap)
 	})
-	if err != nil {
-		return err
-	}
-	if after.Uses() {
-		o.Teller.Say("The Corefile still uses the plugin %s, so the image and the permissions of CoreDNS are kept. To "+
-			"remove them, remove the plugin from ConfigMap %s/%s and run this command again", plugin, Namespace, Name)
-		return nil
-	}
-	return c.forget(ctx)
 }
 
-// look reads the current state.
-func (o Options) look(ctx context.Context) (*change, error) {
-	c := &change{Options: o}
-	var err error
-	if c.deployment, err = o.Cluster.Kube.AppsV1().Deployments(Namespace).Get(ctx, Name,
-		metav1.GetOptions{}); err != nil {
-		return nil, o.elsewhere(ctx, err)
+// update fails if the ConfigMap was changed meanwhile.
+func (o Options) update(ctx context.Context, configMap *corev1.ConfigMap) error {
+	if _, err := o.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Update(ctx, configMap,
+		metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: cluster.DryRun(o.DryRun)}); err != nil {
+		return fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err)
 	}
-	if c.configMap, err = o.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Get(ctx, Name,
-		metav1.GetOptions{}); err != nil {
-		return nil, o.elsewhere(ctx, err)
+	if o.DryRun {
+		o.Teller.Wrote(true, "context %s: ConfigMap %s/%s changed", o.Cluster.Context, Namespace, Name)
 	}
-	container := Container(c.deployment)
-	if container == nil {
-		return nil, fmt.Errorf("deployment %s/%s has no container %s", Namespace, Name, Name)
-	}
-	c.container = container.Name
-	text, ok := c.configMap.Data[Key]
-	if !ok {
-		return nil, fmt.Errorf("ConfigMap %s/%s has no key %s", Namespace, Name, Key)
-	}
-	c.corefile, err = ParseCorefile(text)
-	return c, err
+	return nil
 }
 
-// undoTimeout bounds the rollback.
-const undoTimeout = time.Minute
-
-// orUndo rolls everything back if do fails, even if ctx is canceled.
-func (c *change) orUndo(ctx context.Context, do func() error) error {
-	err := do()
-	if err == nil || len(c.undo) == 0 {
-		return err
-	}
-	c.Teller.Say("Failed; rolling back")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-	defer cancel()
-	failed := []error{err}
-	for _, undo := range slices.Backward(c.undo) {
-		if undoErr := undo(ctx); undoErr != nil {
-			failed = append(failed, fmt.Errorf("roll back: %w", undoErr))
-		}
-	}
-	if len(failed) == 1 {
-		return fmt.Errorf("%w (all changes were rolled back)", err)
-	}
-	return errors.Join(failed...)
+// byHand adds the lines to an error that an administrator can add to the Corefile.
+func byHand(err error, block string) error {
+	return fmt.Errorf("%w. The lines of a Corefile are:\n%s", err, strings.TrimSuffix(block, "\n"))
 }

@@ -9,125 +9,75 @@ import (
 	"strings"
 
 	"github.com/coredns/caddy/caddyfile"
+	"github.com/coredns/corefile-migration/migration/corefile"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
-// plugin is the name of the directive.
+// plugin is the name of the directive, and of the option of the stock plugin kubernetes.
 const plugin = "multicluster"
 
-// A Corefile is its text and its server blocks.
+// A Corefile is its server blocks, in which snippets are expanded. Imported files are ignored: they exist only in the
+// pods of CoreDNS.
 type Corefile struct {
-	lines  []string
-	blocks []caddyfile.ServerBlock
-	// options are the tokens of the directive multicluster that our image imports, with the snippet for its options.
-	options []caddyfile.Token
+	Servers []*corefile.Server
 }
 
-// ParseCorefile parses a Corefile as CoreDNS does, but ignores imported files,
-// which exist only in the pods of CoreDNS.
-func ParseCorefile(text string) (*Corefile, error) {
-	blocks, err := caddyfile.Parse("Corefile", strings.NewReader(withoutFiles(text)), nil)
+var importLine = regexp.MustCompile(`(?m)^[ \t]*import[ \t]+\S.*$`)
+
+// ParseCorefile returns an error if CoreDNS could not parse the text.
+func ParseCorefile(text string) (c *Corefile, err error) {
+	if _, err := caddyfile.Parse("Corefile", strings.NewReader(importLine.ReplaceAllString(text, "")), nil); err != nil {
+		return nil, fmt.Errorf("the Corefile does not parse: %w", err)
+	}
+	defer func() {
+		if recover() != nil { // the library expects a name before each block
+			c, err = nil, fmt.Errorf("the Corefile does not parse: a block has no name")
+		}
+	}()
+	parsed, err := corefile.New(text)
 	if err != nil {
 		return nil, fmt.Errorf("the Corefile does not parse: %w", err)
 	}
-	c := &Corefile{lines: strings.Split(text, "\n"), blocks: blocks}
-	if match := optionsLines.FindStringSubmatch(text); match != nil {
-		block := "x {\n" + plugin + " {\n" + match[1] + "\n}\n}\n"
-		if parsed, err := caddyfile.Parse("Corefile", strings.NewReader(withoutFiles(block)), nil); err == nil {
-			c.options = parsed[0].Tokens[plugin]
+	c = &Corefile{}
+	snippets := map[string][]*corefile.Plugin{}
+	var keys []string // of a block whose zones span several lines
+	for _, server := range parsed.Servers {
+		server.DomPorts, server.Plugins = append(keys, server.DomPorts...), expanded(server.Plugins, snippets)
+		keys = nil
+		last := server.DomPorts[len(server.DomPorts)-1]
+		switch name := server.DomPorts[0]; {
+		case strings.HasPrefix(name, "(") && strings.HasSuffix(name, ")"):
+			snippets[strings.Trim(name, "()")] = server.Plugins
+		case strings.HasSuffix(last, ",") && len(server.Plugins) == 0:
+			keys = server.DomPorts
+		default:
+			c.Servers = append(c.Servers, server)
 		}
 	}
 	return c, nil
 }
 
-// optionsLines has the lines of the snippet for the options of the directive that our image imports.
-var optionsLines = regexp.MustCompile(`(?ms)^\(` + optionsSnippet + `\) \{[ \t\r]*\n(.*?)^\}`)
-
-var (
-	importLine  = regexp.MustCompile(`(?m)^[ \t]*import[ \t]+([^\s#]+).*$`)
-	snippetLine = regexp.MustCompile(`(?m)^[ \t]*\(([^\s()]+)\)[ \t]*\{`)
-)
-
-// withoutFiles empties the lines that import anything but snippets. The import of
-// the directive in our image becomes the directive.
-func withoutFiles(text string) string {
-	snippets := map[string]bool{}
-	for _, match := range snippetLine.FindAllStringSubmatch(text, -1) {
-		snippets[match[1]] = true
-	}
-	return importLine.ReplaceAllStringFunc(text, func(line string) string {
-		switch match := importLine.FindStringSubmatch(line); {
-		case snippets[match[1]]:
-			return line
-		case match[1] == imported:
-			return plugin
-		}
-		return ""
-	})
-}
-
-// String is the text.
-func (c *Corefile) String() string { return strings.Join(c.lines, "\n") }
-
-// Serves reports whether the server block for a zone has the plugin for it.
-func (c *Corefile) Serves(zone string) bool { return c.directive(zone) != nil }
-
-// Option returns the arguments of an option of the plugin for a zone, nil if it is
-// not set.
-func (c *Corefile) Option(zone, name string) []string {
-	directive := c.directive(zone)
-	if directive != nil && c.imports(directive) {
-		directive = c.options
-	}
-	return option(directive, name)
-}
-
-// Set returns the cluster set for which the plugin serves a zone.
-func (c *Corefile) Set(zone string) export.Set {
-	return export.Set(strings.Join(c.Option(zone, "clusterset"), " "))
-}
-
-// imports reports whether a directive is the import of the one in our image.
-func (c *Corefile) imports(directive []caddyfile.Token) bool {
-	return strings.TrimSpace(c.lines[directive[0].Line-1]) == "import "+imported
-}
-
-// option is the same for the block of a directive.
-func option(directive []caddyfile.Token, name string) []string {
-	for i := 1; i < len(directive); i++ {
-		if directive[i].Text != name || directive[i].Line == directive[i-1].Line {
+// expanded are plugins of a block in which the imports of snippets, also as options, are replaced by their content.
+func expanded(plugins []*corefile.Plugin, snippets map[string][]*corefile.Plugin) (all []*corefile.Plugin) {
+	for _, each := range plugins {
+		if each.Name == "import" && len(each.Args) > 0 {
+			all = append(all, snippets[each.Args[0]]...)
 			continue
 		}
-		words := []string{}
-		for _, token := range directive[i+1:] {
-			if token.Line != directive[i].Line || token.Text == "}" {
-				break
+		var options []*corefile.Option
+		for _, option := range each.Options {
+			if option.Name != "import" || len(option.Args) == 0 {
+				options = append(options, option)
+				continue
 			}
-			words = append(words, token.Text)
+			for _, line := range snippets[option.Args[0]] {
+				options = append(options, &corefile.Option{Name: line.Name, Args: line.Args})
+			}
 		}
-		return words
+		all = append(all, &corefile.Plugin{Name: each.Name, Args: each.Args, Options: options})
 	}
-	return nil
-}
-
-// directive is the plugin for a zone in the server block for it, nil if there is
-// none.
-func (c *Corefile) directive(zone string) []caddyfile.Token {
-	block, _ := c.blockOf(zone)
-	if block == nil {
-		return nil
-	}
-	for _, directive := range directives(block, plugin) {
-		zones := arguments(directive)
-		if len(zones) == 0 {
-			zones = keysOf(*block)
-		}
-		if slices.ContainsFunc(zones, func(z string) bool { return normal(z) == normal(zone) || normal(z) == "." }) {
-			return directive
-		}
-	}
-	return nil
+	return all
 }
 
 // Plugins with which a Corefile serves the zone of a set.
@@ -140,89 +90,97 @@ const (
 	ByForward = "forward"
 )
 
-// By returns the plugin with which the Corefile serves a zone, or an empty string
-// if it shows none. A forward of the root zone in the server block of the root zone
-// does not count, because it is for names outside of the cluster.
+// By returns the plugin with which the Corefile serves a zone, or an empty string if it shows none. A forward of the
+// root zone in the server block of the root zone does not count, because it is for names outside of the cluster.
 func (c *Corefile) By(zone string) string {
-	block, own := c.blockOf(zone)
+	server, own := c.ServerOf(zone)
 	switch {
-	case block == nil:
+	case server == nil:
 		return ""
 	case c.Serves(zone):
 		return ByMulticluster
 	}
-	for _, directive := range directives(block, ByKubernetes) {
-		if slices.ContainsFunc(option(directive, "multicluster"),
-			func(z string) bool { return normal(z) == normal(zone) }) {
+	for _, each := range server.Plugins {
+		switch {
+		case each.Name == ByKubernetes && slices.ContainsFunc(option(each, plugin), equals(zone)):
 			return ByKubernetes
-		}
-	}
-	for _, directive := range directives(block, ByForward) {
-		from := "."
-		if words := arguments(directive); len(words) > 0 {
-			from = normal(words[0])
-		}
-		if below(zone, from) && (from != "." || own != ".") {
+		case each.Name == ByForward && len(each.Args) > 0 && below(zone, normal(each.Args[0])) &&
+			(normal(each.Args[0]) != "." || own != "."):
 			return ByForward
 		}
 	}
 	return ""
 }
 
-// Uses reports whether any server block has the plugin, or the option of the same name of the plugin kubernetes, for
-// whichever zone.
-func (c *Corefile) Uses() bool {
-	return slices.ContainsFunc(c.blocks, func(block caddyfile.ServerBlock) bool {
-		return len(block.Tokens[plugin]) > 0 || slices.ContainsFunc(directives(&block, ByKubernetes),
-			func(directive []caddyfile.Token) bool { return option(directive, plugin) != nil })
-	})
+// Serves reports whether the server block for a zone has the plugin multicluster for it.
+func (c *Corefile) Serves(zone string) bool { return c.directive(zone) != nil }
+
+// Option returns the arguments of an option of the plugin multicluster for a zone, nil if it is not set.
+func (c *Corefile) Option(zone, name string) []string {
+	if directive := c.directive(zone); directive != nil {
+		return option(directive, name)
+	}
+	return nil
 }
 
-// directives splits the tokens of a plugin, which a block may have more than once.
-func directives(block *caddyfile.ServerBlock, name string) [][]caddyfile.Token {
-	tokens := block.Tokens[name]
-	var cut [][]caddyfile.Token
-	depth := 0
-	for i, token := range tokens {
-		if depth == 0 && token.Text == name && (i == 0 || tokens[i-1].Line < token.Line) {
-			cut = append(cut, nil)
+// Set returns the cluster set for which the plugin serves a zone.
+func (c *Corefile) Set(zone string) export.Set {
+	return export.Set(strings.Join(c.Option(zone, "clusterset"), " "))
+}
+
+// directive is the plugin multicluster for a zone, nil if there is none.
+func (c *Corefile) directive(zone string) *corefile.Plugin {
+	server, _ := c.ServerOf(zone)
+	if server == nil {
+		return nil
+	}
+	for _, each := range server.Plugins {
+		zones := each.Args
+		if len(zones) == 0 {
+			zones = Zones(server)
 		}
-		switch token.Text {
-		case "{":
-			depth++
-		case "}":
-			depth--
-		}
-		if len(cut) > 0 {
-			cut[len(cut)-1] = append(cut[len(cut)-1], token)
+		if each.Name == plugin && (slices.ContainsFunc(zones, equals(zone)) || slices.ContainsFunc(zones, equals("."))) {
+			return each
 		}
 	}
-	return cut
+	return nil
 }
 
-// arguments are the words after the name of a plugin.
-func arguments(directive []caddyfile.Token) []string {
-	var words []string
-	for _, token := range directive[1:] {
-		if token.Text == "{" {
-			break
+func option(of *corefile.Plugin, name string) []string {
+	for _, each := range of.Options {
+		if each.Name == name {
+			return append([]string{}, each.Args...)
 		}
-		words = append(words, token.Text)
 	}
-	return words
+	return nil
 }
 
-// blockOf is the server block for a zone, nil if there is none, and the longest of
-// its zones that contains the zone.
-func (c *Corefile) blockOf(zone string) (best *caddyfile.ServerBlock, of string) {
-	for i := range c.blocks {
-		for _, key := range keysOf(c.blocks[i]) {
-			if own := normal(key); below(zone, own) && len(own) > len(of) {
-				best, of = &c.blocks[i], own
+// ServerOf is the server block for a zone, nil if there is none, and the longest of its zones that contains the zone.
+func (c *Corefile) ServerOf(zone string) (best *corefile.Server, of string) {
+	for _, server := range c.Servers {
+		for _, own := range Zones(server) {
+			if below(zone, own) && len(own) > len(of) {
+				best, of = server, own
 			}
 		}
 	}
 	return best, of
+}
+
+// Zones are those of a server block, in lower case and with a dot at the end.
+func Zones(server *corefile.Server) []string {
+	var zones []string
+	for _, key := range server.DomPorts {
+		key = strings.TrimSuffix(key, ",")
+		if _, rest, scheme := strings.Cut(key, "://"); scheme {
+			key = rest
+		}
+		if at := strings.LastIndex(key, ":"); at >= 0 {
+			key = key[:at]
+		}
+		zones = append(zones, normal(key))
+	}
+	return zones
 }
 
 // below reports whether a zone equals another one, in normal form, or is in it.
@@ -230,20 +188,12 @@ func below(zone, other string) bool {
 	return other == "." || normal(zone) == other || strings.HasSuffix(normal(zone), "."+other)
 }
 
-// keysOf are the zones of a server block.
-func keysOf(block caddyfile.ServerBlock) []string {
-	zones := make([]string, 0, len(block.Keys))
-	for _, key := range block.Keys {
-		if _, rest, scheme := strings.Cut(key, "://"); scheme {
-			key = rest
-		}
-		if at := strings.LastIndex(key, ":"); at >= 0 {
-			key = key[:at]
-		}
-		zones = append(zones, strings.TrimSuffix(key, ","))
-	}
-	return zones
+func equals(zone string) func(string) bool {
+	return func(other string) bool { return normal(other) == normal(zone) }
 }
 
 // normal is a zone in lower case, with a dot at its end.
 func normal(zone string) string { return strings.ToLower(strings.TrimSuffix(zone, ".")) + "." }
+
+// name is a zone in messages.
+func name(zone string) string { return strings.TrimSuffix(normal(zone), ".") }

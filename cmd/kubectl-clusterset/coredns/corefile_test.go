@@ -50,7 +50,6 @@ func TestBy(t *testing.T) {
 		". {\n kubernetes cluster.local {\n pods multicluster\n }\n}":                                                  "",
 		"clusterset.local:53 {\n forward . 10.96.0.99\n}\n. {\n errors\n}":                                             ByForward,
 		". {\n forward clusterset.local 10.96.0.99\n forward . /etc/resolv.conf\n}":                                    ByForward,
-		". {\n import /etc/clusterset-dns/*.conf\n}":                                                                   ByMulticluster,
 		". {\n import /etc/other/*.conf\n}":                                                                            "",
 		". {\n forward . /etc/resolv.conf\n}":                                                                          "",
 		"example.org {\n forward . 192.0.2.1\n}":                                                                       "",

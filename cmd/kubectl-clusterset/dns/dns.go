@@ -30,8 +30,6 @@ type Server struct {
 	// timeout bounds one exchange.
 	timeout time.Duration
 	close   func()
-	// send replaces the network, unless it is nil.
-	send func(context.Context, []byte) ([]byte, error)
 }
 
 // At is the server at an address, whose default port is 53. Queries use UDP, and
@@ -41,11 +39,6 @@ func At(address string) *Server {
 		address = net.JoinHostPort(strings.Trim(address, "[]"), "53")
 	}
 	return &Server{Name: address, network: "udp", address: address, timeout: defaultTimeout, close: func() {}}
-}
-
-// Through is a server to which send carries queries, and brings back their replies.
-func Through(name string, send func(ctx context.Context, query []byte) (reply []byte, err error)) *Server {
-	return &Server{Name: name, close: func() {}, send: send}
 }
 
 // Close releases the connection to the server.
@@ -94,17 +87,6 @@ func (s *Server) Ask(ctx context.Context, name, kind string) (Answer, error) {
 func Data(record dns.RR) string { return strings.TrimPrefix(record.String(), record.Header().String()) }
 
 func (s *Server) exchange(ctx context.Context, question *dns.Msg) (reply *dns.Msg, err error) {
-	if s.send != nil {
-		packed, err := question.Pack()
-		if err != nil {
-			return nil, err
-		}
-		if packed, err = s.send(ctx, packed); err != nil {
-			return nil, err
-		}
-		reply := new(dns.Msg)
-		return reply, reply.Unpack(packed)
-	}
 	client := &dns.Client{Net: s.network, Timeout: s.timeout}
 	for range tries {
 		reply, _, err = client.ExchangeContext(ctx, question, s.address)

@@ -33,7 +33,36 @@ func InCluster(ctx context.Context, c *cluster.Cluster) (*Server, error) {
 		return nil, fmt.Errorf("no pod with the label %s is ready in namespace %s: set the address of the cluster's DNS "+
 			"with --dns", Selector, metav1.NamespaceSystem)
 	}
-	return forwarded(ctx, c, &pods.Items[at])
+	server, err := forwarded(ctx, c, &pods.Items[at])
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w: set the address of the cluster's DNS with --dns", err)
+	}
+	return server, err
+}
+
+// Pods are all ready pods with labels, at least one, as InCluster has them. The caller closes those that are returned
+// together with an error, too.
+func Pods(ctx context.Context, c *cluster.Cluster, namespace string, labels map[string]string) ([]*Server, error) {
+	selector := metav1.FormatLabelSelector(metav1.SetAsLabelSelector(labels))
+	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	var servers []*Server
+	for i := range pods.Items {
+		if !isReady(&pods.Items[i]) {
+			continue
+		}
+		server, err := forwarded(ctx, c, &pods.Items[i])
+		if err != nil {
+			return servers, err
+		}
+		servers = append(servers, server)
+	}
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("no pod with the labels %s is ready in namespace %s", selector, namespace)
+	}
+	return servers, nil
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -58,9 +87,6 @@ func dnsPort(pod *corev1.Pod) int32 {
 // forwarded is the DNS server of a pod, through a port-forward that Close ends.
 func forwarded(ctx context.Context, c *cluster.Cluster, pod *corev1.Pod) (*Server, error) {
 	address, stop, err := forward.Open(ctx, c, pod.Namespace, pod.Name, dnsPort(pod))
-	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%w: set the address of the cluster's DNS with --dns", err)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -70,11 +70,13 @@ clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {toke
 		},
 		"again, by the same address": {
 			kubeconfig("server: '" + users + "', tls-server-name: kubernetes, proxy-url: '" + usersProxy + "'"), nil,
-			Address{users, "kubernetes", usersProxy}, "",
+			Address{users, "kubernetes", usersProxy},
+			"",
 		},
 		"again, with a login to the proxy": {
 			kubeconfig("server: '" + users + "', tls-server-name: kubernetes, proxy-url: 'http://east:secret@proxy.example:8080'"), nil,
-			Address{users, "kubernetes", "http://east:secret@proxy.example:8080"}, "",
+			Address{users, "kubernetes", "http://east:secret@proxy.example:8080"},
+			"",
 		},
 		"again, by another proxy": {
 			kubeconfig("server: '" + users + "', tls-server-name: kubernetes, proxy-url: 'socks5://east:secret@10.0.0.1:1080'"), nil,

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -90,13 +89,5 @@ func (p program) files(o options, path string) ([]file, error) {
 		return nil, err
 	}
 	files := []file{{name: p.folder, mode: 0o755, content: content, capabilities: p.capabilities}}
-	if p.line != "" {
-		if content, err = os.ReadFile(filepath.Join(o.source, p.line)); err != nil {
-			return nil, err
-		}
-		files = append(files,
-			file{name: "etc/clusterset-dns/", mode: 0o755},
-			file{name: "etc/clusterset-dns/" + filepath.Base(p.line), mode: 0o644, content: content})
-	}
 	return files, nil
 }

@@ -22,8 +22,6 @@ type program struct {
 	// capabilities are the file capabilities of the program.
 	capabilities []byte
 	ports        []string
-	// line is the path, in the product's module, of the file that Corefiles import as /etc/clusterset-dns/*.conf.
-	line string
 }
 
 // netBindService is cap_net_bind_service=+ep as of linux/capability.h: struct vfs_cap_data of revision 2, effective,
@@ -42,7 +40,7 @@ var programs = []program{
 	},
 	{
 		name: "coredns", folder: "coredns", ports: []string{"53/tcp", "53/udp"}, capabilities: netBindService,
-		description: "CoreDNS with every stock plugin and multicluster", line: "cmd/coredns/multicluster.conf",
+		description: "CoreDNS with every stock plugin and multicluster",
 	},
 	{
 		name: "coredns-slim", folder: "coredns", ports: []string{"53/tcp", "53/udp"}, capabilities: netBindService,

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package quickstart
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/check"
+	"github.com/clusterset-dns/clusterset-dns/test/quickstart/live"
+)
+
+// unserved is the answer of the stock Corefile, whose upstream does not exist here, and of a server block without an answer.
+var unserved = live.Constant("SERVFAIL")
+
+// testEnable has the stock CoreDNS of a cluster forward the zone, and the cluster as it was before after that.
+func testEnable(t *testing.T, b *bed) {
+	c := b.east
+	b.Run(t, "helm install clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --create-namespace "+
+		"--wait --set clusterId=east --set image.registry="+registry)
+	b.Run(t, "kubectl clusterset export shop/db --contexts east")
+	cluster := func() {
+		t.Helper()
+		c.ExpectAnswer(t, "kubernetes.default.svc.cluster.local", live.Constant(live.Address(c.Cluster)))
+	}
+	c.ExpectAnswer(t, database, unserved)
+	b.Run(t, "kubectl clusterset coredns enable --context east")
+	c.ExpectAnswer(t, database, c.ImportIPs)
+	cluster()
+	checked(t, b, b.Run(t, "kubectl clusterset check --contexts east"))
+	testNodeLocal(t, b)
+	b.Run(t, "kubectl clusterset coredns disable --context east")
+	c.ExpectAnswer(t, database, unserved)
+	cluster()
+	b.Run(t, "kubectl --context east delete serviceexports --all --all-namespaces\n"+
+		"helm uninstall clusterset-dns --kube-context east --namespace clusterset-dns --wait\n"+
+		"kubectl --context east delete namespace clusterset-dns\n"+
+		"kubectl --context east delete crds serviceexports.multicluster.x-k8s.io serviceimports.multicluster.x-k8s.io")
+	c.ExpectNothingLeft(t)
+}
+
+// nodeLocalAddress is the one at which pods reach the cache of their node.
+const nodeLocalAddress = "169.254.20.10"
+
+// testNodeLocal has a cache on a node, which passes on the zone of the cluster alone, as Kubernetes' manifest has it.
+func testNodeLocal(t *testing.T, b *bed) {
+	c := b.east
+	service, err := c.Client().CoreV1().Services(metav1.NamespaceSystem).Get(t.Context(), "kube-dns", metav1.GetOptions{})
+	must(t, err)
+	nodes, err := c.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	text, err := os.ReadFile(filepath.Join("testdata", "nodelocal.yaml"))
+	must(t, err)
+	apply := func(block string) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "nodelocal.yaml")
+		// Not the first node, so that it matters where the cache is asked.
+		manifest := strings.NewReplacer("forward . DNS", "forward . "+service.Spec.ClusterIP,
+			": NODE", ": "+nodes.Items[len(nodes.Items)-1].Name, "    .:53 {", block+"    .:53 {").Replace(string(text))
+		must(t, os.WriteFile(path, []byte(manifest), 0o600))
+		b.Run(t, "kubectl --context east apply -f "+path)
+	}
+	apply("")
+	b.Run(t, "kubectl --context east -n kube-system rollout status daemonset/node-local-dns --timeout 60s")
+	cache := func(ctx context.Context) ([]string, error) {
+		pods, err := c.Client().CoreV1().Pods(metav1.NamespaceSystem).List(ctx,
+			metav1.ListOptions{LabelSelector: "k8s-app=node-local-dns"})
+		if err == nil && !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return live.IsReady(&pod) }) {
+			err = errors.New("no pod is ready")
+		}
+		return []string{nodeLocalAddress}, err
+	}
+	c.ExpectOf(t, cache, "kubernetes.default.svc.cluster.local", live.Constant(live.Address(c.Cluster)))
+	c.ExpectOf(t, cache, database, live.Constant("NXDOMAIN"))
+	var report struct {
+		Findings []struct{ Check, Result, Fix string }
+	}
+	must(t, json.Unmarshal([]byte(b.Run(t, "kubectl clusterset check --contexts east -o json || test $? = 3")), &report))
+	fix := ""
+	for _, finding := range report.Findings {
+		if finding.Check == "node-local-dns" && finding.Result == check.Failed {
+			_, fix, _ = strings.Cut(finding.Fix, "edit configmap node-local-dns`.\n")
+		}
+	}
+	if fix == "" {
+		t.Fatalf("check does not find that the cache lacks the zone: %+v", report)
+	}
+	apply("    " + strings.ReplaceAll(fix, "\n", "\n    ") + "\n") // as an administrator adds it
+	checked(t, b, b.Run(t, "kubectl clusterset check --contexts east"))
+	c.ExpectOf(t, cache, database, c.ImportIPs)
+	b.Run(t, "kubectl --context east -n kube-system delete daemonset/node-local-dns configmap/node-local-dns")
+}
