@@ -8,19 +8,16 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/probe"
 )
 
-// newProbe is what `kubectl clusterset test connectivity` runs in pods. It is a
-// part of this program because every cluster can pull its image.
+// newProbe is what kubectl clusterset runs in pods. It is a part of this program because every cluster can pull its
+// image.
 func newProbe() *cobra.Command {
-	identity := ""
-	command := &cobra.Command{
-		Use:    "probe",
-		Short:  "Answer and send packets for kubectl clusterset test connectivity",
+	return &cobra.Command{
+		Use:    "probe IDENTITY [NAME=IDENTITY]...",
+		Short:  "Echo and probe for kubectl clusterset test connectivity",
 		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return probe.Run(command.Context(), identity)
+		Args:   cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return probe.Run(command.Context(), command.OutOrStdout(), args[0], args[1:])
 		},
 	}
-	command.Flags().StringVar(&identity, "identity", "", "`text` with which it answers")
-	return command
 }

@@ -23,15 +23,13 @@ func newTest(o *options) *cobra.Command {
 }
 
 func newTestConnectivity(o *options) *cobra.Command {
-	image := ""
 	command := &cobra.Command{
 		Use:   "connectivity",
-		Short: "Test whether pods reach pods of the other clusters, by address and by name",
-		Long: `Test whether pods of each cluster reach pods of the others, in both directions: at
-their addresses over TCP and UDP, with small and with full-size packets, and by the names
-of the set as pods resolve them. The command creates pods, Services and ServiceExports
-called clusterset-probe in the namespace of the controller, and deletes them. The exit status is
-3 if a path fails.`,
+		Short: "Test whether pods reach pods of all clusters by name",
+		Long: `Test whether a pod of each cluster reaches a pod of each cluster, by its own name and
+through a clusterset IP, with small and large payloads over TCP. The command creates pods, Services
+and ServiceExports called clusterset-probe-… in the namespace of the controller, and deletes
+them. The exit status is 3 if a connection fails.`,
 		Example: `  kubectl clusterset test connectivity --contexts east,west,north`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -46,20 +44,18 @@ called clusterset-probe in the namespace of the controller, and deletes them. Th
 				return usageError{errors.New("one cluster is selected: select two or more with --contexts")}
 			}
 			report, err := connectivity.Run(command.Context(), connectivity.Options{
-				Clusters: clusters, Image: image, Zone: o.zone, Teller: o.teller(),
+				Clusters: clusters, Zone: o.zone, Teller: o.teller(),
 			})
 			if report == nil {
 				return err
 			}
 			err = errors.Join(err, output.Print(o.Out, o.output, "ConnectivityReport", report, report.Text))
-			if err == nil && report.Count(connectivity.Failed) > 0 {
+			if err == nil && report.Failed() > 0 {
 				err = errWrong
 			}
 			return err
 		},
 	}
-	command.Flags().StringVar(&image, "image", "",
-		"`image` of clusterset-controller for the pods; empty means that of each cluster's controller")
 	o.addContexts(command)
 	o.addOutput(command)
 	o.addZone(command.Flags())

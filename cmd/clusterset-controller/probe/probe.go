@@ -1,171 +1,181 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe measures which pods reach which: a server that echoes over TCP
-// and UDP, and a client that asks such servers, and servers of DNS. `kubectl
-// clusterset test connectivity` runs both in each cluster, `kubectl clusterset
-// check --node-local` the latter.
-//
-// The server answers requests of its own format only, with a reply of the same
-// size that no server takes for a request: it neither amplifies traffic nor
-// keeps two servers busy with each other.
+// Package probe is the program of the pods that kubectl clusterset test connectivity starts: an echo server over HTTP,
+// and a client that connects to such servers by name. It writes what it finds to standard output, which the command
+// reads as the log of the pod.
 package probe
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	"golang.org/x/net/netutil"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
-	// Port is where the server echoes, over TCP and UDP, on all addresses.
+	// Port is where the server echoes, on all addresses.
 	Port = 8007
-	// ControlPort is where the client takes its requests, on 127.0.0.1 only: it
-	// is reached through a port-forward, and by no other pod.
-	ControlPort = 8008
-	// ControlPath is where a Request is posted, and answered with a Reply.
-	ControlPath = "/probe"
+	// identityHeader has the identity of the server that answers.
+	identityHeader = "Clusterset-Probe"
+	// maxConnections and echoTimeout bound the memory of the server.
+	maxConnections, echoTimeout = 256, 10 * time.Second
+	// interval is the pause before a target is tried again.
+	interval = time.Second
+	// largeSize takes several full packets of any network, smallSize passes every network.
+	smallSize, largeSize = 512, 32 << 10
+	// exchangeTimeout has room for two repetitions of a first packet, resolveTimeout for three search domains and two
+	// tries of each.
+	exchangeTimeout, resolveTimeout = 4 * time.Second, 10 * time.Second
 )
 
-// Limits of a Request.
+// A Step is how far a connection came.
+type Step string
+
+// Steps. All but OK are failures.
 const (
-	MaxTargets = 128
-	MaxCount   = 16
-	MaxQueries = 16
-	// MaxMessage is the size of a DNS message in both directions, which no network
-	// fragments.
-	MaxMessage = 1232
+	OK         Step = "ok"
+	Unresolved Step = "name does not resolve"
+	Timeout    Step = "connection times out"
+	Refused    Step = "connection refused"
+	LargeLost  Step = "large payload lost"
+	Failed     Step = "connection fails"
 )
 
-// Networks of a Target.
-const (
-	TCP = "tcp"
-	UDP = "udp"
-)
-
-// A Request is what a pod is to try.
-type Request struct {
-	Targets []Target `json:"targets"`
-	Queries []Query  `json:"queries,omitempty"`
-}
-
-// A Query is a DNS message for one server, whatever /etc/resolv.conf says.
-type Query struct {
-	// Server is the IP address of the server. It is asked at port 53 over UDP.
-	Server string `json:"server"`
-	// Message is sent as it is.
-	Message []byte `json:"message"`
-}
-
-// A Target is a server, or those behind a name.
-type Target struct {
-	// Host is an IP address, or a name that the pod resolves as its
-	// /etc/resolv.conf says. Each address of a name is tried.
-	Host string `json:"host"`
-	// Network is TCP or UDP.
-	Network string `json:"network"`
-	// Large exchanges as many bytes as a packet of the pod's interface holds, and
-	// over TCP several packets.
-	Large bool `json:"large,omitempty"`
-	// Count is how often each address is tried.
-	Count int `json:"count"`
-}
-
-// Validate returns what is wrong with a request.
-func (r Request) Validate() error {
-	if len(r.Targets) > MaxTargets {
-		return fmt.Errorf("%d targets: at most %d", len(r.Targets), MaxTargets)
-	}
-	if len(r.Queries) > MaxQueries {
-		return fmt.Errorf("%d queries: at most %d", len(r.Queries), MaxQueries)
-	}
-	var wrong []error
-	for i, target := range r.Targets {
-		if _, err := netip.ParseAddr(target.Host); err != nil &&
-			len(validation.IsDNS1123Subdomain(target.Host)) > 0 {
-			wrong = append(wrong, fmt.Errorf("target %d: host %q: no IP address and no name", i, target.Host))
-		}
-		if target.Network != TCP && target.Network != UDP {
-			wrong = append(wrong, fmt.Errorf("target %d: network %q: use tcp or udp", i, target.Network))
-		}
-		if target.Count < 1 || target.Count > MaxCount {
-			wrong = append(wrong, fmt.Errorf("target %d: count %d: use 1 to %d", i, target.Count, MaxCount))
-		}
-	}
-	for i, query := range r.Queries {
-		if _, err := netip.ParseAddr(query.Server); err != nil {
-			wrong = append(wrong, fmt.Errorf("query %d: server %q: no IP address", i, query.Server))
-		}
-		if size := len(query.Message); size < dnsHeader || size > MaxMessage {
-			wrong = append(wrong, fmt.Errorf("query %d: a message of %d bytes: use %d to %d", i, size, dnsHeader, MaxMessage))
-		}
-	}
-	return errors.Join(wrong...)
-}
-
-// A Reply is what became of a Request.
-type Reply struct {
-	// Nameservers are those of the pod's /etc/resolv.conf.
-	Nameservers []string `json:"nameservers"`
-	// Results correspond to the targets.
-	Results []Result `json:"results"`
-	// Answers correspond to the queries.
-	Answers []Answer `json:"answers,omitempty"`
-}
-
-// An Answer is what became of a Query.
-type Answer struct {
-	// Message is the reply of the server.
-	Message []byte `json:"message,omitempty"`
-	// Failure and Error say why there is none.
-	Failure Failure `json:"failure,omitempty"`
-	Error   string  `json:"error,omitempty"`
-}
-
-// A Result is what became of a Target.
+// A Result is OK if every address of the name that the pod has a route to returned a small and a large payload.
+// Otherwise it has the first failure.
 type Result struct {
-	// Addresses are the host, or those that it resolved to, sorted.
-	Addresses []string `json:"addresses"`
-	// Failure and Error say why a name did not resolve.
-	Failure Failure `json:"failure,omitempty"`
-	Error   string  `json:"error,omitempty"`
-	// Exchanges are the tries.
-	Exchanges []Exchange `json:"exchanges"`
+	Step    Step   `json:"step"`
+	Address string `json:"address,omitempty"`
+	Error   string `json:"error,omitempty"`
 }
 
-// An Exchange is one try to send bytes to an address and get them back.
-type Exchange struct {
-	Address string `json:"address"`
-	// Bytes are those of the payload, the same in both directions.
-	Bytes int `json:"bytes"`
-	// By is the identity of the server that answered.
-	By string `json:"by,omitempty"`
-	// From and To are the addresses of the client as it and as the server sees it.
-	From string `json:"from,omitempty"`
-	To   string `json:"to,omitempty"`
-	// Failure and Error say why it failed, and are empty if it did not.
-	Failure Failure `json:"failure,omitempty"`
-	Error   string  `json:"error,omitempty"`
+// A Line of the log is the newest result of a target, which Index counts from 0.
+type Line struct {
+	Index int `json:"index"`
+	Result
 }
 
-// A Failure is a kind of error.
-type Failure string
+// Run echoes until ctx ends. It tries each target until a connection succeeds, and writes a Line if the result changes.
+// A target is NAME=IDENTITY: the name is resolved as /etc/resolv.conf says, the server must have the identity.
+func Run(ctx context.Context, out io.Writer, identity string, targets []string) error {
+	for _, target := range targets {
+		if !strings.Contains(target, "=") {
+			return fmt.Errorf("target %q: want NAME=IDENTITY", target)
+		}
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", ":"+strconv.Itoa(Port))
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	lines := json.NewEncoder(out)
+	for i, target := range targets {
+		last := Result{}
+		go wait.UntilWithContext(ctx, func(ctx context.Context) {
+			if last.Step == OK {
+				return
+			}
+			name, of, _ := strings.Cut(target, "=")
+			if result := connect(ctx, name, of, Port); result != last {
+				last = result
+				mu.Lock()
+				_ = lines.Encode(Line{i, result}) // without a reader, nobody needs it
+				mu.Unlock()
+			}
+		}, interval)
+	}
+	server := &http.Server{Handler: echo(identity), ReadTimeout: echoTimeout, WriteTimeout: echoTimeout}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
 
-// Kinds of errors.
-const (
-	// Timeout is of a packet, or a DNS query, without an answer.
-	Timeout Failure = "timeout"
-	// Refused is of a host without a server at the port.
-	Refused Failure = "refused"
-	// Unreachable is of an address without a route.
-	Unreachable Failure = "unreachable"
-	// Reset is of a connection that was ended from outside.
-	Reset Failure = "reset"
-	// Foreign is of an answer that no probe gives.
-	Foreign Failure = "foreign"
-	// NotFound is of a name that does not exist, or has no address.
-	NotFound Failure = "not-found"
-	// Other is everything else.
-	Other Failure = "other"
-)
+// echo returns bodies of up to the large size, and so does not amplify traffic.
+func echo(identity string) http.HandlerFunc {
+	return func(response http.ResponseWriter, request *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(response, request.Body, largeSize))
+		if err == nil {
+			response.Header().Set(identityHeader, identity)
+			_, _ = response.Write(body) // fails if the client has gone
+		}
+	}
+}
+
+// connect exchanges payloads with all addresses of a name at a port until one fails.
+func connect(ctx context.Context, name, identity string, port int) Result {
+	resolving, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	addresses, err := net.DefaultResolver.LookupHost(resolving, name)
+	if err != nil {
+		return Result{Step: Unresolved, Error: err.Error()}
+	}
+	result := Result{Step: Failed, Address: addresses[0], Error: "the pod has no route to it"}
+	for _, address := range addresses {
+		server := net.JoinHostPort(address, strconv.Itoa(port))
+		// Connecting a UDP socket sends nothing, and fails if the pod lacks this family of addresses.
+		socket, err := new(net.Dialer).DialContext(ctx, "udp", server)
+		if err != nil {
+			continue
+		}
+		_ = socket.Close()
+		for _, size := range []int{smallSize, largeSize} {
+			if err := exchange(ctx, server, identity, size); err != nil {
+				return Result{Step: stepOf(err, size), Address: address, Error: err.Error()}
+			}
+		}
+		result = Result{Step: OK, Address: address}
+	}
+	return result
+}
+
+// exchange sends bytes to a server, which must return them with its identity.
+func exchange(ctx context.Context, server, identity string, size int) error {
+	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+server, bytes.NewReader(make([]byte, size)))
+	if err != nil {
+		return err
+	}
+	transport := http.Transport{DisableKeepAlives: true} // each exchange has its own connection
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if by := response.Header.Get(identityHeader); by != identity {
+		return fmt.Errorf("%s answers instead of %s", cmp.Or(by, "another program"), identity)
+	}
+	received, err := io.ReadAll(io.LimitReader(response.Body, largeSize))
+	if err == nil && len(received) != size {
+		err = fmt.Errorf("%d of %d bytes returned", len(received), size)
+	}
+	return err
+}
+
+func stepOf(err error, size int) Step {
+	var timeout net.Error
+	switch {
+	case size == largeSize:
+		return LargeLost
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return Refused
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return Timeout
+	}
+	return Failed
+}

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package connectivity tests whether pods of each cluster reach pods of the
-// others: at their addresses, with small and large packets over TCP and UDP, and
-// by the names of the set as pods resolve them.
-//
-// It creates pods in the namespace of the controller, has each of them try all
-// paths, and deletes them. What the results mean is decided by pure functions
-// (judge.go, findings.go).
+// Package connectivity tests whether a pod of each cluster reaches a pod of each cluster by the names of the set: its
+// own, behind a headless Service, and that of a clusterset IP.
 package connectivity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,250 +14,161 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/api/meta"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/probepod"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
+
+// settleTimeout is how long connections may fail once names resolve: kube-proxy is slower.
+const settleTimeout = 15 * time.Second
 
 // Options say what to test.
 type Options struct {
 	// Clusters are two or more.
 	Clusters []*cluster.Cluster
-	// Image has clusterset-controller. Empty means that of each cluster's
-	// Deployment.
-	Image string
 	// Zone is that of the set.
 	Zone   string
 	Teller progress.Teller
 }
 
-// system is the flag that names the namespace of the controllers, where it is not
-// the usual one.
-func (o Options) system() string {
-	if namespace := o.Clusters[0].Namespace; namespace != member.DefaultNamespace {
-		return " --system-namespace " + namespace
-	}
-	return ""
+// A site is a cluster with its pod, which owns the other objects of the test.
+type site struct {
+	*cluster.Cluster
+	id string
+	// name is that of the pod and of its Service with a cluster IP.
+	name string
 }
 
-// flags also name the zone.
-func (o Options) flags() string {
-	if zone := strings.TrimSuffix(o.Zone, "."); zone != explain.DefaultZone {
-		return " --zone " + zone + o.system()
-	}
-	return o.system()
-}
+// headless is the name of the headless Service.
+func (s *site) headless() string { return s.name + "-headless" }
 
-// nameTimeout is how long names may take to resolve once imports are there: a
-// cache in front of the DNS may have to forget that they did not exist.
-const nameTimeout = 30 * time.Second
-
-// Run tests, and deletes what it created, whatever happens. The report may have
-// failures; the error is of a test that could not be made, or of objects that
-// could not be deleted, with a report.
+// Run tests, and deletes what it created, whatever happens. The report may have failures; the error is of a test that
+// could not be made, or of objects that could not be deleted.
 func Run(ctx context.Context, o Options) (report *Report, err error) {
 	sites, err := o.sites(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		err = errors.Join(append([]error{err}, each(sites, func(s *site) error { return s.cleanup(ctx) })...)...)
-	}()
-	o.Teller.Say("Starting %d pods in each of %d clusters, in "+
-		"namespace %s", podsOfCluster, len(sites), sites[0].Namespace)
-	if err := errors.Join(each(sites, func(s *site) error { return s.create(ctx) })...); err != nil {
-		return nil, err
-	}
-	pods, err := o.awaitPods(ctx, sites)
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(each(sites, func(s *site) error { return s.export(ctx) })...); err != nil {
-		return nil, err
-	}
-	without, err := o.unread(ctx, sites)
-	if err != nil {
-		return nil, err
-	}
-	if err := o.awaitImports(ctx, sites, without); err != nil {
-		return nil, err
-	}
-	n := names{service: Name, withIP: nameWithIP, namespace: sites[0].Namespace, zone: strings.TrimSuffix(o.Zone, ".")}
-	probes, err := o.probe(ctx, sites, pods, n, without)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(probes, compare)
-	d := diagnosis{probes: probes, pods: pods, names: n, skips: without, flags: o.flags()}
-	return &Report{Pods: pods, Probes: probes, Findings: d.findings()}, nil
-}
-
-// each does something in all clusters at once.
-func each(sites []*site, do func(*site) error) []error {
-	failed := make([]error, len(sites))
+	report, targets := o.plan(sites)
+	o.Teller.Say("Starting a pod in each of %d clusters, in namespace %s", len(sites), sites[0].Namespace)
 	var group errgroup.Group
-	for i, s := range sites {
-		group.Go(func() error { failed[i] = do(s); return nil })
+	for _, s := range sites {
+		defer func() { err = errors.Join(err, s.delete(ctx)) }()
+		group.Go(func() error { return s.create(ctx, targets) })
 	}
-	_ = group.Wait() // the errors are in the list
-	return failed
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	// Phases wait until no path has one of the steps. Their timeouts are no errors: the report has the failures.
+	for _, phase := range []struct {
+		timeout time.Duration
+		steps   []probe.Step
+	}{
+		{o.Teller.Timeout, []probe.Step{"", probe.Unresolved}},
+		{settleTimeout, []probe.Step{"", probe.Timeout, probe.Refused, probe.LargeLost, probe.Failed}},
+	} {
+		teller := o.Teller
+		teller.Timeout = phase.timeout
+		err := teller.Wait(ctx, func(ctx context.Context) (string, error) {
+			waiting := ""
+			for i, s := range sites {
+				results, pending, err := s.results(ctx)
+				if err != nil {
+					return "", err
+				}
+				waiting = cmp.Or(waiting, pending)
+				for j := range results {
+					report.Paths[i*len(results)+j].Result = results[j]
+				}
+			}
+			return cmp.Or(waiting, report.first(phase.steps)), nil
+		})
+		if err != nil && (!errors.Is(err, progress.ErrTimeout) || report.first([]probe.Step{""}) != "") {
+			return nil, err
+		}
+	}
+	return report, nil
 }
 
-// sites are the clusters, which are different ones and have a controller.
+// sites are the clusters, which are different ones of one set and have a controller.
 func (o Options) sites(ctx context.Context) ([]*site, error) {
-	sites := make([]*site, len(o.Clusters))
+	run := utilrand.String(5) // what a killed test left is in no other test's way
 	identities := make([]cluster.Identity, len(o.Clusters))
+	sites := make([]*site, len(o.Clusters))
 	for i, c := range o.Clusters {
-		sites[i] = &site{Cluster: c}
-	}
-	wrong := each(sites, func(s *site) (err error) {
-		i := slices.Index(sites, s)
-		if identities[i], err = s.Identify(ctx); err != nil {
-			return err
+		var err error
+		if identities[i], err = c.Identify(ctx); err != nil {
+			return nil, err
 		}
-		s.id = identities[i].ID
-		if s.spec, err = probepod.Template(ctx, s.Cluster, o.Image); err != nil {
-			return fmt.Errorf("%w: set the image with --image", err)
-		}
-		return nil
-	})
-	if err := errors.Join(wrong...); err != nil {
-		return nil, err
+		sites[i] = &site{Cluster: c, id: identities[i].ID, name: fmt.Sprintf("clusterset-probe-%s-%d", run, i)}
 	}
 	return sites, cluster.Distinct(o.Clusters, identities)
 }
 
-// awaitPods waits until all pods are ready.
-func (o Options) awaitPods(ctx context.Context, sites []*site) (pods []Pod, err error) {
-	err = o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
-		pods = nil
-		var waiting []string
-		for _, s := range sites {
-			list, err := s.Kube.CoreV1().Pods(s.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector()})
-			if err != nil {
-				return "", fmt.Errorf("context %s: %w", s.Context, err)
-			}
-			for i := range list.Items {
-				pod := &list.Items[i]
-				pending, err := probepod.Pending(pod)
-				if err != nil {
-					return "", fmt.Errorf("context %s: %w: set a newer image of clusterset-controller with "+
-						"--image if this one has no command probe", s.Context, err)
-				}
-				if pending != "" {
-					waiting = append(waiting, fmt.Sprintf("pod %s in %s is not ready (%s)", pod.Name, s.Context, pending))
-					continue
-				}
-				made := Pod{Context: s.Context, Cluster: s.id, Name: pod.Name, Node: pod.Spec.NodeName}
-				for _, ip := range pod.Status.PodIPs {
-					made.Addresses = append(made.Addresses, ip.IP)
-				}
-				pods = append(pods, made)
-			}
-		}
-		return strings.Join(waiting, "; "), nil
-	})
-	if err == nil && len(pods) != podsOfCluster*len(sites) {
-		err = fmt.Errorf("%d of %d pods exist: the others were deleted", len(pods), podsOfCluster*len(sites))
-	}
-	return pods, err
-}
-
-// unread says between which clusters names cannot resolve, because the one is no
-// member of the other.
-func (o Options) unread(ctx context.Context, sites []*site) (skips, error) {
-	without := skips{}
+// plan has two paths from each cluster to each, and the targets of each pod.
+func (o Options) plan(sites []*site) (report *Report, targets []string) {
+	report = &Report{}
 	for _, s := range sites {
-		for _, other := range sites {
-			if s == other {
-				continue
-			}
-			lease, err := s.MemberLease(ctx, memberstate.LeasePrefix+other.id)
-			if err != nil {
-				return nil, fmt.Errorf("context %s: %w", s.Context, err)
-			}
-			if lease == nil {
-				without[[2]string{s.Context, other.Context}] = skip{
-					fmt.Sprintf("%s is no member of %s.", other.Context, s.Context),
-					fmt.Sprintf("kubectl clusterset join %s %s%s", s.Context, other.Context, o.system()),
-				}
-			}
+		domain := "." + s.Namespace + ".svc." + strings.TrimSuffix(o.Zone, ".")
+		targets = append(targets, s.name+domain+"="+s.id, s.name+"."+s.id+"."+s.headless()+domain+"="+s.id)
+	}
+	for _, from := range sites {
+		for i, target := range targets {
+			name, _, _ := strings.Cut(target, "=")
+			report.Paths = append(report.Paths, Path{From: from.Context, To: sites[i/2].Context, Name: name})
 		}
 	}
-	return without, nil
+	return report, targets
 }
 
-// awaitImports waits until each cluster has imported what the others export, as
-// far as they allow it. Exports that are refused are added to without. What does
-// not come in time is seen in the probes.
-func (o Options) awaitImports(ctx context.Context, sites []*site, without skips) error {
-	err := o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
-		for _, s := range sites {
-			message, err := s.exportRefused(ctx)
-			if err != nil {
-				return "", err
-			}
-			for _, other := range sites {
-				if message != "" && other != s {
-					refused := skip{"namespace " + s.Namespace + " is not exported by " + s.Context + ": " + message, ""}
-					without[[2]string{s.Context, other.Context}] = refused
-					without[[2]string{other.Context, s.Context}] = refused
-				}
-			}
-		}
-		var waiting []string
-		for _, s := range sites {
-			imports, err := s.ServiceImports(ctx, s.Namespace)
-			if err != nil {
-				return "", err
-			}
-			for _, other := range sites {
-				if _, skipped := without[[2]string{s.Context, other.Context}]; other != s && !skipped && !imported(imports,
-					other.id) {
-					waiting = append(waiting, fmt.Sprintf("%s has not imported the exports of %s yet", s.Context, other.Context))
-				}
-			}
-		}
-		return strings.Join(waiting, "; "), nil
-	})
-	if errors.Is(err, progress.ErrTimeout) {
-		o.Teller.Say("%v", err)
-		return nil
+// create creates the pod, the Services and their ServiceExports.
+func (s *site) create(ctx context.Context, targets []string) error {
+	version, err := s.MCSVersion(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	pod, err := s.podOf(ctx, targets)
+	if err != nil {
+		return err
+	}
+	made, err := s.Kube.CoreV1().Pods(s.Namespace).Create(ctx, pod, metav1.CreateOptions{FieldManager: cluster.FieldManager})
+	if err != nil {
+		return fmt.Errorf("context %s: create a pod in namespace %s: %w", s.Context, s.Namespace, err)
+	}
+	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: made.Name, UID: made.UID}}
+	for _, name := range []string{s.name, s.headless()} {
+		service := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: pod.Labels, OwnerReferences: owners},
+			Spec: corev1.ServiceSpec{
+				Selector: pod.Labels, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicyPreferDualStack),
+				Ports: []corev1.ServicePort{{Name: "tcp", Port: probe.Port}},
+			},
+		}
+		if name == s.headless() {
+			service.Spec.ClusterIP = corev1.ClusterIPNone
+		}
+		_, err := s.Kube.CoreV1().Services(s.Namespace).Create(ctx, service, metav1.CreateOptions{FieldManager: cluster.FieldManager})
+		export := cluster.NewServiceExport(version, s.Namespace, name)
+		export.SetLabels(pod.Labels)
+		export.SetOwnerReferences(owners)
+		if err = cmp.Or(err, s.CreateExport(ctx, export)); err != nil {
+			return fmt.Errorf("context %s: create and export Service %s/%s: %w", s.Context, s.Namespace, name, err)
+		}
+	}
+	return nil
 }
 
-// exportRefused is the message of a ServiceExport that is not valid.
-func (s *site) exportRefused(ctx context.Context) (string, error) {
-	found, err := s.ServiceExport(ctx, s.Namespace, Name)
-	if err != nil || found == nil {
-		return "", err
-	}
-	valid := meta.FindStatusCondition(found.Status.Conditions, string(v1beta1.ServiceExportConditionValid))
-	if valid == nil || valid.Status == metav1.ConditionTrue ||
-		valid.Reason == string(v1beta1.ServiceExportReasonNoService) {
-		return "", nil
-	}
-	return valid.Message, nil
-}
-
-// imported tells whether both services are imported of a cluster, and one has its
-// IP.
-func imported(imports []v1beta1.ServiceImport, id string) bool {
-	count := 0
-	for i := range imports {
-		each := &imports[i]
-		if (each.Name == Name || each.Name == nameWithIP && len(each.Spec.IPs) > 0) &&
-			slices.ContainsFunc(each.Status.Clusters, func(c v1beta1.ClusterStatus) bool { return c.Cluster == id }) {
-			count++
+// first says which path has one of the steps, empty if none has.
+func (r *Report) first(steps []probe.Step) string {
+	for _, p := range r.Paths {
+		if slices.Contains(steps, p.Step) {
+			return fmt.Sprintf("%s → %s: %s: %s", p.From, p.To, p.Name, cmp.Or(p.Step, "not tried"))
 		}
 	}
-	return count == 2
+	return ""
 }

@@ -17,12 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/probepod"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
@@ -31,13 +33,15 @@ const system = member.DefaultNamespace
 
 // installed is a cluster with a controller, whose pods never become ready.
 func installed(id string, more ...runtime.Object) *fake.Clientset {
-	return fake.NewClientset(append([]runtime.Object{
+	client := fake.NewClientset(append([]runtime.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-of-" + id)}},
 		&coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: member.HeartbeatLease},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(id)},
 		},
 	}, more...)...)
+	client.Resources = []*metav1.APIResourceList{{GroupVersion: "multicluster.x-k8s.io/v1beta1"}}
+	return client
 }
 
 func deployment() *appsv1.Deployment {
@@ -53,77 +57,61 @@ func deployment() *appsv1.Deployment {
 	return made
 }
 
-func run(ctx context.Context, image string, east, west *fake.Clientset) error {
+func run(ctx context.Context, east, west *fake.Clientset) error {
 	_, err := Run(ctx, Options{
 		Clusters: []*cluster.Cluster{
-			{Context: "east", Namespace: system, Kube: east}, {Context: "west", Namespace: system, Kube: west},
+			{Context: "east", Namespace: system, Kube: east, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
+			{Context: "west", Namespace: system, Kube: west, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
 		},
-		Image: image, Zone: "clusterset.local",
+		Zone:   "clusterset.local",
 		Teller: progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute},
 	})
 	return err
 }
 
-// left are the names of Services and pods of a cluster.
-func left(t *testing.T, client *fake.Clientset) (names []string) {
+// pods are the names of those of a cluster.
+func pods(t *testing.T, client *fake.Clientset) (names []string) {
 	t.Helper()
-	services, err := client.CoreV1().Services(system).List(t.Context(), metav1.ListOptions{})
+	list, err := client.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range services.Items {
-		names = append(names, services.Items[i].Name)
-	}
-	pods, err := client.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range pods.Items {
-		names = append(names, pods.Items[i].Name)
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
 	}
 	return names
 }
 
-// TestNothingIsLeft: a test that cannot go on deletes what it created, and
-// nothing else.
+// TestNothingIsLeft: a test that cannot go on deletes its pods, which own the rest, and nothing else.
 func TestNothingIsLeft(t *testing.T) {
-	existing := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: nameWithIP}}
+	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "clusterset-probe-other-0"}}
 	for _, test := range []struct {
 		name       string
-		image      string
 		east, west *fake.Clientset
-		// interfere changes what becomes of a pod of west, or ends the test.
+		// interfere changes what becomes of the pod of west, or ends the test.
 		interfere func(pod *corev1.Pod, stop func())
 		want      string
-		left      []string
 	}{
 		{
-			name: "another test runs", east: installed("e", deployment()), west: installed("w", deployment(), existing),
-			want: "context west: Service clusterset-probe-ip exists: another test is running, or was killed: " +
-				"kubectl --context west -n clusterset-dns delete serviceexports,services,pods -l ",
-			left: []string{nameWithIP},
-		},
-		{
-			name: "an image without the command", east: installed("e", deployment()), west: installed("w", deployment()),
+			name: "an image without the command", east: installed("e", deployment()), west: installed("w", deployment(), other),
 			interfere: func(pod *corev1.Pod, _ func()) {
 				pod.Status.Phase = corev1.PodFailed
 				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
 					Terminated: &corev1.ContainerStateTerminated{Reason: "Error", Message: `unknown command "probe"`},
 				}}}
 			},
-			want: `exited: Error unknown command "probe": set a newer image`,
+			want: `exited: Error unknown command "probe": the controller must have the version of this command`,
 		},
 		{
-			name: "an interrupt", east: installed("e", deployment()), west: installed("w", deployment()),
+			name: "an interrupt", east: installed("e", deployment()), west: installed("w", deployment(), other),
 			interfere: func(_ *corev1.Pod, stop func()) { stop() }, want: context.Canceled.Error(),
 		},
 		{
-			name: "no Deployment", east: installed("e", deployment()), west: installed("w"),
-			want: "set the image with --image",
+			name: "no Deployment", east: installed("e", deployment()), west: installed("w", other),
+			want: "the image of the controller",
 		},
 		{
-			name: "one cluster twice", image: "x", east: installed("e"), west: installed("e"),
-			want: "refer to the same cluster",
+			name: "one cluster twice", east: installed("e"), west: installed("e", other), want: "refer to the same cluster",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -135,63 +123,77 @@ func TestNothingIsLeft(t *testing.T) {
 					return false, nil, nil
 				})
 			}
-			if err := run(ctx, test.image, test.east, test.west); err == nil || !strings.Contains(err.Error(), test.want) {
+			if err := run(ctx, test.east, test.west); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
-			if got := left(t, test.east); len(got) > 0 {
+			if got := pods(t, test.east); len(got) > 0 {
 				t.Errorf("east has %v", got)
 			}
-			if got := left(t, test.west); !slices.Equal(got, test.left) {
-				t.Errorf("west has %v, want %v", got, test.left)
+			if got := pods(t, test.west); !slices.Equal(got, []string{other.Name}) {
+				t.Errorf("west has %v", got)
+			}
+			services, err := test.west.CoreV1().Services(system).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range services.Items {
+				if owners := services.Items[i].OwnerReferences; len(owners) != 1 || owners[0].Kind != "Pod" {
+					t.Errorf("Service %s has the owners %v", services.Items[i].Name, owners)
+				}
 			}
 		})
 	}
 }
 
-// TestWhatIsLeftIsNamed: a cluster that does not let go of an object.
+// TestWhatIsLeftIsNamed: a cluster that does not let go of a pod.
 func TestWhatIsLeftIsNamed(t *testing.T) {
-	east, west := installed("e"), installed("w")
+	east, west := installed("e", deployment()), installed("w", deployment())
 	ctx, stop := context.WithCancel(t.Context())
 	east.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		stop()
 		return false, nil, nil
 	})
-	east.PrependReactor("delete", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
+	east.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("no connection")
 	})
-	err := run(ctx, "x", east, west)
-	if err == nil || !strings.Contains(err.Error(), "context east: not all objects are deleted: no connection") ||
-		!strings.Contains(err.Error(), "kubectl --context east -n clusterset-dns delete ") {
+	err := run(ctx, east, west)
+	if err == nil || !strings.Contains(err.Error(), "context east: a pod is not deleted: no connection") ||
+		!strings.Contains(err.Error(), "kubectl --context east -n clusterset-dns delete pod clusterset-probe-") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestPodsRunAsTheController does, where one is installed, and else restricted.
+// TestPodsRunAsTheController does.
 func TestPodsRunAsTheController(t *testing.T) {
-	for _, test := range []struct {
-		image, want string
-		client      *fake.Clientset
-		user        *int64
-		selector    string
-	}{
-		{"", "example.org/clusterset-controller:1", installed("e", deployment()), ptr.To[int64](7), "system"},
-		{"other", "other", installed("e", deployment()), ptr.To[int64](7), "system"},
-		{"other", "other", installed("e"), nil, ""},
+	s := &site{Cluster: &cluster.Cluster{Namespace: system, Kube: installed("e", deployment())}, id: "e", name: "p"}
+	pod, err := s.podOf(t.Context(), []string{"a.b=w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	container := pod.Spec.Containers[0]
+	if container.Image != "example.org/clusterset-controller:1" || *container.SecurityContext.RunAsUser != 7 ||
+		pod.Spec.NodeSelector["pool"] != "system" || *pod.Spec.AutomountServiceAccountToken ||
+		!slices.Equal(container.Args, []string{"probe", "e", "a.b=w"}) {
+		t.Errorf("got %+v", pod.Spec)
+	}
+}
+
+// TestReport has what to do about each path that fails.
+func TestReport(t *testing.T) {
+	report := &Report{Paths: []Path{
+		{"east", "west", "a.clusterset.local", probe.Result{Step: probe.OK}},
+		{"east", "west", "b.clusterset.local", probe.Result{Step: probe.Timeout, Error: "i/o timeout"}},
+	}}
+	var out strings.Builder
+	if err := report.Text(&out, false); err != nil || report.Failed() != 1 || len(fixes) != 5 {
+		t.Errorf("got %v, %d failures, %d fixes", err, report.Failed(), len(fixes))
+	}
+	for _, want := range []string{
+		"east   west   ok              connection times out", "1 of 2 connections are ok",
+		"✗  east → west: b.clusterset.local: connection times out (i/o timeout)\n   > Route the pod ranges",
 	} {
-		spec, err := probepod.Template(t.Context(), &cluster.Cluster{Context: "east", Namespace: system, Kube: test.client},
-			test.image)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pod := podOf(spec, 1, "e")
-		container := pod.Spec.Containers[0]
-		if container.Image != test.want || !ptr.Equal(container.SecurityContext.RunAsUser, test.user) ||
-			pod.Spec.NodeSelector["pool"] != test.selector {
-			t.Errorf("--image %q: got %+v", test.image, pod.Spec)
-		}
-		if !slices.Equal(container.Args, []string{"probe", "--identity=e/clusterset-probe-1"}) ||
-			pod.Spec.Hostname != pod.Name || pod.Spec.Subdomain != Name || *pod.Spec.AutomountServiceAccountToken {
-			t.Errorf("--image %q: got %+v", test.image, pod.Spec)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
 }
