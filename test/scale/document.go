@@ -32,7 +32,7 @@ means that other programs ran, too: then times are longer, and processor times h
 
 `
 
-const conditionsHead = "| parts | taken |\n| --- | --- |\n"
+const conditionsHead = "| set | parts | taken |\n| --- | --- | --- |\n"
 
 // document is the page with all results of a folder.
 func document(folder string) (string, error) {
@@ -51,25 +51,60 @@ func document(folder string) (string, error) {
 		}
 		results[r.Shape.Members] = r
 	}
+	var all []*result
 	for _, members := range slices.Backward(slices.Sorted(maps.Keys(results))) {
-		r := results[members]
-		table := r.table()
-		table.Text = conditionsHead + r.conditions()
-		text.WriteString(table.Markdown() + "\n")
+		all = append(all, results[members])
 		if priced == nil {
-			priced = r.Units
+			priced = results[members].Units
 		}
 	}
+	text.WriteString(together(all).Markdown() + "\n")
 	if priced != nil {
 		text.WriteString(model(priced, 511, 325).Markdown())
 	}
 	return strings.TrimRight(text.String(), "\n") + "\n", nil
 }
 
+// together is a table with a column for each result.
+func together(results []*result) figure.Table {
+	table := figure.Table{Title: "Results", Text: conditionsHead}
+	var rows []measured
+	for column, r := range results {
+		table.Columns = append(table.Columns, r.title())
+		table.Text += r.conditions()
+		for _, f := range r.Figures {
+			at := slices.IndexFunc(rows, func(row measured) bool { return row.What == f.What })
+			if at < 0 {
+				f.Cells = append(make([]string, column), f.Cells[0])
+				if f.Verdict == figure.Missed && len(results) > 1 {
+					f.Why = fmt.Sprintf("%d clusters", r.Shape.Members)
+				}
+				rows = append(rows, f)
+				continue
+			}
+			row := &rows[at]
+			row.Cells = append(row.Cells, make([]string, column-len(row.Cells))...)
+			row.Cells = append(row.Cells, f.Cells[0])
+			switch {
+			case f.Verdict != figure.Missed:
+			case row.Verdict == figure.Missed:
+				row.Why = fmt.Sprintf("%s, %d clusters", row.Why, r.Shape.Members)
+			default:
+				row.Verdict, row.Why = figure.Missed, fmt.Sprintf("%d clusters", r.Shape.Members)
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b measured) int { return partNumber(a.Part) - partNumber(b.Part) })
+	for _, row := range rows {
+		table.Figures = append(table.Figures, row.Figure)
+	}
+	return table
+}
+
 const modelText = `
 A calculation, not a measurement: one of %d full members, if every endpoint change of the set is
 imported everywhere and %d endpoints change in a second, spread evenly. The costs of one reader are
-those of the table above (*readers*).`
+those of the largest set above.`
 
 // model calculates what a full set costs each of its API servers.
 func model(u *units, clusters int, rate float64) figure.Table {

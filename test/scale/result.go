@@ -146,7 +146,7 @@ func (r *result) conditions() string {
 	var lines []string
 	for about, names := range parts {
 		slices.SortFunc(names, func(a, b string) int { return partNumber(a) - partNumber(b) })
-		lines = append(lines, fmt.Sprintf("| %s | %s |\n", strings.Join(names, ", "), about))
+		lines = append(lines, fmt.Sprintf("| %d clusters | %s | %s |\n", r.Shape.Members, strings.Join(names, ", "), about))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "")
