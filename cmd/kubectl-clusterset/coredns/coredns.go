@@ -89,7 +89,7 @@ func Enable(ctx context.Context, o Options) error {
 	teller.Interval = cmp.Or(teller.Interval, pollInterval)
 	err = teller.Wait(ctx, func(ctx context.Context) (string, error) {
 		if waiting := o.answered(ctx, Namespace, deployment.Spec.Selector.MatchLabels); waiting != nil {
-			return waiting.Error(), nil
+			return waiting.Error(), nil //nolint:nilerr // Retry until the timeout.
 		}
 		return "", nil
 	})
