@@ -53,7 +53,6 @@ var serviceChecks = []Check{
 		},
 	},
 	ranks,
-	takeOver,
 	{
 		Name: "exports-agree", About: "exports of different clusters do not conflict",
 		run: func(s *Set, c *Cluster) (found []problem) {
