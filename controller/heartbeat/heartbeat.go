@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -185,20 +184,17 @@ func (h *Renewer) Run(ctx context.Context) {
 	}
 }
 
-// renew writes the Lease. After a failure, whose outcome is not known, the next call reads it first and begins a new
-// series. So does one after a pause: the machine may have been restored from a snapshot, with its etcd, and a renewal
-// with a number that was used after the snapshot would hide what was lost.
+// renew writes the Lease. After a failure, whose outcome is not known, the next call reads it first.
 func (h *Renewer) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, member.HeartbeatInterval)
 	defer cancel()
-	begins := h.last == nil || h.paused()
 	if h.last == nil {
 		leases := h.Client.CoordinationV1().Leases(h.Namespace)
 		existing, err := leases.Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: member.HeartbeatLease}}
-			h.stamp(lease, true)
+			h.stamp(lease)
 			created, err := h.Client.CoordinationV1().Leases(h.Namespace).Create(ctx, lease, metav1.CreateOptions{})
 			if err == nil {
 				h.last = created
@@ -210,7 +206,7 @@ func (h *Renewer) renew(ctx context.Context) error {
 		h.last = existing
 	}
 	lease := h.last.DeepCopy()
-	h.stamp(lease, begins)
+	h.stamp(lease)
 	updated, err := h.Client.CoordinationV1().Leases(h.Namespace).Update(ctx, lease, metav1.UpdateOptions{})
 	if err != nil {
 		h.last = nil
@@ -220,23 +216,8 @@ func (h *Renewer) renew(ctx context.Context) error {
 	return nil
 }
 
-// paused reports whether the last renewal was not written just before, by the clock of the machine.
-func (h *Renewer) paused() bool {
-	if h.last.Spec.RenewTime == nil {
-		return true
-	}
-	since := h.Clock.Now().Sub(h.last.Spec.RenewTime.Time)
-	return since < 0 || since > 3*member.HeartbeatInterval
-}
-
-// stamp makes a Lease that was read or written last a renewal, which begins a series or goes on with it.
-func (h *Renewer) stamp(lease *coordinationv1.Lease, begins bool) {
-	history := member.HistoryOf(lease)
-	if begins || len(history) == 0 {
-		history = history.Begin(rand.String(8))
-	} else {
-		history = history.Next()
-	}
+// stamp makes a Lease that was read or written last a renewal.
+func (h *Renewer) stamp(lease *coordinationv1.Lease) {
 	// Those that no longer apply are removed.
 	maps.DeleteFunc(lease.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, export.Domain+"/") })
 	annotations := map[string]string{
@@ -251,7 +232,6 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease, begins bool) {
 	lease.Spec.HolderIdentity = &h.Cluster
 	lease.Spec.LeaseDurationSeconds = ptr.To(int32(3 * member.HeartbeatInterval / time.Second))
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(h.Clock.Now()))
-	member.SetHistory(lease, history)
 	canaries := ""
 	if h.Canaries != nil {
 		canaries = h.Canaries()

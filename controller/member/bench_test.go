@@ -72,9 +72,8 @@ func BenchmarkHeartbeatEvent(b *testing.B) {
 	}
 	var watches sync.WaitGroup
 	watches.Go(func() {
-		m.watch(ctx, watchedHeartbeat, selected(leases, m.patience, &sessions{heartbeat: m.heartbeat}, list,
-			func(*metav1.ListOptions) {}, m.outcome(ctx, watchedHeartbeat)), &coordinationv1.Lease{}, m.heartbeat, nil,
-			m.heartbeat.end)
+		m.watch(ctx, watchedHeartbeat, selected(leases, m.patience, &resumer{}, list,
+			func(*metav1.ListOptions) {}, m.outcome(ctx, watchedHeartbeat)), &coordinationv1.Lease{}, m.heartbeat, nil)
 	})
 	watches.Go(func() { m.listen(ctx) })
 	defer watches.Wait()
@@ -96,7 +95,6 @@ func beat(i int) *coordinationv1.Lease {
 			ResourceVersion: fmt.Sprint(1000000 + i), CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0)),
 			Annotations: map[string]string{
 				HeartbeatUIDAnnotation: "5a1c4cb5-6a53-4a0b-a1d4-0e1f5f8a7a11", HeartbeatVersionAnnotation: "v1.2.3",
-				HeartbeatHistoryAnnotation: fmt.Sprintf("k3x9f2ab:%d,p0s8d7f6:4402@%d", i+1, 1e6*(1e9+int64(i))),
 			},
 			ManagedFields: []metav1.ManagedFieldsEntry{{
 				Manager: "clusterset-controller", Operation: "Update", APIVersion: "coordination.k8s.io/v1",

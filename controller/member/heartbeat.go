@@ -89,11 +89,8 @@ type heartbeat struct {
 	last            Heartbeat
 	resourceVersion string
 	description     Description
-	described       bool    // description was read
-	canaries        string  // of the last renewal
-	listed          renewal // of the last list
-	session         *session
-	began           chan struct{} // closed by the next session; nil if nobody waits
+	described       bool   // description was read
+	canaries        string // of the last renewal
 }
 
 var _ cache.ReflectorStore = (*heartbeat)(nil)
@@ -105,13 +102,12 @@ func (h *heartbeat) get() Heartbeat {
 }
 
 func (h *heartbeat) Add(obj any) error    { return h.Update(obj) }
-func (h *heartbeat) Update(obj any) error { return h.delivered(obj) }
+func (h *heartbeat) Update(obj any) error { return h.note(obj) }
 
 // Delete does nothing: a deleted Lease is silence, which listen notices.
 func (h *heartbeat) Delete(any) error { return nil }
 
 func (h *heartbeat) Replace(objects []any, _ string) error {
-	h.list(objects)
 	for _, object := range objects {
 		if err := h.note(object); err != nil {
 			return err
@@ -128,7 +124,7 @@ func (h *heartbeat) note(obj any) error {
 	if !ok {
 		return fmt.Errorf("unexpected object %T in a list of Leases", obj)
 	}
-	now, uid := h.clock.Now(), shorten(lease.Annotations[HeartbeatUIDAnnotation])
+	now, uid := h.clock.Now(), uidOf(lease)
 	cluster := shorten(ptr.Deref(lease.Spec.HolderIdentity, ""))
 	h.mu.Lock()
 	identified := h.resourceVersion == "" || h.last.KubeSystemUID != uid || h.last.Cluster != cluster
@@ -155,6 +151,11 @@ func (h *heartbeat) note(obj any) error {
 		}
 	}
 	return nil
+}
+
+// uidOf returns the KubeSystemUID of a heartbeat Lease.
+func uidOf(lease *coordinationv1.Lease) string {
+	return shorten(lease.Annotations[HeartbeatUIDAnnotation])
 }
 
 // maxWord bounds an id of another cluster, in bytes.

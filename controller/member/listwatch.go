@@ -32,21 +32,10 @@ type listWatch struct{ cache.ListWatch }
 // IsWatchListSemanticsUnSupported tells a reflector not to ask for a stream.
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-// open opens a watch.
-type open = func(context.Context, metav1.ListOptions) (watch.Interface, error)
-
-// following decides what follows the end of a watch. One reflector uses it, which may abandon a list without waiting.
-type following interface {
-	// Listing is called before each list.
-	Listing(ctx context.Context)
-	// Open opens a watch with open. It returns listwatch.ErrBroken if all objects are to be listed again.
-	Open(ctx context.Context, options metav1.ListOptions, open open) (watch.Interface, error)
-}
-
 // selected lists, with list, and watches the objects of a typed client that narrow selects. patience bounds each page of a list.
 // outcome is called with the result of each request, because a reflector retries some failures without returning them.
-// following decides what follows the end of a watch.
-func selected[L, R runtime.Object](client listwatch.Client[L], patience time.Duration, following following,
+// resumer opens the watches.
+func selected[L, R runtime.Object](client listwatch.Client[L], patience time.Duration, resumer *resumer,
 	list func(context.Context, metav1.ListOptions) (R, error), narrow func(*metav1.ListOptions),
 	outcome func(error),
 ) *listWatch {
@@ -62,7 +51,7 @@ func selected[L, R runtime.Object](client listwatch.Client[L], patience time.Dur
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			following.Listing(ctx)
+			resumer.opened.Store(false)
 			narrow(&options)
 			// API servers may answer a list of another resourceVersion without pages.
 			options.ResourceVersion, options.Limit, options.TimeoutSeconds = "", pageSize, &seconds
@@ -72,7 +61,7 @@ func selected[L, R runtime.Object](client listwatch.Client[L], patience time.Dur
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			narrow(&options)
-			return following.Open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface,
+			return resumer.open(ctx, options, func(ctx context.Context, options metav1.ListOptions) (watch.Interface,
 				error,
 			) {
 				w, err := client.Watch(ctx, options)

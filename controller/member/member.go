@@ -261,8 +261,8 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 		return err
 	}
 	slices, leases := discovery.EndpointSlices(metav1.NamespaceAll), coordination.Leases(credential.Namespace)
-	heartbeats := func(following following) *listWatch {
-		return selected(leases, m.patience, following, func(ctx context.Context,
+	heartbeats := func() *listWatch {
+		return selected(leases, m.patience, &resumer{}, func(ctx context.Context,
 			options metav1.ListOptions,
 		) (*coordinationv1.LeaseList, error) {
 			return listOne(ctx, leases, options)
@@ -270,20 +270,19 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, HeartbeatLease).String()
 		}, m.outcome(ctx, watchedHeartbeat))
 	}
-	lease, now := heartbeats(&sessions{heartbeat: m.heartbeat}), heartbeats(&sessions{heartbeat: m.heartbeat})
-	resumer := &resumer{
-		heartbeat: m.heartbeat,
-		read:      func(ctx context.Context) (renewal, error) { return m.readHeartbeat(ctx, now) },
-	}
+	lease, now := heartbeats(), heartbeats()
+	resumer := &resumer{read: func(ctx context.Context) (origin, error) { return m.readHeartbeat(ctx, now) }}
 	published := selected(slices, m.patience, resumer,
 		func(ctx context.Context, options metav1.ListOptions) (*packed.List, error) {
 			list, err := listSelection(ctx, slices, options, m.slices)
 			if err != nil {
 				return nil, err
 			}
-			if _, err := m.readHeartbeat(ctx, now); err != nil {
+			from, err := resumer.read(ctx)
+			if err != nil {
 				return nil, fmt.Errorf("read the heartbeat after the slices: %w", err)
 			}
+			resumer.listed.Store(&from)
 			resumer.incomplete.Store(m.slices.lacks(list))
 			return list, nil
 		}, func(options *metav1.ListOptions) {
@@ -292,10 +291,10 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 
 	var watches sync.WaitGroup
 	watches.Go(func() {
-		m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices, m.slices.relist, func() {})
+		m.watch(ctx, watchedSlices, published, &discoveryv1.EndpointSlice{}, m.slices, m.slices.relist)
 	})
 	watches.Go(func() {
-		m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat, nil, m.heartbeat.end)
+		m.watch(ctx, watchedHeartbeat, lease, &coordinationv1.Lease{}, m.heartbeat, nil)
 	})
 	watches.Go(func() { m.listen(ctx) })
 	watches.Go(func() { m.renewToken(ctx, core.ServiceAccounts(credential.Namespace), credential) })
@@ -306,7 +305,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 
 // readHeartbeat reads the heartbeat. After a list of slices that comes before the list is visible: the list may be of
 // another cluster than the last heartbeat.
-func (m *Member) readHeartbeat(ctx context.Context, lease cache.ListerWatcherWithContext) (read renewal, err error) {
+func (m *Member) readHeartbeat(ctx context.Context, lease cache.ListerWatcherWithContext) (read origin, err error) {
 	list, err := lease.ListWithContext(ctx, metav1.ListOptions{})
 	if err != nil {
 		return read, err
@@ -315,11 +314,12 @@ func (m *Member) readHeartbeat(ctx context.Context, lease cache.ListerWatcherWit
 	if !ok {
 		return read, fmt.Errorf("unexpected list %T of Leases", list)
 	}
+	read.version = versionOf(leases.ResourceVersion)
 	for i := range leases.Items {
 		if err := m.heartbeat.note(&leases.Items[i]); err != nil {
 			return read, err
 		}
-		read = renewalOf(&leases.Items[i])
+		read.uid = uidOf(&leases.Items[i])
 	}
 	return read, nil
 }
@@ -340,11 +340,10 @@ func (m *Member) outcome(ctx context.Context, watched string) func(error) {
 	}
 }
 
-// watch fills the store until the context ends. It relists some time after relist receives, and calls ended when the
-// watch ended. Unlike the reflector's own
+// watch fills the store until the context ends. It relists some time after relist receives. Unlike the reflector's own
 // loop it does not log each failure, which outcome reports.
 func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatcher, kind any, store cache.ReflectorStore,
-	relist <-chan struct{}, ended func(),
+	relist <-chan struct{},
 ) {
 	backoff := retry
 	logger := klog.FromContext(ctx)
@@ -362,7 +361,6 @@ func (m *Member) watch(ctx context.Context, name string, from cache.ListerWatche
 		if err := reflector.ListAndWatchWithContext(round); err != nil {
 			logger.V(4).Info("Retrying member", "watched", name, "err", err)
 		}
-		ended()
 		end()
 		waiting.Wait()
 		if time.Since(began) > lasting {

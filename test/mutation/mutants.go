@@ -122,20 +122,13 @@ var reading = []mutant{
 	},
 	{
 		file: "controller/member/resume.go",
-		text: `case !now.history.Includes(w.trail.anchor.history):`, replacement: `case len(now.history) == 0:`,
-		harm:  "a watch is resumed in an etcd that was restored from a backup, and what it lost stays",
-		first: simulation,
+		text: `now.version < versionOf(resourceVersion), `,
+		harm: "a watch is resumed in an etcd that was restored from a backup, and what it lost stays",
 	},
 	{
-		file: "controller/heartbeat/heartbeat.go",
-		text: `if begins || len(history) == 0 {`, replacement: `if len(history) == 0 {`,
-		harm:  "a controller that restarts after a backup was restored hides it from the others",
-		first: simulation,
-	},
-	{
-		file: "controller/member/trail.go",
-		text: `return !t.proven() && t.version >= t.until }`, replacement: `return false && t.version >= t.until }`,
-		harm: "what a restored etcd lost of the last seconds stays for longer than necessary",
+		file: "controller/member/resume.go",
+		text: `, listed.uid != "" && now.uid != listed.uid`,
+		harm: "a watch is resumed in another cluster at the same address, and slices of both mix",
 	},
 	{
 		file: "controller/member/slices.go",
