@@ -100,11 +100,12 @@ func (s *Server) Revision() int64 {
 	return s.store.revision
 }
 
-// Compact forgets all revisions but the present one. Watches that are open see what they did not see yet, as those of a
-// watch cache do; a watch that begins at an older revision gets 410.
+// Compact forgets all revisions until now: one more begins, as any write begins one. Watches that are open see what they
+// did not see yet, as those of a watch cache do; a watch that begins at an older revision gets 410.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.store.revision++
 	s.store.compact(s.store.revision)
 }
 
