@@ -81,6 +81,14 @@ func TestResumedWatches(t *testing.T) {
 			s.change(20)
 			s.west.API.Restore(backup)
 		}},
+		{"a restored etcd whose revisions continue, and that went further meanwhile", 1, func(s scene) {
+			backup := s.west.API.Backup()
+			s.change(20)
+			s.set.Network.Cut("east", "west", network.Both)
+			s.west.API.RestoreWithBump(backup)
+			s.change(90)
+			s.set.Network.Restore("east", "west")
+		}},
 		{"an etcd that is restored to a second ago", 1, func(s scene) {
 			backup := s.west.API.Backup()
 			s.west.Withdraw("other") // which the backup does not know

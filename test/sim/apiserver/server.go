@@ -131,6 +131,17 @@ func (s *Server) Restore(backup *Backup) {
 	s.store.endAll()
 }
 
+// RestoreWithBump is Restore with revisions that continue those of now, and that no watch is at, as with --bump-revision
+// and --mark-compacted of etcdutl.
+func (s *Server) RestoreWithBump(backup *Backup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.store.revision + 1
+	s.store.restore(backup)
+	s.store.revision, s.store.compacted, s.store.cached = next, next, next
+	s.store.endAll()
+}
+
 // Requests returns how often each Request was served or refused.
 func (s *Server) Requests() map[Request]int {
 	s.mu.Lock()

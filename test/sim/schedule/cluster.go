@@ -155,7 +155,7 @@ func (c *cluster) join(other string) {
 // backup keeps what the API server holds.
 func (c *cluster) backup() backup { return backup{c.API.Backup(), maps.Clone(c.load.Services)} }
 
-// restore goes back to a backup, and ends connections in order or resets them.
+// restore goes back to a backup, as etcd recommends, and ends connections in order or resets them.
 // What administrators decided since is decided again.
 func (c *cluster) restore(kept backup, reset bool) {
 	ways := c.ways()
@@ -171,7 +171,7 @@ func (c *cluster) restore(kept backup, reset bool) {
 	if reset {
 		c.StopAPI()
 	}
-	c.API.Restore(kept.server)
+	c.API.RestoreWithBump(kept.server)
 	if reset {
 		c.StartAPI()
 	}

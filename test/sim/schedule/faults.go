@@ -234,7 +234,11 @@ var faults = []fault{
 			h.run.drain()
 			h.other.API.Compact() // so that it is listed
 			h.other.API.SetFault(h.c.Name, apiserver.EmptyOf("endpointslices"))
-			return func() { h.other.API.SetFault(h.c.Name, nil) }
+			return func() {
+				h.run.drain()
+				h.other.API.Compact() // the API server that answers then does not know the watch
+				h.other.API.SetFault(h.c.Name, nil)
+			}
 		},
 	},
 	{
