@@ -4,7 +4,7 @@
 //
 // They are taken from the directory that the environment variable KUBEBUILDER_ASSETS names, as far as it holds them.
 // The others are built by the Go toolchain from the nested module test/controlplane/binaries, which pins them, into a
-// cache outside the checkout, and are reused from there.
+// cache outside the checkout, and are reused from there: all of them in one build of one executable.
 package assets
 
 import (
@@ -29,17 +29,6 @@ const (
 	Kwok        Program = "kwok"
 )
 
-// packages says which package of the nested module or of its requirements is which program.
-var packages = map[Program]string{
-	Etcd:        "go.etcd.io/etcd/server/v3",
-	APIServer:   "k8s.io/kubernetes/cmd/kube-apiserver",
-	Controllers: "github.com/clusterset-dns/clusterset-dns/" + nestedModule + "/controllers",
-	Scheduler:   "k8s.io/kubernetes/cmd/kube-scheduler",
-	KubeProxy:   "k8s.io/kubernetes/cmd/kube-proxy",
-	Kubectl:     "k8s.io/kubernetes/cmd/kubectl",
-	Kwok:        "sigs.k8s.io/kwok/cmd/kwok",
-}
-
 // Cluster are the programs that a cluster with nodes runs, in the order of their start; the last two are for its nodes.
 func Cluster() []Program {
 	return []Program{Etcd, APIServer, Controllers, Scheduler, Kwok}
@@ -61,9 +50,8 @@ const (
 // Paths says where each program is, as an absolute path.
 type Paths map[Program]string
 
-// Ensure finds the programs and builds those that are missing. While it builds, or waits
-// for another process that does, it writes a line to progress at least every ten seconds;
-// where there is nothing to build it writes nothing. Any number of processes may call it at once.
+// Ensure finds the programs, and builds all if one is missing. If it builds, or waits for another process that does, it
+// writes a line to progress before and after; otherwise it writes nothing. Any number of processes may call it at once.
 func Ensure(ctx context.Context, progress io.Writer, programs ...Program) (Paths, error) {
 	paths := Paths{}
 	missing := programs
@@ -85,7 +73,7 @@ func Ensure(ctx context.Context, progress io.Writer, programs ...Program) (Paths
 	if len(missing) == 0 {
 		return paths, nil
 	}
-	if err := cache.fill(ctx, progress, missing); err != nil {
+	if err := cache.fill(ctx, progress); err != nil {
 		return nil, err
 	}
 	if missing = paths.find(cache.directory, missing); len(missing) > 0 {

@@ -30,7 +30,7 @@ func writeFiles(t *testing.T, files map[string]string) string {
 func TestKey(t *testing.T) {
 	module := map[string]string{
 		"go.mod": "module example.com/programs\n\ngo 1.26\n\nrequire k8s.io/kubernetes v1.2.3\n", "go.sum": "one\n",
-		"controllers/main.go": "package main\n",
+		"programs/main.go": "package main\n", "programs/controllers.go": "package main\n",
 	}
 	key := func(change func(*recipe, map[string]string)) string {
 		t.Helper()
@@ -52,7 +52,8 @@ func TestKey(t *testing.T) {
 	for what, change := range map[string]func(*recipe, map[string]string){
 		"go.mod":      func(_ *recipe, files map[string]string) { files["go.mod"] += "// changed\n" },
 		"go.sum":      func(_ *recipe, files map[string]string) { files["go.sum"] += "two\n" },
-		"controllers": func(_ *recipe, files map[string]string) { files["controllers/main.go"] += "// changed\n" },
+		"programs":    func(_ *recipe, files map[string]string) { files["programs/main.go"] += "// changed\n" },
+		"controllers": func(_ *recipe, files map[string]string) { files["programs/controllers.go"] += "// changed\n" },
 		"flags":       func(r *recipe, _ map[string]string) { r.flags = append(r.flags, "-v") },
 	} {
 		if key(change) == original {
@@ -68,11 +69,7 @@ func TestNothingIsCompiledTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var bed []string
-	for _, program := range Cluster() {
-		bed = append(bed, packages[program])
-	}
-	versions := modules(t, recipe.source, bed...)
+	versions := modules(t, recipe.source, recipe.packagePath)
 	shared := 0
 	for module, version := range modules(t, "../../..", "-tags=bed", "./cmd/coredns", "./cmd/clusterset-controller") {
 		switch versions[module] {

@@ -9,28 +9,41 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
-// build builds programs into an empty directory, and returns where they are.
-func (r *recipe) build(ctx context.Context, progress io.Writer, output string, programs []Program) (Paths, error) {
-	args := slices.Concat([]string{"build"}, r.flags, []string{"-o", output + string(filepath.Separator)})
-	built := Paths{}
-	var names []string
-	for _, program := range programs {
-		pkg := r.packages[program]
-		args, names = append(args, pkg), append(names, string(program))
-		built[program] = filepath.Join(output, executable(pkg))
+// executable is the file that holds all programs. It runs the one whose name it is called by.
+const executable = "programs"
+
+// build builds the programs into an empty directory.
+func (r *recipe) build(ctx context.Context, progress io.Writer, output string) error {
+	packages, err := r.run(ctx, "list", "-deps", r.packagePath)
+	if err != nil {
+		return fmt.Errorf("list the packages of the control plane's programs: %w\n%s", err, packages)
 	}
-	what := strings.Join(names, ", ")
-	done := tell(progress, "building "+what+", once for this machine; it takes minutes")
+	fmt.Fprintf(progress, "control plane: building %d programs in one from %d packages, once for this machine; it takes minutes\n",
+		len(All()), bytes.Count(packages, []byte("\n")))
+	started := time.Now()
+	args := slices.Concat([]string{"build"}, r.flags, []string{"-o", filepath.Join(output, executable), r.packagePath})
+	if text, err := r.run(ctx, args...); err != nil {
+		return fmt.Errorf("build %v in %s: %w\n%s", All(), r.source, err, text)
+	}
+	for _, program := range All() {
+		if err := os.Symlink(executable, filepath.Join(output, string(program))); err != nil {
+			return fmt.Errorf("name a built program: %w", err)
+		}
+	}
+	fmt.Fprintf(progress, "control plane: built in %.0f s\n", time.Since(started).Seconds())
+	return nil
+}
+
+// run runs the Go toolchain in the nested module, and returns what it writes.
+func (r *recipe) run(ctx context.Context, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir, command.Env = r.source, slices.Concat(os.Environ(), buildSettings)
 	// Killing its process group takes the compilers along.
@@ -41,43 +54,5 @@ func (r *recipe) build(ctx context.Context, progress io.Writer, output string, p
 	if err == nil {
 		err = command.Wait()
 	}
-	done()
-	if err != nil {
-		return nil, fmt.Errorf("build %s in %s: %w\n%s", what, r.source, err, text.String())
-	}
-	fmt.Fprintf(progress, "control plane: built %s\n", what)
-	return built, nil
-}
-
-// executable is the file name that the go command gives to a main package: the last element of its
-// path, or the one before it where that is a major version.
-func executable(pkg string) string {
-	name := path.Base(pkg)
-	if len(name) > 1 && name[0] == 'v' && strings.Trim(name[1:], "0123456789") == "" {
-		return path.Base(path.Dir(pkg))
-	}
-	return name
-}
-
-// tell writes what goes on, now and every ten seconds until the returned function is called.
-func tell(progress io.Writer, what string) (done func()) {
-	end, ended := make(chan struct{}), make(chan struct{})
-	started := time.Now()
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(10 * time.Second)
-		defer ticker.Stop()
-		for {
-			fmt.Fprintf(progress, "control plane: %4.0fs  %s\n", time.Since(started).Seconds(), what)
-			select {
-			case <-ticker.C:
-			case <-end:
-				return
-			}
-		}
-	}()
-	return func() {
-		close(end)
-		<-ended
-	}
+	return text.Bytes(), err
 }

@@ -9,14 +9,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/internal/flock"
 )
 
 // cache is the place of the programs that one set of build inputs gives.
 //
-//	<root>/<key>/           the programs; each gets there by a rename, once it is whole
+//	<root>/<key>/           the programs; it gets there by a rename, once it is whole
 //	<root>/<key>.building/  a build on its way, of the one who holds the lock
 //	<root>/<key>.lock       locked (flock) while somebody builds; never removed
 type cache struct {
@@ -52,16 +51,15 @@ func openCache(ctx context.Context) (*cache, error) {
 	return &cache{recipe: recipe, directory: filepath.Join(root, key)}, nil
 }
 
-// fill builds the programs that are missing, unless somebody else has done so meanwhile.
-func (c *cache) fill(ctx context.Context, progress io.Writer, programs []Program) error {
+// fill builds the programs, unless somebody else has done so meanwhile.
+func (c *cache) fill(ctx context.Context, progress io.Writer) error {
 	unlock, err := c.lock(ctx, progress)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 
-	programs = Paths{}.find(c.directory, programs)
-	if len(programs) == 0 {
+	if len(Paths{}.find(c.directory, All())) == 0 {
 		return nil
 	}
 	work := c.directory + building
@@ -69,17 +67,14 @@ func (c *cache) fill(ctx context.Context, progress io.Writer, programs []Program
 		return fmt.Errorf("clean up after an earlier build: %w", err)
 	}
 	defer os.RemoveAll(work)
-	if err := errors.Join(os.MkdirAll(c.directory, 0o755), os.MkdirAll(work, 0o755)); err != nil {
-		return fmt.Errorf("make the directories of the programs: %w", err)
+	if err := os.Mkdir(work, 0o755); err != nil {
+		return fmt.Errorf("make the directory of the programs: %w", err)
 	}
-	built, err := c.build(ctx, progress, work, programs)
-	if err != nil {
+	if err := c.build(ctx, progress, work); err != nil {
 		return err
 	}
-	for _, program := range programs {
-		if err := os.Rename(built[program], filepath.Join(c.directory, string(program))); err != nil {
-			return fmt.Errorf("put %s into the cache: %w", program, err)
-		}
+	if err := errors.Join(os.RemoveAll(c.directory), os.Rename(work, c.directory)); err != nil {
+		return fmt.Errorf("put the programs into the cache: %w", err)
 	}
 	return nil
 }
@@ -90,11 +85,9 @@ const (
 	locked   = ".lock"
 )
 
-// lock takes the lock of the cache, and says every few seconds that it waits for it.
+// lock takes the lock of the cache.
 func (c *cache) lock(ctx context.Context, progress io.Writer) (unlock func(), err error) {
-	done := func() {}
-	defer func() { done() }()
-	return flock.Wait(ctx, c.directory+locked, sync.OnceFunc(func() {
-		done = tell(progress, "waiting for another process that builds the control plane's programs")
-	}))
+	return flock.Wait(ctx, c.directory+locked, func() {
+		fmt.Fprintln(progress, "control plane: waiting for another process that builds the programs")
+	})
 }

@@ -17,9 +17,9 @@ import (
 
 // recipe is what a build depends on, the Go toolchain and its environment apart.
 type recipe struct {
-	source   string             // the directory of the nested module
-	packages map[Program]string // what to build there
-	flags    []string           // of go build
+	source      string   // the directory of the nested module
+	packagePath string   // what to build there
+	flags       []string // of go build
 }
 
 // nestedModule is where the module that pins the programs is in the source tree.
@@ -59,7 +59,7 @@ func findRecipe() (recipe, error) {
 	if err != nil {
 		return recipe{}, err
 	}
-	return recipe{source: source, packages: packages, flags: flags}, nil
+	return recipe{source: source, packagePath: "./" + executable, flags: flags}, nil
 }
 
 // buildFlags are the flags of every build. They are part of the key.
@@ -102,7 +102,7 @@ func (r *recipe) key(ctx context.Context) (string, error) {
 	}
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s\n%q\n%q\n", toolchain, buildSettings, r.flags)
-	for _, name := range []string{"go.mod", "go.sum", "controllers/main.go"} {
+	for _, name := range []string{"go.mod", "go.sum", "programs/main.go", "programs/controllers.go"} {
 		content, err := os.ReadFile(filepath.Join(r.source, name))
 		if err != nil {
 			return "", fmt.Errorf("read the nested module: %w", err)

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command controllers runs those controllers of Kubernetes that make Services, pods and namespaces live, as
-// kube-controller-manager does with all their like. It needs two thirds fewer packages beside an API server's: none for
-// volumes, clouds and real nodes. It has all rights, and runs until it is killed.
 package main
 
 import (
@@ -51,16 +48,20 @@ const (
 	collectorResync = 30 * time.Second
 )
 
-func main() {
-	kubeconfig := flag.String("kubeconfig", "", "of an administrator")
-	rootCA := flag.String("root-ca-file", "", "the certificate that every namespace gets")
-	key := flag.String("service-account-private-key-file", "", "the key that signs tokens in Secrets")
-	flag.Parse()
+// runControllers runs those controllers of Kubernetes that make Services, pods and namespaces live, as
+// kube-controller-manager does with all their like. They need two thirds fewer packages beside an API server's: none for
+// volumes, clouds and real nodes. They have all rights, and run until the process is killed.
+func runControllers(args []string) error {
+	flags := flag.NewFlagSet("controllers", flag.ExitOnError)
+	kubeconfig := flags.String("kubeconfig", "", "of an administrator")
+	rootCA := flags.String("root-ca-file", "", "the certificate that every namespace gets")
+	key := flags.String("service-account-private-key-file", "", "the key that signs tokens in Secrets")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *kubeconfig, *rootCA, *key); err != nil {
-		klog.Fatal(err)
-	}
+	return startControllers(ctx, *kubeconfig, *rootCA, *key)
 }
 
 // runner is what most controllers are.
@@ -68,7 +69,7 @@ type runner interface {
 	Run(ctx context.Context, workers int)
 }
 
-func run(ctx context.Context, kubeconfig, rootCAFile, keyFile string) error {
+func startControllers(ctx context.Context, kubeconfig, rootCAFile, keyFile string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err

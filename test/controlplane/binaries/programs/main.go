@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command programs is all programs of the test bed in one: it runs the one whose name it is called by. They share most
+// of their packages, and so are linked once.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // as kubectl has it
+	"k8s.io/component-base/cli"
+	"k8s.io/component-base/logs"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	"k8s.io/klog/v2"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"sigs.k8s.io/kwok/pkg/config"
+	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
+	"sigs.k8s.io/kwok/pkg/log"
+	"sigs.k8s.io/kwok/pkg/utils/signals"
+)
+
+// Each does what the main function of its program does.
+func main() {
+	switch name := filepath.Base(os.Args[0]); name {
+	case "etcd":
+		etcdmain.Main(os.Args)
+	case "kube-apiserver":
+		run(apiserver.NewAPIServerCommand())
+	case "kube-scheduler":
+		run(scheduler.NewSchedulerCommand())
+	case "kube-proxy":
+		run(proxy.NewProxyCommand())
+	case "controllers":
+		if err := runControllers(os.Args[1:]); err != nil {
+			klog.Fatal(err)
+		}
+	case "kubectl":
+		_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args))
+		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+			util.CheckErr(err)
+		}
+	case "kwok":
+		if err := runKwok(); err != nil {
+			fmt.Fprintln(os.Stderr, "kwok:", err)
+			os.Exit(1)
+		}
+	default:
+		fmt.Fprintf(os.Stderr, "%s is none of etcd, kube-apiserver, kube-scheduler, kube-proxy, controllers, kubectl, kwok\n", name)
+		os.Exit(1)
+	}
+}
+
+func run(command *cobra.Command) { os.Exit(cli.Run(command)) }
+
+func runKwok() error {
+	// Kubernetes' programs have registered a flag --version, which is not kwok's.
+	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ExitOnError)
+	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.Usage = func() {}
+	ctx, _ := log.InitFlags(signals.SetupSignalContext(), flags)
+	ctx, err := config.InitFlags(ctx, flags)
+	if err != nil {
+		return err
+	}
+	command := kwok.NewCommand(ctx)
+	command.PersistentFlags().AddFlagSet(flags)
+	return command.ExecuteContext(ctx)
+}
