@@ -4,4 +4,5 @@
 
 package merge
 
-const cases = 10000
+// cases are random clustersets; make fuzz looks at more.
+const cases = 2500
