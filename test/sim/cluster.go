@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/mcs-api/config/crd"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/test/answers"
@@ -79,7 +78,7 @@ func newCluster(t *testing.T, n *network.Network, name string, number int) *Clus
 			t.Fatal(err)
 		}
 	}
-	c.Define(crd.ServiceExportCRD, crd.ServiceImportCRD)
+	c.define(standard())
 	c.serve()
 	return c
 }

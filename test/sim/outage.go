@@ -5,11 +5,13 @@ package sim
 import (
 	"bytes"
 	"context"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/mcs-api/config/crd"
 	"sigs.k8s.io/yaml"
 )
 
@@ -50,9 +52,12 @@ func (c *Cluster) SetImpostor(impostor bool) {
 // Define installs CustomResourceDefinitions (YAML documents), in place of others of the same names.
 func (c *Cluster) Define(texts ...[]byte) {
 	c.t.Helper()
-	for _, text := range bytes.Split(bytes.Join(texts, separator), separator) {
-		definition := &unstructured.Unstructured{}
-		c.must(yaml.Unmarshal(text, &definition.Object))
+	c.define(parse(texts...))
+}
+
+func (c *Cluster) define(all []*unstructured.Unstructured) {
+	c.t.Helper()
+	for _, definition := range all {
 		client := c.Dynamic.Resource(definitions)
 		old, err := client.Get(context.Background(), definition.GetName(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -63,6 +68,23 @@ func (c *Cluster) Define(texts ...[]byte) {
 		}
 		c.must(err)
 	}
+}
+
+// standard are the CustomResourceDefinitions of the MCS API, parsed once: each cluster of each scenario has them.
+var standard = sync.OnceValue(func() []*unstructured.Unstructured {
+	return parse(crd.ServiceExportCRD, crd.ServiceImportCRD)
+})
+
+// parse reads YAML documents.
+func parse(texts ...[]byte) (definitions []*unstructured.Unstructured) {
+	for _, text := range bytes.Split(bytes.Join(texts, separator), separator) {
+		definition := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, &definition.Object); err != nil {
+			panic(err)
+		}
+		definitions = append(definitions, definition)
+	}
+	return definitions
 }
 
 var separator = []byte("\n---\n")

@@ -258,6 +258,8 @@ func (r *run) settle() {
 		return
 	}
 	r.judge.Clear(time.Now(), r.held...)
+	often := r.lookEvery
+	r.lookEvery *= 5                          // every write is seen, and nothing else changes what clients see
 	r.until(time.Now().Add(70 * time.Second)) // members that failed often are taken for fresh
 	r.drain()
 	r.calm = true
@@ -269,6 +271,7 @@ func (r *run) settle() {
 	}
 	r.ordered()
 	r.weighed()
+	r.lookEvery = often
 	if r.restarts {
 		r.restart()
 	}
