@@ -45,57 +45,71 @@ build: ## Build the two programs and kubectl-clusterset, static, into bin/.
 
 ##@ Check
 
+# Two tiers. The first is for every change, and compiles neither Kubernetes nor all of CoreDNS's plugins. Everything in it has the flags of
+# `make build`, so that no package is compiled twice. The second has the race detector, for which everything is compiled once more.
 .PHONY: test
-test: ## Run what every change needs, in this order: format, unit tests, simulation and contract tests on real API servers, vet.
+test: ## Run what every change needs: format, unit tests, simulation, vet.
 	@test -z "$$(git ls-files '*.go' | xargs gofmt -l)" || { git ls-files '*.go' | xargs gofmt -l; exit 1; }
 	@$(BOUND) $(MAKE) --no-print-directory test-unit
-	@$(BOUND) $(MAKE) --no-print-directory -j test-sim test-contract
+	@$(BOUND) $(MAKE) --no-print-directory test-sim
 	@$(BOUND) $(MAKE) --no-print-directory vet
 
 .PHONY: test-all
 test-all: test ## Run everything else, too: what a release needs.
-	@$(BOUND) $(MAKE) --no-print-directory test-bed
+	@$(BOUND) $(MAKE) --no-print-directory test-race-unit test-contract test-bed
 	@$(BOUND) $(MAKE) --no-print-directory test-scenarios
 	@$(BOUND) $(MAKE) --no-print-directory test-kubeproxy test-race test-release lint mutate
 	@$(BOUND) $(MAKE) --no-print-directory fuzz FUZZTIME=1m
 
 # Nobody debugs what is linked: without DWARF and symbols that takes half the time. Vet has its own target.
-GO_TEST  := go test -race -vet=off '-ldflags=-s -w'
+GO_TEST  := go test -vet=off '-ldflags=-s -w'
+GO_RACE  := CGO_ENABLED=1 $(BOUND) $(GO_TEST) -race
 
 # No result of a package that reads files outside of its module is taken from the cache.
 
-# What needs no cluster. Packages that take all of CoreDNS's plugins in are tested and vetted with those on real control planes: they are
-# 480 packages more to compile. The first ones depend on little, so that the first result comes early.
-FULL     := ./cmd/coredns ./test/bench/server
+# Packages that take all of CoreDNS's plugins in are tested with those on real control planes: they are 690 packages more to compile. The
+# packages of FIRST depend on little, so that the first result comes early.
+FULL     := ./cmd/coredns ./cmd/coredns/plugins ./corefile-examples ./test/bench/server ./test/dns
 FIRST    := $(addprefix ./controller/,budget liveness) ./plugin/multicluster/name
 slim      = $$(go list ./... ./test/... | grep -vxF "$$(go list $(FULL))")
+units     = $(FIRST) $$(echo $(slim) | tr ' ' '\n' | grep -v '^$(MODULE)/test')
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster.
 	@echo '== unit tests'
-	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) $(FIRST) $$(echo $(slim) | tr ' ' '\n' | grep -v '^$(MODULE)/test')
-	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -count=1 ./test/conventions ./test/mutation
-	@echo '== 10,000 clustersets'
-	@$(BOUND) go test -vet=off -run TestClustersets ./controller/merge
+	@$(BOUND) $(GO_TEST) $(units)
+	@$(BOUND) $(GO_TEST) -count=1 ./test/conventions ./test/mutation
 
+# Memory is not short, and collecting garbage takes time.
 .PHONY: test-sim
 test-sim: ## Run the simulation: scenarios, 200 random schedules, and one on 16 clusters.
 	@echo '== simulation'
-	@$(BOUND) go test -vet=off -count=1 -timeout 45m ./test/sim/...
+	@$(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -timeout 45m ./test/sim/...
 
-# With the flags of the tests, which have compiled what it reads.
+# It reads what the tests have compiled.
 .PHONY: vet
 vet: ## Vet the code.
 	@echo '== vet'
-	@CGO_ENABLED=1 $(BOUND) go vet -race $(slim)
+	@$(BOUND) go vet $(slim)
+
+.PHONY: test-race-unit
+test-race-unit: ## Run the tests that need no cluster under the race detector.
+	@echo '== unit tests under the race detector'
+	@$(GO_RACE) $(units)
+
+.PHONY: test-race
+test-race: test-race-unit ## Run them and the simulation under the race detector, which takes four times as long.
+	@echo '== simulation under the race detector'
+	@$(GO_RACE) -exec "env GOGC=400" -timeout 45m ./test/sim ./test/sim/apiserver/... ./test/sim/network
+	@$(GO_RACE) -timeout 45m ./test/sim/schedule -seeds=20
 
 # What the simulation trusts, on a real etcd and kube-apiserver: rights, versions of the CRDs, conflicts, watches, a partition, leader election.
 CONTRACT := Contract|EveryCallIsAllowed|PluginOnARealWatch|Rights
 
 .PHONY: test-contract
-test-contract: ## Run the contract tests, on real API servers.
+test-contract: bed ## Run the contract tests, on real API servers.
 	@echo '== contract tests on real API servers'
-	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^Test($(CONTRACT))' ./test/controller
+	@$(GO_RACE) -exec "env GOGC=400" -count=1 -v -timeout 45m -run '^Test($(CONTRACT))' ./test/controller
 
 # Of the packages those that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those that
 # work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to collect, and
@@ -104,44 +118,38 @@ LONGEST  := $(addprefix ./test/,kubectl datapath dns deploy quickstart controlle
 
 .PHONY: test-bed
 test-bed: bed tools ## Run the tests on real control planes, but for the scenarios.
-	@echo '== tests on real control planes: what each package says comes when all before it have ended'
-	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test(Contract)?Scenarios$$' \
+	@echo '== tests on real control planes: each package reports when all before it have ended'
+	@$(GO_RACE) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test(Contract)?Scenarios$$' \
 	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(soak|images|release|conventions)$$|/test/sim')
 
 # Alone, since their clocks are six times as fast.
 .PHONY: test-scenarios
 test-scenarios: bed ## Run all scenarios on real control planes, which takes 20 minutes.
 	@echo '== scenarios on real control planes'
-	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -exec "env GOGC=400" -count=1 -v -timeout 60m -run '^TestScenarios$$' ./test/controller
-
-.PHONY: test-race
-test-race: ## Run the simulation under the race detector, which takes four times as long.
-	@echo '== simulation under the race detector'
-	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -timeout 45m ./test/sim ./test/sim/apiserver/... ./test/sim/network
-	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -timeout 45m ./test/sim/schedule -seeds=20
+	@$(GO_RACE) -exec "env GOGC=400" -count=1 -v -timeout 60m -run '^TestScenarios$$' ./test/controller
 
 .PHONY: test-kubeproxy
 test-kubeproxy: ## Hold the hints against kube-proxy's own code.
-	@cd test/kubeproxy && GOWORK=off CGO_ENABLED=1 $(BOUND) $(GO_TEST) ./...
+	@cd test/kubeproxy && GOWORK=off $(GO_RACE) ./...
 
 .PHONY: test-release
 test-release: bed ## Soak for two minutes, build the images twice, and install, upgrade and uninstall a release.
 	@echo '== a soak of two minutes, the images, and a release from its files'
 	@cd test/tools/images && GOWORK=off $(BOUND) go test -vet=off ./...
-	@CGO_ENABLED=1 $(BOUND) test/tools/with-progress $(BOUND) $(GO_TEST) -count=1 -v -timeout 20m ./test/soak ./test/images ./test/release
+	@$(GO_RACE) -count=1 -v -timeout 20m ./test/soak ./test/images ./test/release
 
 .PHONY: test-datapath
 test-datapath: bed ## Count packets through real kube-proxies; MODE=nftables or MODE=iptables for one of its modes.
-	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -count=1 -v -timeout 15m $(if $(MODE),-run '(?i)$(MODE)') ./test/datapath/...
+	@$(GO_RACE) -count=1 -v -timeout 15m $(if $(MODE),-run '(?i)$(MODE)') ./test/datapath/...
 
 .PHONY: test-rollouts
 test-rollouts: bed ## Upgrade clusters and roll versions out cluster by cluster, and count lost connections; also haproxy.
-	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -tags stateful -count=1 -v -timeout 15m -run '^TestRollouts$$' ./test/datapath
+	@$(GO_RACE) -tags stateful -count=1 -v -timeout 15m -run '^TestRollouts$$' ./test/datapath
 
 # Apart from the others: the stores are Debian's, and each takes minutes.
 .PHONY: test-stateful
 test-stateful: bed ## Break clusters under databases and queues that know each other by name; STORE=redis for one of them.
-	@CGO_ENABLED=1 $(BOUND) $(GO_TEST) -tags stateful -count=1 -v -timeout 45m -run '^TestStateful$$$(if $(STORE),/^$(STORE)$$)' ./test/datapath
+	@$(GO_RACE) -tags stateful -count=1 -v -timeout 45m -run '^TestStateful$$$(if $(STORE),/^$(STORE)$$)' ./test/datapath
 
 # Modules of their own are vetted with the flags of their tests, so that nothing is compiled twice.
 .PHONY: lint
@@ -158,7 +166,7 @@ lint: $(TOOLS)/golangci-lint ## Check the code with golangci-lint, the requireme
 lint-deploy: tools ## Check the chart, the alerts and the workflows.
 	@echo '== lint of deploy/ and .github/'
 	@$(call pinned,actionlint) .github/workflows/*.yml
-	@! command -v shellcheck >/dev/null || shellcheck -x -P SCRIPTDIR deploy/render deploy/kind/*.sh test/tools/with-progress .ci/run test/datapath/stateful/*.bash
+	@! command -v shellcheck >/dev/null || shellcheck -x -P SCRIPTDIR deploy/render deploy/kind/*.sh .ci/run test/datapath/stateful/*.bash
 	@$(call pinned,helm) lint --strict --quiet deploy/chart
 	@promtool=$(call pinned,promtool); $$promtool check rules deploy/chart/files/monitoring/alerts.yaml; $$promtool test rules deploy/chart/files/monitoring/alerts_test.yaml
 
@@ -244,7 +252,8 @@ release manifest: PINNED := helm
 
 .PHONY: tools
 tools: ## Build helm (the newest version and 3), promtool and actionlint (cached).
-	@for tool in $(PINNED); do (cd test/tools/$$tool && GOWORK=off GOFLAGS=-tags=remove_all_sd $(BOUND) ../with-progress go tool -n $${tool%3} >/dev/null); done
+	@echo 'building $(words $(PINNED)) tools, unless they are cached: $(PINNED)'
+	@for tool in $(PINNED); do (cd test/tools/$$tool && GOWORK=off GOFLAGS=-tags=remove_all_sd $(BOUND) go tool -n $${tool%3} >/dev/null); done
 
 .PHONY: manifest
 manifest: tools ## Render the manifests in deploy/ from the chart.
@@ -256,7 +265,7 @@ EPOCH     = $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 
 .PHONY: images
 images: ## Build the images of both programs, for amd64 and arm64, into bin/images: an OCI layout each, with SBOMs.
-	@cd test/tools/images && GOWORK=off $(BOUND) ../with-progress go run . -out $(abspath $(IMAGES)) -version $(VERSION) \
+	@cd test/tools/images && GOWORK=off $(BOUND) go run . -out $(abspath $(IMAGES)) -version $(VERSION) \
 	  -revision "$$(git rev-parse HEAD 2>/dev/null)" -epoch $(EPOCH) $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
 
 .PHONY: bed
@@ -269,9 +278,9 @@ $(BIN)/demo $(BIN)/soak: $(BIN)/%:
 	@go build -o $@ ./test/$*
 
 $(TOOLS)/%:
-	@echo 'building $* (once; it takes a few minutes)'
+	@echo 'building golangci-lint and govulncheck in one build, once for this machine; it takes minutes'
 	@mkdir -p $(TOOLS)
-	@cd test/tools && GOWORK=off $(BOUND) ../tools/with-progress go build -o $(TOOLS)/ tool
+	@cd test/tools && GOWORK=off $(BOUND) go build -o $(TOOLS)/ tool
 
 .PHONY: clean
 clean: ## Remove what was built in the checkout; the cache stays.

@@ -3,6 +3,7 @@
 package multicluster
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,6 @@ import (
 	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/dns64"
-	_ "github.com/coredns/coredns/plugin/dnssec"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/header"
 	_ "github.com/coredns/coredns/plugin/loadbalance"
@@ -111,10 +111,11 @@ const manipulators = `
 func TestPluginsBesideItNeverChangeSharedRecords(t *testing.T) {
 	m := newTestPlugin(t, demo)
 	before := slices.Concat(zoneOf(m), sorted(m.apexes[0].records()), sorted(m.snapshot().SOA(0)))
-	for name, plugins := range map[string]string{
+	chains := map[string]string{
 		"no other": "", "manipulators": strings.Replace(manipulators, "RESOLV", searchPath(t), 1),
-		"dnssec": "dnssec clusterset.local {\n key file " + signingKey(t) + "\n}\nloadbalance\n",
-	} {
+	}
+	maps.Copy(chains, chainsOfManyPackages(t))
+	for name, plugins := range chains {
 		udp, tcp := startChain(t, m, plugins)
 		var running sync.WaitGroup
 		for range 4 {
@@ -142,26 +143,6 @@ func searchPath(t *testing.T) string {
 	text := "search pods.example svc.clusterset.local\nnameserver 127.0.0.1\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
-	}
-	return path
-}
-
-// signingKey makes a key of the zone and returns the path of its files, without their suffixes.
-func signingKey(t *testing.T) string {
-	t.Helper()
-	key := &dns.DNSKEY{
-		Hdr:   dns.RR_Header{Name: testZone, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 3600},
-		Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256,
-	}
-	private, err := key.Generate(256)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "key")
-	for suffix, text := range map[string]string{".key": key.String(), ".private": key.PrivateKeyString(private)} {
-		if err := os.WriteFile(path+suffix, []byte(text+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return path
 }

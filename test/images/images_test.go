@@ -91,9 +91,8 @@ func decode[T any](t testing.TB, text []byte) (value T) {
 func buildImages(t testing.TB, args ...string) (into string) {
 	t.Helper()
 	into = t.TempDir()
-	command := exec.CommandContext(t.Context(), "../with-progress",
-		append(
-			[]string{"go", "run", ".", "-out", into, "-version", "v9.9.9", "-revision", "abc", "-epoch", "1700000000"},
+	command := exec.CommandContext(t.Context(), "go",
+		append([]string{"run", ".", "-out", into, "-version", "v9.9.9", "-revision", "abc", "-epoch", "1700000000"},
 			args...)...)
 	command.Dir = filepath.Join(root, "test", "tools", "images")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")

@@ -155,7 +155,7 @@ var (
 
 // failure runs tests and returns the first that fails. What does not compile is an error.
 func failure(ctx context.Context, directory string, arguments []string) (string, error) {
-	// The flags of make test-unit but for the race detector, so that only what the mutant touches is compiled.
+	// The flags of make test, so that only what the mutant touches is compiled.
 	command := exec.CommandContext(ctx, "go",
 		append([]string{"test", "-trimpath", "-vet=off", "-ldflags=-s -w", "-failfast", "-timeout=3m"},
 			arguments...)...)
