@@ -223,6 +223,9 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease) {
 	annotations := map[string]string{
 		member.HeartbeatUIDAnnotation: h.KubeSystemUID, member.HeartbeatVersionAnnotation: h.Version,
 	}
+	if h.Canaries != nil {
+		annotations[member.HeartbeatCanariesAnnotation] = h.Canaries()
+	}
 	maps.Copy(annotations, h.Annotations())
 	for key, value := range annotations {
 		if value != "" {
@@ -232,9 +235,4 @@ func (h *Renewer) stamp(lease *coordinationv1.Lease) {
 	lease.Spec.HolderIdentity = &h.Cluster
 	lease.Spec.LeaseDurationSeconds = ptr.To(int32(3 * member.HeartbeatInterval / time.Second))
 	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(h.Clock.Now()))
-	canaries := ""
-	if h.Canaries != nil {
-		canaries = h.Canaries()
-	}
-	member.SetCanaries(lease, canaries)
 }

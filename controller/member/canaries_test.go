@@ -23,22 +23,18 @@ func TestCanaries(t *testing.T) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
 	for _, step := range []struct {
 		what, text, want string
-		unaware          bool
 	}{
-		{"the first one", "10.1.0.1:8081=a", "10.1.0.1:8081=a", false},
-		{"another", "10.1.0.2:8081", "10.1.0.2:8081", false},
-		{"an older controller", "", "", true},
-		{"a newer one", "10.1.0.3:8081", "10.1.0.3:8081", false},
-		{"none", "", "", false},
-		{"too many", strings.Repeat("x", 5000), strings.Repeat("x", maxCanariesText), false},
+		{"the first one", "10.1.0.1:8081=a", "10.1.0.1:8081=a"},
+		{"another", "10.1.0.2:8081", "10.1.0.2:8081"},
+		{"a newer one", "10.1.0.3:8081", "10.1.0.3:8081"},
+		{"none", "", ""},
+		{"too many", strings.Repeat("x", 5000), strings.Repeat("x", maxCanariesText)},
 	} {
 		renewed = renewed.Add(HeartbeatInterval)
 		lease = lease.DeepCopy()
 		lease.ResourceVersion += "1"
 		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(renewed))
-		if !step.unaware {
-			SetCanaries(lease, step.text)
-		}
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, HeartbeatCanariesAnnotation, step.text)
 		if err := m.heartbeat.Update(lease); err != nil {
 			t.Fatal(err)
 		}

@@ -52,9 +52,4 @@ var probing = []mutant{
 		harm:  "a member stays demoted after the canaries were switched off",
 		first: simulation,
 	},
-	{
-		file: "controller/member/canaries.go",
-		text: `renewed != strconv.FormatInt(lease.Spec.RenewTime.UnixMicro(), 10)`, replacement: `renewed == strconv.Itoa(-1)`,
-		harm: "a member is demoted after a downgrade, because its former pods are not reached",
-	},
 }

@@ -227,7 +227,8 @@ func TestChecks(t *testing.T) {
 				for _, c := range []*Cluster{east, west} {
 					c.Heartbeat = c.Heartbeat.DeepCopy()
 					c.Heartbeat.Spec.RenewTime = &metav1.MicroTime{Time: now}
-					member.SetCanaries(c.Heartbeat, "10.1.0.1:8081=a,10.1.0.2:8081")
+					metav1.SetMetaDataAnnotation(&c.Heartbeat.ObjectMeta, member.HeartbeatCanariesAnnotation,
+						"10.1.0.1:8081=a,10.1.0.2:8081")
 				}
 				east.Members[0].Lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
 				west.Members[0].Lease.Annotations[memberstate.PathAnnotation] = "reachable"
