@@ -74,12 +74,13 @@ func (c *Candidate) String() string {
 	return c.Kind + " " + c.Name
 }
 
-// key identifies the candidate among those of all sources: also a new object with the name of another differs.
+// key identifies the candidate among those of all sources, also after a restart. A new object with the name of a deleted
+// one has its key.
 func (c *Candidate) key() string {
-	if c.Object != nil {
-		return c.Kind + "/" + string(c.Object.GetUID())
+	if c.Kind == kindFlag {
+		return c.Cluster + " " + c.Name // flags may share a file
 	}
-	return c.Kind + "/" + c.Cluster + "/" + c.Name
+	return c.Source + " " + c.String()
 }
 
 // NameOf returns namespace/name of an object, or its name if it is in no namespace.

@@ -280,6 +280,7 @@ func (m *Member) run(ctx context.Context, credential Credential) error {
 			}
 			from, err := resumer.read(ctx)
 			if err != nil {
+				m.slices.account.abandon()
 				return nil, fmt.Errorf("read the heartbeat after the slices: %w", err)
 			}
 			resumer.listed.Store(&from)

@@ -53,8 +53,8 @@ type Local interface {
 
 // A Tracker tracks the state of members. Its methods must not block.
 type Tracker interface {
-	// Before returns the members that Sources proposed when the previous leader ended, without credentials. It is called
-	// once, before Track.
+	// Before returns the members, other than those of flags, when the previous leader ended, without credentials. It is
+	// called once, before Track.
 	Before() []*Candidate
 	// Track is called before a member is read, and again when its credential or annotations change. Members already
 	// lists the member.
@@ -193,7 +193,8 @@ func (s *Members) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	problems := map[string]string{}
-	s.readSources(ctx, &group)
+	before := s.config.Tracker.Before()
+	s.readSources(ctx, &group, before)
 	var once sync.Once
 	var files <-chan time.Time
 	if len(s.config.Static) > 0 {
@@ -202,7 +203,8 @@ func (s *Members) Run(ctx context.Context) {
 		files = ticker.C()
 	}
 	for {
-		problems = s.refresh(ctx, &group, problems)
+		problems = s.refresh(ctx, &group, problems, before)
+		before = nil
 		once.Do(func() { close(s.known) })
 		select {
 		case <-ctx.Done():
@@ -213,11 +215,15 @@ func (s *Members) Run(ctx context.Context) {
 	}
 }
 
-// refresh reads the flags and the Secrets. It returns the current problems, as report does.
-func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map[string]string) map[string]string {
-	members := map[string]bool{}
+// refresh reads the flags and the Secrets. left are the members of the previous leader. It returns the current problems.
+func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map[string]string, left []*Candidate,
+) map[string]string {
 	for _, connected := range s.connections {
-		members[connected.source.candidate.Load().key()] = true
+		left = append(left, connected.source.candidate.Load())
+	}
+	members := map[string]bool{}
+	for _, candidate := range left {
+		members[candidate.key()] = true
 	}
 	sources, problems := gather(s.config, s.proposed(), members, &s.parsed)
 	s.refused.Store(int64(len(problems)))
@@ -262,15 +268,15 @@ func (s *Members) change(
 				connected.member.recovering()
 			}
 			continue
-		case connected != nil && source.err != nil:
-			// A credential that becomes unusable removes nothing and the connection stays. Annotations still take
-			// effect.
+		case connected != nil && (source.invalid || source.err != nil && connected.source.unread):
+			// An unusable credential removes nothing and the connection stays. Annotations still take effect.
 			if connected.source.renew(source) {
 				renewed = append(renewed, connected)
 				affected = append(affected, cluster)
 			}
 			continue
 		case connected != nil:
+			source.inherit(connected.source)
 			published = append(published, connected.member.Services()...)
 			connected.leave()
 		}
@@ -295,7 +301,7 @@ func (s *Members) change(
 		s.config.Tracker.Track(connected.member)
 	}
 	for _, connected := range joined {
-		if connected.source.err == nil {
+		if !connected.source.unread {
 			group.Go(connected.read)
 		}
 	}

@@ -82,6 +82,10 @@ func TestRecoveryIsTold(t *testing.T) {
 		"garbage meanwhile":  {{good, "", healthy, ""}, {"{", "", idle, "refused"}, {good, "", idle, "over"}},
 		"another credential": {{good, "", failing, "failed"}, {other, "", idle, ""}, {other, "", healthy, "over"}},
 		"wrong annotation":   {{good, "no-cidr", idle, "refused"}, {good, "192.0.2.0/24", healthy, "over"}},
+		"renewed with a wrong annotation": {
+			{good, "192.0.2.0/24", healthy, ""}, {good, "no-cidr", idle, "refused"}, {other, "no-cidr", inForce(t, other), ""},
+			{other, "192.0.2.0/24", healthy, "over"},
+		},
 		"one watch is none": {{"{", "", idle, "refused"}, {
 			good, "", func(m *Member) { m.note(watchedSlices, nil) },
 			"",
@@ -114,7 +118,7 @@ func TestRecoveryIsTold(t *testing.T) {
 				credential.Data[KubeconfigKey] = []byte(step.kubeconfig)
 				credential.Annotations = map[string]string{CIDRsAnnotation: step.cidrs}
 				told = nil
-				before = set.refresh(ctx, &group, before)
+				before = set.refresh(ctx, &group, before, nil)
 				step.then(set.Get("west"))
 				if got := strings.Join(told, " "); got != step.want {
 					t.Errorf("step %d: told %q, want %q", i, got, step.want)
@@ -137,7 +141,7 @@ func TestConnectionsAreLogged(t *testing.T) {
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
 	cancel() // nothing is read
 	var group sync.WaitGroup
-	set.refresh(ctx, &group, nil)
+	set.refresh(ctx, &group, nil, nil)
 	for range 2 {
 		if err := set.Get("west").slices.Replace(listed(slice("web-1", "web", "1"), slice("web-2", "web", "1")),
 			"1"); err != nil {
@@ -145,9 +149,9 @@ func TestConnectionsAreLogged(t *testing.T) {
 		}
 	}
 	secrets[0] = secret("a", "west", 0, kubeconfig(`{token: u}`, aServer))
-	set.refresh(ctx, &group, nil)
+	set.refresh(ctx, &group, nil, nil)
 	secrets = nil
-	set.refresh(ctx, &group, nil)
+	set.refresh(ctx, &group, nil, nil)
 	group.Wait()
 	want := []string{
 		`"level"=0 "msg"="Member joined" "member"="west" "credential"="Secret system/a"`,
@@ -183,14 +187,14 @@ func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
 	cancel() // nothing is read
 	var group sync.WaitGroup
 	defer group.Wait()
-	set.refresh(ctx, &group, nil)
+	set.refresh(ctx, &group, nil, nil)
 	for name, change := range map[string]func(){
 		"another credential": func() { secrets[0] = secret("a", "west", 0, kubeconfig(`{token: u}`, aServer)) },
 		"none":               func() { secrets = nil },
 	} {
 		if set.Get("west") == nil {
 			secrets = []*corev1.Secret{secret("a", "west", 0, kubeconfig(aToken, aServer))}
-			set.refresh(ctx, &group, nil)
+			set.refresh(ctx, &group, nil, nil)
 		}
 		if err := set.Get("west").slices.Replace(listed(slice("web-1", "web", "1")), "1"); err != nil {
 			t.Fatal(err)
@@ -198,7 +202,7 @@ func TestWhatAMemberSpokeOfIsLookedAtWithoutIt(t *testing.T) {
 		changed = nil
 		change()
 		leaving = true
-		set.refresh(ctx, &group, nil)
+		set.refresh(ctx, &group, nil, nil)
 		leaving = false
 		if !slices.Equal(changed, []string{"web not spoken of"}) {
 			t.Errorf("%s: told %q", name, changed)
@@ -245,7 +249,7 @@ func TestJoiningMembersAreMembers(t *testing.T) {
 	cancel() // nothing is read
 	var group sync.WaitGroup
 	defer group.Wait()
-	set.refresh(ctx, &group, nil)
+	set.refresh(ctx, &group, nil, nil)
 	slices.Sort(joined)
 	slices.Sort(told)
 	if strings.Join(joined, " ") != want || strings.Join(told, " ") != want {
@@ -307,7 +311,7 @@ func TestSecretOfARefusedCredential(t *testing.T) {
 				credential.Annotations = map[string]string{CIDRsAnnotation: step.cidrs, "drain": step.drain}
 				was := set.Get("west")
 				changed = false
-				before = set.refresh(ctx, &group, before)
+				before = set.refresh(ctx, &group, before, nil)
 				m := set.Get("west")
 				if m.Annotations()["drain"] != step.drain || m.Object() != credential {
 					t.Errorf("step %d: the member has the Secret with the annotations %v", i, m.Annotations())
@@ -320,5 +324,15 @@ func TestSecretOfARefusedCredential(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// inForce returns a check that a member is read with a kubeconfig, and that its last valid annotation is in force.
+func inForce(t *testing.T, kubeconfig string) func(*Member) {
+	return func(m *Member) {
+		if m.source.unread || string(m.source.kubeconfig) != kubeconfig || len(m.CIDRs()) != 1 {
+			t.Errorf("unread %t, another kubeconfig %t, CIDRs %v", m.source.unread, string(m.source.kubeconfig) != kubeconfig,
+				m.CIDRs())
+		}
 	}
 }

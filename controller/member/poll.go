@@ -45,13 +45,13 @@ type polled struct {
 }
 
 // readSources lists all sources for the first time, and then again and again until the context ends, in goroutines of
-// the group.
-func (s *Members) readSources(ctx context.Context, group *sync.WaitGroup) {
+// the group. left are the members that the previous leader left.
+func (s *Members) readSources(ctx context.Context, group *sync.WaitGroup, left []*Candidate) {
 	if len(s.config.Sources) == 0 {
 		return
 	}
 	before := map[string][]*Candidate{}
-	for _, candidate := range s.config.Tracker.Before() {
+	for _, candidate := range left {
 		before[candidate.Source] = append(before[candidate.Source], candidate)
 	}
 	var first sync.WaitGroup

@@ -126,11 +126,11 @@ func TestMembersOfASource(t *testing.T) {
 				source.list, source.err = step.list, step.err
 				reported = ""
 				if i == 0 {
-					set.readSources(ctx, &group)
+					set.readSources(ctx, &group, set.config.Tracker.Before())
 				} else {
 					set.readSource(ctx, set.sources[0])
 				}
-				set.refresh(ended, &none, nil)
+				set.refresh(ended, &none, nil, nil)
 				var members []string
 				for _, m := range set.List() {
 					members = append(members, m.Cluster())
@@ -202,7 +202,12 @@ func TestTrust(t *testing.T) {
 		"a flag and all others":        {static: []Static{{Cluster: "west", Kubeconfig: "flag"}}, secrets: []*corev1.Secret{later}, of: []*Candidate{older, file}, want: "flag"},
 		"two objects":                  {of: []*Candidate{newer, older}, want: "ClusterProfile fleet/older"},
 		"two objects, one is a member": {of: []*Candidate{newer, older}, members: member(newer), want: "ClusterProfile fleet/newer"},
-		"two Secrets":                  {secrets: []*corev1.Secret{first, later}, want: "Secret first"},
+		"two objects, one was a member before a restart": {
+			of:      []*Candidate{newer, older},
+			members: member(&Candidate{Cluster: "west", Source: newer.Source, Kind: newer.Kind, Name: newer.Name}),
+			want:    "ClusterProfile fleet/newer",
+		},
+		"two Secrets": {secrets: []*corev1.Secret{first, later}, want: "Secret first"},
 		"two Secrets, one is a member": {
 			secrets: []*corev1.Secret{first, later}, members: member(ofSecret(later)), want: "Secret later",
 		},

@@ -49,6 +49,11 @@ type source struct {
 	accept     atomic.Pointer[accept.Patterns] // nil without the annotation
 	credential Credential
 	err        error
+	// unread is set if the member cannot be read: the credential is invalid, or an annotation and no valid value of it is
+	// known.
+	unread bool
+	// invalid is set if err is of the credential, not of an annotation.
+	invalid bool
 }
 
 // sameAs reports whether the member can keep its connection with the other source.
@@ -71,6 +76,17 @@ func (s *source) renew(from *source) bool {
 		s.accept.Store(from.accept.Load())
 	}
 	return changed
+}
+
+// inherit takes over the annotations of the source whose connection this one replaces, if its own are not valid. A renewed
+// token must be used although an annotation is invalid.
+func (s *source) inherit(from *source) {
+	if s.err != nil {
+		s.unread = s.invalid
+		s.cidrs.Store(from.cidrs.Load())
+		s.rank.Store(from.rank.Load())
+		s.accept.Store(from.accept.Load())
+	}
 }
 
 // ParseCIDRs parses the value of CIDRsAnnotation. The prefixes are masked; none means no restriction.
@@ -179,7 +195,9 @@ func parse(candidate *Candidate, commands []string) *source {
 	s.rank.Store(int64(rank))
 	patterns, acceptErr := parseAccept(candidate.Annotations)
 	s.accept.Store(patterns)
+	s.invalid = s.err != nil
 	s.err = cmp.Or(s.err, err, rankErr, acceptErr)
+	s.unread = s.err != nil
 	return s
 }
 

@@ -33,8 +33,8 @@ const (
 	// PathAnnotation on such a Lease is the path to the pods of the member: reachable, unreachable or unproven. It is
 	// missing while the path is unknown.
 	PathAnnotation = "clusterset-dns.github.io/path"
-	// OriginAnnotation on such a Lease is what makes the cluster a member, if neither a flag nor a Secret with
-	// member.ClusterLabel does: the source, as --members-from has it, and then kind and name of the object or file.
+	// OriginAnnotation on such a Lease is what makes the cluster a member, unless a flag does: the source, as
+	// --members-from has it, or "-" for Secrets with member.ClusterLabel, and then kind and name of the object or file.
 	OriginAnnotation = "clusterset-dns.github.io/origin"
 	// leaseWriteTimeout bounds one write, and leaseRetry is the time after which a failed write is retried.
 	leaseWriteTimeout = 5 * time.Second

@@ -3,6 +3,7 @@
 package memberstate
 
 import (
+	"cmp"
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -14,13 +15,19 @@ import (
 // remembered are the annotations of a member that stay in force while its source cannot be read after a restart.
 var remembered = []string{member.CIDRsAnnotation, member.RankAnnotation, accept.Annotation, AnnotationDrain}
 
-// noteOrigin writes the origin of a member into its Lease, so that the next leader knows the member if the source cannot
-// be read.
+// secrets stands for the source of a candidate that is a Secret with member.ClusterLabel.
+const secrets = "-"
+
+// noteOrigin writes the origin of a member into its Lease, so that the next leader prefers it to another candidate with the
+// same id, and knows the member if the source cannot be read.
 func noteOrigin(lease *coordinationv1.Lease, candidate *member.Candidate) {
+	if candidate.Source == "" && candidate.Object == nil {
+		return // of a flag
+	}
+	lease.Annotations[OriginAnnotation] = cmp.Or(candidate.Source, secrets) + " " + candidate.Kind + " " + candidate.Name
 	if candidate.Source == "" {
 		return
 	}
-	lease.Annotations[OriginAnnotation] = candidate.Source + " " + candidate.Kind + " " + candidate.Name
 	for _, key := range remembered {
 		if value, found := candidate.Annotations[key]; found {
 			lease.Annotations[key] = value
@@ -28,8 +35,8 @@ func noteOrigin(lease *coordinationv1.Lease, candidate *member.Candidate) {
 	}
 }
 
-// ParseOrigin parses OriginAnnotation: the source, and the kind and name of the object or file. All are empty if the
-// text is not valid.
+// ParseOrigin parses OriginAnnotation: the source, "-" for Secrets, and the kind and name of the object or file. All are
+// empty if the text is not valid.
 func ParseOrigin(text string) (source, kind, name string) {
 	words := strings.Split(text, " ")
 	if len(words) < 3 || words[0] == "" || words[1] == "" || words[len(words)-1] == "" {
@@ -38,11 +45,14 @@ func ParseOrigin(text string) (source, kind, name string) {
 	return words[0], strings.Join(words[1:len(words)-1], " "), words[len(words)-1]
 }
 
-// candidateOf returns the member of a Lease, without its credential; nil if no source proposed it.
+// candidateOf returns the member of a Lease, without its credential; nil if a flag made it one.
 func candidateOf(lease *coordinationv1.Lease) *member.Candidate {
 	source, kind, name := ParseOrigin(lease.Annotations[OriginAnnotation])
-	if source == "" {
+	switch source {
+	case "":
 		return nil
+	case secrets:
+		source = ""
 	}
 	candidate := &member.Candidate{
 		Cluster: lease.Labels[member.ClusterLabel], Source: source, Kind: kind, Name: name,

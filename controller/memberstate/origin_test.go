@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
@@ -20,8 +21,14 @@ func TestOrigin(t *testing.T) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Labels: map[string]string{member.ClusterLabel: "west"}, Annotations: map[string]string{},
 	}}
+	noteOrigin(lease, &member.Candidate{Cluster: "west", Kind: "flag --member", Name: "/x"})
 	if candidateOf(lease) != nil {
-		t.Error("a member of a Secret has an origin")
+		t.Error("a member of a flag has an origin")
+	}
+	held := &member.Candidate{Cluster: "west", Kind: "Secret", Name: "clusterset-dns/member-west", Object: &corev1.Secret{}}
+	noteOrigin(lease, held)
+	if got := candidateOf(lease); got == nil || got.Source != "" || got.String() != held.String() {
+		t.Errorf("%v is %+v, want %+v", lease.Annotations, got, held)
 	}
 	noteOrigin(lease, is)
 	got := candidateOf(lease)

@@ -169,7 +169,7 @@ func TestNameStaysWithTheOlderImport(t *testing.T) {
 	n.has(t, first, second)
 }
 
-// TestBothStateTheName: an earlier version let both imports have the Service, or both were made at once.
+// TestBothStateTheName: both imports were made at once.
 func TestBothStateTheName(t *testing.T) {
 	for name, test := range map[string]struct {
 		gone  bool // the Service
