@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
@@ -32,11 +31,8 @@ type versions struct {
 type clusterVersions struct {
 	Context    string `json:"context"`
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// Controller, CoreDNS and ChartCoreDNS are images of Deployments, empty if
-	// there is none or it may not be read. ChartCoreDNS is that of the chart.
-	Controller   string `json:"controller,omitempty"`
-	CoreDNS      string `json:"coreDNS,omitempty"`
-	ChartCoreDNS string `json:"chartCoreDNS,omitempty"`
+	// Controller is the image of its Deployment, empty if there is none or it may not be read.
+	Controller string `json:"controller,omitempty"`
 	// Unreachable says why nothing is known of the cluster.
 	Unreachable string `json:"unreachable,omitempty"`
 }
@@ -45,7 +41,7 @@ func newVersion(o *options) *cobra.Command {
 	client := false
 	command := &cobra.Command{
 		Use:   "version",
-		Short: "Print the versions of this program, the controllers and CoreDNS",
+		Short: "Print the versions of this program and of the controllers",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := output.Validate(o.output); err != nil {
@@ -92,12 +88,6 @@ func versionsOf(ctx context.Context, clusters []*cluster.Cluster) []clusterVersi
 			if err == nil || apierrors.IsForbidden(err) {
 				found[i].Controller, err = imageOf(ctx, c, c.Namespace, join.ControllerName)
 			}
-			if err == nil {
-				found[i].CoreDNS, err = imageOf(ctx, c, coredns.Namespace, coredns.Name)
-			}
-			if err == nil {
-				found[i].ChartCoreDNS, err = chartImage(ctx, c)
-			}
 			if err != nil {
 				found[i].Unreachable = err.Error()
 			}
@@ -105,19 +95,6 @@ func versionsOf(ctx context.Context, clusters []*cluster.Cluster) []clusterVersi
 	}
 	group.Wait()
 	return found
-}
-
-// chartImage is the image of the chart's CoreDNS, empty if that does not exist or
-// may not be read.
-func chartImage(ctx context.Context, c *cluster.Cluster) (string, error) {
-	namespace, err := coredns.ChartNamespace(ctx, c.Kube)
-	if apierrors.IsForbidden(err) || err == nil && namespace == "" {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return imageOf(ctx, c, namespace, coredns.ChartName)
 }
 
 // imageOf is the image of the first container of a Deployment, empty if that
@@ -143,8 +120,7 @@ func (v versions) text(out io.Writer, wide bool) error {
 		}
 		rows = append(rows, []any{
 			each.Context, output.Dash(each.Kubernetes), output.Dash(each.Controller),
-			output.Dash(each.CoreDNS), output.Dash(each.ChartCoreDNS),
 		})
 	}
-	return output.Table(out, wide, "CONTEXT KUBERNETES CONTROLLER COREDNS CHART-COREDNS", rows)
+	return output.Table(out, wide, "CONTEXT KUBERNETES CONTROLLER", rows)
 }

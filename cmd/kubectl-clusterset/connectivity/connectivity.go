@@ -156,7 +156,10 @@ func (s *site) create(ctx context.Context, targets []string) error {
 		export := cluster.NewServiceExport(version, s.Namespace, name)
 		export.SetLabels(pod.Labels)
 		export.SetOwnerReferences(owners)
-		if err = cmp.Or(err, s.CreateExport(ctx, export)); err != nil {
+		if err == nil {
+			err = s.CreateExport(ctx, export)
+		}
+		if err != nil {
 			return fmt.Errorf("context %s: create and export Service %s/%s: %w", s.Context, s.Namespace, name, err)
 		}
 	}

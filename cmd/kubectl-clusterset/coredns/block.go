@@ -60,7 +60,7 @@ func with(text, zone string, servers []string) (string, error) {
 	added := fmt.Sprintf("\n"+begin+"\n%s"+end+"\n", name(zone), before.block(zone, servers), name(zone))
 	after, err := ParseCorefile(text + added)
 	if err != nil || after.By(zone) != ByForward {
-		return "", fmt.Errorf("the Corefile takes no further server block: enclose each of its blocks in braces (%w)", err)
+		return "", errors.New("the Corefile takes no further server block: enclose each of its blocks in braces")
 	}
 	return text + added, nil
 }

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
@@ -18,10 +18,12 @@ import (
 // ChartName is that of the objects of the chart's CoreDNS.
 const ChartName = "clusterset-coredns"
 
-// ChartNamespace is the namespace of the chart's CoreDNS, empty if there is none. Its ClusterRoleBinding, which only
-// administrators can write, names it.
-func ChartNamespace(ctx context.Context, kube kubernetes.Interface) (string, error) {
-	binding, err := kube.RbacV1().ClusterRoleBindings().Get(ctx, ChartName, metav1.GetOptions{})
+// ChartNamespace is the namespace of the CoreDNS of the chart, of the controller's cluster set, empty if there is none. Its
+// ClusterRoleBinding, which only administrators can write, names it.
+func ChartNamespace(ctx context.Context, c *cluster.Cluster) (string, error) {
+	is, _ := c.Identify(ctx) // of the default set, if that is unknown
+	binding, err := c.Kube.RbacV1().ClusterRoleBindings().Get(ctx, strings.TrimSuffix(ChartName+"-"+string(is.Set), "-"),
+		metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
@@ -38,7 +40,7 @@ func ChartNamespace(ctx context.Context, kube kubernetes.Interface) (string, err
 
 // ChartCorefile is the Corefile of the chart's CoreDNS, empty if that does not exist, or may not be read.
 func ChartCorefile(ctx context.Context, c *cluster.Cluster) string {
-	namespace, err := ChartNamespace(ctx, c.Kube)
+	namespace, err := ChartNamespace(ctx, c)
 	if err != nil || namespace == "" {
 		return ""
 	}
@@ -51,7 +53,7 @@ func ChartCorefile(ctx context.Context, c *cluster.Cluster) string {
 
 // chart is the Service of the chart's CoreDNS.
 func (o Options) chart(ctx context.Context) (*corev1.Service, error) {
-	namespace, err := ChartNamespace(ctx, o.Cluster.Kube)
+	namespace, err := ChartNamespace(ctx, o.Cluster)
 	var service *corev1.Service
 	if err == nil && namespace != "" {
 		service, err = o.Cluster.Kube.CoreV1().Services(namespace).Get(ctx, ChartName, metav1.GetOptions{})

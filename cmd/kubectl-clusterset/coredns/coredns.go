@@ -65,7 +65,7 @@ func Enable(ctx context.Context, o Options) error {
 	before := configMap.Data[Key]
 	parsed, err := ParseCorefile(without(before, o.Zone))
 	if err != nil {
-		return fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err)
+		return byHand(fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err), new(Corefile).block(o.Zone, chart.Spec.ClusterIPs))
 	}
 	block := parsed.block(o.Zone, chart.Spec.ClusterIPs)
 	if owner := OwnerOf(deployment, configMap); owner != nil {
@@ -81,8 +81,11 @@ func Enable(ctx context.Context, o Options) error {
 	}
 	if text != before {
 		configMap.Data[Key] = text
-		if err := o.update(ctx, configMap); err != nil || o.DryRun {
+		switch err := o.update(ctx, configMap); {
+		case o.DryRun, apierrors.IsConflict(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 			return err
+		case err != nil: // it may have been written
+			return o.restore(ctx, before, text, err)
 		}
 	}
 	teller := o.Teller

@@ -207,9 +207,15 @@ func (f *Facts) members(ctx context.Context, c *cluster.Cluster, _ string) error
 	if err != nil {
 		return err
 	}
-	// The controller uses the oldest.
+	// The controller uses that of the Lease, or else the oldest.
+	unused := func(secret *corev1.Secret) int {
+		if m := f.Member(secret.Labels[member.ClusterLabel]); m != nil && m.Origin() == "Secret "+member.NameOf(secret) {
+			return 0
+		}
+		return 1
+	}
 	slices.SortFunc(secrets, func(a, b corev1.Secret) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(unused(&a)-unused(&b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	for i := range secrets {
 		secret := &secrets[i]

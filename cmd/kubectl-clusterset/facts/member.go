@@ -260,7 +260,7 @@ func (m *Member) identify(ctx context.Context, by *cluster.Cluster) error {
 	return err
 }
 
-// Origin names the object or file that makes the cluster a member, empty if a flag or a Secret with ClusterLabel does.
+// Origin names the object or file that makes the cluster a member, empty if a flag does or if that is unknown.
 func (m *Member) Origin() string {
 	if m.Lease == nil {
 		return ""

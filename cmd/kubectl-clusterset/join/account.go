@@ -52,7 +52,7 @@ func (o Options) allowRenewal(ctx context.Context, l *peering) error {
 	if !o.DryRun {
 		owner = map[string]any{"apiVersion": "v1", "kind": "Secret", "name": l.secret.Name, "uid": string(l.secret.UID)}
 	}
-	err := manifest.Apply(ctx, l.reader.Dynamic, allow(l.reader.Namespace, l.secret.Name,
+	err := manifest.Apply(ctx, l.reader.Dynamic, allow(l.reader.Namespace, "clusterset-renew-"+l.secret.Name,
 		map[string]any{member.ClusterLabel: l.sourceID, export.LabelManagedBy: manager}, owner, controllerAccount,
 		map[string]any{
 			"apiGroups": []any{""}, "resources": []any{"secrets"}, "resourceNames": []any{l.secret.Name},

@@ -192,8 +192,13 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
 	if err != nil {
 		return err
 	}
-	if len(existing) > 0 {
-		l.secret = oldest(existing)
+	switch {
+	case len(existing) > 1:
+		return fmt.Errorf("context %s: %d Secrets are credentials of %s: delete all but that of the Lease %s%s "+
+			"(annotation %s)", l.reader.Context, len(existing), l.sourceID, memberstate.LeasePrefix, l.sourceID,
+			memberstate.OriginAnnotation)
+	case len(existing) == 1:
+		l.secret = &existing[0]
 	}
 	issuer.Address = o.reach(ctx, l)
 	credential, err := issuer.Issue(ctx, l.readerID)
@@ -253,19 +258,6 @@ func (o Options) put(ctx context.Context, l *peering, credential Credential) (*c
 	}
 	return secrets.Patch(ctx, l.secret.Name, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)})
-}
-
-// oldest is the Secret that the controller uses.
-func oldest(secrets []corev1.Secret) *corev1.Secret {
-	first := &secrets[0]
-	for i := range secrets[1:] {
-		other := &secrets[i+1]
-		if other.CreationTimestamp.Before(&first.CreationTimestamp) ||
-			other.CreationTimestamp.Equal(&first.CreationTimestamp) && other.Name < first.Name {
-			first = other
-		}
-	}
-	return first
 }
 
 // await waits until each reader has received a heartbeat with its new credential.

@@ -5,9 +5,6 @@ package join
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
@@ -32,19 +29,5 @@ func TestTarget(t *testing.T) {
 		if got := target(name, clusters, identities); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
-	}
-}
-
-// TestOldest uses the Secret that the controller uses.
-func TestOldest(t *testing.T) {
-	secret := func(name string, second int) corev1.Secret {
-		return corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(int64(second),
-			0)}}
-	}
-	if got := oldest([]corev1.Secret{
-		secret("c", 2), secret("b", 1), secret("a", 2),
-		secret("a-older", 1),
-	}).Name; got != "a-older" {
-		t.Errorf("got %s", got)
 	}
 }

@@ -203,18 +203,19 @@ func trim(object map[string]any) {
 	removeEnvironment(object)
 }
 
-// removeEnvironment removes the variables of all containers.
-func removeEnvironment(value any) {
-	switch value := value.(type) {
-	case []any:
-		for _, each := range value {
+// removeEnvironment removes the variables of all containers, at any depth.
+func removeEnvironment(value map[string]any) {
+	for key, each := range value {
+		switch each := each.(type) {
+		case map[string]any:
 			removeEnvironment(each)
-		}
-	case map[string]any:
-		delete(value, "env")
-		delete(value, "envFrom")
-		for _, each := range value {
-			removeEnvironment(each)
+		case []any:
+			for _, container := range each {
+				if fields, ok := container.(map[string]any); ok && strings.HasSuffix(strings.ToLower(key), "containers") {
+					delete(fields, "env")
+					delete(fields, "envFrom")
+				}
+			}
 		}
 	}
 }

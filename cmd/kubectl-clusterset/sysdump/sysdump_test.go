@@ -49,7 +49,7 @@ func server(t *testing.T) *httptest.Server {
 	annotations["kubectl.kubernetes.io/last-applied-configuration"] = applied
 	metadata := map[string]any{
 		"name": "coredns", "namespace": "shop", "labels": map[string]any{
-			"app.kubernetes.io/managed-by": "clusterset-controller.clusterset-dns.github.io",
+			"app.kubernetes.io/managed-by": "clusterset-controller.clusterset-dns.github.io", "env": "production",
 		},
 		"annotations": map[string]any{
 			"kubectl.kubernetes.io/last-applied-configuration": applied,
@@ -156,7 +156,7 @@ func TestTheArchiveHasWhatItIsFor(t *testing.T) {
 	for name, wants := range map[string][]string{
 		"status.txt":                                     {"status\n"},
 		"admin_east_1/kubernetes.json":                   {"v1.36.1"},
-		"admin_east_1/services.yaml":                     {"name: coredns", "kind: Thing"},
+		"admin_east_1/services.yaml":                     {"name: coredns", "kind: Thing", "env: production"},
 		"admin_east_1/deployments.yaml":                  {"--zone=clusterset.local", "- --v\n"},
 		"admin_east_1/configmaps/coredns/Corefile":       {"forward . 10.0.0.1"},
 		"admin_east_1/logs/coredns/coredns.log":          {"the log begins\n", "the log ends\n"},
