@@ -14,6 +14,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/leader"
@@ -157,12 +158,17 @@ func TestNextTermOfAReplica(t *testing.T) {
 		sim.Wait(20 * time.Second)
 		for term, address := range []string{"10.64.0.2", "10.64.0.3"} {
 			leases := east.Kube.CoordinationV1().Leases(member.DefaultNamespace)
-			lease, err := leases.Get(t.Context(), leader.Lease, metav1.GetOptions{})
-			must(t, err)
-			thief, hour, now := "thief", int32(3600), metav1.NowMicro()
-			lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &thief, &hour, &now
-			_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
-			must(t, err)
+			// The replica may renew the Lease at the same instant.
+			must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+				lease, err := leases.Get(t.Context(), leader.Lease, metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
+				thief, hour, now := "thief", int32(3600), metav1.NowMicro()
+				lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &thief, &hour, &now
+				_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
+				return err
+			}))
 			sim.Wait(15 * time.Second)
 			before, written := requests(east, "first"), len(replica.Writes())
 			east.SetEndpoints("web", address)
