@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package command
 
 import (
 	"io"
@@ -34,7 +34,7 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 				return err
 			}
 			all, failed := gather(command.Context(), clusters, "")
-			set := check.Gather(command.Context(), clusters, all, failed, o.zone, releaseOf(version), o.server)
+			set := check.Gather(command.Context(), clusters, all, failed, o.zone, releaseOf(build), o.server)
 			if pre {
 				set.GatherPrerequisites(command.Context(), clusters)
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package command
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -57,7 +57,7 @@ func newCommand(streams streams) *cobra.Command {
 		Short: "Join clusters, diagnose the set, and explain what a name resolves to",
 		Long: `kubectl clusterset joins clusters into a set, diagnoses it, and explains what a
 name resolves to. It uses the contexts and the permissions of your kubeconfig.`,
-		Version:       versionOf(version, debug.ReadBuildInfo),
+		Version:       version.Of(build),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl clusterset"},
@@ -297,18 +297,6 @@ func (o *options) completeServices(command *cobra.Command, args []string, _ stri
 		}
 	}
 	return slices.Sorted(maps.Keys(names)), cobra.ShellCompDirectiveNoFileComp
-}
-
-// versionOf is the version that was set, or that of the module or the revision
-// this was built from.
-func versionOf(set string, read func() (*debug.BuildInfo, bool)) string {
-	if set != "" {
-		return set
-	}
-	if info, ok := read(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
 }
 
 // release matches the versions that `make release` takes, and tags of releases,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package command
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 	"github.com/clusterset-dns/clusterset-dns/controller"
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
@@ -63,7 +64,7 @@ func newCommand() *cobra.Command {
 		Long: `clusterset-controller publishes the services that its cluster exports, and imports
 those that the other clusters of the set export, as the Multi-Cluster Services
 API (KEP-1645) says. It writes only to its own cluster.`,
-		Version:       versionOf(version, debug.ReadBuildInfo),
+		Version:       version.Of(build),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

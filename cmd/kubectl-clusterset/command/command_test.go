@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package command
 
 import (
 	"bytes"
@@ -61,7 +61,7 @@ func TestWrongCommandLines(t *testing.T) {
 
 // TestFlagsAreInTheManual holds the manual against the commands.
 func TestFlagsAreInTheManual(t *testing.T) {
-	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "kubectl-clusterset.md"))
+	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "kubectl-clusterset.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

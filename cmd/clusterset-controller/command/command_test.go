@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package command
 
 import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -48,7 +47,7 @@ func FuzzParseMember(f *testing.F) {
 // TestFlagsAreInTheManual holds docs/reference/controller-flags.md against
 // the command line.
 func TestFlagsAreInTheManual(t *testing.T) {
-	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "controller-flags.md"))
+	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "controller-flags.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,27 +111,6 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 }
 
 func TestVersion(t *testing.T) {
-	read := func(text string) func() (*debug.BuildInfo, bool) {
-		return func() (*debug.BuildInfo, bool) {
-			module, revision, _ := strings.Cut(text, " ")
-			info := &debug.BuildInfo{Main: debug.Module{Version: module}}
-			if revision != "" {
-				info.Settings = []debug.BuildSetting{{Key: "vcs", Value: "git"}, {Key: "vcs.revision", Value: revision}}
-			}
-			return info, text != ""
-		}
-	}
-	for _, test := range []struct{ set, built, want string }{
-		{"v1.2.3", "v1.0.0 abc", "v1.2.3"},
-		{"", "v1.0.0 abc", "v1.0.0"},
-		{"", "(devel) abc", "abc"},
-		{"", "(devel)", "unknown"},
-		{"", "", "unknown"},
-	} {
-		if got := versionOf(test.set, read(test.built)); got != test.want {
-			t.Errorf("set %q, built %q: got %q, want %q", test.set, test.built, got, test.want)
-		}
-	}
 	var out strings.Builder
 	command := newCommand()
 	command.SetOut(&out)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package command
 
 import (
 	"context"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 )
 
 // versions are what runs where.
@@ -47,7 +47,7 @@ func newVersion(o *options) *cobra.Command {
 			if err := output.Validate(o.output); err != nil {
 				return usageError{err}
 			}
-			found := versions{Client: versionOf(version, debug.ReadBuildInfo), Clusters: []clusterVersions{}}
+			found := versions{Client: version.Of(build), Clusters: []clusterVersions{}}
 			if !client {
 				clusters, err := o.clusters()
 				if err != nil {

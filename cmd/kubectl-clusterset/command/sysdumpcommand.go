@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package command
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/status"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/sysdump"
+	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 )
 
 func newSysdump(o *options) *cobra.Command {
@@ -73,7 +73,7 @@ environment variables of containers. What cannot be read is named in the archive
 // reports are the outputs of version, status and check.
 func (o *options) reports(ctx context.Context, clusters []*cluster.Cluster) map[string]string {
 	var versionText, statusText, checkText bytes.Buffer
-	found := versions{Client: versionOf(version, debug.ReadBuildInfo), Clusters: versionsOf(ctx, clusters)}
+	found := versions{Client: version.Of(build), Clusters: versionsOf(ctx, clusters)}
 	all, failed := gather(ctx, clusters, "")
 	statuses := make([]status.Status, len(clusters))
 	for i, f := range all {
@@ -83,7 +83,7 @@ func (o *options) reports(ctx context.Context, clusters []*cluster.Cluster) map[
 			statuses[i] = status.Of(f, "")
 		}
 	}
-	findings := check.Run(check.Gather(ctx, clusters, all, failed, o.zone, releaseOf(version), o.server))
+	findings := check.Run(check.Gather(ctx, clusters, all, failed, o.zone, releaseOf(build), o.server))
 	// Buffers fail no write.
 	_ = found.text(&versionText, true)
 	_ = printStatuses(&statusText, true, statuses)

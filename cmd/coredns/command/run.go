@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command is CoreDNS with the plugins that the program imports, and the plugin multicluster before kubernetes.
+package command
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/coremain"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/version"
+	_ "github.com/clusterset-dns/clusterset-dns/plugin/multicluster" // The plugin multicluster.
+)
+
+// Main runs CoreDNS, with the version that was set when it was built.
+func Main(set string) {
+	if err := dnsserver.SetDirectives(Directives()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	flag.Parse()
+	if asked := flag.Lookup("version"); asked != nil && asked.Value.String() == "true" {
+		fmt.Println("clusterset-dns-" + version.Of(set))
+	}
+	coremain.Run()
+}
+
+// Directives are those of this build, in their order: multicluster is before kubernetes, as of two plugins that are
+// authoritative for a zone the first answers. A Corefile with another one is refused as one with an unknown directive.
+func Directives() []string {
+	at := slices.Index(dnsserver.Directives, "kubernetes")
+	registered := caddy.ListPlugins()["others"]
+	return slices.DeleteFunc(slices.Insert(slices.Clone(dnsserver.Directives), at, "multicluster"),
+		func(directive string) bool {
+			return !slices.Contains(registered, "dns."+directive) && !slices.Contains(registered, directive)
+		})
+}
