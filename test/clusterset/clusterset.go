@@ -24,10 +24,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/restmapper"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/programs"
@@ -36,11 +36,23 @@ import (
 // Namespace is that of the controller, its members' Secrets and its heartbeat.
 const Namespace = member.DefaultNamespace
 
+// A Cluster is one that the programs run beside. A *controlplane.Cluster is one.
+type Cluster interface {
+	Name() string
+	// Directory is where its files are.
+	Directory() string
+	// Client and Dynamic have all rights.
+	Client() kubernetes.Interface
+	Dynamic() dynamic.Interface
+	// ServiceAccountKubeconfig is a kubeconfig with the rights of a service account.
+	ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error)
+}
+
 // A Credential is a kubeconfig in a file.
 type Credential string
 
 // WriteCredential writes a kubeconfig of a service account into the cluster's directory. The API server must answer.
-func WriteCredential(ctx context.Context, plane *controlplane.Cluster, namespace, account string) (Credential, error) {
+func WriteCredential(ctx context.Context, plane Cluster, namespace, account string) (Credential, error) {
 	kubeconfig, err := plane.ServiceAccountKubeconfig(ctx, namespace, account)
 	if err != nil {
 		return "", err
@@ -53,7 +65,7 @@ func WriteCredential(ctx context.Context, plane *controlplane.Cluster, namespace
 }
 
 // WriteCredentials writes those of the two programs, whose rights must be granted.
-func WriteCredentials(ctx context.Context, plane *controlplane.Cluster) (controller, dns Credential, err error) {
+func WriteCredentials(ctx context.Context, plane Cluster) (controller, dns Credential, err error) {
 	if controller, err = WriteCredential(ctx, plane, Namespace, "clusterset-controller"); err != nil {
 		return "", "", err
 	}
@@ -62,7 +74,7 @@ func WriteCredentials(ctx context.Context, plane *controlplane.Cluster) (control
 }
 
 // Install applies the rights of the two programs, as deploy/ of the checkout has them.
-func Install(ctx context.Context, plane *controlplane.Cluster) error {
+func Install(ctx context.Context, plane Cluster) error {
 	root, err := programs.Checkout()
 	if err != nil {
 		return err
@@ -83,7 +95,7 @@ func Install(ctx context.Context, plane *controlplane.Cluster) error {
 func SecretOf(id string) string { return "member-" + id }
 
 // Join has a cluster read a member by a kubeconfig.
-func Join(ctx context.Context, plane *controlplane.Cluster, id string, kubeconfig []byte) error {
+func Join(ctx context.Context, plane Cluster, id string, kubeconfig []byte) error {
 	_, err := plane.Client().CoreV1().Secrets(Namespace).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: SecretOf(id), Labels: map[string]string{member.ClusterLabel: id}},
 		Data:       map[string][]byte{member.KubeconfigKey: kubeconfig},
@@ -100,7 +112,7 @@ type Program struct {
 
 // StartDNS starts a CoreDNS, of the given path, that answers for the zone of the clusterset and for that of the
 // cluster. It does not wait for it; the API server need not answer.
-func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (*Program, error) {
+func StartDNS(plane Cluster, path string, credential Credential) (*Program, error) {
 	return StartCorefile(plane, path, fmt.Sprintf(`.:PORT {
     bind 127.0.0.1
     errors
@@ -116,7 +128,7 @@ func StartDNS(plane *controlplane.Cluster, path string, credential Credential) (
 
 // StartCorefile starts a CoreDNS with a Corefile, in which PORT stands for its port of 127.0.0.1. It does not wait for
 // it.
-func StartCorefile(plane *controlplane.Cluster, path, corefile string) (*Program, error) {
+func StartCorefile(plane Cluster, path, corefile string) (*Program, error) {
 	address, err := port.Free()
 	if err != nil {
 		return nil, err
@@ -131,7 +143,7 @@ func StartCorefile(plane *controlplane.Cluster, path, corefile string) (*Program
 
 // StartController starts a controller, of the given path, with flags besides those for its identity, credential and
 // address. It does not wait for it; the API server need not answer.
-func StartController(plane *controlplane.Cluster, path string, credential Credential,
+func StartController(plane Cluster, path string, credential Credential,
 	flags ...string,
 ) (*Program, error) {
 	address, err := port.Free()
@@ -144,7 +156,7 @@ func StartController(plane *controlplane.Cluster, path string, credential Creden
 	}, flags...)...)
 }
 
-func start(plane *controlplane.Cluster, address, path string, args ...string) (*Program, error) {
+func start(plane Cluster, address, path string, args ...string) (*Program, error) {
 	name := filepath.Base(path)
 	started, err := process.Start(process.Spec{
 		Name: name + " of " + plane.Name(), Path: path, Args: args,
@@ -175,24 +187,18 @@ func (p *Program) Ready(ctx context.Context) (bool, error) {
 
 // Apply writes the objects of a YAML stream to a cluster, as kubectl apply
 // --server-side does.
-func Apply(ctx context.Context, plane *controlplane.Cluster, stream []byte) error {
+func Apply(ctx context.Context, plane Cluster, stream []byte) error {
 	return ApplyIn(ctx, plane, metav1.NamespaceDefault, stream)
 }
 
 // ApplyIn is Apply with the namespace of objects that name none.
-func ApplyIn(ctx context.Context, plane *controlplane.Cluster, namespace string, stream []byte) error {
+func ApplyIn(ctx context.Context, plane Cluster, namespace string, stream []byte) error {
+	objects, err := Objects(stream)
+	if err != nil {
+		return err
+	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(plane.Client().Discovery()))
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("read the objects to apply: %w", err)
-		}
-		if len(object.Object) == 0 {
-			continue
-		}
+	for _, object := range objects {
 		kind := object.GroupVersionKind()
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
@@ -205,6 +211,23 @@ func ApplyIn(ctx context.Context, plane *controlplane.Cluster, namespace string,
 		if _, err := client.Apply(ctx, object.GetName(), object,
 			metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {
 			return fmt.Errorf("apply %s %s to %s: %w", kind.Kind, object.GetName(), plane.Name(), err)
+		}
+	}
+	return nil
+}
+
+// Objects reads a YAML stream.
+func Objects(stream []byte) (objects []*unstructured.Unstructured, err error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read the objects to apply: %w", err)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
 		}
 	}
 }
