@@ -7,10 +7,12 @@ import (
 	"reflect"
 	"strconv"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,8 +68,15 @@ func (k *kind) empty() runtime.Object {
 func fieldsOf(object runtime.Object) fields.Set {
 	m := access(object)
 	set := fields.Set{"metadata.name": m.GetName(), "metadata.namespace": m.GetNamespace()}
-	if service, ok := object.(*corev1.Service); ok {
-		set["spec.clusterIP"], set["spec.type"] = service.Spec.ClusterIP, string(service.Spec.Type)
+	switch object := object.(type) {
+	case *corev1.Service:
+		set["spec.clusterIP"], set["spec.type"] = object.Spec.ClusterIP, string(object.Spec.Type)
+	case *corev1.Pod:
+		set["spec.nodeName"], set["status.phase"] = object.Spec.NodeName, string(object.Status.Phase)
+	case *corev1.Event:
+		involved := object.InvolvedObject
+		set["involvedObject.name"], set["involvedObject.namespace"] = involved.Name, involved.Namespace
+		set["involvedObject.kind"], set["involvedObject.uid"] = involved.Kind, string(involved.UID)
 	}
 	return set
 }
@@ -113,6 +122,14 @@ func (s *Server) admitCreate(k *kind, object runtime.Object) *apierrors.StatusEr
 			object.Labels = map[string]string{}
 		}
 		object.Labels[corev1.LabelMetadataName] = object.Name
+	case *corev1.Pod:
+		object.Status = corev1.PodStatus{Phase: corev1.PodPending}
+	case *appsv1.Deployment:
+		object.Status = appsv1.DeploymentStatus{}
+		defaultReplicas(&object.Spec.Replicas)
+	case *appsv1.StatefulSet:
+		object.Status = appsv1.StatefulSetStatus{}
+		defaultReplicas(&object.Spec.Replicas)
 	case *discoveryv1.EndpointSlice:
 		admitSlice(object)
 	case *unstructured.Unstructured:
@@ -186,6 +203,14 @@ func withStatus(status bool, old, object runtime.Object) runtime.Object {
 		to.Object["status"] = value
 	case *corev1.Namespace:
 		to.Status = from.(*corev1.Namespace).Status
+	case *corev1.Pod:
+		to.Status = from.(*corev1.Pod).Status
+	case *appsv1.Deployment:
+		to.Status = from.(*appsv1.Deployment).Status
+	case *appsv1.StatefulSet:
+		to.Status = from.(*appsv1.StatefulSet).Status
+	case *appsv1.ReplicaSet:
+		to.Status = from.(*appsv1.ReplicaSet).Status
 	case *corev1.Node:
 		to.Status = from.(*corev1.Node).Status
 	case *corev1.Service:
@@ -217,6 +242,12 @@ func desiredDiffers(k *kind, old, object runtime.Object) bool {
 			return content
 		}
 		return !reflect.DeepEqual(of(old), of(object))
+	case *appsv1.Deployment:
+		return !reflect.DeepEqual(old.(*appsv1.Deployment).Spec, object.Spec)
+	case *appsv1.StatefulSet:
+		return !reflect.DeepEqual(old.(*appsv1.StatefulSet).Spec, object.Spec)
+	case *appsv1.ReplicaSet:
+		return !reflect.DeepEqual(old.(*appsv1.ReplicaSet).Spec, object.Spec)
 	case *discoveryv1.EndpointSlice:
 		was := old.(*discoveryv1.EndpointSlice)
 		return !reflect.DeepEqual(was.Endpoints, object.Endpoints) || !reflect.DeepEqual(was.Ports, object.Ports) ||
@@ -234,6 +265,8 @@ func validate(k *kind, object runtime.Object) *apierrors.StatusError {
 		names = validation.ValidateNamespaceName
 	case "services":
 		names = validation.NameIsDNS1035Label
+	case "roles", "rolebindings", "clusterroles", "clusterrolebindings":
+		names = func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
 	}
 	problems := validation.ValidateObjectMetaAccessor(m, k.namespaced, names, field.NewPath("metadata"))
 	problems = append(problems, metavalidation.ValidateLabels(m.GetLabels(), field.NewPath("metadata", "labels"))...)
@@ -244,6 +277,14 @@ func validate(k *kind, object runtime.Object) *apierrors.StatusError {
 		return nil
 	}
 	return apierrors.NewInvalid(k.GroupKind(), m.GetName(), problems)
+}
+
+// defaultReplicas: a workload that says nothing has one pod.
+func defaultReplicas(replicas **int32) {
+	if *replicas == nil {
+		one := int32(1)
+		*replicas = &one
+	}
 }
 
 func admitSlice(slice *discoveryv1.EndpointSlice) {

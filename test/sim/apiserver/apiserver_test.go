@@ -26,8 +26,8 @@ import (
 // TestContract holds the model to what a real kube-apiserver is held to.
 func TestContract(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := apiserver.New(apiserver.Options{Name: "east"})
-		config := &rest.Config{Host: "https://east", Transport: server, QPS: -1}
+		server := apiserver.New(apiserver.Options{Name: "east", Administrator: "admin"})
+		config := &rest.Config{Host: "https://east", Transport: server, QPS: -1, BearerToken: "admin"}
 		installCRDs(t, config)
 		contract.Test(t, config)
 	})

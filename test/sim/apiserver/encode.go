@@ -36,17 +36,19 @@ type format struct {
 	protobuf bool
 	// partial asks for metadata alone.
 	partial bool
+	// table asks for what kubectl prints.
+	table bool
 }
 
 // formatOf picks the first format of an Accept header that the server has.
 func formatOf(req *http.Request, k *kind) format {
 	for _, each := range strings.Split(req.Header.Get("Accept"), ",") {
-		partial := strings.Contains(each, "as=PartialObjectMetadata")
+		partial, table := strings.Contains(each, "as=PartialObjectMetadata"), strings.Contains(each, "as=Table")
 		if strings.HasPrefix(strings.TrimSpace(each), protobufType) && !k.custom() && k.Group != definitions.Group {
-			return format{k, true, partial}
+			return format{k, true, partial, table}
 		}
 		if strings.HasPrefix(strings.TrimSpace(each), jsonType) {
-			return format{k, false, partial}
+			return format{k, false, partial, table}
 		}
 	}
 	return format{kind: k}
@@ -61,18 +63,11 @@ func (f format) contentType() string {
 
 // present returns a copy of an object as a client sees it.
 func (f format) present(object runtime.Object) runtime.Object {
+	if f.table {
+		return tableOf(f.kind, object)
+	}
 	if f.partial {
-		m := access(object)
-		return &metav1.PartialObjectMetadata{
-			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(),
-				ResourceVersion: m.GetResourceVersion(), Generation: m.GetGeneration(),
-				CreationTimestamp: m.GetCreationTimestamp(), DeletionTimestamp: m.GetDeletionTimestamp(),
-				Labels:      m.GetLabels(),
-				Annotations: m.GetAnnotations(), OwnerReferences: m.GetOwnerReferences(), Finalizers: m.GetFinalizers(),
-			},
-		}
+		return partialOf(object)
 	}
 	object = object.DeepCopyObject()
 	object.GetObjectKind().SetGroupVersionKind(f.kind.GroupVersionKind)
@@ -80,6 +75,20 @@ func (f format) present(object runtime.Object) runtime.Object {
 		f.kind.prune(custom.Object)
 	}
 	return object
+}
+
+func partialOf(object runtime.Object) *metav1.PartialObjectMetadata {
+	m := access(object)
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: m.GetNamespace(), Name: m.GetName(), UID: m.GetUID(),
+			ResourceVersion: m.GetResourceVersion(), Generation: m.GetGeneration(),
+			CreationTimestamp: m.GetCreationTimestamp(), DeletionTimestamp: m.GetDeletionTimestamp(),
+			Labels:      m.GetLabels(),
+			Annotations: m.GetAnnotations(), OwnerReferences: m.GetOwnerReferences(), Finalizers: m.GetFinalizers(),
+		},
+	}
 }
 
 func (f format) encode(object runtime.Object) []byte {
@@ -106,6 +115,13 @@ func (f format) list(objects []runtime.Object, revision int64, next string, rema
 		items[i] = f.present(each)
 	}
 	switch {
+	case f.table:
+		list := tableOf(f.kind)
+		list.ListMeta = listMeta
+		for _, each := range items {
+			list.Rows = append(list.Rows, each.(*metav1.Table).Rows...)
+		}
+		return f.encode(list)
 	case f.partial:
 		list := &metav1.PartialObjectMetadataList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
@@ -217,6 +233,16 @@ func respond(req *http.Request, code int, contentType string, body []byte) *http
 		Header:  http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(bytes.NewReader(body)),
 		ContentLength: int64(len(body)),
 	}
+}
+
+// answer answers with an object as it is, or with a refusal.
+func (t *target) answer(req *http.Request, code int, object runtime.Object,
+	failure *apierrors.StatusError,
+) *http.Response {
+	if failure != nil {
+		return refuse(req, failure)
+	}
+	return respond(req, code, t.format.contentType(), t.format.encode(object))
 }
 
 // refuse answers with an error as an API server says it.

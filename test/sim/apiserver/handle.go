@@ -45,14 +45,26 @@ type target struct {
 	name   string
 	format format
 	query  url.Values
+	media  string // the type of the body
 }
 
 // serve answers a request. The lock is held.
 func (s *Server) serve(req *http.Request, body []byte) *http.Response {
-	if req.URL.Path == "/version" {
-		return respond(req, http.StatusOK, jsonType, []byte(`{"major":"1","minor":"36","gitVersion":"v1.36.3"}`))
+	user, failure := s.authenticate(req)
+	if failure != nil {
+		return refuse(req, failure)
+	}
+	if document := s.document(req.URL.Path); document != nil {
+		text, err := json.Marshal(document)
+		if err != nil {
+			panic(err)
+		}
+		return respond(req, http.StatusOK, jsonType, text)
 	}
 	t, failure := s.target(req)
+	if failure == nil {
+		failure = s.authorize(user, t)
+	}
 	if failure == nil {
 		s.requests[t.Request]++
 		if s.refuse != nil {
@@ -64,6 +76,14 @@ func (s *Server) serve(req *http.Request, body []byte) *http.Response {
 	}
 	var object runtime.Object
 	code := http.StatusOK
+	switch t.Subresource {
+	case "token":
+		object, failure = s.issue(t, body)
+		return t.answer(req, http.StatusCreated, object, failure)
+	case "scale":
+		object, failure = s.scale(t, body)
+		return t.answer(req, code, object, failure)
+	}
 	switch t.Verb {
 	case "watch":
 		return s.watch(req, t)
@@ -88,10 +108,10 @@ func (s *Server) serve(req *http.Request, body []byte) *http.Response {
 	default:
 		failure = apierrors.NewMethodNotSupported(t.Resource, req.Method)
 	}
-	if failure != nil {
-		return refuse(req, failure)
+	if failure == nil {
+		object = t.format.present(object)
 	}
-	return respond(req, code, t.format.contentType(), t.format.encode(t.format.present(object)))
+	return t.answer(req, code, object, failure)
 }
 
 // target parses the URL of a request.
@@ -115,12 +135,13 @@ func (s *Server) target(req *http.Request) (*target, *apierrors.StatusError) {
 	if t.kind = s.kindOf(version.WithResource(parts[0])); t.kind == nil {
 		return nil, missing
 	}
+	t.media, _, _ = strings.Cut(req.Header.Get("Content-Type"), ";")
 	t.Resource, t.Host, t.format = t.kind.groupResource(), req.URL.Host, formatOf(req, t.kind)
 	if len(parts) > 1 {
 		t.name = parts[1]
 	}
 	if len(parts) > 2 {
-		if t.Subresource = parts[2]; t.Subresource != "status" || !t.kind.status {
+		if t.Subresource = parts[2]; !slices.Contains(t.kind.subresources(), t.Subresource) {
 			return nil, missing
 		}
 	}

@@ -5,33 +5,111 @@ package apiserver
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 )
 
-// patch merges JSON into an object (RFC 7386). What strategic merge patches do beyond that is not modeled.
+// patch changes an object by a JSON merge patch (RFC 7386), by a strategic merge patch if the resource is built-in, or
+// by a server-side apply, which is modeled as either of these that also creates.
 func (s *Server) patch(t *target, body []byte) (runtime.Object, *apierrors.StatusError) {
 	old, failure := s.existing(t)
+	applied := types.PatchType(t.media) == types.ApplyYAMLPatchType
+	if applied {
+		text, err := yaml.YAMLToJSON(body)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		if body = text; failure != nil {
+			return s.create(t, body)
+		}
+	}
 	if failure != nil {
 		return nil, failure
 	}
-	var value, change map[string]any
 	plain := format{kind: t.kind}
-	if err := errors.Join(json.Unmarshal(plain.encode(plain.present(old)), &value),
-		json.Unmarshal(body, &change)); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+	text := plain.encode(plain.present(old))
+	strategic := applied || types.PatchType(t.media) == types.StrategicMergePatchType
+	switch typed := t.kind.empty(); typed.(type) {
+	case *unstructured.Unstructured:
+		if strategic && !applied {
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "patch", t.Resource, t.name,
+				"the body of the request was in an unknown format", 0, true)
+		}
+		strategic = false
+	default:
+		if strategic {
+			var err error
+			if text, err = strategicpatch.StrategicMergePatch(text, body, typed); err != nil {
+				return nil, apierrors.NewBadRequest(err.Error())
+			}
+		}
 	}
-	mergePatch(value, change)
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+	if !strategic {
+		var value, change map[string]any
+		if err := errors.Join(json.Unmarshal(text, &value), json.Unmarshal(body, &change)); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		mergePatch(value, change)
+		var err error
+		if text, err = json.Marshal(value); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
 	}
 	object, failure := decode(t.kind, text)
 	if failure != nil {
 		return nil, failure
 	}
 	return s.replace(t, object)
+}
+
+// scale reads or changes how many pods a workload has.
+func (s *Server) scale(t *target, body []byte) (runtime.Object, *apierrors.StatusError) {
+	old, failure := s.existing(t)
+	if failure != nil {
+		return nil, failure
+	}
+	object := old.DeepCopyObject()
+	replicas, selector := new(*int32), &metav1.LabelSelector{}
+	switch workload := object.(type) {
+	case *appsv1.Deployment:
+		replicas, selector = &workload.Spec.Replicas, workload.Spec.Selector
+	case *appsv1.StatefulSet:
+		replicas, selector = &workload.Spec.Replicas, workload.Spec.Selector
+	case *appsv1.ReplicaSet:
+		replicas, selector = &workload.Spec.Replicas, workload.Spec.Selector
+	}
+	if t.Verb != "get" {
+		wanted := autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: ptr.Deref(*replicas, 1)}}
+		if _, _, err := codecs.UniversalDeserializer().Decode(body, nil, &wanted); err != nil {
+			if err := json.Unmarshal(body, &wanted); err != nil {
+				return nil, apierrors.NewBadRequest(err.Error())
+			}
+		}
+		*replicas = &wanted.Spec.Replicas
+		if object, failure = s.replace(t, object); failure != nil {
+			return nil, failure
+		}
+	}
+	m := access(object)
+	return &autoscalingv1.Scale{
+		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: m.GetName(), Namespace: m.GetNamespace(), UID: m.GetUID(), ResourceVersion: m.GetResourceVersion(),
+			CreationTimestamp: m.GetCreationTimestamp(),
+		},
+		Spec:   autoscalingv1.ScaleSpec{Replicas: ptr.Deref(*replicas, 1)},
+		Status: autoscalingv1.ScaleStatus{Selector: metav1.FormatLabelSelector(selector)},
+	}, nil
 }
 
 func mergePatch(value, change map[string]any) {

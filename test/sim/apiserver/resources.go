@@ -3,10 +3,12 @@
 package apiserver
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +24,8 @@ type kind struct {
 	schema.GroupVersionKind
 	// resource is the plural name; it and the group identify the kind.
 	resource string
+	// short are shorter names that kubectl takes for it.
+	short []string
 	// namespaced tells that objects are in namespaces.
 	namespaced bool
 	// status tells that there is the subresource status.
@@ -32,10 +36,26 @@ type kind struct {
 	prune func(object map[string]any)
 	// validate returns what such a schema refuses.
 	validate func(object map[string]any) field.ErrorList
+	// columns are those that a definition has printed.
+	columns []column
 }
 
 func (k *kind) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: k.Group, Resource: k.resource}
+}
+
+// subresources are those that the kind has.
+func (k *kind) subresources() (names []string) {
+	if k.status {
+		names = append(names, "status")
+	}
+	switch k.resource {
+	case "deployments", "replicasets", "statefulsets":
+		names = append(names, "scale")
+	case "serviceaccounts":
+		names = append(names, "token")
+	}
+	return names
 }
 
 // custom tells that a CustomResourceDefinition defines the kind.
@@ -44,28 +64,44 @@ func (k *kind) custom() bool { return k.prune != nil }
 // builtIn are the built-in resources, and CustomResourceDefinitions.
 var builtIn = func() map[schema.GroupVersionResource]*kind {
 	kinds := map[schema.GroupVersionResource]*kind{}
+	core, apps, rbac := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, rbacv1.SchemeGroupVersion
+	discovery, networking := discoveryv1.SchemeGroupVersion, networkingv1.SchemeGroupVersion
 	for _, each := range []kind{
-		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), resource: "namespaces", status: true},
-		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Node"), resource: "nodes", status: true},
+		{GroupVersionKind: core.WithKind("Namespace"), resource: "namespaces", short: []string{"ns"}, status: true},
+		{GroupVersionKind: core.WithKind("Node"), resource: "nodes", short: []string{"no"}, status: true},
+		{GroupVersionKind: core.WithKind("Pod"), resource: "pods", short: []string{"po"}, namespaced: true, status: true},
+		{GroupVersionKind: core.WithKind("Service"), resource: "services", short: []string{"svc"}, namespaced: true, status: true},
+		{GroupVersionKind: core.WithKind("ServiceAccount"), resource: "serviceaccounts", short: []string{"sa"}, namespaced: true},
+		{GroupVersionKind: core.WithKind("Secret"), resource: "secrets", namespaced: true},
+		{GroupVersionKind: core.WithKind("ConfigMap"), resource: "configmaps", short: []string{"cm"}, namespaced: true},
+		{GroupVersionKind: core.WithKind("Event"), resource: "events", short: []string{"ev"}, namespaced: true},
 		{
-			GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Service"), resource: "services", namespaced: true,
-			status: true,
+			GroupVersionKind: apps.WithKind("Deployment"), resource: "deployments", short: []string{"deploy"}, namespaced: true,
+			status: true, generations: true,
 		},
-		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret"), resource: "secrets", namespaced: true},
-		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), resource: "configmaps", namespaced: true},
-		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Event"), resource: "events", namespaced: true},
 		{
-			GroupVersionKind: discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), resource: "endpointslices",
-			namespaced: true, generations: true,
+			GroupVersionKind: apps.WithKind("StatefulSet"), resource: "statefulsets", short: []string{"sts"}, namespaced: true,
+			status: true, generations: true,
 		},
-		{GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), resource: "leases", namespaced: true},
 		{
-			GroupVersionKind: networkingv1.SchemeGroupVersion.WithKind("ServiceCIDR"), resource: "servicecidrs",
-			status: true,
+			GroupVersionKind: apps.WithKind("ReplicaSet"), resource: "replicasets", short: []string{"rs"}, namespaced: true,
+			status: true, generations: true,
 		},
+		{
+			GroupVersionKind: discovery.WithKind("EndpointSlice"), resource: "endpointslices", namespaced: true,
+			generations: true,
+		},
+		{
+			GroupVersionKind: coordinationv1.SchemeGroupVersion.WithKind("Lease"), resource: "leases", namespaced: true,
+		},
+		{GroupVersionKind: rbac.WithKind("ClusterRole"), resource: "clusterroles"},
+		{GroupVersionKind: rbac.WithKind("ClusterRoleBinding"), resource: "clusterrolebindings"},
+		{GroupVersionKind: rbac.WithKind("Role"), resource: "roles", namespaced: true},
+		{GroupVersionKind: rbac.WithKind("RoleBinding"), resource: "rolebindings", namespaced: true},
+		{GroupVersionKind: networking.WithKind("ServiceCIDR"), resource: "servicecidrs", status: true},
 		{
 			GroupVersionKind: definitions.GroupVersion().WithKind("CustomResourceDefinition"),
-			resource:         definitions.Resource, status: true, generations: true,
+			resource:         definitions.Resource, short: []string{"crd"}, status: true, generations: true,
 		},
 	} {
 		kinds[each.GroupVersion().WithResource(each.resource)] = &each
@@ -118,13 +154,16 @@ func kindIn(definition *unstructured.Unstructured, resource schema.GroupVersionR
 		}
 		openAPI, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
 		_, status, _ := unstructured.NestedFieldNoCopy(version, "subresources", "status")
+		short, _, _ := unstructured.NestedStringSlice(definition.Object, "spec", "names", "shortNames")
 		return &kind{
 			GroupVersionKind: resource.GroupVersion().WithKind(text("spec", "names", "kind")),
 			resource:         resource.Resource,
+			short:            short,
 			namespaced:       text("spec", "scope") == "Namespaced",
 			status:           status,
 			generations:      true,
 			prune:            func(object map[string]any) { pruneObject(openAPI, object) },
+			columns:          columnsOf(version),
 			validate:         func(object map[string]any) field.ErrorList { return tooMany(openAPI, object, nil) },
 		}
 	}

@@ -21,6 +21,8 @@ type Options struct {
 	Name string
 	// ServiceCIDRs are the ranges of cluster IPs, the first family first. None means 10.96.0.0/16.
 	ServiceCIDRs []netip.Prefix
+	// Administrator is the bearer token that has all rights. Empty means that the server knows nobody and allows all.
+	Administrator string
 	// WithoutWatchList refuses streamed lists, as Kubernetes before 1.32 does.
 	WithoutWatchList bool
 }
@@ -37,6 +39,7 @@ type Server struct {
 	frozen  chan struct{} // until it is closed; nil if the server is not
 	store   store
 	names   int
+	tokens  map[string]account
 	// kinds are those of custom resources that were asked for.
 	kinds    map[schema.GroupVersionResource]customKind
 	requests map[Request]int
@@ -63,6 +66,7 @@ func New(options Options) *Server {
 	s := &Server{
 		options: options, store: newStore(), kinds: map[schema.GroupVersionResource]customKind{},
 		requests: map[Request]int{}, sent: map[Request]int{}, faults: map[string]Fault{},
+		tokens: map[string]account{},
 	}
 	s.begin()
 	return s

@@ -223,6 +223,10 @@ func (w *stream) tell(each event) error {
 func (w *stream) bookmark(annotations map[string]string) error {
 	var object runtime.Object
 	switch {
+	case w.target.format.table:
+		table := tableOf(w.target.kind)
+		table.ResourceVersion = strconv.FormatInt(w.at, 10)
+		return w.write(string(watch.Bookmark), table)
 	case w.target.format.partial:
 		object = &metav1.PartialObjectMetadata{
 			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},

@@ -38,6 +38,8 @@ type Client struct {
 	Dynamic   dynamic.Interface
 	Metadata  metadata.Interface
 	Namespace string
+	// Config is that of these clients, which have all rights.
+	Config *rest.Config
 }
 
 var (
@@ -46,10 +48,10 @@ var (
 	imports = mcs.WithResource("serviceimports")
 )
 
-// Operations are all of them: of objects, of lists and watches, of deletions.
+// Operations are all of them: of objects, of lists and watches, of deletions, of rights, and what kubectl makes.
 func Operations() []Operation {
 	var all []Operation
-	for _, each := range [][]Operation{objects, custom, lists, watches, deletions} {
+	for _, each := range [][]Operation{objects, custom, lists, watches, deletions, access, kubectl} {
 		all = append(all, each...)
 	}
 	return all
@@ -68,7 +70,7 @@ func Test(t *testing.T, config *rest.Config) {
 		t.Fatal(err)
 	}
 	for i, each := range Operations() {
-		c := &Client{typed, untyped, partial, fmt.Sprintf("contract-%d", i)}
+		c := &Client{typed, untyped, partial, fmt.Sprintf("contract-%d", i), config}
 		if _, err := typed.CoreV1().Namespaces().Create(ctx,
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
