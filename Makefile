@@ -35,7 +35,9 @@ help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: bed $(BIN)/demo ## Start two clusters, join them and resolve names across; HOLD=1 keeps them running.
+demo: $(if $(REAL),bed) ## Join two clusters and resolve names across, on models of API servers; HOLD=1 keeps them running, REAL=1 has kube-apiservers.
+	@mkdir -p $(BIN)
+	@go build -ldflags '-s -w' -o $(BIN)/demo ./test/demo$(if $(REAL),/real)
 	@$(BOUND) $(BIN)/demo $(if $(HOLD),--hold)
 
 .PHONY: build
@@ -272,8 +274,8 @@ images: ## Build the images of both programs, for amd64 and arm64, into bin/imag
 bed: ## Build the control planes that the demo and the tests start (cached).
 	@$(BOUND) go run ./test/controlplane/cmd/build-binaries
 
-.PHONY: $(BIN)/demo $(BIN)/soak
-$(BIN)/demo $(BIN)/soak: $(BIN)/%:
+.PHONY: $(BIN)/soak
+$(BIN)/soak: $(BIN)/%:
 	@mkdir -p $(BIN)
 	@go build -o $@ ./test/$*
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package story
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 )
@@ -76,7 +77,7 @@ func (s *story) exportWeb(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.kubectl.run(ctx, s.west, "-n", namespace, "get", "serviceimport", "web"); err != nil {
+	if err := s.kubectl.get(ctx, s.west, "serviceimports", "", ""); err != nil {
 		return err
 	}
 	return s.showSlices(ctx)
@@ -84,8 +85,7 @@ func (s *story) exportWeb(ctx context.Context) error {
 
 // showSlices lists where west's endpoints of web come from.
 func (s *story) showSlices(ctx context.Context) error {
-	return s.kubectl.run(ctx, s.west, "-n", namespace, "get", "endpointslices", "-l",
-		"multicluster.kubernetes.io/service-name=web", "-L", "multicluster.kubernetes.io/source-cluster")
+	return s.kubectl.get(ctx, s.west, "endpointslices", v1beta1.LabelServiceName+"=web", v1beta1.LabelSourceCluster)
 }
 
 // exportDB exports a headless Service from both clusters: the name has the pods
@@ -193,6 +193,9 @@ func (s *story) cutPodNetwork(ctx context.Context) error {
 	if err := s.west.awaitPath(ctx, s.east, liveness.Reachable); err != nil {
 		return err
 	}
+	if err := s.east.pods.awaitProbes(ctx); err != nil {
+		return err
+	}
 	all, err := s.podIPs(ctx, 2, 2)
 	if err != nil {
 		return err
@@ -230,8 +233,7 @@ func (s *story) cutPodNetwork(ctx context.Context) error {
 // scaleToZero empties west: its names fail over to east.
 func (s *story) scaleToZero(ctx context.Context) error {
 	s.chapter("west is scaled to zero")
-	if err := s.kubectl.run(ctx, s.west, "-n", namespace, "scale", "deployment/web", "statefulset/db",
-		"--replicas=0"); err != nil {
+	if err := s.kubectl.scaleToZero(ctx, s.west); err != nil {
 		return err
 	}
 	since := time.Now()
@@ -264,7 +266,7 @@ func (s *story) scaleToZero(ctx context.Context) error {
 func (s *story) unexport(ctx context.Context) error {
 	s.chapter("both clusters take back their exports")
 	for i, c := range []*cluster{s.west, s.east} {
-		if err := s.kubectl.run(ctx, c, "-n", namespace, "delete", "serviceexports", "web", "db"); err != nil {
+		if err := s.kubectl.deleteExports(ctx, c, "web", "db"); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -287,13 +289,13 @@ func (s *story) unexport(ctx context.Context) error {
 		}
 		s.say("the name is gone from %s, %s after the last export", c.name, milliseconds(elapsed))
 	}
-	return s.kubectl.run(ctx, s.west, "-n", namespace, "get", "serviceimports,serviceexports")
+	return s.kubectl.get(ctx, s.west, "serviceimports", "", "")
 }
 
 // apply applies one of the manifests in both clusters.
 func (s *story) apply(ctx context.Context, manifest string) error {
 	for _, c := range s.clusters() {
-		if err := s.kubectl.run(ctx, c, "apply", "-f", "test/demo/manifests/"+manifest); err != nil {
+		if err := s.kubectl.apply(ctx, c, "test/demo/manifests/"+manifest); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package story
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,6 +33,8 @@ type podNetwork struct {
 	// fillers are connections that nothing accepts: behind them the kernel drops what arrives, as a cut network does.
 	fillers []net.Conn
 	carried sync.WaitGroup
+	// answered counts the connections that each listener carried to their end.
+	answered [nodes]atomic.Int64
 }
 
 // nodes is how many canaries a cluster has: a lone one would count only after --stale-after.
@@ -104,17 +107,32 @@ func ownAddress() (netip.Addr, error) {
 
 // carry carries connections until the network is cut.
 func (p *podNetwork) carry() {
-	for _, listener := range p.listeners {
+	for i, listener := range p.listeners {
 		p.carried.Go(func() {
 			for {
 				conn, err := listener.AcceptTCP()
 				if err != nil {
 					return
 				}
-				go forward(conn, p.to)
+				go func() {
+					forward(conn, p.to)
+					p.answered[i].Add(1)
+				}()
 			}
 		})
 	}
+}
+
+// awaitProbes waits until each canary was probed: one that never answered counts for nothing when it is cut.
+func (p *podNetwork) awaitProbes(ctx context.Context) error {
+	return poll(ctx, "a probe of each canary", func(context.Context) (bool, error) {
+		for i := range p.answered {
+			if p.answered[i].Load() == 0 {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
 }
 
 // forward carries one connection, for no longer than a probe takes.
@@ -145,10 +163,11 @@ func (p *podNetwork) cut() error {
 	}
 	p.carried.Wait()
 	for _, listener := range p.listeners {
+		// A queue of one is full with two connections; a probe may be one of them.
 		if err := backlog(listener, 1); err != nil {
 			return err
 		}
-		for range 10 {
+		for range 2 {
 			conn, err := net.DialTimeout("tcp", listener.Addr().String(), 200*time.Millisecond)
 			if err != nil {
 				break

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package story
 
 import (
 	"context"
@@ -15,21 +15,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 	mcsclient "sigs.k8s.io/mcs-api/pkg/client/clientset/versioned"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
-	"github.com/clusterset-dns/clusterset-dns/test/controlplane"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/port"
 	"github.com/clusterset-dns/clusterset-dns/test/controlplane/process"
 )
 
+// A Plane is the control plane of a cluster. A *controlplane.Cluster is one.
+type Plane interface {
+	clusterset.Cluster
+	// Config is a client configuration with all rights.
+	Config() *rest.Config
+	// WriteKubeconfig writes a kubeconfig with all rights.
+	WriteKubeconfig(path string) error
+}
+
 // A cluster is a control plane with a CoreDNS and a controller of ours.
 type cluster struct {
 	name       string
-	plane      *controlplane.Cluster
+	plane      Plane
 	kubeconfig string // path, of the administrator
 	dns        string // address and port
 	health     string // address and port of the controller's metrics and health
@@ -39,7 +48,7 @@ type cluster struct {
 	pods       *podNetwork // nil if this machine cannot have one
 }
 
-func newCluster(plane *controlplane.Cluster) (*cluster, error) {
+func newCluster(plane Plane) (*cluster, error) {
 	c := &cluster{name: plane.Name(), plane: plane, kubeconfig: filepath.Join(plane.Directory(), "admin.kubeconfig")}
 	var err error
 	if err = plane.WriteKubeconfig(c.kubeconfig); err != nil {

@@ -1,30 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package story
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"sync"
 
 	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
 )
 
 // join installs the two programs in each cluster and gives each the credential of the other.
-func (s *story) join(ctx context.Context, bin string) error {
+func (s *story) join(ctx context.Context) error {
 	s.chapter("install: rights, one CoreDNS and one controller in each cluster")
 	for _, c := range s.clusters() {
-		if err := s.kubectl.run(ctx, c, "apply", "-f", "deploy/rbac.yaml", "-f",
-			"deploy/coredns-rbac.yaml"); err != nil {
+		if err := s.kubectl.apply(ctx, c, "deploy/rbac.yaml", "deploy/coredns-rbac.yaml"); err != nil {
 			return err
 		}
 	}
+	var starting sync.WaitGroup
+	failed := make([]error, len(s.clusters()))
+	for i, c := range s.clusters() {
+		starting.Go(func() {
+			if failed[i] = c.startDNS(ctx, filepath.Join(s.kubectl.bin, "coredns")); failed[i] == nil {
+				failed[i] = c.startController(ctx, filepath.Join(s.kubectl.bin, "clusterset-controller"))
+			}
+		})
+	}
+	starting.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
 	for _, c := range s.clusters() {
-		if err := c.startDNS(ctx, filepath.Join(bin, "coredns")); err != nil {
-			return err
-		}
-		if err := c.startController(ctx, filepath.Join(bin, "clusterset-controller")); err != nil {
-			return err
-		}
 		s.say("%s: CoreDNS at %s, controller ready", c.name, c.dns)
 	}
 	s.chapter(
@@ -38,12 +46,7 @@ func (s *story) join(ctx context.Context, bin string) error {
 		if err != nil {
 			return err
 		}
-		if err := s.kubectl.run(ctx, c, "-n", "clusterset-dns", "create", "secret", "generic", other.name,
-			"--from-file=kubeconfig="+string(credential)); err != nil {
-			return err
-		}
-		if err := s.kubectl.run(ctx, c, "-n", "clusterset-dns", "label", "secret", other.name,
-			"clusterset-dns.github.io/cluster="+other.name); err != nil {
+		if err := s.kubectl.createSecret(ctx, c, other.name, credential); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/config/crd"
+
+	"github.com/clusterset-dns/clusterset-dns/test/clusterset"
+	"github.com/clusterset-dns/clusterset-dns/test/demo/story"
+	"github.com/clusterset-dns/clusterset-dns/test/pki"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
+)
+
+// A plane is a model of a control plane: an API server that serves TLS on a loopback address, and workloads.
+type plane struct {
+	name, directory string
+	config          *rest.Config // of the administrator
+	kube            kubernetes.Interface
+	dynamic         dynamic.Interface
+	stop            func()
+}
+
+func (p *plane) Name() string                 { return p.name }
+func (p *plane) Directory() string            { return p.directory }
+func (p *plane) Config() *rest.Config         { return rest.CopyConfig(p.config) }
+func (p *plane) Client() kubernetes.Interface { return p.kube }
+func (p *plane) Dynamic() dynamic.Interface   { return p.dynamic }
+
+// start starts one plane for each name.
+func start(ctx context.Context, names ...string) (planes []story.Plane, stop func() error, err error) {
+	root, err := os.MkdirTemp("", "clusterset-dns-demo-")
+	if err != nil {
+		return nil, nil, err
+	}
+	stop = func() error {
+		for _, each := range planes {
+			each.(*plane).stop()
+		}
+		return os.RemoveAll(root)
+	}
+	for i, name := range names {
+		started, err := newPlane(ctx, name, filepath.Join(root, name), byte(i))
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("start the model of %s: %w", name, err), stop())
+		}
+		planes = append(planes, started)
+	}
+	return planes, stop, nil
+}
+
+// newPlane starts a plane whose ranges of addresses have a number.
+func newPlane(ctx context.Context, name, directory string, number byte) (*plane, error) {
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return nil, err
+	}
+	loopback := netip.MustParseAddr("127.0.0.1")
+	authority, key, err := pki.SelfSigned([]string{"localhost"}, loopback)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(authority, key)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", netip.AddrPortFrom(loopback, 0).String())
+	if err != nil {
+		return nil, err
+	}
+	token := rand.Text()
+	api := apiserver.New(apiserver.Options{
+		Name: name, Administrator: token,
+		ServiceCIDRs: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 160 + number}), 16)},
+	})
+	server := &http.Server{
+		Handler: api, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}},
+	}
+	go func() { _ = server.ServeTLS(listener, "", "") }() // until it is closed
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p := &plane{
+		name: name, directory: directory,
+		config: &rest.Config{
+			Host: "https://" + listener.Addr().String(), BearerToken: token, QPS: -1,
+			TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+		},
+		stop: func() {
+			cancel()
+			_ = server.Close()
+		},
+	}
+	p.kube, err = kubernetes.NewForConfig(p.config)
+	if err == nil {
+		p.dynamic, err = dynamic.NewForConfig(p.config)
+	}
+	for _, definition := range [][]byte{crd.ServiceExportCRD, crd.ServiceImportCRD} {
+		if err == nil {
+			err = clusterset.Apply(ctx, p, definition)
+		}
+	}
+	if err == nil {
+		err = play(running, api, p.kube, name, netip.AddrFrom4([4]byte{10, 64 + number}))
+	}
+	if err != nil {
+		p.stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// WriteKubeconfig writes a kubeconfig of the administrator.
+func (p *plane) WriteKubeconfig(path string) error {
+	encoded, err := p.kubeconfig(p.config.BearerToken)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, encoded, 0o600)
+}
+
+// ServiceAccountKubeconfig is a kubeconfig with a token of a service account.
+func (p *plane) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) ([]byte, error) {
+	token, err := p.kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64((24 * time.Hour).Seconds()))},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("request a token of service account %s/%s in %s: %w", namespace, name, p.name, err)
+	}
+	return p.kubeconfig(token.Status.Token)
+}
+
+func (p *plane) kubeconfig(token string) ([]byte, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[p.name] = &clientcmdapi.Cluster{
+		Server: p.config.Host, CertificateAuthorityData: p.config.CAData,
+	}
+	config.AuthInfos[p.name] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts[p.name] = &clientcmdapi.Context{Cluster: p.name, AuthInfo: p.name}
+	config.CurrentContext = p.name
+	return clientcmd.Write(*config)
+}
