@@ -40,6 +40,13 @@ demo: $(if $(REAL),bed) ## Join two clusters and resolve names across, on models
 	@go build -ldflags '-s -w' -o $(BIN)/demo ./test/demo$(if $(REAL),/real)
 	@$(BOUND) $(BIN)/demo $(if $(HOLD),--hold)
 
+.PHONY: recording
+recording: ## Record the demo into docs/demo.svg, which README.md shows.
+	@mkdir -p $(BIN)
+	@go build -ldflags '-s -w' -o $(BIN)/demo ./test/demo
+	@$(BOUND) go run ./test/demo/record $(BIN)/demo >$(BIN)/demo.svg
+	@mv $(BIN)/demo.svg docs/demo.svg
+
 .PHONY: build
 build: ## Build the two programs and kubectl-clusterset, static, into bin/.
 	@mkdir -p $(BIN)

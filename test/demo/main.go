@@ -9,9 +9,8 @@ import "github.com/clusterset-dns/clusterset-dns/test/demo/story"
 
 func main() {
 	story.Main(story.Bed{
-		Real: "clusterset-controller, CoreDNS and kubectl-clusterset, as processes; TLS, tokens and RBAC between them",
-		Model: "the Kubernetes API (test/sim/apiserver, which contract tests hold to kube-apiserver), and what makes pods " +
-			"and EndpointSlices: pods run nothing. `make demo REAL=1` has kube-apiserver and etcd in its place",
+		Real:  "clusterset-controller, CoreDNS, kubectl-clusterset, each a process; TLS, tokens and RBAC between them",
+		Model: "the Kubernetes API, held to kube-apiserver by contract tests, and its controllers; pods run nothing",
 		Start: start,
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"html"
 	"io"
 	"os"
 	"os/exec"
@@ -42,6 +43,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// self is this executable.
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	must(t, err)
+	return path
+}
+
 // root is the checkout.
 func root(t *testing.T) string {
 	t.Helper()
@@ -56,12 +65,10 @@ func root(t *testing.T) string {
 	}
 }
 
-// start starts the demo in the root of the checkout, with a temporary folder of its own.
-func start(t *testing.T, temporary string, args ...string) (*exec.Cmd, io.Reader) {
+// start starts a demo in the root of the checkout, with a temporary folder of its own.
+func start(t *testing.T, program, temporary string, args ...string) (*exec.Cmd, io.Reader) {
 	t.Helper()
-	self, err := os.Executable()
-	must(t, err)
-	command := exec.Command(self, args...)
+	command := exec.Command(program, args...)
 	command.Dir = root(t)
 	command.Env = append(os.Environ(), "TMPDIR="+temporary, variable+"=1")
 	// A pipe of its own: Wait would close the one that StdoutPipe makes before all of it is read.
@@ -74,10 +81,10 @@ func start(t *testing.T, temporary string, args ...string) (*exec.Cmd, io.Reader
 	return command, reader
 }
 
-// Story runs the demo, which checks each of its answers, and finds in what it prints the lines that README.md shows, in
-// their order. Numbers, and with them addresses, differ from run to run.
+// Story runs the demo, which checks each of its answers, and finds in what it prints the lines that README.md and its
+// recording show, in their order. Numbers, and with them addresses, differ from run to run.
 func Story(t *testing.T) {
-	command, out := start(t, t.TempDir())
+	command, out := start(t, self(t), t.TempDir())
 	text, err := io.ReadAll(out)
 	must(t, err)
 	if err := command.Wait(); err != nil {
@@ -93,6 +100,20 @@ func Story(t *testing.T) {
 	}
 	if line, ok := inOrder("$ dig "+shown, string(text)); !ok {
 		t.Errorf("README.md shows %q, which the demo does not print there", line)
+	}
+	recording, err := os.ReadFile(filepath.Join(root(t), "docs", "demo.svg"))
+	must(t, err)
+	var recorded []string
+	for _, each := range regexp.MustCompile("<text.*?>(.*)</text>").FindAllStringSubmatch(string(recording), -1) {
+		// A path differs, and so does what the demo runs on.
+		if !strings.Contains(each[1], "kubeconfig=") && !strings.HasPrefix(each[1], "   real:") &&
+			!strings.HasPrefix(each[1], "   model:") {
+			recorded = append(recorded, html.UnescapeString(each[1]))
+		}
+	}
+	printed := strings.ReplaceAll(string(text), "\t", "  ")
+	if line, ok := inOrder(strings.Join(recorded, "\n"), printed); !ok || recorded == nil {
+		t.Errorf("docs/demo.svg has %q, which the demo does not print there; record it again: make recording", line)
 	}
 }
 
@@ -121,11 +142,11 @@ type Held struct {
 	folder  string   // for temporary files
 }
 
-// Hold starts a demo that waits for Ctrl-C. It ends with the test at the latest.
-func Hold(t *testing.T) Held {
+// Hold starts a demo, of the given path, that waits for Ctrl-C. It ends with the test at the latest.
+func Hold(t *testing.T, program string) Held {
 	t.Helper()
 	h := Held{folder: t.TempDir()}
-	command, out := start(t, h.folder, "--hold")
+	command, out := start(t, program, h.folder, "--hold")
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait() // it has, as a rule
@@ -158,7 +179,7 @@ func Hold(t *testing.T) Held {
 func Ends(t *testing.T, processes int) {
 	for name, signal := range map[string]os.Signal{"Ctrl-C": os.Interrupt, "SIGKILL": os.Kill} {
 		t.Run(name, func(t *testing.T) {
-			h := Hold(t)
+			h := Hold(t, self(t))
 			if count := running(t, h.folder); len(h.servers) != 2 || count != processes {
 				t.Fatalf("DNS servers %v, %d processes", h.servers, count)
 			}

@@ -14,9 +14,8 @@ import (
 
 func main() {
 	story.Main(story.Bed{
-		Real: "clusterset-controller, CoreDNS, kubectl-clusterset; etcd, kube-apiserver, Kubernetes' controllers, " +
-			"kube-scheduler; TLS, credentials and rights",
-		Model: "nodes and their pods, which kwok plays: pods run nothing",
+		Real:  "clusterset-controller, CoreDNS, kubectl-clusterset; etcd, kube-apiserver, Kubernetes' controllers",
+		Model: "nodes and pods, which kwok plays; pods run nothing",
 		Start: start,
 	})
 }
