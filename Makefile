@@ -87,7 +87,7 @@ units     = $(FIRST) $$(echo $(slim) | tr ' ' '\n' | grep -v '^$(MODULE)/test')
 test-unit: ## Run the tests that need no cluster.
 	@echo '== unit tests'
 	@$(BOUND) $(GO_TEST) $(units)
-	@$(BOUND) $(GO_TEST) -count=1 ./test/conventions ./test/mutation
+	@$(BOUND) $(GO_TEST) -count=1 ./test/conventions ./test/mutation ./test/demo
 
 # Memory is not short, and collecting garbage takes time.
 .PHONY: test-sim
@@ -123,13 +123,13 @@ test-contract: bed ## Run the contract tests, on real API servers.
 # Of the packages those that take longest begin first, so that none is left alone at the end, and those that mostly wait run beside those that
 # work. No result is taken from the cache: Go does not see which programs they start. Under the race detector garbage is dear to collect, and
 # memory is not short.
-LONGEST  := $(addprefix ./test/,kubectl datapath dns deploy quickstart controller demo bench)
+LONGEST  := $(addprefix ./test/,kubectl datapath dns deploy quickstart controller demo/real bench)
 
 .PHONY: test-bed
 test-bed: bed tools ## Run the tests on real control planes, but for the scenarios.
 	@echo '== tests on real control planes: each package reports when all before it have ended'
 	@$(GO_RACE) -exec "env GOGC=400" -count=1 -p 4 -v -timeout 45m -skip '^Test(Contract)?Scenarios$$' \
-	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(soak|images|release|conventions)$$|/test/sim')
+	  $(LONGEST) $(FULL) $$(go list ./test/... | grep -vE '/test/(soak|images|release|conventions|demo)$$|/test/sim')
 
 # Alone, since their clocks are six times as fast.
 .PHONY: test-scenarios
