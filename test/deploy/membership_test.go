@@ -129,7 +129,7 @@ func TestMembersFromInventories(t *testing.T) {
 	const secret = `{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: ` + system + `,
 labels: {clusterset-dns.github.io/cluster: %s}}, stringData: {kubeconfig: none}}`
 	apply(t, cluster, fmt.Sprintf(secret, "member-labeled", "labeled"))
-	members("file=directory", "labeled=", "profile=clusterprofile")
+	members("file=directory", "labeled=-", "profile=clusterprofile")
 	event(memberstate.EventMemberCredentialInvalid, "labeled is already that of Secret "+system+"/member-labeled")
 
 	// Without the right to list the ClusterProfiles of fleet, its member stays although the object is gone.
