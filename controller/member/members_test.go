@@ -83,7 +83,9 @@ func TestRecoveryIsTold(t *testing.T) {
 		"another credential": {{good, "", failing, "failed"}, {other, "", idle, ""}, {other, "", healthy, "over"}},
 		"wrong annotation":   {{good, "no-cidr", idle, "refused"}, {good, "192.0.2.0/24", healthy, "over"}},
 		"renewed with a wrong annotation": {
-			{good, "192.0.2.0/24", healthy, ""}, {good, "no-cidr", idle, "refused"}, {other, "no-cidr", inForce(t, other), ""},
+			{good, "192.0.2.0/24", healthy, ""},
+			{good, "no-cidr", idle, "refused"},
+			{other, "no-cidr", inForce(t, other), ""},
 			{other, "192.0.2.0/24", healthy, "over"},
 		},
 		"one watch is none": {{"{", "", idle, "refused"}, {
