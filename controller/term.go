@@ -35,6 +35,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
+	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
 )
 
 // component is the source of Events.
@@ -119,6 +120,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Clock: c.options.Clock, Queue: r, API: r.API, Local: r.Local, Members: r.Members, Tracker: r.Tracker,
 		Record: record,
 	})()
+	defer c.states.Lead(&statusz.Leader{Reconciler: r, Record: record, Counted: c.metrics, Version: c.options.Version})()
 	c.readiness.check(func() string {
 		_, lost := r.API.Access()
 		return lost.Reason

@@ -141,7 +141,7 @@ func (s *Members) compare(m *Member, reported map[string]string) {
 	}
 	is := s.identities.of[m.cluster]
 	problem.Err = misidentified(is, s.config.Cluster, s.config.Local.KubeSystemUID(), s.identities.withUID(is.uid))
-	m.misidentified.Store(problem.Err != nil)
+	m.misidentified.Store(&problem.Err)
 	message := ""
 	if delete(s.identities.reported, key); problem.Err != nil {
 		message = problem.Err.Error()

@@ -141,6 +141,12 @@ func ConfirmToken(message string) string {
 	return token
 }
 
+// Describe returns the reason of the Event for a verdict and its message, empty for a member that is fresh.
+func Describe(is liveness.Verdict) (reason, message string) {
+	reason, _, message = eventOf(is, is)
+	return reason, message
+}
+
 // eventOf returns the Event for a new verdict; the reason is empty if there is none.
 func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 	cluster := "Cluster " + is.Cluster

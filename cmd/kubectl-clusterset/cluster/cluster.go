@@ -89,6 +89,8 @@ type Identity struct {
 	UID string
 	// Set is the cluster set of the controller.
 	Set export.Set
+	// Heartbeat is where the controller wrote these.
+	Heartbeat *coordinationv1.Lease
 }
 
 // ErrNeverRan is the error of a cluster without a heartbeat.
@@ -113,7 +115,7 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	if err := member.ValidateID(id); err != nil {
 		return Identity{}, fmt.Errorf("context %s: the heartbeat in namespace %s: %w", c.Context, c.Namespace, err)
 	}
-	return Identity{ID: id, UID: string(namespace.UID), Set: export.Set(member.DescriptionOf(lease).ClusterSet)}, nil
+	return Identity{ID: id, UID: string(namespace.UID), Set: export.Set(member.DescriptionOf(lease).ClusterSet), Heartbeat: lease}, nil
 }
 
 // Credentials are the Secrets of all members, or of the member with an id.

@@ -42,6 +42,7 @@ type options struct {
 	output          string
 	zone            string
 	dns             []string
+	controllers     []string
 }
 
 // streams are the standard streams of the process.
@@ -176,6 +177,11 @@ func (o *options) addZone(set *pflag.FlagSet) {
 func (o *options) addDNS(set *pflag.FlagSet) {
 	set.StringSliceVar(&o.dns, "dns", nil, "`address` of the cluster's DNS, as [CONTEXT=]ADDRESS[:PORT]; empty means a "+
 		"port-forward to CoreDNS")
+}
+
+func (o *options) addController(set *pflag.FlagSet) {
+	set.StringSliceVar(&o.controllers, "controller", nil, "`address` of the leading controller, as [CONTEXT=]ADDRESS:PORT; "+
+		"empty means a port-forward to its pod")
 }
 
 func (o *options) teller() progress.Teller {

@@ -164,11 +164,12 @@ func TestFlagsOfOneClusterAreRefusedForSeveral(t *testing.T) {
 // TestNamespaceIsHonoredOrRefused has -n where it has a meaning.
 func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 	server := newAPI(t, answersOfAll(nil), nil)
+	controller := newController(t, imports("Ready", "shop/db", "other/web"))
 	for line, want := range map[string][]bool{
 		"status": {true, true}, "status -n shop": {true, false},
 		"status -n other": {false, true},
 	} {
-		out, _, err := invoke(t, server.URL, strings.Fields(line)...)
+		out, _, err := invoke(t, server.URL, append(strings.Fields(line), "--controller", controller)...)
 		if got := []bool{strings.Contains(out, "shop/db"), strings.Contains(out, "other/web")}; err != nil ||
 			!slices.Equal(got, want) {
 			t.Errorf("%s: %v:\n%s", line, err, out)
@@ -188,16 +189,11 @@ func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 // TestOutputForProgramsSaysWhatItIs has apiVersion and kind everywhere, and
 // lists that are empty instead of null.
 func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
-	server := newAPI(t, answersOfAll(map[string]string{
-		"GET /apis/multicluster.x-k8s.io/v1beta1/namespaces/shop/serviceimports": `{"kind":"ServiceImportList","items":[{"metadata":{"namespace":"shop","name":"db"},"spec":{"type":"ClusterSetIP"}}]}`,
-		"GET /apis/multicluster.x-k8s.io/v1beta1/namespaces/shop/serviceexports": `{"kind":"ServiceExportList","items":[]}`,
-		"GET /apis/discovery.k8s.io/v1/namespaces/shop/endpointslices":           `{"items":[]}`,
-		"GET /api/v1/namespaces/shop/services":                                   `{"items":[]}`,
-	}), nil)
+	server, controller := newAPI(t, answersOfAll(nil), nil), newController(t, imports("Ready", "shop/db"))
 	for line, want := range map[string]struct{ kind, server string }{
-		"status":           {"Status", server.URL},
-		"status -o x":      {"", server.URL},
-		"explain shop/db":  {"Explanation", server.URL},
+		"status":      {"Status", server.URL},
+		"status -o x": {"", server.URL},
+		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
 		"check":            {"CheckReport", server.URL},
 		"check --list":     {"CheckList", "http://127.0.0.1:1"},
 		"version":          {"Version", server.URL},

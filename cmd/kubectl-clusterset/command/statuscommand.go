@@ -15,6 +15,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/status"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // statusInterval is the time between two looks of `status --wait`, each of which
@@ -25,7 +26,7 @@ func newStatus(o *options) *cobra.Command {
 	wait := false
 	command := &cobra.Command{
 		Use:   "status",
-		Short: "Show members, imports and conflicts",
+		Short: "Show members, imports and findings",
 		Example: `  kubectl clusterset status --contexts east,west
   kubectl clusterset status --contexts east,west --wait --timeout 5m`,
 		Args: cobra.NoArgs,
@@ -48,7 +49,7 @@ func newStatus(o *options) *cobra.Command {
 				}
 			}
 			if err == nil && unreached > 0 {
-				err = fmt.Errorf("%d of %d clusters are unreachable", unreached, len(clusters))
+				err = fmt.Errorf("the controllers of %d of %d clusters do not answer", unreached, len(clusters))
 			}
 			return errors.Join(output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses},
 				func(out io.Writer, wide bool) error { return printStatuses(out, wide, statuses) }), err)
@@ -58,7 +59,8 @@ func newStatus(o *options) *cobra.Command {
 		"wait until the members are fresh and up to date, and the imports are ready")
 	o.addContexts(command)
 	o.addOutput(command)
-	o.addNamespace(command, "show the imports and exports of this `namespace` alone")
+	o.addController(command.Flags())
+	o.addNamespace(command, "show the imports of this `namespace` alone")
 	o.addWait(command.Flags())
 	return command
 }
@@ -66,20 +68,13 @@ func newStatus(o *options) *cobra.Command {
 // statuses looks at the clusters, if wait is set until nothing is pending. What
 // was seen last is returned along with an error.
 func (o *options) statuses(ctx context.Context, clusters []*cluster.Cluster, wait bool) ([]status.Status, error) {
-	statuses := []status.Status{}
+	statuses, namespace := []status.Status{}, o.overrides.Context.Namespace
 	look := func(ctx context.Context) (string, error) {
-		all, failed := gather(ctx, clusters, "")
+		all, failed := o.states(ctx, clusters)
 		if wait && ctx.Err() != nil {
 			return "", ctx.Err() // what the end of the wait cut off says nothing
 		}
-		statuses = make([]status.Status, len(clusters))
-		for i, f := range all {
-			if failed[i] != nil {
-				statuses[i] = status.Unreached(clusters[i].Context, failed[i])
-				continue
-			}
-			statuses[i] = status.Of(f, o.overrides.Context.Namespace)
-		}
+		statuses = statusesOf(clusters, all, failed, namespace)
 		return strings.Join(status.Pending(statuses), "; "), nil
 	}
 	if !wait {
@@ -90,6 +85,18 @@ func (o *options) statuses(ctx context.Context, clusters []*cluster.Cluster, wai
 	teller.Interval = statusInterval
 	err := teller.Wait(ctx, look)
 	return statuses, err
+}
+
+// statusesOf are what the controllers of the clusters said, or why they did not.
+func statusesOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []error, namespace string) []status.Status {
+	statuses := make([]status.Status, len(clusters))
+	for i, c := range clusters {
+		statuses[i] = status.Status{Context: c.Context, Cluster: all[i]}.In(namespace)
+		if failed[i] != nil {
+			statuses[i].Unreachable = failed[i].Error()
+		}
+	}
+	return statuses
 }
 
 func printStatuses(out io.Writer, wide bool, statuses []status.Status) error {
