@@ -133,6 +133,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 			return map[string]string{
 				accept.PublishedAnnotation: policy.Text(klog.FromContext(ctx)), properties.Annotation: r.Properties.Text(),
 				member.HeartbeatSetAnnotation: string(c.options.ClusterSet),
+				member.DrainAnnotation:        drains(r.Local.Namespace(c.options.Namespace)),
 			}
 		},
 		Canaries: func() string { return c.canaries(r.Local) },
@@ -187,6 +188,14 @@ func heartbeatFirst(ctx context.Context, clock clock.WithTicker, record *heartbe
 	case <-record.Seen():
 	case <-timer.C():
 	}
+}
+
+// drains returns the value of member.DrainAnnotation for the heartbeat, by that of the namespace of the controller.
+func drains(namespace *corev1.Namespace) string {
+	if input.Standing(namespace).Demote {
+		return "true"
+	}
+	return ""
 }
 
 // canaries returns the text of the canaries of the local cluster, empty for none.

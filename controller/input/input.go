@@ -258,7 +258,7 @@ func (g *Gatherer) Denies(namespace string) bool { return denied(g.Denied, names
 
 // Drained reports whether the endpoints of a member are demoted on purpose.
 func (g *Gatherer) Drained(m *member.Member) bool {
-	return m.Annotations()[memberstate.AnnotationDrain] == "true"
+	return m.Heartbeat().Drained || m.Annotations()[memberstate.AnnotationDrain] == "true"
 }
 
 // denied reports whether a namespace takes no part in the set.

@@ -26,6 +26,8 @@ type Subject struct {
 	input.Input
 	// Members are those that publish slices of the service.
 	Members []Publisher
+	// Exists reports whether the Service exists in the local cluster.
+	Exists bool
 	// Elsewhere is why the namespace of the service takes no part in the cluster set; empty if it does.
 	Elsewhere string
 }
@@ -83,7 +85,7 @@ type explanation struct {
 
 func (e *explanation) problem(name, fix, format string, args ...any) {
 	e.Problems = append(e.Problems, state.Finding{
-		Name: name, Severity: state.Failed, Object: e.Service, What: fmt.Sprintf(format, args...), Fix: fix,
+		Name: name, Severity: state.Failed, Object: e.Service, What: state.Safe(fmt.Sprintf(format, args...)), Fix: fix,
 	})
 }
 
@@ -227,7 +229,7 @@ func (e *explanation) rest(contributing []string) {
 				address = "-"
 			}
 			e.Endpoints = append(e.Endpoints, state.Endpoint{
-				Address: address, Cluster: cluster, State: state.Refused, Reason: problem.String(),
+				Address: address, Cluster: cluster, State: state.Refused, Reason: state.Safe(problem.String()),
 			})
 		}
 	}
@@ -287,22 +289,28 @@ func (e *explanation) count() {
 
 // findings adds what may have to be fixed, and how.
 func (e *explanation) findings(account merge.Account) {
-	check := "kubectl clusterset check --contexts " + contextOf(e.own)
 	observed := e.Existing.Observed
 	switch {
 	case e.Elsewhere != "":
 		e.problem("namespaces", fmt.Sprintf("kubectl --context %s create namespace %s", contextOf(e.own),
 			observed.Service.Namespace), "%s, so nothing is imported into it.", sentence(e.Elsewhere))
+	case len(e.Exports) == 0 && e.Exists:
+		e.problem("exports", "kubectl clusterset export "+e.Service+" --contexts "+contextOf(e.own),
+			"Neither %s nor any of its members exports %s. The Service exists in %s, but has no ServiceExport.", e.own, e.Service,
+			e.own)
 	case len(e.Exports) == 0:
 		e.problem("exports", "kubectl clusterset export "+e.Service+" --contexts <context of a cluster that has the Service>",
-			"Neither %s nor any of its members exports %s.", e.own, e.Service)
+			"Neither %s nor any of its members exports %s. The Service does not exist in %s.", e.own, e.Service, e.own)
 	}
 	if observed.Invalid != nil {
 		e.problem("exports-valid", withdraw(e.own, e.Service), "%s does not export it: %s", e.own, observed.Invalid.Message)
 	}
 	for _, each := range e.Exports {
 		m := e.publisher(each.Cluster)
-		both := check + "," + contextOf(each.Cluster)
+		both := contextOf(e.own) + "," + contextOf(each.Cluster)
+		if each.Cluster == e.own {
+			both = contextOf(e.own)
+		}
 		const onlyIf = "Its endpoints are used only if no other cluster has a ready endpoint."
 		reason, message := "", ""
 		if each.Cluster != e.own {
@@ -318,13 +326,13 @@ func (e *explanation) findings(account merge.Account) {
 				"The export of %s is not for %s: it is for %q (annotation %s).", m.Cluster, e.own, m.For,
 				export.AnnotationClusters)
 		case reason != "":
-			e.problem("member-fresh", both, "%s.", strings.TrimSuffix(message, "."))
+			e.problem("member-fresh", "kubectl clusterset check --contexts "+both, "%s.", strings.TrimSuffix(message, "."))
 		case strings.HasPrefix(each.State, "not exported: ") && each.Cluster != e.own:
 			e.problem("exports-valid", withdraw(m.Cluster, e.Service),
 				"%s does not export it: Service %s does not exist there.", m.Cluster, e.Service)
 		}
 		if m.Drained || each.Cluster == e.own && strings.HasSuffix(each.State, "drained") {
-			e.problem("drained", "kubectl clusterset undrain "+each.Cluster+" --contexts "+contextOf(each.Cluster),
+			e.problem("drained", "kubectl clusterset undrain "+each.Cluster+" --contexts "+both,
 				"%s is drained. %s", each.Cluster, onlyIf)
 		}
 		for _, problem := range e.Input.Problems[each.Cluster] {
@@ -333,8 +341,16 @@ func (e *explanation) findings(account merge.Account) {
 		}
 	}
 	if account.Conflict != "" {
-		e.problem("exports-agree", "Make the Services and ServiceExports the same in all clusters, or withdraw the exports that "+
-			"differ: `kubectl clusterset unexport "+e.Service+"`.", "%s", account.Conflict)
+		var others []string
+		for _, property := range account.Properties {
+			for _, dissent := range property.Dissent {
+				others = append(others, contextOf(dissent.Cluster))
+			}
+		}
+		slices.Sort(others)
+		e.problem("exports-agree", "Make the Services and ServiceExports the same in all clusters (a change of the type needs a "+
+			"new Service), or withdraw the exports that differ: `kubectl clusterset unexport "+e.Service+" --contexts "+
+			strings.Join(slices.Compact(others), ",")+"`.", "%s", account.Conflict)
 	}
 	if serviceImport := observed.ServiceImport; serviceImport != nil {
 		e.Problems = append(e.Problems, findingsOf(e.own, serviceImport, len(account.Precedence) > 0)...)

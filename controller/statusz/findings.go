@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +34,7 @@ type list []state.Finding
 
 func (l *list) add(severity, name, object, fix, format string, args ...any) {
 	*l = append(*l, state.Finding{
-		Name: name, Severity: severity, Object: object, What: fmt.Sprintf(format, args...), Fix: fix,
+		Name: name, Severity: severity, Object: object, What: state.Safe(fmt.Sprintf(format, args...)), Fix: fix,
 	})
 }
 
@@ -47,7 +48,11 @@ func (l *Leader) findings(judgement liveness.Judgement) []state.Finding {
 	for _, m := range l.Members.List() {
 		l.ofMember(&found, m, judgement.Of(m.Cluster()))
 	}
-	if _, err := member.ParseRank(l.Local.Namespace(l.Namespace).GetAnnotations()); err != nil {
+	annotations := map[string]string{}
+	if namespace := l.Local.Namespace(l.Namespace); namespace != nil {
+		annotations = namespace.Annotations
+	}
+	if _, err := member.ParseRank(annotations); err != nil {
 		found.add(state.Failed, "ranks", "Namespace "+l.Namespace, fmt.Sprintf("kubectl --context %s annotate namespace %s '%s="+
 			"<integer from -1000 to 1000>' --overwrite", here, l.Namespace, member.RankAnnotation),
 			"Namespace %s: %v. Exports of %s come last in conflicts.", l.Namespace, err, l.Cluster)
@@ -108,12 +113,20 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 			"The credential of %s expires in %s, and was not renewed.", id, lasts.Round(time.Minute))
 	}
 	if problem := m.Problem(); problem != nil {
-		wrong("member-reachable", "Make sure that "+l.Cluster+" reaches the API server and the controller of "+id+". If the "+
-			"credential or its address is wrong: `"+l.join(id)+"`, with --server for another address.",
-			"The controller cannot read %s: %v.", id, problem)
+		fix := "Make sure that " + l.Cluster + " reaches the API server and the controller of " + id + ". If the address in the " +
+			"credential is wrong: `" + l.join(id) + " --server " + contextOf(id) + "=<address of the API server>`."
+		if apierrors.IsUnauthorized(problem) {
+			fix = l.join(id)
+		}
+		wrong("member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
 	}
 	if why := m.Misidentified(); why != nil {
-		wrong("member-identity", l.join(id), "%s does not refer to %s: %v.", m.Candidate(), id, why)
+		fix := l.join(id) + " --server " + contextOf(id) + "=<address of the API server>"
+		if is := m.Heartbeat().Cluster; is != id && is != l.Cluster && l.Members.Get(is) == nil && member.ValidateID(is) == nil {
+			fix = fmt.Sprintf("kubectl --context %s -n %s label secret %s %s=%s --overwrite", contextOf(l.Cluster), l.Namespace,
+				strings.TrimPrefix(m.Candidate().Name, l.Namespace+"/"), member.ClusterLabel, is)
+		}
+		wrong("member-identity", fix, "%s does not refer to %s: %v.", m.Candidate(), id, why)
 	}
 	if why := m.OverLimits(); why != nil {
 		found.add(state.Warning, "member-limits", "member "+id, "Export less in "+id+", or raise the limit in "+l.Cluster+".",
@@ -152,7 +165,11 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 				"between the controllers.", id, l.Cluster)
 	}
 	if l.Drained(m) {
-		found.add(state.Warning, "drained", "member "+id, "kubectl clusterset undrain "+id+" --contexts "+both,
+		in := contextOf(id)
+		if !m.Heartbeat().Drained {
+			in = contextOf(l.Cluster)
+		}
+		found.add(state.Warning, "drained", "member "+id, "kubectl clusterset undrain "+id+" --contexts "+in,
 			"%s is drained: its endpoints are used only if no other cluster has a ready endpoint.", id)
 	}
 }

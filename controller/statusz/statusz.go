@@ -104,7 +104,9 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 	if access == nil {
 		return state.Explanation{}, fmt.Errorf("the MCS API is not served: %s", lost.Reason)
 	}
-	subject := Subject{Input: l.Look(access, service), Elsewhere: l.elsewhere(service.Namespace)}
+	subject := Subject{
+		Input: l.Look(access, service), Exists: l.Local.Service(service) != nil, Elsewhere: l.elsewhere(service.Namespace),
+	}
 	for _, m := range l.Members.List() {
 		published := m.Slices(service)
 		known := slices.ContainsFunc(subject.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster() })

@@ -23,7 +23,7 @@ func (e *explanation) summarize() {
 		case len(e.Properties) > 0:
 			why = "the controller has not written the import yet"
 		case len(e.Exports) > 0:
-			why = "no export is valid, for this cluster and accepted"
+			why = "no export is valid, meant for this cluster and accepted"
 		}
 		e.Summary = fmt.Sprintf("%s is not imported in %s, because %s. Its name does not resolve there.", e.Service, e.own, why)
 		return

@@ -3,18 +3,12 @@
 package join
 
 import (
-	"context"
 	"net/netip"
 	"net/url"
-	"strings"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // An Address is that of an API server.
@@ -56,7 +50,7 @@ func (a Address) anonymous() Address {
 // reach returns the address at which the reader reads its source. The address in
 // the Secret stays unless the options set another, because users may reach an API
 // server at another address than clusters. reach reports a difference.
-func (o Options) reach(ctx context.Context, l *peering) Address {
+func (o Options) reach(l *peering) Address {
 	users := own(l.source.Config).anonymous()
 	if server := o.Servers[l.source.Context]; server != "" {
 		return Address{Server: server, Name: users.Name}
@@ -73,57 +67,9 @@ func (o Options) reach(ctx context.Context, l *peering) Address {
 	if had.anonymous() == users {
 		return had
 	}
-	if l.misled(ctx) {
-		o.Teller.Did("%s reads %s at %s now, because its controller cannot reach it at %s (Secret %s). To use another "+
-			"address, set --server %s=https://…",
-			l.readerID, l.sourceID, users, had, l.secret.Name, l.source.Context)
-		return users
-	}
 	o.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
 		l.readerID, l.sourceID, had, l.secret.Name, users, l.source.Context)
 	return had
-}
-
-// misled reports whether the reader's controller reports that the address in the
-// Secret is wrong. Without the right to read Events, it does not.
-func (l *peering) misled(ctx context.Context) bool {
-	events, err := l.reader.Events(ctx, l.secret)
-	if err != nil {
-		return false
-	}
-	var heard time.Time
-	if lease, err := l.reader.MemberLease(ctx, memberstate.LeasePrefix+l.sourceID); err == nil && lease != nil &&
-		lease.Spec.RenewTime != nil {
-		heard = lease.Spec.RenewTime.Time
-	}
-	return misleads(events, heard)
-}
-
-// misleads reports whether Events, the newest first, report that an address is
-// unreachable or belongs to another cluster. heard is when the last heartbeat
-// arrived. A rejected token does not count.
-func misleads(events []corev1.Event, heard time.Time) bool {
-	var reading, identity bool // the newest of each alone holds
-	for i := range events {
-		event := &events[i]
-		switch event.Reason {
-		case memberstate.EventMemberUnreachable:
-			refused := strings.Contains(event.Message, "nauthorized")
-			if !reading && !refused && !heard.After(cluster.EventTime(event).Add(time.Second)) {
-				return true
-			}
-			reading = true
-		case memberstate.EventMemberReachable, memberstate.EventMemberCredentialInvalid:
-			reading = true
-		case memberstate.EventMemberIdentityMismatch:
-			if !identity {
-				return true
-			}
-		case memberstate.EventMemberIdentityRestored:
-			identity = true
-		}
-	}
-	return false
 }
 
 // Loopback reports whether an address is a loopback address.

@@ -42,7 +42,7 @@ type Options struct {
 	// Authorities are CA certificates of these addresses in PEM, by context. The
 	// default is that of the kubeconfig.
 	Authorities map[string][]byte
-	// Partial lets Leave and Drain change these clusters although the set has others.
+	// Partial lets Leave change these clusters although the set has others.
 	Partial bool
 	DryRun  bool
 	Teller  progress.Teller
@@ -200,7 +200,7 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
 	case len(existing) == 1:
 		l.secret = &existing[0]
 	}
-	issuer.Address = o.reach(ctx, l)
+	issuer.Address = o.reach(l)
 	credential, err := issuer.Issue(ctx, l.readerID)
 	if err != nil {
 		return err

@@ -170,19 +170,15 @@ func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id st
 		len(copies.Items), len(states.Items)), nil
 }
 
-// Drain makes the clusters of the options demote the endpoints of a cluster, given
-// by id or context, or reverts that.
+// Drain makes all clusters demote the endpoints of a cluster, given by id or context, or reverts that. The cluster says so
+// in its heartbeat if it is one of the options. Otherwise the annotations of its Secrets say so in those clusters.
 func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	identities, err := identify(ctx, o.Clusters)
 	if err != nil {
 		return err
 	}
 	id := target(name, o.Clusters, identities)
-	if err := o.complete(ctx, id, identities); err != nil {
-		return err
-	}
-	value := any("true")
-	done := "drained"
+	value, done := any("true"), "drained"
 	if !drain {
 		value, done = nil, "no longer drained"
 	}
@@ -193,16 +189,20 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		return err
 	}
 	options := metav1.PatchOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)}
-	found := false
+	at := slices.IndexFunc(identities, func(is cluster.Identity) bool { return is.ID == id })
+	if at >= 0 {
+		c := o.Clusters[at]
+		if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch, options); err != nil {
+			return fmt.Errorf("context %s: %w", c.Context, err)
+		}
+		o.Teller.Wrote(o.DryRun, "%s is %s in all clusters of %s", id, done, identities[at].Set)
+		if drain {
+			return nil
+		}
+	}
+	found := at >= 0
 	for i, c := range o.Clusters {
-		own := identities[i].ID
-		if own == id {
-			if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch,
-				options); err != nil {
-				return fmt.Errorf("context %s: %w", c.Context, err)
-			}
-			o.Teller.Wrote(o.DryRun, "%s: the local endpoints are %s in %s", own, done, identities[i].Set)
-			found = true
+		if i == at {
 			continue
 		}
 		secrets, err := c.Credentials(ctx, id)
@@ -210,16 +210,20 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 			return err
 		}
 		for j := range secrets {
+			found = true
+			if !drain && secrets[j].Annotations[memberstate.AnnotationDrain] == "" {
+				continue
+			}
 			if _, err := c.Kube.CoreV1().Secrets(c.Namespace).Patch(ctx, secrets[j].Name, types.MergePatchType, patch,
 				options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Wrote(o.DryRun, "%s: the endpoints of %s are %s in %s", own, id, done, identities[i].Set)
-			found = true
+			o.Teller.Wrote(o.DryRun, "%s: the endpoints of %s are %s in %s", identities[i].ID, id, done, identities[i].Set)
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s: %w: select clusters of its set with --contexts", name, errNotFound)
+		return fmt.Errorf("%s: %w: select its context with --contexts, or those of clusters that have a Secret of it", name,
+			errNotFound)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // Formats other than text, which is the empty string.
@@ -24,6 +25,15 @@ const (
 	JSON = "json"
 	YAML = "yaml"
 )
+
+// Escaped escapes what controls a terminal: text of other clusters is shown as it is otherwise.
+type Escaped struct{ io.Writer }
+
+// Write implements io.Writer.
+func (e Escaped) Write(text []byte) (int, error) {
+	_, err := io.WriteString(e.Writer, state.Escape(string(text)))
+	return len(text), err
+}
 
 // Validate returns an error for an unknown format.
 func Validate(format string) error {
