@@ -16,9 +16,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 var dnsChecks = []Check{
@@ -120,7 +118,7 @@ var dnsChecks = []Check{
 				return c.forwardedID(s)
 			}
 			switch id := corefile.Option(s.Zone, "cluster"); {
-			case len(id) == 1 && !strings.EqualFold(id[0], c.ID) && member.ValidateID(strings.ToLower(id[0])) == nil:
+			case len(id) == 1 && !strings.EqualFold(id[0], c.ID) && names.ValidateID(strings.ToLower(id[0])) == nil:
 				return []problem{wrong(fmt.Sprintf(`%s | sed 's/^\( *cluster\) %s/\1 %s/' | %s`,
 					c.kubectl("-n %s get configmap %s -o yaml", coredns.Namespace, coredns.Name), id[0], c.ID,
 					c.kubectl("replace -f -")),
@@ -330,14 +328,14 @@ func (c *Cluster) forwardedID(s *Set) []problem {
 func (c *Cluster) wantsCluster() string {
 	for i := range c.Imports {
 		each := &c.Imports[i]
-		if !export.IsManaged(each) || each.Spec.Type != v1beta1.Headless {
+		if !names.IsManaged(each) || each.Spec.Type != v1beta1.Headless {
 			continue
 		}
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
-		switch preference, _ := locality.PreferenceOf(distribution, each.Annotations[export.AnnotationPrefer], ""); {
-		case preference.Cluster:
+		switch prefer := each.Annotations[names.Prefer]; {
+		case prefer == "cluster" || prefer == "local":
 			return each.Namespace + "/" + each.Name + " prefers the local cluster"
-		case preference.Zone:
+		case distribution != "":
 			return each.Namespace + "/" + each.Name + " has trafficDistribution " + distribution
 		}
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -160,7 +160,7 @@ func (c *Cluster) identify(ctx context.Context, from *cluster.Cluster) error {
 		}
 		c.Imports = slices.DeleteFunc(imports, func(each v1beta1.ServiceImport) bool {
 			namespace := c.Namespaces[each.Namespace]
-			return namespace != nil && namespace.Labels[export.LabelSet] != c.Set
+			return namespace != nil && namespace.Labels[names.LabelSet] != c.Set
 		})
 	}
 	if configMap, err := from.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, coredns.Name,

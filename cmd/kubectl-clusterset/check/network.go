@@ -12,8 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 var networkChecks = []Check{
@@ -116,12 +115,11 @@ func (c *Cluster) wantsZones(zone string) string {
 	}
 	for i := range c.Imports {
 		each := &c.Imports[i]
-		if !export.IsManaged(each) || each.Spec.Type != v1beta1.ClusterSetIP {
+		if !names.IsManaged(each) || each.Spec.Type != v1beta1.ClusterSetIP {
 			continue
 		}
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
-		preference, _ := locality.PreferenceOf(distribution, "", "") // hints for zones alone need all nodes
-		if preference.Zone {
+		if distribution != "" { // hints for zones alone need all nodes
 			return each.Namespace + "/" + each.Name + " has trafficDistribution " + distribution
 		}
 	}

@@ -19,8 +19,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // Prerequisites are what matters before clusterset-dns is installed.
@@ -149,7 +148,7 @@ var preChecks = []Check{
 		},
 		run: func(s *Set, c *Cluster) []problem {
 			fix := c.kubectl(`patch clusterproperty cluster.clusterset.k8s.io --type merge -p '{"spec":{"value":"<id>"}}'`)
-			if err := member.ValidateID(c.Property); err != nil {
+			if err := names.ValidateID(c.Property); err != nil {
 				return []problem{wrong(fix, "%v", err)}
 			}
 			for _, other := range s.others(c) {
@@ -179,7 +178,7 @@ var preChecks = []Check{
 		run: func(_ *Set, c *Cluster) []problem {
 			others, foreign := slices.Clone(c.Others), 0
 			for i := range c.Imports {
-				if !export.IsManaged(&c.Imports[i]) {
+				if !names.IsManaged(&c.Imports[i]) {
 					foreign++
 				}
 			}

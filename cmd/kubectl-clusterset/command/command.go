@@ -21,9 +21,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 	"github.com/clusterset-dns/clusterset-dns/cmd/version"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 // options are the values of flags that several commands have.
@@ -75,7 +75,7 @@ name resolves to. It uses the contexts and the permissions of your kubeconfig.`,
 	})
 	set := root.PersistentFlags()
 	o.addConfig(set)
-	set.StringVar(&o.systemNamespace, "system-namespace", member.DefaultNamespace, "`namespace` of the controller")
+	set.StringVar(&o.systemNamespace, "system-namespace", names.Namespace, "`namespace` of the controller")
 	// Completion needs no cluster and offers contexts where it can.
 	_ = root.RegisterFlagCompletionFunc("context", o.completeContexts)
 	root.AddCommand(

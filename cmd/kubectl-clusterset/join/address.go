@@ -3,12 +3,15 @@
 package join
 
 import (
+	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // An Address is that of an API server.
@@ -24,8 +27,10 @@ type Address struct {
 // own is the address in a configuration.
 func own(config *rest.Config) Address {
 	address := Address{Server: config.Host, Name: config.ServerName}
-	if proxy := member.ProxyOf(config); proxy != nil {
-		address.Proxy = proxy.String()
+	if config.Proxy != nil {
+		if proxy, err := config.Proxy(&http.Request{URL: &url.URL{Scheme: "https"}}); err == nil && proxy != nil {
+			address.Proxy = proxy.String()
+		}
 	}
 	return address
 }
@@ -59,11 +64,11 @@ func (o Options) reach(l *peering) Address {
 		return users
 	}
 	// The controller rejects an invalid kubeconfig.
-	credential, err := member.ParseKubeconfig(l.secret.Data[member.KubeconfigKey])
-	if err != nil {
+	before, err := clientcmd.RESTConfigFromKubeConfig(l.secret.Data[names.KubeconfigKey])
+	if err != nil || !strings.HasPrefix(before.Host, "https://") {
 		return users
 	}
-	had := own(credential.Config)
+	had := own(before)
 	if had.anonymous() == users {
 		return had
 	}

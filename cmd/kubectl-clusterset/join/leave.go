@@ -15,9 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // errNotFound is the error of an unknown cluster.
@@ -54,7 +52,7 @@ func (o Options) complete(ctx context.Context, id string, identities []cluster.I
 			return err
 		}
 		for j := range secrets {
-			members[secrets[j].Labels[member.ClusterLabel]] = true
+			members[secrets[j].Labels[names.ClusterLabel]] = true
 		}
 		members[identities[i].ID] = true
 	}
@@ -142,7 +140,7 @@ func (o Options) forget(ctx context.Context, c *cluster.Cluster, is cluster.Iden
 			metav1.DeleteOptions{DryRun: cluster.DryRun(o.DryRun)}); err != nil {
 			return i, fmt.Errorf("context %s: %w", c.Context, err)
 		}
-		o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member of %s", is.ID, secrets[i].Labels[member.ClusterLabel], is.Set)
+		o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member of %s", is.ID, secrets[i].Labels[names.ClusterLabel], is.Set)
 	}
 	return len(secrets), nil
 }
@@ -150,11 +148,11 @@ func (o Options) forget(ctx context.Context, c *cluster.Cluster, is cluster.Iden
 // remains returns what is still to be deleted in a cluster, or an empty text.
 func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id string) (string, error) {
 	own := is.ID
-	leases, published := member.ClusterLabel+"="+id, export.LabelSourceCluster+"="+id
+	leases, published := names.ClusterLabel+"="+id, names.SourceCluster+"="+id
 	if own == id {
-		leases, published = member.ClusterLabel, export.LabelSourceCluster+"!="+id+","+export.LabelSourceCluster
+		leases, published = names.ClusterLabel, names.SourceCluster+"!="+id+","+names.SourceCluster
 	}
-	published += "," + export.LabelSliceManagedBy + "=" + is.Set.Manager() + "," + is.Set.Selector()
+	published += "," + is.Set.Slices()
 	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: published})
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
@@ -183,7 +181,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		value, done = nil, "no longer drained"
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{memberstate.AnnotationDrain: value},
+		"annotations": map[string]any{names.Drain: value},
 	}})
 	if err != nil {
 		return err
@@ -211,7 +209,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		}
 		for j := range secrets {
 			found = true
-			if !drain && secrets[j].Annotations[memberstate.AnnotationDrain] == "" {
+			if !drain && secrets[j].Annotations[names.Drain] == "" {
 				continue
 			}
 			if _, err := c.Kube.CoreV1().Secrets(c.Namespace).Patch(ctx, secrets[j].Name, types.MergePatchType, patch,

@@ -26,9 +26,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 const system = "clusterset-dns"
@@ -39,14 +38,14 @@ func joined(id string, members ...string) *cluster.Cluster {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-of-" + id)}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}},
 		&coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: member.HeartbeatLease},
+			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.Heartbeat},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(id)},
 		},
 	)
 	for _, other := range members {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: system, Name: "member-" + other,
-			Labels: map[string]string{member.ClusterLabel: other},
+			Labels: map[string]string{names.ClusterLabel: other},
 		}}
 		if err := client.Tracker().Add(secret); err != nil {
 			panic(err)
@@ -152,11 +151,11 @@ func TestDrain(t *testing.T) {
 			t.Fatal(err)
 		}
 		secret, err := east.Kube.CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{})
-		if err != nil || secret.Annotations[memberstate.AnnotationDrain] != test.east {
+		if err != nil || secret.Annotations[names.Drain] != test.east {
 			t.Errorf("east: %v, %v", secret.Annotations, err)
 		}
 		namespace, err := west.Kube.CoreV1().Namespaces().Get(t.Context(), system, metav1.GetOptions{})
-		if err != nil || namespace.Annotations[memberstate.AnnotationDrain] != test.west {
+		if err != nil || namespace.Annotations[names.Drain] != test.west {
 			t.Errorf("west: %v, %v", namespace.Annotations, err)
 		}
 		if said.String() != test.says {
@@ -243,8 +242,8 @@ func ofSet(c *cluster.Cluster, set string) *cluster.Cluster {
 	renewed := metav1.NowMicro()
 	if err := client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: system, Name: member.HeartbeatLease, Annotations: map[string]string{
-				member.HeartbeatSetAnnotation: set,
+			Namespace: system, Name: names.Heartbeat, Annotations: map[string]string{
+				names.LabelSet: set,
 			},
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(strings.TrimPrefix(c.Context, "admin@")), RenewTime: &renewed},

@@ -20,7 +20,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/forward"
-	"github.com/clusterset-dns/clusterset-dns/controller/leader"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -95,7 +95,7 @@ func leadingPod(ctx context.Context, c *cluster.Cluster) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, leader.Lease, metav1.GetOptions{})
+	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, names.Leader, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return "", err
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -46,7 +46,7 @@ func Validate(format string) error {
 
 // APIVersion is that of all JSON and YAML output other than Kubernetes objects.
 // Within a version, fields are only added.
-const APIVersion = "cli." + export.Domain + "/v1beta1"
+const APIVersion = "cli." + names.Domain + "/v1beta1"
 
 // Print writes a value as JSON or YAML with its apiVersion and kind, or calls
 // text for the other formats. The value must encode as an object.
