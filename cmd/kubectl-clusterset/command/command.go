@@ -57,7 +57,8 @@ func newCommand(streams streams) *cobra.Command {
 		Use:   "kubectl-clusterset",
 		Short: "Join clusters, diagnose the set, and explain what a name resolves to",
 		Long: `kubectl clusterset joins clusters into a set, diagnoses it, and explains what a
-name resolves to. It uses the contexts and the permissions of your kubeconfig.`,
+name resolves to. It uses the contexts and the permissions of your kubeconfig: select clusters
+with --contexts east,west, or all clusters of the set with --all-clusters.`,
 		Version:       version.Of(build),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -78,11 +79,21 @@ name resolves to. It uses the contexts and the permissions of your kubeconfig.`,
 	set.StringVar(&o.systemNamespace, "system-namespace", names.Namespace, "`namespace` of the controller")
 	// Completion needs no cluster and offers contexts where it can.
 	_ = root.RegisterFlagCompletionFunc("context", o.completeContexts)
-	root.AddCommand(
-		newJoin(o), newLeave(o), newDrain(o, true), newDrain(o, false), newExport(o, true), newExport(o, false),
-		newStatus(o), newExplain(o), newCheck(o), newCoreDNS(o), newManifest(o), newVersion(o),
-		newSysdump(o), newTest(o),
-	)
+	for _, task := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Set up a cluster set:", []*cobra.Command{newManifest(o), newJoin(o), newLeave(o), newCoreDNS(o)}},
+		{"Export services:", []*cobra.Command{newExport(o, true), newExport(o, false)}},
+		{"Diagnose:", []*cobra.Command{newStatus(o), newExplain(o), newCheck(o), newTest(o), newSysdump(o), newVersion(o)}},
+		{"Maintain:", []*cobra.Command{newDrain(o, true), newDrain(o, false)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: task.title, Title: task.title})
+		for _, command := range task.commands {
+			command.GroupID = task.title
+			root.AddCommand(command)
+		}
+	}
 	wrapArgs(root)
 	return root
 }
@@ -198,6 +209,9 @@ func (o *options) names() ([]string, error) {
 	if len(o.contexts) > 0 {
 		seen := map[string]bool{}
 		for _, name := range o.contexts {
+			if name == "" { // would select the current context
+				return nil, usageError{errors.New("--contexts has an empty name: separate contexts by one comma")}
+			}
 			if seen[name] {
 				return nil, usageError{fmt.Errorf("--contexts has %s twice", name)}
 			}

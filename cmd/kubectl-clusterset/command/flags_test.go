@@ -156,6 +156,9 @@ func TestFlagsOfOneClusterAreRefusedForSeveral(t *testing.T) {
 	if _, _, err := invoke(t, server.URL, "join", "east", "west", "--token=x"); exitStatus(err) != exitUsage {
 		t.Errorf("join: got %v", err)
 	}
+	if _, _, err := invoke(t, server.URL, "leave", "west", "--contexts", "west,"); exitStatus(err) != exitUsage {
+		t.Errorf("an empty context is the current one: %v", err)
+	}
 	if seen := server.seen(); len(seen) > 0 {
 		t.Errorf("it asked %v", seen)
 	}

@@ -38,6 +38,7 @@ func Main(set string) int {
 	build = set
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process
 	// The errors have what the libraries would log.
 	klog.SetLogger(klog.Logger{})
 	klog.SetOutput(io.Discard)

@@ -69,7 +69,8 @@ func newExport(o *options, share bool) *cobra.Command {
 	}
 	if !share {
 		command.Use, command.Short = "unexport [NAMESPACE/]SERVICE", "Stop exporting a Service"
-		command.Example = `  kubectl clusterset unexport shop/db --contexts east,west`
+		command.Example = `  kubectl clusterset unexport shop/db --contexts east,west
+  kubectl clusterset unexport -n shop -l tier=backend`
 	}
 	command.Flags().StringVarP(&selector, "selector", "l", "",
 		"all Services of the namespace with these `labels`, in each cluster those that it has")

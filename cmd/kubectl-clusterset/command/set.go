@@ -92,7 +92,8 @@ func newLeave(o *options) *cobra.Command {
 		Short: "Remove a cluster from the set",
 		Long: "Remove a cluster from the set, and revoke its credentials. Select all clusters of the set " +
 			"with --contexts.",
-		Example:           `  kubectl clusterset leave west --contexts east,west,north`,
+		Example: `  kubectl clusterset leave west --contexts east,west,north
+  kubectl clusterset leave west --contexts east,north --partial`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.completeContexts,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -144,7 +145,8 @@ func newManifest(o *options) *cobra.Command {
 		Short: "Print prerequisite manifests (CRDs, RBAC)",
 		Long: `Print prerequisite manifests: the CRDs of the Multi-Cluster Services API, the RBAC
 of clusterset-controller and of members, the RBAC of CoreDNS.`,
-		Example:   `  kubectl clusterset manifest crds | kubectl --context east apply -f -`,
+		Example: `  kubectl clusterset manifest crds | kubectl --context east apply -f -
+  kubectl clusterset manifest coredns`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: manifest.Names,
 		RunE: func(_ *cobra.Command, args []string) error {

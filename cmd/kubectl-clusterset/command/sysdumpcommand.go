@@ -27,8 +27,9 @@ func newSysdump(o *options) *cobra.Command {
 		Long: `Collect what a bug report needs into an archive: versions, status, checks, objects,
 logs and metrics of the controller and of CoreDNS. It collects no Secrets, and no
 environment variables of containers. What cannot be read is named in the archive.`,
-		Example: `  kubectl clusterset sysdump --contexts east,west`,
-		Args:    cobra.NoArgs,
+		Example: `  kubectl clusterset sysdump --contexts east,west
+  kubectl clusterset sysdump --all-clusters -o dump.tar.gz`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			clusters, err := o.clusters()
 			if err != nil {

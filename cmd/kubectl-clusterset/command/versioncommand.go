@@ -42,7 +42,9 @@ func newVersion(o *options) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of this program and of the controllers",
-		Args:  cobra.NoArgs,
+		Example: `  kubectl clusterset version --client
+  kubectl clusterset version --contexts east,west -o json`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := output.Validate(o.output); err != nil {
 				return usageError{err}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,22 +46,33 @@ func Explain(ctx context.Context, c *cluster.Cluster, address, service string) (
 	return out, ask(ctx, c, address, state.PathExplain+"?service="+url.QueryEscape(service), out, &out.Version)
 }
 
+// errStandby is the answer of a replica that does not lead.
+var errStandby = errors.New("no replica of the controller leads: try again")
+
 func ask(ctx context.Context, c *cluster.Cluster, address, question string, document any, version *string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if address == "" {
-		pod, err := leadingPod(ctx, c)
-		if err != nil {
-			return err
-		}
-		forwarded, stop, err := forward.Open(ctx, c, c.Namespace, pod, port)
-		if err != nil {
-			return fmt.Errorf("%w: the user needs the right to create pods/portforward in namespace %s, which Role "+
-				"clusterset-viewer has", err, c.Namespace)
-		}
-		defer stop()
-		address = forwarded
+	if address != "" {
+		return get(ctx, address, question, document, version)
 	}
+	pods, err := replicas(ctx, c)
+	if err != nil {
+		return err
+	}
+	err = errStandby
+	for i := 0; i < len(pods) && errors.Is(err, errStandby); i++ {
+		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i], port)
+		if failed != nil {
+			return fmt.Errorf("%w: the user needs the right to create pods/portforward in namespace %s, which Role "+
+				"clusterset-viewer has", failed, c.Namespace)
+		}
+		err = get(ctx, forwarded, question, document, version)
+		stop()
+	}
+	return err
+}
+
+func get(ctx context.Context, address, question string, document any, version *string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+question, http.NoBody)
 	if err != nil {
 		return err
@@ -76,7 +88,7 @@ func ask(ctx context.Context, c *cluster.Cluster, address, question string, docu
 	}
 	switch standby := (state.Standby{}); {
 	case response.StatusCode == http.StatusServiceUnavailable && json.Unmarshal(body, &standby) == nil:
-		return errors.New(standby.Reason + ": try again")
+		return errStandby
 	case response.StatusCode == http.StatusServiceUnavailable:
 		return errors.New(strings.TrimSpace(string(body)))
 	case response.StatusCode == http.StatusOK && json.Unmarshal(body, document) == nil && *version == state.Version:
@@ -87,24 +99,29 @@ func ask(ctx context.Context, c *cluster.Cluster, address, question string, docu
 		path, response.Status)
 }
 
-// leadingPod returns the name of the pod that leads, or of the only one there is.
-func leadingPod(ctx context.Context, c *cluster.Cluster) (string, error) {
-	pods, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: "app.kubernetes.io/component=controller",
+// replicas returns the names of the pods of the controller, first that which the Lease of the leader names.
+func replicas(ctx context.Context, c *cluster.Cluster) (pods []string, err error) {
+	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
 	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, names.Leader, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return "", err
+		return nil, err
 	}
-	name, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
-	for i := range pods.Items {
-		if pods.Items[i].Name == name || len(pods.Items) == 1 {
-			return pods.Items[i].Name, nil
+	leader, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
+	for i := range list.Items {
+		if name := list.Items[i].Name; name == leader {
+			pods = slices.Insert(pods, 0, name)
+		} else {
+			pods = append(pods, name)
 		}
 	}
-	return "", fmt.Errorf("no pod of clusterset-controller leads in namespace %s: see `kubectl -n %s get pods`, set its namespace "+
-		"with --system-namespace, or its address with --controller", c.Namespace, c.Namespace)
+	if len(pods) == 0 {
+		return nil, fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %s get pods`, set its "+
+			"namespace with --system-namespace, or its address with --controller", c.Namespace, c.Namespace)
+	}
+	return pods, nil
 }
