@@ -99,6 +99,9 @@ type Cluster struct {
 // A Binding is one of RBAC. Group is its subject, empty if that is an account.
 type Binding struct{ Kind, Namespace, Name, Group string }
 
+// patience is how long an API server may take to say what nearly all checks need.
+const patience = 15 * time.Second
+
 // maxLookups bounds the number of names that are queried.
 const maxLookups = 10
 
@@ -116,7 +119,9 @@ func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cl
 		}
 		set.Clusters[i] = c
 		group.Go(func() {
-			if c.Unreachable = c.identify(ctx, from); c.Unreachable == nil {
+			bounded, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			if c.Unreachable = c.identify(bounded, from); c.Unreachable == nil {
 				c.gather(ctx, from)
 				c.ask(ctx, from, zone, server)
 			}
@@ -128,7 +133,7 @@ func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cl
 
 // identify reads what nearly all checks need. Forbidden objects are left out; an unreachable API server is an error.
 func (c *Cluster) identify(ctx context.Context, from *cluster.Cluster) error {
-	version, err := from.Kube.Discovery().ServerVersion()
+	version, err := from.Discovery().ServerVersionWithContext(ctx)
 	if apierrors.IsForbidden(err) {
 		return errors.New("the API server denies GET /version to this user (403 Forbidden): use another user, or " +
 			"bind this one to ClusterRole system:public-info-viewer")

@@ -54,7 +54,7 @@ func (c *Cluster) prerequisites(ctx context.Context, from *cluster.Cluster) {
 		metav1.GetOptions{}); err == nil && config.Data["clustermesh-enable-mcs-api"] == "true" {
 		c.Others = append(c.Others, "Cilium")
 	}
-	if groups, err := from.Kube.Discovery().ServerGroups(); err == nil {
+	if groups, err := from.Discovery().ServerGroupsWithContext(ctx); err == nil {
 		for _, group := range groups.Groups {
 			if name := implementations[group.Name]; name != "" {
 				c.Others = append(c.Others, name)

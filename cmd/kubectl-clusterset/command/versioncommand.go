@@ -82,8 +82,10 @@ func versionsOf(ctx context.Context, clusters []*cluster.Cluster) []clusterVersi
 	var group sync.WaitGroup
 	for i, c := range clusters {
 		group.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
+			defer cancel()
 			found[i].Context = c.Context
-			server, err := c.Kube.Discovery().ServerVersion()
+			server, err := c.Discovery().ServerVersionWithContext(ctx)
 			if err == nil {
 				found[i].Kubernetes = server.GitVersion
 			}
