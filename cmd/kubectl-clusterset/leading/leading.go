@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -28,8 +29,6 @@ import (
 const (
 	// timeout bounds a question with its connection.
 	timeout = 30 * time.Second
-	// port is that of the metrics in the Deployment.
-	port = 8080
 	// maxAnswer bounds the answer, in bytes.
 	maxAnswer = 256 << 20
 )
@@ -61,7 +60,7 @@ func ask(ctx context.Context, c *cluster.Cluster, address, question string, docu
 	}
 	err = errStandby
 	for i := 0; i < len(pods) && errors.Is(err, errStandby); i++ {
-		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i], port)
+		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i].Name, metricsOf(&pods[i]))
 		if failed != nil {
 			return fmt.Errorf("%w: the user needs the right to create pods/portforward in namespace %s, which Role "+
 				"clusterset-viewer has", failed, c.Namespace)
@@ -99,8 +98,20 @@ func get(ctx context.Context, address, question string, document any, version *s
 		path, response.Status)
 }
 
-// replicas returns the names of the pods of the controller, first that which the Lease of the leader names.
-func replicas(ctx context.Context, c *cluster.Cluster) (pods []string, err error) {
+// metricsOf returns the port of the metrics of a pod.
+func metricsOf(pod *corev1.Pod) int32 {
+	for i := range pod.Spec.Containers {
+		for _, each := range pod.Spec.Containers[i].Ports {
+			if each.Name == "metrics" {
+				return each.ContainerPort
+			}
+		}
+	}
+	return 8080 // the default of --bind-address
+}
+
+// replicas returns the pods of the controller, first that which the Lease of the leader names.
+func replicas(ctx context.Context, c *cluster.Cluster) (pods []corev1.Pod, err error) {
 	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
 	})
@@ -113,10 +124,10 @@ func replicas(ctx context.Context, c *cluster.Cluster) (pods []string, err error
 	}
 	leader, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
 	for i := range list.Items {
-		if name := list.Items[i].Name; name == leader {
-			pods = slices.Insert(pods, 0, name)
+		if list.Items[i].Name == leader {
+			pods = slices.Insert(pods, 0, list.Items[i])
 		} else {
-			pods = append(pods, name)
+			pods = append(pods, list.Items[i])
 		}
 	}
 	if len(pods) == 0 {
