@@ -165,14 +165,6 @@ func (s *Members) Get(cluster string) *Member { return s.members.Load().byID[clu
 // List returns all members, sorted by id. The list is shared and must not be changed.
 func (s *Members) List() []*Member { return s.members.Load().sorted }
 
-// Refused returns the problems of the credentials that are not used, or not as they are. The list is shared.
-func (s *Members) Refused() []Problem {
-	if problems := s.refused.Load(); problems != nil {
-		return *problems
-	}
-	return nil
-}
-
 // A connection is a joined member with its credential.
 type connection struct {
 	member *Member

@@ -132,7 +132,7 @@ func TestReleaseOf(t *testing.T) {
 		"v0.1.0-3-g0123456": "", "v0.1.0-dirty": "", "0123456": "", "unknown": "", "": "",
 		"v0.0.0-20261123020000-0123456789ab": "",
 	} {
-		if got := releaseOf(build); got != want {
+		if got := releaseOf(version); got != want {
 			t.Errorf("%q: got %q, want %q", version, got, want)
 		}
 	}

@@ -192,8 +192,7 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
 	switch {
 	case len(existing) > 1:
 		return fmt.Errorf("context %s: %d Secrets are credentials of %s: delete all but that of the Lease %s%s "+
-			"(annotation %s)", l.reader.Context, len(existing), l.sourceID, memberstate.LeasePrefix, l.sourceID,
-			memberstate.OriginAnnotation)
+			"(annotation %s)", l.reader.Context, len(existing), l.sourceID, names.MemberLease, l.sourceID, names.Origin)
 	case len(existing) == 1:
 		l.secret = &existing[0]
 	}

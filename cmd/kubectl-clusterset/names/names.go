@@ -28,8 +28,9 @@ const (
 	ReaderLabel  = Domain + "/reader"
 	// KubeconfigKey is the key of the kubeconfig in the Secret of a member.
 	KubeconfigKey = "kubeconfig"
-	// UID, State, Drain and Prefer are annotations.
+	// UID, State, Origin, Drain and Prefer are annotations.
 	UID    = Domain + "/kube-system-uid"
+	Origin = Domain + "/origin"
 	State  = Domain + "/state"
 	Drain  = Domain + "/drain"
 	Prefer = Domain + "/prefer"
