@@ -4,6 +4,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -70,6 +71,12 @@ func (a *api) seen() []string {
 // which lead to a server.
 func invoke(t *testing.T, server string, args ...string) (out, progress string, err error) {
 	t.Helper()
+	return invokeUntil(t.Context(), t, server, args...)
+}
+
+// invokeUntil is invoke until the context ends.
+func invokeUntil(ctx context.Context, t *testing.T, server string, args ...string) (out, progress string, err error) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: east,
 clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: of-the-kubeconfig}}],
@@ -80,7 +87,7 @@ contexts: [{name: east, context: {cluster: c, user: u, namespace: shop}}, {name:
 	var stdout, stderr bytes.Buffer
 	command := newCommand(streams{Out: &stdout, ErrOut: &stderr})
 	command.SetArgs(append(args, "--kubeconfig", path))
-	err = command.ExecuteContext(t.Context())
+	err = command.ExecuteContext(ctx)
 	return stdout.String(), stderr.String(), err
 }
 

@@ -19,11 +19,11 @@ import (
 )
 
 // statusInterval is the time between two looks of `status --wait`, each of which
-// lists the objects of all clusters.
+// asks all controllers, and of two outputs of `status --watch`.
 const statusInterval = 2 * time.Second
 
 func newStatus(o *options) *cobra.Command {
-	wait := false
+	var wait, watch bool
 	command := &cobra.Command{
 		Use:   "status",
 		Short: "Show members, imports and findings",
@@ -34,12 +34,29 @@ func newStatus(o *options) *cobra.Command {
 			if err := output.Validate(o.output); err != nil {
 				return usageError{err}
 			}
+			if watch && wait {
+				return usageError{errors.New("--watch and --wait exclude each other")}
+			}
 			if command.Flags().Changed("timeout") && !wait {
 				return usageError{errors.New("--timeout needs --wait")}
 			}
 			clusters, err := o.clusters()
 			if err != nil {
 				return err
+			}
+			for watch {
+				statuses, err := o.statuses(command.Context(), clusters, false)
+				if command.Context().Err() != nil {
+					return nil
+				}
+				if err = errors.Join(err, o.printStatuses(statuses)); err != nil {
+					return err
+				}
+				fmt.Fprintln(o.Out)
+				select {
+				case <-command.Context().Done():
+				case <-time.After(statusInterval):
+				}
 			}
 			statuses, err := o.statuses(command.Context(), clusters, wait)
 			unreached := 0
@@ -51,12 +68,12 @@ func newStatus(o *options) *cobra.Command {
 			if err == nil && unreached > 0 {
 				err = fmt.Errorf("the controllers of %d of %d clusters do not answer", unreached, len(clusters))
 			}
-			return errors.Join(output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses},
-				func(out io.Writer, wide bool) error { return printStatuses(out, wide, statuses) }), err)
+			return errors.Join(o.printStatuses(statuses), err)
 		},
 	}
 	command.Flags().BoolVar(&wait, "wait", false,
 		"wait until the members are fresh and up to date, and the imports are ready")
+	command.Flags().BoolVarP(&watch, "watch", "w", false, "print the status every 2 s until Ctrl-C")
 	o.addContexts(command)
 	o.addOutput(command)
 	o.addController(command.Flags())
@@ -85,6 +102,11 @@ func (o *options) statuses(ctx context.Context, clusters []*cluster.Cluster, wai
 	teller.Interval = statusInterval
 	err := teller.Wait(ctx, look)
 	return statuses, err
+}
+
+func (o *options) printStatuses(statuses []status.Status) error {
+	return output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses},
+		func(out io.Writer, wide bool) error { return printStatuses(out, wide, statuses) })
 }
 
 // statusesOf are what the controllers of the clusters said, or why they did not.

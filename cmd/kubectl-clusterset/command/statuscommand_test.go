@@ -3,6 +3,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -60,6 +61,17 @@ func TestStatusWaits(t *testing.T) {
 	}
 	if _, _, err := invoke(t, "http://127.0.0.1:1", "status", "--timeout", "1s"); exitStatus(err) != exitUsage {
 		t.Errorf("--timeout alone: %v", err)
+	}
+}
+
+// TestStatusWatches prints again and again until it is stopped.
+func TestStatusWatches(t *testing.T) {
+	server, controller := newAPI(t, answersOfAll(nil), nil), newController(t, imports("Ready", "shop/db"))
+	ctx, cancel := context.WithTimeout(t.Context(), 3*statusInterval/2)
+	defer cancel()
+	out, _, err := invokeUntil(ctx, t, server.URL, "status", "--watch", "--controller", controller)
+	if err != nil || strings.Count(out, "IMPORT") != 2 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
