@@ -17,7 +17,7 @@ func Safe(text string) string {
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText-3], "") + "..."
 	}
-	return Escape(strings.ReplaceAll(text, "\n", " "))
+	return Escape(strings.ReplaceAll(text, "\n", "; "))
 }
 
 // Escape escapes the characters of a text that control a terminal, apart from line breaks and tabs.

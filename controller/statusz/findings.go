@@ -207,6 +207,9 @@ func (l *Leader) ofServices(found *list, access *mcsapi.Access) {
 	}
 	lacking := map[string]map[string]bool{}
 	for _, m := range l.Members.List() {
+		if l.Tracker.Verdict(m.Cluster()).State != liveness.Fresh {
+			continue // what it published may be withdrawn
+		}
 		for _, service := range m.Services() {
 			if lacking[service.Namespace] == nil {
 				lacking[service.Namespace] = map[string]bool{}

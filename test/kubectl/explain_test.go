@@ -188,15 +188,17 @@ func testExplain(t *testing.T, b *bed) {
 	})
 	t.Run("preference", func(t *testing.T) { testExplainPreference(t, b) })
 	t.Run("programs", func(t *testing.T) {
-		var explanation struct {
-			Service, Summary string
-			Problems         []struct{ What, Fix string }
+		var list struct {
+			Clusters []struct {
+				Service, Summary string
+				Problems         []struct{ What, Fix string }
+			}
 		}
 		must(t,
 			json.Unmarshal([]byte(b.do(t, "explain", "unexported/web", "--contexts", "west", "-o", "json")),
-				&explanation))
-		if explanation.Service != "unexported/web" || len(explanation.Problems) == 0 {
-			t.Errorf("got %+v", explanation)
+				&list))
+		if len(list.Clusters) != 1 || list.Clusters[0].Service != "unexported/web" || len(list.Clusters[0].Problems) == 0 {
+			t.Errorf("got %+v", list)
 		}
 	})
 }
