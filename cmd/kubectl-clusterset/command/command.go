@@ -172,7 +172,7 @@ func (o *options) addDryRun(set *pflag.FlagSet) {
 }
 
 func (o *options) addPartial(set *pflag.FlagSet) {
-	set.BoolVar(&o.partial, "partial", false, "change the selected clusters although the set has others")
+	set.BoolVar(&o.partial, "partial", false, "continue even if some clusters of the set are not selected")
 }
 
 func (o *options) addOutput(command *cobra.Command) {
