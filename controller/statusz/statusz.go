@@ -7,6 +7,7 @@ package statusz
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -71,23 +72,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r.URL.Path == state.PathStatus {
-		write(w, http.StatusOK, leader.status())
-		return
-	}
-	namespace, name, err := cache.SplitMetaNamespaceKey(r.URL.Query().Get("service"))
-	if err != nil || namespace == "" || name == "" {
-		http.Error(w, "The query parameter service must be namespace/name.", http.StatusBadRequest)
-		return
-	}
-	explanation, err := leader.explain(types.NamespacedName{Namespace: namespace, Name: name})
+	document, err := s.answer(leader, r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	write(w, http.StatusOK, explanation)
+	write(w, http.StatusOK, document)
+}
+
+// answer computes an answer. Of several at once, each waits for the one before, and none for a reader.
+func (s *Server) answer(leader *Leader, r *http.Request) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.URL.Path == state.PathStatus {
+		return leader.status(), nil
+	}
+	namespace, name, err := cache.SplitMetaNamespaceKey(r.URL.Query().Get("service"))
+	if err != nil || namespace == "" || name == "" {
+		return nil, errors.New("the query parameter service must be namespace/name")
+	}
+	return leader.explain(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 func write(w http.ResponseWriter, status int, document any) {
