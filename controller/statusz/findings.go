@@ -134,7 +134,9 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 	}
 	reason, message := describe(verdict)
 	switch path := l.Tracker.Path(id); {
-	case reason == memberstate.EventMemberQuarantined && m.Misidentified() == nil:
+	case reason == memberstate.EventMemberQuarantined && m.Misidentified() != nil:
+		// It is another cluster by mistake, so there is nothing to confirm.
+	case reason == memberstate.EventMemberQuarantined:
 		fix := l.join(id)
 		if verdict.Reason == liveness.OtherClusterSet {
 			fix = "Correct the ClusterProperty clusterset.k8s.io, or --clusterset of the controller, in one of the two clusters."

@@ -92,7 +92,9 @@ done`,
 	},
 	{
 		name: "two clusters with one id", says: []string{"cluster-id east", "cluster-id north"},
-		also: []string{"member-identity east", "member-identity west", "corefile-cluster north"},
+		also: []string{
+			"member-identity east", "member-identity west", "corefile-cluster north", "credential-usable north",
+		},
 		do: func(t *testing.T, b *bed) {
 			b.stopController(t, b.north)
 			b.startController(t, b.north, "east")
