@@ -122,7 +122,11 @@ done`,
 			"helm install": func(t *testing.T, b *bed) {
 				b.shell(t, "kubectl clusterset manifest rights | kubectl --context north apply --server-side --force-conflicts -f -")
 			},
-			"Start clusterset-controller": func(t *testing.T, b *bed) { b.startController(t, b.north, "north") },
+			// The check joined finds what is left to do only once the controller answers.
+			"Start clusterset-controller": func(t *testing.T, b *bed) {
+				b.startController(t, b.north, "north")
+				b.do(t, b.joinArgs()...)
+			},
 		},
 	},
 }
