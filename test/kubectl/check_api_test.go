@@ -15,6 +15,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 // Contexts by which check reaches north: what its API server says of itself is
@@ -125,6 +129,10 @@ done`,
 			// The check joined finds what is left to do only once the controller answers.
 			"Start clusterset-controller": func(t *testing.T, b *bed) {
 				b.startController(t, b.north, "north")
+				eventually(t, "its heartbeat", func() error {
+					_, err := b.north.Client().CoordinationV1().Leases(system).Get(t.Context(), member.HeartbeatLease, metav1.GetOptions{})
+					return err
+				})
 				b.do(t, b.joinArgs()...)
 			},
 		},
