@@ -212,14 +212,19 @@ func pageBlock(t *testing.T, text string) string {
 // pageShell returns a function that runs commands of the page, with a context for each cluster.
 func pageShell(t *testing.T, clusters ...*controlplane.Cluster) func(string) string {
 	t.Helper()
+	var controllers string
+	for _, cluster := range clusters {
+		name := "CONTROLLER_" + strings.ToUpper(cluster.Name())
+		controllers += " " + name + "=" + os.Getenv(name)
+	}
 	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
 	must(t, err)
 	var files []string
 	for _, cluster := range clusters {
 		files = append(files, kubeconfig(t, cluster))
 	}
-	preamble := fmt.Sprintf("set -euo pipefail; export PATH=%s:%s:$PATH KUBECONFIG=%s\n", bin, filepath.Dir(kubectl(t)),
-		strings.Join(files, ":"))
+	preamble := fmt.Sprintf("set -euo pipefail; export PATH=%s:%s:$PATH KUBECONFIG=%s%s\n", bin, filepath.Dir(kubectl(t)),
+		strings.Join(files, ":"), controllers)
 	return func(commands string) string {
 		t.Helper()
 		return run(t, preamble+commands, "bash", "-s")
