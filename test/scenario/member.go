@@ -99,7 +99,7 @@ func wrongServer(s *Set, east, west, north *Cluster) {
 	}
 }
 
-// rotation: a member gets another credential, and a second Secret. Of two the older one is used until it goes.
+// rotation: a member gets another credential, and a second Secret. The one in use stays in use until it goes.
 func rotation(s *Set, east, west *Cluster) {
 	p := Pair{east, west}
 	west.Export("web:10.65.0.10")
