@@ -22,6 +22,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/leader"
 	"github.com/clusterset-dns/clusterset-dns/controller/local"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
+	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
 )
 
 // A Controller maintains one cluster of the set.
@@ -47,7 +48,8 @@ type Controller struct {
 	metrics    *metrics.Metrics
 	readiness  readiness
 	// stuck is why the process must restart.
-	stuck readiness
+	stuck  readiness
+	states statusz.Server
 }
 
 // stuckAfter is how long the process may make no progress before /healthz fails. It is longer than any reconcile, and
@@ -110,7 +112,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer stop()
 	if c.options.Listener != nil {
 		c.stuck.set("")
-		serve(ctx, &group, c.options.Listener, c.options.Registry, &c.stuck, &c.readiness)
+		serve(ctx, &group, c.options.Listener, c.options.Registry, &c.stuck, &c.readiness, &c.states)
 	}
 	cluster := c.options.Cluster
 	var err error

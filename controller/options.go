@@ -108,7 +108,7 @@ type Options struct {
 	DialCanary func(ctx context.Context, network, address string) (net.Conn, error)
 	// Registry takes the metrics. nil means a registry of the controller's own.
 	Registry *prometheus.Registry
-	// Listener serves /metrics, /healthz and /readyz, and is closed by Run. Without one nothing is served.
+	// Listener serves /metrics, /healthz, /readyz, /statusz and /explainz, and is closed by Run. Without one nothing is served.
 	Listener net.Listener
 }
 

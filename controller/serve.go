@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/klog/v2"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // readiness is why the controller is not ready. The zero value is not ready.
@@ -34,15 +36,17 @@ func (r *readiness) get() string {
 	return "the id of the local cluster is not known yet"
 }
 
-// serve answers /metrics, /healthz and /readyz until the context ends.
+// serve answers /metrics, /healthz, /readyz and those of state until the context ends.
 func serve(
 	ctx context.Context, group *sync.WaitGroup, listener net.Listener, registry *prometheus.Registry, stuck,
-	ready *readiness,
+	ready *readiness, states http.Handler,
 ) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, stuck.get()) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, ready.get()) })
+	mux.Handle("GET "+state.PathStatus, states)
+	mux.Handle("GET "+state.PathExplain, states)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	group.Go(func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
+	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
 )
 
 func TestServe(t *testing.T) {
@@ -29,7 +30,7 @@ func TestServe(t *testing.T) {
 	var group sync.WaitGroup
 	var stuck, ready readiness
 	stuck.set("")
-	serve(ctx, &group, listener, registry, &stuck, &ready)
+	serve(ctx, &group, listener, registry, &stuck, &ready, &statusz.Server{})
 	get := func(path string, wantStatus int, want string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+path,

@@ -35,6 +35,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
+	"github.com/clusterset-dns/clusterset-dns/controller/statusz"
 )
 
 // component is the source of Events.
@@ -119,6 +120,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 		Clock: c.options.Clock, Queue: r, API: r.API, Local: r.Local, Members: r.Members, Tracker: r.Tracker,
 		Record: record,
 	})()
+	defer c.states.Lead(&statusz.Leader{Reconciler: r, Record: record, Counted: c.metrics, Version: c.options.Version})()
 	c.readiness.check(func() string {
 		_, lost := r.API.Access()
 		return lost.Reason
@@ -131,6 +133,7 @@ func (c *Controller) lead(ctx context.Context, cluster string, caches *caches) e
 			return map[string]string{
 				accept.PublishedAnnotation: policy.Text(klog.FromContext(ctx)), properties.Annotation: r.Properties.Text(),
 				member.HeartbeatSetAnnotation: string(c.options.ClusterSet),
+				member.DrainAnnotation:        drains(r.Local.Namespace(c.options.Namespace)),
 			}
 		},
 		Canaries: func() string { return c.canaries(r.Local) },
@@ -185,6 +188,14 @@ func heartbeatFirst(ctx context.Context, clock clock.WithTicker, record *heartbe
 	case <-record.Seen():
 	case <-timer.C():
 	}
+}
+
+// drains returns the value of member.DrainAnnotation for the heartbeat, by that of the namespace of the controller.
+func drains(namespace *corev1.Namespace) string {
+	if input.Standing(namespace).Demote {
+		return "true"
+	}
+	return ""
 }
 
 // canaries returns the text of the canaries of the local cluster, empty for none.

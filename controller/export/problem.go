@@ -68,7 +68,7 @@ func (p Problem) String() string {
 // Invalid is why a ServiceExport contributes nothing. It becomes the condition Valid=False of the ServiceExport.
 type Invalid struct {
 	// Reason is a condition's reason: NoService and InvalidServiceType of the MCS API, or one of the constants here, or
-	// input.InvalidDenied. kubectl clusterset explain has a hint for each (explain/problems.go).
+	// input.InvalidDenied.
 	Reason string
 	// Message is what is wrong and what to do.
 	Message string

@@ -64,17 +64,27 @@ type Input struct {
 	Refused map[string]string
 }
 
-// Gather returns the current input for a service.
+// Gather returns the current input for a pass over a service.
 func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) Input {
-	in := Input{
-		Existing: g.existing(access, service), Problems: map[string][]export.Problem{}, Refused: map[string]string{},
-	}
+	in, used := g.gather(g.existing(access, service, g.Applier.CatchUp), service)
+	g.Local.Use(service, used)
+	return in
+}
+
+// Look returns the input for a service as the caches show it. It changes nothing, so that a pass may run meanwhile.
+func (g *Gatherer) Look(access *mcsapi.Access, service types.NamespacedName) Input {
+	in, _ := g.gather(g.existing(access, service, func(*apply.Existing, apply.Versions) {}), service)
+	return in
+}
+
+// gather returns the input for a service, and the copies that are part of it.
+func (g *Gatherer) gather(existing apply.Existing, service types.NamespacedName) (Input, []*discoveryv1.EndpointSlice) {
+	in := Input{Existing: existing, Problems: map[string][]export.Problem{}, Refused: map[string]string{}}
 	observed := &in.Existing.Observed
 	if !g.Set.Takes(g.Local.Namespace(service.Namespace)) {
 		// What this controller made is deleted. The ServiceExport is for the controller of another set.
 		observed.Denied, observed.ServiceExport = true, nil
-		g.Local.Use(service, nil)
-		return in
+		return in, nil
 	}
 	if observed.Denied = denied(g.Denied, service.Namespace); observed.Denied {
 		if observed.ServiceExport != nil {
@@ -84,8 +94,7 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 					"it is on the controller's list of denied namespaces.", service.Namespace),
 			}
 		}
-		g.Local.Use(service, nil)
-		return in
+		return in, nil
 	}
 	if observed.ServiceExport != nil {
 		view, problems, invalid := export.FromService(g.Cluster, observed.ServiceExport, g.Local.Service(service),
@@ -124,11 +133,10 @@ func (g *Gatherer) Gather(access *mcsapi.Access, service types.NamespacedName) I
 			})
 		}
 	}
-	g.Local.Use(service, used)
 	in.Existing.Exported = slices.ContainsFunc(in.Contributions, func(c merge.Contribution) bool {
 		return !c.View.Absent()
 	})
-	return in
+	return in, used
 }
 
 // Source returns how slices of a member are read.
@@ -155,8 +163,10 @@ func (in *Input) note(cluster string, problems []export.Problem) {
 	}
 }
 
-// existing returns the objects of a service in the local cluster.
-func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName) apply.Existing {
+// existing returns the objects of a service in the local cluster. catchUp adds what the caches do not show yet.
+func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName,
+	catchUp func(*apply.Existing, apply.Versions),
+) apply.Existing {
 	shown := apply.Versions{
 		Services:       g.Local.Services.Indexer().LastStoreSyncResourceVersion(),
 		EndpointSlices: g.Local.EndpointSlices.Indexer().LastStoreSyncResourceVersion(),
@@ -184,7 +194,7 @@ func (g *Gatherer) existing(access *mcsapi.Access, service types.NamespacedName)
 		},
 		EndpointSlices: g.Local.ManagedSlices(service),
 	}
-	g.Applier.CatchUp(&existing, shown)
+	catchUp(&existing, shown)
 	if serviceImport := existing.Observed.ServiceImport; serviceImport != nil &&
 		existing.Observed.DerivedService == nil {
 		existing.Observed.TakenIPs = g.Local.OtherHolders(derived, serviceImport.Spec.IPs)
@@ -241,6 +251,14 @@ func evidenceOf(
 	verdict := judge.Verdict(m.Cluster())
 	e.Complete = e.Complete && !withheld && !m.Withheld(service)
 	return e, verdict
+}
+
+// Denies reports whether a namespace takes no part in the cluster set by the list of the operator.
+func (g *Gatherer) Denies(namespace string) bool { return denied(g.Denied, namespace) }
+
+// Drained reports whether the endpoints of a member are demoted on purpose.
+func (g *Gatherer) Drained(m *member.Member) bool {
+	return m.Heartbeat().Drained || m.Annotations()[memberstate.AnnotationDrain] == "true"
 }
 
 // denied reports whether a namespace takes no part in the set.

@@ -28,6 +28,9 @@ const (
 	HeartbeatUIDAnnotation = "clusterset-dns.github.io/kube-system-uid"
 	// HeartbeatSetAnnotation carries the name of the cluster set of the controller, unless it is the default set.
 	HeartbeatSetAnnotation = export.LabelSet
+	// DrainAnnotation is "true" in the heartbeat of a cluster whose endpoints the others should use only if no other
+	// cluster has a ready one.
+	DrainAnnotation = "clusterset-dns.github.io/drain"
 	// HeartbeatVersionAnnotation carries the version of the controller.
 	HeartbeatVersionAnnotation = "clusterset-dns.github.io/version"
 	// HeartbeatInterval is the time between two renewals.
@@ -45,6 +48,8 @@ type Heartbeat struct {
 	KubeSystemUID string
 	// Cluster is the member's id, as its controller wrote it.
 	Cluster string
+	// Drained reports whether the member asks not to be used.
+	Drained bool
 }
 
 // A leaseHandler handles heartbeat Leases.
@@ -131,7 +136,9 @@ func (h *heartbeat) note(obj any) error {
 	first, changed := h.resourceVersion == "", lease.ResourceVersion != h.resourceVersion
 	if changed {
 		h.resourceVersion = lease.ResourceVersion
-		h.last = Heartbeat{Heard: now, KubeSystemUID: uid, Cluster: cluster}
+		h.last = Heartbeat{
+			Heard: now, KubeSystemUID: uid, Cluster: cluster, Drained: lease.Annotations[DrainAnnotation] == "true",
+		}
 		h.canaries = CanariesOf(lease)
 	}
 	description := DescriptionOf(lease)

@@ -17,15 +17,6 @@ type identity struct {
 	source  string // of the credential: "the Secret" or "the flag --member"
 }
 
-// CallsItself is in the message about a member whose heartbeat has another id than its credential.
-const CallsItself = "calls itself"
-
-// SecretSays is in that message too if the credential is a Secret: the id that it has.
-func SecretSays(id string) string { return theSecret + " says " + id + ":" }
-
-// theSecret is a source.
-const theSecret = "the Secret"
-
 // wrong reports whether the heartbeat has another cluster id.
 func (i identity) wrong() bool { return i.holder != "" && i.holder != i.cluster }
 
@@ -35,7 +26,7 @@ func misidentified(is identity, own, ownUID string, others []identity) error {
 	var problems []error
 	if is.wrong() {
 		problems = append(problems, fmt.Errorf(
-			"this cluster "+CallsItself+" %s, %s says %s: correct the id there, or --cluster-id of that cluster's controller",
+			"this cluster calls itself %s, %s says %s: correct the id there, or --cluster-id of that cluster's controller",
 			is.holder, is.source, is.cluster))
 	}
 	if is.uid != "" && is.uid == ownUID {
@@ -141,7 +132,7 @@ func (s *Members) compare(m *Member, reported map[string]string) {
 	}
 	is := s.identities.of[m.cluster]
 	problem.Err = misidentified(is, s.config.Cluster, s.config.Local.KubeSystemUID(), s.identities.withUID(is.uid))
-	m.misidentified.Store(problem.Err != nil)
+	m.misidentified.Store(&problem.Err)
 	message := ""
 	if delete(s.identities.reported, key); problem.Err != nil {
 		message = problem.Err.Error()

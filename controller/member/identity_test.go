@@ -116,8 +116,8 @@ func TestIdentifyTellsOnce(t *testing.T) {
 				t.Errorf("%s: told %q, want %q", step, told, want)
 			}
 		}
-		if m.Misidentified() != mistaken {
-			t.Errorf("%s: mistaken is %t", step, m.Misidentified())
+		if (m.Misidentified() != nil) != mistaken {
+			t.Errorf("%s: mistaken is %t", step, !mistaken)
 		}
 		told = nil
 	}

@@ -71,7 +71,7 @@ type Member struct {
 	patience  time.Duration                               // see patience
 	keep      func(context.Context, *corev1.Secret) error // see Config.Keep
 	// misidentified is written by Members.identify.
-	misidentified atomic.Bool
+	misidentified atomic.Pointer[error]
 
 	mu       sync.Mutex
 	problems map[string]error // by watch
@@ -173,8 +173,16 @@ func (m *Member) Published() int { return m.slices.count() }
 // Heartbeat returns the last sign of life of the member.
 func (m *Member) Heartbeat() Heartbeat { return m.heartbeat.get() }
 
-// Misidentified reports whether the member is known to be another cluster than its credential names.
-func (m *Member) Misidentified() bool { return m.misidentified.Load() }
+// Misidentified returns why the member is known to be another cluster than its credential names, nil if it is not.
+func (m *Member) Misidentified() error {
+	if why := m.misidentified.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// Config returns how the member is reached, nil if its credential is not usable. It must not be changed.
+func (m *Member) Config() *rest.Config { return m.source.credential.Config }
 
 // Problem returns why the member cannot be read, nil for no known reason. A missing heartbeat is a problem, because a
 // hanging connection shows no other.

@@ -126,7 +126,7 @@ type Members struct {
 	members atomic.Pointer[roster]
 	known   chan struct{}
 	changed chan struct{}
-	refused atomic.Int64
+	refused atomic.Pointer[[]Problem]
 	memory  *memory
 	turns   chan struct{} // see turn
 
@@ -164,9 +164,6 @@ func (s *Members) Get(cluster string) *Member { return s.members.Load().byID[clu
 
 // List returns all members, sorted by id. The list is shared and must not be changed.
 func (s *Members) List() []*Member { return s.members.Load().sorted }
-
-// Refused returns the number of credentials that are not used because they are invalid.
-func (s *Members) Refused() int { return int(s.refused.Load()) }
 
 // A connection is a joined member with its credential.
 type connection struct {
@@ -226,7 +223,7 @@ func (s *Members) refresh(ctx context.Context, group *sync.WaitGroup, before map
 		members[candidate.key()] = true
 	}
 	sources, problems := gather(s.config, s.proposed(), members, &s.parsed)
-	s.refused.Store(int64(len(problems)))
+	s.refused.Store(&problems)
 	after := s.report(before, problems)
 	s.change(ctx, group, sources, func(source *source) bool {
 		key := source.candidate.Load().key()

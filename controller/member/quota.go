@@ -21,6 +21,9 @@ import (
 // Excess maps the limits that a member exceeds to the name of an object that is left out because of them.
 type Excess map[export.Limit]string
 
+// OverLimits returns what the member publishes beyond its limits, nil for nothing.
+func (m *Member) OverLimits() error { return m.Excess().err(m.cluster, m.slices.limits) }
+
 // err reports what is left out, nil for nothing.
 func (e Excess) err(cluster string, limits export.Limits) error {
 	var errs []error

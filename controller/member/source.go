@@ -127,6 +127,14 @@ func ParseRank(annotations map[string]string) (int, error) {
 // errNoKubeconfig is the error of a Secret with ClusterLabel that has no credential.
 var errNoKubeconfig = fmt.Errorf("the Secret has no data under the key %q: put the kubeconfig there", KubeconfigKey)
 
+// Refused returns the problems of the credentials that are not used, or not as they are. The list is shared.
+func (s *Members) Refused() []Problem {
+	if problems := s.refused.Load(); problems != nil {
+		return *problems
+	}
+	return nil
+}
+
 // gather returns the members among the candidates: those of flags, Secrets, and of other sources. A credential with
 // invalid content still makes its cluster a member; a credential with an invalid id does not. members are the keys of the
 // candidates that are members already. parsed are the sources of the candidates that were parsed before, by Version, and

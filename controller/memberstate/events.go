@@ -3,8 +3,6 @@
 package memberstate
 
 import (
-	"strings"
-
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,6 +11,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/properties"
+	documents "github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // Reasons of Events on the Secrets of members.
@@ -68,7 +67,7 @@ func (r *Reporter) Report(problem member.Problem) {
 		logger = logger.WithValues("credential", problem.Candidate.String())
 	}
 	if problem.Err != nil {
-		message = problem.Err.Error()
+		message = documents.Safe(problem.Err.Error())
 		logger.Error(problem.Err, log)
 	} else {
 		reason, kind = over, corev1.EventTypeNormal
@@ -89,7 +88,7 @@ func (r *Reporter) source(problem member.Problem) {
 		logger.Error(problem.Err, "Cannot read a source of members; its members stay")
 		reason, kind = EventMemberSourceUnreadable, corev1.EventTypeWarning
 		message = "Cannot read --members-from=" + problem.Source + ", so its members stay as they were: " +
-			problem.Err.Error()
+			documents.Safe(problem.Err.Error())
 	}
 	if r.Object != nil {
 		r.Recorder.Event(r.Object, kind, reason, message)
@@ -125,26 +124,16 @@ func (r *Reporter) judged(
 	}
 }
 
-// CannotBeReached is in the message of the Event of a member whose pods are not reached.
-const CannotBeReached = "cannot be reached at its pods"
-
-// FailedRepeatedly is in the message of the Event of a member that is held stale, though its heartbeats arrive.
-const FailedRepeatedly = "failed repeatedly"
-
-// confirms stands before the value of AnnotationConfirm, which ends the message of an Event.
-const confirms = "the annotation " + AnnotationConfirm + " of this Secret is "
-
-// ConfirmToken is the value of AnnotationConfirm in the message of an Event MemberQuarantined, empty if there is nothing to
-// confirm.
-func ConfirmToken(message string) string {
-	_, token, _ := strings.Cut(message, confirms)
-	return token
+// Describe returns the reason of the Event for a verdict and its message, empty for a member that is fresh.
+func Describe(is liveness.Verdict) (reason, message string) {
+	reason, _, message = eventOf(is, is)
+	return reason, message
 }
 
 // eventOf returns the Event for a new verdict; the reason is empty if there is none.
 func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 	cluster := "Cluster " + is.Cluster
-	confirm := "or until " + confirms + is.Token
+	confirm := "or until the annotation " + AnnotationConfirm + " of this Secret is " + is.Token
 	switch {
 	case is.State == liveness.Gone:
 		return EventMemberGone, corev1.EventTypeWarning,
@@ -164,10 +153,10 @@ func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " lost most or all of its exports at once: " +
 			"its former exports stay until it was heard for a while, " + confirm
 	case is.Reason == liveness.Flapping:
-		return EventMemberStale, corev1.EventTypeWarning, cluster + " " + FailedRepeatedly + ": " +
+		return EventMemberStale, corev1.EventTypeWarning, cluster + " failed repeatedly: " +
 			"its endpoints stay demoted until it was heard for a while"
 	case is.Reason == liveness.PodsUnreachable:
-		return EventMemberStale, corev1.EventTypeWarning, cluster + " " + CannotBeReached + ": " +
+		return EventMemberStale, corev1.EventTypeWarning, cluster + " cannot be reached at its pods: " +
 			"its endpoints are used only if no other cluster has a ready one. Look at the pod network between the clusters"
 	case is.State == liveness.Stale:
 		return EventMemberStale, corev1.EventTypeWarning, cluster + " is silent: " +

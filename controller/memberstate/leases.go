@@ -33,6 +33,8 @@ const (
 	// PathAnnotation on such a Lease is the path to the pods of the member: reachable, unreachable or unproven. It is
 	// missing while the path is unknown.
 	PathAnnotation = "clusterset-dns.github.io/path"
+	// DrainsAnnotation on such a Lease is "true" if the member asks in its heartbeat to be drained.
+	DrainsAnnotation = "clusterset-dns.github.io/drains"
 	// OriginAnnotation on such a Lease is what makes the cluster a member, unless a flag does: the source, as
 	// --members-from has it, or "-" for Secrets with member.ClusterLabel, and then kind and name of the object or file.
 	OriginAnnotation = "clusterset-dns.github.io/origin"
@@ -98,7 +100,7 @@ func (l *Leases) load(ctx context.Context) (map[string]state, error) {
 			left[cluster] = state{
 				state: liveness.ParseState(lease.Annotations[StateAnnotation]),
 				uid:   lease.Annotations[member.HeartbeatUIDAnnotation],
-				path:  liveness.ParsePath(lease.Annotations[PathAnnotation]),
+				path:  liveness.ParsePath(lease.Annotations[PathAnnotation]), drains: lease.Annotations[DrainsAnnotation] == "true",
 				description: member.Description{
 					Properties: lease.Annotations[properties.Annotation],
 					Accepts:    lease.Annotations[accept.PublishedAnnotation],
@@ -234,7 +236,7 @@ func (l *Leases) limited(ctx context.Context, do func(context.Context) error) er
 func (l *Leases) due(is, want *coordinationv1.Lease) bool {
 	for _, key := range append([]string{
 		StateAnnotation, PathAnnotation, member.HeartbeatUIDAnnotation, properties.Annotation, accept.PublishedAnnotation,
-		OriginAnnotation,
+		OriginAnnotation, DrainsAnnotation,
 	}, remembered...) {
 		if is.Annotations[key] != want.Annotations[key] {
 			return true
@@ -314,6 +316,9 @@ func (t *Tracker) lease(cluster string) *coordinationv1.Lease {
 	}
 	if m.Path != liveness.PathUnknown {
 		lease.Annotations[PathAnnotation] = m.Path.String()
+	}
+	if m.drains {
+		lease.Annotations[DrainsAnnotation] = "true"
 	}
 	if m.accepted.Properties != "" {
 		lease.Annotations[properties.Annotation] = m.accepted.Properties

@@ -22,7 +22,7 @@ import (
 // Annotations on a member's Secret with which an administrator overrides the liveness judgement.
 const (
 	// AnnotationDrain demotes the endpoints of the cluster if its value is "true".
-	AnnotationDrain = "clusterset-dns.github.io/drain"
+	AnnotationDrain = member.DrainAnnotation
 	// AnnotationConfirm accepts the data of a quarantined member. Its value is the token in the Event.
 	AnnotationConfirm = "clusterset-dns.github.io/confirm"
 )
@@ -78,6 +78,8 @@ type Tracker struct {
 type tracked struct {
 	liveness.Member
 	source *member.Member
+	// drains is set if the member asks in its heartbeat to be drained.
+	drains bool
 	// shownUID is the KnownUID in the Lease, or to be shown there.
 	shownUID string
 	description
@@ -88,6 +90,7 @@ type state struct {
 	state       liveness.State
 	uid         string
 	path        liveness.Path
+	drains      bool
 	description member.Description
 }
 
@@ -137,7 +140,7 @@ func (t *Tracker) Track(m *member.Member) {
 				left.description.ClusterSet = string(t.set.Name) // it was accepted
 			}
 			delete(t.left, m.Cluster()) // a member that leaves and joins again is new
-			known = &tracked{shownUID: left.uid, description: describe(left.description), Member: liveness.Member{
+			known = &tracked{drains: left.drains, shownUID: left.uid, description: describe(left.description), Member: liveness.Member{
 				Cluster:  m.Cluster(),
 				Arrivals: liveness.Arrivals{Joined: now},
 				Before:   left.state,
@@ -232,7 +235,11 @@ func (t *Tracker) update(cluster string, change func(*tracked)) {
 // put judges the facts of a member. The caller holds the lock.
 func (t *Tracker) put(now time.Time, m *tracked) []liveness.Change {
 	annotations := m.source.Annotations()
-	m.Drained = annotations[AnnotationDrain] == "true"
+	if heard := m.source.Heartbeat(); !heard.Heard.IsZero() && heard.Drained != m.drains {
+		m.drains = heard.Drained
+		t.unshown[m.Cluster] = struct{}{}
+	}
+	m.Drained = m.drains || annotations[AnnotationDrain] == "true"
 	m.Confirmed = annotations[AnnotationConfirm]
 	m.hear(now)
 	if path := t.paths.Of(m.Cluster); m.Path != path {

@@ -182,6 +182,17 @@ func TestTrackerDrain(t *testing.T) {
 	}
 }
 
+// TestTrackerDrainOfThePredecessor: a new leader knows that a member asked to be drained before it hears the member.
+func TestTrackerDrainOfThePredecessor(t *testing.T) {
+	l := newLookout(t, map[string]state{"west": {drains: true}}, "west")
+	if verdict := l.Verdict("west"); !verdict.Demote || verdict.State != liveness.Fresh {
+		t.Errorf("the verdict is %+v", verdict)
+	}
+	if lease := l.lease("west"); lease.Annotations[DrainsAnnotation] != "true" {
+		t.Errorf("the Lease has %v", lease.Annotations)
+	}
+}
+
 // TestTrackerLostExports: a list without most of what is known is kept from
 // being believed until it is confirmed, looked at twice, or whole again.
 func TestTrackerLostExports(t *testing.T) {

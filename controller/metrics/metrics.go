@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -153,6 +154,15 @@ func (m *Metrics) Problems(service types.NamespacedName, problems map[string][]e
 	m.problems.set(service, problems)
 }
 
+// Problematic returns the services with problems, sorted.
+func (m *Metrics) Problematic() []types.NamespacedName {
+	m.problems.mu.Lock()
+	defer m.problems.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(m.problems.services), func(a, b types.NamespacedName) int {
+		return strings.Compare(a.String(), b.String())
+	})
+}
+
 // A Writer observes the writes of the leader of a cluster.
 type Writer struct {
 	*Metrics
@@ -210,7 +220,7 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 	}
 	gauge(queueDesc, float64(r.Queue.QueueLength()))
 	m.collectObjects(r, gauge)
-	gauge(refusedDesc, float64(r.Members.Refused()))
+	gauge(refusedDesc, float64(len(r.Members.Refused())))
 	gauge(zonelessDesc, float64(len(r.Local.NodesWithoutZone())))
 	judgement := r.Tracker.Judgement()
 	gauge(silentDesc, number(judgement.Isolated))
@@ -228,7 +238,7 @@ func (m *Metrics) Collect(samples chan<- prometheus.Metric) {
 		cluster := member.Cluster()
 		gauge(pathDesc, 1, cluster, r.Tracker.Path(cluster).String())
 		gauge(connectedDesc, number(member.Problem() == nil && member.Synced()), cluster)
-		gauge(mistakenDesc, number(member.Misidentified()), cluster)
+		gauge(mistakenDesc, number(member.Misidentified() != nil), cluster)
 		gauge(syncedDesc, number(member.Synced()), cluster)
 		gauge(publishedDesc, float64(member.Published()), cluster)
 		excess := member.Excess()

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ const (
 // pure are the packages that take values and return values.
 var pure = []string{
 	"controller/accept", "controller/budget", "controller/export", "controller/liveness", "controller/locality",
-	"controller/merge", "controller/packed", "controller/properties",
+	"controller/merge", "controller/packed", "controller/properties", "controller/state",
 	"controller/selector", "controller/traffic",
 	"plugin/multicluster/answer", "plugin/multicluster/index", "plugin/multicluster/name", "plugin/multicluster/object",
 	"plugin/multicluster/record", "plugin/multicluster/topology",
@@ -146,6 +147,25 @@ func TestPluginAndControllerNeverImportEachOther(t *testing.T) {
 					(strings.HasPrefix(own, "plugin") || strings.HasPrefix(imported, "github.com/coredns")) {
 				t.Errorf("%s: imports %s", f.path, own)
 			}
+		}
+	}
+}
+
+// TestCommandLineDerivesNothing: kubectl clusterset prints what the controller says. It knows the types of that, and
+// neither the code nor the messages of Events by which it could derive anything again.
+func TestCommandLineDerivesNothing(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if f.test() || !strings.HasPrefix(f.path, "cmd/kubectl-clusterset/") {
+			continue
+		}
+		for _, imported := range f.imports {
+			own, _ := strings.CutPrefix(imported, module)
+			if strings.HasPrefix(own, "controller") && own != "controller/state" || strings.HasPrefix(own, "plugin") {
+				t.Errorf("%s: imports %s", f.path, own)
+			}
+		}
+		if cut := regexp.MustCompile(`strings\.\w+\([^()]*[eE]vent\.Message`).FindString(f.text); cut != "" {
+			t.Errorf("%s: reads the text of an Event: %s", f.path, cut)
 		}
 	}
 }

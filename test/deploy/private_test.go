@@ -83,7 +83,7 @@ func TestReverseTunnel(t *testing.T) {
 		}
 	}
 	read("joined", fresh, "10.2.0.1")
-	if got := shell("kubectl clusterset status --contexts east -o wide"); !strings.Contains(got, "https://"+end+"   kubernetes.default.svc") {
+	if got := shell("kubectl clusterset status --contexts east -o wide --controller $CONTROLLER_EAST"); !strings.Contains(got, "https://"+end+"   kubernetes.default.svc") {
 		t.Errorf("status does not show how west is read:\n%s", got)
 	}
 
@@ -141,7 +141,7 @@ func TestConnectProxy(t *testing.T) {
 	publish(t, west, "10.2.0.1")
 	shell(strings.ReplaceAll(pageBlock(t, "--proxy-url"), "proxy.example.org:8888", proxy))
 	reads(t, "joined", east, "west", fresh, "10.2.0.1")
-	if got := shell("kubectl clusterset status --contexts east -o wide"); !strings.Contains(got, "http://"+proxy) {
+	if got := shell("kubectl clusterset status --contexts east -o wide --controller $CONTROLLER_EAST"); !strings.Contains(got, "http://"+proxy) {
 		t.Errorf("status does not show the proxy:\n%s", got)
 	}
 
@@ -184,6 +184,7 @@ func privateSet(t *testing.T, names ...string) []*controlplane.Cluster {
 		running, err := clusterset.StartController(cluster, filepath.Join(bin, "clusterset-controller"), credential,
 			"--stale-after=20s")
 		must(t, err)
+		t.Setenv("CONTROLLER_"+strings.ToUpper(cluster.Name()), running.Address)
 		t.Cleanup(func() {
 			if err := errors.Join(running.Err(), running.Stop(context.Background(), time.Minute)); err != nil {
 				t.Error(err)
@@ -211,14 +212,19 @@ func pageBlock(t *testing.T, text string) string {
 // pageShell returns a function that runs commands of the page, with a context for each cluster.
 func pageShell(t *testing.T, clusters ...*controlplane.Cluster) func(string) string {
 	t.Helper()
+	var controllers string
+	for _, cluster := range clusters {
+		name := "CONTROLLER_" + strings.ToUpper(cluster.Name())
+		controllers += " " + name + "=" + os.Getenv(name)
+	}
 	bin, err := programs.Build(t.Context(), "cmd/kubectl-clusterset")
 	must(t, err)
 	var files []string
 	for _, cluster := range clusters {
 		files = append(files, kubeconfig(t, cluster))
 	}
-	preamble := fmt.Sprintf("set -euo pipefail; export PATH=%s:%s:$PATH KUBECONFIG=%s\n", bin, filepath.Dir(kubectl(t)),
-		strings.Join(files, ":"))
+	preamble := fmt.Sprintf("set -euo pipefail; export PATH=%s:%s:$PATH KUBECONFIG=%s%s\n", bin, filepath.Dir(kubectl(t)),
+		strings.Join(files, ":"), controllers)
 	return func(commands string) string {
 		t.Helper()
 		return run(t, preamble+commands, "bash", "-s")

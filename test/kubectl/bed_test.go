@@ -156,6 +156,14 @@ type result struct {
 // run runs kubectl clusterset.
 func (b *bed) run(t testing.TB, args ...string) result {
 	t.Helper()
+	if slices.Contains([]string{"status", "explain", "check", "sysdump"}, args[0]) {
+		for _, c := range b.all() {
+			args = append(args, "--controller", c.Name()+"="+c.controller.Address)
+		}
+		for _, context := range b.more {
+			args = append(args, "--controller", context+"="+b.east.controller.Address)
+		}
+	}
 	return b.command(t, filepath.Join(b.programs, "kubectl-clusterset"), args...)
 }
 

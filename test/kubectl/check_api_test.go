@@ -15,6 +15,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 // Contexts by which check reaches north: what its API server says of itself is
@@ -76,40 +80,25 @@ done`,
 	{
 		name: "the controller does not run",
 		says: []string{
-			"left-behind east", "controller east", "exports-seen east", "member-fresh north", "member-fresh west",
+			"controller east", "controller-answers east", "member-fresh north", "member-fresh west",
 		},
 		also: []string{"member-reachable north", "member-reachable west"},
 		do: func(t *testing.T, b *bed) {
-			b.service(t, b.east, "checked", "a", false, 80, "10.64.0.10")
 			b.stopController(t, b.east)
-			b.apply(t, b.east,
-				`{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, metadata: {namespace: checked, name: a}}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata:
-  namespace: checked
-  name: left
-  labels:
-    multicluster.kubernetes.io/service-name: left
-    multicluster.kubernetes.io/source-cluster: south
-    endpointslice.kubernetes.io/managed-by: clusterset-controller.clusterset-dns.github.io
-addressType: IPv4
-endpoints: []
-ports: []`)
 		},
 		hand: map[string]func(*testing.T, *bed){
 			"Start clusterset-controller": func(t *testing.T, b *bed) { b.startController(t, b.east, "east") },
 			// It runs by then, and is about to look, and to be heard.
-			"Find the cause in the logs":                       func(*testing.T, *bed) {},
-			"Make sure that the API server and the controller": func(*testing.T, *bed) {},
-			"Wait until its heartbeats have arrived":           func(*testing.T, *bed) {},
+			"Find the cause in the logs":             func(*testing.T, *bed) {},
+			"Make sure that ":                        func(*testing.T, *bed) {},
+			"Wait until its heartbeats have arrived": func(*testing.T, *bed) {},
 		},
-		after: "kubectl clusterset unexport checked/a --contexts east",
 	},
 	{
 		name: "two clusters with one id", says: []string{"cluster-id east", "cluster-id north"},
-		also: []string{"member-identity east", "member-identity west", "corefile-cluster north"},
+		also: []string{
+			"member-identity east", "member-identity west", "corefile-cluster north", "credential-usable north",
+		},
 		do: func(t *testing.T, b *bed) {
 			b.stopController(t, b.north)
 			b.startController(t, b.north, "east")
@@ -122,9 +111,9 @@ ports: []`)
 	{
 		// With it all goes that is in it; the hints that follow bring it back.
 		name: "the namespace of the controller is gone",
-		says: []string{"namespace north", "controller north", "joined north"},
+		says: []string{"namespace north", "controller north", "controller-answers north"},
 		also: []string{
-			"joined east", "joined west", "in-step east", "in-step west", "controller-rights north",
+			"joined east", "joined west", "joined north", "controller-rights north",
 			"member-rights north", "member-reachable east", "member-reachable west", "member-fresh east",
 			"member-fresh west",
 		},
@@ -137,7 +126,15 @@ ports: []`)
 			"helm install": func(t *testing.T, b *bed) {
 				b.shell(t, "kubectl clusterset manifest rights | kubectl --context north apply --server-side --force-conflicts -f -")
 			},
-			"Start clusterset-controller": func(t *testing.T, b *bed) { b.startController(t, b.north, "north") },
+			// The check joined finds what is left to do only once the controller answers.
+			"Start clusterset-controller": func(t *testing.T, b *bed) {
+				b.startController(t, b.north, "north")
+				eventually(t, "its heartbeat", func() error {
+					_, err := b.north.Client().CoordinationV1().Leases(system).Get(t.Context(), member.HeartbeatLease, metav1.GetOptions{})
+					return err
+				})
+				b.do(t, b.joinArgs()...)
+			},
 		},
 	},
 }

@@ -74,6 +74,7 @@ kubectl clusterset unexport checked/c --contexts west`,
 		name: "a preference that is none", round: "services",
 		says:  []string{"preferences east", "preferences north", "preferences west"},
 		do:    func(t *testing.T, b *bed) { b.apply(t, b.west, prefers("f", "near est")) },
+		which: "patch serviceexport",
 		after: "kubectl clusterset unexport checked/f --contexts west",
 	},
 	{

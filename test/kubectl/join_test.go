@@ -101,7 +101,7 @@ func testJoin(t *testing.T, b *bed) {
 			Members []struct {
 				Cluster, State string
 				Expires        *metav1.Time
-				Behind         *int
+				Synced         bool
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func testJoin(t *testing.T, b *bed) {
 			t.Errorf("%s has %d members", c.Cluster, len(c.Members))
 		}
 		for _, m := range c.Members {
-			if m.State != "fresh" || m.Behind == nil || *m.Behind != 0 || m.Expires == nil {
+			if m.State != "fresh" || !m.Synced || m.Expires == nil {
 				t.Errorf("%s of %s: %+v", m.Cluster, c.Cluster, m)
 				continue
 			}

@@ -70,6 +70,13 @@ var reading = []mutant{
 		first:       simulation,
 	},
 	{
+		file:        "controller/memberstate/tracker.go",
+		text:        `m.Drained = m.drains || annotations[AnnotationDrain] == "true"`,
+		replacement: `m.Drained = annotations[AnnotationDrain] == "true"`,
+		harm:        "clusters send traffic to a member that asked to be drained",
+		first:       simulation,
+	},
+	{
 		file:        "controller/liveness/view.go",
 		text:        `view, problems = export.FromSlices(e.Source, e.Service, e.Published, previous)`,
 		replacement: `_ = previous`,

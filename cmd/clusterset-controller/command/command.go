@@ -88,7 +88,7 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 	set.StringVar(&f.cluster, "cluster-id", "",
 		"`id` of the local cluster: a DNS label, or two joined with a dot; empty means the value of ClusterProperty cluster.clusterset.k8s.io")
 	set.StringVar(&f.clusterSet, "clusterset", "",
-		"`name` of the cluster set, a DNS label that is the same in all its clusters; empty means the default set. The controller takes care of the namespaces with label "+
+		"`name` of the cluster set, a DNS label that is the same in all its clusters; empty means the default set. The controller manages the namespaces with label "+
 			export.LabelSet+"=<name>, or of those without it for the default set")
 	set.StringVar(&f.namespace, "namespace", "",
 		"namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // oldestServer is the oldest API server that serves all installed objects:
@@ -122,7 +122,7 @@ var apiChecks = []Check{
 		if c.Heartbeat == nil || c.Heartbeat.Spec.RenewTime == nil {
 			return []problem{wrong(fix, "The controller has never written a heartbeat to namespace %s.", c.System)}
 		}
-		if silent := c.Now.Sub(c.Heartbeat.Spec.RenewTime.Time); silent > 3*member.HeartbeatInterval {
+		if silent := c.Now.Sub(c.Heartbeat.Spec.RenewTime.Time); silent > 15*time.Second {
 			return []problem{wrong(fix, "The controller has not renewed its heartbeat for %s.",
 				silent.Round(time.Second))}
 		}
@@ -134,7 +134,7 @@ var apiChecks = []Check{
 			if c.Heartbeat == nil {
 				return nil
 			}
-			if err := member.ValidateID(c.ID); err != nil {
+			if err := names.ValidateID(c.ID); err != nil {
 				return []problem{wrong(c.rename(), "%v", err)}
 			}
 			if other := s.twin(c); other != nil {

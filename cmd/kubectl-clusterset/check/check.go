@@ -72,7 +72,7 @@ type Check struct {
 }
 
 // Checks are all checks. Causes come before their effects.
-var Checks = slices.Concat(apiChecks, rightsChecks, memberChecks, networkChecks, dnsChecks, nodeLocalChecks,
+var Checks = slices.Concat(apiChecks, rightsChecks, controllerChecks, networkChecks, dnsChecks, nodeLocalChecks,
 	serviceChecks)
 
 // Run runs all checks for all clusters.
@@ -173,29 +173,6 @@ func List(out io.Writer, wide bool, checks []Check) error {
 		rows = append(rows, []any{check.Name, check.About})
 	}
 	return output.Table(out, wide, "CHECK ABOUT", rows)
-}
-
-// cluster is the reachable cluster with an id, nil if there is none.
-func (s *Set) cluster(id string) *Cluster {
-	for _, c := range s.Clusters {
-		if reached(c) && c.ID == id {
-			return c
-		}
-	}
-	return nil
-}
-
-// contextOf is the context of the cluster with an id, or a placeholder.
-func (s *Set) contextOf(id string) string {
-	if c := s.cluster(id); c != nil {
-		return c.Context
-	}
-	return "<context of " + id + ">"
-}
-
-// join is the command that gives a cluster the credential of another.
-func (s *Set) join(c *Cluster, id string) string {
-	return "kubectl clusterset join " + c.Context + " " + s.contextOf(id) + c.system()
 }
 
 // system is the flag --system-namespace unless it has its default.

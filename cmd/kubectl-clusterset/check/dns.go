@@ -16,9 +16,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 var dnsChecks = []Check{
@@ -106,8 +104,8 @@ var dnsChecks = []Check{
 			case !corefile.Serves(s.Zone):
 				return []problem{wrong(s.enable(c), "The Corefile does not serve %s.", s.Zone)}
 			case c.ID != "" && corefile.Set(s.Zone) != c.Set:
-				return []problem{wrong(s.serveSet(c), "The Corefile serves %s for %s, not for %s.", s.Zone, corefile.Set(s.Zone),
-					c.Set)}
+				return []problem{wrong(s.serveSet(c), "The Corefile serves %s for %s, not for %s.", s.Zone, setName(corefile.Set(s.Zone)),
+					setName(c.Set))}
 			}
 			return nil
 		},
@@ -120,7 +118,7 @@ var dnsChecks = []Check{
 				return c.forwardedID(s)
 			}
 			switch id := corefile.Option(s.Zone, "cluster"); {
-			case len(id) == 1 && !strings.EqualFold(id[0], c.ID) && member.ValidateID(strings.ToLower(id[0])) == nil:
+			case len(id) == 1 && !strings.EqualFold(id[0], c.ID) && names.ValidateID(strings.ToLower(id[0])) == nil:
 				return []problem{wrong(fmt.Sprintf(`%s | sed 's/^\( *cluster\) %s/\1 %s/' | %s`,
 					c.kubectl("-n %s get configmap %s -o yaml", coredns.Namespace, coredns.Name), id[0], c.ID,
 					c.kubectl("replace -f -")),
@@ -179,17 +177,36 @@ var dnsChecks = []Check{
 			}
 			return "The cluster's DNS does not serve the zone."
 		}, run: func(_ *Set, c *Cluster) (found []problem) {
-			for _, lookup := range c.Lookups {
-				for _, answer := range lookup.Answers {
-					if answer.Wrong {
-						found = append(found, wrong(c.restart(), "The cluster's DNS returns %s for %s %s instead of %s.",
-							answer.Text(), answer.Name, answer.Type, answer.ExpectedText()))
-					}
+			for _, answer := range c.Lookups {
+				if answer.Wrong {
+					found = append(found, wrong(c.restart(), "The cluster's DNS returns %s for %s %s instead of %s.",
+						answer.Text(), answer.Name, answer.Type, answer.ExpectedText()))
 				}
 			}
 			return found
 		},
 	},
+}
+
+// serveSet is the instruction to make the plugin serve the zone for the cluster set.
+func (s *Set) serveSet(c *Cluster) string {
+	change := "set the option `clusterset " + c.Set + "` of multicluster in"
+	switch {
+	case c.Set == "":
+		change = "remove the option clusterset of multicluster from"
+	case c.by(s) == "":
+		change = fmt.Sprintf("add a server block for %s with the option `clusterset %s` of multicluster to",
+			strings.TrimSuffix(s.Zone, "."), c.Set)
+	}
+	return fmt.Sprintf("Select the zone of %s with --zone, or %s the Corefile: `%s`.", setName(c.Set), change,
+		c.kubectl("-n %s edit configmap %s", coredns.Namespace, coredns.Name))
+}
+
+func setName(set string) string {
+	if set == "" {
+		return "the default cluster set"
+	}
+	return "cluster set " + set
 }
 
 func noCoreDNS(_ *Set, c *Cluster) string {
@@ -311,15 +328,15 @@ func (c *Cluster) forwardedID(s *Set) []problem {
 func (c *Cluster) wantsCluster() string {
 	for i := range c.Imports {
 		each := &c.Imports[i]
-		if !export.IsManaged(each) || each.Spec.Type != v1beta1.Headless {
+		if !names.IsManaged(each) || each.Spec.Type != v1beta1.Headless {
 			continue
 		}
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
-		switch preference, _ := locality.PreferenceOf(distribution, each.Annotations[export.AnnotationPrefer], ""); {
-		case preference.Cluster:
-			return nameOf(each) + " prefers the local cluster"
-		case preference.Zone:
-			return nameOf(each) + " has trafficDistribution " + distribution
+		switch prefer := each.Annotations[names.Prefer]; {
+		case prefer == "cluster" || prefer == "local":
+			return each.Namespace + "/" + each.Name + " prefers the local cluster"
+		case distribution != "":
+			return each.Namespace + "/" + each.Name + " has trafficDistribution " + distribution
 		}
 	}
 	return ""

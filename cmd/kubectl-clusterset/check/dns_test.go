@@ -18,6 +18,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
@@ -151,8 +152,8 @@ func TestChartWithoutTheID(t *testing.T) {
 			east.ChartCorefile = test.chart
 			east.Imports = []v1beta1.ServiceImport{{
 				ObjectMeta: metav1.ObjectMeta{
-					Namespace: "shop", Name: "db", Labels: map[string]string{export.LabelManagedBy: export.Manager},
-					Annotations: map[string]string{export.AnnotationPrefer: test.prefers},
+					Namespace: "shop", Name: "db", Labels: map[string]string{names.ManagedBy: export.Manager},
+					Annotations: map[string]string{names.Prefer: test.prefers},
 				},
 				Spec: v1beta1.ServiceImportSpec{Type: v1beta1.Headless},
 			}}

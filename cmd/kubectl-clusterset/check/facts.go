@@ -4,27 +4,30 @@ package check
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // A Set is all clusters that are checked.
@@ -46,7 +49,25 @@ type Cluster struct {
 	Server string
 	// Release is the version of this program, empty if that is not one of a release.
 	Release string
-	*facts.Facts
+	// ID and Set are those of its heartbeat; ID is empty if its controller never wrote one.
+	ID, Set string
+	// UID is that of its namespace kube-system, System the namespace of its controller.
+	UID, System string
+	// Version is that of its API server, MCSVersion that of the MCS API, empty if it is not served.
+	Version, MCSVersion string
+	// Now is the time by its clock, which is Ahead of the local one.
+	Now   time.Time
+	Ahead time.Duration
+	// Namespaces are all, by name; Imports are those of the cluster set and of other implementations.
+	Namespaces map[string]*corev1.Namespace
+	Imports    []v1beta1.ServiceImport
+	// Heartbeat is nil if there is none.
+	Heartbeat *coordinationv1.Lease
+	// Corefile is that of CoreDNS as kubeadm installs it, empty if it cannot be read.
+	Corefile string
+	// State is what its controller says, nil if StateError is why it does not.
+	State      *state.Cluster
+	StateError error
 	Prerequisites
 
 	// Definitions are the CustomResourceDefinitions of the MCS API by name.
@@ -68,46 +89,94 @@ type Cluster struct {
 	ChartCorefile string
 	// NodeCaches have the Corefiles of caches on nodes that pods query instead of the cluster's DNS.
 	NodeCaches []corev1.ConfigMap
-	// Sources are the exports of each service.
-	Sources map[types.NamespacedName][]facts.Source
 	// Apex is the answer for the zone itself, DNSError why DNS was not queried.
 	Apex     dns.Answer
 	DNSError error
 	// Lookups are answers for some of the imported services.
-	Lookups []*explain.Explanation
+	Lookups []explain.Answer
 }
 
 // A Binding is one of RBAC. Group is its subject, empty if that is an account.
 type Binding struct{ Kind, Namespace, Name, Group string }
 
+// patience is how long an API server may take to say what nearly all checks need.
+const patience = 15 * time.Second
+
 // maxLookups bounds the number of names that are queried.
 const maxLookups = 10
 
-// Gather reads the clusters. release is the version of this program, empty if
-// that is not one of a release; server returns the DNS server of a cluster.
-func Gather(ctx context.Context, clusters []*cluster.Cluster, all []*facts.Facts, failed []error, zone, release string,
+// Gather reads the clusters. release is the version of this program, empty if that is not one of a release; server
+// returns the DNS server of a cluster. states and failed are what their controllers say.
+func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cluster, failed []error, zone, release string,
 	server func(context.Context, *cluster.Cluster) (*dns.Server, error),
 ) *Set {
 	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
 	var group sync.WaitGroup
 	for i, from := range clusters {
 		c := &Cluster{
-			Context: from.Context, Unreachable: failed[i], Server: from.Config.Host, Release: release, Facts: all[i],
+			Context: from.Context, Server: from.Config.Host, Release: release, System: from.Namespace,
+			State: states[i], StateError: failed[i], Namespaces: map[string]*corev1.Namespace{},
 		}
 		set.Clusters[i] = c
-		if c.Unreachable == nil {
-			group.Go(func() {
-				c.Identify(ctx)
+		group.Go(func() {
+			bounded, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			if c.Unreachable = c.identify(bounded, from); c.Unreachable == nil {
 				c.gather(ctx, from)
 				c.ask(ctx, from, zone, server)
-			})
-		}
+			}
+		})
 	}
 	group.Wait()
 	return set
 }
 
-// gather reads what facts lack. Objects that must not be read count as missing.
+// identify reads what nearly all checks need. Forbidden objects are left out; an unreachable API server is an error.
+func (c *Cluster) identify(ctx context.Context, from *cluster.Cluster) error {
+	version, err := from.Discovery().ServerVersionWithContext(ctx)
+	if apierrors.IsForbidden(err) {
+		return errors.New("the API server denies GET /version to this user (403 Forbidden): use another user, or " +
+			"bind this one to ClusterRole system:public-info-viewer")
+	}
+	if err != nil {
+		return err
+	}
+	c.Version = version.GitVersion
+	if c.MCSVersion, err = from.MCSVersion(ctx); err != nil {
+		return err
+	}
+	namespaces, err := from.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	for i := range namespaces.Items {
+		c.Namespaces[namespaces.Items[i].Name] = &namespaces.Items[i]
+	}
+	if system := c.Namespaces[metav1.NamespaceSystem]; system != nil {
+		c.UID = string(system.UID)
+	}
+	if identity, err := from.Identify(ctx); err == nil {
+		c.ID, c.Set, c.Heartbeat = identity.ID, string(identity.Set), identity.Heartbeat
+	}
+	if c.MCSVersion != "" {
+		imports, err := from.ServiceImports(ctx, "")
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			return err
+		}
+		c.Imports = slices.DeleteFunc(imports, func(each v1beta1.ServiceImport) bool {
+			namespace := c.Namespaces[each.Namespace]
+			return namespace != nil && namespace.Labels[names.LabelSet] != c.Set
+		})
+	}
+	if configMap, err := from.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, coredns.Name,
+		metav1.GetOptions{}); err == nil {
+		c.Corefile = configMap.Data[coredns.Key]
+	}
+	c.Now, c.Ahead = from.Now(), from.Ahead()
+	return nil
+}
+
+// gather reads the rest. Objects that must not be read count as missing.
 func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
 	c.Definitions = map[string]*unstructured.Unstructured{}
 	definitions := schema.GroupVersionResource{
@@ -136,22 +205,6 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
 	}
 	c.ChartCorefile = coredns.ChartCorefile(ctx, from)
 	c.NodeCaches = nodeCaches(ctx, from)
-	c.Sources = map[types.NamespacedName][]facts.Source{}
-	note := func(service types.NamespacedName) {
-		if _, known := c.Sources[service]; !known && service.Name != "" {
-			c.Sources[service] = c.Facts.Sources(service)
-		}
-	}
-	for i := range c.Imports {
-		note(types.NamespacedName{Namespace: c.Imports[i].Namespace, Name: c.Imports[i].Name})
-	}
-	for i := range c.Members {
-		for _, slice := range c.Members[i].Published {
-			if export.IsManaged(slice) {
-				note(member.ServiceOf(slice))
-			}
-		}
-	}
 }
 
 func (c *Cluster) rights(ctx context.Context, from *cluster.Cluster) {
@@ -253,20 +306,23 @@ func (c *Cluster) ask(ctx context.Context, from *cluster.Cluster, zone string,
 	if c.Apex, c.DNSError = server.Ask(ctx, zone, "SOA"); c.DNSError != nil {
 		return
 	}
-	for i := range c.Imports {
-		if i == maxLookups {
-			return
+	if c.State == nil {
+		return
+	}
+	for i := range c.State.Imports {
+		each := &c.State.Imports[i]
+		// The endpoints of a headless service are in its explanation.
+		if len(c.Lookups) == maxLookups || each.Type == string(v1beta1.Headless) {
+			continue
 		}
-		e := explain.Of(c.Facts, types.NamespacedName{Namespace: c.Imports[i].Namespace, Name: c.Imports[i].Name}, zone)
-		for _, kind := range e.Types() {
-			answer, err := server.Ask(ctx, e.Name, kind)
+		for _, kind := range []string{"A", "AAAA"} {
+			answer, err := server.Ask(ctx, each.Name+"."+each.Namespace+".svc."+strings.TrimSuffix(zone, "."), kind)
 			if err != nil {
 				c.DNSError = err
 				return
 			}
-			e.Answered(server.Name, answer)
+			c.Lookups = append(c.Lookups, explain.Expect(answer, each, each.IPs))
 		}
-		c.Lookups = append(c.Lookups, e)
 	}
 }
 

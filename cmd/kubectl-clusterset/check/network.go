@@ -3,23 +3,16 @@
 package check
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/locality"
-	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 var networkChecks = []Check{
@@ -56,33 +49,6 @@ var networkChecks = []Check{
 			return found
 		},
 	},
-	ofMembers("member-ranges", "the annotation cidrs of a member includes its pod ranges",
-		func(s *Set, c *Cluster, m *facts.Member) []problem {
-			if len(m.CIDRs) == 0 || m.Secret == nil {
-				return nil
-			}
-			for _, other := range s.others(c) {
-				if other.ID != m.ID {
-					continue
-				}
-				var lacking []string
-				for _, pods := range other.podCIDRs() {
-					if !slices.ContainsFunc(m.CIDRs, func(p netip.Prefix) bool {
-						return p.Bits() <= pods.Bits() &&
-							p.Contains(pods.Addr())
-					}) {
-						lacking = append(lacking, pods.String())
-					}
-				}
-				if len(lacking) > 0 {
-					return []problem{wrong(c.confine(m, strings.Join(append(texts(m.CIDRs), lacking...), ",")),
-						"Secret %s confines %s to addresses in %s, but it also has pods in %s, whose endpoints are refused.",
-						m.Secret.Name,
-						m.ID, strings.Join(texts(m.CIDRs), ","), strings.Join(lacking, ","))}
-				}
-			}
-			return nil
-		}),
 	{
 		Name: "node-version", About: "the nodes' kube-proxy is 1.26 or newer",
 		run: func(_ *Set, c *Cluster) (found []problem) {
@@ -116,23 +82,6 @@ var networkChecks = []Check{
 			return found
 		},
 	},
-	{Name: "preferences", About: "preferences of services take effect", run: func(s *Set, c *Cluster) (found []problem) {
-		for i := range c.Imports {
-			prefer := conditionOf(c.Imports[i].Status.Conditions, merge.ConditionPreferCluster)
-			if prefer != nil && prefer.Status == metav1.ConditionFalse {
-				found = append(found, odd(s.prefer(c, &c.Imports[i]), "%s: %s", nameOf(&c.Imports[i]), prefer.Message))
-			}
-			for _, each := range [][2]string{
-				{merge.ConditionWithin, export.AnnotationWithin}, {merge.ConditionWeights, export.AnnotationWeights},
-			} {
-				told := conditionOf(c.Imports[i].Status.Conditions, each[0])
-				if told != nil && (told.Reason == merge.ReasonInvalidBorder || told.Reason == merge.ReasonInvalidWeights) {
-					found = append(found, odd(s.exported(c, &c.Imports[i], each[1]), "%s: %s", nameOf(&c.Imports[i]), told.Message))
-				}
-			}
-		}
-		return found
-	}},
 }
 
 // others are the clusters that a cluster can be compared with.
@@ -166,39 +115,15 @@ func (c *Cluster) wantsZones(zone string) string {
 	}
 	for i := range c.Imports {
 		each := &c.Imports[i]
-		if !export.IsManaged(each) || each.Spec.Type != v1beta1.ClusterSetIP {
+		if !names.IsManaged(each) || each.Spec.Type != v1beta1.ClusterSetIP {
 			continue
 		}
 		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
-		preference, _ := locality.PreferenceOf(distribution, "", "") // hints for zones alone need all nodes
-		if preference.Zone {
-			return nameOf(each) + " has trafficDistribution " + distribution
+		if distribution != "" { // hints for zones alone need all nodes
+			return each.Namespace + "/" + each.Name + " has trafficDistribution " + distribution
 		}
 	}
 	return ""
-}
-
-// prefer is the command that removes a preference without effect.
-func (s *Set) prefer(c *Cluster, serviceImport *v1beta1.ServiceImport) string {
-	service := types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name}
-	oldest := merge.Explain(facts.Contributions(c.Sources[service])).Precedence
-	if serviceImport.Annotations[export.AnnotationPrefer] == "" || len(oldest) == 0 {
-		return c.chart("upgrade", "--reset-then-reuse-values --set controller.prefer=none")
-	}
-	return fmt.Sprintf(`kubectl --context %s -n %s patch serviceexport %s --type merge `+
-		`-p '{"spec":{"exportedAnnotations":{"%s":"none"}}}'`,
-		s.contextOf(oldest[0]), service.Namespace, service.Name, export.AnnotationPrefer)
-}
-
-// exported is the instruction to correct an exported annotation, with a command in the cluster whose export decides.
-func (s *Set) exported(c *Cluster, serviceImport *v1beta1.ServiceImport, annotation string) string {
-	service := types.NamespacedName{Namespace: serviceImport.Namespace, Name: serviceImport.Name}
-	context := "<context of the oldest export>"
-	if oldest := merge.Explain(facts.Contributions(c.Sources[service])).Precedence; len(oldest) > 0 {
-		context = s.contextOf(oldest[0])
-	}
-	return "Correct the annotation on the ServiceExports of all clusters: `" +
-		explain.Exported(context, service, annotation) + "`."
 }
 
 func overlap(a, b []netip.Prefix) (one, two netip.Prefix, ok bool) {

@@ -19,8 +19,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // Prerequisites are what matters before clusterset-dns is installed.
@@ -55,7 +54,7 @@ func (c *Cluster) prerequisites(ctx context.Context, from *cluster.Cluster) {
 		metav1.GetOptions{}); err == nil && config.Data["clustermesh-enable-mcs-api"] == "true" {
 		c.Others = append(c.Others, "Cilium")
 	}
-	if groups, err := from.Kube.Discovery().ServerGroups(); err == nil {
+	if groups, err := from.Discovery().ServerGroupsWithContext(ctx); err == nil {
 		for _, group := range groups.Groups {
 			if name := implementations[group.Name]; name != "" {
 				c.Others = append(c.Others, name)
@@ -149,7 +148,7 @@ var preChecks = []Check{
 		},
 		run: func(s *Set, c *Cluster) []problem {
 			fix := c.kubectl(`patch clusterproperty cluster.clusterset.k8s.io --type merge -p '{"spec":{"value":"<id>"}}'`)
-			if err := member.ValidateID(c.Property); err != nil {
+			if err := names.ValidateID(c.Property); err != nil {
 				return []problem{wrong(fix, "%v", err)}
 			}
 			for _, other := range s.others(c) {
@@ -179,7 +178,7 @@ var preChecks = []Check{
 		run: func(_ *Set, c *Cluster) []problem {
 			others, foreign := slices.Clone(c.Others), 0
 			for i := range c.Imports {
-				if !export.IsManaged(&c.Imports[i]) {
+				if !names.IsManaged(&c.Imports[i]) {
 					foreign++
 				}
 			}

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/facts"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 )
 
@@ -29,7 +28,7 @@ import (
 func newPreSet(change func(east, west *Cluster)) *Set {
 	set := newSet(func(east, west *Cluster) {
 		for _, c := range []*Cluster{east, west} {
-			c.ID, c.Heartbeat, c.MCSVersion, c.Members = "", nil, "", nil
+			c.ID, c.Heartbeat, c.MCSVersion, c.State = "", nil, "", nil
 			delete(c.Namespaces, c.System)
 		}
 		change(east, west)
@@ -47,7 +46,7 @@ func TestChecksBeforeTheInstallation(t *testing.T) {
 	}{
 		"nothing": {func(_, _ *Cluster) {}, nil, ""},
 		"unreachable": {
-			func(_, west *Cluster) { west.Facts, west.Unreachable = nil, errors.New("no route to host") },
+			func(_, west *Cluster) { west.Unreachable = errors.New("no route to host") },
 			[]string{"failed api-reachable west"},
 			"no route to host",
 		},
@@ -176,7 +175,7 @@ func TestPrerequisitesAreGathered(t *testing.T) {
 	}
 	dynamic := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, property)
 	set := &Set{Clusters: []*Cluster{
-		{Context: "east", Facts: &facts.Facts{}}, {Context: "west", Unreachable: errors.New("no")},
+		{Context: "east"}, {Context: "west", Unreachable: errors.New("no")},
 	}}
 	set.GatherPrerequisites(t.Context(), []*cluster.Cluster{
 		{Context: "east", Namespace: "clusterset-dns", Kube: client, Dynamic: dynamic}, nil,

@@ -20,8 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // FieldManager is the field manager of all writes.
@@ -88,7 +87,9 @@ type Identity struct {
 	// UID is that of the namespace kube-system.
 	UID string
 	// Set is the cluster set of the controller.
-	Set export.Set
+	Set names.Set
+	// Heartbeat is where the controller wrote these.
+	Heartbeat *coordinationv1.Lease
 }
 
 // ErrNeverRan is the error of a cluster without a heartbeat.
@@ -101,7 +102,7 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	if err != nil {
 		return Identity{}, fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, member.HeartbeatLease, metav1.GetOptions{})
+	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, names.Heartbeat, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return Identity{}, fmt.Errorf("context %s: %w in namespace %s: install it there, or set its namespace with "+
 			"--system-namespace", c.Context, ErrNeverRan, c.Namespace)
@@ -110,15 +111,15 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 		return Identity{}, fmt.Errorf("context %s: %w", c.Context, err)
 	}
 	id := ptr.Deref(lease.Spec.HolderIdentity, "")
-	if err := member.ValidateID(id); err != nil {
+	if err := names.ValidateID(id); err != nil {
 		return Identity{}, fmt.Errorf("context %s: the heartbeat in namespace %s: %w", c.Context, c.Namespace, err)
 	}
-	return Identity{ID: id, UID: string(namespace.UID), Set: export.Set(member.DescriptionOf(lease).ClusterSet)}, nil
+	return Identity{ID: id, UID: string(namespace.UID), Set: names.Set(lease.Annotations[names.LabelSet]), Heartbeat: lease}, nil
 }
 
 // Credentials are the Secrets of all members, or of the member with an id.
 func (c *Cluster) Credentials(ctx context.Context, id string) ([]corev1.Secret, error) {
-	selector := member.ClusterLabel
+	selector := names.ClusterLabel
 	if id != "" {
 		selector += "=" + id
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -19,11 +20,15 @@ import (
 // Versions of the MCS API that can be used, the preferred one first.
 var mcsVersions = []string{"v1beta1", "v1alpha1"}
 
+// Discovery is that of the API server. The context of a request bounds it: a sick API server must not hold up the others.
+func (c *Cluster) Discovery() discovery.DiscoveryInterfaceWithContext {
+	return discovery.ToDiscoveryInterfaceWithContext(c.Kube.Discovery())
+}
+
 // MCSVersion is the version of the MCS API that the cluster serves, empty if
 // it serves none.
 func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
-	_ = ctx // discovery takes none
-	groups, err := c.Kube.Discovery().ServerGroups()
+	groups, err := c.Discovery().ServerGroupsWithContext(ctx)
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}
@@ -39,18 +44,6 @@ func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-// ServesMCS reports whether the API server serves a version of the MCS API.
-func (c *Cluster) ServesMCS(version string) (bool, error) {
-	groups, err := c.Kube.Discovery().ServerGroups()
-	if err != nil {
-		return false, fmt.Errorf("context %s: %w", c.Context, err)
-	}
-	return slices.ContainsFunc(groups.Groups, func(group metav1.APIGroup) bool {
-		return group.Name == v1beta1.GroupName && slices.ContainsFunc(group.Versions,
-			func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version })
-	}), nil
 }
 
 // mcs is a client of one resource of the MCS API. It is an error if the API is

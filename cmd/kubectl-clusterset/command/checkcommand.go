@@ -33,7 +33,7 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 			if err != nil {
 				return err
 			}
-			all, failed := gather(command.Context(), clusters, "")
+			all, failed := o.states(command.Context(), clusters)
 			set := check.Gather(command.Context(), clusters, all, failed, o.zone, releaseOf(build), o.server)
 			if pre {
 				set.GatherPrerequisites(command.Context(), clusters)
@@ -55,5 +55,6 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 	o.addOutput(command)
 	o.addZone(command.Flags())
 	o.addDNS(command.Flags())
+	o.addController(command.Flags())
 	return command
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 	"github.com/clusterset-dns/clusterset-dns/cmd/version"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
 // options are the values of flags that several commands have.
@@ -42,6 +42,7 @@ type options struct {
 	output          string
 	zone            string
 	dns             []string
+	controllers     []string
 }
 
 // streams are the standard streams of the process.
@@ -56,7 +57,8 @@ func newCommand(streams streams) *cobra.Command {
 		Use:   "kubectl-clusterset",
 		Short: "Join clusters, diagnose the set, and explain what a name resolves to",
 		Long: `kubectl clusterset joins clusters into a set, diagnoses it, and explains what a
-name resolves to. It uses the contexts and the permissions of your kubeconfig.`,
+name resolves to. It uses the contexts and the permissions of your kubeconfig: select clusters
+with --contexts east,west, or all clusters of the set with --all-clusters.`,
 		Version:       version.Of(build),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -74,14 +76,24 @@ name resolves to. It uses the contexts and the permissions of your kubeconfig.`,
 	})
 	set := root.PersistentFlags()
 	o.addConfig(set)
-	set.StringVar(&o.systemNamespace, "system-namespace", member.DefaultNamespace, "`namespace` of the controller")
+	set.StringVar(&o.systemNamespace, "system-namespace", names.Namespace, "`namespace` of the controller")
 	// Completion needs no cluster and offers contexts where it can.
 	_ = root.RegisterFlagCompletionFunc("context", o.completeContexts)
-	root.AddCommand(
-		newJoin(o), newLeave(o), newDrain(o, true), newDrain(o, false), newExport(o, true), newExport(o, false),
-		newStatus(o), newExplain(o), newCheck(o), newCoreDNS(o), newManifest(o), newVersion(o),
-		newSysdump(o), newTest(o),
-	)
+	for _, task := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Set up a cluster set:", []*cobra.Command{newManifest(o), newJoin(o), newLeave(o), newCoreDNS(o)}},
+		{"Export services:", []*cobra.Command{newExport(o, true), newExport(o, false)}},
+		{"Diagnose:", []*cobra.Command{newStatus(o), newExplain(o), newCheck(o), newTest(o), newSysdump(o), newVersion(o)}},
+		{"Maintain:", []*cobra.Command{newDrain(o, true), newDrain(o, false)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: task.title, Title: task.title})
+		for _, command := range task.commands {
+			command.GroupID = task.title
+			root.AddCommand(command)
+		}
+	}
 	wrapArgs(root)
 	return root
 }
@@ -160,7 +172,7 @@ func (o *options) addDryRun(set *pflag.FlagSet) {
 }
 
 func (o *options) addPartial(set *pflag.FlagSet) {
-	set.BoolVar(&o.partial, "partial", false, "change the selected clusters although the set has others")
+	set.BoolVar(&o.partial, "partial", false, "continue even if some clusters of the set are not selected")
 }
 
 func (o *options) addOutput(command *cobra.Command) {
@@ -178,6 +190,11 @@ func (o *options) addDNS(set *pflag.FlagSet) {
 		"port-forward to CoreDNS")
 }
 
+func (o *options) addController(set *pflag.FlagSet) {
+	set.StringSliceVar(&o.controllers, "controller", nil, "`address` of the leading controller, as [CONTEXT=]ADDRESS:PORT; "+
+		"empty means a port-forward to its pod")
+}
+
 func (o *options) teller() progress.Teller {
 	return progress.Teller{Out: o.ErrOut, Results: o.Out, Timeout: o.timeout}
 }
@@ -192,6 +209,9 @@ func (o *options) names() ([]string, error) {
 	if len(o.contexts) > 0 {
 		seen := map[string]bool{}
 		for _, name := range o.contexts {
+			if name == "" { // would select the current context
+				return nil, usageError{errors.New("--contexts has an empty name: separate contexts by one comma")}
+			}
 			if seen[name] {
 				return nil, usageError{fmt.Errorf("--contexts has %s twice", name)}
 			}

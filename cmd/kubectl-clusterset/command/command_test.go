@@ -83,6 +83,9 @@ func TestFlagsAreInTheManual(t *testing.T) {
 		if command.Short == "" {
 			t.Errorf("%s: nothing says what it does", command.Name())
 		}
+		if command.Runnable() && !command.HasSubCommands() && strings.Count(command.Example, "kubectl clusterset") < 2 {
+			t.Errorf("%s has fewer than two examples", command.Name())
+		}
 		if !strings.Contains(string(manual), command.Name()) {
 			t.Errorf("%s is not in the manual", command.Name())
 		}

@@ -28,7 +28,9 @@ func newCoreDNS(o *options) *cobra.Command {
 	enable := &cobra.Command{
 		Use:   "enable",
 		Short: "Forward --zone to the CoreDNS of the chart, and verify that CoreDNS answers for it",
-		Args:  cobra.NoArgs,
+		Example: `  kubectl clusterset coredns enable --contexts east,west
+  kubectl clusterset coredns enable --context east --dry-run`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return o.coreDNS(command.Context(), coredns.Enable, timeout)
 		},
@@ -37,7 +39,9 @@ func newCoreDNS(o *options) *cobra.Command {
 	disable := &cobra.Command{
 		Use:   "disable",
 		Short: "Revert what enable changed for --zone",
-		Args:  cobra.NoArgs,
+		Example: `  kubectl clusterset coredns disable --contexts east,west
+  kubectl clusterset coredns disable --context east --zone example.set`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return o.coreDNS(command.Context(), coredns.Disable, 0)
 		},

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // discoverTimeout bounds how long a cluster may take to say who it is.
@@ -56,17 +56,17 @@ func (o *options) selectAll(command *cobra.Command, _ []string) error {
 // of that cluster has another id: a member reports its UID itself, and must not
 // select clusters that are not of the set.
 func (o *options) discover(ctx context.Context) ([]string, error) {
-	names, err := o.names()
+	selected, err := o.names()
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := o.open(names)
+	clusters, err := o.open(selected)
 	if err != nil {
 		return nil, err
 	}
 	own := clusters[0]
 	leases, err := own.Kube.CoordinationV1().Leases(own.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: member.ClusterLabel})
+		metav1.ListOptions{LabelSelector: names.ClusterLabel})
 	if err != nil {
 		return nil, fmt.Errorf("context %s: %w", own.Context, err)
 	}
@@ -81,8 +81,8 @@ func (o *options) discover(ctx context.Context) ([]string, error) {
 	contexts := []string{own.Context}
 	var missing []string
 	for i := range leases.Items {
-		id := leases.Items[i].Labels[member.ClusterLabel]
-		found, known := reached[leases.Items[i].Annotations[member.HeartbeatUIDAnnotation]]
+		id := leases.Items[i].Labels[names.ClusterLabel]
+		found, known := reached[leases.Items[i].Annotations[names.UID]]
 		if !known {
 			missing = append(missing, id)
 			continue

@@ -4,6 +4,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -70,6 +71,12 @@ func (a *api) seen() []string {
 // which lead to a server.
 func invoke(t *testing.T, server string, args ...string) (out, progress string, err error) {
 	t.Helper()
+	return invokeUntil(t.Context(), t, server, args...)
+}
+
+// invokeUntil is invoke until the context ends.
+func invokeUntil(ctx context.Context, t *testing.T, server string, args ...string) (out, progress string, err error) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: east,
 clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: of-the-kubeconfig}}],
@@ -80,7 +87,7 @@ contexts: [{name: east, context: {cluster: c, user: u, namespace: shop}}, {name:
 	var stdout, stderr bytes.Buffer
 	command := newCommand(streams{Out: &stdout, ErrOut: &stderr})
 	command.SetArgs(append(args, "--kubeconfig", path))
-	err = command.ExecuteContext(t.Context())
+	err = command.ExecuteContext(ctx)
 	return stdout.String(), stderr.String(), err
 }
 
@@ -156,6 +163,9 @@ func TestFlagsOfOneClusterAreRefusedForSeveral(t *testing.T) {
 	if _, _, err := invoke(t, server.URL, "join", "east", "west", "--token=x"); exitStatus(err) != exitUsage {
 		t.Errorf("join: got %v", err)
 	}
+	if _, _, err := invoke(t, server.URL, "leave", "west", "--contexts", "west,"); exitStatus(err) != exitUsage {
+		t.Errorf("an empty context is the current one: %v", err)
+	}
 	if seen := server.seen(); len(seen) > 0 {
 		t.Errorf("it asked %v", seen)
 	}
@@ -164,11 +174,12 @@ func TestFlagsOfOneClusterAreRefusedForSeveral(t *testing.T) {
 // TestNamespaceIsHonoredOrRefused has -n where it has a meaning.
 func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 	server := newAPI(t, answersOfAll(nil), nil)
+	controller := newController(t, imports("Ready", "shop/db", "other/web"))
 	for line, want := range map[string][]bool{
 		"status": {true, true}, "status -n shop": {true, false},
 		"status -n other": {false, true},
 	} {
-		out, _, err := invoke(t, server.URL, strings.Fields(line)...)
+		out, _, err := invoke(t, server.URL, append(strings.Fields(line), "--controller", controller)...)
 		if got := []bool{strings.Contains(out, "shop/db"), strings.Contains(out, "other/web")}; err != nil ||
 			!slices.Equal(got, want) {
 			t.Errorf("%s: %v:\n%s", line, err, out)
@@ -188,16 +199,11 @@ func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 // TestOutputForProgramsSaysWhatItIs has apiVersion and kind everywhere, and
 // lists that are empty instead of null.
 func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
-	server := newAPI(t, answersOfAll(map[string]string{
-		"GET /apis/multicluster.x-k8s.io/v1beta1/namespaces/shop/serviceimports": `{"kind":"ServiceImportList","items":[{"metadata":{"namespace":"shop","name":"db"},"spec":{"type":"ClusterSetIP"}}]}`,
-		"GET /apis/multicluster.x-k8s.io/v1beta1/namespaces/shop/serviceexports": `{"kind":"ServiceExportList","items":[]}`,
-		"GET /apis/discovery.k8s.io/v1/namespaces/shop/endpointslices":           `{"items":[]}`,
-		"GET /api/v1/namespaces/shop/services":                                   `{"items":[]}`,
-	}), nil)
+	server, controller := newAPI(t, answersOfAll(nil), nil), newController(t, imports("Ready", "shop/db"))
 	for line, want := range map[string]struct{ kind, server string }{
-		"status":           {"Status", server.URL},
-		"status -o x":      {"", server.URL},
-		"explain shop/db":  {"Explanation", server.URL},
+		"status":      {"Status", server.URL},
+		"status -o x": {"", server.URL},
+		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
 		"check":            {"CheckReport", server.URL},
 		"check --list":     {"CheckList", "http://127.0.0.1:1"},
 		"version":          {"Version", server.URL},

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"k8s.io/klog/v2"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
 // build is the version that was set when this was built.
@@ -36,13 +38,15 @@ func Main(set string) int {
 	build = set
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process
 	// The errors have what the libraries would log.
 	klog.SetLogger(klog.Logger{})
 	klog.SetOutput(io.Discard)
-	command := newCommand(streams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	out, errOut := output.Escaped{Writer: os.Stdout}, output.Escaped{Writer: os.Stderr}
+	command := newCommand(streams{In: os.Stdin, Out: out, ErrOut: errOut})
 	err := command.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errWrong) {
-		fmt.Fprintln(os.Stderr, "Error: "+err.Error())
+		fmt.Fprintln(errOut, "Error: "+err.Error())
 	}
 	return exitStatus(err)
 }

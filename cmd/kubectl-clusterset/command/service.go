@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +17,7 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 func newExport(o *options, share bool) *cobra.Command {
@@ -70,7 +69,8 @@ func newExport(o *options, share bool) *cobra.Command {
 	}
 	if !share {
 		command.Use, command.Short = "unexport [NAMESPACE/]SERVICE", "Stop exporting a Service"
-		command.Example = `  kubectl clusterset unexport shop/db --contexts east,west`
+		command.Example = `  kubectl clusterset unexport shop/db --contexts east,west
+  kubectl clusterset unexport -n shop -l tier=backend`
 	}
 	command.Flags().StringVarP(&selector, "selector", "l", "",
 		"all Services of the namespace with these `labels`, in each cluster those that it has")
@@ -111,7 +111,7 @@ func (o *options) selected(ctx context.Context, clusters []*cluster.Cluster, ser
 			return nil, fmt.Errorf("context %s: Services of namespace %s: %w", c.Context, namespace, err)
 		}
 		for j := range list.Items {
-			if found := &list.Items[j]; !export.IsManaged(found) {
+			if found := &list.Items[j]; !names.IsManaged(found) {
 				services[i] = append(services[i], types.NamespacedName{Namespace: namespace, Name: found.Name})
 			}
 		}
@@ -220,8 +220,7 @@ func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service type
 func (o *options) awaitWithdrawal(ctx context.Context, c *cluster.Cluster, service types.NamespacedName,
 	of cluster.Identity,
 ) error {
-	selector := fmt.Sprintf("%s=%s,%s=%s,%s=%s,%s", export.LabelService, service.Name, export.LabelSourceCluster, of.ID,
-		discoveryv1.LabelManagedBy, of.Set.Manager(), of.Set.Selector())
+	selector := fmt.Sprintf("%s=%s,%s=%s,%s", names.Service, service.Name, names.SourceCluster, of.ID, of.Set.Slices())
 	return o.teller().Wait(ctx, func(ctx context.Context) (string, error) {
 		slices, err := c.Kube.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx,
 			metav1.ListOptions{LabelSelector: selector})

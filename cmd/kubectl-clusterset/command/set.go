@@ -92,7 +92,8 @@ func newLeave(o *options) *cobra.Command {
 		Short: "Remove a cluster from the set",
 		Long: "Remove a cluster from the set, and revoke its credentials. Select all clusters of the set " +
 			"with --contexts.",
-		Example:           `  kubectl clusterset leave west --contexts east,west,north`,
+		Example: `  kubectl clusterset leave west --contexts east,west,north
+  kubectl clusterset leave west --contexts east,north --partial`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.completeContexts,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -112,9 +113,13 @@ func newLeave(o *options) *cobra.Command {
 
 func newDrain(o *options, drain bool) *cobra.Command {
 	command := &cobra.Command{
-		Use:               "drain CLUSTER",
-		Short:             "Move traffic away from a cluster",
-		Example:           `  kubectl clusterset drain west --contexts east,west,north`,
+		Use:   "drain CLUSTER",
+		Short: "Move traffic away from a cluster",
+		Long: `Move traffic away from a cluster. The cluster says so in its heartbeat, and all others use its
+endpoints only if no other cluster has a ready one. If its API server is not reachable, select
+the other clusters: their Secrets of the cluster are annotated.`,
+		Example: `  kubectl clusterset drain west --contexts west
+  kubectl clusterset drain west --contexts east,north`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: o.completeContexts,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -126,11 +131,10 @@ func newDrain(o *options, drain bool) *cobra.Command {
 		},
 	}
 	if !drain {
-		command.Use, command.Short = "undrain CLUSTER", "Return traffic to a drained cluster"
+		command.Use, command.Short, command.Long = "undrain CLUSTER", "Return traffic to a drained cluster", ""
 		command.Example = strings.ReplaceAll(command.Example, "drain", "undrain")
 	}
 	o.addContexts(command)
-	o.addPartial(command.Flags())
 	o.addDryRun(command.Flags())
 	return command
 }
@@ -141,7 +145,8 @@ func newManifest(o *options) *cobra.Command {
 		Short: "Print prerequisite manifests (CRDs, RBAC)",
 		Long: `Print prerequisite manifests: the CRDs of the Multi-Cluster Services API, the RBAC
 of clusterset-controller and of members, the RBAC of CoreDNS.`,
-		Example:   `  kubectl clusterset manifest crds | kubectl --context east apply -f -`,
+		Example: `  kubectl clusterset manifest crds | kubectl --context east apply -f -
+  kubectl clusterset manifest coredns`,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: manifest.Names,
 		RunE: func(_ *cobra.Command, args []string) error {

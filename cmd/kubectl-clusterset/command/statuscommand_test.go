@@ -3,32 +3,57 @@
 package command
 
 import (
-	"fmt"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
+
+// newController answers the questions about a cluster, and returns its address. It explains every service as not
+// imported.
+func newController(t *testing.T, is state.Cluster) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc(state.PathStatus, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(is) })
+	mux.HandleFunc(state.PathExplain, func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(state.Explanation{
+			Version: is.Version, Service: r.URL.Query().Get("service"), Cluster: is.Cluster, Exports: []state.Export{},
+			Properties: []state.Property{}, Conditions: []state.Condition{}, Endpoints: []state.Endpoint{}, DNS: []string{},
+			Problems: []state.Finding{},
+		})
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// imports is a cluster with imports in a state.
+func imports(reason string, names ...string) state.Cluster {
+	is := state.Cluster{
+		Version: state.Version, Cluster: "east", Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},
+	}
+	for _, each := range names {
+		namespace, name, _ := strings.Cut(each, "/")
+		is.Imports = append(is.Imports, state.Import{
+			Namespace: namespace, Name: name, Clusters: []string{}, Reason: reason, Message: "no IP yet",
+		})
+	}
+	return is
+}
 
 // TestStatusWaits returns what was seen last, and fails with the reason if the
 // time was up.
 func TestStatusWaits(t *testing.T) {
-	ready := func(reason string) map[string]string {
-		return map[string]string{
-			"GET /apis/coordination.k8s.io/v1/namespaces/clusterset-dns/leases": fmt.Sprintf(
-				`{"items":[{"metadata":{"name":"clusterset-dns-heartbeat"},"spec":{"holderIdentity":"east","renewTime":%q}}]}`,
-				time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")),
-			"GET /apis/multicluster.x-k8s.io/v1beta1/serviceimports": fmt.Sprintf(
-				`{"kind":"ServiceImportList","items":[{"metadata":{"namespace":"shop","name":"db","labels":`+
-					`{"app.kubernetes.io/managed-by":"clusterset-controller.clusterset-dns.github.io"}},`+
-					`"status":{"conditions":[{"type":"Ready","status":%q,"reason":%q,"message":"no IP yet"}]}}]}`,
-				map[bool]string{true: "True", false: "False"}[reason == "Ready"], reason),
-		}
-	}
+	server := newAPI(t, answersOfAll(nil), nil)
 	for reason, want := range map[string]string{
 		"Ready": "", "Pending": "import shop/db is not ready (Pending): no IP yet",
 	} {
-		server := newAPI(t, answersOfAll(ready(reason)), nil)
-		out, _, err := invoke(t, server.URL, "status", "--wait", "--timeout", "1s")
+		controller := newController(t, imports(reason, "shop/db"))
+		out, _, err := invoke(t, server.URL, "status", "--wait", "--timeout", "1s", "--controller", controller)
 		if !strings.Contains(out, "shop/db") || want == "" && err != nil ||
 			want != "" && (exitStatus(err) != exitFailed || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v\n%s", reason, err, out)
@@ -36,5 +61,35 @@ func TestStatusWaits(t *testing.T) {
 	}
 	if _, _, err := invoke(t, "http://127.0.0.1:1", "status", "--timeout", "1s"); exitStatus(err) != exitUsage {
 		t.Errorf("--timeout alone: %v", err)
+	}
+}
+
+// TestStatusWatches prints again and again until it is stopped.
+func TestStatusWatches(t *testing.T) {
+	server, controller := newAPI(t, answersOfAll(nil), nil), newController(t, imports("Ready", "shop/db"))
+	ctx, cancel := context.WithTimeout(t.Context(), 3*statusInterval/2)
+	defer cancel()
+	out, _, err := invokeUntil(ctx, t, server.URL, "status", "--watch", "--controller", controller)
+	if err != nil || strings.Count(out, "IMPORT") != 2 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestWrongControllerIsNotGuessed: a controller of another version does not know the question.
+func TestWrongControllerIsNotGuessed(t *testing.T) {
+	server, old := newAPI(t, answersOfAll(nil), nil), httptest.NewServer(http.NotFoundHandler())
+	defer old.Close()
+	other := imports("Ready", "shop/db")
+	other.Version = "v0"
+	for name, address := range map[string]string{
+		"an old one": strings.TrimPrefix(old.URL, "http://"), "another version of the documents": newController(t, other),
+	} {
+		for _, line := range []string{"status", "explain shop/db"} {
+			out, _, err := invoke(t, server.URL, append(strings.Fields(line), "--controller", address)...)
+			if exitStatus(err) != exitFailed || !strings.Contains(out+err.Error(), "does not know the question") ||
+				strings.Contains(out, "no IP yet") {
+				t.Errorf("%s: %s: %v\n%s", name, line, err, out)
+			}
+		}
 	}
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/check"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/status"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/sysdump"
 	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 )
@@ -28,8 +27,9 @@ func newSysdump(o *options) *cobra.Command {
 		Long: `Collect what a bug report needs into an archive: versions, status, checks, objects,
 logs and metrics of the controller and of CoreDNS. It collects no Secrets, and no
 environment variables of containers. What cannot be read is named in the archive.`,
-		Example: `  kubectl clusterset sysdump --contexts east,west`,
-		Args:    cobra.NoArgs,
+		Example: `  kubectl clusterset sysdump --contexts east,west
+  kubectl clusterset sysdump --all-clusters -o dump.tar.gz`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			clusters, err := o.clusters()
 			if err != nil {
@@ -67,6 +67,7 @@ environment variables of containers. What cannot be read is named in the archive
 	_ = command.MarkFlagFilename("output-file")
 	o.addContexts(command)
 	o.addZone(command.Flags())
+	o.addController(command.Flags())
 	return command
 }
 
@@ -74,19 +75,11 @@ environment variables of containers. What cannot be read is named in the archive
 func (o *options) reports(ctx context.Context, clusters []*cluster.Cluster) map[string]string {
 	var versionText, statusText, checkText bytes.Buffer
 	found := versions{Client: version.Of(build), Clusters: versionsOf(ctx, clusters)}
-	all, failed := gather(ctx, clusters, "")
-	statuses := make([]status.Status, len(clusters))
-	for i, f := range all {
-		if failed[i] != nil {
-			statuses[i] = status.Unreached(clusters[i].Context, failed[i])
-		} else {
-			statuses[i] = status.Of(f, "")
-		}
-	}
+	all, failed := o.states(ctx, clusters)
 	findings := check.Run(check.Gather(ctx, clusters, all, failed, o.zone, releaseOf(build), o.server))
 	// Buffers fail no write.
 	_ = found.text(&versionText, true)
-	_ = printStatuses(&statusText, true, statuses)
+	_ = printStatuses(&statusText, true, statusesOf(clusters, all, failed, ""))
 	_ = check.Text(&checkText, true, findings)
 	return map[string]string{
 		"version.txt": versionText.String(), "status.txt": statusText.String(), "check.txt": checkText.String(),

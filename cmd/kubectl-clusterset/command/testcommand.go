@@ -30,8 +30,9 @@ func newTestConnectivity(o *options) *cobra.Command {
 through a clusterset IP, with small and large payloads over TCP. The command creates pods, Services
 and ServiceExports called clusterset-probe-… in the namespace of the controller, and deletes
 them. The exit status is 3 if a connection fails.`,
-		Example: `  kubectl clusterset test connectivity --contexts east,west,north`,
-		Args:    cobra.NoArgs,
+		Example: `  kubectl clusterset test connectivity --contexts east,west,north
+  kubectl clusterset test connectivity --all-clusters -o json`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := output.Validate(o.output); err != nil {
 				return usageError{err}

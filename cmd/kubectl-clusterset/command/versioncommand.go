@@ -42,7 +42,9 @@ func newVersion(o *options) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of this program and of the controllers",
-		Args:  cobra.NoArgs,
+		Example: `  kubectl clusterset version --client
+  kubectl clusterset version --contexts east,west -o json`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := output.Validate(o.output); err != nil {
 				return usageError{err}
@@ -80,8 +82,10 @@ func versionsOf(ctx context.Context, clusters []*cluster.Cluster) []clusterVersi
 	var group sync.WaitGroup
 	for i, c := range clusters {
 		group.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
+			defer cancel()
 			found[i].Context = c.Context
-			server, err := c.Kube.Discovery().ServerVersion()
+			server, err := c.Discovery().ServerVersionWithContext(ctx)
 			if err == nil {
 				found[i].Kubernetes = server.GitVersion
 			}

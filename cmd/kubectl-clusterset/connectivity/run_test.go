@@ -25,18 +25,18 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-const system = member.DefaultNamespace
+const system = names.Namespace
 
 // installed is a cluster with a controller, whose pods never become ready.
 func installed(id string, more ...runtime.Object) *fake.Clientset {
 	client := fake.NewClientset(append([]runtime.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-of-" + id)}},
 		&coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: member.HeartbeatLease},
+			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.Heartbeat},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(id)},
 		},
 	}, more...)...)

@@ -10,8 +10,6 @@ import (
 
 	"github.com/coredns/caddy/caddyfile"
 	"github.com/coredns/corefile-migration/migration/corefile"
-
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
 )
 
 // plugin is the name of the directive, and of the option of the stock plugin kubernetes.
@@ -124,8 +122,8 @@ func (c *Corefile) Option(zone, name string) []string {
 }
 
 // Set returns the cluster set for which the plugin serves a zone.
-func (c *Corefile) Set(zone string) export.Set {
-	return export.Set(strings.Join(c.Option(zone, "clusterset"), " "))
+func (c *Corefile) Set(zone string) string {
+	return string(strings.Join(c.Option(zone, "clusterset"), " "))
 }
 
 // directive is the plugin multicluster for a zone, nil if there is none.

@@ -5,7 +5,6 @@ package explain
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +16,7 @@ var always = map[string]bool{"type": true, "ports": true}
 
 // Text writes the explanation as text. Wide output has all properties, and zones and hints of endpoints.
 func (e *Explanation) Text(out io.Writer, wide bool) error {
-	fmt.Fprintf(out, "%s in cluster %s\n\n%s\n", e.Service, e.Cluster, e.Summary)
+	fmt.Fprintf(out, "%s in cluster %s: %s\n\n%s\n", e.Service, e.Cluster, e.Name, e.Summary)
 
 	first := "oldest"
 	if e.Ranked {
@@ -27,10 +26,10 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 	headings := "CLUSTER SINCE STATE USED DEMOTED OTHER +RULES"
 	for i, each := range e.Exports {
 		since := "-"
-		if each.Since != nil {
+		if !each.Since.IsZero() {
 			since = each.Since.UTC().Format(time.RFC3339)
 		}
-		if i == 0 && each.Since != nil && len(e.Exports) > 1 {
+		if i == 0 && !each.Since.IsZero() && len(e.Exports) > 1 {
 			since += " (" + first + ")"
 		}
 		if len(each.Rules) > 0 {
@@ -46,7 +45,7 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 
 	rows = nil
 	for _, property := range e.Properties {
-		if wide || always[property.Field] || len(property.Dissent) > 0 {
+		if wide || always[property.Field] || property.Field == "exportedAnnotations" && property.Value != "" || len(property.Dissent) > 0 {
 			from := property.From
 			switch {
 			case len(property.Dissent) == 0 && len(e.Exports) > 1:
@@ -66,32 +65,23 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 		return err
 	}
 
-	if p := e.Preference; p != nil && (wide || p.SetBy != "" || p.Note != "") {
-		fmt.Fprintf(out, "\nPreference\n%s\n", p.Effect)
-		if p.SetBy != "" {
-			fmt.Fprintf(out, "Set by %s.\n", p.SetBy)
-		}
-		if p.Note != "" {
-			fmt.Fprintf(out, "Note: %s\n", p.Note)
-		}
+	rows = nil
+	for _, condition := range e.Conditions {
+		_, name, _ := strings.Cut(condition.Type, "/")
+		rows = append(rows, []any{name, condition.Status, condition.Reason, condition.Message})
+	}
+	if err := section(out, wide, "Preferences", "CONDITION STATUS REASON MESSAGE", rows); err != nil {
+		return err
 	}
 
 	rows = nil
-	headings = "ADDRESS CLUSTER STATE REASON +ZONE +HINTED_FOR"
-	ordered := slices.ContainsFunc(e.Endpoints, func(endpoint Endpoint) bool {
-		return endpoint.SRV != "" && endpoint.SRV != usualSRV
-	})
-	if ordered {
-		headings = "ADDRESS CLUSTER STATE REASON SRV +ZONE +HINTED_FOR"
-	}
 	for _, endpoint := range e.Endpoints {
-		row := []any{endpoint.Address, endpoint.Cluster, endpoint.State, endpoint.Reason}
-		if ordered {
-			row = append(row, output.Dash(endpoint.SRV))
-		}
-		rows = append(rows, append(row, output.Dash(endpoint.Zone), output.Dash(endpoint.HintedFor)))
+		rows = append(rows, []any{
+			endpoint.Address, endpoint.Cluster, endpoint.State, endpoint.Reason, output.Dash(endpoint.Zone),
+			output.Dash(strings.Join(endpoint.HintedFor, ", ")),
+		})
 	}
-	if err := section(out, wide, "Endpoints", headings, rows); err != nil {
+	if err := section(out, wide, "Endpoints", "ADDRESS CLUSTER STATE REASON +ZONE +HINTED_FOR", rows); err != nil {
 		return err
 	}
 
@@ -102,7 +92,7 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 		verdict := "correct"
 		switch {
 		case answer.Wrong:
-			verdict = "WRONG, expected " + orNothing(answer.Expected)
+			verdict = "WRONG, expected " + answer.ExpectedText()
 		case answer.Part:
 			verdict = "correct: a part of " + strings.Join(answer.Expected, " ")
 		case e.Import == nil && answer.Rcode == "NXDOMAIN":

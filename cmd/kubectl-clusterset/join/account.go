@@ -11,14 +11,13 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // account creates the ServiceAccount with which a reader reads the cluster, and the right of that account to request its
 // own tokens. It reads what all accounts of the namespace may read. Its Role goes with it.
 func (i Issuer) account(ctx context.Context, reader string) error {
-	name, labels := member.AccountOf(reader), map[string]any{member.ReaderLabel: reader, export.LabelManagedBy: manager}
+	name, labels := names.Account(reader), map[string]any{names.ReaderLabel: reader, names.ManagedBy: manager}
 	account := object("v1", "ServiceAccount", i.Of.Namespace, name, labels)
 	account.Object["automountServiceAccountToken"] = false
 	if err := manifest.Apply(ctx, i.Of.Dynamic, []*unstructured.Unstructured{account}, manager, i.DryRun); err != nil {
@@ -53,7 +52,7 @@ func (o Options) allowRenewal(ctx context.Context, l *peering) error {
 		owner = map[string]any{"apiVersion": "v1", "kind": "Secret", "name": l.secret.Name, "uid": string(l.secret.UID)}
 	}
 	err := manifest.Apply(ctx, l.reader.Dynamic, allow(l.reader.Namespace, "clusterset-renew-"+l.secret.Name,
-		map[string]any{member.ClusterLabel: l.sourceID, export.LabelManagedBy: manager}, owner, controllerAccount,
+		map[string]any{names.ClusterLabel: l.sourceID, names.ManagedBy: manager}, owner, controllerAccount,
 		map[string]any{
 			"apiGroups": []any{""}, "resources": []any{"secrets"}, "resourceNames": []any{l.secret.Name},
 			"verbs": []any{"update"},
@@ -93,14 +92,14 @@ func object(version, kind, namespace, name string, labels map[string]any) *unstr
 // returns their number.
 func Revoke(ctx context.Context, of *cluster.Cluster, reader string, dryRun []string) (int, error) {
 	accounts := of.Kube.CoreV1().ServiceAccounts(of.Namespace)
-	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: member.ReaderLabel})
+	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: names.ReaderLabel})
 	if err != nil {
 		return 0, fmt.Errorf("context %s: list the ServiceAccounts of readers: %w", of.Context, err)
 	}
 	count := 0
 	for i := range list.Items {
-		id := list.Items[i].Labels[member.ReaderLabel]
-		if reader != "" && id != reader || list.Items[i].Name != member.AccountOf(id) {
+		id := list.Items[i].Labels[names.ReaderLabel]
+		if reader != "" && id != reader || list.Items[i].Name != names.Account(id) {
 			continue
 		}
 		if err := accounts.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{DryRun: dryRun}); err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // between returns the peering by which west reads east, whose clusters have objects.
@@ -85,7 +85,7 @@ func TestRevoke(t *testing.T) {
 		} {
 			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: system}}
 			if id != "" {
-				account.Labels = map[string]string{member.ReaderLabel: id}
+				account.Labels = map[string]string{names.ReaderLabel: id}
 			}
 			objects = append(objects, account)
 		}

@@ -3,18 +3,15 @@
 package join
 
 import (
-	"context"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // An Address is that of an API server.
@@ -30,8 +27,10 @@ type Address struct {
 // own is the address in a configuration.
 func own(config *rest.Config) Address {
 	address := Address{Server: config.Host, Name: config.ServerName}
-	if proxy := member.ProxyOf(config); proxy != nil {
-		address.Proxy = proxy.String()
+	if config.Proxy != nil {
+		if proxy, err := config.Proxy(&http.Request{URL: &url.URL{Scheme: "https"}}); err == nil && proxy != nil {
+			address.Proxy = proxy.String()
+		}
 	}
 	return address
 }
@@ -56,7 +55,7 @@ func (a Address) anonymous() Address {
 // reach returns the address at which the reader reads its source. The address in
 // the Secret stays unless the options set another, because users may reach an API
 // server at another address than clusters. reach reports a difference.
-func (o Options) reach(ctx context.Context, l *peering) Address {
+func (o Options) reach(l *peering) Address {
 	users := own(l.source.Config).anonymous()
 	if server := o.Servers[l.source.Context]; server != "" {
 		return Address{Server: server, Name: users.Name}
@@ -65,65 +64,17 @@ func (o Options) reach(ctx context.Context, l *peering) Address {
 		return users
 	}
 	// The controller rejects an invalid kubeconfig.
-	credential, err := member.ParseKubeconfig(l.secret.Data[member.KubeconfigKey])
-	if err != nil {
+	before, err := clientcmd.RESTConfigFromKubeConfig(l.secret.Data[names.KubeconfigKey])
+	if err != nil || !strings.HasPrefix(before.Host, "https://") {
 		return users
 	}
-	had := own(credential.Config)
+	had := own(before)
 	if had.anonymous() == users {
 		return had
-	}
-	if l.misled(ctx) {
-		o.Teller.Did("%s reads %s at %s now, because its controller cannot reach it at %s (Secret %s). To use another "+
-			"address, set --server %s=https://…",
-			l.readerID, l.sourceID, users, had, l.secret.Name, l.source.Context)
-		return users
 	}
 	o.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
 		l.readerID, l.sourceID, had, l.secret.Name, users, l.source.Context)
 	return had
-}
-
-// misled reports whether the reader's controller reports that the address in the
-// Secret is wrong. Without the right to read Events, it does not.
-func (l *peering) misled(ctx context.Context) bool {
-	events, err := l.reader.Events(ctx, l.secret)
-	if err != nil {
-		return false
-	}
-	var heard time.Time
-	if lease, err := l.reader.MemberLease(ctx, memberstate.LeasePrefix+l.sourceID); err == nil && lease != nil &&
-		lease.Spec.RenewTime != nil {
-		heard = lease.Spec.RenewTime.Time
-	}
-	return misleads(events, heard)
-}
-
-// misleads reports whether Events, the newest first, report that an address is
-// unreachable or belongs to another cluster. heard is when the last heartbeat
-// arrived. A rejected token does not count.
-func misleads(events []corev1.Event, heard time.Time) bool {
-	var reading, identity bool // the newest of each alone holds
-	for i := range events {
-		event := &events[i]
-		switch event.Reason {
-		case memberstate.EventMemberUnreachable:
-			refused := strings.Contains(event.Message, "nauthorized")
-			if !reading && !refused && !heard.After(cluster.EventTime(event).Add(time.Second)) {
-				return true
-			}
-			reading = true
-		case memberstate.EventMemberReachable, memberstate.EventMemberCredentialInvalid:
-			reading = true
-		case memberstate.EventMemberIdentityMismatch:
-			if !identity {
-				return true
-			}
-		case memberstate.EventMemberIdentityRestored:
-			identity = true
-		}
-	}
-	return false
 }
 
 // Loopback reports whether an address is a loopback address.

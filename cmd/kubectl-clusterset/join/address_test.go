@@ -5,30 +5,21 @@ package join
 import (
 	"bytes"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // TestReach joins again: the address in the Secret is the one that the reader
 // reaches, whatever the kubeconfig of the user has.
 func TestReach(t *testing.T) {
-	silent := httptest.NewServer(http.NotFoundHandler()) // there are no Events
-	defer silent.Close()
-	reader, err := cluster.FromConfig(&rest.Config{Host: silent.URL}, "admin@west", "clusterset-dns")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const users, usersProxy = "https://127.0.0.1:6443", "http://proxy.example:8080"
 	source := &cluster.Cluster{
 		Context: "admin@east",
@@ -39,7 +30,7 @@ func TestReach(t *testing.T) {
 	}
 	kubeconfig := func(cluster string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}, Data: map[string][]byte{
-			member.KubeconfigKey: []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
+			names.KubeconfigKey: []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
 clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {token: secret}}]}`),
 		}}
 	}
@@ -92,52 +83,12 @@ clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {toke
 	} {
 		var said bytes.Buffer
 		o := Options{Servers: test.servers, Teller: progress.Teller{Results: &said}}
-		got := o.reach(t.Context(), &peering{
-			reader: reader, readerID: "west", source: source, sourceID: "east",
+		got := o.reach(&peering{
+			readerID: "west", source: source, sourceID: "east",
 			secret: test.secret,
 		})
 		if got != test.want || said.String() != test.says {
 			t.Errorf("%s: got %+v, want %+v; it says %q, want %q", name, got, test.want, said.String(), test.says)
-		}
-	}
-}
-
-func TestMisleads(t *testing.T) {
-	const cut, refused = "dial tcp: no route to host", "Unauthorized"
-	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	event := func(reason, message string) corev1.Event {
-		return corev1.Event{Reason: reason, Message: message, LastTimestamp: metav1.NewTime(at)}
-	}
-	for name, test := range map[string]struct {
-		events []corev1.Event // the newest first
-		heard  time.Time
-		want   bool
-	}{
-		"nothing is said": {nil, at, false},
-		"out of reach":    {[]corev1.Event{event(memberstate.EventMemberUnreachable, cut)}, at.Add(-time.Minute), true},
-		"out of reach once, and heard since": {
-			[]corev1.Event{event(memberstate.EventMemberUnreachable, cut)}, at.Add(time.Minute), false,
-		},
-		"out of reach once, and reached since": {
-			[]corev1.Event{event(memberstate.EventMemberReachable, ""), event(memberstate.EventMemberUnreachable, cut)},
-			at, false,
-		},
-		"a token that has ended": {[]corev1.Event{event(memberstate.EventMemberUnreachable, refused)}, at, false},
-		"another cluster": {
-			[]corev1.Event{
-				event(memberstate.EventMemberQuarantined, ""), event(memberstate.EventMemberReachable, ""),
-				event(memberstate.EventMemberIdentityMismatch, ""),
-			}, at.Add(time.Minute), true,
-		},
-		"another cluster once": {
-			[]corev1.Event{
-				event(memberstate.EventMemberIdentityRestored, ""),
-				event(memberstate.EventMemberIdentityMismatch, ""),
-			}, at, false,
-		},
-	} {
-		if got := misleads(test.events, test.heard); got != test.want {
-			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}
 }

@@ -25,11 +25,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 // Options are those of Join, Leave and Drain.
@@ -42,7 +39,7 @@ type Options struct {
 	// Authorities are CA certificates of these addresses in PEM, by context. The
 	// default is that of the kubeconfig.
 	Authorities map[string][]byte
-	// Partial lets Leave and Drain change these clusters although the set has others.
+	// Partial lets Leave change these clusters although the set has others.
 	Partial bool
 	DryRun  bool
 	Teller  progress.Teller
@@ -55,7 +52,7 @@ type peering struct {
 	source   *cluster.Cluster
 	sourceID string
 	// set is that of both.
-	set export.Set
+	set names.Set
 
 	// secret is the reader's Secret with the credential, nil if there is none yet.
 	secret *corev1.Secret
@@ -195,12 +192,11 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
 	switch {
 	case len(existing) > 1:
 		return fmt.Errorf("context %s: %d Secrets are credentials of %s: delete all but that of the Lease %s%s "+
-			"(annotation %s)", l.reader.Context, len(existing), l.sourceID, memberstate.LeasePrefix, l.sourceID,
-			memberstate.OriginAnnotation)
+			"(annotation %s)", l.reader.Context, len(existing), l.sourceID, names.MemberLease, l.sourceID, names.Origin)
 	case len(existing) == 1:
 		l.secret = &existing[0]
 	}
-	issuer.Address = o.reach(ctx, l)
+	issuer.Address = o.reach(l)
 	credential, err := issuer.Issue(ctx, l.readerID)
 	if err != nil {
 		return err
@@ -225,7 +221,7 @@ func (o Options) give(ctx context.Context, issuer Issuer, l *peering) error {
 
 // note notes when the last heartbeat arrived.
 func (o Options) note(ctx context.Context, l *peering) error {
-	lease, err := l.reader.MemberLease(ctx, memberstate.LeasePrefix+l.sourceID)
+	lease, err := l.reader.MemberLease(ctx, names.MemberLease+l.sourceID)
 	if err != nil {
 		return fmt.Errorf("context %s: %w", l.reader.Context, err)
 	}
@@ -242,17 +238,17 @@ func (o Options) put(ctx context.Context, l *peering, credential Credential) (*c
 		created, err := secrets.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
 				Name:   "member-" + l.sourceID,
-				Labels: map[string]string{member.ClusterLabel: l.sourceID, export.LabelManagedBy: manager},
+				Labels: map[string]string{names.ClusterLabel: l.sourceID, names.ManagedBy: manager},
 			},
-			Data: map[string][]byte{member.KubeconfigKey: credential.Kubeconfig},
+			Data: map[string][]byte{names.KubeconfigKey: credential.Kubeconfig},
 		}, metav1.CreateOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)})
 		if apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("a Secret member-%s exists without the label %s=%s: delete it, or add the label: %w",
-				l.sourceID, member.ClusterLabel, l.sourceID, err)
+				l.sourceID, names.ClusterLabel, l.sourceID, err)
 		}
 		return created, err
 	}
-	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{member.KubeconfigKey: credential.Kubeconfig}})
+	patch, err := json.Marshal(map[string]any{"data": map[string][]byte{names.KubeconfigKey: credential.Kubeconfig}})
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +281,7 @@ func (o Options) await(ctx context.Context, peerings []*peering) error {
 
 // look returns what the reader is waiting for, or an empty text.
 func (l *peering) look(ctx context.Context) (string, error) {
-	lease, err := l.reader.MemberLease(ctx, memberstate.LeasePrefix+l.sourceID)
+	lease, err := l.reader.MemberLease(ctx, names.MemberLease+l.sourceID)
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", l.reader.Context, err)
 	}
@@ -293,11 +289,11 @@ func (l *peering) look(ctx context.Context) (string, error) {
 	if lease != nil {
 		renewed := lease.Spec.RenewTime
 		heard := renewed != nil && (l.before == nil || renewed.After(l.before.Time))
-		state := lease.Annotations[memberstate.StateAnnotation]
-		if heard && state == liveness.Fresh.String() {
+		state := lease.Annotations[names.State]
+		if heard && state == "fresh" {
 			return "", nil
 		}
-		if why = "no heartbeat yet"; state != liveness.Fresh.String() {
+		if why = "no heartbeat yet"; state != "fresh" {
 			why = "it is " + state
 		}
 	}

@@ -15,9 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // errNotFound is the error of an unknown cluster.
@@ -54,7 +52,7 @@ func (o Options) complete(ctx context.Context, id string, identities []cluster.I
 			return err
 		}
 		for j := range secrets {
-			members[secrets[j].Labels[member.ClusterLabel]] = true
+			members[secrets[j].Labels[names.ClusterLabel]] = true
 		}
 		members[identities[i].ID] = true
 	}
@@ -142,7 +140,7 @@ func (o Options) forget(ctx context.Context, c *cluster.Cluster, is cluster.Iden
 			metav1.DeleteOptions{DryRun: cluster.DryRun(o.DryRun)}); err != nil {
 			return i, fmt.Errorf("context %s: %w", c.Context, err)
 		}
-		o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member of %s", is.ID, secrets[i].Labels[member.ClusterLabel], is.Set)
+		o.Teller.Wrote(o.DryRun, "%s: %s is no longer a member of %s", is.ID, secrets[i].Labels[names.ClusterLabel], is.Set)
 	}
 	return len(secrets), nil
 }
@@ -150,11 +148,11 @@ func (o Options) forget(ctx context.Context, c *cluster.Cluster, is cluster.Iden
 // remains returns what is still to be deleted in a cluster, or an empty text.
 func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id string) (string, error) {
 	own := is.ID
-	leases, published := member.ClusterLabel+"="+id, export.LabelSourceCluster+"="+id
+	leases, published := names.ClusterLabel+"="+id, names.SourceCluster+"="+id
 	if own == id {
-		leases, published = member.ClusterLabel, export.LabelSourceCluster+"!="+id+","+export.LabelSourceCluster
+		leases, published = names.ClusterLabel, names.SourceCluster+"!="+id+","+names.SourceCluster
 	}
-	published += "," + export.LabelSliceManagedBy + "=" + is.Set.Manager() + "," + is.Set.Selector()
+	published += "," + is.Set.Slices()
 	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{LabelSelector: published})
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
@@ -170,39 +168,39 @@ func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id st
 		len(copies.Items), len(states.Items)), nil
 }
 
-// Drain makes the clusters of the options demote the endpoints of a cluster, given
-// by id or context, or reverts that.
+// Drain makes all clusters demote the endpoints of a cluster, given by id or context, or reverts that. The cluster says so
+// in its heartbeat if it is one of the options. Otherwise the annotations of its Secrets say so in those clusters.
 func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	identities, err := identify(ctx, o.Clusters)
 	if err != nil {
 		return err
 	}
 	id := target(name, o.Clusters, identities)
-	if err := o.complete(ctx, id, identities); err != nil {
-		return err
-	}
-	value := any("true")
-	done := "drained"
+	value, done := any("true"), "drained"
 	if !drain {
 		value, done = nil, "no longer drained"
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{memberstate.AnnotationDrain: value},
+		"annotations": map[string]any{names.Drain: value},
 	}})
 	if err != nil {
 		return err
 	}
 	options := metav1.PatchOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)}
-	found := false
+	at := slices.IndexFunc(identities, func(is cluster.Identity) bool { return is.ID == id })
+	if at >= 0 {
+		c := o.Clusters[at]
+		if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch, options); err != nil {
+			return fmt.Errorf("context %s: %w", c.Context, err)
+		}
+		o.Teller.Wrote(o.DryRun, "%s is %s in all clusters of %s", id, done, identities[at].Set)
+		if drain {
+			return nil
+		}
+	}
+	found := at >= 0
 	for i, c := range o.Clusters {
-		own := identities[i].ID
-		if own == id {
-			if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch,
-				options); err != nil {
-				return fmt.Errorf("context %s: %w", c.Context, err)
-			}
-			o.Teller.Wrote(o.DryRun, "%s: the local endpoints are %s in %s", own, done, identities[i].Set)
-			found = true
+		if i == at {
 			continue
 		}
 		secrets, err := c.Credentials(ctx, id)
@@ -210,16 +208,20 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 			return err
 		}
 		for j := range secrets {
+			found = true
+			if !drain && secrets[j].Annotations[names.Drain] == "" {
+				continue
+			}
 			if _, err := c.Kube.CoreV1().Secrets(c.Namespace).Patch(ctx, secrets[j].Name, types.MergePatchType, patch,
 				options); err != nil {
 				return fmt.Errorf("context %s: %w", c.Context, err)
 			}
-			o.Teller.Wrote(o.DryRun, "%s: the endpoints of %s are %s in %s", own, id, done, identities[i].Set)
-			found = true
+			o.Teller.Wrote(o.DryRun, "%s: the endpoints of %s are %s in %s", identities[i].ID, id, done, identities[i].Set)
 		}
 	}
 	if !found {
-		return fmt.Errorf("%s: %w: select clusters of its set with --contexts", name, errNotFound)
+		return fmt.Errorf("%s: %w: select its context with --contexts, or those of clusters that have a Secret of it", name,
+			errNotFound)
 	}
 	return nil
 }

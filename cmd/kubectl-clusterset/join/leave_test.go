@@ -26,9 +26,8 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
-	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
 )
 
 const system = "clusterset-dns"
@@ -39,14 +38,14 @@ func joined(id string, members ...string) *cluster.Cluster {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-of-" + id)}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}},
 		&coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: member.HeartbeatLease},
+			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.Heartbeat},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(id)},
 		},
 	)
 	for _, other := range members {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: system, Name: "member-" + other,
-			Labels: map[string]string{member.ClusterLabel: other},
+			Labels: map[string]string{names.ClusterLabel: other},
 		}}
 		if err := client.Tracker().Add(secret); err != nil {
 			panic(err)
@@ -59,8 +58,8 @@ func joined(id string, members ...string) *cluster.Cluster {
 	return &cluster.Cluster{Context: "admin@" + id, Namespace: system, Kube: client, Dynamic: writes}
 }
 
-// TestForgottenContextChangesNothing holds that leave, drain and undrain name
-// the clusters of the set that are not selected, and change nothing.
+// TestForgottenContextChangesNothing holds that leave names the clusters of the
+// set that are not selected, and changes nothing.
 func TestForgottenContextChangesNothing(t *testing.T) {
 	set := func() map[string]*cluster.Cluster {
 		return map[string]*cluster.Cluster{
@@ -82,9 +81,7 @@ func TestForgottenContextChangesNothing(t *testing.T) {
 		"a forgotten one, and that is ok": {"west", []string{"east"}, true, ""},
 	} {
 		for what, do := range map[string]func(Options) error{
-			"leave":   func(o Options) error { return Leave(t.Context(), o, test.target) },
-			"drain":   func(o Options) error { return Drain(t.Context(), o, test.target, true) },
-			"undrain": func(o Options) error { return Drain(t.Context(), o, test.target, false) },
+			"leave": func(o Options) error { return Leave(t.Context(), o, test.target) },
 		} {
 			o := Options{Partial: test.partial, Teller: progress.Teller{
 				Out: io.Discard, Results: io.Discard,
@@ -129,29 +126,41 @@ func TestClusterThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestDrainMarksEveryCluster has the drained cluster and the others say so.
-func TestDrainMarksEveryCluster(t *testing.T) {
+// TestDrain: a cluster that is selected says itself that it is drained; otherwise the Secrets of the others say so. Undrain
+// reverts both.
+func TestDrain(t *testing.T) {
 	east, west := joined("east", "west"), joined("west", "east")
 	var said bytes.Buffer
-	o := Options{Clusters: []*cluster.Cluster{east, west}, Teller: progress.Teller{
-		Out: io.Discard, Results: &said,
-		Timeout: time.Minute,
-	}}
-	if err := Drain(t.Context(), o, "west", true); err != nil {
-		t.Fatal(err)
-	}
-	secret, err := east.Kube.CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{})
-	if err != nil || secret.Annotations[memberstate.AnnotationDrain] != "true" {
-		t.Errorf("east: %v, %v", secret.Annotations, err)
-	}
-	namespace, err := west.Kube.CoreV1().Namespaces().Get(t.Context(), system, metav1.GetOptions{})
-	if err != nil || namespace.Annotations[memberstate.AnnotationDrain] != "true" {
-		t.Errorf("west: %v, %v", namespace.Annotations, err)
-	}
-	const want = "east: the endpoints of west are drained in the default cluster set\n" +
-		"west: the local endpoints are drained in the default cluster set\n"
-	if said.String() != want {
-		t.Errorf("it says %q", said.String())
+	teller := progress.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute}
+	for _, test := range []struct {
+		clusters   []*cluster.Cluster
+		drain      bool
+		east, west string // the annotations of the Secret of west in east, and of the namespace in west
+		says       string
+	}{
+		{[]*cluster.Cluster{east, west}, true, "", "true", "west is drained in all clusters of the default cluster set\n"},
+		{[]*cluster.Cluster{east}, true, "true", "true", "east: the endpoints of west are drained in the default cluster set\n"},
+		{
+			[]*cluster.Cluster{east, west}, false, "", "",
+			"west is no longer drained in all clusters of the default cluster set\n" +
+				"east: the endpoints of west are no longer drained in the default cluster set\n",
+		},
+	} {
+		said.Reset()
+		if err := Drain(t.Context(), Options{Clusters: test.clusters, Teller: teller}, "west", test.drain); err != nil {
+			t.Fatal(err)
+		}
+		secret, err := east.Kube.CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{})
+		if err != nil || secret.Annotations[names.Drain] != test.east {
+			t.Errorf("east: %v, %v", secret.Annotations, err)
+		}
+		namespace, err := west.Kube.CoreV1().Namespaces().Get(t.Context(), system, metav1.GetOptions{})
+		if err != nil || namespace.Annotations[names.Drain] != test.west {
+			t.Errorf("west: %v, %v", namespace.Annotations, err)
+		}
+		if said.String() != test.says {
+			t.Errorf("it says %q", said.String())
+		}
 	}
 }
 
@@ -176,7 +185,7 @@ func TestOutputNamesTheSet(t *testing.T) {
 					t.Errorf("%s of %s says %q", what, want, line)
 				}
 			}
-			if strings.Count(said.String(), want) < 2 {
+			if strings.Count(said.String(), want) < map[string]int{"leave": 2, "drain": 1, "undrain": 1}[what] {
 				t.Errorf("%s of %s says %q", what, want, said.String())
 			}
 		}
@@ -233,8 +242,8 @@ func ofSet(c *cluster.Cluster, set string) *cluster.Cluster {
 	renewed := metav1.NowMicro()
 	if err := client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: system, Name: member.HeartbeatLease, Annotations: map[string]string{
-				member.HeartbeatSetAnnotation: set,
+			Namespace: system, Name: names.Heartbeat, Annotations: map[string]string{
+				names.LabelSet: set,
 			},
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(strings.TrimPrefix(c.Context, "admin@")), RenewTime: &renewed},

@@ -19,7 +19,7 @@ import (
 	crd "sigs.k8s.io/mcs-api/config/crd"
 	syaml "sigs.k8s.io/yaml"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/deploy"
 )
 
@@ -108,10 +108,10 @@ func parse(text []byte) ([]*unstructured.Unstructured, error) {
 
 // move puts an object of the controller's namespace into another one.
 func move(object *unstructured.Unstructured, namespace string) {
-	if object.GetKind() == "Namespace" && object.GetName() == member.DefaultNamespace {
+	if object.GetKind() == "Namespace" && object.GetName() == names.Namespace {
 		object.SetName(namespace)
 	}
-	if object.GetNamespace() == member.DefaultNamespace {
+	if object.GetNamespace() == names.Namespace {
 		object.SetNamespace(namespace)
 	}
 	subjects, _, err := unstructured.NestedSlice(object.Object, "subjects")
@@ -119,7 +119,7 @@ func move(object *unstructured.Unstructured, namespace string) {
 		return
 	}
 	for _, each := range subjects {
-		if subject, ok := each.(map[string]any); ok && subject["namespace"] == member.DefaultNamespace {
+		if subject, ok := each.(map[string]any); ok && subject["namespace"] == names.Namespace {
 			subject["namespace"] = namespace
 		}
 	}

@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // Formats other than text, which is the empty string.
@@ -24,6 +25,15 @@ const (
 	JSON = "json"
 	YAML = "yaml"
 )
+
+// Escaped escapes what controls a terminal: text of other clusters is shown as it is otherwise.
+type Escaped struct{ io.Writer }
+
+// Write implements io.Writer.
+func (e Escaped) Write(text []byte) (int, error) {
+	_, err := io.WriteString(e.Writer, state.Escape(string(text)))
+	return len(text), err
+}
 
 // Validate returns an error for an unknown format.
 func Validate(format string) error {
@@ -36,7 +46,7 @@ func Validate(format string) error {
 
 // APIVersion is that of all JSON and YAML output other than Kubernetes objects.
 // Within a version, fields are only added.
-const APIVersion = "cli." + export.Domain + "/v1beta1"
+const APIVersion = "cli." + names.Domain + "/v1beta1"
 
 // Print writes a value as JSON or YAML with its apiVersion and kind, or calls
 // text for the other formats. The value must encode as an object.

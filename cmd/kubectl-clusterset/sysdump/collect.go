@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 const (
@@ -70,8 +70,8 @@ func (d *dump) collect(ctx context.Context) {
 			if label != "" {
 				name = object.GetLabels()[label]
 			}
-			return exported[object.GetNamespace()+"/"+name] || object.GetLabels()[export.LabelSourceCluster] != "" ||
-				export.IsManaged(object)
+			return exported[object.GetNamespace()+"/"+name] || object.GetLabels()[names.SourceCluster] != "" ||
+				names.IsManaged(object)
 		}
 	}
 	system, dns := "/namespaces/"+d.cluster.Namespace, "/namespaces/"+metav1.NamespaceSystem

@@ -214,8 +214,8 @@ func (s *story) cutPodNetwork(ctx context.Context) error {
 	}
 	s.say("west demotes east: its own pods alone get traffic, %s after the cut", seconds(elapsed))
 	s.say("web keeps its IP in west, and the endpoints of east stay as the last resort:")
-	if err := s.kubectl.plugin(ctx, "explain", namespace+"/web", "--contexts", "west,east",
-		"--dns", "west="+s.west.dns, "--dns", "east="+s.east.dns); err != nil {
+	if err := s.kubectl.plugin(ctx, "explain", namespace+"/web", "--contexts", "west", "--dns", s.west.dns,
+		"--controller", s.west.health); err != nil {
 		return err
 	}
 	since = time.Now()

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package leading asks the leading controllers of clusters what they know.
+package leading
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/forward"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+const (
+	// timeout bounds a question with its connection.
+	timeout = 30 * time.Second
+	// maxAnswer bounds the answer, in bytes.
+	maxAnswer = 256 << 20
+)
+
+// Status returns the state of a cluster. address is that of the controller; empty means that of the leading pod.
+func Status(ctx context.Context, c *cluster.Cluster, address string) (*state.Cluster, error) {
+	out := &state.Cluster{}
+	return out, ask(ctx, c, address, state.PathStatus, out, &out.Version)
+}
+
+// Explain returns the explanation of a service, as namespace/name.
+func Explain(ctx context.Context, c *cluster.Cluster, address, service string) (*state.Explanation, error) {
+	out := &state.Explanation{}
+	return out, ask(ctx, c, address, state.PathExplain+"?service="+url.QueryEscape(service), out, &out.Version)
+}
+
+// errStandby is the answer of a replica that does not lead.
+var errStandby = errors.New("no replica of the controller leads: try again")
+
+func ask(ctx context.Context, c *cluster.Cluster, address, question string, document any, version *string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if address != "" {
+		return get(ctx, address, question, document, version)
+	}
+	pods, err := replicas(ctx, c)
+	if err != nil {
+		return err
+	}
+	err = errStandby
+	for i := 0; i < len(pods) && errors.Is(err, errStandby); i++ {
+		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i].Name, metricsOf(&pods[i]))
+		if failed != nil {
+			return fmt.Errorf("%w: the user needs the right to create pods/portforward in namespace %s, which Role "+
+				"clusterset-viewer has", failed, c.Namespace)
+		}
+		err = get(ctx, forwarded, question, document, version)
+		stop()
+	}
+	return err
+}
+
+func get(ctx context.Context, address, question string, document any, version *string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+question, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask the controller: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("ask the controller: %w", err)
+	}
+	switch standby := (state.Standby{}); {
+	case response.StatusCode == http.StatusServiceUnavailable && json.Unmarshal(body, &standby) == nil:
+		return errStandby
+	case response.StatusCode == http.StatusServiceUnavailable:
+		return errors.New(strings.TrimSpace(string(body)))
+	case response.StatusCode == http.StatusOK && json.Unmarshal(body, document) == nil && *version == state.Version:
+		return nil
+	}
+	path, _, _ := strings.Cut(question, "?")
+	return fmt.Errorf("the controller does not know the question %s (%s): use the kubectl-clusterset of the controller's version",
+		path, response.Status)
+}
+
+// metricsOf returns the port of the metrics of a pod.
+func metricsOf(pod *corev1.Pod) int32 {
+	for i := range pod.Spec.Containers {
+		for _, each := range pod.Spec.Containers[i].Ports {
+			if each.Name == "metrics" {
+				return each.ContainerPort
+			}
+		}
+	}
+	return 8080 // the default of --bind-address
+}
+
+// replicas returns the pods of the controller, first that which the Lease of the leader names.
+func replicas(ctx context.Context, c *cluster.Cluster) (pods []corev1.Pod, err error) {
+	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
+	})
+	if err != nil {
+		return nil, err
+	}
+	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, names.Leader, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	leader, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
+	for i := range list.Items {
+		if list.Items[i].Name == leader {
+			pods = slices.Insert(pods, 0, list.Items[i])
+		} else {
+			pods = append(pods, list.Items[i])
+		}
+	}
+	if len(pods) == 0 {
+		return nil, fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %s get pods`, set its "+
+			"namespace with --system-namespace, or its address with --controller", c.Namespace, c.Namespace)
+	}
+	return pods, nil
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package names
+
+import (
+	"testing"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/leader"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+)
+
+// TestNamesAreThoseOfTheController holds the API between the two.
+func TestNamesAreThoseOfTheController(t *testing.T) {
+	for here, there := range map[string]string{
+		Domain: export.Domain, Namespace: member.DefaultNamespace, Leader: leader.Lease, Heartbeat: member.HeartbeatLease,
+		MemberLease: memberstate.LeasePrefix, ClusterLabel: member.ClusterLabel, ReaderLabel: member.ReaderLabel,
+		KubeconfigKey: member.KubeconfigKey, UID: member.HeartbeatUIDAnnotation, State: memberstate.StateAnnotation, Origin: memberstate.OriginAnnotation,
+		Drain: member.DrainAnnotation, Prefer: export.AnnotationPrefer, LabelSet: export.LabelSet, ManagedBy: export.LabelManagedBy,
+		SliceManaged: export.LabelSliceManagedBy, Service: export.LabelService, SourceCluster: export.LabelSourceCluster,
+		Account("east"): member.AccountOf("east"),
+	} {
+		if here != there {
+			t.Errorf("%q is %q of the controller", here, there)
+		}
+	}
+	if LabelSet != member.HeartbeatSetAnnotation {
+		t.Errorf("the heartbeat names the set by %q", member.HeartbeatSetAnnotation)
+	}
+	for _, set := range []string{"", "blue"} {
+		of := export.Set(set)
+		if got, want := Set(set).Slices(), export.LabelSliceManagedBy+"="+of.Manager()+","+of.Selector(); got != want {
+			t.Errorf("%s: slices are selected by %q, and by %q in the controller", of, got, want)
+		}
+		if Set(set).String() != of.String() {
+			t.Errorf("%q is %q", Set(set), of)
+		}
+	}
+	for _, id := range []string{"", "east", "east.eu", "a.b.c", "No", "-", string(make([]byte, 64))} {
+		if (ValidateID(id) == nil) != (member.ValidateID(id) == nil) {
+			t.Errorf("the two disagree about the id %q", id)
+		}
+	}
+}

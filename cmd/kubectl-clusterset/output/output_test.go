@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package output
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+)
+
+// TestEscaped: a member that controls the terminal of the administrator would show that all is well.
+func TestEscaped(t *testing.T) {
+	var out bytes.Buffer
+	if err := Table(Escaped{&out}, true, "MEMBER UID", [][]any{{"evil", "\x1b[2J\x1b]0;pwned\aall fine\u202e ü"}}); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(Escaped{&out}, "✗ done\r")
+	const want = "MEMBER   UID\nevil     \\x1b[2J\\x1b]0;pwned\\aall fine\\u202e ü\n✗ done\\r\n"
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}

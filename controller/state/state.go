@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package state has the documents with which the leading controller answers /statusz and /explainz. Its readers need
+// nothing else of the controller. Within a Version, fields are only added.
+package state
+
+import "time"
+
+// Version is the version of the documents.
+const Version = "v1"
+
+// Paths of the documents. Explain needs the query parameter service=namespace/name.
+const (
+	PathStatus  = "/statusz"
+	PathExplain = "/explainz"
+)
+
+// Standby is the answer of a replica that does not lead.
+type Standby struct {
+	Version string `json:"version"`
+	Reason  string `json:"reason"`
+}
+
+// A Cluster is the state of one cluster, as its controller knows it.
+type Cluster struct {
+	Version string `json:"version"`
+	// Cluster is the id of the cluster, and UID that of its namespace kube-system.
+	Cluster string `json:"cluster"`
+	UID     string `json:"uid"`
+	// ClusterSet is empty for the default set.
+	ClusterSet string `json:"clusterSet,omitempty"`
+	// Controller is the version of the controller, and MCSVersion the served version of the MCS API.
+	Controller string    `json:"controller"`
+	MCSVersion string    `json:"mcsVersion,omitempty"`
+	Now        time.Time `json:"now"`
+	// HeartbeatStopped is why the heartbeat is not renewed, empty if it is.
+	HeartbeatStopped string `json:"heartbeatStopped,omitempty"`
+	// Isolated is set while no member is heard, so that the states of members stay.
+	Isolated bool `json:"isolated,omitempty"`
+	Drained  bool `json:"drained,omitempty"`
+	Rank     int  `json:"rank,omitempty"`
+	// Queue is the number of services that wait to be reconciled.
+	Queue    int       `json:"queue"`
+	Members  []Member  `json:"members"`
+	Imports  []Import  `json:"imports"`
+	Findings []Finding `json:"findings"`
+}
+
+// A Member is another cluster of the set.
+type Member struct {
+	Cluster string `json:"cluster"`
+	// State is fresh, stale or gone, and Reason why: see liveness.Reason.
+	State  string `json:"state"`
+	Reason string `json:"reason"`
+	// Path is that to its pods: unknown, reachable, unreachable or unproven.
+	Path    string `json:"path"`
+	Drained bool   `json:"drained,omitempty"`
+	Rank    int    `json:"rank,omitempty"`
+	// Heard is when its last heartbeat arrived, by the clock of this cluster.
+	Heard time.Time `json:"lastHeartbeat,omitzero"`
+	// Synced reports whether what it publishes was listed, and Published is the number of its slices.
+	Synced    bool `json:"synced"`
+	Published int  `json:"published"`
+	// Services and Endpoints are those imported from it; Ready are the endpoints that receive traffic.
+	Services  int `json:"services"`
+	Endpoints int `json:"endpoints"`
+	Ready     int `json:"ready"`
+	// Credential is what makes it a member, and Expires when the credential ends.
+	Credential string    `json:"credential"`
+	Expires    time.Time `json:"expires,omitzero"`
+	// Server is the API server that it is read from, ServerName the name in its certificate if that is another, and Proxy
+	// what it is read through, without a password.
+	Server     string   `json:"server,omitempty"`
+	ServerName string   `json:"tlsServerName,omitempty"`
+	Proxy      string   `json:"proxy,omitempty"`
+	UID        string   `json:"uid,omitempty"`
+	CIDRs      []string `json:"cidrs,omitempty"`
+}
+
+// An Import is a service that is imported.
+type Import struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Type      string   `json:"type"`
+	IPs       []string `json:"ips,omitempty"`
+	Ports     []string `json:"ports,omitempty"`
+	Clusters  []string `json:"clusters"`
+	Endpoints int      `json:"endpoints"`
+	Ready     int      `json:"ready"`
+	// Reason is that of the condition Ready, Foreign if another implementation manages the import.
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+// Foreign is the reason of an import that the controller does not manage.
+const Foreign = "Foreign"
+
+// Severities of a Finding.
+const (
+	// Failed breaks names, or is about to.
+	Failed = "failed"
+	// Warning breaks nothing by itself.
+	Warning = "warning"
+)
+
+// A Finding is a problem that the controller sees.
+type Finding struct {
+	// Name is that of the check of kubectl clusterset.
+	Name     string `json:"name"`
+	Severity string `json:"severity"`
+	// Object is what the finding is about, as in "ServiceExport shop/web" or "member west".
+	Object string `json:"object,omitempty"`
+	What   string `json:"what"`
+	// Fix is a command, or a sentence with commands between backquotes. "<context of west>" stands for a context of the
+	// kubeconfig that reaches the cluster west.
+	Fix string `json:"fix,omitempty"`
+}
+
+// An Explanation is what the controller makes of one service, and why.
+type Explanation struct {
+	Version string `json:"version"`
+	Service string `json:"service"`
+	Cluster string `json:"cluster"`
+	// Summary is one or two sentences.
+	Summary string `json:"summary"`
+	// Import is nil if the service is not imported.
+	Import *Import `json:"import,omitempty"`
+	// Exports are in their precedence in conflicts.
+	Exports []Export `json:"exports"`
+	// Ranked reports whether the first export wins conflicts by the rank of its cluster instead of its age.
+	Ranked     bool       `json:"ranked,omitempty"`
+	Properties []Property `json:"properties"`
+	// Conditions are those of the import that say how its preferences take effect.
+	Conditions []Condition `json:"conditions"`
+	Endpoints  []Endpoint  `json:"endpoints"`
+	// DNS are the addresses to which the name resolves. Of those of a headless service, DNS may return a part.
+	DNS      []string  `json:"dns"`
+	Problems []Finding `json:"problems"`
+}
+
+// An Export is the export of one cluster.
+type Export struct {
+	Cluster string    `json:"cluster"`
+	Since   time.Time `json:"since,omitzero"`
+	// State is fresh, stale or gone, and whether it is drained, refused or invalid.
+	State string `json:"state"`
+	// Used, Demoted and Other count its endpoints by their state in this cluster.
+	Used    int `json:"used"`
+	Demoted int `json:"demoted"`
+	Other   int `json:"other"`
+	// Rules decided which of its endpoints are used: tier, allowed clusters, weight and overload.
+	Rules []string `json:"rules,omitempty"`
+}
+
+// A Property is a property of the import, and the cluster whose export sets it.
+type Property struct {
+	Field string `json:"field"`
+	Value string `json:"value"`
+	From  string `json:"from"`
+	// Dissent has the conflicting values, such as "west: Headless".
+	Dissent []string `json:"conflicts,omitempty"`
+}
+
+// A Condition is one of the import.
+type Condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// States of an endpoint.
+const (
+	Used     = "used"
+	Demoted  = "demoted"
+	Waiting  = "waiting" // ready, but hints put others first
+	NotReady = "not ready"
+	Unused   = "unused"
+	Refused  = "refused"
+	NotHere  = "not imported"
+	Outside  = "outside"
+)
+
+// An Endpoint is one address behind the service.
+type Endpoint struct {
+	Address string `json:"address"`
+	Cluster string `json:"cluster"`
+	State   string `json:"state"`
+	Reason  string `json:"reason"`
+	// Zone is empty if unknown.
+	Zone string `json:"zone,omitempty"`
+	// HintedFor are the local zones and nodes in its hints; empty without hints.
+	HintedFor []string `json:"hintedFor,omitempty"`
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statusz
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// A Subject is what an explanation is made from.
+type Subject struct {
+	input.Input
+	// Members are those that publish slices of the service.
+	Members []Publisher
+	// Exists reports whether the Service exists in the local cluster.
+	Exists bool
+	// Elsewhere is why the namespace of the service takes no part in the cluster set; empty if it does.
+	Elsewhere string
+}
+
+// A Publisher is a member that publishes slices of a service.
+type Publisher struct {
+	Cluster string
+	// For is the selector of the clusters that its export is for; empty for all.
+	For     string
+	Verdict liveness.Verdict
+	Drained bool
+	// Confine is the command that accepts addresses in one more range.
+	Confine string
+}
+
+// Explain explains what becomes of a service in the local cluster.
+func Explain(s Subject) state.Explanation {
+	observed := s.Existing.Observed
+	account := merge.Explain(s.Contributions)
+	e := &explanation{Subject: s, own: observed.Cluster, Explanation: state.Explanation{
+		Version: state.Version, Service: observed.Service.String(), Cluster: observed.Cluster, Ranked: account.Ranked,
+		Exports: []state.Export{}, Properties: []state.Property{}, Conditions: []state.Condition{},
+		Endpoints: []state.Endpoint{}, DNS: []string{}, Problems: []state.Finding{},
+	}}
+	e.result = merge.Merge(observed, s.Contributions)
+	if observed.ServiceImport != nil {
+		e.imported(observed.ServiceImport)
+	}
+	for _, property := range account.Properties {
+		out := state.Property{Field: property.Field, Value: property.Value, From: account.Precedence[0]}
+		for _, dissent := range property.Dissent {
+			out.Dissent = append(out.Dissent, dissent.Cluster+": "+cmp.Or(dissent.Value, "none"))
+		}
+		e.Properties = append(e.Properties, out)
+	}
+	roles := merge.Roles(observed, s.Contributions)
+	for _, cluster := range account.Precedence {
+		at := slices.IndexFunc(s.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == cluster })
+		e.export(s.Contributions[at], roles[cluster])
+	}
+	e.rest(account.Precedence)
+	e.wait()
+	e.count()
+	e.findings(account)
+	e.summarize()
+	return e.Explanation
+}
+
+type explanation struct {
+	Subject
+	state.Explanation
+	own    string
+	result merge.Result
+}
+
+func (e *explanation) problem(name, fix, format string, args ...any) {
+	e.Problems = append(e.Problems, state.Finding{
+		Name: name, Severity: state.Failed, Object: e.Service, What: state.Safe(fmt.Sprintf(format, args...)), Fix: fix,
+	})
+}
+
+func (e *explanation) headless() bool {
+	return e.Import != nil && e.Import.Type == string(v1beta1.Headless)
+}
+
+func (e *explanation) publisher(cluster string) Publisher {
+	at := slices.IndexFunc(e.Members, func(p Publisher) bool { return p.Cluster == cluster })
+	if at < 0 {
+		return Publisher{Cluster: cluster}
+	}
+	return e.Members[at]
+}
+
+func (e *explanation) imported(serviceImport *v1beta1.ServiceImport) {
+	found := importOf(serviceImport)
+	e.Import = &found
+	for _, kind := range merge.ImportConditions {
+		if told := meta.FindStatusCondition(serviceImport.Status.Conditions, kind); told != nil {
+			e.Conditions = append(e.Conditions, state.Condition{
+				Type: kind, Status: string(told.Status), Reason: told.Reason, Message: told.Message,
+			})
+		}
+	}
+	if !e.headless() {
+		e.DNS = append(e.DNS, serviceImport.Spec.IPs...)
+		return
+	}
+	for _, slice := range slices.Concat(e.result.EndpointSlices, e.Existing.Observed.HandMadeSlices) {
+		for _, endpoint := range slice.Endpoints {
+			if ptr.Deref(endpoint.Conditions.Ready, true) {
+				e.DNS = append(e.DNS, endpoint.Addresses[0])
+			}
+		}
+	}
+	slices.SortFunc(e.DNS, compareAddresses)
+	e.DNS = slices.Compact(e.DNS)
+}
+
+// export adds the export of a cluster that contributes, and its endpoints.
+func (e *explanation) export(from merge.Contribution, role merge.Role) {
+	cluster, who := from.View.Cluster, e.publisher(from.View.Cluster)
+	out := state.Export{
+		Cluster: cluster, State: who.Verdict.State.String(), Since: from.View.Spec.Created, Rules: role.Rules,
+	}
+	if from.Demote && who.Verdict.State == liveness.Fresh {
+		out.State += ", drained"
+	}
+	e.Exports = append(e.Exports, out)
+	ready := map[string]bool{} // in its own cluster
+	for i := range from.View.Slices {
+		for _, endpoint := range from.View.Slices[i].Endpoints {
+			ready[endpoint.Addresses[0]] = ptr.Deref(endpoint.Conditions.Ready, true)
+			if role.Outside {
+				e.Endpoints = append(e.Endpoints, state.Endpoint{
+					Address: endpoint.Addresses[0], Cluster: cluster, State: state.Outside, Reason: strings.Join(role.Rules, ", "),
+				})
+			}
+		}
+	}
+	for _, slice := range e.result.EndpointSlices {
+		if slice.Labels[export.LabelSourceCluster] != cluster {
+			continue
+		}
+		for i := range slice.Endpoints {
+			endpoint := &slice.Endpoints[i]
+			how, why := e.use(from, who, slice, endpoint, ready[endpoint.Addresses[0]], role)
+			if e.Import == nil {
+				how, why = state.NotHere, "the controller has not written the import"
+			}
+			e.Endpoints = append(e.Endpoints, state.Endpoint{
+				Address: endpoint.Addresses[0], Cluster: cluster, State: how, Reason: why, Zone: ptr.Deref(endpoint.Zone, ""),
+				HintedFor: hintsOf(endpoint.Hints),
+			})
+		}
+	}
+}
+
+// use returns the state of an endpoint, and why.
+func (e *explanation) use(from merge.Contribution, who Publisher, slice *discoveryv1.EndpointSlice,
+	endpoint *discoveryv1.Endpoint, wasReady bool, role merge.Role,
+) (how, why string) {
+	demoted := ""
+	switch {
+	case who.Verdict.Reason == liveness.PodsUnreachable:
+		demoted = "the pods of " + who.Cluster + " are not reached (rule PodsUnreachable)"
+	case who.Verdict.State != liveness.Fresh:
+		demoted = who.Cluster + " is " + who.Verdict.State.String()
+	case from.Demote:
+		demoted = who.Cluster + " is drained"
+	}
+	ready := ptr.Deref(endpoint.Conditions.Ready, true)
+	switch {
+	case ready && !e.headless() && len(slice.Ports) == 0:
+		return state.Unused, "the Service in " + who.Cluster + " has none of the imported ports"
+	case ready && demoted != "":
+		return state.Used, demoted + ", but no other cluster has a ready endpoint"
+	case ready:
+		return state.Used, "ready"
+	case wasReady && demoted != "":
+		return state.Demoted, demoted + ", and another cluster has a ready endpoint"
+	case wasReady:
+		return state.Demoted, strings.Join(role.Rules, ", ") + ", and endpoints that come before are ready"
+	case ptr.Deref(endpoint.Conditions.Terminating, false):
+		return state.NotReady, "terminating"
+	}
+	return state.NotReady, "not ready in " + who.Cluster
+}
+
+// rest adds the exports of clusters that contribute nothing.
+func (e *explanation) rest(contributing []string) {
+	observed := e.Existing.Observed
+	if observed.Invalid != nil {
+		e.Exports = append(e.Exports, state.Export{Cluster: e.own, State: "not exported: " + observed.Invalid.Reason})
+	}
+	for _, m := range e.Members {
+		if slices.Contains(contributing, m.Cluster) {
+			continue
+		}
+		text := "not imported"
+		switch {
+		case e.Elsewhere != "":
+			text = "not imported: " + e.Elsewhere
+		case e.Refused[m.Cluster] != "":
+			text = "refused: " + e.Refused[m.Cluster]
+		case m.For != "":
+			text = "not chosen: it is for " + m.For
+		case m.Verdict.State != liveness.Fresh:
+			text = m.Verdict.State.String()
+		case slices.ContainsFunc(e.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster }):
+			text = "not exported: " + string(v1beta1.ServiceExportReasonNoService)
+		}
+		e.Exports = append(e.Exports, state.Export{Cluster: m.Cluster, State: text})
+	}
+	for cluster, problems := range e.Input.Problems {
+		for _, problem := range problems {
+			address, _, _ := strings.Cut(problem.Message, " ")
+			address = strings.Trim(address, `"`)
+			if _, err := netip.ParseAddr(address); err != nil {
+				address = "-"
+			}
+			e.Endpoints = append(e.Endpoints, state.Endpoint{
+				Address: address, Cluster: cluster, State: state.Refused, Reason: state.Safe(problem.String()),
+			})
+		}
+	}
+	place := func(cluster string) int {
+		return slices.IndexFunc(e.Exports, func(x state.Export) bool { return x.Cluster == cluster })
+	}
+	slices.SortStableFunc(e.Endpoints, func(a, b state.Endpoint) int {
+		return cmp.Or(place(a.Cluster)-place(b.Cluster), compareAddresses(a.Address, b.Address))
+	})
+}
+
+// wait marks the endpoints that hints keep waiting: kube-proxy uses those without a local zone or node only if none
+// with one is ready. It ignores all hints if a ready endpoint has none.
+func (e *explanation) wait() {
+	nobody := func(each state.Endpoint) bool { return slices.Equal(each.HintedFor, []string{noLocalZone}) }
+	var first []string
+	for _, each := range e.Endpoints {
+		switch {
+		case each.State != state.Used:
+		case len(each.HintedFor) == 0 || e.headless():
+			return
+		case !nobody(each) && !slices.Contains(first, each.Cluster):
+			first = append(first, each.Cluster)
+		}
+	}
+	for i := range e.Endpoints {
+		if each := &e.Endpoints[i]; each.State == state.Used && nobody(*each) && len(first) > 0 {
+			each.State = state.Waiting
+			each.Reason = "hints put " + strings.Join(first, " and ") + " first: used only if no endpoint there is ready"
+		}
+	}
+}
+
+func (e *explanation) count() {
+	for i := range e.Exports {
+		out := &e.Exports[i]
+		for _, endpoint := range e.Endpoints {
+			switch {
+			case endpoint.Cluster != out.Cluster:
+				continue
+			case endpoint.State == state.Used:
+				out.Used++
+				if e.Import != nil {
+					e.Import.Ready++
+				}
+			case endpoint.State == state.Demoted:
+				out.Demoted++
+			default:
+				out.Other++
+			}
+			if e.Import != nil {
+				e.Import.Endpoints++
+			}
+		}
+	}
+}
+
+// findings adds what may have to be fixed, and how.
+func (e *explanation) findings(account merge.Account) {
+	observed := e.Existing.Observed
+	switch {
+	case e.Elsewhere != "":
+		e.problem("namespaces", fmt.Sprintf("kubectl --context %s create namespace %s", contextOf(e.own),
+			observed.Service.Namespace), "%s, so nothing is imported into it.", sentence(e.Elsewhere))
+	case len(e.Exports) == 0 && e.Exists:
+		e.problem("exports", "kubectl clusterset export "+e.Service+" --contexts "+contextOf(e.own),
+			"Neither %s nor any of its members exports %s. The Service exists in %s, but has no ServiceExport.", e.own, e.Service,
+			e.own)
+	case len(e.Exports) == 0:
+		e.problem("exports", "kubectl clusterset export "+e.Service+" --contexts <context of a cluster that has the Service>",
+			"Neither %s nor any of its members exports %s. The Service does not exist in %s.", e.own, e.Service, e.own)
+	}
+	if observed.Invalid != nil {
+		e.problem("exports-valid", withdraw(e.own, e.Service), "%s does not export it: %s", e.own, observed.Invalid.Message)
+	}
+	for _, each := range e.Exports {
+		m := e.publisher(each.Cluster)
+		both := contextOf(e.own) + "," + contextOf(each.Cluster)
+		if each.Cluster == e.own {
+			both = contextOf(e.own)
+		}
+		const onlyIf = "Its endpoints are used only if no other cluster has a ready endpoint."
+		reason, message := "", ""
+		if each.Cluster != e.own {
+			reason, message = describe(m.Verdict)
+		}
+		switch {
+		case e.Refused[m.Cluster] != "":
+			e.problem("refused", "Change the annotation of the Secret, the flag, or the label that the rule names.",
+				"%s does not accept %s of %s: %s.", e.own, e.Service, m.Cluster, e.Refused[m.Cluster])
+		case m.For != "" && !slices.Contains(account.Precedence, m.Cluster):
+			e.problem("not-chosen", fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s '%s=%s; %s' --overwrite",
+				contextOf(m.Cluster), observed.Service.Namespace, observed.Service.Name, export.AnnotationClusters, m.For, e.own),
+				"The export of %s is not for %s: it is for %q (annotation %s).", m.Cluster, e.own, m.For,
+				export.AnnotationClusters)
+		case reason != "":
+			e.problem("member-fresh", "kubectl clusterset check --contexts "+both, "%s.", strings.TrimSuffix(message, "."))
+		case strings.HasPrefix(each.State, "not exported: ") && each.Cluster != e.own:
+			e.problem("exports-valid", withdraw(m.Cluster, e.Service),
+				"%s does not export it: Service %s does not exist there.", m.Cluster, e.Service)
+		}
+		if m.Drained || each.Cluster == e.own && strings.HasSuffix(each.State, "drained") {
+			e.problem("drained", "kubectl clusterset undrain "+each.Cluster+" --contexts "+both,
+				"%s is drained. %s", each.Cluster, onlyIf)
+		}
+		for _, problem := range e.Input.Problems[each.Cluster] {
+			e.problem("endpoints-refused", correct(each.Cluster, m.Confine, problem), "Part of the export of %s is not imported: %s.",
+				each.Cluster, problem)
+		}
+	}
+	if account.Conflict != "" {
+		var others []string
+		for _, property := range account.Properties {
+			for _, dissent := range property.Dissent {
+				others = append(others, contextOf(dissent.Cluster))
+			}
+		}
+		slices.Sort(others)
+		e.problem("exports-agree", "Make the Services and ServiceExports the same in all clusters (a change of the type needs a "+
+			"new Service), or withdraw the exports that differ: `kubectl clusterset unexport "+e.Service+" --contexts "+
+			strings.Join(slices.Compact(others), ",")+"`.", "%s", account.Conflict)
+	}
+	if serviceImport := observed.ServiceImport; serviceImport != nil {
+		e.Problems = append(e.Problems, findingsOf(e.own, serviceImport, len(account.Precedence) > 0)...)
+		if len(account.Precedence) > 0 && observed.Set.Manages(serviceImport) &&
+			!slices.ContainsFunc(e.Endpoints, func(each state.Endpoint) bool { return each.State != state.NotReady }) {
+			e.problem("endpoints-ready", fmt.Sprintf("kubectl --context %s -n %s get pods", contextOf(account.Precedence[0]),
+				observed.Service.Namespace), "No endpoint of %s is ready in any cluster.", observed.Service.Name)
+		}
+	}
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statusz
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/accept"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/memberstate"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// maxExamined bounds the services with refused parts that an answer examines.
+const maxExamined = 100
+
+// list collects findings.
+type list []state.Finding
+
+func (l *list) add(severity, name, object, fix, format string, args ...any) {
+	*l = append(*l, state.Finding{
+		Name: name, Severity: severity, Object: object, What: state.Safe(fmt.Sprintf(format, args...)), Fix: fix,
+	})
+}
+
+// findings returns the problems that the controller sees.
+func (l *Leader) findings(judgement liveness.Judgement) []state.Finding {
+	var found list
+	here := contextOf(l.Cluster)
+	for _, problem := range l.Members.Refused() {
+		l.refused(&found, problem)
+	}
+	for _, m := range l.Members.List() {
+		l.ofMember(&found, m, judgement.Of(m.Cluster()))
+	}
+	annotations := map[string]string{}
+	if namespace := l.Local.Namespace(l.Namespace); namespace != nil {
+		annotations = namespace.Annotations
+	}
+	if _, err := member.ParseRank(annotations); err != nil {
+		found.add(state.Failed, "ranks", "Namespace "+l.Namespace, fmt.Sprintf("kubectl --context %s annotate namespace %s '%s="+
+			"<integer from -1000 to 1000>' --overwrite", here, l.Namespace, member.RankAnnotation),
+			"Namespace %s: %v. Exports of %s come last in conflicts.", l.Namespace, err, l.Cluster)
+	}
+	if input.Standing(l.Local.Namespace(l.Namespace)).Demote {
+		found.add(state.Warning, "drained-itself", "cluster "+l.Cluster, "kubectl clusterset undrain "+l.Cluster+" --contexts "+
+			here, "This cluster is drained: its endpoints are used only if no other cluster has a ready endpoint.")
+	}
+	if access, _ := l.API.Access(); access != nil {
+		l.ofServices(&found, access)
+	}
+	return found
+}
+
+// refused adds the problem of a credential.
+func (l *Leader) refused(found *list, problem member.Problem) {
+	candidate, name := problem.Candidate, problem.Candidate.Name
+	secret := strings.TrimPrefix(name, l.Namespace+"/")
+	remove := fmt.Sprintf("kubectl --context %s -n %s delete secret %s", contextOf(l.Cluster), l.Namespace, secret)
+	fix := l.join(problem.Cluster)
+	switch m := l.Members.Get(problem.Cluster); {
+	case problem.Cluster == l.Cluster:
+		fix = remove
+	case m != nil && m.Candidate().Name != name:
+		found.add(state.Warning, "credential-single", candidate.String(), remove, "%s is not used: %v.", candidate, problem.Err)
+		return
+	case m == nil:
+		fix = fmt.Sprintf("kubectl --context %s -n %s label secret %s '%s=<id of the cluster whose API server it names>' "+
+			"--overwrite", contextOf(l.Cluster), l.Namespace, secret, member.ClusterLabel)
+	default:
+		for key, value := range map[string]string{
+			member.CIDRsAnnotation: "<ranges of its pods>", member.RankAnnotation: "<integer from -1000 to 1000>",
+			accept.Annotation: "<namespaces and namespace/service, separated by commas>",
+		} {
+			if strings.HasPrefix(problem.Err.Error(), "annotation "+key+":") {
+				fix = l.annotate(m, key, value)
+			}
+		}
+	}
+	found.add(state.Failed, "credential-usable", candidate.String(), fix, "The controller rejects %s: %v.", candidate, problem.Err)
+}
+
+// ofMember adds the problems of a member.
+func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdict) {
+	id := m.Cluster()
+	wrong := func(name, fix, format string, args ...any) {
+		found.add(state.Failed, name, "member "+id, fix, format, args...)
+	}
+	both := contextOf(l.Cluster) + "," + contextOf(id)
+	life, now := m.Life(), l.Clock.Now()
+	switch lasts := life.Expires.Sub(now); {
+	case life.Expires.IsZero():
+	case lasts <= 0:
+		wrong("credential-lasts", l.join(id), "The credential of %s expired %s ago, so its changes are not imported.", id,
+			(-lasts).Round(time.Minute))
+	case life.Ending(now):
+		found.add(state.Warning, "credential-lasts", "member "+id, l.join(id),
+			"The credential of %s expires in %s, and was not renewed.", id, lasts.Round(time.Minute))
+	}
+	if problem := m.Problem(); problem != nil {
+		fix := "Make sure that " + l.Cluster + " reaches the API server and the controller of " + id + ". If the address in the " +
+			"credential is wrong: `" + l.join(id) + " --server " + contextOf(id) + "=<address of the API server>`."
+		if apierrors.IsUnauthorized(problem) {
+			fix = l.join(id)
+		}
+		wrong("member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
+	}
+	if why := m.Misidentified(); why != nil {
+		fix := l.join(id) + " --server " + contextOf(id) + "=<address of the API server>"
+		if is := m.Heartbeat().Cluster; is != id && is != l.Cluster && l.Members.Get(is) == nil && member.ValidateID(is) == nil {
+			fix = fmt.Sprintf("kubectl --context %s -n %s label secret %s %s=%s --overwrite", contextOf(l.Cluster), l.Namespace,
+				strings.TrimPrefix(m.Candidate().Name, l.Namespace+"/"), member.ClusterLabel, is)
+		}
+		wrong("member-identity", fix, "%s does not refer to %s: %v.", m.Candidate(), id, why)
+	}
+	if why := m.OverLimits(); why != nil {
+		found.add(state.Warning, "member-limits", "member "+id, "Export less in "+id+", or raise the limit in "+l.Cluster+".",
+			"The excess of %s is not imported: %v.", id, why)
+	}
+	reason, message := describe(verdict)
+	switch path := l.Tracker.Path(id); {
+	case reason == memberstate.EventMemberQuarantined && m.Misidentified() != nil:
+		// It is another cluster by mistake, so there is nothing to confirm.
+	case reason == memberstate.EventMemberQuarantined:
+		fix := l.join(id)
+		if verdict.Reason == liveness.OtherClusterSet {
+			fix = "Correct the ClusterProperty clusterset.k8s.io, or --clusterset of the controller, in one of the two clusters."
+		}
+		if verdict.Token != "" {
+			fix = "Verify the exports of the member: `kubectl --context " + contextOf(id) + " get serviceexports -A`. If they are " +
+				"correct, confirm them: `" + l.annotate(m, memberstate.AnnotationConfirm, verdict.Token) + "`."
+		}
+		wrong("member-quarantined", fix, "%s.", message)
+	case path == liveness.Unreachable || path == liveness.Unproven:
+		wrong("pods-reached", "kubectl clusterset test connectivity --contexts "+both, "Connections from %s to the pods of %s "+
+			"fail. %s.", l.Cluster, id, message)
+	case reason == "":
+	case verdict.Reason == liveness.Flapping:
+		wrong("member-fresh", "Wait until its heartbeats have arrived for a while without a gap.", "%s.", message)
+	default:
+		ago := "no heartbeat has ever arrived"
+		if heard := m.Heartbeat().Heard; !heard.IsZero() {
+			ago = "its last heartbeat arrived " + now.Sub(heard).Round(time.Second).String() + " ago"
+		}
+		wrong("member-fresh", fmt.Sprintf("Make sure that the API server and the controller of %s run, and that %s can reach "+
+			"them: `kubectl clusterset check --contexts %s`.", id, l.Cluster, both), "%s; %s.", message, ago)
+	}
+	if offers := slices.ContainsFunc(l.Tracker.Canaries(), func(c memberstate.ProbedCanary) bool { return c.Cluster == id }); offers &&
+		l.Tracker.Path(id) == liveness.PathUnknown && verdict.State == liveness.Fresh {
+		found.add(state.Warning, "pods-reached", "member "+id, "kubectl clusterset test connectivity --contexts "+both,
+			"No prober of %s has answered %s yet, so that failing connections to its pods are not noticed. Allow connections "+
+				"between the controllers.", id, l.Cluster)
+	}
+	if l.Drained(m) {
+		in := contextOf(id)
+		if !m.Heartbeat().Drained {
+			in = contextOf(l.Cluster)
+		}
+		found.add(state.Warning, "drained", "member "+id, "kubectl clusterset undrain "+id+" --contexts "+in,
+			"%s is drained: its endpoints are used only if no other cluster has a ready endpoint.", id)
+	}
+}
+
+// ofServices adds the problems of exports and imports.
+func (l *Leader) ofServices(found *list, access *mcsapi.Access) {
+	leaving := func(object metav1.Object) bool {
+		namespace := l.Local.Namespace(object.GetNamespace())
+		return object.GetDeletionTimestamp() != nil || !l.Set.Takes(namespace) || namespace.DeletionTimestamp != nil
+	}
+	for _, each := range access.Exports() {
+		name := member.NameOf(each)
+		valid := meta.FindStatusCondition(each.Status.Conditions, string(v1beta1.ServiceExportConditionValid))
+		conflict := meta.FindStatusCondition(each.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
+		switch {
+		case leaving(each):
+		case valid != nil && valid.Status == metav1.ConditionFalse:
+			found.add(state.Failed, "exports-valid", "ServiceExport "+name, withdraw(l.Cluster, name), "%s is not exported: %s", name,
+				valid.Message)
+		case conflict != nil && conflict.Status == metav1.ConditionTrue:
+			found.add(state.Warning, "exports-agree", "ServiceExport "+name, "Resolve the conflict: `kubectl clusterset explain "+
+				name+" --contexts "+contextOf(l.Cluster)+"` lists the differences.", "%s: %s", name, conflict.Message)
+		}
+	}
+	exported := func(service types.NamespacedName) bool {
+		return access.ServiceExport(service) != nil || slices.ContainsFunc(l.Members.List(), func(m *member.Member) bool {
+			return m.Encoded(service.String()) > 0
+		})
+	}
+	for _, each := range access.Imports() {
+		if !leaving(each) && (!export.IsManaged(each) || l.Set.Manages(each)) {
+			service := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
+			*found = append(*found, findingsOf(l.Cluster, each, exported(service))...)
+		}
+	}
+	lacking := map[string]map[string]bool{}
+	for _, m := range l.Members.List() {
+		if l.Tracker.Verdict(m.Cluster()).State != liveness.Fresh {
+			continue // what it published may be withdrawn
+		}
+		for _, service := range m.Services() {
+			if lacking[service.Namespace] == nil {
+				lacking[service.Namespace] = map[string]bool{}
+			}
+			lacking[service.Namespace][service.Name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(lacking)) {
+		if why := l.elsewhere(name); why != "" && !l.Denies(name) {
+			fix := fmt.Sprintf("kubectl --context %s create namespace %s", contextOf(l.Cluster), name)
+			if l.Local.Namespace(name) != nil {
+				fix = fmt.Sprintf("Change the label %s of the namespace if it is to be of %s.", export.LabelSet, l.Set)
+			}
+			found.add(state.Warning, "namespaces", "Namespace "+name, fix,
+				"%s, so exports into it are not imported (services: %d).", sentence(why), len(lacking[name]))
+		}
+	}
+	for i, service := range l.Counted.Problematic() {
+		if i == maxExamined {
+			break
+		}
+		problems := l.Look(access, service).Problems
+		for _, cluster := range slices.Sorted(maps.Keys(problems)) {
+			for _, problem := range problems[cluster] {
+				if m := l.Members.Get(cluster); m != nil { // those of the local cluster are in the condition Valid
+					found.add(state.Failed, "endpoints-refused", "service "+service.String(), correct(cluster, l.confine(m), problem),
+						"Part of %s from %s is not imported: %s.", service, cluster, problem)
+				}
+			}
+		}
+	}
+}
+
+// findingsOf returns the problems of an import. exported is whether some cluster exports the service.
+func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found list) {
+	name, object := member.NameOf(from), "ServiceImport "+member.NameOf(from)
+	command := "kubectl --context " + contextOf(own) + " -n " + from.Namespace
+	ready := meta.FindStatusCondition(from.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
+	switch {
+	case !export.IsManaged(from) && exported:
+		found.add(state.Failed, "imports-foreign", object, fmt.Sprintf("Let the controller adopt it with its IP: `%s annotate "+
+			"serviceimport %s %s=true`. If it is not used, delete it: `%s delete serviceimport %s`.", command, from.Name,
+			export.AnnotationAdopt, command, from.Name),
+			"The controller does not manage ServiceImport %s, so exports with this name are not imported.", name)
+	case export.IsManaged(from) && ready != nil && ready.Status != metav1.ConditionTrue:
+		fix := "Fix what the API server reports, or change the Service in the clusters that export it."
+		switch ready.Reason {
+		case merge.ReasonForeignService:
+			fix = command + " delete service " + from.Annotations[export.AnnotationDerivedService]
+		case merge.ReasonNameCollision:
+			fix = "Export one of the two Services under another name, in all clusters that export it."
+		case string(v1beta1.ServiceImportReasonIPFamilyNotSupported):
+			fix = "In the clusters that export it, give the Service an IP family that this cluster supports."
+		case merge.ReasonClusterIPLimit:
+			fix = "Export fewer services as ClusterSetIP."
+		}
+		found.add(state.Failed, "imports-ready", object, fix, "Import %s is not ready: %s", name, ready.Message)
+	}
+	for kind, annotation := range map[string]string{
+		merge.ConditionPreferCluster: export.AnnotationPrefer, merge.ConditionWithin: export.AnnotationWithin,
+		merge.ConditionWeights: export.AnnotationWeights,
+	} {
+		told := meta.FindStatusCondition(from.Status.Conditions, kind)
+		if !export.IsManaged(from) || told == nil || told.Status != metav1.ConditionFalse ||
+			told.Reason == merge.ReasonOtherShares {
+			continue
+		}
+		fix := "Correct the flag --prefer of the controller."
+		if from.Annotations[annotation] != "" && len(from.Status.Clusters) > 0 {
+			value := "<valid value>"
+			if annotation == export.AnnotationPrefer {
+				value = "none"
+			}
+			fix = fmt.Sprintf("Correct the annotation on the ServiceExports of all clusters: `kubectl --context %s -n %s patch "+
+				`serviceexport %s --type merge -p '{"spec":{"exportedAnnotations":{"%s":"%s"}}}'`+"`.",
+				contextOf(from.Status.Clusters[0].Cluster), from.Namespace, from.Name, annotation, value)
+		}
+		found.add(state.Warning, "preferences", object, fix, "%s: %s", name, told.Message)
+	}
+	slices.SortFunc(found, func(a, b state.Finding) int { return strings.Compare(a.What, b.What) })
+	return found
+}
+
+// describe returns the reason of the Event about a verdict and its message; both are empty for a member that is fresh.
+func describe(is liveness.Verdict) (reason, message string) {
+	reason, message = memberstate.Describe(is)
+	return reason, strings.TrimSuffix(message, ".")
+}
+
+// contextOf stands for a context that reaches the cluster: see state.Finding.
+func contextOf(cluster string) string { return "<context of " + cluster + ">" }
+
+// join is the command that gives the local cluster the credential of another.
+func (l *Leader) join(id string) string {
+	return "kubectl clusterset join " + contextOf(l.Cluster) + " " + contextOf(id)
+}
+
+// annotate is the command that annotates what makes a cluster a member.
+func (l *Leader) annotate(m *member.Member, key, value string) string {
+	return fmt.Sprintf("kubectl --context %s -n %s annotate secret %s '%s=%s' --overwrite", contextOf(l.Cluster), l.Namespace,
+		strings.TrimPrefix(m.Candidate().Name, l.Namespace+"/"), key, value)
+}
+
+func withdraw(cluster, service string) string {
+	return "Correct the Service, or: `kubectl clusterset unexport " + service + " --contexts " + contextOf(cluster) + "`."
+}
+
+// confine is the command that lets the local cluster accept addresses of a member in one more range.
+func (l *Leader) confine(m *member.Member) string {
+	ranges := ""
+	for _, prefix := range m.CIDRs() {
+		ranges += prefix.String() + ","
+	}
+	return l.annotate(m, member.CIDRsAnnotation, ranges+"<range of that address>")
+}
+
+// correct is the instruction to remove a problem of what a cluster exports. confine accepts another range.
+func correct(cluster, confine string, problem export.Problem) string {
+	if problem.Reason == export.ReasonForeignAddress && confine != "" {
+		return confine
+	}
+	return "Correct the object in " + cluster + "."
+}
+
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

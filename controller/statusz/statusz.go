@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package statusz answers what the leading controller knows: the state of its cluster, and the explanation of a
+// service. It computes each answer from the inputs that a pass has, and changes nothing.
+package statusz
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// A Leader is what the answers are made from.
+type Leader struct {
+	*reconciler.Reconciler
+	Record *heartbeat.Record
+	// Counted knows the services with problems.
+	Counted *metrics.Metrics
+	Version string
+}
+
+// A Server answers state.PathStatus and state.PathExplain, one request at a time. Only connections from the pod itself
+// get an answer: those that the kubelet forwards for users with the right pods/portforward (docs/security.md).
+type Server struct {
+	mu     sync.Mutex
+	leader atomic.Pointer[Leader]
+}
+
+// Lead makes the server answer for the leader until the returned function is called.
+func (s *Server) Lead(leader *Leader) func() {
+	s.leader.Store(leader)
+	return func() { s.leader.Store(nil) }
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The kernel accepts no connection from another host with a loopback address. The proxy of a service mesh in the pod
+	// has others than these two.
+	if host, _, _ := net.SplitHostPort(r.RemoteAddr); host != "127.0.0.1" && host != "::1" {
+		http.Error(w, "This path answers only connections that are forwarded to the pod: use kubectl clusterset status or "+
+			"explain, or kubectl port-forward.", http.StatusForbidden)
+		return
+	}
+	leader := s.leader.Load()
+	if leader == nil {
+		write(w, http.StatusServiceUnavailable, state.Standby{
+			Version: state.Version, Reason: "this replica does not lead: the Lease of the leader names the one that does",
+		})
+		return
+	}
+	document, err := s.answer(leader, r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	write(w, http.StatusOK, document)
+}
+
+// answer computes an answer. Of several at once, each waits for the one before, and none for a reader.
+func (s *Server) answer(leader *Leader, r *http.Request) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.URL.Path == state.PathStatus {
+		return leader.status(), nil
+	}
+	namespace, name, err := cache.SplitMetaNamespaceKey(r.URL.Query().Get("service"))
+	if err != nil || namespace == "" || name == "" {
+		return nil, errors.New("the query parameter service must be namespace/name")
+	}
+	return leader.explain(types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+func write(w http.ResponseWriter, status int, document any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(document) // a client that went away is its own affair
+}
+
+// explain explains a service.
+func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error) {
+	access, lost := l.API.Access()
+	if access == nil {
+		return state.Explanation{}, fmt.Errorf("the MCS API is not served: %s", lost.Reason)
+	}
+	subject := Subject{
+		Input: l.Look(access, service), Exists: l.Local.Service(service) != nil, Elsewhere: l.elsewhere(service.Namespace),
+	}
+	for _, m := range l.Members.List() {
+		published := m.Slices(service)
+		known := slices.ContainsFunc(subject.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster() })
+		if len(published) == 0 && !known {
+			continue
+		}
+		who := Publisher{
+			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Drained(m),
+			Confine: l.confine(m),
+		}
+		for _, slice := range published {
+			who.For = cmp.Or(who.For, export.ClustersOf(slice))
+		}
+		subject.Members = append(subject.Members, who)
+	}
+	return Explain(subject), nil
+}
+
+// elsewhere returns why a namespace takes no part in the cluster set, empty if it does.
+func (l *Leader) elsewhere(name string) string {
+	namespace := l.Local.Namespace(name)
+	switch {
+	case namespace == nil:
+		return fmt.Sprintf("namespace %q does not exist", name)
+	case !l.Set.Takes(namespace):
+		return fmt.Sprintf("namespace %q belongs to %s, not to %s (label %s)", name,
+			export.Set(namespace.Labels[export.LabelSet]), l.Set, export.LabelSet)
+	}
+	return ""
+}
+
+// status returns the state of the cluster.
+func (l *Leader) status() state.Cluster {
+	own, judgement := input.Standing(l.Local.Namespace(l.Namespace)), l.Tracker.Judgement()
+	out := state.Cluster{
+		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set),
+		Controller: l.Version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
+		Isolated: judgement.Isolated, Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(),
+		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},
+	}
+	places := map[string]int{}
+	for _, m := range l.Members.List() {
+		places[m.Cluster()] = len(out.Members)
+		out.Members = append(out.Members, l.member(m, judgement.Of(m.Cluster())))
+	}
+	access, _ := l.API.Access()
+	if access != nil {
+		out.MCSVersion = strings.TrimPrefix(access.APIVersion(), v1beta1.GroupName+"/")
+		for _, each := range access.Imports() {
+			if export.IsManaged(each) && !l.Set.Manages(each) {
+				continue // of another set
+			}
+			out.Imports = append(out.Imports, importOf(each))
+		}
+		slices.SortFunc(out.Imports, func(a, b state.Import) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	for i := range out.Imports {
+		each := &out.Imports[i]
+		found := l.Local.ManagedSlices(types.NamespacedName{Namespace: each.Namespace, Name: each.Name})
+		counted := map[string]bool{}
+		for _, slice := range found {
+			endpoints, ready, source := len(slice.Endpoints), 0, slice.Labels[export.LabelSourceCluster]
+			for j := range slice.Endpoints {
+				if ptr.Deref(slice.Endpoints[j].Conditions.Ready, true) {
+					ready++
+				}
+			}
+			each.Endpoints, each.Ready = each.Endpoints+endpoints, each.Ready+ready
+			if place, isMember := places[source]; isMember {
+				m := &out.Members[place]
+				m.Endpoints, m.Ready = m.Endpoints+endpoints, m.Ready+ready
+				if !counted[source] {
+					m.Services++
+				}
+				counted[source] = true
+			}
+		}
+	}
+	out.Findings = append(out.Findings, l.findings(judgement)...)
+	return out
+}
+
+// member returns the state of a member, without what is imported of it.
+func (l *Leader) member(m *member.Member, verdict liveness.Verdict) state.Member {
+	out := state.Member{
+		Cluster: m.Cluster(), State: verdict.State.String(), Reason: string(verdict.Reason),
+		Path: l.Tracker.Path(m.Cluster()).String(), Drained: l.Drained(m), Rank: m.Rank(),
+		Heard: m.Heartbeat().Heard.UTC(), Synced: m.Synced(), Published: m.Published(), Credential: m.Candidate().String(),
+		Expires: m.Life().Expires.UTC(), UID: m.Heartbeat().KubeSystemUID,
+	}
+	if config := m.Config(); config != nil {
+		out.Server, out.ServerName = config.Host, config.ServerName
+		if proxy := member.ProxyOf(config); proxy != nil {
+			out.Proxy = proxy.Redacted()
+		}
+	}
+	for _, prefix := range m.CIDRs() {
+		out.CIDRs = append(out.CIDRs, prefix.String())
+	}
+	return out
+}
+
+// importOf returns an import, without its endpoints.
+func importOf(from *v1beta1.ServiceImport) state.Import {
+	out := state.Import{
+		Namespace: from.Namespace, Name: from.Name, Type: string(from.Spec.Type), IPs: from.Spec.IPs, Clusters: []string{},
+		Reason: "Unknown",
+	}
+	for _, port := range from.Spec.Ports {
+		text := fmt.Sprintf("%d/%s", port.Port, port.Protocol)
+		if port.Name != "" {
+			text = port.Name + ":" + text
+		}
+		out.Ports = append(out.Ports, text)
+	}
+	for _, each := range from.Status.Clusters {
+		out.Clusters = append(out.Clusters, each.Cluster)
+	}
+	ready := meta.FindStatusCondition(from.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
+	switch {
+	case !export.IsManaged(from):
+		out.Reason = state.Foreign
+	case ready != nil:
+		out.Reason = ready.Reason
+		if ready.Status != metav1.ConditionTrue {
+			out.Message = ready.Message
+		}
+	}
+	return out
+}

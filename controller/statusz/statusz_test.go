@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statusz
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
+
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+)
+
+// TestOnlyForwardedConnectionsAreAnswered: pods of the cluster reach the port, and must learn nothing.
+func TestOnlyForwardedConnectionsAreAnswered(t *testing.T) {
+	for remote, want := range map[string]int{
+		"127.0.0.1:4321": http.StatusServiceUnavailable, // no leader
+		"[::1]:4321":     http.StatusServiceUnavailable,
+		"10.64.0.9:4321": http.StatusForbidden,
+		"127.0.0.6:4321": http.StatusForbidden, // the sidecar of a mesh
+		"[fd00::1]:4321": http.StatusForbidden,
+		"":               http.StatusForbidden,
+	} {
+		for _, path := range []string{state.PathStatus, state.PathExplain + "?service=shop/web"} {
+			request := httptest.NewRequest(http.MethodGet, path, http.NoBody)
+			request.RemoteAddr = remote
+			response := httptest.NewRecorder()
+			(&Server{}).ServeHTTP(response, request)
+			if response.Code != want {
+				t.Errorf("%s from %q: got %d", path, remote, response.Code)
+			}
+		}
+	}
+}
+
+func TestFindingsOfImports(t *testing.T) {
+	imported := func(labels map[string]string, conditions ...metav1.Condition) *v1beta1.ServiceImport {
+		return &v1beta1.ServiceImport{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Labels: labels},
+			Status:     v1beta1.ServiceImportStatus{Conditions: conditions},
+		}
+	}
+	ours := map[string]string{export.LabelManagedBy: export.Manager}
+	ready := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message}
+	}
+	for name, test := range map[string]struct {
+		of       *v1beta1.ServiceImport
+		exported bool
+		want     string // name, severity, what and fix of each
+	}{
+		"ready":               {imported(ours, ready("True", "Ready", "")), true, ""},
+		"foreign and unused":  {imported(nil), false, ""},
+		"a limit of IPs":      {imported(ours, ready("False", merge.ReasonClusterIPLimit, "No IP is left.")), true, "imports-ready failed: Import shop/db is not ready: No IP is left. > Export fewer services as ClusterSetIP."},
+		"foreign":             {imported(nil), true, "imports-foreign failed: The controller does not manage ServiceImport shop/db, so exports with this name are not imported. > Let the controller adopt it with its IP: `kubectl --context <context of east> -n shop annotate serviceimport db clusterset-dns.github.io/adopt=true`. If it is not used, delete it: `kubectl --context <context of east> -n shop delete serviceimport db`."},
+		"an invalid border":   {imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: merge.ConditionWithin, Status: "False", Message: "No border."}), true, "preferences warning: shop/db: No border. > Correct the flag --prefer of the controller."},
+		"a preference in use": {imported(ours, ready("True", "Ready", ""), metav1.Condition{Type: merge.ConditionPreferCluster, Status: "True"}), true, ""},
+	} {
+		var got []string
+		for _, each := range findingsOf("east", test.of, test.exported) {
+			got = append(got, each.Name+" "+each.Severity+": "+each.What+" > "+each.Fix)
+		}
+		if text := strings.Join(got, "\n"); text != test.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, text, test.want)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
+	"github.com/clusterset-dns/clusterset-dns/test/sim"
+)
+
+// A forward is what a port-forward is to the controller: connections within its pod.
+type forward struct {
+	connections chan net.Conn
+	closed      chan struct{}
+}
+
+type within struct{ net.Conn }
+
+func (within) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+func (f *forward) Accept() (net.Conn, error) {
+	select {
+	case connection := <-f.connections:
+		return within{connection}, nil
+	case <-f.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (f *forward) Close() error {
+	select {
+	case <-f.closed:
+	default:
+		close(f.closed)
+	}
+	return nil
+}
+
+func (f *forward) Addr() net.Addr { return &net.TCPAddr{} }
+
+// get decodes the answer to a question.
+func (f *forward) get(t *testing.T, question string, document any) {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			one, other := net.Pipe()
+			f.connections <- other
+			return one, nil
+		},
+	}}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://controller"+question, http.NoBody)
+	must(t, err)
+	response, err := client.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(document); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d, %v", question, response.StatusCode, err)
+	}
+}
+
+// TestState asks a controller what it knows while members fail in several ways.
+func TestState(t *testing.T) {
+	sim.Run(t, []string{"east", "west", "north"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		of := &forward{make(chan net.Conn), make(chan struct{})}
+		east.StopController()
+		east.StartController(func(options *controller.Options) { options.Listener, options.Version = of, "v1" })
+		for i, c := range set.Clusters() {
+			c.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 4+i))
+			c.Export("web")
+		}
+		sim.Wait(time.Minute)
+		look := func() (is state.Cluster, web state.Explanation) {
+			t.Helper()
+			of.get(t, state.PathStatus, &is)
+			of.get(t, state.PathExplain+"?service=demo/web", &web)
+			return is, web
+		}
+		has := func(what string, is state.Cluster, wanted ...string) {
+			t.Helper()
+			var names []string
+			for _, finding := range is.Findings {
+				names = append(names, finding.Name+" "+strings.TrimPrefix(finding.Object, "member "))
+			}
+			if !slices.Equal(names, wanted) {
+				t.Errorf("%s: the findings are %q: %+v", what, names, is.Findings)
+			}
+		}
+		is, web := look()
+		has("healthy", is)
+		if is.Version != state.Version || is.Cluster != "east" || is.Controller != "v1" || len(is.Members) != 2 ||
+			len(is.Imports) != 1 || is.Imports[0].Endpoints != 3 || is.Imports[0].Ready != 3 || is.Members[1].Ready != 1 {
+			t.Errorf("the state is %+v", is)
+		}
+		if web.Import == nil || len(web.DNS) != 1 || len(web.Exports) != 3 || len(web.Endpoints) != 3 || len(web.Problems) != 0 {
+			t.Errorf("the explanation is %+v", web)
+		}
+
+		_, err := west.Kube.CoreV1().Namespaces().Patch(t.Context(), member.DefaultNamespace, types.MergePatchType,
+			[]byte(`{"metadata":{"annotations":{"`+member.DrainAnnotation+`":"true"}}}`), metav1.PatchOptions{})
+		must(t, err)
+		sim.Wait(time.Minute)
+		is, web = look()
+		has("drained", is, "drained west")
+		if at := slices.IndexFunc(web.Exports, func(e state.Export) bool { return e.Cluster == "west" }); web.Exports[at].State != "fresh, drained" ||
+			web.Exports[at].Demoted != 1 {
+			t.Errorf("the exports are %+v", web.Exports)
+		}
+		west.StopAPI()
+		sim.Wait(time.Minute)
+		is, web = look()
+		has("silent", is, "member-reachable west", "member-fresh west", "drained west")
+		if len(web.Problems) != 2 || !strings.Contains(web.Problems[0].What, "west is silent") {
+			t.Errorf("the problems are %+v", web.Problems)
+		}
+		west.StartAPI()
+	})
+}
