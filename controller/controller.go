@@ -152,6 +152,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			LeaseDuration: c.options.LeaseDuration,
 			RenewDeadline: c.options.RenewDeadline,
 			RetryPeriod:   c.options.RetryPeriod,
+			Elected:       c.states.Elected,
 		}, func(ctx context.Context) error {
 			defer c.readiness.check(caches.missing)
 			return c.lead(ctx, cluster, caches)

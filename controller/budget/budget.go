@@ -57,6 +57,9 @@ func (b *Budget) Hold(member string, amount int) {
 // Held returns what a member holds.
 func (b *Budget) Held(member string) int { return b.held[member] }
 
+// Sum returns what all members hold together.
+func (b *Budget) Sum() int { return b.sum }
+
 // Room returns the most that a member may hold now: its guaranteed part, or more as long as the guaranteed parts of all
 // other members stay free. It is never less than what the member holds.
 func (b *Budget) Room(member string) int {

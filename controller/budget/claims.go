@@ -84,6 +84,9 @@ func (c *Claims) Refused(member string) (first types.NamespacedName, any bool) {
 // Waiting reports whether any service is refused.
 func (c *Claims) Waiting() bool { return len(c.refused) > 0 }
 
+// Admitted returns the number of services that are admitted.
+func (c *Claims) Admitted() int { return len(c.charged) }
+
 // left is how many more services a member may be charged for.
 func (c *Claims) left(member string) int { return c.budget.Room(member) - c.budget.Held(member) }
 

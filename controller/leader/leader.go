@@ -68,6 +68,8 @@ type Config struct {
 	Identity string
 	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// Elected is called with the identity of each new leader, this replica or another; nil is none.
+	Elected func(identity string)
 }
 
 // Run calls lead whenever this replica acquires the Lease, until the context ends or lead fails. The context of lead
@@ -138,6 +140,7 @@ func leadWhileHeld(
 				resign()
 			},
 			OnStoppedLeading: func() {},
+			OnNewLeader:      config.Elected,
 		},
 	})
 	if err != nil {

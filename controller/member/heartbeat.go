@@ -50,6 +50,8 @@ type Heartbeat struct {
 	Cluster string
 	// Drained reports whether the member asks not to be used.
 	Drained bool
+	// Version is that of the member's controller, empty if it says none.
+	Version string
 }
 
 // A leaseHandler handles heartbeat Leases.
@@ -138,6 +140,7 @@ func (h *heartbeat) note(obj any) error {
 		h.resourceVersion = lease.ResourceVersion
 		h.last = Heartbeat{
 			Heard: now, KubeSystemUID: uid, Cluster: cluster, Drained: lease.Annotations[DrainAnnotation] == "true",
+			Version: shorten(lease.Annotations[HeartbeatVersionAnnotation]),
 		}
 		h.canaries = CanariesOf(lease)
 	}

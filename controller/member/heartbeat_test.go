@@ -46,27 +46,27 @@ func TestHeartbeatIsJudgedByArrival(t *testing.T) {
 	}{
 		{
 			"a list", 1 * time.Second, func() error { return h.Replace([]any{lease("1")}, "1") },
-			Heartbeat{start.Add(1 * time.Second), "uid-1", "west", false},
+			Heartbeat{start.Add(1 * time.Second), "uid-1", "west", false, ""},
 		},
 		{
 			"a renewal", 6 * time.Second, func() error { return h.Update(lease("2")) },
-			Heartbeat{start.Add(6 * time.Second), "uid-2", "west", false},
+			Heartbeat{start.Add(6 * time.Second), "uid-2", "west", false, ""},
 		},
 		{
 			"the same in a list", 9 * time.Second, func() error { return h.Replace([]any{lease("2")}, "3") },
-			Heartbeat{start.Add(6 * time.Second), "uid-2", "west", false},
+			Heartbeat{start.Add(6 * time.Second), "uid-2", "west", false, ""},
 		},
 		{
 			"an empty list", 10 * time.Second, func() error { return h.Replace(nil, "4") },
-			Heartbeat{start.Add(6 * time.Second), "uid-2", "west", false},
+			Heartbeat{start.Add(6 * time.Second), "uid-2", "west", false, ""},
 		},
 		{
 			"a deletion", 11 * time.Second, func() error { return h.Delete(lease("5")) },
-			Heartbeat{start.Add(6 * time.Second), "uid-2", "west", false},
+			Heartbeat{start.Add(6 * time.Second), "uid-2", "west", false, ""},
 		},
 		{
 			"a new Lease", 12 * time.Second, func() error { return h.Add(lease("6")) },
-			Heartbeat{start.Add(12 * time.Second), "uid-6", "west", false},
+			Heartbeat{start.Add(12 * time.Second), "uid-6", "west", false, ""},
 		},
 	} {
 		now.SetTime(start.Add(step.after))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/budget"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // memory divides the memory for slices among the members. It is safe for concurrent use.
@@ -23,6 +24,13 @@ type memory struct {
 
 func newMemory(total int) *memory {
 	return &memory{total: total, budget: budget.New(total), accounts: map[string]*account{}, short: map[string]*account{}}
+}
+
+// MemoryLimit returns what all members use of the memory for slices, in bytes. Max is 0 for no limit.
+func (s *Members) MemoryLimit() state.Limit {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	return state.Limit{Name: "max-import-memory", Used: s.memory.budget.Sum(), Max: s.memory.total}
 }
 
 // account is one member's use of a memory. Its methods do nothing once another account has replaced it.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // Excess maps the limits that a member exceeds to the name of an object that is left out because of them.
@@ -23,6 +24,14 @@ type Excess map[export.Limit]string
 
 // OverLimits returns what the member publishes beyond its limits, nil for nothing.
 func (m *Member) OverLimits() error { return m.Excess().err(m.cluster, m.slices.limits) }
+
+// Limits returns what the member uses of its limits.
+func (m *Member) Limits() []state.Limit {
+	return []state.Limit{
+		{Name: "member-services", Used: len(m.Services()), Max: m.slices.limits.Services},
+		{Name: "member-endpoints", Used: int(m.slices.total.Load()), Max: m.slices.limits.Endpoints},
+	}
+}
 
 // err reports what is left out, nil for nothing.
 func (e Excess) err(cluster string, limits export.Limits) error {
@@ -64,6 +73,7 @@ type quota struct {
 	number atomic.Int64
 	// endpoints and bytes are the totals of all services, with those withheld.
 	endpoints, bytes int
+	total            atomic.Int64 // endpoints, to be read at any time
 	standIns         map[types.NamespacedName]struct{} // slices as of export.IsStandIn
 	// withheld are the imported services that the last list left out, with the weight of the copies of their slices.
 	// The map is replaced, never changed.
@@ -197,6 +207,7 @@ func (q *quota) noteReplaced(old, slice *discoveryv1.EndpointSlice) {
 	case old != nil && slice == nil:
 		q.number.Add(-1)
 	}
+	q.total.Store(int64(q.endpoints))
 	q.account.settle(q.bytes)
 	q.noteStandIns(large > 0)
 	left := q.get()
@@ -250,6 +261,7 @@ func (q *quota) endList(all []*packed.Slice) {
 	for _, slice := range all {
 		q.add(slice.Open(), 1)
 	}
+	q.total.Store(int64(q.endpoints))
 	q.account.settle(q.bytes)
 	if q.spare {
 		q.requestRelist()

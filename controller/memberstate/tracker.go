@@ -78,6 +78,8 @@ type Tracker struct {
 type tracked struct {
 	liveness.Member
 	source *member.Member
+	// since is when the member was judged to be in its state first, by this leader.
+	since time.Time
 	// drains is set if the member asks in its heartbeat to be drained.
 	drains bool
 	// shownUID is the KnownUID in the Lease, or to be shown there.
@@ -120,6 +122,16 @@ func (t *Tracker) Verdict(cluster string) liveness.Verdict {
 	return t.verdicts.Of(cluster)
 }
 
+// Since returns when a member was judged to be in its state first, by this leader; zero if it is unknown.
+func (t *Tracker) Since(cluster string) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m := t.members[cluster]; m != nil {
+		return m.since
+	}
+	return time.Time{}
+}
+
 // Judgement returns the verdicts on all members. It costs in proportion to their number.
 func (t *Tracker) Judgement() liveness.Judgement {
 	t.mu.Lock()
@@ -140,7 +152,7 @@ func (t *Tracker) Track(m *member.Member) {
 				left.description.ClusterSet = string(t.set.Name) // it was accepted
 			}
 			delete(t.left, m.Cluster()) // a member that leaves and joins again is new
-			known = &tracked{drains: left.drains, shownUID: left.uid, description: describe(left.description), Member: liveness.Member{
+			known = &tracked{since: now, drains: left.drains, shownUID: left.uid, description: describe(left.description), Member: liveness.Member{
 				Cluster:  m.Cluster(),
 				Arrivals: liveness.Arrivals{Joined: now},
 				Before:   left.state,
@@ -265,11 +277,15 @@ func (t *Tracker) put(now time.Time, m *tracked) []liveness.Change {
 func (t *Tracker) judge(change func(now time.Time) []liveness.Change) {
 	t.mu.Lock()
 	was := t.verdicts.Isolated()
-	changes := change(t.clock.Now())
+	now := t.clock.Now()
+	changes := change(now)
 	is := t.verdicts.Isolated()
 	for _, change := range changes {
 		if change.Was.State != change.Is.State {
 			t.unshown[change.Is.Cluster] = struct{}{}
+			if m := t.members[change.Is.Cluster]; m != nil {
+				m.since = now
+			}
 		}
 	}
 	if next := t.verdicts.Next(); !next.IsZero() && (t.armed.IsZero() || next.Before(t.armed)) {

@@ -19,12 +19,14 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/heartbeat"
 	"github.com/clusterset-dns/clusterset-dns/controller/informer"
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/packed"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // EventUnreadable is the reason of the Event on a ServiceExport or ServiceImport that cannot be decoded.
@@ -88,6 +90,14 @@ func (r *Reconciler) Attach() {
 // Limit bounds the imports of all members together, and those with a cluster IP. It is to be called before the members
 // run.
 func (r *Reconciler) Limit(imports, ips int) { r.shares = newShares(imports, ips, r) }
+
+// ImportLimit returns how many services are imported of members, and how many may be.
+func (r *Reconciler) ImportLimit() state.Limit {
+	r.shares.mu.Lock()
+	defer r.shares.mu.Unlock()
+	of := r.shares.kinds[export.LimitImports]
+	return state.Limit{Name: "max-imports", Used: of.Admitted(), Max: of.most}
+}
 
 // QueueLength returns the number of services that wait to be reconciled.
 func (r *Reconciler) QueueLength() int { return r.queue.Len() + r.turn.len() }

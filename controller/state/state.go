@@ -19,6 +19,8 @@ const (
 type Standby struct {
 	Version string `json:"version"`
 	Reason  string `json:"reason"`
+	// Leader is the identity of the replica that leads: the name of its pod, and a random part. It is empty if unknown.
+	Leader string `json:"leader,omitempty"`
 }
 
 // A Cluster is the state of one cluster, as its controller knows it.
@@ -32,7 +34,12 @@ type Cluster struct {
 	// Controller is the version of the controller, and MCSVersion the served version of the MCS API.
 	Controller string    `json:"controller"`
 	MCSVersion string    `json:"mcsVersion,omitempty"`
-	Now        time.Time `json:"now"`
+	// Leader is the identity of this replica, which leads; empty without an election.
+	Leader string `json:"leader,omitempty"`
+	// Now is the time of the answer. Ages of other times are relative to it: all are by the clock of the controller.
+	Now time.Time `json:"now"`
+	// InputsLate is a resource of this cluster that cannot be read now, empty if all can.
+	InputsLate string `json:"inputsLate,omitempty"`
 	// HeartbeatStopped is why the heartbeat is not renewed, empty if it is.
 	HeartbeatStopped string `json:"heartbeatStopped,omitempty"`
 	// Isolated is set while no member is heard, so that the states of members stay.
@@ -41,17 +48,29 @@ type Cluster struct {
 	Rank     int  `json:"rank,omitempty"`
 	// Queue is the number of services that wait to be reconciled.
 	Queue    int       `json:"queue"`
+	Limits   []Limit   `json:"limits"`
 	Members  []Member  `json:"members"`
 	Imports  []Import  `json:"imports"`
 	Findings []Finding `json:"findings"`
 }
 
+// A Limit is one of the flags of the controller.
+type Limit struct {
+	// Name is that of the flag. Used and Max are numbers of services or endpoints, or bytes.
+	Name string `json:"name"`
+	Used int    `json:"used"`
+	Max  int    `json:"max"`
+}
+
 // A Member is another cluster of the set.
 type Member struct {
 	Cluster string `json:"cluster"`
-	// State is fresh, stale or gone, and Reason why: see liveness.Reason.
-	State  string `json:"state"`
-	Reason string `json:"reason"`
+	// Controller is the version of its controller, empty if unknown.
+	Controller string `json:"controller,omitempty"`
+	// State is fresh, stale or gone, and Reason why: see liveness.Reason. Since is when this controller judged so first.
+	State  string    `json:"state"`
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason"`
 	// Path is that to its pods: unknown, reachable, unreachable or unproven.
 	Path    string `json:"path"`
 	Drained bool   `json:"drained,omitempty"`
@@ -61,6 +80,8 @@ type Member struct {
 	// Synced reports whether what it publishes was listed, and Published is the number of its slices.
 	Synced    bool `json:"synced"`
 	Published int  `json:"published"`
+	// Limits are its own. What exceeds them is refused, and a finding.
+	Limits []Limit `json:"limits"`
 	// Services and Endpoints are those imported from it; Ready are the endpoints that receive traffic.
 	Services  int `json:"services"`
 	Endpoints int `json:"endpoints"`

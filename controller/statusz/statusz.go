@@ -46,9 +46,13 @@ type Leader struct {
 // A Server answers state.PathStatus and state.PathExplain, one request at a time. Only connections from the pod itself
 // get an answer: those that the kubelet forwards for users with the right pods/portforward (docs/security.md).
 type Server struct {
-	mu     sync.Mutex
-	leader atomic.Pointer[Leader]
+	mu      sync.Mutex
+	leader  atomic.Pointer[Leader]
+	elected atomic.Value // string
 }
+
+// Elected notes the identity of the replica that leads.
+func (s *Server) Elected(identity string) { s.elected.Store(identity) }
 
 // Lead makes the server answer for the leader until the returned function is called.
 func (s *Server) Lead(leader *Leader) func() {
@@ -66,13 +70,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	leader := s.leader.Load()
+	elected, _ := s.elected.Load().(string)
 	if leader == nil {
 		write(w, http.StatusServiceUnavailable, state.Standby{
-			Version: state.Version, Reason: "this replica does not lead: the Lease of the leader names the one that does",
+			Version: state.Version, Reason: "this replica does not lead", Leader: elected,
 		})
 		return
 	}
-	document, err := s.answer(leader, r)
+	document, err := s.answer(leader, elected, r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -81,11 +86,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer computes an answer. Of several at once, each waits for the one before, and none for a reader.
-func (s *Server) answer(leader *Leader, r *http.Request) (any, error) {
+func (s *Server) answer(leader *Leader, elected string, r *http.Request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.URL.Path == state.PathStatus {
-		return leader.status(), nil
+		out := leader.status()
+		out.Leader = elected
+		return out, nil
 	}
 	namespace, name, err := cache.SplitMetaNamespaceKey(r.URL.Query().Get("service"))
 	if err != nil || namespace == "" || name == "" {
@@ -148,7 +155,8 @@ func (l *Leader) status() state.Cluster {
 	out := state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set),
 		Controller: l.Version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
-		Isolated: judgement.Isolated, Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(),
+		InputsLate: l.Gate.Late(0), Isolated: judgement.Isolated, Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(),
+		Limits:  []state.Limit{l.ImportLimit(), l.Members.MemoryLimit()},
 		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},
 	}
 	places := map[string]int{}
@@ -198,7 +206,8 @@ func (l *Leader) status() state.Cluster {
 // member returns the state of a member, without what is imported of it.
 func (l *Leader) member(m *member.Member, verdict liveness.Verdict) state.Member {
 	out := state.Member{
-		Cluster: m.Cluster(), State: verdict.State.String(), Reason: string(verdict.Reason),
+		Cluster: m.Cluster(), Controller: m.Heartbeat().Version, State: verdict.State.String(),
+		Since: l.Tracker.Since(m.Cluster()).UTC(), Reason: string(verdict.Reason), Limits: m.Limits(),
 		Path: l.Tracker.Path(m.Cluster()).String(), Drained: l.Drained(m), Rank: m.Rank(),
 		Heard: m.Heartbeat().Heard.UTC(), Synced: m.Synced(), Published: m.Published(), Credential: m.Candidate().String(),
 		Expires: m.Life().Expires.UTC(), UID: m.Heartbeat().KubeSystemUID,

@@ -79,11 +79,15 @@ func TestState(t *testing.T) {
 		east, west := set.Cluster("east"), set.Cluster("west")
 		of := &forward{make(chan net.Conn), make(chan struct{})}
 		east.StopController()
-		east.StartController(func(options *controller.Options) { options.Listener, options.Version = of, "v1" })
+		east.StartController(replica("east-0"), func(options *controller.Options) { options.Listener, options.Version = of, "v1" })
+		west.StopController()
+		west.StartController(func(options *controller.Options) { options.Version = "v2" })
 		for i, c := range set.Clusters() {
 			c.Serve("web", false, fmt.Sprintf("10.6%d.0.1", 4+i))
 			c.Export("web")
 		}
+		set.Cluster("north").Serve("db", false, "10.66.0.2")
+		set.Cluster("north").Export("db")
 		sim.Wait(time.Minute)
 		look := func() (is state.Cluster, web state.Explanation) {
 			t.Helper()
@@ -104,8 +108,22 @@ func TestState(t *testing.T) {
 		is, web := look()
 		has("healthy", is)
 		if is.Version != state.Version || is.Cluster != "east" || is.Controller != "v1" || len(is.Members) != 2 ||
-			len(is.Imports) != 1 || is.Imports[0].Endpoints != 3 || is.Imports[0].Ready != 3 || is.Members[1].Ready != 1 {
+			len(is.Imports) != 2 || is.Imports[1].Endpoints != 3 || is.Imports[1].Ready != 3 || is.Members[1].Ready != 1 {
 			t.Errorf("the state is %+v", is)
+		}
+		joined := is.Members[1].Since
+		limits := func(all []state.Limit) (text string) {
+			for _, each := range all {
+				text += fmt.Sprintf("%s %d/%d, ", each.Name, each.Used, each.Max)
+			}
+			return text
+		}
+		if got := limits(is.Limits) + limits(is.Members[1].Limits); !strings.HasPrefix(got, "max-imports 1/10000, max-import-memory ") ||
+			!strings.HasSuffix(got, "member-services 1/10000, member-endpoints 1/150000, ") || is.Limits[1].Used == 0 {
+			t.Errorf("the limits are %s", got)
+		}
+		if is.Leader != "east-0" || is.InputsLate != "" || joined.IsZero() || is.Members[1].Controller != "v2" {
+			t.Errorf("the leader is %q, %q is late, %+v", is.Leader, is.InputsLate, is.Members[1])
 		}
 		if web.Import == nil || len(web.DNS) != 1 || len(web.Exports) != 3 || len(web.Endpoints) != 3 || len(web.Problems) != 0 {
 			t.Errorf("the explanation is %+v", web)
@@ -124,6 +142,9 @@ func TestState(t *testing.T) {
 		west.StopAPI()
 		sim.Wait(time.Minute)
 		is, web = look()
+		if at := is.Members[1]; at.State != "stale" || !at.Since.After(joined) || at.Since.After(is.Now) {
+			t.Errorf("the silent member is %+v", at)
+		}
 		has("silent", is, "member-reachable west", "member-fresh west", "drained west")
 		if len(web.Problems) != 2 || !strings.Contains(web.Problems[0].What, "west is silent") {
 			t.Errorf("the problems are %+v", web.Problems)
