@@ -11,6 +11,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -28,19 +29,21 @@ type Subject struct {
 	Members []Publisher
 	// Exists reports whether the Service exists in the local cluster.
 	Exists bool
-	// Elsewhere is why the namespace of the service takes no part in the cluster set; empty if it does.
-	Elsewhere string
+	// Elsewhere is why the namespace of the service takes no part in the cluster set, empty if it does; Settle changes that.
+	Elsewhere, Settle string
 }
 
 // A Publisher is a member that publishes slices of a service.
 type Publisher struct {
 	Cluster string
-	// For is the selector of the clusters that its export is for; empty for all.
+	// For is the selector of the clusters that its export is for, empty if that selects the local cluster.
 	For     string
 	Verdict liveness.Verdict
 	Drained bool
-	// Confine is the command that accepts addresses in one more range.
-	Confine string
+	// Unread is why it cannot be read, nil for no known reason.
+	Unread error
+	// Accept is the command that accepts the service of it, and Confine the one that accepts addresses in one more range.
+	Accept, Confine string
 }
 
 // Explain explains what becomes of a service in the local cluster.
@@ -64,6 +67,10 @@ func Explain(s Subject) state.Explanation {
 		e.Properties = append(e.Properties, out)
 	}
 	roles := merge.Roles(observed, s.Contributions)
+	if at := slices.Index(roles[e.own].Rules, "saturated"); at >= 0 && observed.ServiceExport != nil &&
+		observed.ServiceExport.Annotations[export.AnnotationSaturated] != "true" {
+		roles[e.own].Rules[at] = "saturated-below " + observed.ServiceExport.Annotations[export.AnnotationSaturatedBelow]
+	}
 	for _, cluster := range account.Precedence {
 		at := slices.IndexFunc(s.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == cluster })
 		e.export(s.Contributions[at], roles[cluster])
@@ -212,12 +219,12 @@ func (e *explanation) rest(contributing []string) {
 			text = "not imported: " + e.Elsewhere
 		case e.Refused[m.Cluster] != "":
 			text = "refused: " + e.Refused[m.Cluster]
+		case slices.ContainsFunc(e.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster }):
+			text = "not exported: " + string(v1beta1.ServiceExportReasonNoService)
 		case m.For != "":
 			text = "not chosen: it is for " + m.For
 		case m.Verdict.State != liveness.Fresh:
 			text = m.Verdict.State.String()
-		case slices.ContainsFunc(e.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster }):
-			text = "not exported: " + string(v1beta1.ServiceExportReasonNoService)
 		}
 		e.Exports = append(e.Exports, state.Export{Cluster: m.Cluster, State: text})
 	}
@@ -290,10 +297,13 @@ func (e *explanation) count() {
 // findings adds what may have to be fixed, and how.
 func (e *explanation) findings(account merge.Account) {
 	observed := e.Existing.Observed
-	switch {
-	case e.Elsewhere != "":
-		e.problem("namespaces", fmt.Sprintf("kubectl --context %s create namespace %s", contextOf(e.own),
-			observed.Service.Namespace), "%s, so nothing is imported into it.", sentence(e.Elsewhere))
+	switch byHand := observed.ServiceImport != nil && !export.IsManaged(observed.ServiceImport); {
+	case e.Elsewhere != "" && observed.Invalid == nil:
+		e.problem("namespaces", e.Settle, "%s, so nothing is imported into it.", sentence(e.Elsewhere))
+	case len(e.Exports) == 0 && byHand:
+		if e.Import.Message != "" {
+			e.problem("imports-ready", "", "Import %s is not ready: %s", e.Service, e.Import.Message)
+		}
 	case len(e.Exports) == 0 && e.Exists:
 		e.problem("exports", "kubectl clusterset export "+e.Service+" --contexts "+contextOf(e.own),
 			"Neither %s nor any of its members exports %s. The Service exists in %s, but has no ServiceExport.", e.own, e.Service,
@@ -304,6 +314,9 @@ func (e *explanation) findings(account merge.Account) {
 	}
 	if observed.Invalid != nil {
 		e.problem("exports-valid", withdraw(e.own, e.Service), "%s does not export it: %s", e.own, observed.Invalid.Message)
+	}
+	if reach := observed.Reach; reach != nil && reach.Status != metav1.ConditionTrue && observed.Invalid == nil {
+		e.problem("exports-reach", "", "The export of %s does not reach all members. %s", e.own, reach.Message)
 	}
 	for _, each := range e.Exports {
 		m := e.publisher(each.Cluster)
@@ -318,9 +331,8 @@ func (e *explanation) findings(account merge.Account) {
 		}
 		switch {
 		case e.Refused[m.Cluster] != "":
-			e.problem("refused", "Change the annotation of the Secret, the flag, or the label that the rule names.",
-				"%s does not accept %s of %s: %s.", e.own, e.Service, m.Cluster, e.Refused[m.Cluster])
-		case m.For != "" && !slices.Contains(account.Precedence, m.Cluster):
+			e.problem("refused", m.Accept, "%s does not accept %s of %s: %s.", e.own, e.Service, m.Cluster, e.Refused[m.Cluster])
+		case strings.HasPrefix(each.State, "not chosen: "):
 			e.problem("not-chosen", fmt.Sprintf("kubectl --context %s -n %s annotate serviceexport %s '%s=%s; %s' --overwrite",
 				contextOf(m.Cluster), observed.Service.Namespace, observed.Service.Name, export.AnnotationClusters, m.For, e.own),
 				"The export of %s is not for %s: it is for %q (annotation %s).", m.Cluster, e.own, m.For,
@@ -330,6 +342,9 @@ func (e *explanation) findings(account merge.Account) {
 		case strings.HasPrefix(each.State, "not exported: ") && each.Cluster != e.own:
 			e.problem("exports-valid", withdraw(m.Cluster, e.Service),
 				"%s does not export it: Service %s does not exist there.", m.Cluster, e.Service)
+		case m.Unread != nil:
+			e.problem("member-reachable", "kubectl clusterset check --contexts "+both,
+				"The controller cannot read %s, so what changes there is not imported: %v.", m.Cluster, m.Unread)
 		}
 		if m.Drained || each.Cluster == e.own && strings.HasSuffix(each.State, "drained") {
 			e.problem("drained", "kubectl clusterset undrain "+each.Cluster+" --contexts "+both,

@@ -4,8 +4,11 @@ package statusz
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +23,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/input"
 	"github.com/clusterset-dns/clusterset-dns/controller/liveness"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 )
 
 var web = types.NamespacedName{Namespace: "shop", Name: "web"}
@@ -108,7 +112,7 @@ func TestExplain(t *testing.T) {
 		},
 		"refused": {
 			nil, nil, func(s *Subject) {
-				s.Members = []Publisher{{Cluster: "north", For: "south"}, {Cluster: "west", Verdict: fresh}}
+				s.Members = []Publisher{{Cluster: "north", For: "south"}, {Cluster: "west", Verdict: fresh, Accept: "kubectl --context <context of east> label namespace shop clusterset-dns.github.io/accept=true"}}
 				s.Refused = map[string]string{"west": `--accept has "team-a"`}
 				s.Problems = map[string][]export.Problem{"west": {{
 					Reason: export.ReasonForeignAddress, Object: "EndpointSlice shop/web-west", Message: `"10.1.0.1" is in no range`, Count: 1,
@@ -118,6 +122,7 @@ func TestExplain(t *testing.T) {
 		"elsewhere": {
 			nil, nil, func(s *Subject) {
 				s.Members, s.Elsewhere = []Publisher{{Cluster: "west", Verdict: fresh}}, `namespace "shop" does not exist`
+				s.Settle = "kubectl --context <context of east> create namespace shop"
 			},
 		},
 		"nothing": {nil, nil, func(*Subject) {}},
@@ -148,5 +153,97 @@ func TestExplain(t *testing.T) {
 				t.Errorf("%v, got\n%s", err, got)
 			}
 		})
+	}
+}
+
+// TestWhy: why what a cluster publishes, or its ServiceExport, is not what it seems.
+func TestWhy(t *testing.T) {
+	absent, _, _ := export.FromService("west", &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, nil, nil)
+	saturated := exported("east", v1beta1.Headless, 80, 1, "10.64.0.1")
+	saturated.View.Spec.Saturated = true
+	for name, test := range map[string]struct {
+		contributions []merge.Contribution
+		change        func(*Subject, *merge.Observed)
+		want          string // exports, and problems with their fixes
+	}{
+		"a chosen export without Service": {
+			[]merge.Contribution{{View: absent}},
+			func(s *Subject, _ *merge.Observed) { s.Members = []Publisher{{Cluster: "west"}} },
+			"west not exported: NoService []\nexports-valid: west does not export it: Service shop/web does not exist there. > " +
+				"Correct the Service, or: `kubectl clusterset unexport shop/web --contexts <context of west>`.",
+		},
+		"a member that is fresh and cannot be read": {
+			[]merge.Contribution{exported("west", v1beta1.Headless, 80, 1, "10.65.0.1")},
+			func(s *Subject, _ *merge.Observed) {
+				s.Members = []Publisher{{Cluster: "west", Unread: errors.New("connection refused")}}
+			},
+			"west fresh []\nmember-reachable: The controller cannot read west, so what changes there is not imported: connection " +
+				"refused. > kubectl clusterset check --contexts <context of east>,<context of west>",
+		},
+		"a namespace that is denied": {
+			nil, func(s *Subject, o *merge.Observed) {
+				s.Members, s.Elsewhere = []Publisher{{Cluster: "west"}}, `namespace "shop" is denied`
+				o.Invalid = &export.Invalid{Reason: "NamespaceDenied", Message: "It takes no part."}
+			},
+			"east not exported: NamespaceDenied []\nwest not imported: namespace \"shop\" is denied []\n" +
+				"exports-valid: east does not export it: It takes no part. > " +
+				"Correct the Service, or: `kubectl clusterset unexport shop/web --contexts <context of east>`.",
+		},
+		"a namespace of another set": {
+			nil, func(s *Subject, _ *merge.Observed) { s.Elsewhere, s.Settle = "namespace of blue", "Change the label." },
+			"namespaces: Namespace of blue, so nothing is imported into it. > Change the label.",
+		},
+		"an export that a member refuses, of a cluster that is overloaded": {
+			[]merge.Contribution{saturated}, func(_ *Subject, o *merge.Observed) {
+				o.ServiceExport = &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
+					Annotations: map[string]string{export.AnnotationSaturatedBelow: "45"},
+				}}
+				o.Reach = &merge.Reach{Status: metav1.ConditionFalse, Message: "These members do not accept it: west."}
+			},
+			"east fresh [saturated-below 45]\n" +
+				"exports-reach: The export of east does not reach all members. These members do not accept it: west. > ",
+		},
+		"an import by hand that is served": {
+			nil, func(_ *Subject, o *merge.Observed) { o.ServiceImport = &v1beta1.ServiceImport{} }, "",
+		},
+		"an import by hand that is not": {
+			nil, func(_ *Subject, o *merge.Observed) {
+				o.ServiceImport = &v1beta1.ServiceImport{Status: v1beta1.ServiceImportStatus{Conditions: []metav1.Condition{
+					{Type: "Ready", Status: metav1.ConditionFalse, Reason: "NotServed", Message: "It is not served."},
+				}}}
+			},
+			"imports-ready: Import shop/web is not ready: It is not served. > ",
+		},
+	} {
+		subject := Subject{Input: input.Input{
+			Existing: apply.Existing{Observed: observed(t, test.contributions, nil)}, Contributions: test.contributions,
+		}}
+		test.change(&subject, &subject.Existing.Observed)
+		var got []string
+		explained := Explain(subject)
+		for _, each := range explained.Exports {
+			got = append(got, fmt.Sprint(each.Cluster, " ", each.State, " ", each.Rules))
+		}
+		for _, each := range explained.Problems {
+			got = append(got, each.Name+": "+each.What+" > "+each.Fix)
+		}
+		if text := strings.Join(got, "\n"); text != test.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, text, test.want)
+		}
+	}
+}
+
+// TestChosen: an export that is for the reader is not reported as one that is for others.
+func TestChosen(t *testing.T) {
+	reader := selector.Cluster{ID: "east", Properties: map[string]string{"region": "us"}}
+	for clusters, want := range map[string]string{"": "", "region in (us)": "", "*": "", "west": "west", "region=eu": "region=eu"} {
+		view := exported("north", v1beta1.ClusterSetIP, 80, 1, "10.66.0.1").View
+		view.Slices[0].Clusters = clusters
+		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
+			Annotations: export.NewEncoder(view).Annotations(&view.Slices[0], nil),
+		}}
+		if got := chosen([]*discoveryv1.EndpointSlice{slice}, reader); got != want {
+			t.Errorf("%q: got %q", clusters, got)
+		}
 	}
 }

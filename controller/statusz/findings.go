@@ -220,11 +220,7 @@ func (l *Leader) ofServices(found *list, access *mcsapi.Access) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(lacking)) {
-		if why := l.elsewhere(name); why != "" && !l.Denies(name) {
-			fix := fmt.Sprintf("kubectl --context %s create namespace %s", contextOf(l.Cluster), name)
-			if l.Local.Namespace(name) != nil {
-				fix = fmt.Sprintf("Change the label %s of the namespace if it is to be of %s.", export.LabelSet, l.Set)
-			}
+		if why, fix := l.elsewhere(name); why != "" && !l.Denies(name) {
 			found.add(state.Warning, "namespaces", "Namespace "+name, fix,
 				"%s, so exports into it are not imported (services: %d).", sentence(why), len(lacking[name]))
 		}
@@ -259,6 +255,10 @@ func findingsOf(own string, from *v1beta1.ServiceImport, exported bool) (found l
 	case export.IsManaged(from) && ready != nil && ready.Status != metav1.ConditionTrue:
 		fix := "Fix what the API server reports, or change the Service in the clusters that export it."
 		switch ready.Reason {
+		case string(v1beta1.ServiceImportReasonPending):
+			if len(from.Status.Clusters) == 0 {
+				fix = "Create the Service in a cluster that exports it, or withdraw the exports."
+			}
 		case merge.ReasonForeignService:
 			fix = command + " delete service " + from.Annotations[export.AnnotationDerivedService]
 		case merge.ReasonNameCollision:
@@ -317,6 +317,14 @@ func (l *Leader) annotate(m *member.Member, key, value string) string {
 
 func withdraw(cluster, service string) string {
 	return "Correct the Service, or: `kubectl clusterset unexport " + service + " --contexts " + contextOf(cluster) + "`."
+}
+
+// accept is the command that accepts a service of a member.
+func (l *Leader) accept(m *member.Member, service types.NamespacedName) string {
+	if own := m.Accept(); own != nil {
+		return l.annotate(m, accept.Annotation, strings.TrimPrefix(own.String()+","+service.String(), ","))
+	}
+	return fmt.Sprintf("kubectl --context %s label namespace %s %s=true", contextOf(l.Cluster), service.Namespace, accept.Label)
 }
 
 // confine is the command that lets the local cluster accept addresses of a member in one more range.

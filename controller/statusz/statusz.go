@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
+	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -115,38 +117,52 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 	if access == nil {
 		return state.Explanation{}, fmt.Errorf("the MCS API is not served: %s", lost.Reason)
 	}
-	subject := Subject{
-		Input: l.Look(access, service), Exists: l.Local.Service(service) != nil, Elsewhere: l.elsewhere(service.Namespace),
-	}
+	subject := Subject{Input: l.Look(access, service), Exists: l.Local.Service(service) != nil}
+	subject.Elsewhere, subject.Settle = l.elsewhere(service.Namespace)
 	for _, m := range l.Members.List() {
-		published := m.Slices(service)
+		published := slices.DeleteFunc(slices.Clone(m.Slices(service)), func(each *discoveryv1.EndpointSlice) bool {
+			return !export.IsManaged(each)
+		})
 		known := slices.ContainsFunc(subject.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster() })
 		if len(published) == 0 && !known {
 			continue
 		}
 		who := Publisher{
-			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Drained(m),
-			Confine: l.confine(m),
-		}
-		for _, slice := range published {
-			who.For = cmp.Or(who.For, export.ClustersOf(slice))
+			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Drained(m), Unread: m.Problem(),
+			For: chosen(published, l.Source(m).Reader), Accept: l.accept(m, service), Confine: l.confine(m),
 		}
 		subject.Members = append(subject.Members, who)
 	}
 	return Explain(subject), nil
 }
 
-// elsewhere returns why a namespace takes no part in the cluster set, empty if it does.
-func (l *Leader) elsewhere(name string) string {
-	namespace := l.Local.Namespace(name)
-	switch {
-	case namespace == nil:
-		return fmt.Sprintf("namespace %q does not exist", name)
-	case !l.Set.Takes(namespace):
-		return fmt.Sprintf("namespace %q belongs to %s, not to %s (label %s)", name,
-			export.Set(namespace.Labels[export.LabelSet]), l.Set, export.LabelSet)
+// chosen returns the selector of the clusters that an export is for, empty if it selects the reader.
+func chosen(published []*discoveryv1.EndpointSlice, reader selector.Cluster) string {
+	for _, slice := range published {
+		text := export.ClustersOf(slice)
+		if clusters, err := selector.Parse(text); text != "" && (err != nil || !clusters.Selects(reader, reader)) {
+			return text
+		}
 	}
 	return ""
+}
+
+// elsewhere returns why a namespace takes no part in the cluster set, and what changes that. Both are empty if it does.
+func (l *Leader) elsewhere(name string) (why, fix string) {
+	namespace := l.Local.Namespace(name)
+	switch {
+	case l.Denies(name):
+		return fmt.Sprintf("namespace %q is on the controller's list of denied namespaces", name),
+			"Use another namespace, or change --denied-namespaces of the controller."
+	case namespace == nil:
+		return fmt.Sprintf("namespace %q does not exist", name),
+			fmt.Sprintf("kubectl --context %s create namespace %s", contextOf(l.Cluster), name)
+	case !l.Set.Takes(namespace):
+		return fmt.Sprintf("namespace %q belongs to %s, not to %s (label %s)", name,
+				export.Set(namespace.Labels[export.LabelSet]), l.Set, export.LabelSet),
+			fmt.Sprintf("Change the label %s of the namespace if it is to be of %s.", export.LabelSet, l.Set)
+	}
+	return "", ""
 }
 
 // status returns the state of the cluster.
@@ -246,9 +262,9 @@ func importOf(from *v1beta1.ServiceImport) state.Import {
 		out.Reason = state.Foreign
 	case ready != nil:
 		out.Reason = ready.Reason
-		if ready.Status != metav1.ConditionTrue {
-			out.Message = ready.Message
-		}
+	}
+	if ready != nil && ready.Status != metav1.ConditionTrue {
+		out.Message = ready.Message
 	}
 	return out
 }
