@@ -133,7 +133,7 @@ func Text(out io.Writer, wide bool, findings []Finding) error {
 	var rows [][]any
 	for _, finding := range findings {
 		if wide {
-			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, output.Dash(finding.Reason)})
+			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, finding.Reason})
 		}
 	}
 	if err := output.Table(out, wide, "RESULT CHECK CONTEXT REASON", rows); err != nil {

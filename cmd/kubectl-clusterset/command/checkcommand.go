@@ -22,9 +22,6 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
   kubectl clusterset check --contexts east,west,north`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := output.Validate(o.output); err != nil {
-				return usageError{err}
-			}
 			if list {
 				return output.Print(o.Out, o.output, "CheckList", map[string]any{"checks": check.Select(pre)},
 					func(out io.Writer, wide bool) error { return check.List(out, wide, check.Select(pre)) })
@@ -51,10 +48,5 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 	}
 	command.Flags().BoolVar(&list, "list", false, "list the checks without running them")
 	command.Flags().BoolVar(&pre, "pre", false, "check what matters before clusterset-dns is installed")
-	o.addContexts(command)
-	o.addOutput(command)
-	o.addZone(command.Flags())
-	o.addDNS(command.Flags())
-	o.addController(command.Flags())
-	return command
+	return o.with(command, "contexts", "output", "zone", "dns", "controller")
 }
