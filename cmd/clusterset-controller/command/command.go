@@ -75,7 +75,7 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 	set.StringVar(&f.Namespace, "namespace", "",
 		"namespace of the members' Secrets, the heartbeat and the leader Lease; empty means the pod's, else "+
 			member.DefaultNamespace)
-	set.Func("member", "a member besides those that Secrets name, as `id=kubeconfig[:context]`; may be repeated",
+	set.Func("member", "another member, besides those in Secrets, as `id=kubeconfig[:context]`; may be repeated",
 		func(text string) error {
 			static, err := parseMember(text)
 			f.Members = append(f.Members, static)
@@ -98,19 +98,19 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 	set.DurationVar(&f.GoneAfter, "gone-after", 0,
 		"how long a member may send no heartbeat before its imports are removed; 0 means never")
 	set.IntVar(&f.MemberLimits.Services, "member-services", export.DefaultLimits.Services,
-		"how many services of a member are imported at most")
+		"maximum number of services imported from a member")
 	set.IntVar(&f.MemberLimits.Endpoints, "member-endpoints", export.DefaultLimits.Endpoints,
-		"how many endpoints a member's services may have together; a slice counts as one at least, and a dual-stack pod once")
+		"maximum number of endpoints of a member's services; a slice counts as one at least, and a dual-stack pod once")
 	set.IntVar(&f.MaxImports, "max-imports", controller.DefaultMaxImports,
-		"how many services are imported of all members together; each member has a part of them")
-	set.Func("max-import-memory", "about how much `memory` the slices of all members may take, such as 100Mi; 0 means a fifth of "+
-		"the soft memory limit, or 92Mi if there is none", func(text string) error {
+		"maximum number of services imported from all members, which share it")
+	set.Func("max-import-memory", "approximate `memory` of the slices of all members, such as 100Mi; 0 means a fifth of the "+
+		"soft memory limit, or 92Mi if there is none", func(text string) error {
 		quantity, err := resource.ParseQuantity(text)
 		f.MaxImportMemory = int(quantity.Value())
 		return err
 	})
 	set.BoolVar(&f.LeaderElection, "leader-elect", true,
-		"let one of several replicas do the work; without it this must be the only one")
+		"elect a leader among the replicas; without it, this must be the only replica")
 	set.StringVar(&f.bindAddress, "bind-address", ":8080",
 		"`address` of /metrics, /healthz and /readyz; empty means none")
 	set.StringVar(&f.canaryAddress, "canary-address", "",

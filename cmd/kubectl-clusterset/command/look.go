@@ -35,17 +35,13 @@ func each(clusters []*cluster.Cluster, do func(i int, c *cluster.Cluster)) {
 func (o *options) states(ctx context.Context, clusters []*cluster.Cluster) ([]*state.Cluster, []error) {
 	all, failed := make([]*state.Cluster, len(clusters)), make([]error, len(clusters))
 	each(clusters, func(i int, c *cluster.Cluster) { all[i], failed[i] = o.state(ctx, c) })
-	contexts := map[string]string{}
-	for i, c := range clusters {
-		if all[i] != nil {
-			contexts[all[i].Cluster] = c.Context
-		}
-	}
-	for _, known := range all {
+	contexts, findings := map[string]string{}, [][]state.Finding{}
+	for i, known := range all {
 		if known != nil {
-			fill(known.Findings, contexts)
+			contexts[known.Cluster], findings = clusters[i].Context, append(findings, known.Findings)
 		}
 	}
+	fill(findings, contexts)
 	return all, failed
 }
 
@@ -72,14 +68,16 @@ func texts[T interface {
 }
 
 // fill puts the contexts of clusters into findings.
-func fill(findings []state.Finding, contexts map[string]string) {
+func fill(findings [][]state.Finding, contexts map[string]string) {
 	var pairs []string
 	for id, context := range contexts {
 		pairs = append(pairs, "<context of "+id+">", context)
 	}
 	replacer := strings.NewReplacer(pairs...)
-	for i := range findings {
-		findings[i].Fix = replacer.Replace(findings[i].Fix)
+	for _, of := range findings {
+		for i := range of {
+			of[i].Fix = replacer.Replace(of[i].Fix)
+		}
 	}
 }
 
@@ -116,13 +114,11 @@ and what DNS answers now.`,
 				}
 			})
 			all = slices.DeleteFunc(all, func(e *explain.Explanation) bool { return e == nil })
-			contexts := map[string]string{}
-			for _, explanation := range all {
-				contexts[explanation.Cluster] = explanation.Context
+			contexts, problems := map[string]string{}, [][]state.Finding{}
+			for _, explained := range all {
+				contexts[explained.Cluster], problems = explained.Context, append(problems, explained.Problems)
 			}
-			for _, explanation := range all {
-				fill(explanation.Problems, contexts)
-			}
+			fill(problems, contexts)
 			err = output.Print(o.Out, o.output, "ExplanationList", map[string]any{"clusters": all}, texts(all))
 			return errors.Join(err, errors.Join(failed...))
 		},

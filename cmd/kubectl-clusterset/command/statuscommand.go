@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,16 +91,11 @@ func newStatus(o *options) *cobra.Command {
 
 // unanswered returns an error if controllers did not answer, which the output has.
 func unanswered(failed []error) error {
-	count := 0
-	for _, err := range failed {
-		if err != nil {
-			count++
-		}
-	}
-	if count == 0 {
+	wrong := slices.DeleteFunc(slices.Clone(failed), func(err error) bool { return err == nil })
+	if len(wrong) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the controllers of %d of %d clusters do not answer", count, len(failed))
+	return fmt.Errorf("the controllers of %d of %d clusters do not answer", len(wrong), len(failed))
 }
 
 // statusesOf are what the controllers of the clusters said, or why they did not.

@@ -104,7 +104,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 		})
 	}
 	if len(others) > 0 {
-		o.Teller.Say("Not selected, and unchanged: %s. If they still have %s, run this command with their contexts, too",
+		o.Teller.Say("Not selected, and unchanged: %s. To remove %s there, too, run this command with their contexts",
 			strings.Join(slices.Sorted(maps.Keys(others)), ", "), id)
 	}
 	return err
@@ -150,16 +150,16 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	options := metav1.PatchOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)}
 	at := slices.IndexFunc(identities, func(is cluster.Identity) bool { return is.ID == id })
 	found := at >= 0
-	if found {
-		c := o.Clusters[at]
-		if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch, options); err != nil {
-			return fmt.Errorf("context %s: %w", c.Context, err)
-		}
-		o.Teller.Wrote(o.DryRun, "%s is %s in all clusters of %s", id, done, identities[at].Set)
-	}
 	for i, c := range o.Clusters {
-		if i == at || drain && at >= 0 {
-			continue // others learn it from the heartbeat
+		if i == at {
+			if _, err := c.Kube.CoreV1().Namespaces().Patch(ctx, c.Namespace, types.MergePatchType, patch, options); err != nil {
+				return fmt.Errorf("context %s: %w", c.Context, err)
+			}
+			o.Teller.Wrote(o.DryRun, "%s is %s in all clusters of %s", id, done, identities[i].Set)
+			continue
+		}
+		if drain && at >= 0 {
+			continue // it learns from the heartbeat
 		}
 		secrets, err := c.Credentials(ctx, id)
 		if err != nil {

@@ -62,9 +62,9 @@ func TestLeave(t *testing.T) {
 	}{
 		"all":                      {"west", []string{"east", "west", "north"}, "north east", ""},
 		"by the name of a context": {"admin@west", []string{"east", "west", "north"}, "north east", ""},
-		"a forgotten one":          {"west", []string{"east", "west"}, "north", "Not selected, and unchanged: north. If they still have west,"},
-		"a lost one":               {"west", []string{"east", "north"}, "north east", "unchanged: west. If"},
-		"one cluster":              {"north", []string{"east"}, "west", "unchanged: north, west. If they still have north,"},
+		"a forgotten one":          {"west", []string{"east", "west"}, "north", "Not selected, and unchanged: north. To remove west there, too,"},
+		"a lost one":               {"west", []string{"east", "north"}, "north east", "unchanged: west. To"},
+		"one cluster":              {"north", []string{"east"}, "west", "unchanged: north, west. To remove north"},
 	} {
 		set := map[string]*cluster.Cluster{
 			"east": joined("east", "north", "west"), "west": joined("west", "east", "north"), "north": joined("north", "east", "west"),
@@ -121,8 +121,8 @@ func TestDrain(t *testing.T) {
 		{[]*cluster.Cluster{east}, true, "true", "true", "east: the endpoints of west are drained in the default cluster set\n"},
 		{
 			[]*cluster.Cluster{east, west}, false, "", "",
-			"west is no longer drained in all clusters of the default cluster set\n" +
-				"east: the endpoints of west are no longer drained in the default cluster set\n",
+			"east: the endpoints of west are no longer drained in the default cluster set\n" +
+				"west is no longer drained in all clusters of the default cluster set\n",
 		},
 	} {
 		var said bytes.Buffer

@@ -62,8 +62,7 @@ func ask(ctx context.Context, c *cluster.Cluster, address, question string, docu
 	for i := 0; i < len(pods) && (i == 0 || errors.Is(err, errStandby)); i++ {
 		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i].Name, metricsOf(&pods[i]))
 		if failed != nil {
-			return fmt.Errorf("%w: the user needs the right to create pods/portforward in namespace %s, which Role "+
-				"clusterset-viewer has", failed, c.Namespace)
+			return fmt.Errorf("%w: if that is forbidden, bind the Role clusterset-viewer of namespace %s", failed, c.Namespace)
 		}
 		err = get(ctx, forwarded, question, document, version)
 		stop()
@@ -118,6 +117,9 @@ func replicas(ctx context.Context, c *cluster.Cluster) ([]corev1.Pod, error) {
 	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
 	})
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("%w: bind the Role clusterset-viewer of that namespace", err)
+	}
 	if err != nil {
 		return nil, err
 	}
