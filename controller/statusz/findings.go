@@ -130,7 +130,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 	}
 	if why := m.OverLimits(); why != nil {
 		found.add(state.Warning, "member-limits", "member "+id, "Export less in "+id+", or raise the limit in "+l.Cluster+".",
-			"The excess of %s is not imported: %v.", id, why)
+			"%s exceeds a limit, and the excess is not imported: %v.", id, why)
 	}
 	reason, message := describe(verdict)
 	switch path := l.Tracker.Path(id); {
