@@ -54,7 +54,7 @@ type streams struct {
 // execute runs a command line. An error before a command begins is a usageError.
 func execute(ctx context.Context, streams streams, args []string) error {
 	o := &options{streams: streams}
-	root := newCommand(o)
+	root := newCommand(o) //nolint:contextcheck // Commands get the context of ExecuteContextC.
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
 	if err != nil && !o.begun {

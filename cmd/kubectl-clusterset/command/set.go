@@ -59,6 +59,7 @@ addresses of API servers stay as they are in the Secrets, unless --server sets o
 	command.Flags().StringToStringVar(&authorities, "certificate-authority", nil,
 		"file with the certificate authority of the API server of a context as the other clusters reach it, as "+
 			"`CONTEXT=FILE`; may be repeated")
+	command.Flags().Lookup("server").DefValue, command.Flags().Lookup("certificate-authority").DefValue = "", "" // not []
 	return o.with(command, "timeout", "dry-run")
 }
 

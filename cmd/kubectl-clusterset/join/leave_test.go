@@ -120,7 +120,8 @@ func TestDrain(t *testing.T) {
 		{[]*cluster.Cluster{east, west}, true, "", "true", "west is drained in all clusters of the default cluster set\n"},
 		{[]*cluster.Cluster{east}, true, "true", "true", "east: the endpoints of west are drained in the default cluster set\n"},
 		{
-			[]*cluster.Cluster{east, west}, false, "", "",
+			[]*cluster.Cluster{east, west},
+			false, "", "",
 			"east: the endpoints of west are no longer drained in the default cluster set\n" +
 				"west is no longer drained in all clusters of the default cluster set\n",
 		},
