@@ -121,7 +121,7 @@ var scoping = []mutant{
 	},
 	{
 		file:        "cmd/kubectl-clusterset/join/credential.go",
-		text:        `if err := p.tried(ctx, token, at); err != nil {`,
+		text:        `if err := p.try(ctx, token, at); err != nil {`,
 		replacement: `if err := error(nil); err != nil {`,
 		harm:        "a credential that the source rejects replaces one that works",
 	},

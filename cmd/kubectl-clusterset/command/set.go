@@ -3,6 +3,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -71,24 +72,28 @@ func (o *options) join() (join.Options, error) {
 	}, err
 }
 
+// newOf completes a command that changes what the clusters know of one of them.
+func newOf(o *options, command *cobra.Command, run func(context.Context, join.Options, string) error) *cobra.Command {
+	command.Args, command.ValidArgsFunction = cobra.ExactArgs(1), o.completeContexts
+	command.RunE = func(command *cobra.Command, args []string) error {
+		options, err := o.join()
+		if err != nil {
+			return err
+		}
+		return run(command.Context(), options, args[0])
+	}
+	return o.with(command, "contexts", "timeout", "dry-run")
+}
+
 func newLeave(o *options) *cobra.Command {
-	return o.with(&cobra.Command{
+	return newOf(o, &cobra.Command{
 		Use:   "leave CLUSTER",
 		Short: "Remove a cluster from the set",
 		Long: `Remove a cluster from the set, and revoke its credentials. Select all clusters of the set,
 apart from those that are lost: the others are named at the end.`,
 		Example: `  kubectl clusterset leave west --contexts east,west,north
   kubectl clusterset leave west --contexts east,north`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: o.completeContexts,
-		RunE: func(command *cobra.Command, args []string) error {
-			options, err := o.join()
-			if err != nil {
-				return err
-			}
-			return join.Leave(command.Context(), options, args[0])
-		},
-	}, "contexts", "timeout", "dry-run")
+	}, join.Leave)
 }
 
 func newDrain(o *options, drain bool) *cobra.Command {
@@ -100,21 +105,14 @@ endpoints only if no other cluster has a ready one. If its API server is not rea
 the other clusters: their Secrets of the cluster are annotated.`,
 		Example: `  kubectl clusterset drain west --contexts west
   kubectl clusterset drain west --contexts east,north`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: o.completeContexts,
-		RunE: func(command *cobra.Command, args []string) error {
-			options, err := o.join()
-			if err != nil {
-				return err
-			}
-			return join.Drain(command.Context(), options, args[0], drain)
-		},
 	}
 	if !drain {
 		command.Use, command.Short, command.Long = "undrain CLUSTER", "Return traffic to a drained cluster", ""
 		command.Example = strings.ReplaceAll(command.Example, "drain", "undrain")
 	}
-	return o.with(command, "contexts", "controller", "timeout", "dry-run")
+	return o.with(newOf(o, command, func(ctx context.Context, options join.Options, name string) error {
+		return join.Drain(ctx, options, name, drain)
+	}), "controller")
 }
 
 func newManifest(o *options) *cobra.Command {

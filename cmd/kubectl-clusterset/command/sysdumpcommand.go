@@ -69,14 +69,14 @@ environment variables of containers. What cannot be read is named in the archive
 
 // reports are the outputs of version, status and check.
 func (o *options) reports(ctx context.Context, clusters []*cluster.Cluster) map[string]string {
-	var versionText, statusText, checkText bytes.Buffer
+	var statusText, checkText bytes.Buffer
 	all, failed := o.states(ctx, clusters)
+	_, versionText := versionsOf(clusters, all, failed)
 	findings := check.Run(check.Gather(ctx, clusters, all, failed, o.zone, releaseOf(build), o.server))
 	// Buffers fail no write.
-	_ = versionsOf(clusters, all, failed).text(&versionText, true)
 	_ = texts(statusesOf(clusters, all, failed, ""))(&statusText, true)
 	_ = check.Text(&checkText, true, findings)
 	return map[string]string{
-		"version.txt": versionText.String(), "status.txt": statusText.String(), "check.txt": checkText.String(),
+		"version.txt": versionText, "status.txt": statusText.String(), "check.txt": checkText.String(),
 	}
 }

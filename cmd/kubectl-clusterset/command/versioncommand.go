@@ -4,7 +4,6 @@ package command
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -14,21 +13,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
-
-// versions are what runs where.
-type versions struct {
-	// Client is the version of this program.
-	Client string `json:"client"`
-	// Clusters are the selected ones, none with --client.
-	Clusters []clusterVersion `json:"clusters"`
-}
-
-type clusterVersion struct {
-	Context string `json:"context"`
-	// Controller is the version of the leading controller, empty if it does not answer, and Unreachable why.
-	Controller  string `json:"controller,omitempty"`
-	Unreachable string `json:"unreachable,omitempty"`
-}
 
 func newVersion(o *options) *cobra.Command {
 	client := false
@@ -46,37 +30,32 @@ func newVersion(o *options) *cobra.Command {
 				}
 			}
 			all, failed := o.states(command.Context(), clusters)
-			found := versionsOf(clusters, all, failed)
-			return errors.Join(output.Print(o.Out, o.output, "Version", found, found.text), unanswered(failed))
+			document, text := versionsOf(clusters, all, failed)
+			err = output.Print(o.Out, o.output, "Version", document, func(out io.Writer, _ bool) error {
+				_, err := io.WriteString(out, text)
+				return err
+			})
+			return errors.Join(err, unanswered(failed))
 		},
 	}
 	command.Flags().BoolVar(&client, "client", false, "print the version of this program alone, and contact no cluster")
 	return o.with(command, "contexts", "output", "controller")
 }
 
-// versionsOf are the versions that the controllers said, or why they did not.
-func versionsOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []error) versions {
-	found := versions{Client: version.Of(build), Clusters: make([]clusterVersion, len(clusters))}
+// versionsOf returns the versions that the controllers said, or why they did not, and the same as text.
+func versionsOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []error) (document map[string]any, text string) {
+	found := []map[string]string{}
+	text = "Client: " + version.Of(build) + "\n"
 	for i, c := range clusters {
-		found.Clusters[i] = clusterVersion{Context: c.Context}
+		key, value := "controller", ""
 		if failed[i] != nil {
-			found.Clusters[i].Unreachable = failed[i].Error()
+			key, value = "unreachable", failed[i].Error()
+			text += "Context " + c.Context + ": unknown: " + value + "\n"
 		} else {
-			found.Clusters[i].Controller = all[i].Controller
+			value = all[i].Controller
+			text += "Context " + c.Context + ": " + value + "\n"
 		}
+		found = append(found, map[string]string{"context": c.Context, key: value})
 	}
-	return found
-}
-
-func (v versions) text(out io.Writer, _ bool) error {
-	fmt.Fprintln(out, "Client: "+v.Client)
-	var err error
-	for _, each := range v.Clusters {
-		if each.Unreachable != "" {
-			_, err = fmt.Fprintf(out, "Context %s: unknown: %s\n", each.Context, each.Unreachable)
-		} else {
-			_, err = fmt.Fprintf(out, "Context %s: %s\n", each.Context, each.Controller)
-		}
-	}
-	return err
+	return map[string]any{"client": version.Of(build), "clusters": found}, text
 }

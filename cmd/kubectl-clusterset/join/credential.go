@@ -52,7 +52,7 @@ func (p *peering) issue(ctx context.Context, at Address) (kubeconfig []byte, exp
 			return nil, expires, fmt.Errorf("create a token: %w", err)
 		}
 		token, expires = issued.Status.Token, issued.Status.ExpirationTimestamp.Time
-		if err := p.tried(ctx, token, at); err != nil {
+		if err := p.try(ctx, token, at); err != nil {
 			return nil, expires, err
 		}
 	}
@@ -112,29 +112,10 @@ func owner(kind string, of metav1.Object) *applymetav1.OwnerReferenceApplyConfig
 	return applymetav1.OwnerReference().WithAPIVersion("v1").WithKind(kind).WithName(of.GetName()).WithUID(of.GetUID())
 }
 
-// tried returns an error if the source rejects the token at the address of the
-// reader. A rejection at another address proves nothing, because that may be a
-// proxy that rejects service account tokens. Join waits for the reader in any
-// case.
-func (p *peering) tried(ctx context.Context, token string, at Address) error {
-	host, err := p.source.Config.Host, p.try(ctx, token)
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("its account lacks a right of members: %w: restore it with `helm upgrade` of the chart in namespace %s",
-			err, p.source.Namespace)
-	case at.Server == host || ctx.Err() != nil:
-		return fmt.Errorf("%s rejects it: %w: if this is a proxy that rejects service account tokens, set the address of the "+
-			"API server with --server %s=https://…", host, err, p.source.Context)
-	}
-	p.Teller.Say("context %s: %s rejects the new credential for %s (%v); continuing, because %[3]s uses %[5]s", p.source.Context,
-		host, p.readerID, err, at.Server)
-	return nil
-}
-
-// try reads what members read with the token, at the address of the user.
-func (p *peering) try(ctx context.Context, token string) error {
+// try returns an error if the source rejects the token for what members read, at the address of the user. Only a missing
+// right counts if the reader uses another address: the user's may be a proxy that rejects service account tokens. Join waits
+// for the reader in any case.
+func (p *peering) try(ctx context.Context, token string, at Address) error {
 	config := rest.AnonymousClientConfig(p.source.Config)
 	config.BearerToken = token
 	by, err := cluster.FromConfig(config, p.source.Context, p.source.Namespace)
@@ -156,9 +137,21 @@ func (p *peering) try(ctx context.Context, token string) error {
 		return "", err
 	})
 	if errors.Is(err, progress.ErrTimeout) && rejected != nil {
-		return rejected
+		err = rejected
 	}
-	return err
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("its account lacks a right of members: %w: restore it with `helm upgrade` of the chart in namespace %s",
+			err, p.source.Namespace)
+	case at.Server == config.Host || ctx.Err() != nil:
+		return fmt.Errorf("%s rejects it: %w: if this is a proxy that rejects service account tokens, set the address of the "+
+			"API server with --server %s=https://…", config.Host, err, p.source.Context)
+	}
+	p.Teller.Say("context %s: %s rejects the new credential for %s (%v); continuing, because %[3]s uses %[5]s", p.source.Context,
+		config.Host, p.readerID, err, at.Server)
+	return nil
 }
 
 // kubeconfig is the content of the reader's Secret.
