@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -83,7 +83,7 @@ with --contexts east,west, or all clusters of the set with --all-clusters.`,
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Set up a cluster set:", []*cobra.Command{newManifest(o), newJoin(o), newLeave(o), newCoreDNS(o)}},
+		{"Set up a cluster set:", []*cobra.Command{newJoin(o), newLeave(o), newCoreDNS(o)}},
 		{"Export services:", []*cobra.Command{newExport(o, true), newExport(o, false)}},
 		{"Diagnose:", []*cobra.Command{newStatus(o), newExplain(o), newCheck(o), newTest(o), newSysdump(o), newVersion(o)}},
 		{"Maintain:", []*cobra.Command{newDrain(o, true), newDrain(o, false)}},
@@ -291,7 +291,7 @@ func (o *options) completeContexts(*cobra.Command, []string, string) ([]cobra.Co
 	return slices.Sorted(maps.Keys(raw.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeServices offers the services that are exported or imported.
+// completeServices offers the Services of the clusters.
 func (o *options) completeServices(command *cobra.Command, args []string, _ string) ([]cobra.Completion,
 	cobra.ShellCompDirective,
 ) {
@@ -306,28 +306,13 @@ func (o *options) completeServices(command *cobra.Command, args []string, _ stri
 	defer cancel()
 	names := map[string]bool{}
 	for _, c := range clusters {
-		// What cannot be listed is not offered.
-		imports, err := c.ServiceImports(ctx, "")
-		for i := range imports {
-			names[imports[i].Namespace+"/"+imports[i].Name] = err == nil
+		list, err := c.Kube.CoreV1().Services("").List(ctx, metav1.ListOptions{})
+		if err != nil {
+			continue // What cannot be listed is not offered.
 		}
-		exports, err := c.ServiceExports(ctx, "")
-		for i := range exports {
-			names[exports[i].Namespace+"/"+exports[i].Name] = err == nil
+		for i := range list.Items {
+			names[list.Items[i].Namespace+"/"+list.Items[i].Name] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(names)), cobra.ShellCompDirectiveNoFileComp
-}
-
-// release matches the versions that `make release` takes, and tags of releases,
-// but not what git describe says of later commits.
-var release = regexp.MustCompile(`^(\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?|v\d+\.\d+\.\d+)$`)
-
-// releaseOf is the version of a release without a leading v, empty for another
-// build.
-func releaseOf(version string) string {
-	if !release.MatchString(version) {
-		return ""
-	}
-	return strings.TrimPrefix(version, "v")
 }

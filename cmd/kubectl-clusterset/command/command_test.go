@@ -124,16 +124,3 @@ func TestSysdumpOfAnUnreachableCluster(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestReleaseOf tells builds of releases from those of a checkout.
-func TestReleaseOf(t *testing.T) {
-	for version, want := range map[string]string{
-		"0.1.0": "0.1.0", "v0.1.0": "0.1.0", "0.2.0-rc.1": "0.2.0-rc.1",
-		"v0.1.0-3-g0123456": "", "v0.1.0-dirty": "", "0123456": "", "unknown": "", "": "",
-		"v0.0.0-20261123020000-0123456789ab": "",
-	} {
-		if got := releaseOf(version); got != want {
-			t.Errorf("%q: got %q, want %q", version, got, want)
-		}
-	}
-}

@@ -205,7 +205,6 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 		"status -o x": {"", server.URL},
 		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
 		"check":            {"CheckReport", server.URL},
-		"check --list":     {"CheckList", "http://127.0.0.1:1"},
 		"version":          {"Version", server.URL},
 		"version --client": {"Version", "http://127.0.0.1:1"},
 		// Not reached.

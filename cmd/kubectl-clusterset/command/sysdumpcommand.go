@@ -76,7 +76,7 @@ func (o *options) reports(ctx context.Context, clusters []*cluster.Cluster) map[
 	var versionText, statusText, checkText bytes.Buffer
 	found := versions{Client: version.Of(build), Clusters: versionsOf(ctx, clusters)}
 	all, failed := o.states(ctx, clusters)
-	findings := check.Run(check.Gather(ctx, clusters, all, failed, o.zone, releaseOf(build), o.server))
+	findings := check.Run(check.Gather(ctx, clusters, all, failed, o.zone, o.server))
 	// Buffers fail no write.
 	_ = found.text(&versionText, true)
 	_ = printStatuses(&statusText, true, statusesOf(clusters, all, failed, ""))

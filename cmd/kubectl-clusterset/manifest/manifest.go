@@ -16,71 +16,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
-	crd "sigs.k8s.io/mcs-api/config/crd"
-	syaml "sigs.k8s.io/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/deploy"
 )
 
-// Names of what Texts has.
-const (
-	CRDs    = "crds"
-	Rights  = "rights"
-	CoreDNS = "coredns"
-	// All is the chart with its defaults, as deploy/manifest.yaml has it.
-	All = "all"
-)
-
-// Names are those that are worth printing.
-var Names = []string{CRDs, Rights, CoreDNS}
-
-// Objects are those of a manifest, with the controller in the given namespace.
-func Objects(name, namespace string) ([]*unstructured.Unstructured, error) {
-	texts := map[string][]byte{
-		CRDs:    slices.Concat(crd.ServiceExportCRD, []byte("\n---\n"), crd.ServiceImportCRD),
-		Rights:  deploy.Rights,
-		CoreDNS: deploy.CoreDNSRights,
-		All:     deploy.Manifest,
-	}
-	text, ok := texts[name]
-	if !ok {
-		return nil, fmt.Errorf("there is no manifest %q: use one of %v", name, Names)
-	}
-	objects, err := parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("manifest %s: %w", name, err)
-	}
-	for _, object := range objects {
-		move(object, namespace)
-	}
-	return objects, nil
-}
-
-// Text is the YAML of Objects.
-func Text(name, namespace string) ([]byte, error) {
-	objects, err := Objects(name, namespace)
-	if err != nil {
-		return nil, err
-	}
-	var text bytes.Buffer
-	for i, object := range objects {
-		encoded, err := syaml.Marshal(object.Object)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			text.WriteString("---\n")
-		}
-		text.Write(encoded)
-	}
-	return text.Bytes(), nil
-}
-
 // OfMembers are the RBAC objects of the credentials with which other clusters read
 // this one.
 func OfMembers(namespace string) ([]*unstructured.Unstructured, error) {
-	objects, err := Objects(Rights, namespace)
+	objects, err := parse(deploy.Rights)
+	for _, object := range objects {
+		move(object, namespace)
+	}
 	return slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
 		return object.GetName() != MemberAccount
 	}), err

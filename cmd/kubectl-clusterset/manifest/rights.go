@@ -74,24 +74,6 @@ func cutResource(text string) (resource, subresource string) {
 	return text, ""
 }
 
-// RightText is a right as text, such as "list services in namespace a".
-func RightText(r Right) string {
-	text := r.Verb + " " + r.Resource
-	if r.Subresource != "" {
-		text += "/" + r.Subresource
-	}
-	if r.Group != "" {
-		text += "." + r.Group
-	}
-	if r.Name != "" {
-		text += " " + r.Name
-	}
-	if r.Namespace != "" {
-		text += " in namespace " + r.Namespace
-	}
-	return text
-}
-
 // maxReviews bounds concurrent reviews.
 const maxReviews = 8
 
@@ -168,34 +150,4 @@ func key(r Right) Right {
 		Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Verb: r.Verb, Namespace: r.Namespace,
 		Name: r.Name,
 	}
-}
-
-// Dangerous are rights that the credential of a member must not have: to write, to
-// read more than endpoints, and to get other credentials.
-func Dangerous(namespace string) []Right {
-	var rights []Right
-	for _, each := range []struct {
-		group, resource string
-		verbs           []string
-	}{
-		{"", "secrets", []string{"get", "list", "create", "update"}},
-		{"", "services", []string{"list", "create", "update", "delete"}},
-		{"", "pods", []string{"list", "create"}},
-		{"", "pods/exec", []string{"create"}},
-		{"", "nodes", []string{"list"}},
-		{"", "namespaces", []string{"list", "delete"}},
-		{"", "configmaps", []string{"list"}},
-		{"", "serviceaccounts/token", []string{"create"}},
-		{"discovery.k8s.io", "endpointslices", []string{"create", "update", "patch", "delete"}},
-		{"coordination.k8s.io", "leases", []string{"create", "update", "delete", "list"}},
-		{"multicluster.x-k8s.io", "serviceimports", []string{"list", "create", "update", "delete"}},
-		{"multicluster.x-k8s.io", "serviceexports", []string{"list", "create", "update", "delete"}},
-		{"rbac.authorization.k8s.io", "clusterrolebindings", []string{"create"}},
-		{"*", "*", []string{"*"}},
-	} {
-		for _, verb := range each.verbs {
-			rights = append(rights, right(each.group, each.resource, verb, namespace, ""))
-		}
-	}
-	return rights
 }
