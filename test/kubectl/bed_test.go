@@ -160,7 +160,7 @@ type result struct {
 // run runs kubectl clusterset.
 func (b *bed) run(t testing.TB, args ...string) result {
 	t.Helper()
-	if slices.Contains([]string{"status", "explain", "check", "sysdump"}, args[0]) {
+	if slices.Contains([]string{"status", "explain", "check", "sysdump", "version", "drain", "undrain"}, args[0]) {
 		for _, c := range b.all() {
 			args = append(args, "--controller", c.Name()+"="+c.controller.Address)
 		}

@@ -125,7 +125,7 @@ func TestState(t *testing.T) {
 		sim.Wait(time.Minute)
 		is, web = look()
 		has("silent", is, "member-reachable west", "member-fresh west", "drained west")
-		if len(web.Problems) != 2 || !strings.Contains(web.Problems[0].What, "west is silent") {
+		if len(web.Problems) != 2 || !strings.Contains(web.Problems[0].What, "No heartbeat from cluster west") {
 			t.Errorf("the problems are %+v", web.Problems)
 		}
 		west.StartAPI()

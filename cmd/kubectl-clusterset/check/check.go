@@ -134,7 +134,7 @@ func Text(out io.Writer, wide bool, findings []Finding) error {
 	var rows [][]any
 	for _, finding := range findings {
 		if wide {
-			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, cmp.Or(finding.Reason, finding.About, "-")})
+			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, cmp.Or(finding.Reason, finding.About)})
 		}
 	}
 	if err := output.Table(out, wide, "RESULT CHECK CONTEXT ABOUT", rows); err != nil {

@@ -22,9 +22,6 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
   kubectl clusterset check --contexts east,west,north`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := output.Validate(o.output); err != nil {
-				return usageError{err}
-			}
 			clusters, err := o.clusters()
 			if err != nil {
 				return err
@@ -44,10 +41,5 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 		},
 	}
 	command.Flags().BoolVar(&pre, "pre", false, "check what matters before clusterset-dns is installed")
-	o.addContexts(command)
-	o.addOutput(command)
-	o.addZone(command.Flags())
-	o.addDNS(command.Flags())
-	o.addController(command.Flags())
-	return command
+	return o.with(command, "contexts", "output", "zone", "dns", "controller")
 }

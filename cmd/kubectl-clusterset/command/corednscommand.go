@@ -47,10 +47,7 @@ func newCoreDNS(o *options) *cobra.Command {
 		},
 	}
 	for _, sub := range []*cobra.Command{enable, disable} {
-		o.addContexts(sub)
-		o.addDryRun(sub.Flags())
-		o.addZone(sub.Flags())
-		command.AddCommand(sub)
+		command.AddCommand(o.with(sub, "contexts", "dry-run", "zone"))
 	}
 	return command
 }

@@ -43,8 +43,7 @@ func Main(set string) int {
 	klog.SetLogger(klog.Logger{})
 	klog.SetOutput(io.Discard)
 	out, errOut := output.Escaped{Writer: os.Stdout}, output.Escaped{Writer: os.Stderr}
-	command := newCommand(streams{In: os.Stdin, Out: out, ErrOut: errOut})
-	err := command.ExecuteContext(ctx)
+	err := execute(ctx, streams{In: os.Stdin, Out: out, ErrOut: errOut}, os.Args[1:])
 	if err != nil && !errors.Is(err, errWrong) {
 		fmt.Fprintln(errOut, "Error: "+err.Error())
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/check"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/sysdump"
-	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 )
 
 func newSysdump(o *options) *cobra.Command {
@@ -28,7 +27,7 @@ func newSysdump(o *options) *cobra.Command {
 logs and metrics of the controller and of CoreDNS. It collects no Secrets, and no
 environment variables of containers. What cannot be read is named in the archive.`,
 		Example: `  kubectl clusterset sysdump --contexts east,west
-  kubectl clusterset sysdump --all-clusters -o dump.tar.gz`,
+  kubectl clusterset sysdump --context east -o dump.tar.gz`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			clusters, err := o.clusters()
@@ -65,21 +64,17 @@ environment variables of containers. What cannot be read is named in the archive
 	command.Flags().StringVarP(&file, "output-file", "o", "",
 		"`path` of the archive; empty means clusterset-sysdump-TIME.tar.gz")
 	_ = command.MarkFlagFilename("output-file")
-	o.addContexts(command)
-	o.addZone(command.Flags())
-	o.addController(command.Flags())
-	return command
+	return o.with(command, "contexts", "zone", "controller")
 }
 
 // reports are the outputs of version, status and check.
 func (o *options) reports(ctx context.Context, clusters []*cluster.Cluster) map[string]string {
 	var versionText, statusText, checkText bytes.Buffer
-	found := versions{Client: version.Of(build), Clusters: versionsOf(ctx, clusters)}
 	all, failed := o.states(ctx, clusters)
 	findings := check.Run(check.Gather(ctx, clusters, all, failed, o.zone, o.server))
 	// Buffers fail no write.
-	_ = found.text(&versionText, true)
-	_ = printStatuses(&statusText, true, statusesOf(clusters, all, failed, ""))
+	_ = versionsOf(clusters, all, failed).text(&versionText, true)
+	_ = texts(statusesOf(clusters, all, failed, ""))(&statusText, true)
 	_ = check.Text(&checkText, true, findings)
 	return map[string]string{
 		"version.txt": versionText.String(), "status.txt": statusText.String(), "check.txt": checkText.String(),

@@ -4,8 +4,8 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -56,7 +56,8 @@ func Expect(answer dns.Answer, imported *state.Import, addresses []string) Answe
 			out.Expected = append(out.Expected, address)
 		}
 	}
-	slices.SortFunc(out.Records, compareAddresses)
+	slices.Sort(out.Records)
+	slices.Sort(out.Expected)
 	out.Wrong = !slices.Equal(out.Records, out.Expected)
 	headless := imported != nil && imported.Type == string(v1beta1.Headless)
 	if out.Wrong && headless && len(out.Records) > 0 &&
@@ -94,18 +95,4 @@ func (e *Explanation) Problem(name, fix, format string, args ...any) {
 }
 
 // ExpectedText is Expected as text.
-func (a Answer) ExpectedText() string {
-	if len(a.Expected) == 0 {
-		return "no records"
-	}
-	return strings.Join(a.Expected, " ")
-}
-
-func compareAddresses(a, b string) int {
-	left, err := netip.ParseAddr(a)
-	right, otherErr := netip.ParseAddr(b)
-	if err != nil || otherErr != nil {
-		return strings.Compare(a, b)
-	}
-	return left.Compare(right)
-}
+func (a Answer) ExpectedText() string { return cmp.Or(strings.Join(a.Expected, " "), "no records") }

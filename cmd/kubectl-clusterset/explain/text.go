@@ -5,104 +5,79 @@ package explain
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
-
-// always are the properties that are shown even without a conflict.
-var always = map[string]bool{"type": true, "ports": true}
 
 // Text writes the explanation as text. Wide output has all properties, and zones and hints of endpoints.
 func (e *Explanation) Text(out io.Writer, wide bool) error {
 	fmt.Fprintf(out, "%s in cluster %s: %s\n\n%s\n", e.Service, e.Cluster, e.Name, e.Summary)
-
 	first := "oldest"
 	if e.Ranked {
 		first = "first-ranked"
 	}
-	var rows [][]any
-	headings := "CLUSTER SINCE STATE USED DEMOTED OTHER +RULES"
+	var exports, properties, conditions, endpoints [][]any
 	for i, each := range e.Exports {
-		since := "-"
+		since := ""
 		if !each.Since.IsZero() {
 			since = each.Since.UTC().Format(time.RFC3339)
 		}
-		if i == 0 && !each.Since.IsZero() && len(e.Exports) > 1 {
+		if i == 0 && since != "" && len(e.Exports) > 1 {
 			since += " (" + first + ")"
 		}
-		if len(each.Rules) > 0 {
-			headings = "CLUSTER SINCE STATE USED DEMOTED OTHER RULES"
-		}
-		rows = append(rows, []any{
-			each.Cluster, since, each.State, each.Used, each.Demoted, each.Other, output.Dash(strings.Join(each.Rules, ", ")),
+		exports = append(exports, []any{
+			each.Cluster, since, each.State, each.Used, each.Demoted, each.Other, strings.Join(each.Rules, ", "),
 		})
 	}
-	if err := section(out, wide, "Exports", headings, rows); err != nil {
-		return err
-	}
-
-	rows = nil
-	for _, property := range e.Properties {
-		if wide || always[property.Field] || property.Field == "exportedAnnotations" && property.Value != "" || len(property.Dissent) > 0 {
-			from := property.From
-			switch {
-			case len(property.Dissent) == 0 && len(e.Exports) > 1:
-				from = "all clusters"
-			case len(property.Dissent) > 0 && property.Field == "ports":
-				from = "all clusters, " + property.From + " first"
-			case len(property.Dissent) > 0:
-				from += " (" + first + ")"
-			}
-			rows = append(rows, []any{
-				property.Field, output.Dash(property.Value), from,
-				output.Dash(strings.Join(property.Dissent, "; ")),
-			})
+	for _, each := range e.Properties {
+		agreed, from := len(each.Dissent) == 0, each.From
+		switch {
+		case agreed && !wide && each.Field != "type" && each.Field != "ports" &&
+			(each.Field != "exportedAnnotations" || each.Value == ""):
+			continue // only of interest in a conflict
+		case agreed && len(e.Exports) > 1:
+			from = "all clusters"
+		case !agreed && each.Field == "ports":
+			from = "all clusters, " + from + " first"
+		case !agreed:
+			from += " (" + first + ")"
 		}
+		properties = append(properties, []any{each.Field, each.Value, from, strings.Join(each.Dissent, "; ")})
 	}
-	if err := section(out, wide, "Properties", "PROPERTY VALUE FROM CONFLICTS", rows); err != nil {
-		return err
+	for _, each := range e.Conditions {
+		_, name, _ := strings.Cut(each.Type, "/")
+		conditions = append(conditions, []any{name, each.Status, each.Reason, each.Message})
 	}
-
-	rows = nil
-	for _, condition := range e.Conditions {
-		_, name, _ := strings.Cut(condition.Type, "/")
-		rows = append(rows, []any{name, condition.Status, condition.Reason, condition.Message})
-	}
-	if err := section(out, wide, "Preferences", "CONDITION STATUS REASON MESSAGE", rows); err != nil {
-		return err
-	}
-
-	rows = nil
-	for _, endpoint := range e.Endpoints {
-		rows = append(rows, []any{
-			endpoint.Address, endpoint.Cluster, endpoint.State, endpoint.Reason, output.Dash(endpoint.Zone),
-			output.Dash(strings.Join(endpoint.HintedFor, ", ")),
+	for _, each := range e.Endpoints {
+		endpoints = append(endpoints, []any{
+			each.Address, each.Cluster, each.State, each.Reason, each.Zone, strings.Join(each.HintedFor, ", "),
 		})
 	}
-	if err := section(out, wide, "Endpoints", "ADDRESS CLUSTER STATE REASON +ZONE +HINTED_FOR", rows); err != nil {
-		return err
+	ruled := wide || slices.ContainsFunc(e.Exports, func(each state.Export) bool { return len(each.Rules) > 0 })
+	for _, section := range []struct {
+		wide            bool
+		title, headings string
+		rows            [][]any
+	}{
+		{ruled, "Exports", "CLUSTER SINCE STATE USED DEMOTED OTHER +RULES", exports},
+		{wide, "Properties", "PROPERTY VALUE FROM CONFLICTS", properties},
+		{wide, "Preferences", "CONDITION STATUS REASON MESSAGE", conditions},
+		{wide, "Endpoints", "ADDRESS CLUSTER STATE REASON +ZONE +HINTED_FOR", endpoints},
+	} {
+		if err := output.Section(out, section.wide, "\n"+section.title, section.headings, section.rows); err != nil {
+			return err
+		}
 	}
-
 	if len(e.Answers) > 0 {
 		fmt.Fprintf(out, "\nDNS (queried at %s)\n", e.Server)
 	}
 	for _, answer := range e.Answers {
-		verdict := "correct"
-		switch {
-		case answer.Wrong:
-			verdict = "WRONG, expected " + answer.ExpectedText()
-		case answer.Part:
-			verdict = "correct: a part of " + strings.Join(answer.Expected, " ")
-		case e.Import == nil && answer.Rcode == "NXDOMAIN":
-			verdict = "correct: not imported here"
-		case answer.Rcode == "NXDOMAIN":
-			verdict = "correct: no endpoint is ready"
-		}
-		fmt.Fprintf(out, "%s %s: %s (%s)\n", answer.Name, answer.Type, answer.Text(), verdict)
+		fmt.Fprintf(out, "%s %s: %s (%s)\n", answer.Name, answer.Type, answer.Text(), e.verdict(answer))
 	}
-
 	if len(e.Problems) == 0 {
 		_, err := fmt.Fprintln(out, "\nNo problems found.")
 		return err
@@ -117,9 +92,16 @@ func (e *Explanation) Text(out io.Writer, wide bool) error {
 	return nil
 }
 
-func section(out io.Writer, wide bool, title, headings string, rows [][]any) error {
-	if len(rows) > 0 {
-		fmt.Fprintf(out, "\n%s\n", title)
+func (e *Explanation) verdict(answer Answer) string {
+	switch {
+	case answer.Wrong:
+		return "WRONG, expected " + answer.ExpectedText()
+	case answer.Part:
+		return "correct: a part of " + strings.Join(answer.Expected, " ")
+	case e.Import == nil && answer.Rcode == "NXDOMAIN":
+		return "correct: not imported here"
+	case answer.Rcode == "NXDOMAIN":
+		return "correct: no endpoint is ready"
 	}
-	return output.Table(out, wide, headings, rows)
+	return "correct"
 }

@@ -55,25 +55,24 @@ func (a Address) anonymous() Address {
 // reach returns the address at which the reader reads its source. The address in
 // the Secret stays unless the options set another, because users may reach an API
 // server at another address than clusters. reach reports a difference.
-func (o Options) reach(l *peering) Address {
-	users := own(l.source.Config).anonymous()
-	if server := o.Servers[l.source.Context]; server != "" {
+func (p *peering) reach() Address {
+	users := own(p.source.Config).anonymous()
+	if server := p.Servers[p.source.Context]; server != "" {
 		return Address{Server: server, Name: users.Name}
 	}
-	if l.secret == nil {
+	if p.secret == nil {
 		return users
 	}
 	// The controller rejects an invalid kubeconfig.
-	before, err := clientcmd.RESTConfigFromKubeConfig(l.secret.Data[names.KubeconfigKey])
+	before, err := clientcmd.RESTConfigFromKubeConfig(p.secret.Data[names.KubeconfigKey])
 	if err != nil || !strings.HasPrefix(before.Host, "https://") {
 		return users
 	}
 	had := own(before)
-	if had.anonymous() == users {
-		return had
+	if had.anonymous() != users {
+		p.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
+			p.readerID, p.sourceID, had, p.secret.Name, users, p.source.Context)
 	}
-	o.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
-		l.readerID, l.sourceID, had, l.secret.Name, users, l.source.Context)
 	return had
 }
 

@@ -28,8 +28,7 @@ const (
 	ReaderLabel  = Domain + "/reader"
 	// KubeconfigKey is the key of the kubeconfig in the Secret of a member.
 	KubeconfigKey = "kubeconfig"
-	// UID, State, Origin, Drain and Prefer are annotations.
-	UID    = Domain + "/kube-system-uid"
+	// Origin, State, Drain and Prefer are annotations.
 	Origin = Domain + "/origin"
 	State  = Domain + "/state"
 	Drain  = Domain + "/drain"
