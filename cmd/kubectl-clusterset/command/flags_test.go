@@ -184,7 +184,7 @@ func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 	}
 	for _, line := range []string{
 		"join east west", "leave west", "drain west", "undrain west", "check",
-		"coredns enable", "coredns disable", "manifest crds", "version", "test connectivity",
+		"coredns enable", "coredns disable", "version", "test connectivity",
 	} {
 		if _, _, err := invoke(t, server.URL, append(strings.Fields(line), "-n", "shop")...); exitStatus(
 			err) != exitUsage {
