@@ -154,8 +154,7 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster, zone string
 		c.ChartCorefile, _ = coredns.ParseCorefile(text)
 	}
 	c.NodeCaches = nodeCaches(ctx, from, zone)
-	c.Property, _ = from.Property(ctx)
-	c.Others = implementations(ctx, from)
+	c.Property, c.Others = property(ctx, from), implementations(ctx, from)
 }
 
 // newest are the newest fields in the specs of the MCS API.

@@ -8,11 +8,27 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
+
+// property is the id in the ClusterProperty of the cluster (KEP-2149), empty if there is none, or if it may not be read.
+func property(ctx context.Context, from *cluster.Cluster) string {
+	for _, version := range []string{"v1beta1", "v1alpha1"} {
+		found, err := from.Dynamic.Resource(schema.GroupVersionResource{
+			Group: "about.k8s.io", Version: version, Resource: "clusterproperties",
+		}).Get(ctx, "cluster.clusterset.k8s.io", metav1.GetOptions{})
+		if err == nil {
+			value, _, _ := unstructured.NestedString(found.Object, "spec", "value")
+			return value
+		}
+	}
+	return ""
+}
 
 // implementations returns the other implementations of the MCS API in a cluster.
 func implementations(ctx context.Context, from *cluster.Cluster) (names []string) {

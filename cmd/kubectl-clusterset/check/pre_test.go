@@ -9,6 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -74,6 +77,21 @@ func TestImplementations(t *testing.T) {
 	client.Resources = []*metav1.APIResourceList{{GroupVersion: "submariner.io/v1alpha1"}}
 	want := []string{"Cilium", "Submariner", "AWS Cloud Map MCS Controller"}
 	if got := implementations(t.Context(), &cluster.Cluster{Kube: client}); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestProperty(t *testing.T) {
+	found := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"value": "east-1"}}}
+	found.SetAPIVersion("about.k8s.io/v1alpha1")
+	found.SetKind("ClusterProperty")
+	found.SetName("cluster.clusterset.k8s.io")
+	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), found)
+	if got := property(t.Context(), &cluster.Cluster{Dynamic: client}); got != "east-1" {
+		t.Errorf("got %q", got)
+	}
+	client = dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
+	if got := property(t.Context(), &cluster.Cluster{Dynamic: client}); got != "" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -25,22 +25,17 @@ func (c *Cluster) Discovery() discovery.DiscoveryInterfaceWithContext {
 	return discovery.ToDiscoveryInterfaceWithContext(c.Kube.Discovery())
 }
 
-// MCSVersion is the version of the MCS API that the cluster serves, empty if
-// it serves none.
+// MCSVersion is the version of the MCS API that the cluster serves, empty if it serves none.
 func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
 	groups, err := c.Discovery().ServerGroupsWithContext(ctx)
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	for _, group := range groups.Groups {
-		if group.Name != v1beta1.GroupName {
-			continue
-		}
-		for _, version := range mcsVersions {
-			if slices.ContainsFunc(group.Versions,
-				func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version }) {
-				return version, nil
-			}
+	at := slices.IndexFunc(groups.Groups, func(group metav1.APIGroup) bool { return group.Name == v1beta1.GroupName })
+	for _, version := range mcsVersions {
+		if at >= 0 && slices.ContainsFunc(groups.Groups[at].Versions,
+			func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version }) {
+			return version, nil
 		}
 	}
 	return "", nil
@@ -79,13 +74,11 @@ func (c *Cluster) ServiceExport(ctx context.Context, namespace, name string) (*v
 	return found, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found)
 }
 
-// NewServiceExport is one as CreateServiceExport writes it, in a version of the
-// MCS API.
+// NewServiceExport is one as CreateServiceExport writes it, in a version of the MCS API.
 func NewServiceExport(version, namespace, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(schema.GroupVersionKind{
-		Group: v1beta1.GroupName, Version: version,
-		Kind: v1beta1.ServiceExportKindName,
+		Group: v1beta1.GroupName, Version: version, Kind: v1beta1.ServiceExportKindName,
 	})
 	object.SetNamespace(namespace)
 	object.SetName(name)
