@@ -32,6 +32,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/metrics"
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
+	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
 )
 
 // A Leader is what the answers are made from.
@@ -231,6 +232,10 @@ func importOf(from *v1beta1.ServiceImport) state.Import {
 	for _, each := range from.Status.Clusters {
 		out.Clusters = append(out.Clusters, each.Cluster)
 	}
+	if prefer := from.Annotations[export.AnnotationPrefer]; prefer == traffic.PreferCluster || prefer == traffic.PreferLocal {
+		out.Prefers = prefer
+	}
+	out.Prefers = cmp.Or(ptr.Deref(from.Spec.TrafficDistribution, ""), out.Prefers)
 	ready := meta.FindStatusCondition(from.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
 	switch {
 	case !export.IsManaged(from):

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -108,7 +107,7 @@ with --contexts east,west.`,
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Set up a cluster set:", []*cobra.Command{newManifest(o), newJoin(o), newLeave(o), newCoreDNS(o)}},
+		{"Set up a cluster set:", []*cobra.Command{newJoin(o), newLeave(o), newCoreDNS(o)}},
 		{"Export services:", []*cobra.Command{newExport(o, true), newExport(o, false)}},
 		{"Diagnose:", []*cobra.Command{newStatus(o), newExplain(o), newCheck(o), newTest(o), newSysdump(o), newVersion(o)}},
 		{"Maintain:", []*cobra.Command{newDrain(o, true), newDrain(o, false)}},
@@ -254,17 +253,4 @@ func (o *options) completeContexts(_ *cobra.Command, _ []string, text string) ([
 		contexts[i] = before + contexts[i]
 	}
 	return contexts, cobra.ShellCompDirectiveNoFileComp
-}
-
-// release matches the versions that `make release` takes, and tags of releases,
-// but not what git describe says of later commits.
-var release = regexp.MustCompile(`^(\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?|v\d+\.\d+\.\d+)$`)
-
-// releaseOf is the version of a release without a leading v, empty for another
-// build.
-func releaseOf(version string) string {
-	if !release.MatchString(version) {
-		return ""
-	}
-	return strings.TrimPrefix(version, "v")
 }

@@ -30,7 +30,7 @@ func TestExitStatus(t *testing.T) {
 func TestWrongCommandLines(t *testing.T) {
 	for line, want := range map[string]string{
 		"join east": "join --help", "leave": "leave --help", "explain": "explain --help", "explain a/b/c --context x": "a/b/c",
-		"status surplus": "accepts 0", "manifest nonsense": "nonsense", "status -o nonsense --context x": "use wide, json or yaml",
+		"status surplus": "accepts 0", "status -o nonsense --context x": "use wide, json or yaml",
 		"stauts": "Did you mean this?", "check --contexts a,a": "twice", "status --watch --wait": "exclude",
 		"join a b --server a":                      "--server",
 		"join a b --server a=10.0.0.1":             "--server a=10.0.0.1: use CONTEXT=https://",
@@ -110,18 +110,5 @@ func TestSysdumpOfAnUnreachableCluster(t *testing.T) {
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestReleaseOf tells builds of releases from those of a checkout.
-func TestReleaseOf(t *testing.T) {
-	for version, want := range map[string]string{
-		"0.1.0": "0.1.0", "v0.1.0": "0.1.0", "0.2.0-rc.1": "0.2.0-rc.1",
-		"v0.1.0-3-g0123456": "", "v0.1.0-dirty": "", "0123456": "", "unknown": "", "": "",
-		"v0.0.0-20261123020000-0123456789ab": "",
-	} {
-		if got := releaseOf(version); got != want {
-			t.Errorf("%q: got %q, want %q", version, got, want)
-		}
 	}
 }

@@ -184,7 +184,7 @@ func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 	}
 	for _, line := range []string{
 		"join east west", "leave west", "drain west", "undrain west", "check",
-		"coredns enable", "coredns disable", "manifest crds", "version", "test connectivity",
+		"coredns enable", "coredns disable", "version", "test connectivity",
 	} {
 		if _, _, err := invoke(t, server.URL, append(strings.Fields(line), "-n", "shop")...); exitStatus(
 			err) != exitUsage {
@@ -202,7 +202,6 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 		"status -o x": {"", server.URL},
 		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
 		"check":                              {"CheckReport", server.URL},
-		"check --list":                       {"CheckList", "http://127.0.0.1:1"},
 		"version --controller " + controller: {"Version", server.URL},
 		"version --client":                   {"Version", "http://127.0.0.1:1"},
 		// Not reached.

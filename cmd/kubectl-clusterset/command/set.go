@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 )
 
 func newJoin(o *options) *cobra.Command {
@@ -113,24 +112,4 @@ the other clusters: their Secrets of the cluster are annotated.`,
 	return o.with(newOf(o, command, func(ctx context.Context, options join.Options, name string) error {
 		return join.Drain(ctx, options, name, drain)
 	}), "controller")
-}
-
-func newManifest(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "manifest " + strings.Join(manifest.Names, "|"),
-		Short: "Print prerequisite manifests (CRDs, RBAC)",
-		Long: `Print prerequisite manifests: the CRDs of the Multi-Cluster Services API, the RBAC
-of clusterset-controller and of members, the RBAC of CoreDNS.`,
-		Example: `  kubectl clusterset manifest crds | kubectl --context east apply -f -
-  kubectl clusterset manifest coredns`,
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: manifest.Names,
-		RunE: func(_ *cobra.Command, args []string) error {
-			text, err := manifest.Text(args[0], o.systemNamespace)
-			if err == nil {
-				_, err = o.Out.Write(text)
-			}
-			return err
-		},
-	}
 }

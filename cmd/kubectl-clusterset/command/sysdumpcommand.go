@@ -72,7 +72,7 @@ func (o *options) reports(ctx context.Context, clusters []*cluster.Cluster) map[
 	var statusText, checkText bytes.Buffer
 	all, failed := o.states(ctx, clusters)
 	_, versionText := versionsOf(clusters, all, failed)
-	findings := check.Run(check.Gather(ctx, clusters, all, failed, o.zone, releaseOf(build), o.server))
+	findings := check.Run(check.Gather(ctx, clusters, all, failed, o.zone, o.server))
 	// Buffers fail no write.
 	_ = texts(statusesOf(clusters, all, failed, ""))(&statusText, true)
 	_ = check.Text(&checkText, true, findings)
