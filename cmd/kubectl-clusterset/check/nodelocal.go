@@ -5,10 +5,8 @@ package check
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/coredns/corefile-migration/migration/corefile"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -43,7 +41,7 @@ var nodeLocalChecks = []Check{{
 		for i := range c.NodeCaches {
 			cache := &c.NodeCaches[i]
 			parsed, err := coredns.ParseCorefile(cache.Data[coredns.Key])
-			if err != nil || passes(parsed, s.Zone) {
+			if err != nil || parsed.Passes(s.Zone) {
 				continue
 			}
 			found = append(found, wrong(fmt.Sprintf("Add this server block with `%s`.\n%s",
@@ -55,27 +53,15 @@ var nodeLocalChecks = []Check{{
 	},
 }}
 
-// passes reports whether a cache sends queries for a zone to the cluster's DNS: the zone has a server block, or the one
-// of the root zone forwards to the same servers as that of the cluster's own zone.
-func passes(cache *coredns.Corefile, zone string) bool {
-	server, of := cache.ServerOf(zone)
-	if server == nil || of != "." {
-		return server != nil
-	}
-	own := clusterServer(cache)
-	return own != nil && slices.Equal(upstreams(server), upstreams(own))
-}
-
 // passing is the server block with which a cache passes a zone on, at the addresses of that of the cluster's own zone.
 func passing(cache *coredns.Corefile, zone string) string {
+	listen, servers := cache.ClusterDNS()
 	bind, to := "", "<address of the cluster's DNS>"
-	if own := clusterServer(cache); own != nil {
-		to = strings.Join(upstreams(own), " ")
-		for _, each := range own.Plugins {
-			if each.Name == "bind" {
-				bind = "\n    " + each.ToString()
-			}
-		}
+	if servers != nil {
+		to = strings.Join(servers, " ")
+	}
+	if listen != nil {
+		bind = "\n    bind " + strings.Join(listen, " ")
 	}
 	return fmt.Sprintf(`%s:53 {
     errors
@@ -88,25 +74,4 @@ func passing(cache *coredns.Corefile, zone string) string {
         force_tcp
     }
 }`, strings.TrimSuffix(zone, "."), bind, to)
-}
-
-// clusterServer is the server block of the cluster's own zone: the first that forwards another zone than that of the
-// root. It is nil if there is none.
-func clusterServer(cache *coredns.Corefile) *corefile.Server {
-	for _, server := range cache.Servers {
-		if !slices.Contains(coredns.Zones(server), ".") && len(upstreams(server)) > 0 {
-			return server
-		}
-	}
-	return nil
-}
-
-// upstreams are the servers to which a server block forwards everything.
-func upstreams(server *corefile.Server) []string {
-	for _, each := range server.Plugins {
-		if each.Name == coredns.ByForward && len(each.Args) > 1 && each.Args[0] == "." {
-			return each.Args[1:]
-		}
-	}
-	return nil
 }
