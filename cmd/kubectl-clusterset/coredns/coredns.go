@@ -31,8 +31,8 @@ const (
 	Name = "coredns"
 	// Key is that of the Corefile in the ConfigMap.
 	Key = "Corefile"
-	// ChartName is that of the objects of the chart's CoreDNS.
-	ChartName = "clusterset-coredns"
+	// chartName is that of the objects of the chart's CoreDNS.
+	chartName = "clusterset-coredns"
 )
 
 // undoTimeout bounds the restoration of the Corefile.
@@ -148,7 +148,7 @@ func Disable(ctx context.Context, o Options) error {
 func (o Options) chart(ctx context.Context) (service *corev1.Service, err error) {
 	namespace, err := chartNamespace(ctx, o.Cluster)
 	if err == nil {
-		service, err = o.Cluster.Kube.CoreV1().Services(namespace).Get(ctx, ChartName, metav1.GetOptions{})
+		service, err = o.Cluster.Kube.CoreV1().Services(namespace).Get(ctx, chartName, metav1.GetOptions{})
 	}
 	if apierrors.IsNotFound(err) {
 		err = errors.New("no CoreDNS of clusterset-dns to forward to: install the chart with --set coredns.enabled=true")
@@ -159,7 +159,7 @@ func (o Options) chart(ctx context.Context) (service *corev1.Service, err error)
 // ChartCorefile is the Corefile of the chart's CoreDNS, empty if that does not exist, or may not be read.
 func ChartCorefile(ctx context.Context, c *cluster.Cluster) string {
 	if namespace, err := chartNamespace(ctx, c); err == nil {
-		if configMap, err := c.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, ChartName, metav1.GetOptions{}); err == nil {
+		if configMap, err := c.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, chartName, metav1.GetOptions{}); err == nil {
 			return configMap.Data[Key]
 		}
 	}
@@ -170,14 +170,14 @@ func ChartCorefile(ctx context.Context, c *cluster.Cluster) string {
 // which only administrators can write, names it.
 func chartNamespace(ctx context.Context, c *cluster.Cluster) (string, error) {
 	is, _ := c.Identify(ctx) // of the default set, if that is unknown
-	binding, err := c.Kube.RbacV1().ClusterRoleBindings().Get(ctx, strings.TrimSuffix(ChartName+"-"+string(is.Set), "-"),
+	binding, err := c.Kube.RbacV1().ClusterRoleBindings().Get(ctx, strings.TrimSuffix(chartName+"-"+string(is.Set), "-"),
 		metav1.GetOptions{})
 	if err != nil {
 		return "", err
 	}
-	at := slices.IndexFunc(binding.Subjects, func(subject rbacv1.Subject) bool { return subject.Name == ChartName })
+	at := slices.IndexFunc(binding.Subjects, func(subject rbacv1.Subject) bool { return subject.Name == chartName })
 	if at < 0 {
-		return "", apierrors.NewNotFound(corev1.Resource("serviceaccounts"), ChartName)
+		return "", apierrors.NewNotFound(corev1.Resource("serviceaccounts"), chartName)
 	}
 	return binding.Subjects[at].Namespace, nil
 }

@@ -48,7 +48,7 @@ func install(corefile string) *fake.Clientset {
 	labels := map[string]string{"k8s-app": "kube-dns"}
 	chart := func(namespace, address string) *corev1.Service {
 		return &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ChartName},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: chartName},
 			Spec:       corev1.ServiceSpec{ClusterIPs: []string{address}, Selector: map[string]string{"app": "chart"}},
 		}
 	}
@@ -59,8 +59,8 @@ func install(corefile string) *fake.Clientset {
 		},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name}, Data: map[string]string{Key: corefile}},
 		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: ChartName},
-			Subjects:   []rbacv1.Subject{{Namespace: "dns", Name: "coredns"}, {Namespace: "dns", Name: ChartName}},
+			ObjectMeta: metav1.ObjectMeta{Name: chartName},
+			Subjects:   []rbacv1.Subject{{Namespace: "dns", Name: "coredns"}, {Namespace: "dns", Name: chartName}},
 		},
 		chart("apps", "10.96.0.66"), chart("dns", "10.96.0.99"),
 	)
@@ -201,7 +201,7 @@ func TestEnableChangesNothing(t *testing.T) {
 			return err
 		}, "Amazon EKS manages the CoreDNS of this cluster"},
 		"no chart": {plain, true, true, false, func(client *fake.Clientset) error {
-			return client.RbacV1().ClusterRoleBindings().Delete(t.Context(), ChartName, metav1.DeleteOptions{})
+			return client.RbacV1().ClusterRoleBindings().Delete(t.Context(), chartName, metav1.DeleteOptions{})
 		}, "--set coredns.enabled=true"},
 		"another DNS server": {plain, true, true, false, func(client *fake.Clientset) error {
 			return client.AppsV1().Deployments(Namespace).Delete(t.Context(), Name, metav1.DeleteOptions{})
