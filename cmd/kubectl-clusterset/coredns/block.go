@@ -25,7 +25,7 @@ const (
 // answered for the zone, and has the same lines of the repeated plugins.
 func (c *Corefile) block(zone string, servers []string) string {
 	key, lines := name(zone)+":53", []string{"    errors"}
-	if before, like, _ := c.blockOf(zone); before != nil {
+	if before, like, of := c.blockOf(zone); of != "" {
 		key, lines = show.Replace(keyParts.ReplaceAllString(like, "${1}"+name(zone)+"${3}")), nil
 		text := strings.Split(c.text, "\n")
 		for _, plugin := range repeated {

@@ -90,31 +90,28 @@ func (c *Corefile) Set(zone string) string { return strings.Join(c.Option(zone, 
 // has a server block, or that of the root zone forwards to the same servers as that of the cluster's own zone.
 func (c *Corefile) Passes(zone string) bool {
 	block, _, of := c.blockOf(zone)
-	if of != "." {
-		return block != nil
-	}
 	_, own := c.ClusterDNS()
-	return own != nil && slices.Equal(upstreams(block), own)
+	return of != "" && of != "." || own != nil && slices.Equal(upstreams(block), own)
 }
 
 // ClusterDNS returns the servers to which NodeLocal DNSCache with this Corefile forwards the cluster's own zone, and the
 // addresses at which it listens: those of the first server block that forwards another zone than that of the root.
 func (c *Corefile) ClusterDNS() (listen, servers []string) {
-	for i := range c.blocks {
-		block := &c.blocks[i]
-		if servers = upstreams(block); servers == nil || slices.ContainsFunc(block.Keys, isRoot) {
-			continue
-		}
-		for _, each := range directives(block, "bind") {
-			listen = append(listen, each[0]...)
-		}
-		return listen, servers
+	isRoot := func(key string) bool { return zoneOf(key) == "." }
+	at := slices.IndexFunc(c.blocks, func(block caddyfile.ServerBlock) bool {
+		return upstreams(block) != nil && !slices.ContainsFunc(block.Keys, isRoot)
+	})
+	if at < 0 {
+		return nil, nil
 	}
-	return nil, nil
+	for _, each := range directives(c.blocks[at], "bind") {
+		listen = append(listen, each[0]...)
+	}
+	return listen, upstreams(c.blocks[at])
 }
 
 // upstreams are the servers to which a server block forwards everything.
-func upstreams(block *caddyfile.ServerBlock) []string {
+func upstreams(block caddyfile.ServerBlock) []string {
 	for _, each := range directives(block, ByForward) {
 		if args := each[0]; len(args) > 1 && args[0] == "." {
 			return args[1:]
@@ -151,11 +148,8 @@ func (d directive) option(name string) []string {
 	return nil
 }
 
-// directives are the uses of a plugin in a server block, which may be nil.
-func directives(block *caddyfile.ServerBlock, plugin string) (all []directive) {
-	if block == nil {
-		return nil
-	}
+// directives are the uses of a plugin in a server block.
+func directives(block caddyfile.ServerBlock, plugin string) (all []directive) {
 	for tokens := caddyfile.NewDispenserTokens("", block.Tokens[plugin]); tokens.Next(); {
 		one := directive{tokens.RemainingArgs()}
 		for tokens.NextBlock() {
@@ -166,12 +160,12 @@ func directives(block *caddyfile.ServerBlock, plugin string) (all []directive) {
 	return all
 }
 
-// blockOf is the server block for a zone, nil if there is none, with the key and the zone by which it is.
-func (c *Corefile) blockOf(zone string) (best *caddyfile.ServerBlock, key, of string) {
-	for i := range c.blocks {
-		for _, each := range c.blocks[i].Keys {
+// blockOf is the server block for a zone, with the key and the zone by which it is, all empty if there is none.
+func (c *Corefile) blockOf(zone string) (best caddyfile.ServerBlock, key, of string) {
+	for _, block := range c.blocks {
+		for _, each := range block.Keys {
 			if own := zoneOf(each); below(zone, own) && len(own) > len(of) {
-				best, key, of = &c.blocks[i], each, own
+				best, key, of = block, each, own
 			}
 		}
 	}
@@ -179,8 +173,6 @@ func (c *Corefile) blockOf(zone string) (best *caddyfile.ServerBlock, key, of st
 }
 
 func zoneOf(key string) string { return normal(keyParts.ReplaceAllString(key, "$2")) }
-
-func isRoot(key string) bool { return zoneOf(key) == "." }
 
 func has(zones []string, zone string) bool {
 	return slices.ContainsFunc(zones, func(each string) bool { return normal(each) == normal(zone) })
