@@ -41,9 +41,7 @@ them. The exit status is 3 if a connection fails.`,
 			if len(clusters) < 2 {
 				return usageError{errors.New("one cluster is selected: select two or more with --contexts")}
 			}
-			report, err := connectivity.Run(command.Context(), connectivity.Options{
-				Clusters: clusters, Zone: o.zone, Teller: o.teller(),
-			})
+			report, err := connectivity.Run(command.Context(), clusters, o.zone, o.teller())
 			if report == nil {
 				return err
 			}
