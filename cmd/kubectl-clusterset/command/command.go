@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package command is the command line of kubectl-clusterset.
 package command
 
 import (
@@ -8,14 +9,18 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
@@ -24,6 +29,52 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 )
+
+// build is the version that was set when this was built.
+var build string
+
+// Exit statuses.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+	exitWrong  = 3
+)
+
+// errWrong is returned after failed checks, which are printed already.
+var errWrong = errors.New("something is wrong")
+
+// A usageError is a wrong command line.
+type usageError struct{ error }
+
+// Main runs the program, with the version that was set when it was built, and returns the exit status.
+func Main(set string) int {
+	build = set
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process
+	// The errors have what the libraries would log.
+	klog.SetLogger(klog.Logger{})
+	klog.SetOutput(io.Discard)
+	out, errOut := output.Escaped{Writer: os.Stdout}, output.Escaped{Writer: os.Stderr}
+	err := execute(ctx, streams{In: os.Stdin, Out: out, ErrOut: errOut}, os.Args[1:])
+	if err != nil && !errors.Is(err, errWrong) {
+		fmt.Fprintln(errOut, "Error: "+err.Error())
+	}
+	return exitStatus(err)
+}
+
+func exitStatus(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errWrong):
+		return exitWrong
+	case errors.As(err, &usage):
+		return exitUsage
+	}
+	return exitFailed
+}
 
 // options are the values of flags that several commands have.
 type options struct {
@@ -75,9 +126,10 @@ with --contexts east,west.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl clusterset"},
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			err := output.Validate(o.output)
-			o.begun = err == nil
-			return err
+			if o.begun = slices.Contains([]string{"", "wide", "json", "yaml"}, o.output); !o.begun {
+				return fmt.Errorf("--output %q: use wide, json or yaml", o.output)
+			}
+			return nil
 		},
 	}
 	root.SetIn(o.In)
@@ -159,13 +211,8 @@ func (o *options) teller() progress.Teller {
 // selected are the contexts that the flags select.
 func (o *options) selected() ([]string, error) {
 	if len(o.contexts) > 0 {
-		for i, name := range o.contexts {
-			if name == "" { // would select the current context
-				return nil, usageError{errors.New("--contexts has an empty name: separate contexts by one comma")}
-			}
-			if slices.Contains(o.contexts[:i], name) {
-				return nil, usageError{fmt.Errorf("--contexts has %s twice", name)}
-			}
+		if slices.Contains(o.contexts, "") { // would select the current context
+			return nil, usageError{errors.New("--contexts has an empty name: separate contexts by one comma")}
 		}
 		return o.contexts, nil
 	}

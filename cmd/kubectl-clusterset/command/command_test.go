@@ -31,7 +31,7 @@ func TestWrongCommandLines(t *testing.T) {
 	for line, want := range map[string]string{
 		"join east": "join --help", "leave": "leave --help", "explain": "explain --help", "explain a/b/c --context x": "a/b/c",
 		"status surplus": "accepts 0", "status -o nonsense --context x": "use wide, json or yaml",
-		"stauts": "Did you mean this?", "check --contexts a,a": "twice", "status --watch --wait": "exclude",
+		"stauts": "Did you mean this?", "status --watch --wait": "exclude",
 		"join a b --server a":                      "--server",
 		"join a b --server a=10.0.0.1":             "--server a=10.0.0.1: use CONTEXT=https://",
 		"join a b --server a=http://10.0.0.1":      "use CONTEXT=https://",

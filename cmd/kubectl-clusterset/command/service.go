@@ -4,7 +4,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -16,7 +15,6 @@ import (
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 func newExport(o *options, share bool) *cobra.Command {
@@ -48,12 +46,13 @@ func newExport(o *options, share bool) *cobra.Command {
 			return err
 		},
 	}
-	if !share {
-		command.Use, command.Short = "unexport [NAMESPACE/]SERVICE", "Stop exporting a Service"
-		command.Example = strings.ReplaceAll(command.Example, "export", "unexport")
-	}
 	o.addNamespace(command, serviceNamespace)
-	return o.with(command, "contexts", "timeout", "dry-run")
+	if share {
+		return o.with(command, "contexts", "timeout", "dry-run")
+	}
+	command.Use, command.Short = "unexport [NAMESPACE/]SERVICE", "Stop exporting a Service"
+	command.Example = strings.ReplaceAll(command.Example, "export", "unexport")
+	return o.with(command, "contexts", "dry-run")
 }
 
 // exportable returns an error if a cluster lacks the Service, so that nothing is
@@ -79,7 +78,7 @@ func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.
 		return fmt.Errorf("export %s: %w", service, err)
 	}
 	if o.dryRun {
-		o.teller().Did("%s would export %s (dry run)", c.Context, service)
+		o.teller().Wrote(true, "%s exports %s", c.Context, service)
 		return nil
 	}
 	return o.teller().Wait(ctx, func(ctx context.Context) (string, error) {
@@ -108,8 +107,7 @@ func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.
 	})
 }
 
-// unexport deletes the ServiceExport. It waits until nothing is published if the
-// user may look at that.
+// unexport deletes the ServiceExport.
 func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service types.NamespacedName) error {
 	err := c.DeleteServiceExport(ctx, service.Namespace, service.Name, cluster.DryRun(o.dryRun))
 	switch {
@@ -118,29 +116,7 @@ func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service type
 		return nil
 	case err != nil:
 		return fmt.Errorf("unexport %s: %w", service, err)
-	case o.dryRun:
-		o.teller().Did("%s would stop exporting %s (dry run)", c.Context, service)
-		return nil
 	}
-	is, err := c.Identify(ctx)
-	if err == nil {
-		published := metav1.ListOptions{LabelSelector: fmt.Sprintf("%s=%s,%s=%s,%s", names.Service, service.Name,
-			names.SourceCluster, is.ID, is.Set.Slices())}
-		err = o.teller().Wait(ctx, func(ctx context.Context) (string, error) {
-			slices, err := c.Kube.DiscoveryV1().EndpointSlices(service.Namespace).List(ctx, published)
-			if err != nil || len(slices.Items) == 0 {
-				return "", err
-			}
-			return "waiting for clusterset-controller to withdraw the export of " + service.String(), nil
-		})
-	}
-	if apierrors.IsForbidden(err) || errors.Is(err, cluster.ErrNeverRan) {
-		o.teller().Say("ServiceExport %s is deleted. Not waiting for clusterset-controller to withdraw the export: %v",
-			service, err)
-		err = nil
-	}
-	if err == nil {
-		o.teller().Did("%s no longer exports %s", c.Context, service)
-	}
-	return err
+	o.teller().Wrote(o.dryRun, "%s no longer exports %s", c.Context, service)
+	return nil
 }

@@ -27,15 +27,6 @@ func (e Escaped) Write(text []byte) (int, error) {
 	return len(text), err
 }
 
-// Validate returns an error for an unknown format.
-func Validate(format string) error {
-	switch format {
-	case "", "wide", "json", "yaml":
-		return nil
-	}
-	return fmt.Errorf("--output %q: use wide, json or yaml", format)
-}
-
 // apiVersion is that of all JSON and YAML output. Within a version, fields are only added.
 const apiVersion = "cli." + names.Domain + "/v1beta1"
 
