@@ -206,7 +206,7 @@ soak: bed $(BIN)/soak build ## Change and break three clusters at random for SOA
 FUZZTIME ?= 30s
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME (30s), one on each core.
-	@grep -roE '^func Fuzz[A-Za-z0-9_]*' --include='*_test.go' plugin controller | sed 's|/[^/]*:func | |' | sort -u | \
+	@grep -roE '^func Fuzz[A-Za-z0-9_]*' --include='*_test.go' plugin controller cmd | sed 's|/[^/]*:func | |' | sort -u | \
 	  xargs -P "$$(nproc)" -L 1 sh -c 'echo "== $$0 $$1"; go test ./$$0 -run "^$$" -fuzz "^$$1\$$" -fuzztime $(FUZZTIME) -parallel 1'
 
 SEEDS ?= 1000

@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/coredns/caddy v1.1.4
 	github.com/coredns/coredns v1.15.0
-	github.com/coredns/corefile-migration v1.0.36
 	github.com/go-logr/logr v1.4.4
 	github.com/klauspost/compress v1.19.1
 	github.com/miekg/dns v1.1.73

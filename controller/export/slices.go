@@ -137,7 +137,7 @@ func (r *viewReader) accept(slice *discoveryv1.EndpointSlice) (snapshot, Reason,
 		return snapshot{}, ReasonBadAddressType, fmt.Errorf("address type %.100q is not known", slice.AddressType)
 	}
 	if IsStandIn(slice) {
-		return snapshot{}, ReasonTooLarge, fmt.Errorf("it has more bytes than a slice of a member may have")
+		return snapshot{}, ReasonTooLarge, fmt.Errorf("it is larger than a slice of a member may be")
 	}
 	decoded, reason, err := readSnapshot(slice.Annotations)
 	switch {

@@ -117,13 +117,13 @@ func (h *Renewer) doubt(ctx context.Context) time.Duration {
 	h.stopped = reason
 	switch {
 	case reason != None && before != reason:
-		message = "The heartbeat is not renewed, so that other clusters demote this one: " + message
+		message = "The heartbeat is not renewed, so other clusters demote this one: " + message
 		klog.FromContext(ctx).Error(nil, message, "reason", string(reason))
 		h.Recorder.Event(lease, corev1.EventTypeWarning, EventHeartbeatStopped, message)
 	case reason == None && before != None:
 		klog.FromContext(ctx).Info("The heartbeat is renewed again")
 		h.Recorder.Event(lease, corev1.EventTypeNormal, EventHeartbeatResumed,
-			"The EndpointSlices of this cluster are kept true again")
+			"The EndpointSlices of this cluster are maintained again")
 	}
 	if reason == None {
 		if before == WritesFail {

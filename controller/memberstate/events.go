@@ -103,9 +103,9 @@ func (r *Reporter) judged(
 	if wasIsolated != isIsolated {
 		if isIsolated {
 			r.Logger.Error(nil,
-				"No member is heard: this cluster is probably isolated. No further endpoints are demoted until a member is heard")
+				"No heartbeat from any member: this cluster is probably isolated. No further endpoints are demoted until one arrives")
 		} else {
-			r.Logger.Info("A member is heard again")
+			r.Logger.Info("Heartbeats from members arrive again")
 		}
 	}
 	for _, change := range changes {
@@ -137,37 +137,37 @@ func eventOf(was, is liveness.Verdict) (reason, kind, message string) {
 	switch {
 	case is.State == liveness.Gone:
 		return EventMemberGone, corev1.EventTypeWarning,
-			cluster + " was silent for --gone-after: its endpoints are removed"
+			"No heartbeat from cluster " + is.Cluster + " for --gone-after: its endpoints are removed"
 	case is.Reason == liveness.AnotherCluster:
 		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " has another UID than before: " +
-			"its former exports stay until it was heard for a while, " + confirm
+			"its previous exports stay until its heartbeats have arrived for a while, " + confirm
 	case is.Reason == liveness.ClusterIDMismatch:
 		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " has another id in its heartbeat: " +
-			"its former exports stay. Correct --cluster-id of its controller or the id of this Secret, " +
+			"its previous exports stay. Correct --cluster-id of its controller or the id of this Secret, " +
 			"or delete the Secret if the cluster left the set"
 	case is.Reason == liveness.OtherClusterSet:
 		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " is of another cluster set: its ClusterProperty " +
 			properties.ClusterSet + " or its --clusterset names none of those of this cluster. " +
-			"Its former exports stay, and no others are imported. Correct these in one of the two, or delete the Secret"
+			"Its previous exports stay, and no others are imported. Correct these in one of the two, or delete the Secret"
 	case is.Reason == liveness.ExportsLost:
 		return EventMemberQuarantined, corev1.EventTypeWarning, cluster + " lost most or all of its exports at once: " +
-			"its former exports stay until it was heard for a while, " + confirm
+			"its previous exports stay until its heartbeats have arrived for a while, " + confirm
 	case is.Reason == liveness.Flapping:
-		return EventMemberStale, corev1.EventTypeWarning, cluster + " failed repeatedly: " +
-			"its endpoints stay demoted until it was heard for a while"
+		return EventMemberStale, corev1.EventTypeWarning, "Contact with cluster " + is.Cluster + " was lost repeatedly: " +
+			"its endpoints stay demoted until its heartbeats have arrived for a while"
 	case is.Reason == liveness.PodsUnreachable:
-		return EventMemberStale, corev1.EventTypeWarning, cluster + " cannot be reached at its pods: " +
-			"its endpoints are used only if no other cluster has a ready one. Look at the pod network between the clusters"
+		return EventMemberStale, corev1.EventTypeWarning, "The pods of cluster " + is.Cluster + " are unreachable: " +
+			"its endpoints are used only if no other cluster has a ready one. Check the pod network between the clusters"
 	case is.State == liveness.Stale:
-		return EventMemberStale, corev1.EventTypeWarning, cluster + " is silent: " +
+		return EventMemberStale, corev1.EventTypeWarning, "No heartbeat from cluster " + is.Cluster + ": " +
 			"its endpoints are used only if no other cluster has a ready one"
 	case is.Reason == liveness.AllMembersSilent:
 		return EventAllMembersSilent, corev1.EventTypeWarning,
-			"No member is heard, so this cluster is probably isolated: " +
+			"No heartbeat from any member, so this cluster is probably isolated: " +
 				"the endpoints of cluster " + is.Cluster + " stay as they are"
 	case is.Reason == liveness.NoPodsReached:
 		return EventNoPodsReached, corev1.EventTypeWarning,
-			"Pods of no member are reached from this cluster, so its own network is probably at fault: " +
+			"The pods of all members are unreachable, so the network of this cluster is probably at fault: " +
 				"the endpoints of cluster " + is.Cluster + " stay as they are"
 	case was.State != liveness.Fresh || was.Reason == liveness.AllMembersSilent || was.Reason == liveness.NoPodsReached:
 		return EventMemberRecovered, corev1.EventTypeNormal, cluster + " is fresh again"

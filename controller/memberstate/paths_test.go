@@ -49,7 +49,7 @@ func TestTrackerPath(t *testing.T) {
 	l.expect(t, "west", "fresh Heard", "")
 	l.probe(1, liveness.Unanswered, "west", ofWest)
 	l.expect(t, "west", "stale PodsUnreachable demoted", "west")
-	if event := <-events.Events; !strings.Contains(event, EventMemberStale) || !strings.Contains(event, "cannot be reached at its pods") {
+	if event := <-events.Events; !strings.Contains(event, EventMemberStale) || !strings.Contains(event, "The pods of cluster") {
 		t.Errorf("the Event is %q", event)
 	}
 	left = l.lease("west").Annotations

@@ -108,6 +108,8 @@ type Import struct {
 	Clusters  []string `json:"clusters"`
 	Endpoints int      `json:"endpoints"`
 	Ready     int      `json:"ready"`
+	// Prefers is which endpoints its clients prefer: its traffic distribution, or else cluster or local; empty if none.
+	Prefers string `json:"prefers,omitempty"`
 	// Reason is that of the condition Ready, Foreign if another implementation manages the import.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/accept"
@@ -130,7 +132,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 	}
 	if why := m.OverLimits(); why != nil {
 		found.add(state.Warning, "member-limits", "member "+id, "Export less in "+id+", or raise the limit in "+l.Cluster+".",
-			"The excess of %s is not imported: %v.", id, why)
+			"%s exceeds a limit, and the excess is not imported: %v.", id, why)
 	}
 	reason, message := describe(verdict)
 	switch path := l.Tracker.Path(id); {
@@ -201,7 +203,16 @@ func (l *Leader) ofServices(found *list, access *mcsapi.Access) {
 			return m.Encoded(service.String()) > 0
 		})
 	}
+	zoneless := l.Local.NodesWithoutZone()
 	for _, each := range access.Imports() {
+		distribution := ptr.Deref(each.Spec.TrafficDistribution, "")
+		if len(zoneless) > 0 && distribution != "" && each.Spec.Type == v1beta1.ClusterSetIP && l.Set.Manages(each) {
+			found.add(state.Warning, "zones", "Node "+zoneless[0], fmt.Sprintf("kubectl --context %s label node %s %s=<zone of the node>",
+				contextOf(l.Cluster), zoneless[0], corev1.LabelTopologyZone),
+				"Node %s has no label %s, so its clients do not prefer near endpoints, although %s has trafficDistribution %s.",
+				zoneless[0], corev1.LabelTopologyZone, member.NameOf(each), distribution)
+			zoneless = nil // once
+		}
 		if !leaving(each) && (!export.IsManaged(each) || l.Set.Manages(each)) {
 			service := types.NamespacedName{Namespace: each.Namespace, Name: each.Name}
 			*found = append(*found, findingsOf(l.Cluster, each, exported(service))...)

@@ -34,6 +34,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/selector"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
+	"github.com/clusterset-dns/clusterset-dns/controller/traffic"
 )
 
 // A Leader is what the answers are made from.
@@ -256,6 +257,10 @@ func importOf(from *v1beta1.ServiceImport) state.Import {
 	for _, each := range from.Status.Clusters {
 		out.Clusters = append(out.Clusters, each.Cluster)
 	}
+	if prefer := from.Annotations[export.AnnotationPrefer]; prefer == traffic.PreferCluster || prefer == traffic.PreferLocal {
+		out.Prefers = prefer
+	}
+	out.Prefers = cmp.Or(ptr.Deref(from.Spec.TrafficDistribution, ""), out.Prefers)
 	ready := meta.FindStatusCondition(from.Status.Conditions, string(v1beta1.ServiceImportConditionReady))
 	switch {
 	case !export.IsManaged(from):

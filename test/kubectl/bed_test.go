@@ -87,17 +87,21 @@ func (b *bed) all() []*cluster { return []*cluster{b.east, b.west, b.north} }
 func (b *bed) cluster(t *testing.T, plane *controlplane.Cluster) *cluster {
 	t.Helper()
 	c := &cluster{Cluster: plane}
-	for _, name := range []string{"rights", "coredns"} {
-		b.shell(t, "kubectl clusterset manifest "+name+" | kubectl --context "+plane.Name()+" apply -f -")
-	}
+	b.grant(t, plane.Name())
 	b.startController(t, c, plane.Name())
 	t.Cleanup(func() { b.stopController(t, c) })
-	b.serve(t, c, plane.Access, "multicluster "+zone)
+	b.serve(t, c, plane.Access, "1m")
 	t.Cleanup(func() { must(t, c.dns.Kill()) })
 	way, err := plane.Remote("others")
 	must(t, err)
 	c.way = way
 	return c
+}
+
+// grant gives the programs in a cluster the rights of the chart.
+func (b *bed) grant(t *testing.T, context string) {
+	t.Helper()
+	b.shell(t, "kubectl --context "+context+" apply -f ../../deploy/rbac.yaml -f ../../deploy/coredns-rbac.yaml")
 }
 
 // startController runs the controller of a cluster under an id.
@@ -156,7 +160,7 @@ type result struct {
 // run runs kubectl clusterset.
 func (b *bed) run(t testing.TB, args ...string) result {
 	t.Helper()
-	if slices.Contains([]string{"status", "explain", "check", "sysdump"}, args[0]) {
+	if slices.Contains([]string{"status", "explain", "check", "sysdump", "version", "drain", "undrain"}, args[0]) {
 		for _, c := range b.all() {
 			args = append(args, "--controller", c.Name()+"="+c.controller.Address)
 		}

@@ -32,49 +32,25 @@ func recast(context, program string) string {
 
 var dnsFaults = []fault{
 	{
-		name: "no CoreDNS", round: "CoreDNS, one", says: []string{"coredns east"},
+		name: "no CoreDNS", round: "CoreDNS, one", says: []string{"dns-zone east"},
 		do: func(t *testing.T, b *bed) {
 			b.shell(t, "kubectl --context east -n kube-system delete deployment coredns")
 			b.stock(t, b.east)
 		},
-		hand: map[string]func(*testing.T, *bed){"by hand": func(t *testing.T, b *bed) {
-			b.serve(t, b.east, b.east.Access, "multicluster "+zone)
+		hand: map[string]func(*testing.T, *bed){"There is no Deployment": func(t *testing.T, b *bed) {
+			b.serve(t, b.east, b.east.Access, "1m")
 		}},
 		after: "kubectl --context east apply -f testdata/kubeadm-coredns.yaml -l k8s-app=kube-dns\n" +
 			"kubectl --context east -n kube-system set image deployment/coredns coredns=" + ourImage,
 	},
 	{
-		name: "pods that are not there yet", round: "CoreDNS, two", says: []string{"coredns-available east"},
-		do: func(t *testing.T, b *bed) {
-			must(t, b.east.Kwok().Freeze())
-			b.shell(t, "kubectl --context east -n kube-system rollout restart deployment coredns")
-		},
-		// The hint waits, so that the time comes before it in which they come.
-		before: func(t *testing.T, b *bed) { must(t, b.east.Kwok().Thaw()) },
-	},
-	{
-		name: "pods that never come", round: "CoreDNS, two", says: []string{"coredns-available north"},
-		do: func(t *testing.T, b *bed) {
-			must(t, b.north.Kwok().Freeze())
-			b.shell(t, `kubectl --context north -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":1,"strategy":{"rollingUpdate":{"maxUnavailable":0}},"template":{"metadata":{"annotations":{"example.org/new":"yes"}}}}}'`)
-			eventually(t, "Kubernetes to give up", func() error {
-				if got := b.shell(t, `kubectl --context north -n kube-system get deployment coredns -o jsonpath='{.status.conditions[?(@.type=="Progressing")].status}'`); got != "False" {
-					return fmt.Errorf("Progressing is %s", got)
-				}
-				return nil
-			})
-		},
-		played: func(t *testing.T, b *bed) { must(t, b.north.Kwok().Thaw()) },
-		after:  `kubectl --context north -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":600,"strategy":{"rollingUpdate":{"maxUnavailable":1}}}}'`,
-	},
-	{
-		name: "another image", round: "CoreDNS, three", says: []string{"coredns-image east"},
+		name: "another image", round: "CoreDNS, three", says: []string{"dns-zone east"},
 		shell: "kubectl --context east -n kube-system set image deployment/coredns coredns=example.org/stock:1",
-		fill:  map[string]string{"<image of CoreDNS with multicluster>": ourImage},
-	},
-	{
-		name: "an old image", round: "CoreDNS, four", says: []string{"coredns-version west"},
-		shell: "kubectl --context west -n kube-system set image deployment/coredns coredns=registry.example.org/clusterset-coredns:v0.9",
+		do:    func(t *testing.T, b *bed) { b.play(t, b.east) },
+		hand: map[string]func(*testing.T, *bed){"an image that lacks the plugin": func(t *testing.T, b *bed) {
+			b.shell(t, "kubectl --context east -n kube-system set image deployment/coredns coredns="+ourImage)
+		}},
+		played: func(t *testing.T, b *bed) { b.play(t, b.east) },
 	},
 	{
 		name: "a Corefile that does not parse", round: "CoreDNS, four", says: []string{"corefile east"},
@@ -94,6 +70,7 @@ var dnsFaults = []fault{
 	{
 		name: "the id of another cluster", round: "CoreDNS, one", says: []string{"corefile-cluster west"},
 		shell: recast("west", `sed 's/^\( *cluster\) west$/\1 east/'`),
+		edit:  `sed -i 's/^\( *cluster\) east$/\1 CONTEXT/'`,
 	},
 	{
 		name: "no id where one is wanted", round: "networks",
@@ -107,9 +84,10 @@ var dnsFaults = []fault{
 		after: "kubectl clusterset unexport checked/near --contexts west",
 	},
 	{
-		name: "CoreDNS may not read", round: "CoreDNS, three", says: []string{"coredns-rights north"},
-		shell: "kubectl --context north delete clusterrolebinding clusterset-stock-coredns",
-		which: "create clusterrolebinding",
+		name: "CoreDNS may not read", round: "CoreDNS, three", says: []string{"dns-zone north"},
+		shell: "kubectl --context north delete clusterrolebinding clusterset-coredns",
+		do:    func(t *testing.T, b *bed) { b.serve(t, b.north, b.north.Access, "1s") },
+		hand:  map[string]func(*testing.T, *bed){"missing permissions": func(t *testing.T, b *bed) { b.grant(t, "north") }},
 	},
 	{
 		name: "DNS that is not reached", round: "CoreDNS, one", says: []string{"dns-reachable north"},
@@ -119,6 +97,7 @@ var dnsFaults = []fault{
 	{
 		name: "pods with the Corefile of before", round: "CoreDNS, four", says: []string{"dns-zone north"},
 		do:     func(t *testing.T, b *bed) { b.stock(t, b.north) },
+		which:  "rollout restart",
 		played: func(t *testing.T, b *bed) { b.play(t, b.north) },
 	},
 	{
@@ -156,11 +135,12 @@ data:
 		do: func(t *testing.T, b *bed) {
 			way, err := b.west.Remote("dns")
 			must(t, err)
-			b.serve(t, b.west, way.Access, "multicluster "+zone)
+			b.serve(t, b.west, way.Access, "1m")
 			t.Cleanup(way.Reconnect)
 			way.CutOff(link.Both)
 			b.export(t, "checked/c", b.west)
 		},
+		which:  "rollout restart",
 		played: func(t *testing.T, b *bed) { b.play(t, b.west) },
 		after:  "kubectl clusterset unexport checked/c --contexts west",
 	},
@@ -180,7 +160,7 @@ func (b *bed) play(t *testing.T, c *cluster) {
 		b.stock(t, c)
 		return
 	}
-	b.serve(t, c, c.Access, "multicluster "+zone)
+	b.serve(t, c, c.Access, "1m")
 }
 
 // stock has a CoreDNS without the plugin answer in a cluster.
@@ -189,15 +169,16 @@ func (b *bed) stock(t *testing.T, c *cluster) {
 	b.start(t, c, ".:PORT {\n bind 127.0.0.1\n template IN ANY {\n rcode NXDOMAIN\n }\n}\n")
 }
 
-// serve has a CoreDNS with the plugin answer in a cluster, which reaches the API server in some way.
-func (b *bed) serve(t *testing.T, c *cluster, by *controlplane.Access, plugin string) {
+// serve has a CoreDNS with the plugin answer in a cluster, which reaches the API server in some way, and waits for it at
+// the start.
+func (b *bed) serve(t *testing.T, c *cluster, by *controlplane.Access, startup string) {
 	t.Helper()
 	credential, err := by.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceSystem, "clusterset-coredns")
 	must(t, err)
 	path := filepath.Join(c.Directory(), "coredns.kubeconfig")
 	must(t, os.WriteFile(path, credential, 0o600))
 	b.start(t, c,
-		fmt.Sprintf(".:PORT {\n bind 127.0.0.1\n %s {\n kubeconfig %s\n startup_timeout 1m\n }\n}\n", plugin, path))
+		fmt.Sprintf(".:PORT {\n bind 127.0.0.1\n multicluster %s {\n kubeconfig %s\n startup_timeout %s\n }\n}\n", zone, path, startup))
 }
 
 // start has a CoreDNS answer in a cluster in the place of the one before.

@@ -136,9 +136,11 @@ var memberFaults = []fault{
 		shell: "kubectl clusterset drain west --contexts west",
 	},
 	{
-		name: "ranges that lack those of the pods", round: "Secrets", says: []string{"member-ranges west"},
-		shell: "kubectl --context west -n clusterset-dns annotate secret member-east clusterset-dns.github.io/cidrs=192.0.2.0/24",
-		after: "kubectl --context west -n clusterset-dns annotate secret member-east clusterset-dns.github.io/cidrs-",
+		name: "a rank in one cluster", round: "itself", says: []string{"ranks-agree west", "ranks-agree north"},
+		shell: "kubectl --context east -n clusterset-dns annotate secret member-north clusterset-dns.github.io/rank=5",
+		hand: map[string]func(*testing.T, *bed){"Set the annotation": func(t *testing.T, b *bed) {
+			b.shell(t, "kubectl --context east -n clusterset-dns annotate secret member-north clusterset-dns.github.io/rank-")
+		}},
 	},
 }
 

@@ -243,7 +243,12 @@ func testDrain(t *testing.T, b *bed) {
 	b.export(t, "drained/web", b.east, b.west)
 	b.do(t, "drain", "west", "--contexts", "west", "--dry-run")
 	b.explains(t, "before-drain", "drained/web", "--contexts", "east")
-	b.do(t, "drain", "west", "--contexts", "west")
+	b.do(t, "drain", "west", "--contexts", "west,east")
+	for _, waits := range []string{"east", "west"} {
+		if out := b.do(t, "status", "--contexts", waits); !strings.Contains(out, "drained") {
+			t.Errorf("drain does not wait for %s:\n%s", waits, out)
+		}
+	}
 	b.explains(t, "drained", "drained/web", "--contexts", "east")
 	b.explains(t, "drained-itself", "drained/web", "--contexts", "west")
 	if got := b.run(t, "drain", "nobody", "--contexts", "east"); got.status != 1 {

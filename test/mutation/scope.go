@@ -120,10 +120,10 @@ var scoping = []mutant{
 		first:       simulation,
 	},
 	{
-		file:        "cmd/kubectl-clusterset/join/join.go",
-		text:        `is.Set != ""`,
-		replacement: `false`,
-		harm:        "a join of a named set takes the rights of the default set's members",
+		file:        "cmd/kubectl-clusterset/join/credential.go",
+		text:        `if err := p.try(ctx, token, at); err != nil {`,
+		replacement: `if err := error(nil); err != nil {`,
+		harm:        "a credential that the source rejects replaces one that works",
 	},
 	{
 		file:        "cmd/kubectl-clusterset/coredns/coredns.go",

@@ -146,7 +146,7 @@ func TestState(t *testing.T) {
 			t.Errorf("the silent member is %+v", at)
 		}
 		has("silent", is, "member-reachable west", "member-fresh west", "drained west")
-		if len(web.Problems) != 2 || !strings.Contains(web.Problems[0].What, "west is silent") {
+		if len(web.Problems) != 2 || !strings.Contains(web.Problems[0].What, "No heartbeat from cluster west") {
 			t.Errorf("the problems are %+v", web.Problems)
 		}
 		west.StartAPI()

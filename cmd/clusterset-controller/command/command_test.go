@@ -93,7 +93,8 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		"--kubeconfig=/does/not/exist":                  "/does/not/exist",
 		"--member=west":                                 "--member",
 		"--member=west=/does/not/exist":                 "/does/not/exist",
-		"--member-endpoints=0 --member-services=-1":     "--member-services -1",
+		"--member-services=-1":                          "services of a member",
+		"--max-import-memory=lots":                      "--max-import-memory",
 		"--cluster-id=east --member=east=" + kubeconfig: "id of the local cluster",
 		"--cluster-id=east --member=w=" + kubeconfig + " --member=w=" + kubeconfig: "the same id",
 		"--cluster-id=a_b --bind-address=":                                         "a_b",
@@ -121,17 +122,13 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestNoKubeconfig: outside of a cluster the error names the flag, and does not
-// hide what else is wrong.
+// TestNoKubeconfig: outside of a cluster the error names the flag.
 func TestNoKubeconfig(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	command := newCommand()
-	command.SetArgs([]string{"--member=west", "--cluster-id=a_b", "--bind-address="})
-	err := command.ExecuteContext(t.Context())
-	for _, want := range []string{"--kubeconfig", `--member "west"`, "--cluster-id", "a_b"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want an error with %q", err, want)
-		}
+	command.SetArgs([]string{"--cluster-id=east", "--bind-address="})
+	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -7,9 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"strconv"
 	"syscall"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"k8s.io/klog/v2"
+
+	"github.com/clusterset-dns/clusterset-dns/controller"
 )
 
 // build is the version that was set when this was built.
@@ -28,4 +37,57 @@ func Main(set string) int {
 		fmt.Fprintln(os.Stderr, "clusterset-controller:", err)
 	}
 	return 1
+}
+
+func (f *flags) run(ctx context.Context) error {
+	if err := limitMemory(os.Getenv); err != nil {
+		return err
+	}
+	if err := f.complete(); err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	f.Registry = registry
+	logger := klog.FromContext(ctx)
+	logger.Info("Starting clusterset-controller", "version", f.Version, "memoryLimit", debug.SetMemoryLimit(-1))
+	for _, each := range []struct {
+		flag, address, message string
+		listener               *net.Listener
+	}{
+		{"--bind-address", f.bindAddress, "Serving metrics and health", &f.Listener},
+		{"--canary-address", f.canaryAddress, "Answering probes", &f.Canary},
+	} {
+		if each.address == "" {
+			continue
+		}
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", each.address)
+		if err != nil {
+			return fmt.Errorf("%s: %w", each.flag, err)
+		}
+		*each.listener = listener
+		logger.Info(each.message, "address", listener.Addr().String())
+	}
+	return controller.Run(ctx, f.Options)
+}
+
+// memoryLimitVariable is the environment variable that has the memory limit of
+// the container, in bytes. The chart sets it by the downward API.
+const memoryLimitVariable = "CONTAINER_MEMORY_LIMIT"
+
+// limitMemory makes nine tenths of the container's memory limit the soft limit
+// of the Go runtime: the collector works harder before the kernel ends the
+// process. GOMEMLIMIT, which the runtime reads itself, wins.
+func limitMemory(getenv func(string) string) error {
+	text := getenv(memoryLimitVariable)
+	if text == "" || getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	limit, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || limit <= 0 {
+		return fmt.Errorf("environment variable %s is %q: set it to the container's memory limit in bytes, or unset it",
+			memoryLimitVariable, text)
+	}
+	debug.SetMemoryLimit(limit / 10 * 9)
+	return nil
 }

@@ -17,12 +17,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/net/netutil"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -30,14 +26,12 @@ const (
 	Port = 8007
 	// identityHeader has the identity of the server that answers.
 	identityHeader = "Clusterset-Probe"
-	// maxConnections and echoTimeout bound the memory of the server.
-	maxConnections, echoTimeout = 256, 10 * time.Second
 	// interval is the pause before a target is tried again.
 	interval = time.Second
 	// largeSize takes several full packets of any network, smallSize passes every network.
 	smallSize, largeSize = 512, 32 << 10
 	// exchangeTimeout has room for two repetitions of a first packet, resolveTimeout for three search domains and two
-	// tries of each.
+	// tries of each. The server waits as long.
 	exchangeTimeout, resolveTimeout = 4 * time.Second, 10 * time.Second
 )
 
@@ -71,35 +65,25 @@ type Line struct {
 // Run echoes until ctx ends. It tries each target until a connection succeeds, and writes a Line if the result changes.
 // A target is NAME=IDENTITY: the name is resolved as /etc/resolv.conf says, the server must have the identity.
 func Run(ctx context.Context, out io.Writer, identity string, targets []string) error {
-	for _, target := range targets {
-		if !strings.Contains(target, "=") {
+	for i, target := range targets {
+		name, of, ok := strings.Cut(target, "=")
+		if !ok {
 			return fmt.Errorf("target %q: want NAME=IDENTITY", target)
 		}
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", ":"+strconv.Itoa(Port))
-	if err != nil {
-		return err
-	}
-	var mu sync.Mutex
-	lines := json.NewEncoder(out)
-	for i, target := range targets {
-		last := Result{}
-		go wait.UntilWithContext(ctx, func(ctx context.Context) {
-			if last.Step == OK {
-				return
+		go func() {
+			for last := (Result{}); last.Step != OK && ctx.Err() == nil; <-time.After(interval) {
+				if result := connect(ctx, name, of, Port); result != last {
+					last = result
+					_ = json.NewEncoder(out).Encode(Line{i, result}) // in one write; without a reader, nobody needs it
+				}
 			}
-			name, of, _ := strings.Cut(target, "=")
-			if result := connect(ctx, name, of, Port); result != last {
-				last = result
-				mu.Lock()
-				_ = lines.Encode(Line{i, result}) // without a reader, nobody needs it
-				mu.Unlock()
-			}
-		}, interval)
+		}()
 	}
-	server := &http.Server{Handler: echo(identity), ReadTimeout: echoTimeout, WriteTimeout: echoTimeout}
+	server := &http.Server{
+		Addr: ":" + strconv.Itoa(Port), Handler: echo(identity), ReadTimeout: resolveTimeout, WriteTimeout: resolveTimeout,
+	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -128,7 +112,7 @@ func connect(ctx context.Context, name, identity string, port int) Result {
 	for _, address := range addresses {
 		server := net.JoinHostPort(address, strconv.Itoa(port))
 		// Connecting a UDP socket sends nothing, and fails if the pod lacks this family of addresses.
-		socket, err := new(net.Dialer).DialContext(ctx, "udp", server)
+		socket, err := net.Dial("udp", server)
 		if err != nil {
 			continue
 		}
@@ -143,7 +127,7 @@ func connect(ctx context.Context, name, identity string, port int) Result {
 	return result
 }
 
-// exchange sends bytes to a server, which must return them with its identity.
+// exchange sends bytes to a server, which must return them with its identity. Each exchange has its own connection.
 func exchange(ctx context.Context, server, identity string, size int) error {
 	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
 	defer cancel()
@@ -151,8 +135,7 @@ func exchange(ctx context.Context, server, identity string, size int) error {
 	if err != nil {
 		return err
 	}
-	transport := http.Transport{DisableKeepAlives: true} // each exchange has its own connection
-	response, err := transport.RoundTrip(request)
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
 	if err != nil {
 		return err
 	}

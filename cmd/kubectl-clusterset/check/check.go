@@ -5,13 +5,13 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
@@ -25,14 +25,16 @@ const (
 
 // A Finding is what one check found in one cluster.
 type Finding struct {
-	Check   string `json:"check"`
+	Check string `json:"check"`
+	// About is the condition that it verifies, empty for a finding of the controller.
+	About   string `json:"about,omitempty"`
 	Context string `json:"context"`
 	Result  string `json:"result"`
 	// What is the problem, empty if there is none.
 	What string `json:"what,omitempty"`
 	// Fix is the command that fixes it, which begins with kubectl or helm and may
 	// have placeholders in angle brackets; or a sentence, in which commands stand
-	// between backquotes. Lines after the first are text to copy into a file.
+	// between backquotes.
 	Fix string `json:"fix,omitempty"`
 	// Reason is why the check was skipped, and what to do instead, or the note of a
 	// check that passed.
@@ -41,6 +43,8 @@ type Finding struct {
 
 // A problem is what a check found.
 type problem struct {
+	// name is that of a finding of the controller, empty for that of the check.
+	name      string
 	warning   bool
 	what, fix string
 }
@@ -57,9 +61,8 @@ func odd(fix, format string, args ...any) problem {
 
 // A Check looks for one kind of problem.
 type Check struct {
-	Name string `json:"name"`
-	// About is the condition that it verifies.
-	About string `json:"about"`
+	// Name and About are those of its findings.
+	Name, About string
 	// run returns the problems of a cluster. It changes nothing.
 	run func(*Set, *Cluster) []problem
 	// unreached makes the check run for unreachable clusters too; others are skipped.
@@ -72,16 +75,21 @@ type Check struct {
 }
 
 // Checks are all checks. Causes come before their effects.
-var Checks = slices.Concat(apiChecks, rightsChecks, controllerChecks, networkChecks, dnsChecks, nodeLocalChecks,
-	serviceChecks)
+var Checks = slices.Concat(apiChecks, rightsChecks, networkChecks, controllerChecks, dnsChecks)
 
 // Run runs all checks for all clusters.
 func Run(set *Set) []Finding {
 	findings := []Finding{}
 	for _, check := range Select(set.Pre) {
 		for _, c := range set.Clusters {
-			finding := Finding{Check: check.Name, Context: c.Context, Result: OK}
-			if finding.Reason = check.skips(set, c); finding.Reason != "" {
+			finding := Finding{Check: check.Name, About: check.About, Context: c.Context, Result: OK}
+			switch {
+			case !reached(c) && !check.unreached:
+				finding.Reason = "The API server is unreachable."
+			case check.skip != nil:
+				finding.Reason = check.skip(set, c)
+			}
+			if finding.Reason != "" {
 				finding.Result = Skipped
 				findings = append(findings, finding)
 				continue
@@ -98,21 +106,14 @@ func Run(set *Set) []Finding {
 				if p.warning {
 					finding.Result = Warning
 				}
+				if p.name != "" {
+					finding.Check, finding.About = p.name, ""
+				}
 				findings = append(findings, finding)
 			}
 		}
 	}
 	return findings
-}
-
-func (check *Check) skips(set *Set, c *Cluster) string {
-	switch {
-	case !reached(c) && !check.unreached:
-		return "The API server is unreachable."
-	case check.skip != nil:
-		return check.skip(set, c)
-	}
-	return ""
 }
 
 func reached(c *Cluster) bool { return c.Unreachable == nil }
@@ -133,10 +134,10 @@ func Text(out io.Writer, wide bool, findings []Finding) error {
 	var rows [][]any
 	for _, finding := range findings {
 		if wide {
-			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, output.Dash(finding.Reason)})
+			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, cmp.Or(finding.Reason, finding.About)})
 		}
 	}
-	if err := output.Table(out, wide, "RESULT CHECK CONTEXT REASON", rows); err != nil {
+	if err := output.Table(out, wide, "RESULT CHECK CONTEXT ABOUT", rows); err != nil {
 		return err
 	}
 	if wide {
@@ -151,7 +152,7 @@ func Text(out io.Writer, wide bool, findings []Finding) error {
 		}
 		fmt.Fprintf(out, "%s  %s (%s): %s\n", mark[finding.Result], finding.Context, finding.Check, finding.What)
 		if finding.Fix != "" {
-			fmt.Fprintf(out, "   > %s\n", strings.ReplaceAll(finding.Fix, "\n", "\n     "))
+			fmt.Fprintf(out, "   > %s\n", finding.Fix)
 		}
 	}
 	skipped := Count(findings, Skipped)
@@ -165,15 +166,6 @@ func Text(out io.Writer, wide bool, findings []Finding) error {
 }
 
 var mark = map[string]string{Failed: "✗", Warning: "!"}
-
-// List writes the names of checks.
-func List(out io.Writer, wide bool, checks []Check) error {
-	var rows [][]any
-	for _, check := range checks {
-		rows = append(rows, []any{check.Name, check.About})
-	}
-	return output.Table(out, wide, "CHECK ABOUT", rows)
-}
 
 // system is the flag --system-namespace unless it has its default.
 func (c *Cluster) system() string {
@@ -196,55 +188,16 @@ func (c *Cluster) kubectl(format string, args ...any) string {
 	return "kubectl --context " + c.Context + " " + fmt.Sprintf(format, args...)
 }
 
-// logs is the command that prints the logs of the controller.
-func (c *Cluster) logs() string {
-	return c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.System)
-}
-
-// cause is the instruction to look into the logs of the controller.
-func (c *Cluster) cause() string {
-	return "Find the cause in the logs of the controller: `" + c.logs() + "`."
-}
-
-// charts is where the charts of releases are published.
-const charts = "oci://ghcr.io/clusterset-dns/charts/clusterset-dns"
-
-// chart is a command of Helm on the installation in the cluster. A user of a
-// release has no checkout.
+// chart is a command of Helm on the installation in the cluster.
 func (c *Cluster) chart(verb, flags string) string {
-	from := "deploy/chart"
-	if c.Release != "" {
-		from = charts + " --version " + c.Release
-	}
-	return fmt.Sprintf("helm %s %s %s --kube-context %s --namespace %s %s", verb, c.named("clusterset-dns"), from, c.Context,
-		c.System, flags)
-}
-
-// install is the command that installs the controller.
-func (c *Cluster) install() string {
-	flags := "--create-namespace --set clusterId=<id>"
-	if c.Release == "" {
-		flags += " --set image.registry=<registry>" // only images of releases are published
-	}
-	return c.chart("install", flags)
-}
-
-// rename is the command that gives the cluster another id.
-func (c *Cluster) rename() string {
-	return c.chart("upgrade", "--reset-then-reuse-values --set clusterId=<new id>")
-}
-
-// grantRights is the command that restores the rights of the controller and of members. The manifest has the names of
-// the default set: applied for a named set, it would take the rights from the default set.
-func (c *Cluster) grantRights() string {
+	release := "clusterset-dns"
 	if c.Set != "" {
-		return c.chart("upgrade", "--reset-then-reuse-values")
+		release += "-" + string(c.Set)
 	}
-	return c.apply(manifest.Rights)
+	return fmt.Sprintf("helm %s %s deploy/chart --kube-context %s --namespace %s %s", verb, release, c.Context, c.System, flags)
 }
 
-// apply is the command that puts a manifest into the cluster.
-func (c *Cluster) apply(name string) string {
-	return "kubectl clusterset manifest " + name + c.system() + " | " +
-		c.kubectl("apply --server-side --force-conflicts -f -")
+// applyCRDs is the command that installs the CRDs of the MCS API.
+func (c *Cluster) applyCRDs() string {
+	return c.kubectl("apply --server-side --force-conflicts -f deploy/chart/files/crds")
 }

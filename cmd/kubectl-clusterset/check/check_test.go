@@ -4,62 +4,57 @@ package check
 
 import (
 	"errors"
-	"net/netip"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
-
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-
 // newCluster is one in which nothing is wrong.
-func newCluster(id string, pods, services string) *Cluster {
-	heard := metav1.NewMicroTime(now.Add(-3 * time.Second))
+func newCluster(id, pods, services string) *Cluster {
 	return &Cluster{
-		Context: id, Server: "https://" + id + ".example",
-		ID: id, UID: "uid-of-" + id, System: "clusterset-dns", Now: now, Version: "v1.37.1", MCSVersion: "v1beta1",
-		Namespaces: map[string]*corev1.Namespace{"clusterset-dns": {}},
-		Heartbeat:  &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &id, RenewTime: &heard}},
-		State:      &state.Cluster{Version: state.Version, Cluster: id},
-		Nodes: []corev1.Node{{
-			ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{corev1.LabelTopologyZone: "a"}},
-			Spec:       corev1.NodeSpec{PodCIDRs: []string{pods}},
-			Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.37.1"}},
-		}},
-		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(services)},
-		Apex:         dns.Answer{Rcode: "NOERROR", Records: []string{"soa"}},
+		Context: id, Server: "https://" + id + ".example", ID: id, UID: "uid-of-" + id, System: "clusterset-dns",
+		Version: "v1.37.1", MCSVersion: "v1beta1", State: &state.Cluster{Version: state.Version, Cluster: id, MCSVersion: "v1beta1"},
+		PodCIDRs: prefixes([]string{pods}), ServiceCIDRs: prefixes([]string{services}),
+		Apex: dns.Answer{Rcode: "NOERROR", Records: []string{"soa"}},
 	}
 }
 
-// newSet is two clusters that are joined, and in which nothing is wrong but what
-// is changed.
+// newSet is two clusters that are joined, and in which nothing is wrong but what is changed.
 func newSet(change func(east, west *Cluster)) *Set {
-	east, west := newCluster("east", "10.64.0.0/24", "10.160.0.0/16"),
-		newCluster("west", "10.65.0.0/24", "10.161.0.0/16")
+	east, west := newCluster("east", "10.64.0.0/24", "10.160.0.0/16"), newCluster("west", "10.65.0.0/24", "10.161.0.0/16")
 	for _, pair := range [][2]*Cluster{{east, west}, {west, east}} {
-		pair[0].State.Members = []state.Member{{
-			Cluster: pair[1].ID, State: "fresh", Credential: "Secret clusterset-dns/member-" + pair[1].ID,
-		}}
+		pair[0].State.Members = []state.Member{{Cluster: pair[1].ID, State: "fresh"}}
 	}
 	change(east, west)
 	return &Set{Clusters: []*Cluster{east, west}, Zone: "clusterset.local"}
 }
 
+// texts are the problems among findings, each as its check, context, sentence and fix.
+func texts(findings []Finding) string {
+	var all []string
+	for _, each := range findings {
+		if each.What != "" {
+			all = append(all, fmt.Sprintf("%s %s %s: %s > %s", each.Result, each.Check, each.Context, each.What, each.Fix))
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+const logs = "Start clusterset-controller in namespace clusterset-dns. If it runs, find the cause in its logs: `kubectl --context west -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`."
+
+const noCRDs = "failed crds east: The CRDs of the MCS API are missing, or serve neither v1beta1 nor v1alpha1. > kubectl --context east apply --server-side --force-conflicts -f deploy/chart/files/crds"
+
 func TestChecks(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(east, west *Cluster)
-		want   string // check of a context, what, and what fixes it
+		want   string
 	}{
+		"nothing": {func(_, _ *Cluster) {}, ""},
 		"unreachable": {
 			func(_, west *Cluster) { west.Unreachable = errors.New("no route to host") },
 			"failed api-reachable west: The API server is unreachable: no route to host > Make sure that the API server at https://west.example is up, or correct the address and credentials of context west in your kubeconfig.",
@@ -68,214 +63,152 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) { east.Version = "v1.29.3+k3s1" },
 			"failed api-version east: Kubernetes v1.29.3+k3s1 is not supported. > Upgrade Kubernetes to 1.30 or newer.",
 		},
+		"a version that must not be read": {func(east, _ *Cluster) { east.Version = "" }, ""},
 		"one cluster twice": {
 			func(east, west *Cluster) { west.UID = east.UID },
 			"failed distinct west: Context east refers to the same cluster. > Name each cluster once in --contexts, or point context west to another cluster in your kubeconfig.",
+		},
+		"unknown UIDs": {func(east, west *Cluster) { east.UID, west.UID = "", "" }, ""},
+		"no CRDs":      {func(east, _ *Cluster) { east.MCSVersion = "" }, noCRDs},
+		"one CRD":      {func(east, _ *Cluster) { east.State.MCSVersion = "" }, noCRDs},
+		"old CRDs": {
+			func(east, _ *Cluster) { east.Lost = []string{"a of b", "c of d"} },
+			"warning crds-complete east: The CRDs of the MCS API are outdated: they lose a of b and c of d. > kubectl --context east apply --server-side --force-conflicts -f deploy/chart/files/crds",
+		},
+		"the controller lacks rights": {
+			func(east, _ *Cluster) {
+				east.ControllerLacks = []string{"list services"}
+			},
+			"failed controller-rights east: Service account clusterset-controller lacks permissions: list services. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values",
+		},
+		"members of a named set lack rights": {
+			func(east, _ *Cluster) {
+				east.Set, east.System = "blue", "clusterset-dns-blue"
+				east.MemberLacks = []string{"list a", "list b"}
+			},
+			"failed member-rights east: Service account clusterset-member lacks permissions: list a, list b. > helm upgrade clusterset-dns-blue deploy/chart --kube-context east --namespace clusterset-dns-blue --reset-then-reuse-values",
+		},
+		"members have too many rights": {
+			func(east, _ *Cluster) {
+				east.MemberHas = []string{"list pods", "create pods", "update pods", "delete pods"}
+			},
+			"failed member-least east: Members have more permissions than they need: list pods, create pods, update pods, …. > Find the binding or the role that grants them, and delete or correct it: `kubectl --context east get clusterrolebindings,rolebindings -A -o wide | grep -E 'clusterset-dns[/:]clusterset-member|system:(serviceaccounts|authenticated)'`.",
+		},
+		"overlapping pods": {
+			func(_, west *Cluster) { west.PodCIDRs = prefixes([]string{"10.64.0.128/25"}) },
+			"failed pod-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.128/25, one of the pod ranges of west, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.\n" +
+				"failed pod-ranges west: Its pod range 10.64.0.128/25 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/24, one of the pod ranges of east, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.",
+		},
+		"pods where another has Services": {
+			func(_, west *Cluster) { west.ServiceCIDRs = prefixes([]string{"10.64.0.0/16"}) },
+			"failed service-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/16, one of the Service ranges of west, which cannot reach these pods. Ignore this if your CNI assigns other ranges. > Change one of the two ranges; the Service range is in the ServiceCIDRs.",
+		},
+		"never a controller": {
+			func(east, west *Cluster) {
+				west.State, west.ID, west.Unidentified = nil, "", fmt.Errorf("context west: %w", cluster.ErrNeverRan)
+				east.State.Members = nil
+			},
+			"failed controller west: The controller has never run in namespace clusterset-dns. > Install it, or set its namespace with --system-namespace: `helm install clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --create-namespace --set clusterId=<id> --set image.registry=<registry>`. " + logs,
+		},
+		"a controller that does not answer": {
+			func(_, west *Cluster) {
+				west.State, west.StateError = nil, errors.New("it does not know this question")
+			},
+			"failed controller west: The controller does not say what it knows: it does not know this question. > " + logs,
+		},
+		"no heartbeat": {
+			func(_, west *Cluster) { west.State.HeartbeatStopped = "writes" },
+			"failed controller west: The controller does not renew its heartbeat (writes), so other clusters demote the endpoints of this one. > " + logs,
 		},
 		"one id twice": {
 			func(_, west *Cluster) { west.ID = "east" },
 			"failed cluster-id east: The cluster of context west has the id east, too. > helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>\n" +
 				"failed cluster-id west: The cluster of context east has the id east, too. > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>",
 		},
-		"clocks": {
-			func(_, west *Cluster) { west.Ahead = time.Minute },
-			"warning clock west: The clock of the API server is 1m0s ahead of that of east, so new tokens may not be valid there yet. > Correct the clock of one of the two control planes.",
-		},
-		"no controller": {
-			func(_, west *Cluster) { west.Now = now.Add(time.Minute) },
-			"failed controller west: The controller has not renewed its heartbeat for 1m3s. > Start clusterset-controller in namespace clusterset-dns. If it runs, find the cause in its logs: `kubectl --context west -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`.",
-		},
-		"never a controller": {
-			func(_, west *Cluster) { west.Heartbeat = nil },
-			"failed controller west: The controller has never written a heartbeat to namespace clusterset-dns. > Start clusterset-controller in namespace clusterset-dns. If it runs, find the cause in its logs: `kubectl --context west -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`.",
-		},
-		"another namespace of the controller": {
-			func(_, west *Cluster) { west.System = "mcs" },
-			"failed namespace west: Namespace mcs does not exist: the controller is not installed, or runs in another namespace (--system-namespace). > helm install clusterset-dns deploy/chart --kube-context west --namespace mcs --create-namespace --set clusterId=<id> --set image.registry=<registry>",
-		},
-		"without a checkout": {
-			func(_, west *Cluster) { west.Release, west.System = "0.1.0", "mcs" },
-			"failed namespace west: Namespace mcs does not exist: the controller is not installed, or runs in another namespace (--system-namespace). > helm install clusterset-dns oci://ghcr.io/clusterset-dns/charts/clusterset-dns --version 0.1.0 --kube-context west --namespace mcs --create-namespace --set clusterId=<id>",
-		},
 		"not joined": {
-			func(east, _ *Cluster) { east.State.Members = nil },
-			"failed joined east: There is no credential of west, so nothing is imported from it. > kubectl clusterset join east west",
-		},
-		"a controller that does not answer": {
-			func(east, _ *Cluster) {
-				east.State, east.StateError = nil, errors.New("it does not know this question")
-			},
-			"failed controller-answers east: The controller does not say what it knows: it does not know this question. > Find the cause in the logs of the controller: `kubectl --context east -n clusterset-dns logs -l app.kubernetes.io/component=controller --prefix --tail=200`.",
-		},
-		"findings of the controller": {
-			func(east, _ *Cluster) {
-				east.State.Findings = []state.Finding{
-					{Name: "namespaces", Severity: state.Warning, What: "Namespace shop does not exist.", Fix: "Create it."},
-					{Name: "member-fresh", Severity: state.Failed, What: "west is stale.", Fix: "Look."},
-				}
-			},
-			"failed member-fresh east: west is stale. > Look.\n" +
-				"warning namespaces east: Namespace shop does not exist. > Create it.",
-		},
-		"a member confined to other ranges than those of its pods": {
-			func(east, _ *Cluster) { east.State.Members[0].CIDRs = []string{"10.99.0.0/16"} },
-			"failed member-ranges east: Secret clusterset-dns/member-west confines west to addresses in 10.99.0.0/16, but it also has pods in 10.65.0.0/24, whose endpoints are refused. > kubectl --context east -n clusterset-dns annotate secret member-west 'clusterset-dns.github.io/cidrs=10.99.0.0/16,10.65.0.0/24' --overwrite",
-		},
-		"overlapping pods": {
-			func(_, west *Cluster) { west.Nodes[0].Spec.PodCIDRs = []string{"10.64.0.128/25"} },
-			"failed pod-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps 10.64.0.128/25 of west, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.\n" +
-				"failed pod-ranges west: Its pod range 10.64.0.128/25 (spec.podCIDRs of the nodes) overlaps 10.64.0.0/24 of east, so their pods cannot reach each other. Ignore this if your CNI assigns other ranges. > Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes.",
-		},
-		"pods where another has Services": {
-			func(_, west *Cluster) { west.ServiceCIDRs = prefixes([]string{"10.64.0.0/16"}) },
-			"failed service-ranges east: Its pod range 10.64.0.0/24 (spec.podCIDRs of the nodes) overlaps the Service range 10.64.0.0/16 of west, which cannot reach these pods. Ignore this if your CNI assigns other ranges. > Change one of the two ranges; the Service range is in the ServiceCIDRs.",
-		},
-		"an id that is none": {
-			func(_, west *Cluster) { west.ID = "No" },
-			"failed cluster-id west: cluster id \"No\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?') > helm upgrade clusterset-dns deploy/chart --kube-context west --namespace clusterset-dns --reset-then-reuse-values --set clusterId=<new id>\n" +
-				"failed joined east: There is no credential of No, so nothing is imported from it. > kubectl clusterset join east west",
-		},
-		"a node without a zone, and nobody asks": {
-			func(east, _ *Cluster) { east.Nodes[0].Labels = nil },
-			"",
-		},
-		"a node without a zone, and DNS asks": {
-			func(east, _ *Cluster) {
-				east.Nodes[0].Labels, east.Corefile = nil,
-					". {\n multicluster clusterset.local {\n cluster east\n prefer zone\n }\n}"
-			},
-			"warning zones east: Node node has no label topology.kubernetes.io/zone, so its clients do not prefer near endpoints, although the Corefile has `prefer zone`. > kubectl --context east label node node topology.kubernetes.io/zone=<zone of the node>",
+			func(east, _ *Cluster) { east.State.Members, east.System = nil, "mcs" },
+			"failed joined east: There is no credential of west, so nothing is imported from it. > kubectl clusterset join east west --system-namespace mcs",
 		},
 		"a rank in one cluster": {
 			func(east, _ *Cluster) { east.State.Members[0].Rank = 10 },
-			"warning ranks west: The rank of west is 0 in west, but 10 in east, so they may import the same exports differently. > kubectl --context west annotate namespace clusterset-dns clusterset-dns.github.io/rank=10 --overwrite",
-		},
-		"a rank of the cluster itself alone": {
-			func(east, _ *Cluster) {
-				east.State.Rank = -1
-			},
-			"warning ranks west: The rank of east is 0 in west, but -1 in east, so they may import the same exports differently. > kubectl --context west -n clusterset-dns annotate secret member-east 'clusterset-dns.github.io/rank=-1' --overwrite",
+			"warning ranks-agree west: The rank of west is 0 in west, but 10 in east, so they may import the same exports differently. > Set the annotation clusterset-dns.github.io/rank of west to the same value: in its own cluster on namespace clusterset-dns, in all others on the Secret of the member.",
 		},
 		"a rank of a member that is not selected": {
 			func(east, west *Cluster) {
 				for i, c := range []*Cluster{east, west} {
-					c.State.Members = append(c.State.Members, state.Member{
-						Cluster: "north", Rank: i, Credential: "Secret clusterset-dns/north",
-					})
+					c.State.Members = append(c.State.Members, state.Member{Cluster: "north", Rank: i})
 				}
 			},
-			"warning ranks west: The rank of north is 1 in west, but 0 in east, so they may import the same exports differently. > kubectl --context west -n clusterset-dns annotate secret north 'clusterset-dns.github.io/rank=0' --overwrite",
+			"warning ranks-agree west: The rank of north is 1 in west, but 0 in east, so they may import the same exports differently. > Set the annotation clusterset-dns.github.io/rank of north to the same value: in its own cluster on namespace clusterset-dns, in all others on the Secret of the member.",
 		},
-		"a binding in a namespace": {
+		"a rank that is none, which the controller reports": {func(east, _ *Cluster) { east.State.Rank = 1001 }, ""},
+		"findings of the controller": {
 			func(east, _ *Cluster) {
-				east.Bindings = []Binding{{Kind: "rolebinding", Namespace: "shop", Name: "more"}}
+				east.State.Findings = []state.Finding{
+					{Name: "namespaces", Severity: state.Warning, What: "Namespace shop does not exist.", Fix: "Create it."},
+					{Name: "of a later version", Severity: state.Failed, What: "west is stale.", Fix: "Look."},
+				}
 			},
-			"failed member-least east: The rolebinding more grants service account clusterset-member more than members need. > See what it grants: `kubectl --context east describe rolebinding more -n shop`. If it is not needed, delete it: `kubectl --context east delete rolebinding more -n shop`.",
-		},
-		"an old node": {
-			func(_, west *Cluster) { west.Nodes[0].Status.NodeInfo.KubeletVersion = "v1.24.0" },
-			"warning node-version west: Node node runs v1.24.0, whose kube-proxy may keep sending traffic to a silent cluster. > Upgrade the node to 1.26 or newer.",
-		},
-		"no zone of the set": {
-			func(_, west *Cluster) { west.Apex = dns.Answer{Rcode: "NXDOMAIN"} },
-			"failed coredns west: Deployment kube-system/coredns does not exist, and the cluster's DNS returns NXDOMAIN for zone clusterset.local. > " + byHand,
-		},
-		"no DNS": {
-			func(_, west *Cluster) { west.DNSError = errors.New("no pod is ready") },
-			"warning coredns west: Deployment kube-system/coredns does not exist, and the cluster's DNS could not be queried. > " + byHand + "\n" +
-				"warning dns-reachable west: The cluster's DNS could not be queried: no pod is ready. > kubectl clusterset check --contexts west --dns west=<address>",
+			"warning namespaces east: Namespace shop does not exist. > Create it.\n" +
+				"failed of a later version east: west is stale. > Look.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, finding := range Run(newSet(test.change)) {
-				if finding.What != "" && !known(finding) {
-					got = append(got, finding.Result+" "+finding.Check+" "+finding.Context+": "+finding.What+" > "+
-						finding.Fix)
-				}
-			}
-			if text := strings.Join(got, "\n"); text != test.want {
-				t.Errorf("got\n%s\nwant\n%s", text, test.want)
+			if got := texts(Run(newSet(test.change))); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 		})
 	}
 }
 
-const byHand = "Configure the cluster's DNS for clusterset.local by hand: forward the zone to the chart's CoreDNS (--set coredns.enabled=true), or use a CoreDNS with the plugin multicluster. If it cannot be queried, set its address with --dns."
-
-// known are findings of the sets of these tests, whose clusters have no
-// definitions.
-func known(finding Finding) bool { return finding.Check == "crds" }
-
-func TestCoreDNSChecks(t *testing.T) {
-	set := newSet(func(east, west *Cluster) {
-		east.Deployment, west.Deployment = installed("example.org/clusterset-coredns:v1"),
-			installed("example.org/clusterset-coredns:v2")
-		east.Corefile, west.Corefile = ". {\n multicluster clusterset.local\n}", ". {\n errors"
-	})
-	var got []string
-	for _, finding := range Run(set) {
-		if finding.What != "" && finding.Check != "crds" {
-			got = append(got, finding.Check+" "+finding.Context)
-		}
-	}
-	if want := []string{"coredns-version east", "corefile west"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
-func TestDefinitions(t *testing.T) {
-	definition := func(established string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": established}}}}}
-	}
+// TestSkips: what could not be checked is not said to be fine, and the reason has what to do instead.
+func TestSkips(t *testing.T) {
 	for name, test := range map[string]struct {
-		exports, version string
-		want             string
+		change      func(east, west *Cluster)
+		check, want string
 	}{
-		"names that are taken": {
-			"False", "v1beta1",
-			"CustomResourceDefinition serviceexports.multicluster.x-k8s.io is not established. > Fix the cause that its conditions report: `kubectl --context east describe crd serviceexports.multicluster.x-k8s.io`.",
+		"known ranges": {func(_, _ *Cluster) {}, "pod-ranges", ""},
+		"no ranges of its own": {
+			func(east, _ *Cluster) { east.PodCIDRs = nil }, "service-ranges",
+			"Its nodes have no spec.podCIDRs, because the CNI assigns other ranges: compare the ranges of the CNI with the Service ranges of the other clusters.",
 		},
-		"nothing is served": {"True", "", "The CRDs of the MCS API serve neither v1beta1 nor v1alpha1. > kubectl clusterset manifest crds | kubectl --context east apply --server-side --force-conflicts -f -"},
+		"no ranges of the other": {
+			func(_, west *Cluster) { west.PodCIDRs = nil }, "pod-ranges",
+			"The pod ranges of the other clusters are unknown: compare them with [10.64.0.0/24].",
+		},
+		"no other cluster": {
+			func(east, west *Cluster) { west.UID = east.UID }, "pod-ranges",
+			"There is no other cluster to compare with: select all clusters of the set with --contexts.",
+		},
+		"unreachable": {
+			func(east, _ *Cluster) { east.Unreachable = errors.New("no") }, "dns-zone", "The API server is unreachable.",
+		},
+		"no state": {func(east, _ *Cluster) { east.State = nil }, "findings", "The controller does not answer."},
+		"no reviews": {
+			func(east, _ *Cluster) { east.RightsError = errors.New("forbidden") }, "member-least",
+			"The permissions of service accounts could not be reviewed: forbidden.",
+		},
 	} {
-		set := newSet(func(east, _ *Cluster) {
-			east.MCSVersion = test.version
-			east.Definitions = map[string]*unstructured.Unstructured{
-				v1beta1.ServiceExportFullName: definition(test.exports),
-				v1beta1.ServiceImportFullName: definition("True"),
+		for _, finding := range Run(newSet(test.change)) {
+			if finding.Context == "east" && finding.Check == test.check &&
+				(finding.Reason != test.want || (finding.Result == Skipped) != (test.want != "")) {
+				t.Errorf("%s: got %+v", name, finding)
 			}
-		})
-		for _, finding := range Run(set) {
-			if finding.Check == "crds" && finding.Context == "east" && finding.What+" > "+finding.Fix != test.want {
-				t.Errorf("%s: got %s > %s", name, finding.What, finding.Fix)
-			}
-		}
-	}
-}
-
-func TestOlder(t *testing.T) {
-	for _, order := range [][2]string{
-		{"v1", "v2"},
-		{"v1.9.0", "v1.10.0"},
-		{"0.1.0", "0.2.0"},
-		{"0.2.0-alpha", "0.2.0"},
-		{"a", "b"},
-	} {
-		if !older(order[0], order[1]) || older(order[1], order[0]) {
-			t.Errorf("%v are not in order", order)
 		}
 	}
 }
 
 func TestChecksAreNamedOnce(t *testing.T) {
 	seen := map[string]bool{}
-	for _, check := range Checks {
+	for _, check := range slices.Concat(Checks, preChecks) {
 		if seen[check.Name] || check.About == "" {
 			t.Errorf("check %q: its name is taken, or nothing says what it is about", check.Name)
 		}
 		seen[check.Name] = true
 	}
-	if len(Checks) < 25 {
-		t.Errorf("there are %d checks", len(Checks))
+	for _, name := range before {
+		if !seen[name] {
+			t.Errorf("there is no check %s", name)
+		}
 	}
 }

@@ -3,28 +3,49 @@
 package check
 
 import (
-	"fmt"
-	"net/netip"
+	"errors"
+	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// controllerChecks are those whose findings are the controller's, and those that compare what controllers say.
+// maxRank is the greatest valid rank: see controller/member.
+const maxRank = 1000
+
+// controllerChecks are about what controllers say.
 var controllerChecks = []Check{
-	{Name: "controller-answers", About: "the controller answers questions", run: func(_ *Set, c *Cluster) []problem {
-		if c.State != nil {
-			return nil
+	{Name: "controller", About: "the controller answers, and renews its heartbeat", run: func(_ *Set, c *Cluster) []problem {
+		fix := "Start clusterset-controller in namespace " + c.System + ". If it runs, find the cause in its logs: `" +
+			c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.System) + "`."
+		switch {
+		case c.State == nil && errors.Is(c.Unidentified, cluster.ErrNeverRan):
+			return []problem{wrong("Install it, or set its namespace with --system-namespace: `"+
+				c.chart("install", "--create-namespace --set clusterId=<id> --set image.registry=<registry>")+"`. "+fix,
+				"The controller has never run in namespace %s.", c.System)}
+		case c.State == nil:
+			return []problem{wrong(fix, "The controller does not say what it knows: %v.", c.StateError)}
+		case c.State.HeartbeatStopped != "":
+			return []problem{wrong(fix, "The controller does not renew its heartbeat (%s), so other clusters demote the endpoints of "+
+				"this one.", c.State.HeartbeatStopped)}
 		}
-		return []problem{wrong(c.cause(), "The controller does not say what it knows: %v.", c.StateError)}
+		return nil
+	}},
+	{Name: "cluster-id", About: "the cluster id is unique", run: func(s *Set, c *Cluster) []problem {
+		for _, other := range s.others(c) {
+			if c.ID != "" && other.ID == c.ID {
+				return []problem{wrong(c.chart("upgrade", "--reset-then-reuse-values --set clusterId=<new id>"),
+					"The cluster of context %s has the id %s, too.", other.Context, c.ID)}
+			}
+		}
+		return nil
 	}},
 	{
 		Name: "joined", About: "each cluster has a credential of every other cluster", skip: silent,
 		run: func(s *Set, c *Cluster) (found []problem) {
-			for _, other := range s.Clusters {
-				if other != c && reached(other) && other.ID != "" && other.ID != c.ID && c.member(other.ID) == nil {
+			for _, other := range s.others(c) {
+				if _, is := c.ranks()[other.ID]; other.ID != "" && !is {
 					found = append(found, wrong("kubectl clusterset join "+c.Context+" "+other.Context+c.system(),
 						"There is no credential of %s, so nothing is imported from it.", other.ID))
 				}
@@ -32,100 +53,31 @@ var controllerChecks = []Check{
 			return found
 		},
 	},
-	found("credential-usable", "credentials are usable"),
-	found("credential-lasts", "no credential expires soon"),
-	found("credential-single", "each member has one credential"),
-	found("member-reachable", "the controller can read its members"),
-	found("member-identity", "credentials refer to the clusters that they name"),
-	found("member-limits", "members are within their limits"),
-	found("member-quarantined", "no member is quarantined"),
-	found("member-fresh", "heartbeats of members arrive"),
-	found("pods-reached", "connections to the pods of members succeed"),
-	found("drained", "no member is drained"),
-	found("drained-itself", "the cluster itself is not drained"),
 	{
-		Name: "member-ranges", About: "members are confined to ranges that include those of their pods", skip: silent,
+		Name: "ranks-agree", About: "clusters have the same rank in all clusters", skip: silent,
 		run: func(s *Set, c *Cluster) (found []problem) {
-			for _, other := range s.others(c) {
-				m := c.member(other.ID)
-				if m == nil || len(m.CIDRs) == 0 {
-					continue
-				}
-				var lacking []string
-				for _, pods := range other.podCIDRs() {
-					if !slices.ContainsFunc(prefixes(m.CIDRs), func(p netip.Prefix) bool {
-						return p.Bits() <= pods.Bits() && p.Contains(pods.Addr())
-					}) {
-						lacking = append(lacking, pods.String())
-					}
-				}
-				if len(lacking) > 0 {
-					found = append(found, wrong(c.annotate(m, "clusterset-dns.github.io/cidrs",
-						strings.Join(slices.Concat(m.CIDRs, lacking), ",")),
-						"%s confines %s to addresses in %s, but it also has pods in %s, whose endpoints are refused.",
-						m.Credential, m.Cluster, strings.Join(m.CIDRs, ","), strings.Join(lacking, ",")))
+			first := s.Clusters[slices.IndexFunc(s.Clusters, func(each *Cluster) bool { return each.State != nil })]
+			there, here := first.ranks(), c.ranks()
+			for _, id := range slices.Sorted(maps.Keys(here)) {
+				if rank, known := there[id]; known && rank != here[id] && max(rank, here[id]) <= maxRank {
+					found = append(found, odd("Set the annotation clusterset-dns.github.io/rank of "+id+" to the same value: in its own cluster "+
+						"on namespace "+c.System+", in all others on the Secret of the member.",
+						"The rank of %s is %d in %s, but %d in %s, so they may import the same exports differently.", id, here[id], c.ID,
+						rank, first.ID))
 				}
 			}
 			return found
 		},
 	},
-	{
-		Name: "ranks", About: "ranks are valid, and the same in all clusters", skip: silent,
-		run: func(s *Set, c *Cluster) []problem {
-			all := findings(c, "ranks")
-			if len(all) > 0 {
-				return all
-			}
-			for _, first := range s.Clusters {
-				if first == c {
-					break
-				}
-				for i := range c.State.Members {
-					m := &c.State.Members[i]
-					there, known := first.rankOf(m.Cluster)
-					if known && there != m.Rank && max(there, m.Rank) <= 1000 {
-						all = append(all, odd(c.annotate(m, "clusterset-dns.github.io/rank", strconv.Itoa(there)),
-							"The rank of %s is %d in %s, but %d in %s, so they may import the same exports differently.", m.Cluster,
-							m.Rank, c.ID, there, first.ID))
-					}
-				}
-				if there, known := first.rankOf(c.ID); known && there != c.State.Rank && max(there, c.State.Rank) <= 1000 {
-					all = append(all, odd(c.kubectl("annotate namespace %s clusterset-dns.github.io/rank=%d --overwrite", c.System, there),
-						"The rank of %s is %d in %s, but %d in %s, so they may import the same exports differently.", c.ID,
-						c.State.Rank, c.ID, there, first.ID))
-				}
-			}
-			return all
-		},
-	},
-}
-
-// serviceChecks have the findings about exports and imports. Causes come before their effects.
-var serviceChecks = []Check{
-	found("exports-valid", "all ServiceExports are valid"),
-	found("exports-agree", "exports of different clusters do not conflict"),
-	found("imports-ready", "all imports are ready"),
-	found("imports-foreign", "no foreign ServiceImport blocks an import"),
-	found("preferences", "preferences of services take effect"),
-	found("namespaces", "the namespace of each exported service exists and is of the cluster set"),
-	found("endpoints-refused", "everything that members publish is accepted"),
-}
-
-// found is a check whose problems are the findings of the controller with its name.
-func found(name, about string) Check {
-	return Check{Name: name, About: about, skip: silent, run: func(_ *Set, c *Cluster) []problem { return findings(c, name) }}
-}
-
-func findings(c *Cluster, name string) (all []problem) {
-	for _, each := range c.State.Findings {
-		if each.Name == name {
-			all = append(all, problem{warning: each.Severity == state.Warning, what: each.What, fix: each.Fix})
+	{Name: "findings", About: "the controller reports no problem", skip: silent, run: func(_ *Set, c *Cluster) (all []problem) {
+		for _, each := range c.State.Findings {
+			all = append(all, problem{name: each.Name, warning: each.Severity == state.Warning, what: each.What, fix: each.Fix})
 		}
-	}
-	return all
+		return all
+	}},
 }
 
-// silent is why the controller's findings are unknown.
+// silent is why it is unknown what the controller knows.
 func silent(_ *Set, c *Cluster) string {
 	if c.State == nil {
 		return "The controller does not answer."
@@ -133,31 +85,11 @@ func silent(_ *Set, c *Cluster) string {
 	return ""
 }
 
-// member is the member of a cluster with an id, nil if there is none.
-func (c *Cluster) member(id string) *state.Member {
+// ranks are the ranks in conflicts that a cluster gives to itself and to its members, by their ids.
+func (c *Cluster) ranks() map[string]int {
+	ranks := map[string]int{c.ID: c.State.Rank}
 	for i := range c.State.Members {
-		if c.State.Members[i].Cluster == id {
-			return &c.State.Members[i]
-		}
+		ranks[c.State.Members[i].Cluster] = c.State.Members[i].Rank
 	}
-	return nil
-}
-
-// rankOf returns the rank that a cluster has in conflicts, and whether it is known.
-func (c *Cluster) rankOf(id string) (rank int, known bool) {
-	switch {
-	case c.State == nil:
-		return 0, false
-	case id == c.ID:
-		return c.State.Rank, true
-	case c.member(id) == nil:
-		return 0, false
-	}
-	return c.member(id).Rank, true
-}
-
-// annotate is the command that annotates the Secret of a member.
-func (c *Cluster) annotate(m *state.Member, key, value string) string {
-	_, name, _ := strings.Cut(m.Credential, "/")
-	return c.kubectl("-n %s annotate secret %s %s --overwrite", c.System, name, fmt.Sprintf("'%s=%s'", key, value))
+	return ranks
 }

@@ -3,180 +3,173 @@
 package check
 
 import (
-	"slices"
-	"strings"
+	"errors"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
-	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
-	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
-// installed is a CoreDNS as kubeadm installs it.
-func installed(image string) *appsv1.Deployment {
-	return &appsv1.Deployment{
-		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "coredns", Image: image}},
-		}}},
-		Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
-	}
+// Parts of Corefiles, and of what fixes them.
+const (
+	own        = ". {\n kubernetes cluster.local\n}\n"
+	forwards   = own + "clusterset.local:53 {\n forward . 10.96.0.99\n}"
+	stock      = ". {\n kubernetes cluster.local clusterset.local {\n  multicluster clusterset.local\n }\n}"
+	enable     = "kubectl clusterset coredns enable --contexts east"
+	edit       = "`kubectl --context east -n kube-system edit configmap coredns`."
+	clusterID  = "Set `cluster east` in the multicluster block of the Corefile: " + edit
+	upgrade    = "helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns --reset-then-reuse-values --set clusterId=east"
+	blue       = "Select the zone of cluster set blue with --zone, or have the Corefile serve clusterset.local for it (docs/operate/several-sets.md): " + edit
+	noID       = "warning corefile-cluster east: The Corefile has no `cluster east`, so DNS does not prefer near endpoints, although shop/db prefers them (cluster). > "
+	restarting = "`kubectl --context east -n kube-system logs deployment/coredns`. If its pods have not read the Corefile, restart them: `kubectl --context east -n kube-system rollout restart deployment coredns`."
+)
+
+func plugin(options string) string {
+	return own + "clusterset.local:53 {\n multicluster {\n" + options + " }\n}\n"
 }
 
-// TestWaysToAnswerTheZone has a stock CoreDNS in east. Whichever way answers for
-// the zone, nothing is wrong, and no finding recommends to replace the image.
-func TestWaysToAnswerTheZone(t *testing.T) {
-	const enable = "coredns enable"
-	const stock = "The Corefile serves clusterset.local with the option multicluster of the stock plugin kubernetes. Its " +
-		"answers have the TTL of that plugin. They differ for ports and host names of other implementations, see " +
-		"docs/interop.md."
-	lacks := []manifest.Right{{Verb: "list", Group: "multicluster.x-k8s.io", Resource: "serviceimports"}}
+// TestDNS has a CoreDNS as kubeadm installs it in east.
+func TestDNS(t *testing.T) {
+	fails := func(east *Cluster) { east.Apex = dns.Answer{Rcode: "SERVFAIL"} }
+	prefers := func(east *Cluster) {
+		east.State.Imports = []state.Import{
+			{Namespace: "shop", Name: "web", Type: "ClusterSetIP", Prefers: "PreferSameZone"},
+			{Namespace: "shop", Name: "db", Type: "Headless", Prefers: "cluster"},
+		}
+	}
 	for name, test := range map[string]struct {
-		corefile string
-		change   func(*Cluster)
-		says     []string // checks
-		why      string   // of coredns-image
-		fix      string   // part of that of the first
+		corefile, chart string
+		change          []func(east *Cluster)
+		want            string
 	}{
-		"forwarding": {
-			". {\n kubernetes cluster.local\n}\nclusterset.local:53 {\n forward . 10.96.0.99\n}",
-			func(c *Cluster) { c.CoreDNSLacks = lacks }, nil,
-			"The Corefile forwards clusterset.local to another server.", "",
+		"the plugin":               {corefile: plugin("cluster east\n")},
+		"the stock plugin":         {corefile: stock},
+		"forwarding":               {corefile: forwards},
+		"an imported file":         {corefile: "import custom/*.server\n" + own},
+		"no Corefile can be read":  {},
+		"nothing that wants an id": {corefile: plugin("")},
+		"the id":                   {corefile: plugin("cluster EAST\n"), change: []func(*Cluster){prefers}},
+		"a variable as the id":     {corefile: plugin("cluster {$ID}\n")},
+		"the id in the chart":      {corefile: forwards, chart: plugin("cluster east\n"), change: []func(*Cluster){prefers}},
+		"the chart is not used":    {corefile: stock, chart: plugin(""), change: []func(*Cluster){prefers}},
+		"the set": {
+			corefile: plugin("cluster east\nclusterset blue\n"), change: []func(*Cluster){func(east *Cluster) { east.Set = "blue" }},
 		},
-		"forwarding, and no answer": {
-			"clusterset.local:53 {\n forward . 10.96.0.99\n}",
-			func(c *Cluster) { c.Apex = dns.Answer{Rcode: "SERVFAIL"} },
-			[]string{"dns-zone"},
-			"The Corefile forwards clusterset.local to another server.",
-			"Make the server to which the Corefile forwards clusterset.local serve",
+		"the id of another cluster": {
+			corefile: plugin("cluster west\n"),
+			want:     "failed corefile-cluster east: The Corefile has `cluster west`, but this cluster is east: DNS prefers endpoints of the wrong cluster. > " + clusterID,
 		},
-		"the stock plugin": {
-			". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}", nil, nil,
-			stock, "",
+		"no id":              {corefile: plugin(""), change: []func(*Cluster){prefers}, want: noID + clusterID},
+		"no id in the chart": {corefile: forwards, chart: plugin(""), change: []func(*Cluster){prefers}, want: noID + upgrade},
+		"another set": {
+			corefile: plugin("cluster east\n"), change: []func(*Cluster){func(east *Cluster) { east.Set = "blue" }},
+			want: "failed corefile-multicluster east: The Corefile serves clusterset.local for the default cluster set, not for cluster set blue. > " + blue,
 		},
-		"the stock plugin without rights": {
-			". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}",
-			func(c *Cluster) { c.CoreDNSLacks = lacks },
-			[]string{"coredns-rights"},
-			stock, "create clusterrolebinding clusterset-stock-coredns --clusterrole=clusterset-coredns --serviceaccount=kube-system:default`.",
+		"no way": {
+			corefile: own, change: []func(*Cluster){fails},
+			want: "failed corefile-multicluster east: The Corefile does not serve clusterset.local. > " + enable + "\n" +
+				"failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > " + enable,
 		},
-		"a file that the Corefile imports": {
-			"import custom/*.server\n. {\n kubernetes cluster.local\n}", func(c *Cluster) { c.CoreDNSLacks = lacks },
-			nil,
-			"The cluster's DNS serves clusterset.local in a way that the Corefile does not show.", "",
+		"no way for a set": {
+			corefile: own, change: []func(*Cluster){fails, func(east *Cluster) { east.Set = "blue" }},
+			want: "failed corefile-multicluster east: The Corefile does not serve clusterset.local. > " + blue + "\n" +
+				"failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > " + blue,
 		},
-		"a Corefile that may not be read": {
-			"", nil, nil,
-			"The cluster's DNS serves clusterset.local in a way that the Corefile does not show.", "",
+		"the plugin does not answer": {
+			corefile: plugin("cluster east\n"), change: []func(*Cluster){fails},
+			want: "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > Find the cause in the logs of CoreDNS, such as missing permissions or an image that lacks the plugin multicluster: " + restarting,
 		},
-		"the plugin, and the stock image": {
-			". {\n multicluster clusterset.local\n}", nil,
-			[]string{"coredns-image"},
-			"",
-			"kubectl --context east -n kube-system set image deployment/coredns coredns=<image of CoreDNS with multicluster>",
+		"the forward does not answer": {
+			corefile: forwards, change: []func(*Cluster){fails},
+			want: "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > Make the server to which the Corefile forwards clusterset.local serve the zone: `kubectl --context east -n kube-system get configmap coredns -o yaml` prints its address.",
 		},
-		"no way at all": {
-			". {\n kubernetes cluster.local\n}", func(c *Cluster) { c.Apex = dns.Answer{Rcode: "NXDOMAIN"} },
-			[]string{"corefile-multicluster", "dns-zone"},
-			"The Corefile does not serve clusterset.local.", enable + " --contexts east",
+		"another DNS server": {
+			change: []func(*Cluster){fails, func(east *Cluster) { east.CoreDNS = false }},
+			want:   "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > There is no Deployment kube-system/coredns: have the cluster's DNS forward clusterset.local to the CoreDNS of the chart, see docs/platforms/README.md.",
 		},
-		"no way at all, and another one manages CoreDNS": {
-			". {\n kubernetes cluster.local\n}", func(c *Cluster) {
-				c.Apex = dns.Answer{Rcode: "NXDOMAIN"}
-				c.Deployment.Labels = map[string]string{"eks.amazonaws.com/component": "coredns"}
-			},
-			[]string{"corefile-multicluster", "dns-zone"},
-			"The Corefile does not serve clusterset.local.",
-			"Amazon EKS manages CoreDNS: forward the zone",
+		"unreachable": {
+			corefile: plugin("cluster east\n"), change: []func(*Cluster){func(east *Cluster) { east.DNSError, east.System = errors.New("no pod is ready"), "mcs" }},
+			want: "warning dns-reachable east: The cluster's DNS could not be queried: no pod is ready. > kubectl clusterset check --contexts east --dns east=<address> --system-namespace mcs",
+		},
+		"a wrong answer": {
+			corefile: forwards, change: []func(*Cluster){func(east *Cluster) {
+				east.Lookups = []explain.Answer{{Answer: dns.Answer{Name: "a.b.svc.c", Type: "A", Rcode: "NXDOMAIN"}, Wrong: true, Expected: []string{"10.0.0.1"}}}
+			}},
+			want: "failed dns-names east: The cluster's DNS returns NXDOMAIN for a.b.svc.c A instead of 10.0.0.1. > Restart the server of the zone, for example `kubectl --context east -n kube-system rollout restart deployment coredns`.",
+		},
+		"a node-local cache": {
+			corefile: forwards, change: []func(*Cluster){func(east *Cluster) { east.NodeCaches = map[string]bool{"passes": true, "hides": false} }},
+			want: "failed node-local-dns east: Pods cannot resolve names in clusterset.local: NodeLocal DNSCache answers their queries on each node, and its Corefile in ConfigMap kube-system/hides has no server block for the zone. > Add the server block of docs/operate/install.md#nodelocal-dnscache: `kubectl --context east -n kube-system edit configmap hides`.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := newSet(func(east, _ *Cluster) {
-				east.Deployment, east.Corefile = installed("registry.k8s.io/coredns/coredns:v1.12.2"), test.corefile
-				if test.change != nil {
-					test.change(east)
+				east.CoreDNS, east.Corefile, east.ChartCorefile = true, parsed(t, test.corefile), parsed(t, test.chart)
+				for _, change := range test.change {
+					change(east)
 				}
 			})
-			var says []string
-			fix, why := "", ""
-			for _, finding := range Run(set) {
-				if finding.What != "" && !known(finding) {
-					says = append(says, finding.Check)
-					if fix == "" {
-						fix = finding.Fix
-					}
-				}
-				if finding.Check == "coredns-image" && finding.Context == "east" {
-					why = finding.Reason
-				}
-			}
-			if !slices.Equal(says, test.says) || why != test.why || !strings.Contains(fix, test.fix) ||
-				!strings.Contains(test.fix, enable) && strings.Contains(fix, enable) {
-				t.Errorf("got %v, %q, %q", says, why, fix)
+			if got := texts(Run(set)); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 		})
 	}
 }
 
-// TestChartWithoutTheID: where the cluster's DNS forwards the zone, the id matters in the Corefile of the chart.
-func TestChartWithoutTheID(t *testing.T) {
-	const forwards = ". {\n kubernetes cluster.local\n}\nclusterset.local:53 {\n forward . 10.96.0.99\n}"
-	const fix = "helm upgrade clusterset-dns deploy/chart --kube-context east --namespace clusterset-dns " +
-		"--reset-then-reuse-values --set clusterId=east"
-	chart := func(options string) string {
-		return "(multicluster-options) {\n" + options + "}\nclusterset.local:53 {\n multicluster {\n  import multicluster-options\n }\n}\n"
+// parsed is a Corefile, nil if the text is empty.
+func parsed(t *testing.T, text string) *coredns.Corefile {
+	t.Helper()
+	if text == "" {
+		return nil
 	}
-	for name, test := range map[string]struct {
-		corefile, chart, prefers, want string
-	}{
-		"no id":                    {forwards, chart(""), "cluster", fix},
-		"another id":               {forwards, chart("    cluster west\n"), "cluster", fix},
-		"the id":                   {forwards, chart("    cluster east\n"), "cluster", ""},
-		"nothing prefers":          {forwards, chart(""), "none", ""},
-		"unknown":                  {forwards, "", "cluster", ""},
-		"another zone":             {forwards, "example.set {\n multicluster\n}", "cluster", ""},
-		"does not parse":           {forwards, "clusterset.local {", "cluster", ""},
-		"served in another manner": {". {\n kubernetes cluster.local clusterset.local {\n multicluster clusterset.local\n }\n}", chart(""), "cluster", ""},
-	} {
-		set := newSet(func(east, _ *Cluster) {
-			east.Deployment, east.Corefile = installed("registry.k8s.io/coredns/coredns:v1.12.2"), test.corefile
-			east.ChartCorefile = test.chart
-			east.Imports = []v1beta1.ServiceImport{{
-				ObjectMeta: metav1.ObjectMeta{
-					Namespace: "shop", Name: "db", Labels: map[string]string{names.ManagedBy: export.Manager},
-					Annotations: map[string]string{names.Prefer: test.prefers},
-				},
-				Spec: v1beta1.ServiceImportSpec{Type: v1beta1.Headless},
-			}}
-		})
-		if got := hint(set, "corefile-cluster"); got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
+	corefile, err := coredns.ParseCorefile(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return corefile
+}
+
+func TestCorefileThatDoesNotParse(t *testing.T) {
+	set := newSet(func(east, _ *Cluster) { east.CoreDNS, east.CorefileError = true, errors.New("line 7: no brace") })
+	const want = "failed corefile east: ConfigMap kube-system/coredns: line 7: no brace. > kubectl --context east -n kube-system edit configmap coredns"
+	if got := texts(Run(set)); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestNodeCaches reads the DaemonSet and its Corefile.
+func TestNodeCaches(t *testing.T) {
+	const hidden = "cluster.local:53 {\n bind 169.254.20.10\n forward . 10.96.0.2\n}\n.:53 {\n forward . /etc/resolv.conf\n}\n"
+	named := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: coredns.Namespace, Name: name, Labels: map[string]string{"k8s-app": name}}
+	}
+	volume := func(name string) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name},
+		}}}
+	}
+	for text, passes := range map[string]bool{hidden: false, hidden + "clusterset.local {\n forward . 10.96.0.2\n}\n": true} {
+		client := fake.NewClientset(
+			&appsv1.DaemonSet{
+				ObjectMeta: named("node-local-dns"),
+				Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+					Volumes: []corev1.Volume{volume("kube-dns"), volume("node-local-dns")},
+				}}},
+			},
+			&appsv1.DaemonSet{ObjectMeta: named("another")},
+			&corev1.ConfigMap{ObjectMeta: named("node-local-dns"), Data: map[string]string{coredns.Key: text}},
+		)
+		got := nodeCaches(t.Context(), &cluster.Cluster{Kube: client}, "clusterset.local")
+		if is, found := got["node-local-dns"]; len(got) != 1 || !found || is != passes {
+			t.Errorf("got %v, want %v for\n%s", got, passes, text)
 		}
-	}
-}
-
-// TestChartIsFound by what only administrators can write.
-func TestChartIsFound(t *testing.T) {
-	meta := metav1.ObjectMeta{Namespace: "dns", Name: "clusterset-coredns"}
-	client := fake.NewClientset(
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: meta.Name}, Subjects: []rbacv1.Subject{{Name: meta.Name, Namespace: meta.Namespace}},
-		},
-		&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{coredns.Key: "text"}},
-	)
-	if got := coredns.ChartCorefile(t.Context(), &cluster.Cluster{Kube: client}); got != "text" {
-		t.Errorf("got %q", got)
-	}
-	if got := coredns.ChartCorefile(t.Context(), &cluster.Cluster{Kube: fake.NewClientset()}); got != "" {
-		t.Errorf("got %q", got)
 	}
 }

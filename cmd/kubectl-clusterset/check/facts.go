@@ -3,18 +3,14 @@
 package check
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,7 +21,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
@@ -39,90 +34,74 @@ type Set struct {
 	Pre bool
 }
 
-// A Cluster has the facts of a cluster, and what only checks need.
+// A Cluster has the facts of a cluster. What the user may not read counts as missing.
 type Cluster struct {
-	// Context is that in the kubeconfig. If Unreachable is set, nothing after Server
-	// is.
-	Context     string
-	Unreachable error
-	// Server is the address of its API server in that context.
-	Server string
-	// Release is the version of this program, empty if that is not one of a release.
-	Release string
-	// ID and Set are those of its heartbeat; ID is empty if its controller never wrote one.
-	ID, Set string
-	// UID is that of its namespace kube-system, System the namespace of its controller.
-	UID, System string
-	// Version is that of its API server, MCSVersion that of the MCS API, empty if it is not served.
-	Version, MCSVersion string
-	// Now is the time by its clock, which is Ahead of the local one.
-	Now   time.Time
-	Ahead time.Duration
-	// Namespaces are all, by name; Imports are those of the cluster set and of other implementations.
-	Namespaces map[string]*corev1.Namespace
-	Imports    []v1beta1.ServiceImport
-	// Heartbeat is nil if there is none.
-	Heartbeat *coordinationv1.Lease
-	// Corefile is that of CoreDNS as kubeadm installs it, empty if it cannot be read.
-	Corefile string
-	// State is what its controller says, nil if StateError is why it does not.
+	// Context is that in the kubeconfig, and Server the address of the API server in it. If Unreachable is set, nothing
+	// else is.
+	Context, Server string
+	Unreachable     error
+	// System is the namespace of the controller, and UID that of the namespace kube-system.
+	System, UID string
+	// ID and Set are those of the controller; ID is empty if Unidentified is why they are unknown.
+	ID           string
+	Set          names.Set
+	Unidentified error
+	// State is what the controller says, nil if StateError is why it does not.
 	State      *state.Cluster
 	StateError error
-	Prerequisites
+	// Version is that of the API server, and MCSVersion that of the MCS API, empty if it is not served.
+	Version, MCSVersion string
+	// Lost are fields that the CustomResourceDefinitions of the MCS API lack.
+	Lost []string
+	// ControllerLacks and MemberLacks are missing rights, and MemberHas rights that credentials of members must not have, as
+	// text. They are unknown if RightsError is set.
+	ControllerLacks, MemberLacks, MemberHas []string
+	RightsError                             error
 
-	// Definitions are the CustomResourceDefinitions of the MCS API by name.
-	Definitions map[string]*unstructured.Unstructured
-	// ControllerLacks, MemberLacks and CoreDNSLacks are missing rights. MemberHas are
-	// rights that credentials of members must not have.
-	ControllerLacks, MemberLacks, MemberHas, CoreDNSLacks []manifest.Right
-	// Bindings are those, other than the shipped ones, that grant rights to the
-	// account of members, and Groups those that grant rights to all service accounts.
-	Bindings, Groups []Binding
-	// RolesGive are rights that were added to the shipped roles of members.
-	RolesGive []manifest.Right
-	Nodes     []corev1.Node
-	// ServiceCIDRs are the Service ranges; none if unknown.
-	ServiceCIDRs []netip.Prefix
-	// Deployment is that of CoreDNS, nil if it is not as kubeadm installs it.
-	Deployment *appsv1.Deployment
-	// ChartCorefile is that of the chart's CoreDNS, empty if unknown.
-	ChartCorefile string
-	// NodeCaches have the Corefiles of caches on nodes that pods query instead of the cluster's DNS.
-	NodeCaches []corev1.ConfigMap
+	// PodCIDRs are the ranges of the nodes, and ServiceCIDRs the Service ranges; none if unknown.
+	PodCIDRs, ServiceCIDRs []netip.Prefix
+	// CoreDNS tells that the Deployment of CoreDNS exists, as kubeadm installs it. Corefile is its Corefile, and
+	// ChartCorefile that of the CoreDNS of the chart; each is nil if it is missing or invalid.
+	CoreDNS                 bool
+	Corefile, ChartCorefile *coredns.Corefile
+	CorefileError           error
+	// NodeCaches are the ConfigMaps of NodeLocal DNSCache, which pods query instead of the cluster's DNS, and whether they
+	// pass the zone on.
+	NodeCaches map[string]bool
 	// Apex is the answer for the zone itself, DNSError why DNS was not queried.
 	Apex     dns.Answer
 	DNSError error
 	// Lookups are answers for some of the imported services.
 	Lookups []explain.Answer
+
+	// Property is the id in the ClusterProperty of the cluster, empty if there is none.
+	Property string
+	// Others are other implementations of the MCS API.
+	Others []string
 }
 
-// A Binding is one of RBAC. Group is its subject, empty if that is an account.
-type Binding struct{ Kind, Namespace, Name, Group string }
-
-// patience is how long an API server may take to say what nearly all checks need.
-const patience = 15 * time.Second
+// patience bounds how long a cluster is read.
+const patience = 30 * time.Second
 
 // maxLookups bounds the number of names that are queried.
 const maxLookups = 10
 
-// Gather reads the clusters. release is the version of this program, empty if that is not one of a release; server
-// returns the DNS server of a cluster. states and failed are what their controllers say.
-func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cluster, failed []error, zone, release string,
+// Gather reads the clusters. states and failed are what their controllers say; server returns the DNS server of a cluster.
+func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cluster, failed []error, zone string,
 	server func(context.Context, *cluster.Cluster) (*dns.Server, error),
 ) *Set {
 	set := &Set{Zone: zone, Clusters: make([]*Cluster, len(clusters))}
 	var group sync.WaitGroup
 	for i, from := range clusters {
 		c := &Cluster{
-			Context: from.Context, Server: from.Config.Host, Release: release, System: from.Namespace,
-			State: states[i], StateError: failed[i], Namespaces: map[string]*corev1.Namespace{},
+			Context: from.Context, Server: from.Config.Host, System: from.Namespace, State: states[i], StateError: failed[i],
 		}
 		set.Clusters[i] = c
 		group.Go(func() {
-			bounded, cancel := context.WithTimeout(ctx, patience)
+			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
-			if c.Unreachable = c.identify(bounded, from); c.Unreachable == nil {
-				c.gather(ctx, from)
+			if c.Unreachable = c.identify(ctx, from); c.Unreachable == nil {
+				c.gather(ctx, from, zone)
 				c.ask(ctx, from, zone, server)
 			}
 		})
@@ -131,166 +110,103 @@ func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cl
 	return set
 }
 
-// identify reads what nearly all checks need. Forbidden objects are left out; an unreachable API server is an error.
+// identify reads what nearly all checks need. An unreachable API server is an error.
 func (c *Cluster) identify(ctx context.Context, from *cluster.Cluster) error {
 	version, err := from.Discovery().ServerVersionWithContext(ctx)
-	if apierrors.IsForbidden(err) {
-		return errors.New("the API server denies GET /version to this user (403 Forbidden): use another user, or " +
-			"bind this one to ClusterRole system:public-info-viewer")
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		c.Version = version.GitVersion
+	case !apierrors.IsForbidden(err):
 		return err
 	}
-	c.Version = version.GitVersion
 	if c.MCSVersion, err = from.MCSVersion(ctx); err != nil {
 		return err
 	}
-	namespaces, err := from.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
-	if err != nil && !apierrors.IsForbidden(err) {
-		return err
+	is, err := from.Identify(ctx)
+	c.ID, c.UID, c.Set, c.Unidentified = is.ID, is.UID, is.Set, err
+	if c.State != nil {
+		c.ID, c.UID, c.Set, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, is.UID), names.Set(c.State.ClusterSet), nil
 	}
-	for i := range namespaces.Items {
-		c.Namespaces[namespaces.Items[i].Name] = &namespaces.Items[i]
-	}
-	if system := c.Namespaces[metav1.NamespaceSystem]; system != nil {
-		c.UID = string(system.UID)
-	}
-	if identity, err := from.Identify(ctx); err == nil {
-		c.ID, c.Set, c.Heartbeat = identity.ID, string(identity.Set), identity.Heartbeat
-	}
-	if c.MCSVersion != "" {
-		imports, err := from.ServiceImports(ctx, "")
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-			return err
-		}
-		c.Imports = slices.DeleteFunc(imports, func(each v1beta1.ServiceImport) bool {
-			namespace := c.Namespaces[each.Namespace]
-			return namespace != nil && namespace.Labels[names.LabelSet] != c.Set
-		})
-	}
-	if configMap, err := from.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, coredns.Name,
-		metav1.GetOptions{}); err == nil {
-		c.Corefile = configMap.Data[coredns.Key]
-	}
-	c.Now, c.Ahead = from.Now(), from.Ahead()
 	return nil
 }
 
-// gather reads the rest. Objects that must not be read count as missing.
-func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster) {
-	c.Definitions = map[string]*unstructured.Unstructured{}
-	definitions := schema.GroupVersionResource{
-		Group: "apiextensions.k8s.io", Version: "v1",
-		Resource: "customresourcedefinitions",
-	}
-	for _, name := range []string{v1beta1.ServiceExportFullName, v1beta1.ServiceImportFullName} {
-		if found, err := from.Dynamic.Resource(definitions).Get(ctx, name, metav1.GetOptions{}); err == nil {
-			c.Definitions[name] = found
-		}
-	}
-	c.rights(ctx, from)
+// gather reads the rest.
+func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster, zone string) {
+	c.Lost = lost(ctx, from, c.MCSVersion)
+	c.RightsError = c.reviewAccounts(ctx, from)
 	if list, err := from.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
-		c.Nodes = list.Items
+		for i := range list.Items {
+			c.PodCIDRs = append(c.PodCIDRs, prefixes(list.Items[i].Spec.PodCIDRs)...)
+		}
 	}
 	if list, err := from.Kube.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{}); err == nil {
 		for i := range list.Items {
 			c.ServiceCIDRs = append(c.ServiceCIDRs, prefixes(list.Items[i].Spec.CIDRs)...)
 		}
 	}
-	if deployment, err := from.Kube.AppsV1().Deployments(coredns.Namespace).Get(ctx, coredns.Name,
-		metav1.GetOptions{}); err == nil {
-		c.Deployment = deployment
-		c.CoreDNSLacks, _ = manifest.Missing(ctx, from.Kube, coredns.Namespace, accountOf(deployment),
-			corednsNeeds)
+	if _, err := from.Kube.AppsV1().Deployments(coredns.Namespace).Get(ctx, coredns.Name, metav1.GetOptions{}); err == nil {
+		c.CoreDNS = true
+		if configMap, err := from.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, coredns.Name, metav1.GetOptions{}); err == nil {
+			c.Corefile, c.CorefileError = coredns.ParseCorefile(configMap.Data[coredns.Key])
+		}
 	}
-	c.ChartCorefile = coredns.ChartCorefile(ctx, from)
-	c.NodeCaches = nodeCaches(ctx, from)
+	if text := coredns.ChartCorefile(ctx, from); text != "" {
+		c.ChartCorefile, _ = coredns.ParseCorefile(text)
+	}
+	c.NodeCaches = nodeCaches(ctx, from, zone)
+	c.Property, c.Others = property(ctx, from), implementations(ctx, from)
 }
 
-func (c *Cluster) rights(ctx context.Context, from *cluster.Cluster) {
-	objects, err := manifest.Objects(manifest.Rights, c.System)
-	if err != nil {
-		return
-	}
-	for account, lacks := range map[string]*[]manifest.Right{
-		controllerAccount:      &c.ControllerLacks,
-		manifest.MemberAccount: &c.MemberLacks,
-	} {
-		required, err := manifest.Required(objects, account)
+// newest are the newest fields in the specs of the MCS API.
+var newest = map[string]string{
+	v1beta1.ServiceExportFullName: "exportedAnnotations", v1beta1.ServiceImportFullName: "trafficDistribution",
+}
+
+// lost returns those of the newest fields that the API server does not keep in a version.
+func lost(ctx context.Context, from *cluster.Cluster, mcsVersion string) (fields []string) {
+	definitions := from.Dynamic.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	})
+	for name, field := range newest {
+		definition, err := definitions.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			continue
 		}
-		*lacks, _ = manifest.Missing(ctx, from.Kube, c.System, account, required)
-		if account == manifest.MemberAccount {
-			c.roles(ctx, from, required)
+		versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		for _, each := range versions {
+			version, _ := each.(map[string]any)
+			_, kept, err := unstructured.NestedMap(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", field)
+			if err == nil && !kept && version["name"] == mcsVersion {
+				fields = append(fields, field+" of "+name)
+			}
 		}
 	}
-	c.MemberHas, _ = manifest.Allowed(ctx, from.Kube, c.System, manifest.MemberAccount, manifest.Dangerous(c.System))
-	if list, err := from.Kube.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{}); err == nil {
-		for i := range list.Items {
-			c.binding("clusterrolebinding", list.Items[i].ObjectMeta, list.Items[i].Subjects)
-		}
-	}
-	if list, err := from.Kube.RbacV1().RoleBindings("").List(ctx, metav1.ListOptions{}); err == nil {
-		for i := range list.Items {
-			c.binding("rolebinding", list.Items[i].ObjectMeta, list.Items[i].Subjects)
-		}
-	}
+	slices.Sort(fields)
+	return fields
 }
 
-// roles compares the roles of members with the shipped ones.
-func (c *Cluster) roles(ctx context.Context, from *cluster.Cluster, shipped []manifest.Right) {
-	var given []manifest.Right
-	if role, err := from.Kube.RbacV1().ClusterRoles().Get(ctx, c.named(manifest.MemberAccount),
-		metav1.GetOptions{}); err == nil {
-		for _, rule := range role.Rules {
-			given = append(given, manifest.Expand(rule, "")...)
+// nodeCaches returns the ConfigMaps with the Corefiles of NodeLocal DNSCache, and whether they pass a zone on. The
+// DaemonSets have the label of Kubernetes' manifest.
+func nodeCaches(ctx context.Context, from *cluster.Cluster, zone string) map[string]bool {
+	passes := map[string]bool{}
+	sets, err := from.Kube.AppsV1().DaemonSets(coredns.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=node-local-dns"})
+	if err != nil {
+		return nil
+	}
+	for i := range sets.Items {
+		for _, volume := range sets.Items[i].Spec.Template.Spec.Volumes {
+			if volume.ConfigMap == nil {
+				continue
+			}
+			configMap, err := from.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
+			if err != nil || configMap.Data[coredns.Key] == "" { // another one of its ConfigMaps
+				continue
+			}
+			parsed, err := coredns.ParseCorefile(configMap.Data[coredns.Key])
+			passes[configMap.Name] = err != nil || parsed.Passes(zone)
 		}
 	}
-	if role, err := from.Kube.RbacV1().Roles(c.System).Get(ctx, manifest.MemberAccount,
-		metav1.GetOptions{}); err == nil {
-		for _, rule := range role.Rules {
-			given = append(given, manifest.Expand(rule, c.System)...)
-		}
-	}
-	c.RolesGive = slices.DeleteFunc(given, func(right manifest.Right) bool { return slices.Contains(shipped, right) })
-}
-
-// named is the name that the chart gives to the release of the set, or to its object without a namespace.
-func (c *Cluster) named(object string) string {
-	if c.Set == "" {
-		return object
-	}
-	return object + "-" + string(c.Set)
-}
-
-// controllerAccount is the service account of the controller, and the name of
-// its roles.
-const controllerAccount = "clusterset-controller"
-
-func (c *Cluster) binding(kind string, object metav1.ObjectMeta, subjects []rbacv1.Subject) {
-	shipped := object.Namespace == "" && object.Name == c.named(manifest.MemberAccount) ||
-		object.Namespace == c.System && object.Name == manifest.MemberAccount
-	// Kubernetes' own bindings grant what every account needs.
-	if shipped || object.Labels["kubernetes.io/bootstrapping"] != "" {
-		return
-	}
-	binding := Binding{Kind: kind, Namespace: object.Namespace, Name: object.Name}
-	for _, subject := range subjects {
-		switch {
-		case subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == c.System &&
-			subject.Name == manifest.MemberAccount,
-			subject.Kind == rbacv1.UserKind && subject.Name == "system:serviceaccount:"+c.System+":"+
-				manifest.MemberAccount:
-			c.Bindings = append(c.Bindings, binding)
-		case subject.Kind == rbacv1.GroupKind && slices.Contains(manifest.Groups(c.System), subject.Name):
-			binding.Group = subject.Name
-			c.Groups = append(c.Groups, binding)
-		default:
-			continue
-		}
-		return
-	}
+	return passes
 }
 
 // ask queries the cluster's DNS.
@@ -303,10 +219,7 @@ func (c *Cluster) ask(ctx context.Context, from *cluster.Cluster, zone string,
 		return
 	}
 	defer server.Close()
-	if c.Apex, c.DNSError = server.Ask(ctx, zone, "SOA"); c.DNSError != nil {
-		return
-	}
-	if c.State == nil {
+	if c.Apex, c.DNSError = server.Ask(ctx, zone, "SOA"); c.DNSError != nil || c.State == nil {
 		return
 	}
 	for i := range c.State.Imports {
@@ -324,24 +237,4 @@ func (c *Cluster) ask(ctx context.Context, from *cluster.Cluster, zone string,
 			c.Lookups = append(c.Lookups, explain.Expect(answer, each, each.IPs))
 		}
 	}
-}
-
-// prefixes parses prefixes, and ignores invalid ones.
-func prefixes(texts []string) []netip.Prefix {
-	var out []netip.Prefix
-	for _, text := range texts {
-		if prefix, err := netip.ParsePrefix(text); err == nil {
-			out = append(out, prefix.Masked())
-		}
-	}
-	return out
-}
-
-// podCIDRs are the ranges of the cluster's pods, as its nodes have them.
-func (c *Cluster) podCIDRs() []netip.Prefix {
-	var out []netip.Prefix
-	for i := range c.Nodes {
-		out = append(out, prefixes(c.Nodes[i].Spec.PodCIDRs)...)
-	}
-	return out
 }

@@ -3,83 +3,188 @@
 package check
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/deploy"
 )
+
+// Service accounts, and the names of their roles in deploy.Rights.
+const (
+	controllerAccount = "clusterset-controller"
+	memberAccount     = "clusterset-member"
+)
+
+// A right allows one verb on one resource.
+type right = authorizationv1.ResourceAttributes
+
+// dangerous are rights that the credential of a member must not have: to write, to read more than endpoints and the
+// heartbeat, and to get other credentials.
+var dangerous = []rbacv1.PolicyRule{
+	rule("", "secrets services pods nodes namespaces configmaps", "list create update delete"),
+	rule("", "secrets", "get"),
+	rule("", "pods/exec serviceaccounts/token", "create"),
+	rule("discovery.k8s.io", "endpointslices", "create update patch delete"),
+	rule("coordination.k8s.io", "leases", "list create update delete"),
+	rule("multicluster.x-k8s.io", "serviceimports serviceexports", "list create update delete"),
+	rule("rbac.authorization.k8s.io", "clusterrolebindings", "create"),
+	rule("*", "*", "*"),
+}
+
+func rule(group, resources, verbs string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: strings.Fields(resources), Verbs: strings.Fields(verbs)}
+}
 
 var rightsChecks = []Check{
 	{
-		Name: "controller-rights", About: "the controller has the permissions it needs",
-		run: func(_ *Set, c *Cluster) []problem {
-			return lacks(c, "service account "+controllerAccount, c.ControllerLacks)
-		},
+		Name: "controller-rights", About: "the controller has the permissions it needs", skip: unreviewed,
+		run: func(_ *Set, c *Cluster) []problem { return c.lacks(controllerAccount, c.ControllerLacks) },
 	},
 	{
-		Name: "member-rights", About: "credentials of members have the permissions they need",
-		run: func(_ *Set, c *Cluster) []problem {
-			return lacks(c, "service account "+manifest.MemberAccount, c.MemberLacks)
-		},
+		Name: "member-rights", About: "credentials of members have the permissions they need", skip: unreviewed,
+		run: func(_ *Set, c *Cluster) []problem { return c.lacks(memberAccount, c.MemberLacks) },
 	},
 	{
-		Name: "member-least", About: "credentials of members have no other permissions",
-		run: func(_ *Set, c *Cluster) (found []problem) {
-			for _, binding := range c.Bindings {
-				found = append(found, wrong(c.unbind(binding),
-					"The %s %s grants service account %s more than members need.",
-					binding.Kind, binding.Name, manifest.MemberAccount))
+		Name: "member-least", About: "credentials of members have no other permissions", skip: unreviewed,
+		run: func(_ *Set, c *Cluster) []problem {
+			if len(c.MemberHas) == 0 {
+				return nil
 			}
-			if len(c.RolesGive) > 0 {
-				found = append(found, wrong(c.grantRights(),
-					"The roles %s were changed and grant members more than they need: %s.", manifest.MemberAccount,
-					rightsText(c.RolesGive)))
-			}
-			if len(found) > 0 || len(c.MemberHas) == 0 {
-				return found
-			}
-			for _, binding := range c.Groups {
-				found = append(found, wrong(c.unbind(binding),
-					"Members have more permissions than they need: %s. The %s %s may grant them to group %s.",
-					rightsText(c.MemberHas), binding.Kind, binding.Name, binding.Group))
-			}
-			if len(found) == 0 {
-				found = append(found, wrong("Find the binding that grants these permissions, and delete it.",
-					"Members have more permissions than they need: %s.", rightsText(c.MemberHas)))
-			}
-			return found
+			return []problem{wrong("Find the binding or the role that grants them, and delete or correct it: `"+
+				c.kubectl("get clusterrolebindings,rolebindings -A -o wide | grep -E '%s[/:]%s|system:(serviceaccounts|authenticated)'",
+					c.System, memberAccount)+"`.",
+				"Members have more permissions than they need: %s.", few(c.MemberHas))}
 		},
 	},
 }
 
-// unbind is the instruction to inspect and delete a binding.
-func (c *Cluster) unbind(binding Binding) string {
-	object := binding.Kind + " " + binding.Name
-	if binding.Namespace != "" {
-		object += " -n " + binding.Namespace
+func unreviewed(_ *Set, c *Cluster) string {
+	if c.RightsError != nil {
+		return fmt.Sprintf("The permissions of service accounts could not be reviewed: %v.", c.RightsError)
 	}
-	return "See what it grants: `" + c.kubectl("describe %s", object) + "`. If it is not needed, delete it: `" +
-		c.kubectl("delete %s", object) + "`."
+	return ""
 }
 
-func lacks(c *Cluster, who string, rights []manifest.Right) []problem {
+func (c *Cluster) lacks(account string, rights []string) []problem {
 	if len(rights) == 0 {
 		return nil
 	}
-	return []problem{wrong(c.grantRights(), "%s lacks permissions: %s.", strings.ToUpper(who[:1])+who[1:],
-		rightsText(rights))}
+	return []problem{wrong(c.chart("upgrade", "--reset-then-reuse-values"), "Service account %s lacks permissions: %s.", account,
+		few(rights))}
 }
 
-// maxRights bounds the rights in a message.
-const maxRights = 3
-
-func rightsText(rights []manifest.Right) string {
-	var texts []string
-	for i, right := range rights {
-		if i == maxRights {
-			texts = append(texts, "…")
-			break
+// reviewAccounts reviews the rights of the service accounts.
+func (c *Cluster) reviewAccounts(ctx context.Context, from *cluster.Cluster) (err error) {
+	for _, each := range []struct {
+		account string
+		rights  []right
+		allowed bool
+		found   *[]string
+	}{
+		{controllerAccount, shipped(controllerAccount, c.System), false, &c.ControllerLacks},
+		{memberAccount, shipped(memberAccount, c.System), false, &c.MemberLacks},
+		{memberAccount, expand(dangerous, c.System), true, &c.MemberHas},
+	} {
+		if *each.found, err = c.review(ctx, from, each.account, each.rights, each.allowed); err != nil {
+			return err
 		}
-		texts = append(texts, manifest.RightText(right))
 	}
-	return strings.Join(texts, ", ")
+	return nil
+}
+
+// review returns which of the rights a service account has, or does not have.
+func (c *Cluster) review(ctx context.Context, from *cluster.Cluster, account string, rights []right, has bool) (found []string, err error) {
+	allowed, failed := make([]bool, len(rights)), make([]error, len(rights))
+	var group sync.WaitGroup
+	for i := range rights {
+		group.Go(func() {
+			answer, err := from.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+				Spec: authorizationv1.SubjectAccessReviewSpec{
+					User:               "system:serviceaccount:" + c.System + ":" + account,
+					Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + c.System, "system:authenticated"},
+					ResourceAttributes: &rights[i],
+				},
+			}, metav1.CreateOptions{})
+			allowed[i], failed[i] = err == nil && answer.Status.Allowed, err
+		})
+	}
+	group.Wait()
+	for i := range rights {
+		if failed[i] != nil {
+			return nil, failed[i]
+		}
+		if allowed[i] == has {
+			found = append(found, text(rights[i]))
+		}
+	}
+	return found, nil
+}
+
+// shipped are the rights that the roles of a name in deploy.Rights give.
+func shipped(name, namespace string) (rights []right) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(deploy.Rights), 4096)
+	for {
+		var role rbacv1.ClusterRole // has all that a Role has
+		switch err := decoder.Decode(&role); {
+		case err != nil: // the end: a test reads all roles
+			return rights
+		case role.Name != name:
+		case role.Kind == "ClusterRole":
+			rights = append(rights, expand(role.Rules, "")...)
+		case role.Kind == "Role":
+			rights = append(rights, expand(role.Rules, namespace)...)
+		}
+	}
+}
+
+// expand gives one right for each verb of each resource of rules, in a namespace, or in all if that is empty.
+func expand(rules []rbacv1.PolicyRule, namespace string) (rights []right) {
+	for _, each := range rules {
+		names := each.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range each.APIGroups {
+			for _, text := range each.Resources {
+				resource, subresource, _ := strings.Cut(text, "/")
+				for _, verb := range each.Verbs {
+					for _, name := range names {
+						rights = append(rights, right{
+							Group: group, Resource: resource, Subresource: subresource, Verb: verb, Namespace: namespace, Name: name,
+						})
+					}
+				}
+			}
+		}
+	}
+	return rights
+}
+
+// text is a right as text, such as "list services in namespace a".
+func text(r right) string {
+	text := r.Verb + " " + r.Resource
+	for _, part := range [][2]string{{"/", r.Subresource}, {".", r.Group}, {" ", r.Name}, {" in namespace ", r.Namespace}} {
+		if part[1] != "" {
+			text += part[0] + part[1]
+		}
+	}
+	return text
+}
+
+// few is a list of rights as text, of which three are enough.
+func few(rights []string) string {
+	if len(rights) > 3 {
+		rights = append(slices.Clone(rights[:3]), "…")
+	}
+	return strings.Join(rights, ", ")
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,41 +35,24 @@ type Cluster struct {
 	Config  *rest.Config
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface
-
-	clock *serverClock
 }
 
 // FromConfig makes clients from a configuration, which is not changed.
 func FromConfig(config *rest.Config, contextName, systemNamespace string) (*Cluster, error) {
-	c := &Cluster{
-		Context: contextName, Namespace: systemNamespace, Config: rest.CopyConfig(config),
-		clock: &serverClock{},
-	}
+	c := &Cluster{Context: contextName, Namespace: systemNamespace, Config: rest.CopyConfig(config)}
 	c.Config.QPS = -1 // the API server's priority and fairness is the limit
 	c.Config.UserAgent = FieldManager
 	// Warnings are for authors of manifests.
 	c.Config.WarningHandlerWithContext = rest.NoWarnings{}
-	timed := rest.CopyConfig(c.Config)
-	timed.Wrap(c.clock.wrap)
-	client, err := rest.HTTPClientFor(timed)
-	if err != nil {
+	var err error
+	if c.Kube, err = kubernetes.NewForConfig(c.Config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", contextName, err)
 	}
-	if c.Kube, err = kubernetes.NewForConfigAndClient(timed, client); err != nil {
-		return nil, fmt.Errorf("context %s: %w", contextName, err)
-	}
-	if c.Dynamic, err = dynamic.NewForConfigAndClient(timed, client); err != nil {
+	if c.Dynamic, err = dynamic.NewForConfig(c.Config); err != nil {
 		return nil, fmt.Errorf("context %s: %w", contextName, err)
 	}
 	return c, nil
 }
-
-// Now is the time by the clock of the API server, to the second, or by the local
-// clock before its first answer.
-func (c *Cluster) Now() time.Time { return time.Now().Add(c.clock.ahead()) }
-
-// Ahead is by how much the clock of the API server is ahead of the local one.
-func (c *Cluster) Ahead() time.Duration { return c.clock.ahead() }
 
 // DryRun is the field DryRun of the options of a write.
 func DryRun(on bool) []string {
@@ -95,8 +77,7 @@ type Identity struct {
 // ErrNeverRan is the error of a cluster without a heartbeat.
 var ErrNeverRan = errors.New("clusterset-controller has never run")
 
-// Identify reads the identity of the cluster. The error wraps ErrNeverRan if there
-// is no heartbeat.
+// Identify reads the identity of the cluster. The error wraps ErrNeverRan if there is no heartbeat; UID is then set.
 func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	namespace, err := c.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -104,7 +85,7 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	}
 	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, names.Heartbeat, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return Identity{}, fmt.Errorf("context %s: %w in namespace %s: install it there, or set its namespace with "+
+		return Identity{UID: string(namespace.UID)}, fmt.Errorf("context %s: %w in namespace %s: install it there, or set its namespace with "+
 			"--system-namespace", c.Context, ErrNeverRan, c.Namespace)
 	}
 	if err != nil {
@@ -141,38 +122,16 @@ func (c *Cluster) MemberLease(ctx context.Context, name string) (*coordinationv1
 
 // NewestEvent is the newest Event of an object, nil if there is none.
 func (c *Cluster) NewestEvent(ctx context.Context, object metav1.Object) (*corev1.Event, error) {
-	events, err := c.Events(ctx, object)
-	if err != nil || len(events) == 0 {
-		return nil, err
-	}
-	return &events[0], nil
-}
-
-// Events are those of an object, the newest first.
-func (c *Cluster) Events(ctx context.Context, object metav1.Object) ([]corev1.Event, error) {
 	list, err := c.Kube.CoreV1().Events(object.GetNamespace()).List(ctx,
 		metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(object.GetUID())})
-	if err != nil {
+	if err != nil || len(list.Items) == 0 {
 		return nil, err
 	}
-	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int {
-		// Times have whole seconds.
-		if order, err := resourceversion.CompareResourceVersion(b.ResourceVersion, a.ResourceVersion); err == nil {
-			return order
-		}
-		return EventTime(&b).Compare(EventTime(&a))
+	newest := slices.MaxFunc(list.Items, func(a, b corev1.Event) int {
+		order, _ := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion) // times have whole seconds
+		return order
 	})
-	return list.Items, nil
-}
-
-// EventTime is the last occurrence of an Event, to the second.
-func EventTime(event *corev1.Event) time.Time {
-	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time, event.FirstTimestamp.Time} {
-		if !at.IsZero() {
-			return at
-		}
-	}
-	return event.CreationTimestamp.Time
+	return &newest, nil
 }
 
 // Distinct returns an error if two contexts refer to one cluster, or two clusters

@@ -25,77 +25,41 @@ func (c *Cluster) Discovery() discovery.DiscoveryInterfaceWithContext {
 	return discovery.ToDiscoveryInterfaceWithContext(c.Kube.Discovery())
 }
 
-// MCSVersion is the version of the MCS API that the cluster serves, empty if
-// it serves none.
+// MCSVersion is the version of the MCS API that the cluster serves, empty if it serves none.
 func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
 	groups, err := c.Discovery().ServerGroupsWithContext(ctx)
 	if err != nil {
 		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	for _, group := range groups.Groups {
-		if group.Name != v1beta1.GroupName {
-			continue
-		}
-		for _, version := range mcsVersions {
-			if slices.ContainsFunc(group.Versions,
-				func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version }) {
-				return version, nil
-			}
+	at := slices.IndexFunc(groups.Groups, func(group metav1.APIGroup) bool { return group.Name == v1beta1.GroupName })
+	for _, version := range mcsVersions {
+		if at >= 0 && slices.ContainsFunc(groups.Groups[at].Versions,
+			func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version }) {
+			return version, nil
 		}
 	}
 	return "", nil
 }
 
-// mcs is a client of one resource of the MCS API. It is an error if the API is
-// not served.
-func (c *Cluster) mcs(ctx context.Context, resource, namespace string) (dynamic.ResourceInterface, string, error) {
+// exports is a client of ServiceExports, and their version. It is an error if the MCS API is not served.
+func (c *Cluster) exports(ctx context.Context, namespace string) (dynamic.ResourceInterface, string, error) {
 	version, err := c.MCSVersion(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	if version == "" {
-		return nil, "", fmt.Errorf("context %s: the MCS API is not served: apply its CRDs with `kubectl clusterset "+
-			"manifest crds | kubectl --context %s apply -f -`", c.Context, c.Context)
+		return nil, "", fmt.Errorf("context %s: the MCS API is not served: apply its CRDs with `kubectl "+
+			"--context %s apply --server-side -f deploy/chart/files/crds`", c.Context, c.Context)
 	}
 	client := c.Dynamic.Resource(schema.GroupVersionResource{
-		Group: v1beta1.GroupName, Version: version,
-		Resource: resource,
+		Group: v1beta1.GroupName, Version: version, Resource: v1beta1.ServiceExportPluralName,
 	})
 	return client.Namespace(namespace), version, nil
 }
 
-// ServiceExports lists those of a namespace, of all if it is empty, in the
-// types of v1beta1 whichever version is served.
-func (c *Cluster) ServiceExports(ctx context.Context, namespace string) ([]v1beta1.ServiceExport, error) {
-	return listMCS[v1beta1.ServiceExport](ctx, c, v1beta1.ServiceExportPluralName, namespace)
-}
-
-// ServiceImports is the same for ServiceImports.
-func (c *Cluster) ServiceImports(ctx context.Context, namespace string) ([]v1beta1.ServiceImport, error) {
-	return listMCS[v1beta1.ServiceImport](ctx, c, v1beta1.ServiceImportPluralName, namespace)
-}
-
-func listMCS[T any](ctx context.Context, c *Cluster, resource, namespace string) ([]T, error) {
-	client, _, err := c.mcs(ctx, resource, namespace)
-	if err != nil {
-		return nil, err
-	}
-	list, err := client.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("context %s: %s: %w", c.Context, resource, err)
-	}
-	objects := make([]T, len(list.Items))
-	for i := range list.Items {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &objects[i]); err != nil {
-			return nil, fmt.Errorf("context %s: %s: %w", c.Context, resource, err)
-		}
-	}
-	return objects, nil
-}
-
 // ServiceExport reads one, nil if there is none.
 func (c *Cluster) ServiceExport(ctx context.Context, namespace, name string) (*v1beta1.ServiceExport, error) {
-	client, _, err := c.mcs(ctx, v1beta1.ServiceExportPluralName, namespace)
+	client, _, err := c.exports(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -110,13 +74,11 @@ func (c *Cluster) ServiceExport(ctx context.Context, namespace, name string) (*v
 	return found, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found)
 }
 
-// NewServiceExport is one as CreateServiceExport writes it, in a version of the
-// MCS API.
+// NewServiceExport is one as CreateServiceExport writes it, in a version of the MCS API.
 func NewServiceExport(version, namespace, name string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(schema.GroupVersionKind{
-		Group: v1beta1.GroupName, Version: version,
-		Kind: v1beta1.ServiceExportKindName,
+		Group: v1beta1.GroupName, Version: version, Kind: v1beta1.ServiceExportKindName,
 	})
 	object.SetNamespace(namespace)
 	object.SetName(name)
@@ -125,7 +87,7 @@ func NewServiceExport(version, namespace, name string) *unstructured.Unstructure
 
 // CreateServiceExport makes one. dryRun is that of metav1.CreateOptions.
 func (c *Cluster) CreateServiceExport(ctx context.Context, namespace, name string, dryRun []string) error {
-	client, version, err := c.mcs(ctx, v1beta1.ServiceExportPluralName, namespace)
+	client, version, err := c.exports(ctx, namespace)
 	if err != nil {
 		return err
 	}
@@ -136,7 +98,7 @@ func (c *Cluster) CreateServiceExport(ctx context.Context, namespace, name strin
 
 // CreateExport makes a ServiceExport that is more than its name.
 func (c *Cluster) CreateExport(ctx context.Context, object *unstructured.Unstructured) error {
-	client, _, err := c.mcs(ctx, v1beta1.ServiceExportPluralName, object.GetNamespace())
+	client, _, err := c.exports(ctx, object.GetNamespace())
 	if err != nil {
 		return err
 	}
@@ -146,7 +108,7 @@ func (c *Cluster) CreateExport(ctx context.Context, object *unstructured.Unstruc
 
 // DeleteServiceExport deletes one. dryRun is that of metav1.DeleteOptions.
 func (c *Cluster) DeleteServiceExport(ctx context.Context, namespace, name string, dryRun []string) error {
-	client, _, err := c.mcs(ctx, v1beta1.ServiceExportPluralName, namespace)
+	client, _, err := c.exports(ctx, namespace)
 	if err != nil {
 		return err
 	}

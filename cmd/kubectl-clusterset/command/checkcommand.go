@@ -12,7 +12,7 @@ import (
 )
 
 func newCheck(o *options) *cobra.Command {
-	var list, pre bool
+	var pre bool
 	command := &cobra.Command{
 		Use:   "check",
 		Short: "Diagnose problems and suggest fixes",
@@ -22,22 +22,13 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
   kubectl clusterset check --contexts east,west,north`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := output.Validate(o.output); err != nil {
-				return usageError{err}
-			}
-			if list {
-				return output.Print(o.Out, o.output, "CheckList", map[string]any{"checks": check.Select(pre)},
-					func(out io.Writer, wide bool) error { return check.List(out, wide, check.Select(pre)) })
-			}
 			clusters, err := o.clusters()
 			if err != nil {
 				return err
 			}
 			all, failed := o.states(command.Context(), clusters)
-			set := check.Gather(command.Context(), clusters, all, failed, o.zone, releaseOf(build), o.server)
-			if pre {
-				set.GatherPrerequisites(command.Context(), clusters)
-			}
+			set := check.Gather(command.Context(), clusters, all, failed, o.zone, o.server)
+			set.Pre = pre
 			findings := check.Run(set)
 			err = output.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings},
 				func(out io.Writer, wide bool) error {
@@ -49,12 +40,6 @@ or an instruction that fixes it. The exit status is 3 if a check failed.`,
 			return err
 		},
 	}
-	command.Flags().BoolVar(&list, "list", false, "list the checks without running them")
 	command.Flags().BoolVar(&pre, "pre", false, "check what matters before clusterset-dns is installed")
-	o.addContexts(command)
-	o.addOutput(command)
-	o.addZone(command.Flags())
-	o.addDNS(command.Flags())
-	o.addController(command.Flags())
-	return command
+	return o.with(command, "contexts", "output", "zone", "dns", "controller")
 }

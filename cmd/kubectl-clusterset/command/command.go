@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package command is the command line of kubectl-clusterset.
 package command
 
 import (
@@ -8,41 +9,90 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 )
 
+// build is the version that was set when this was built.
+var build string
+
+// Exit statuses.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+	exitWrong  = 3
+)
+
+// errWrong is returned after failed checks, which are printed already.
+var errWrong = errors.New("something is wrong")
+
+// A usageError is a wrong command line.
+type usageError struct{ error }
+
+// Main runs the program, with the version that was set when it was built, and returns the exit status.
+func Main(set string) int {
+	build = set
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process
+	// The errors have what the libraries would log.
+	klog.SetLogger(klog.Logger{})
+	klog.SetOutput(io.Discard)
+	out, errOut := output.Escaped{Writer: os.Stdout}, output.Escaped{Writer: os.Stderr}
+	err := execute(ctx, streams{In: os.Stdin, Out: out, ErrOut: errOut}, os.Args[1:])
+	if err != nil && !errors.Is(err, errWrong) {
+		fmt.Fprintln(errOut, "Error: "+err.Error())
+	}
+	return exitStatus(err)
+}
+
+func exitStatus(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errWrong):
+		return exitWrong
+	case errors.As(err, &usage):
+		return exitUsage
+	}
+	return exitFailed
+}
+
 // options are the values of flags that several commands have.
 type options struct {
 	streams
-	kubeconfig      string
-	overrides       clientcmd.ConfigOverrides
-	asUserExtra     []string
-	single          *pflag.FlagSet // flags that apply to one cluster
-	contexts        []string
-	allClusters     bool
-	systemNamespace string
-	timeout         time.Duration
-	dryRun          bool
-	partial         bool
-	output          string
-	zone            string
-	dns             []string
-	controllers     []string
+	// persistent are the flags of all commands, shared those of several.
+	persistent, shared *pflag.FlagSet
+	kubeconfig         string
+	overrides          clientcmd.ConfigOverrides
+	contexts           []string
+	systemNamespace    string
+	timeout            time.Duration
+	dryRun             bool
+	output             string
+	zone               string
+	dns                []string
+	controllers        []string
+	// begun is set once the command line is known to be valid.
+	begun bool
 }
 
 // streams are the standard streams of the process.
@@ -51,39 +101,65 @@ type streams struct {
 	Out, ErrOut io.Writer
 }
 
-func newCommand(streams streams) *cobra.Command {
+// execute runs a command line. An error before a command begins is a usageError.
+func execute(ctx context.Context, streams streams, args []string) error {
 	o := &options{streams: streams}
+	root := newCommand(o) //nolint:contextcheck // Commands get the context of ExecuteContextC.
+	root.SetArgs(args)
+	command, err := root.ExecuteContextC(ctx)
+	if err != nil && !o.begun {
+		return usageError{fmt.Errorf("%w\nSee '%s --help'", err, command.CommandPath())}
+	}
+	return err
+}
+
+func newCommand(o *options) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-clusterset",
 		Short: "Join clusters, diagnose the set, and explain what a name resolves to",
 		Long: `kubectl clusterset joins clusters into a set, diagnoses it, and explains what a
 name resolves to. It uses the contexts and the permissions of your kubeconfig: select clusters
-with --contexts east,west, or all clusters of the set with --all-clusters.`,
+with --contexts east,west.`,
 		Version:       version.Of(build),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl clusterset"},
-		Args:          cobra.NoArgs,
 		RunE:          func(command *cobra.Command, _ []string) error { return command.Help() },
-		// Contexts are selected before a command runs.
-		PersistentPreRunE: o.selectAll,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if o.begun = slices.Contains([]string{"", "wide", "json", "yaml"}, o.output); !o.begun {
+				return fmt.Errorf("--output %q: use wide, json or yaml", o.output)
+			}
+			return nil
+		},
 	}
-	root.SetIn(streams.In)
-	root.SetOut(streams.Out)
-	root.SetErr(streams.ErrOut)
-	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w: see %s --help", err, command.CommandPath())}
-	})
-	set := root.PersistentFlags()
-	o.addConfig(set)
-	set.StringVar(&o.systemNamespace, "system-namespace", names.Namespace, "`namespace` of the controller")
-	// Completion needs no cluster and offers contexts where it can.
+	root.SetIn(o.In)
+	root.SetOut(o.Out)
+	root.SetErr(o.ErrOut)
+	o.persistent = root.PersistentFlags()
+	o.persistent.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of the kubeconfig; empty means that of kubectl")
+	connection := clientcmd.RecommendedConfigOverrideFlags("")
+	connection.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
+	connection.AuthOverrideFlags.Username, connection.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
+	connection.ClusterOverrideFlags.APIServer.ShortName = "s"
+	clientcmd.BindOverrideFlags(&o.overrides, o.persistent, connection)
+	o.persistent.StringVar(&o.systemNamespace, "system-namespace", names.Namespace, "`namespace` of the controller")
 	_ = root.RegisterFlagCompletionFunc("context", o.completeContexts)
+	o.shared = pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.shared.StringSliceVar(&o.contexts, "contexts", nil,
+		"`contexts` of the clusters to read or change, separated by commas; empty means the one of --context")
+	o.shared.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to wait")
+	o.shared.BoolVar(&o.dryRun, "dry-run", false, "have the API servers validate every write, and store nothing")
+	o.shared.StringVarP(&o.output, "output", "o", "", "`format`: wide, json or yaml; empty means text")
+	o.shared.StringVar(&o.zone, "zone", explain.DefaultZone, "`zone` of the set")
+	o.shared.StringSliceVar(&o.dns, "dns", nil,
+		"`address` of the cluster's DNS, as [CONTEXT=]ADDRESS[:PORT]; empty means a port-forward to CoreDNS")
+	o.shared.StringSliceVar(&o.controllers, "controller", nil,
+		"`address` of the leading controller, as [CONTEXT=]ADDRESS:PORT; empty means a port-forward to its pod")
 	for _, task := range []struct {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Set up a cluster set:", []*cobra.Command{newManifest(o), newJoin(o), newLeave(o), newCoreDNS(o)}},
+		{"Set up a cluster set:", []*cobra.Command{newJoin(o), newLeave(o), newCoreDNS(o)}},
 		{"Export services:", []*cobra.Command{newExport(o, true), newExport(o, false)}},
 		{"Diagnose:", []*cobra.Command{newStatus(o), newExplain(o), newCheck(o), newTest(o), newSysdump(o), newVersion(o)}},
 		{"Maintain:", []*cobra.Command{newDrain(o, true), newDrain(o, false)}},
@@ -94,162 +170,85 @@ with --contexts east,west, or all clusters of the set with --all-clusters.`,
 			root.AddCommand(command)
 		}
 	}
-	wrapArgs(root)
 	return root
 }
 
-// wrapArgs makes errors of arguments those of a wrong command line.
-func wrapArgs(command *cobra.Command) {
-	if check := command.Args; check != nil {
-		command.Args = func(command *cobra.Command, args []string) error {
-			if err := check(command, args); err != nil {
-				return usageError{fmt.Errorf("%w: see %s --help", err, command.CommandPath())}
-			}
-			return nil
-		}
-	}
-	for _, sub := range command.Commands() {
-		wrapArgs(sub)
-	}
-}
-
-// addConfig adds kubectl's flags that say how to reach a cluster. -n is for those
-// commands that have a use for it.
-func (o *options) addConfig(set *pflag.FlagSet) {
-	set.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of the kubeconfig; empty means that of kubectl")
-	_ = set.SetAnnotation("kubeconfig", cobra.BashCompFilenameExt, nil)
-	flags := clientcmd.RecommendedConfigOverrideFlags("")
-	flags.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
-	flags.ClusterOverrideFlags.DisableCompression = clientcmd.FlagInfo{}
-	flags.AuthOverrideFlags.Username, flags.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
-	flags.ClusterOverrideFlags.APIServer.ShortName = "s"
-	clientcmd.BindOverrideFlags(&o.overrides, set, flags)
-	set.StringArrayVar(&o.asUserExtra, "as-user-extra", nil, "`key=value` of the user to impersonate; can be repeated")
-	o.single = pflag.NewFlagSet("", pflag.ContinueOnError)
-	for _, name := range []string{
-		"server", "cluster", "user", "token", "client-certificate", "client-key",
-		"certificate-authority", "tls-server-name", "insecure-skip-tls-verify",
-	} {
-		flag := set.Lookup(name)
-		flag.Usage += " (if one cluster is selected)"
-		o.single.AddFlag(flag)
-	}
-}
-
-// config is the kubeconfig with the flags.
-func (o *options) config() clientcmd.ClientConfig {
+// config is the kubeconfig with the flags, and with a context unless it is empty.
+func (o *options) config(context string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
 	overrides := o.overrides
-	overrides.AuthInfo.ImpersonateUserExtra = map[string][]string{}
-	for _, extra := range o.asUserExtra {
-		key, value, _ := strings.Cut(extra, "=")
-		overrides.AuthInfo.ImpersonateUserExtra[key] = append(overrides.AuthInfo.ImpersonateUserExtra[key], value)
+	if context != "" {
+		overrides.CurrentContext = context
 	}
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
 }
 
-const serviceNamespace = "`namespace` of a SERVICE that is given without one; empty means that of the context"
+// with adds shared flags to a command.
+func (o *options) with(command *cobra.Command, flags ...string) *cobra.Command {
+	for _, name := range flags {
+		command.Flags().AddFlag(o.shared.Lookup(name))
+		switch name {
+		case "contexts":
+			_ = command.RegisterFlagCompletionFunc(name, o.completeContexts)
+		case "output":
+			_ = command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]cobra.Completion{"wide", "json", "yaml"},
+				cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+	return command
+}
 
+// addNamespace adds the flag -n, which not all commands have a use for.
 func (o *options) addNamespace(command *cobra.Command, usage string) {
 	command.Flags().StringVarP(&o.overrides.Context.Namespace, "namespace", "n", "", usage)
-}
-
-func (o *options) addContexts(command *cobra.Command) {
-	command.Flags().StringSliceVar(&o.contexts, "contexts", nil,
-		"`contexts` of the clusters to read or change, separated by commas; empty means the one of --context")
-	command.Flags().BoolVar(&o.allClusters, "all-clusters", false,
-		"select all clusters of the set, as the cluster of --context knows it; their contexts are found in the kubeconfig")
-	_ = command.RegisterFlagCompletionFunc("contexts", o.completeContexts)
-}
-
-func (o *options) addWait(set *pflag.FlagSet) {
-	set.DurationVar(&o.timeout, "timeout", 2*time.Minute, "how long to wait")
-}
-
-func (o *options) addDryRun(set *pflag.FlagSet) {
-	set.BoolVar(&o.dryRun, "dry-run", false, "have the API servers validate every write, and store nothing")
-}
-
-func (o *options) addPartial(set *pflag.FlagSet) {
-	set.BoolVar(&o.partial, "partial", false, "continue even if some clusters of the set are not selected")
-}
-
-func (o *options) addOutput(command *cobra.Command) {
-	command.Flags().StringVarP(&o.output, "output", "o", "", "`format`: wide, json or yaml; empty means text")
-	_ = command.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]cobra.Completion{"wide", "json", "yaml"},
-		cobra.ShellCompDirectiveNoFileComp))
-}
-
-func (o *options) addZone(set *pflag.FlagSet) {
-	set.StringVar(&o.zone, "zone", explain.DefaultZone, "`zone` of the set")
-}
-
-func (o *options) addDNS(set *pflag.FlagSet) {
-	set.StringSliceVar(&o.dns, "dns", nil, "`address` of the cluster's DNS, as [CONTEXT=]ADDRESS[:PORT]; empty means a "+
-		"port-forward to CoreDNS")
-}
-
-func (o *options) addController(set *pflag.FlagSet) {
-	set.StringSliceVar(&o.controllers, "controller", nil, "`address` of the leading controller, as [CONTEXT=]ADDRESS:PORT; "+
-		"empty means a port-forward to its pod")
 }
 
 func (o *options) teller() progress.Teller {
 	return progress.Teller{Out: o.ErrOut, Results: o.Out, Timeout: o.timeout}
 }
 
-// join is the part of the options that is about writing.
-func (o *options) join(clusters []*cluster.Cluster) join.Options {
-	return join.Options{Clusters: clusters, Partial: o.partial, DryRun: o.dryRun, Teller: o.teller()}
-}
-
-// names are the contexts that the flags name.
-func (o *options) names() ([]string, error) {
+// selected are the contexts that the flags select.
+func (o *options) selected() ([]string, error) {
 	if len(o.contexts) > 0 {
-		seen := map[string]bool{}
-		for _, name := range o.contexts {
-			if name == "" { // would select the current context
-				return nil, usageError{errors.New("--contexts has an empty name: separate contexts by one comma")}
-			}
-			if seen[name] {
-				return nil, usageError{fmt.Errorf("--contexts has %s twice", name)}
-			}
-			seen[name] = true
+		if slices.Contains(o.contexts, "") { // would select the current context
+			return nil, usageError{errors.New("--contexts has an empty name: separate contexts by one comma")}
 		}
 		return o.contexts, nil
 	}
 	if o.overrides.CurrentContext != "" {
 		return []string{o.overrides.CurrentContext}, nil
 	}
-	raw, err := o.config().RawConfig()
+	raw, err := o.config("").RawConfig()
+	if err == nil && raw.CurrentContext == "" {
+		err = usageError{errors.New("no cluster selected: use --contexts, or set a current context")}
+	}
+	return []string{raw.CurrentContext}, err
+}
+
+// single are the flags that describe one connection.
+var single = []string{
+	clientcmd.FlagAPIServer, clientcmd.FlagClusterName, clientcmd.FlagAuthInfoName, clientcmd.FlagBearerToken,
+	clientcmd.FlagCertFile, clientcmd.FlagKeyFile, clientcmd.FlagCAFile, clientcmd.FlagTLSServerName, clientcmd.FlagInsecure,
+}
+
+// clusters are those that the flags select.
+func (o *options) clusters() ([]*cluster.Cluster, error) {
+	contexts, err := o.selected()
 	if err != nil {
 		return nil, err
 	}
-	if raw.CurrentContext == "" {
-		return nil, usageError{errors.New("no cluster selected: use --contexts, or set a current context")}
-	}
-	return []string{raw.CurrentContext}, nil
-}
-
-// open prepares the use of contexts.
-func (o *options) open(names []string) ([]*cluster.Cluster, error) {
-	var refused error
-	o.single.VisitAll(func(flag *pflag.Flag) {
-		if flag.Changed && len(names) > 1 && refused == nil {
-			refused = usageError{fmt.Errorf("--%s applies to one cluster, and %d are selected: set it for each context in "+
-				"the kubeconfig", flag.Name, len(names))}
+	for _, flag := range single {
+		if len(contexts) > 1 && o.persistent.Changed(flag) {
+			return nil, usageError{fmt.Errorf("--%s applies to one cluster, and %d are selected: set it for each context in the "+
+				"kubeconfig", flag, len(contexts))}
 		}
-	})
-	if refused != nil {
-		return nil, refused
 	}
-	clusters := make([]*cluster.Cluster, len(names))
-	for i, name := range names {
-		o.overrides.CurrentContext = name
-		config, err := o.config().ClientConfig()
+	clusters := make([]*cluster.Cluster, len(contexts))
+	for i, name := range contexts {
+		config, err := o.config(name).ClientConfig()
 		if err != nil {
-			return nil, fmt.Errorf("context %s: %w", name, err)
+			return nil, fmt.Errorf("context %s: %w: see `kubectl config get-contexts`", name, err)
 		}
 		if clusters[i], err = cluster.FromConfig(config, name, o.systemNamespace); err != nil {
 			return nil, err
@@ -258,23 +257,30 @@ func (o *options) open(names []string) ([]*cluster.Cluster, error) {
 	return clusters, nil
 }
 
-// clusters are those that the flags name.
-func (o *options) clusters() ([]*cluster.Cluster, error) {
-	names, err := o.names()
-	if err != nil {
-		return nil, err
-	}
-	return o.open(names)
-}
+const serviceNamespace = "`namespace` of a SERVICE that is given without one; empty means that of the contexts"
 
-// service reads NAMESPACE/SERVICE, or SERVICE in the namespace of the flags.
+// service reads NAMESPACE/SERVICE, or SERVICE in the namespace of --namespace or of the selected contexts.
 func (o *options) service(text string) (types.NamespacedName, error) {
 	namespace, name, both := strings.Cut(text, "/")
+	if flag := o.overrides.Context.Namespace; both && flag != "" && flag != namespace {
+		return types.NamespacedName{}, usageError{fmt.Errorf("service %s is not in the namespace of -n %s", text, flag)}
+	}
 	if !both {
-		name = text
-		var err error
-		if namespace, _, err = o.config().Namespace(); err != nil {
+		namespace, name = "", text
+		contexts, err := o.selected()
+		if err != nil {
 			return types.NamespacedName{}, err
+		}
+		for i, context := range contexts {
+			is, _, err := o.config(context).Namespace()
+			if err != nil {
+				return types.NamespacedName{}, err
+			}
+			if i > 0 && is != namespace {
+				return types.NamespacedName{}, usageError{fmt.Errorf("the contexts %s and %s have different namespaces: use "+
+					"NAMESPACE/%s", contexts[0], context, name)}
+			}
+			namespace = is
 		}
 	}
 	if namespace == "" || name == "" || strings.Contains(name, "/") {
@@ -283,51 +289,15 @@ func (o *options) service(text string) (types.NamespacedName, error) {
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }
 
-func (o *options) completeContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	raw, err := o.config().RawConfig()
+// completeContexts completes the last context of a list.
+func (o *options) completeContexts(_ *cobra.Command, _ []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	raw, err := o.config("").RawConfig()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return slices.Sorted(maps.Keys(raw.Contexts)), cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeServices offers the services that are exported or imported.
-func (o *options) completeServices(command *cobra.Command, args []string, _ string) ([]cobra.Completion,
-	cobra.ShellCompDirective,
-) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	contexts, before := slices.Sorted(maps.Keys(raw.Contexts)), text[:strings.LastIndex(text, ",")+1]
+	for i := range contexts {
+		contexts[i] = before + contexts[i]
 	}
-	clusters, err := o.clusters()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	ctx, cancel := context.WithTimeout(command.Context(), 3*time.Second)
-	defer cancel()
-	names := map[string]bool{}
-	for _, c := range clusters {
-		// What cannot be listed is not offered.
-		imports, err := c.ServiceImports(ctx, "")
-		for i := range imports {
-			names[imports[i].Namespace+"/"+imports[i].Name] = err == nil
-		}
-		exports, err := c.ServiceExports(ctx, "")
-		for i := range exports {
-			names[exports[i].Namespace+"/"+exports[i].Name] = err == nil
-		}
-	}
-	return slices.Sorted(maps.Keys(names)), cobra.ShellCompDirectiveNoFileComp
-}
-
-// release matches the versions that `make release` takes, and tags of releases,
-// but not what git describe says of later commits.
-var release = regexp.MustCompile(`^(\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?|v\d+\.\d+\.\d+)$`)
-
-// releaseOf is the version of a release without a leading v, empty for another
-// build.
-func releaseOf(version string) string {
-	if !release.MatchString(version) {
-		return ""
-	}
-	return strings.TrimPrefix(version, "v")
+	return contexts, cobra.ShellCompDirectiveNoFileComp
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,23 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-func TestParseServers(t *testing.T) {
-	got, err := parseServers([]string{"east=https://10.0.0.1:6443", "a=b@c=https://example.org"})
-	want := map[string]string{"east": "https://10.0.0.1:6443", "a=b@c": "https://example.org"}
-	if err != nil || !maps.Equal(got, want) {
-		t.Errorf("got %v, %v, want %v", got, err, want)
-	}
-	for _, text := range []string{
-		"", "east", "east=10.0.0.1", "=https://10.0.0.1", "east=https://",
-		"east=http://10.0.0.1",
-	} {
-		var usage usageError
-		if _, err := parseServers([]string{text}); !errors.As(err, &usage) {
-			t.Errorf("%q: got %v", text, err)
-		}
-	}
-}
 
 func TestExitStatus(t *testing.T) {
 	for err, want := range map[error]int{
@@ -46,14 +28,20 @@ func TestExitStatus(t *testing.T) {
 }
 
 func TestWrongCommandLines(t *testing.T) {
-	for _, line := range []string{
-		"join east", "leave", "explain", "explain a/b/c --context x", "status surplus",
-		"manifest nonsense", "status -o nonsense --context x", "nonsense", "check --contexts a,a",
+	for line, want := range map[string]string{
+		"join east": "join --help", "leave": "leave --help", "explain": "explain --help", "explain a/b/c --context x": "a/b/c",
+		"status surplus": "accepts 0", "status -o nonsense --context x": "use wide, json or yaml",
+		"stauts": "Did you mean this?", "status --watch --wait": "exclude",
+		"join a b --server a":                      "--server",
+		"join a b --server a=10.0.0.1":             "--server a=10.0.0.1: use CONTEXT=https://",
+		"join a b --server a=http://10.0.0.1":      "use CONTEXT=https://",
+		"join a b --server a=https://":             "use CONTEXT=https://",
+		"join a b --server c=https://10.0.0.1":     "one of the contexts to join",
+		"join a b --certificate-authority c=./c.1": "one of the contexts to join",
 	} {
 		var out bytes.Buffer
-		command := newCommand(streams{Out: &out, ErrOut: &out})
-		command.SetArgs(strings.Fields(line))
-		if err := command.Execute(); exitStatus(err) != exitUsage {
+		err := execute(t.Context(), streams{Out: &out, ErrOut: &out}, strings.Fields(line))
+		if exitStatus(err) != exitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", line, err)
 		}
 	}
@@ -75,8 +63,8 @@ func TestFlagsAreInTheManual(t *testing.T) {
 			}
 		}
 	}
-	root := newCommand(streams{})
-	known := map[string]bool{"namespace": true, "n": true, "o": true, "l": true}
+	root := newCommand(&options{})
+	known := map[string]bool{"namespace": true, "n": true, "o": true}
 	look := func(flag *pflag.Flag) { known[flag.Name] = true }
 	var walk func(*cobra.Command)
 	walk = func(command *cobra.Command) {
@@ -122,18 +110,5 @@ func TestSysdumpOfAnUnreachableCluster(t *testing.T) {
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestReleaseOf tells builds of releases from those of a checkout.
-func TestReleaseOf(t *testing.T) {
-	for version, want := range map[string]string{
-		"0.1.0": "0.1.0", "v0.1.0": "0.1.0", "0.2.0-rc.1": "0.2.0-rc.1",
-		"v0.1.0-3-g0123456": "", "v0.1.0-dirty": "", "0123456": "", "unknown": "", "": "",
-		"v0.0.0-20261123020000-0123456789ab": "",
-	} {
-		if got := releaseOf(version); got != want {
-			t.Errorf("%q: got %q, want %q", version, got, want)
-		}
 	}
 }

@@ -6,16 +6,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 )
 
-// reloadTimeout is longer than a kubelet takes to update the file, and CoreDNS to reload it.
-const reloadTimeout = 5 * time.Minute
+const (
+	// reloadTimeout is longer than a kubelet takes to update the file, and CoreDNS to reload it.
+	reloadTimeout = 5 * time.Minute
+	// reloadInterval is the time between two rounds of queries.
+	reloadInterval = 2 * time.Second
+)
 
 func newCoreDNS(o *options) *cobra.Command {
 	command := &cobra.Command{
@@ -47,10 +51,7 @@ func newCoreDNS(o *options) *cobra.Command {
 		},
 	}
 	for _, sub := range []*cobra.Command{enable, disable} {
-		o.addContexts(sub)
-		o.addDryRun(sub.Flags())
-		o.addZone(sub.Flags())
-		command.AddCommand(sub)
+		command.AddCommand(o.with(sub, "contexts", "dry-run", "zone"))
 	}
 	return command
 }
@@ -61,17 +62,13 @@ func (o *options) coreDNS(ctx context.Context, do func(context.Context, coredns.
 	if err != nil {
 		return err
 	}
-	errs := make([]error, len(clusters))
-	var group sync.WaitGroup
-	for i, c := range clusters {
-		group.Go(func() {
-			teller := o.teller()
-			teller.Timeout = timeout
-			if err := do(ctx, coredns.Options{Cluster: c, Zone: o.zone, DryRun: o.dryRun, Teller: teller}); err != nil {
-				errs[i] = fmt.Errorf("context %s: %w", c.Context, err)
-			}
-		})
-	}
-	group.Wait()
-	return errors.Join(errs...)
+	failed := make([]error, len(clusters))
+	each(clusters, func(i int, c *cluster.Cluster) {
+		teller := o.teller()
+		teller.Timeout, teller.Interval = timeout, reloadInterval
+		if err := do(ctx, coredns.Options{Cluster: c, Zone: o.zone, DryRun: o.dryRun, Teller: teller}); err != nil {
+			failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
+		}
+	})
+	return errors.Join(failed...)
 }

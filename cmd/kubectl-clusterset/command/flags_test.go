@@ -85,9 +85,7 @@ contexts: [{name: east, context: {cluster: c, user: u, namespace: shop}}, {name:
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	command := newCommand(streams{Out: &stdout, ErrOut: &stderr})
-	command.SetArgs(append(args, "--kubeconfig", path))
-	err = command.ExecuteContext(ctx)
+	err = execute(ctx, streams{Out: &stdout, ErrOut: &stderr}, append(args, "--kubeconfig", path))
 	return stdout.String(), stderr.String(), err
 }
 
@@ -115,16 +113,15 @@ func answersOfAll(more map[string]string) map[string]string {
 // TestFlagsOfKubectlAreHonored looks at what arrives at the API server.
 func TestFlagsOfKubectlAreHonored(t *testing.T) {
 	for flags, want := range map[string]map[string]string{
-		"":                                  {"Authorization": "Bearer of-the-kubeconfig", "Impersonate-User": ""},
-		"--token other":                     {"Authorization": "Bearer other"},
-		"--as jane --as-group dev":          {"Impersonate-User": "jane", "Impersonate-Group": "dev"},
-		"--as jane --as-user-extra scope=a": {"Impersonate-Extra-Scope": "a"},
-		"--as jane --as-uid 7":              {"Impersonate-Uid": "7"},
-		"--context west --user u":           {"Authorization": "Bearer of-the-kubeconfig"},
-		"--contexts west --cluster c":       {"Authorization": "Bearer of-the-kubeconfig"},
+		"":                            {"Authorization": "Bearer of-the-kubeconfig", "Impersonate-User": ""},
+		"--token other":               {"Authorization": "Bearer other"},
+		"--as jane --as-group dev":    {"Impersonate-User": "jane", "Impersonate-Group": "dev"},
+		"--as jane --as-uid 7":        {"Impersonate-Uid": "7"},
+		"--context west --user u":     {"Authorization": "Bearer of-the-kubeconfig"},
+		"--contexts west --cluster c": {"Authorization": "Bearer of-the-kubeconfig"},
 	} {
 		server := newAPI(t, answersOfAll(nil), nil)
-		if _, _, err := invoke(t, server.URL, append([]string{"version"}, strings.Fields(flags)...)...); err != nil {
+		if _, _, err := invoke(t, server.URL, append([]string{"unexport", "shop/db"}, strings.Fields(flags)...)...); err != nil {
 			t.Errorf("%s: %v", flags, err)
 			continue
 		}
@@ -136,13 +133,13 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 	}
 	proxy := httptest.NewServer(newAPI(t, answersOfAll(nil), nil))
 	defer proxy.Close()
-	if out, _, err := invoke(t, "http://cluster.invalid", "version", "--proxy-url", proxy.URL); err != nil ||
-		!strings.Contains(out, "v1.36.1") {
+	if out, _, err := invoke(t, "http://cluster.invalid", "unexport", "shop/db", "--proxy-url", proxy.URL); err != nil ||
+		out != "east does not export shop/db\n" {
 		t.Errorf("--proxy-url: %v: %s", err, out)
 	}
 	server := newAPI(t, answersOfAll(nil), nil)
-	if out, _, err := invoke(t, "http://cluster.invalid", "version", "--server", server.URL); err != nil ||
-		!strings.Contains(out, "v1.36.1") {
+	if out, _, err := invoke(t, "http://cluster.invalid", "unexport", "shop/db", "--server", server.URL); err != nil ||
+		out != "east does not export shop/db\n" {
 		t.Errorf("--server: %v: %s", err, out)
 	}
 }
@@ -187,7 +184,7 @@ func TestNamespaceIsHonoredOrRefused(t *testing.T) {
 	}
 	for _, line := range []string{
 		"join east west", "leave west", "drain west", "undrain west", "check",
-		"coredns enable", "coredns disable", "manifest crds", "version", "test connectivity",
+		"coredns enable", "coredns disable", "version", "test connectivity",
 	} {
 		if _, _, err := invoke(t, server.URL, append(strings.Fields(line), "-n", "shop")...); exitStatus(
 			err) != exitUsage {
@@ -204,10 +201,9 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 		"status":      {"Status", server.URL},
 		"status -o x": {"", server.URL},
 		"explain shop/db --controller " + controller: {"ExplanationList", server.URL},
-		"check":            {"CheckReport", server.URL},
-		"check --list":     {"CheckList", "http://127.0.0.1:1"},
-		"version":          {"Version", server.URL},
-		"version --client": {"Version", "http://127.0.0.1:1"},
+		"check":                              {"CheckReport", server.URL},
+		"version --controller " + controller: {"Version", server.URL},
+		"version --client":                   {"Version", "http://127.0.0.1:1"},
 		// Not reached.
 		"status --context west":  {"Status", "http://127.0.0.1:1"},
 		"check --context west":   {"CheckReport", "http://127.0.0.1:1"},
@@ -237,27 +233,34 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// TestVersionNamesImages shows what runs in each cluster, as far as it may be
-// read.
-func TestVersionNamesImages(t *testing.T) {
-	deployment := func(image string) string {
-		return `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"` + image + `"}]}}}}`
-	}
-	const ofController = "GET /apis/apps/v1/namespaces/clusterset-dns/deployments/clusterset-controller"
-	server := newAPI(t, answersOfAll(map[string]string{
-		ofController: deployment("example.org/clusterset-controller:0.1.0"),
-	}), nil)
-	out, _, err := invoke(t, server.URL, "version")
-	if err != nil || !strings.HasPrefix(out, "Client: ") ||
-		!strings.Contains(out, "east      v1.36.1      example.org/clusterset-controller:0.1.0\n") {
+// TestVersion has the version of each controller, or why it is unknown.
+func TestVersion(t *testing.T) {
+	is := imports("Ready")
+	is.Controller = "0.1.0"
+	out, _, err := invoke(t, "http://127.0.0.1:1", "version", "--contexts", "east,west", "--controller", newController(t, is),
+		"--controller", "west=127.0.0.1:1")
+	if exitStatus(err) != exitFailed || !strings.HasPrefix(out, "Client: ") ||
+		!strings.Contains(out, "Context east: 0.1.0\nContext west: unknown: ") || !strings.Contains(err.Error(), "1 of 2") {
 		t.Errorf("got %v:\n%s", err, out)
 	}
-	if _, _, err := invoke(t, "http://127.0.0.1:1", "version", "--client"); err != nil {
-		t.Error(err)
+	if out, _, err := invoke(t, "http://127.0.0.1:1", "version", "--client"); err != nil || strings.Count(out, "\n") != 1 {
+		t.Errorf("--client: %v:\n%s", err, out)
 	}
-	if out, _, err := invoke(t, "http://127.0.0.1:1", "version"); exitStatus(err) != exitFailed ||
-		!strings.Contains(out, "Context east: unreachable") {
-		t.Errorf("got %v:\n%s", err, out)
+}
+
+// TestNamespaceOfAService is that of the selected contexts, which must agree, and never that of the current one.
+func TestNamespaceOfAService(t *testing.T) {
+	for line, want := range map[string]string{
+		"unexport db": "east does not export shop/db\n", "unexport db --contexts west": "west does not export default/db\n",
+		"unexport db -n x --contexts east,west": "east does not export x/db\nwest does not export x/db\n",
+		"unexport shop/db -n shop":              "east does not export shop/db\n",
+		"unexport shop/db -n other":             "",
+		"unexport db --contexts east,west":      "",
+	} {
+		out, _, err := invoke(t, newAPI(t, answersOfAll(nil), nil).URL, strings.Fields(line)...)
+		if out != want || (exitStatus(err) == exitUsage) != (want == "") {
+			t.Errorf("%s: %v: %q", line, err, out)
+		}
 	}
 }
 

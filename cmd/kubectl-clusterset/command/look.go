@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -33,35 +34,50 @@ func each(clusters []*cluster.Cluster, do func(i int, c *cluster.Cluster)) {
 // with the same index is not.
 func (o *options) states(ctx context.Context, clusters []*cluster.Cluster) ([]*state.Cluster, []error) {
 	all, failed := make([]*state.Cluster, len(clusters)), make([]error, len(clusters))
-	each(clusters, func(i int, c *cluster.Cluster) {
-		all[i], failed[i] = leading.Status(ctx, c, addressOf(o.controllers, c.Context))
-		if failed[i] != nil {
-			all[i] = nil
-		}
-	})
-	contexts := map[string]string{}
-	for i, c := range clusters {
-		if all[i] != nil {
-			contexts[all[i].Cluster] = c.Context
-		}
-	}
-	for _, known := range all {
+	each(clusters, func(i int, c *cluster.Cluster) { all[i], failed[i] = o.state(ctx, c) })
+	contexts, findings := map[string]string{}, [][]state.Finding{}
+	for i, known := range all {
 		if known != nil {
-			fill(known.Findings, contexts)
+			contexts[known.Cluster], findings = clusters[i].Context, append(findings, known.Findings)
 		}
 	}
+	fill(findings, contexts)
 	return all, failed
 }
 
+// state asks the controller of a cluster. The state is nil along with an error.
+func (o *options) state(ctx context.Context, c *cluster.Cluster) (*state.Cluster, error) {
+	return leading.Status(ctx, c, addressOf(o.controllers, c.Context))
+}
+
+// texts returns what writes values with empty lines between them.
+func texts[T interface {
+	Text(out io.Writer, wide bool) error
+}](values []T) func(out io.Writer, wide bool) error {
+	return func(out io.Writer, wide bool) error {
+		for i, value := range values {
+			if i > 0 {
+				fmt.Fprintln(out)
+			}
+			if err := value.Text(out, wide); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // fill puts the contexts of clusters into findings.
-func fill(findings []state.Finding, contexts map[string]string) {
+func fill(findings [][]state.Finding, contexts map[string]string) {
 	var pairs []string
 	for id, context := range contexts {
 		pairs = append(pairs, "<context of "+id+">", context)
 	}
 	replacer := strings.NewReplacer(pairs...)
-	for i := range findings {
-		findings[i].Fix = replacer.Replace(findings[i].Fix)
+	for _, of := range findings {
+		for i := range of {
+			of[i].Fix = replacer.Replace(of[i].Fix)
+		}
 	}
 }
 
@@ -75,11 +91,8 @@ and what DNS answers now.`,
 		Example: `  kubectl clusterset explain shop/db --contexts east,west
   kubectl clusterset explain shop/db --context east -o json`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: o.completeServices,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := output.Validate(o.output); err != nil {
-				return usageError{err}
-			}
 			service, err := o.service(args[0])
 			if err != nil {
 				return err
@@ -88,48 +101,30 @@ and what DNS answers now.`,
 			if err != nil {
 				return err
 			}
-			ctx := command.Context()
 			all, failed := make([]*explain.Explanation, len(clusters)), make([]error, len(clusters))
 			each(clusters, func(i int, c *cluster.Cluster) {
-				known, err := leading.Explain(ctx, c, addressOf(o.controllers, c.Context), service.String())
+				known, err := leading.Explain(command.Context(), c, addressOf(o.controllers, c.Context), service.String())
 				if err != nil {
 					failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
 					return
 				}
 				all[i] = explain.Of(c.Context, o.zone, known)
-				o.ask(ctx, c, all[i])
-			})
-			contexts, explained := map[string]string{}, []*explain.Explanation{}
-			for i, c := range clusters {
-				if all[i] != nil {
-					contexts[all[i].Cluster] = c.Context
-					explained = append(explained, all[i])
+				if err := o.ask(command.Context(), c, all[i]); err != nil {
+					all[i].Problem("dns-reachable", "Set the address of the cluster's DNS with --dns.", "DNS was not queried: %v.", err)
 				}
+			})
+			all = slices.DeleteFunc(all, func(e *explain.Explanation) bool { return e == nil })
+			contexts, problems := map[string]string{}, [][]state.Finding{}
+			for _, explained := range all {
+				contexts[explained.Cluster], problems = explained.Context, append(problems, explained.Problems)
 			}
-			for _, explanation := range explained {
-				fill(explanation.Problems, contexts)
-			}
-			return errors.Join(output.Print(o.Out, o.output, "ExplanationList", map[string]any{"clusters": explained},
-				func(out io.Writer, wide bool) error {
-					for i, explanation := range explained {
-						if i > 0 {
-							fmt.Fprintln(out)
-						}
-						if err := explanation.Text(out, wide); err != nil {
-							return err
-						}
-					}
-					return nil
-				}), errors.Join(failed...))
+			fill(problems, contexts)
+			err = output.Print(o.Out, o.output, "ExplanationList", map[string]any{"clusters": all}, texts(all))
+			return errors.Join(err, errors.Join(failed...))
 		},
 	}
-	o.addContexts(command)
-	o.addOutput(command)
-	o.addZone(command.Flags())
-	o.addDNS(command.Flags())
-	o.addController(command.Flags())
 	o.addNamespace(command, serviceNamespace)
-	return command
+	return o.with(command, "contexts", "output", "zone", "dns", "controller")
 }
 
 // addressOf is the address of a context among those of a flag, as [CONTEXT=]ADDRESS; empty if there is none.
@@ -156,19 +151,18 @@ func (o *options) server(ctx context.Context, c *cluster.Cluster) (*dns.Server, 
 }
 
 // ask queries DNS for an explanation.
-func (o *options) ask(ctx context.Context, c *cluster.Cluster, explanation *explain.Explanation) {
+func (o *options) ask(ctx context.Context, c *cluster.Cluster, explanation *explain.Explanation) error {
 	server, err := o.server(ctx, c)
 	if err != nil {
-		explanation.Problem("dns-reachable", "Set the address of the cluster's DNS with --dns.", "DNS was not queried: %v.", err)
-		return
+		return err
 	}
 	defer server.Close()
 	for _, kind := range explanation.Types() {
 		answer, err := server.Ask(ctx, explanation.Name, kind)
 		if err != nil {
-			explanation.Problem("dns-reachable", "Set the address of the cluster's DNS with --dns.", "DNS was not queried: %v.", err)
-			return
+			return err
 		}
 		explanation.Answered(server.Name, answer)
 	}
+	return nil
 }

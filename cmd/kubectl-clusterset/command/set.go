@@ -3,19 +3,20 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 )
 
 func newJoin(o *options) *cobra.Command {
-	var servers, authorities []string
+	var servers, authorities map[string]string
 	command := &cobra.Command{
 		Use:   "join CONTEXT CONTEXT...",
 		Short: "Join clusters, or give them new credentials",
@@ -28,87 +29,70 @@ addresses of API servers stay as they are in the Secrets, unless --server sets o
 		ValidArgsFunction: o.completeContexts,
 		RunE: func(command *cobra.Command, args []string) error {
 			o.contexts = args
-			clusters, err := o.clusters()
+			files := map[string][]byte{}
+			for context, server := range servers {
+				address, err := url.Parse(server)
+				if err != nil || address.Scheme != "https" || address.Host == "" || !slices.Contains(args, context) {
+					return usageError{fmt.Errorf("--server %s=%s: use CONTEXT=https://HOST:PORT, with one of the contexts to join",
+						context, server)}
+				}
+			}
+			for context, file := range authorities {
+				if !slices.Contains(args, context) {
+					return usageError{fmt.Errorf("--certificate-authority %s=%s: %[1]s is not one of the contexts to join", context, file)}
+				}
+				var err error
+				if files[context], err = os.ReadFile(file); err != nil {
+					return fmt.Errorf("--certificate-authority %s=%s: %w", context, file, err)
+				}
+			}
+			options, err := o.join()
 			if err != nil {
 				return err
 			}
-			options := o.join(clusters)
-			if options.Servers, err = parseServers(servers); err != nil {
-				return err
-			}
-			if options.Authorities, err = readAuthorities(authorities); err != nil {
-				return err
-			}
+			options.Servers, options.Authorities = servers, files
 			return join.Join(command.Context(), options)
 		},
 	}
-	command.Flags().StringArrayVar(&servers, "server", nil,
+	command.Flags().StringToStringVar(&servers, "server", nil,
 		"address of the API server of a context as the other clusters reach it, as `CONTEXT=URL`; may be repeated")
-	command.Flags().StringArrayVar(&authorities, "certificate-authority", nil,
+	command.Flags().StringToStringVar(&authorities, "certificate-authority", nil,
 		"file with the certificate authority of the API server of a context as the other clusters reach it, as "+
 			"`CONTEXT=FILE`; may be repeated")
-	o.addWait(command.Flags())
-	o.addDryRun(command.Flags())
-	return command
+	command.Flags().Lookup("server").DefValue, command.Flags().Lookup("certificate-authority").DefValue = "", "" // not []
+	return o.with(command, "timeout", "dry-run")
 }
 
-// readAuthorities reads the files of CONTEXT=FILE.
-func readAuthorities(texts []string) (map[string][]byte, error) {
-	authorities := map[string][]byte{}
-	for _, text := range texts {
-		at := strings.LastIndex(text, "=")
-		if at < 1 {
-			return nil, usageError{fmt.Errorf("--certificate-authority %q: use CONTEXT=FILE", text)}
-		}
-		read, err := os.ReadFile(text[at+1:])
+// join are the options of package join, with the selected clusters.
+func (o *options) join() (join.Options, error) {
+	clusters, err := o.clusters()
+	return join.Options{
+		Clusters: clusters, State: o.state, DryRun: o.dryRun, Teller: o.teller(),
+	}, err
+}
+
+// newOf completes a command that changes what the clusters know of one of them.
+func newOf(o *options, command *cobra.Command, run func(context.Context, join.Options, string) error) *cobra.Command {
+	command.Args, command.ValidArgsFunction = cobra.ExactArgs(1), o.completeContexts
+	command.RunE = func(command *cobra.Command, args []string) error {
+		options, err := o.join()
 		if err != nil {
-			return nil, fmt.Errorf("--certificate-authority %s: %w", text, err)
+			return err
 		}
-		authorities[text[:at]] = read
+		return run(command.Context(), options, args[0])
 	}
-	return authorities, nil
-}
-
-// parseServers reads CONTEXT=URL. The name of a context may have an equals sign.
-func parseServers(texts []string) (map[string]string, error) {
-	servers := map[string]string{}
-	for _, text := range texts {
-		at := strings.LastIndex(text, "=https://")
-		if at < 1 {
-			return nil, usageError{fmt.Errorf("--server %q: use CONTEXT=https://HOST:PORT", text)}
-		}
-		address := text[at+1:]
-		if parsed, err := url.Parse(address); err != nil || parsed.Host == "" {
-			return nil, usageError{fmt.Errorf("--server %q: %q is not the address of an API server", text, address)}
-		}
-		servers[text[:at]] = address
-	}
-	return servers, nil
+	return o.with(command, "contexts", "timeout", "dry-run")
 }
 
 func newLeave(o *options) *cobra.Command {
-	command := &cobra.Command{
+	return newOf(o, &cobra.Command{
 		Use:   "leave CLUSTER",
 		Short: "Remove a cluster from the set",
-		Long: "Remove a cluster from the set, and revoke its credentials. Select all clusters of the set " +
-			"with --contexts.",
+		Long: `Remove a cluster from the set, and revoke its credentials. Select all clusters of the set,
+apart from those that are lost: the others are named at the end.`,
 		Example: `  kubectl clusterset leave west --contexts east,west,north
-  kubectl clusterset leave west --contexts east,north --partial`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: o.completeContexts,
-		RunE: func(command *cobra.Command, args []string) error {
-			clusters, err := o.clusters()
-			if err != nil {
-				return err
-			}
-			return join.Leave(command.Context(), o.join(clusters), args[0])
-		},
-	}
-	o.addContexts(command)
-	o.addPartial(command.Flags())
-	o.addWait(command.Flags())
-	o.addDryRun(command.Flags())
-	return command
+  kubectl clusterset leave west --contexts east,north`,
+	}, join.Leave)
 }
 
 func newDrain(o *options, drain bool) *cobra.Command {
@@ -120,41 +104,12 @@ endpoints only if no other cluster has a ready one. If its API server is not rea
 the other clusters: their Secrets of the cluster are annotated.`,
 		Example: `  kubectl clusterset drain west --contexts west
   kubectl clusterset drain west --contexts east,north`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: o.completeContexts,
-		RunE: func(command *cobra.Command, args []string) error {
-			clusters, err := o.clusters()
-			if err != nil {
-				return err
-			}
-			return join.Drain(command.Context(), o.join(clusters), args[0], drain)
-		},
 	}
 	if !drain {
 		command.Use, command.Short, command.Long = "undrain CLUSTER", "Return traffic to a drained cluster", ""
 		command.Example = strings.ReplaceAll(command.Example, "drain", "undrain")
 	}
-	o.addContexts(command)
-	o.addDryRun(command.Flags())
-	return command
-}
-
-func newManifest(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "manifest " + strings.Join(manifest.Names, "|"),
-		Short: "Print prerequisite manifests (CRDs, RBAC)",
-		Long: `Print prerequisite manifests: the CRDs of the Multi-Cluster Services API, the RBAC
-of clusterset-controller and of members, the RBAC of CoreDNS.`,
-		Example: `  kubectl clusterset manifest crds | kubectl --context east apply -f -
-  kubectl clusterset manifest coredns`,
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: manifest.Names,
-		RunE: func(_ *cobra.Command, args []string) error {
-			text, err := manifest.Text(args[0], o.systemNamespace)
-			if err == nil {
-				_, err = o.Out.Write(text)
-			}
-			return err
-		},
-	}
+	return o.with(newOf(o, command, func(ctx context.Context, options join.Options, name string) error {
+		return join.Drain(ctx, options, name, drain)
+	}), "controller")
 }

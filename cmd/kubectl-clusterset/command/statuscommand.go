@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/status"
+	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -29,11 +31,8 @@ func newStatus(o *options) *cobra.Command {
 		Short: "Show members, imports and findings",
 		Example: `  kubectl clusterset status --contexts east,west
   kubectl clusterset status --contexts east,west --wait --timeout 5m`,
-		Args: cobra.NoArgs,
+		Args: cobra.ExactArgs(0),
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := output.Validate(o.output); err != nil {
-				return usageError{err}
-			}
 			if watch && wait {
 				return usageError{errors.New("--watch and --wait exclude each other")}
 			}
@@ -44,69 +43,61 @@ func newStatus(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for watch {
-				statuses, err := o.statuses(command.Context(), clusters, false)
-				if command.Context().Err() != nil {
-					return nil
+			ctx := command.Context()
+			statuses, failed := []status.Status{}, []error{}
+			look := func(ctx context.Context) (string, error) {
+				found, missed := o.states(ctx, clusters)
+				if ctx.Err() != nil {
+					return "", ctx.Err() // what the end of the wait cut off says nothing
 				}
-				if err = errors.Join(err, o.printStatuses(statuses)); err != nil {
-					return err
+				statuses, failed = statusesOf(clusters, found, missed, o.overrides.Context.Namespace), missed
+				return strings.Join(status.Pending(statuses), "; "), nil
+			}
+			show := func() error {
+				return output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses}, texts(statuses))
+			}
+			for watch && ctx.Err() == nil {
+				if _, err := look(ctx); err == nil {
+					if err := show(); err != nil {
+						return err
+					}
+					fmt.Fprintln(o.Out)
 				}
-				fmt.Fprintln(o.Out)
 				select {
-				case <-command.Context().Done():
+				case <-ctx.Done():
 				case <-time.After(statusInterval):
 				}
 			}
-			statuses, err := o.statuses(command.Context(), clusters, wait)
-			unreached := 0
-			for _, each := range statuses {
-				if each.Unreachable != "" {
-					unreached++
-				}
+			if watch {
+				return nil
 			}
-			if err == nil && unreached > 0 {
-				err = fmt.Errorf("the controllers of %d of %d clusters do not answer", unreached, len(clusters))
+			if wait {
+				teller := o.teller()
+				teller.Interval = statusInterval
+				err = teller.Wait(ctx, look)
+			} else {
+				_, err = look(ctx)
 			}
-			return errors.Join(o.printStatuses(statuses), err)
+			if err == nil {
+				err = unanswered(failed)
+			}
+			return errors.Join(show(), err)
 		},
 	}
 	command.Flags().BoolVar(&wait, "wait", false,
 		"wait until the members are fresh and up to date, and the imports are ready")
 	command.Flags().BoolVarP(&watch, "watch", "w", false, "print the status every 2 s until Ctrl-C")
-	o.addContexts(command)
-	o.addOutput(command)
-	o.addController(command.Flags())
 	o.addNamespace(command, "show the imports of this `namespace` alone")
-	o.addWait(command.Flags())
-	return command
+	return o.with(command, "contexts", "output", "controller", "timeout")
 }
 
-// statuses looks at the clusters, if wait is set until nothing is pending. What
-// was seen last is returned along with an error.
-func (o *options) statuses(ctx context.Context, clusters []*cluster.Cluster, wait bool) ([]status.Status, error) {
-	statuses, namespace := []status.Status{}, o.overrides.Context.Namespace
-	look := func(ctx context.Context) (string, error) {
-		all, failed := o.states(ctx, clusters)
-		if wait && ctx.Err() != nil {
-			return "", ctx.Err() // what the end of the wait cut off says nothing
-		}
-		statuses = statusesOf(clusters, all, failed, namespace)
-		return strings.Join(status.Pending(statuses), "; "), nil
+// unanswered returns an error if controllers did not answer, which the output has.
+func unanswered(failed []error) error {
+	wrong := slices.DeleteFunc(slices.Clone(failed), func(err error) bool { return err == nil })
+	if len(wrong) == 0 {
+		return nil
 	}
-	if !wait {
-		_, err := look(ctx)
-		return statuses, err
-	}
-	teller := o.teller()
-	teller.Interval = statusInterval
-	err := teller.Wait(ctx, look)
-	return statuses, err
-}
-
-func (o *options) printStatuses(statuses []status.Status) error {
-	return output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses},
-		func(out io.Writer, wide bool) error { return printStatuses(out, wide, statuses) })
+	return fmt.Errorf("the controllers of %d of %d clusters do not answer", len(wrong), len(failed))
 }
 
 // statusesOf are what the controllers of the clusters said, or why they did not.
@@ -121,14 +112,48 @@ func statusesOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []erro
 	return statuses
 }
 
-func printStatuses(out io.Writer, wide bool, statuses []status.Status) error {
-	for i, each := range statuses {
-		if i > 0 {
-			fmt.Fprintln(out)
-		}
-		if err := each.Text(out, wide); err != nil {
-			return err
-		}
+func newVersion(o *options) *cobra.Command {
+	client := false
+	command := &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of this program and of the controllers",
+		Example: `  kubectl clusterset version --client
+  kubectl clusterset version --contexts east,west -o json`,
+		Args: cobra.ExactArgs(0),
+		RunE: func(command *cobra.Command, _ []string) (err error) {
+			var clusters []*cluster.Cluster
+			if !client {
+				if clusters, err = o.clusters(); err != nil {
+					return err
+				}
+			}
+			all, failed := o.states(command.Context(), clusters)
+			document, text := versionsOf(clusters, all, failed)
+			err = output.Print(o.Out, o.output, "Version", document, func(out io.Writer, _ bool) error {
+				_, err := io.WriteString(out, text)
+				return err
+			})
+			return errors.Join(err, unanswered(failed))
+		},
 	}
-	return nil
+	command.Flags().BoolVar(&client, "client", false, "print the version of this program alone, and contact no cluster")
+	return o.with(command, "contexts", "output", "controller")
+}
+
+// versionsOf returns the versions that the controllers said, or why they did not, and the same as text.
+func versionsOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []error) (document map[string]any, text string) {
+	found := []map[string]string{}
+	text = "Client: " + version.Of(build) + "\n"
+	for i, c := range clusters {
+		is := map[string]string{"context": c.Context}
+		if failed[i] != nil {
+			is["unreachable"] = failed[i].Error()
+			text += "Context " + c.Context + ": unknown: " + failed[i].Error() + "\n"
+		} else {
+			is["controller"] = all[i].Controller
+			text += "Context " + c.Context + ": " + all[i].Controller + "\n"
+		}
+		found = append(found, is)
+	}
+	return map[string]any{"client": version.Of(build), "clusters": found}, text
 }

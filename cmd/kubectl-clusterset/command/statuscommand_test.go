@@ -64,6 +64,19 @@ func TestStatusWaits(t *testing.T) {
 	}
 }
 
+// TestStatusOfANamespaceWithoutImports says so, and waits for one: a gate must not pass on a typo.
+func TestStatusOfANamespaceWithoutImports(t *testing.T) {
+	server, controller := newAPI(t, answersOfAll(nil), nil), newController(t, imports("Ready", "shop/db"))
+	line := []string{"status", "-n", "shpo", "--controller", controller}
+	if out, _, err := invoke(t, server.URL, line...); err != nil || !strings.Contains(out, "no imports in namespace shpo.") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	_, _, err := invoke(t, server.URL, append(line, "--wait", "--timeout", "1s")...)
+	if exitStatus(err) != exitFailed || !strings.Contains(err.Error(), "no selected cluster has an import in namespace shpo: check its name") {
+		t.Errorf("--wait: %v", err)
+	}
+}
+
 // TestStatusWatches prints again and again until it is stopped.
 func TestStatusWatches(t *testing.T) {
 	server, controller := newAPI(t, answersOfAll(nil), nil), newController(t, imports("Ready", "shop/db"))

@@ -4,7 +4,9 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -16,7 +18,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/check"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/sysdump"
-	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 )
 
 func newSysdump(o *options) *cobra.Command {
@@ -28,60 +29,49 @@ func newSysdump(o *options) *cobra.Command {
 logs and metrics of the controller and of CoreDNS. It collects no Secrets, and no
 environment variables of containers. What cannot be read is named in the archive.`,
 		Example: `  kubectl clusterset sysdump --contexts east,west
-  kubectl clusterset sysdump --all-clusters -o dump.tar.gz`,
+  kubectl clusterset sysdump -o dump.tar.gz`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) (err error) {
+		RunE: func(command *cobra.Command, _ []string) error {
 			clusters, err := o.clusters()
 			if err != nil {
 				return err
 			}
-			now := time.Now()
-			if file == "" {
-				file = "clusterset-sysdump-" + now.UTC().Format("20060102-150405") + ".tar.gz"
-			}
-			out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-			if err != nil {
-				return err
-			}
-			defer func() {
-				if err = errors.Join(err, out.Close()); err != nil {
-					_ = os.Remove(file) // the error says enough
-				}
-			}()
-			folder, _, _ := strings.Cut(filepath.Base(file), ".")
-			failed, err := sysdump.Write(command.Context(), out, folder, sysdump.Options{
-				Clusters: clusters, Reports: o.reports(command.Context(), clusters), Now: now,
-			})
-			if err != nil {
-				return err
-			}
-			if failed > 0 {
-				o.teller().Say("%d things could not be read: see errors.txt of each cluster in the archive", failed)
-			}
-			o.teller().Did("%s", file)
-			return nil
+			return o.sysdump(command.Context(), clusters, cmp.Or(file, time.Now().UTC().Format("clusterset-sysdump-20060102-150405.tar.gz")))
 		},
 	}
 	command.Flags().StringVarP(&file, "output-file", "o", "",
 		"`path` of the archive; empty means clusterset-sysdump-TIME.tar.gz")
 	_ = command.MarkFlagFilename("output-file")
-	o.addContexts(command)
-	o.addZone(command.Flags())
-	o.addController(command.Flags())
-	return command
+	return o.with(command, "contexts", "zone", "controller")
 }
 
-// reports are the outputs of version, status and check.
-func (o *options) reports(ctx context.Context, clusters []*cluster.Cluster) map[string]string {
-	var versionText, statusText, checkText bytes.Buffer
-	found := versions{Client: version.Of(build), Clusters: versionsOf(ctx, clusters)}
-	all, failed := o.states(ctx, clusters)
-	findings := check.Run(check.Gather(ctx, clusters, all, failed, o.zone, releaseOf(build), o.server))
-	// Buffers fail no write.
-	_ = found.text(&versionText, true)
-	_ = printStatuses(&statusText, true, statusesOf(clusters, all, failed, ""))
-	_ = check.Text(&checkText, true, findings)
-	return map[string]string{
-		"version.txt": versionText.String(), "status.txt": statusText.String(), "check.txt": checkText.String(),
+func (o *options) sysdump(ctx context.Context, clusters []*cluster.Cluster, file string) error {
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
 	}
+	all, failed := o.states(ctx, clusters)
+	_, versionText := versionsOf(clusters, all, failed)
+	var statusText, checkText bytes.Buffer // buffers fail no write
+	_ = texts(statusesOf(clusters, all, failed, ""))(&statusText, true)
+	_ = check.Text(&checkText, true, check.Run(check.Gather(ctx, clusters, all, failed, o.zone, o.server)))
+	reports := map[string]string{
+		"version.txt": versionText, "status.txt": statusText.String(), "check.txt": checkText.String(),
+	}
+	for i, c := range clusters {
+		if text, err := json.MarshalIndent(all[i], "", "  "); err == nil && all[i] != nil {
+			reports[sysdump.Folder(c)+"/status.json"] = string(text)
+		}
+	}
+	folder, _, _ := strings.Cut(filepath.Base(file), ".")
+	unread, err := sysdump.Write(ctx, out, folder, clusters, reports)
+	if err = errors.Join(err, out.Close()); err != nil {
+		_ = os.Remove(file) // the error says enough
+		return err
+	}
+	if unread > 0 {
+		o.teller().Say("%d things could not be read: see errors.txt of each cluster in the archive", unread)
+	}
+	o.teller().Did("%s", file)
+	return nil
 }

@@ -31,12 +31,9 @@ through a clusterset IP, with small and large payloads over TCP. The command cre
 and ServiceExports called clusterset-probe-… in the namespace of the controller, and deletes
 them. The exit status is 3 if a connection fails.`,
 		Example: `  kubectl clusterset test connectivity --contexts east,west,north
-  kubectl clusterset test connectivity --all-clusters -o json`,
+  kubectl clusterset test connectivity --contexts east,west -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := output.Validate(o.output); err != nil {
-				return usageError{err}
-			}
 			clusters, err := o.clusters()
 			if err != nil {
 				return err
@@ -44,9 +41,7 @@ them. The exit status is 3 if a connection fails.`,
 			if len(clusters) < 2 {
 				return usageError{errors.New("one cluster is selected: select two or more with --contexts")}
 			}
-			report, err := connectivity.Run(command.Context(), connectivity.Options{
-				Clusters: clusters, Zone: o.zone, Teller: o.teller(),
-			})
+			report, err := connectivity.Run(command.Context(), clusters, o.zone, o.teller())
 			if report == nil {
 				return err
 			}
@@ -57,9 +52,5 @@ them. The exit status is 3 if a connection fails.`,
 			return err
 		},
 	}
-	o.addContexts(command)
-	o.addOutput(command)
-	o.addZone(command.Flags())
-	o.addWait(command.Flags())
-	return command
+	return o.with(command, "contexts", "output", "zone", "timeout")
 }

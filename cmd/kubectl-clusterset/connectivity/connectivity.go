@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,17 +23,8 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 )
 
-// settleTimeout is how long connections may fail once names resolve: kube-proxy is slower.
+// settleTimeout is how long connections may fail once all names resolve: kube-proxy is slower.
 const settleTimeout = 15 * time.Second
-
-// Options say what to test.
-type Options struct {
-	// Clusters are two or more.
-	Clusters []*cluster.Cluster
-	// Zone is that of the set.
-	Zone   string
-	Teller progress.Teller
-}
 
 // A site is a cluster with its pod, which owns the other objects of the test.
 type site struct {
@@ -47,15 +37,21 @@ type site struct {
 // headless is the name of the headless Service.
 func (s *site) headless() string { return s.name + "-headless" }
 
-// Run tests, and deletes what it created, whatever happens. The report may have failures; the error is of a test that
-// could not be made, or of objects that could not be deleted.
-func Run(ctx context.Context, o Options) (report *Report, err error) {
-	sites, err := o.sites(ctx)
+// Run tests two or more clusters of the set with a zone, and deletes what it created, whatever happens. The report may
+// have failures; the error is of a test that could not be made, or of objects that could not be deleted.
+func Run(ctx context.Context, clusters []*cluster.Cluster, zone string, teller progress.Teller) (report *Report, err error) {
+	sites, targets, err := plan(ctx, clusters, zone)
 	if err != nil {
 		return nil, err
 	}
-	report, targets := o.plan(sites)
-	o.Teller.Say("Starting a pod in each of %d clusters, in namespace %s", len(sites), sites[0].Namespace)
+	report = &Report{}
+	for _, from := range sites {
+		for i, target := range targets {
+			name, _, _ := strings.Cut(target, "=")
+			report.Paths = append(report.Paths, Path{From: from.Context, To: sites[i/2].Context, Name: name})
+		}
+	}
+	teller.Say("Starting a pod in each of %d clusters, in namespace %s", len(sites), sites[0].Namespace)
 	var group errgroup.Group
 	for _, s := range sites {
 		defer func() { err = errors.Join(err, s.delete(ctx)) }()
@@ -64,66 +60,53 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	// Phases wait until no path has one of the steps. Their timeouts are no errors: the report has the failures.
-	for _, phase := range []struct {
-		timeout time.Duration
-		steps   []probe.Step
-	}{
-		{o.Teller.Timeout, []probe.Step{"", probe.Unresolved}},
-		{settleTimeout, []probe.Step{"", probe.Timeout, probe.Refused, probe.LargeLost, probe.Failed}},
-	} {
-		teller := o.Teller
-		teller.Timeout = phase.timeout
-		err := teller.Wait(ctx, func(ctx context.Context) (string, error) {
-			waiting := ""
-			for i, s := range sites {
-				results, pending, err := s.results(ctx)
-				if err != nil {
-					return "", err
-				}
-				waiting = cmp.Or(waiting, pending)
-				for j := range results {
-					report.Paths[i*len(results)+j].Result = results[j]
-				}
+	resolved := time.Now() // when the last name was not yet
+	err = teller.Wait(ctx, func(ctx context.Context) (waiting string, err error) {
+		for i, s := range sites {
+			pending, err := s.read(ctx, report.Paths[i*len(targets):(i+1)*len(targets)])
+			if err != nil {
+				return "", err
 			}
-			return cmp.Or(waiting, report.first(phase.steps)), nil
-		})
-		if err != nil && (!errors.Is(err, progress.ErrTimeout) || report.first([]probe.Step{""}) != "") {
-			return nil, err
+			waiting = cmp.Or(waiting, pending)
 		}
+		for _, p := range report.Paths {
+			if p.Step != probe.OK {
+				waiting = cmp.Or(waiting, fmt.Sprintf("%s → %s: %s: %s", p.From, p.To, p.Name, cmp.Or(p.Step, "not tried")))
+			}
+		}
+		switch {
+		case report.has("", probe.Unresolved):
+			resolved = time.Now()
+		case time.Since(resolved) > settleTimeout:
+			return "", nil
+		}
+		return waiting, nil
+	})
+	if errors.Is(err, progress.ErrTimeout) && !report.has("") {
+		err = nil // the report has the failures
+	}
+	if err != nil {
+		return nil, err
 	}
 	return report, nil
 }
 
-// sites are the clusters, which are different ones of one set and have a controller.
-func (o Options) sites(ctx context.Context) ([]*site, error) {
+// plan has the clusters, which are different ones of one set and have a controller, and the targets of each pod: for each
+// cluster the names of the Service with a cluster IP and of the pod behind the headless one.
+func plan(ctx context.Context, clusters []*cluster.Cluster, zone string) (sites []*site, targets []string, err error) {
 	run := utilrand.String(5) // what a killed test left is in no other test's way
-	identities := make([]cluster.Identity, len(o.Clusters))
-	sites := make([]*site, len(o.Clusters))
-	for i, c := range o.Clusters {
-		var err error
-		if identities[i], err = c.Identify(ctx); err != nil {
-			return nil, err
+	var identities []cluster.Identity
+	for i, c := range clusters {
+		is, err := c.Identify(ctx)
+		if err != nil {
+			return nil, nil, err
 		}
-		sites[i] = &site{Cluster: c, id: identities[i].ID, name: fmt.Sprintf("clusterset-probe-%s-%d", run, i)}
-	}
-	return sites, cluster.Distinct(o.Clusters, identities)
-}
-
-// plan has two paths from each cluster to each, and the targets of each pod.
-func (o Options) plan(sites []*site) (report *Report, targets []string) {
-	report = &Report{}
-	for _, s := range sites {
-		domain := "." + s.Namespace + ".svc." + strings.TrimSuffix(o.Zone, ".")
+		s := &site{Cluster: c, id: is.ID, name: fmt.Sprintf("clusterset-probe-%s-%d", run, i)}
+		domain := "." + s.Namespace + ".svc." + strings.TrimSuffix(zone, ".")
 		targets = append(targets, s.name+domain+"="+s.id, s.name+"."+s.id+"."+s.headless()+domain+"="+s.id)
+		sites, identities = append(sites, s), append(identities, is)
 	}
-	for _, from := range sites {
-		for i, target := range targets {
-			name, _, _ := strings.Cut(target, "=")
-			report.Paths = append(report.Paths, Path{From: from.Context, To: sites[i/2].Context, Name: name})
-		}
-	}
-	return report, targets
+	return sites, targets, cluster.Distinct(clusters, identities)
 }
 
 // create creates the pod, the Services and their ServiceExports.
@@ -164,14 +147,4 @@ func (s *site) create(ctx context.Context, targets []string) error {
 		}
 	}
 	return nil
-}
-
-// first says which path has one of the steps, empty if none has.
-func (r *Report) first(steps []probe.Step) string {
-	for _, p := range r.Paths {
-		if slices.Contains(steps, p.Step) {
-			return fmt.Sprintf("%s → %s: %s: %s", p.From, p.To, p.Name, cmp.Or(p.Step, "not tried"))
-		}
-	}
-	return ""
 }

@@ -68,34 +68,32 @@ func (s *site) delete(ctx context.Context) error {
 	return nil
 }
 
-// results are those of the pod, one for each target in their order; the step is empty if there is none yet. pending
-// says what a pod that does not run waits for.
-func (s *site) results(ctx context.Context) (results []probe.Result, pending string, err error) {
+// read puts the newest results of the pod into its paths. pending says what a pod that does not run waits for.
+func (s *site) read(ctx context.Context, paths []Path) (pending string, err error) {
 	pods := s.Kube.CoreV1().Pods(s.Namespace)
 	pod, err := pods.Get(ctx, s.name, metav1.GetOptions{})
 	if err != nil {
-		return nil, "", fmt.Errorf("context %s: %w", s.Context, err)
+		return "", fmt.Errorf("context %s: %w", s.Context, err)
 	}
 	switch pod.Status.Phase {
 	case corev1.PodRunning:
 	case corev1.PodFailed, corev1.PodSucceeded:
-		return nil, "", fmt.Errorf("context %s: pod %s exited: %s: the controller must have the version of this command",
+		return "", fmt.Errorf("context %s: pod %s exited: %s: the controller must have the version of this command",
 			s.Context, s.name, why(pod))
 	default:
-		return nil, fmt.Sprintf("pod %s in %s does not run (%s)", s.name, s.Context, why(pod)), nil
+		return fmt.Sprintf("pod %s in %s does not run (%s)", s.name, s.Context, why(pod)), nil
 	}
 	log, err := pods.GetLogs(s.name, &corev1.PodLogOptions{}).DoRaw(ctx)
 	if err != nil {
-		return nil, fmt.Sprintf("the log of pod %s in %s cannot be read (%v)", s.name, s.Context, err), nil
+		return fmt.Sprintf("the log of pod %s in %s cannot be read (%v)", s.name, s.Context, err), nil
 	}
-	results = make([]probe.Result, len(pod.Spec.Containers[0].Args)-2) // after the command and the identity
 	for text := range bytes.Lines(log) {
 		var line probe.Line
-		if json.Unmarshal(text, &line) == nil && line.Index >= 0 && line.Index < len(results) {
-			results[line.Index] = line.Result
+		if json.Unmarshal(text, &line) == nil && line.Index >= 0 && line.Index < len(paths) {
+			paths[line.Index].Result = line.Result
 		}
 	}
-	return results, "", nil
+	return "", nil
 }
 
 // why says what a pod waits for, or why it ended.

@@ -5,6 +5,7 @@ package connectivity
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
@@ -36,14 +37,17 @@ var fixes = map[probe.Step]string{
 }
 
 // Failed is how many paths are not ok.
-func (r *Report) Failed() int {
-	n := 0
+func (r *Report) Failed() (n int) {
 	for _, p := range r.Paths {
 		if p.Step != probe.OK {
 			n++
 		}
 	}
 	return n
+}
+
+func (r *Report) has(steps ...probe.Step) bool {
+	return slices.ContainsFunc(r.Paths, func(p Path) bool { return slices.Contains(steps, p.Step) })
 }
 
 // Text writes a table of clusters, and what to do about each path that fails.

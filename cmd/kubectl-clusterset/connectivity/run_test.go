@@ -58,14 +58,10 @@ func deployment() *appsv1.Deployment {
 }
 
 func run(ctx context.Context, east, west *fake.Clientset) error {
-	_, err := Run(ctx, Options{
-		Clusters: []*cluster.Cluster{
-			{Context: "east", Namespace: system, Kube: east, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
-			{Context: "west", Namespace: system, Kube: west, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
-		},
-		Zone:   "clusterset.local",
-		Teller: progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute},
-	})
+	_, err := Run(ctx, []*cluster.Cluster{
+		{Context: "east", Namespace: system, Kube: east, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
+		{Context: "west", Namespace: system, Kube: west, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
+	}, "clusterset.local", progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute})
 	return err
 }
 

@@ -5,15 +5,16 @@
 package coredns
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
@@ -30,14 +31,12 @@ const (
 	Name = "coredns"
 	// Key is that of the Corefile in the ConfigMap.
 	Key = "Corefile"
+	// chartName is that of the objects of the chart's CoreDNS.
+	chartName = "clusterset-coredns"
 )
 
-const (
-	// pollInterval is the time between two rounds of queries.
-	pollInterval = 2 * time.Second
-	// undoTimeout bounds the restoration of the Corefile.
-	undoTimeout = time.Minute
-)
+// undoTimeout bounds the restoration of the Corefile.
+const undoTimeout = time.Minute
 
 // Options are those of Enable and Disable.
 type Options struct {
@@ -59,48 +58,34 @@ func Enable(ctx context.Context, o Options) error {
 		return err
 	}
 	deployment, configMap, err := o.look(ctx)
-	if err != nil {
-		return byHand(err, new(Corefile).block(o.Zone, chart.Spec.ClusterIPs))
+	before, text := "", ""
+	if err == nil {
+		before = configMap.Data[Key]
+		text, err = with(before, o.Zone, chart.Spec.ClusterIPs)
 	}
-	before := configMap.Data[Key]
-	parsed, err := ParseCorefile(without(before, o.Zone))
 	if err != nil {
-		return byHand(fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err), new(Corefile).block(o.Zone, chart.Spec.ClusterIPs))
-	}
-	block := parsed.block(o.Zone, chart.Spec.ClusterIPs)
-	if owner := OwnerOf(deployment, configMap); owner != nil {
-		return byHand(fmt.Errorf("%s manages the CoreDNS of this cluster and would revert the change: %s", owner.Name,
-			owner.Instead), block)
-	}
-	text, err := with(before, o.Zone, chart.Spec.ClusterIPs)
-	if err != nil {
-		return byHand(fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err), block)
+		return fmt.Errorf("%w. The lines of a Corefile are:\n%s", err, new(Corefile).block(o.Zone, chart.Spec.ClusterIPs))
 	}
 	if err := o.answered(ctx, chart.Namespace, chart.Spec.Selector); err != nil {
 		return fmt.Errorf("the CoreDNS of the chart must answer for %s first: %w", name(o.Zone), err)
 	}
-	if text != before {
-		configMap.Data[Key] = text
-		switch err := o.update(ctx, configMap); {
-		case o.DryRun, apierrors.IsConflict(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-			return err
-		case err != nil: // it may have been written
-			return o.restore(ctx, before, text, err)
-		}
+	if err = o.update(ctx, configMap, text); o.DryRun {
+		return err
 	}
-	teller := o.Teller
-	teller.Interval = cmp.Or(teller.Interval, pollInterval)
-	err = teller.Wait(ctx, func(ctx context.Context) (string, error) {
-		if waiting := o.answered(ctx, Namespace, deployment.Spec.Selector.MatchLabels); waiting != nil {
-			return waiting.Error(), nil //nolint:nilerr // Retry until the timeout.
-		}
-		return "", nil
-	})
+	if err == nil {
+		err = o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
+			if waiting := o.answered(ctx, Namespace, deployment.Spec.Selector.MatchLabels); waiting != nil {
+				return waiting.Error(), nil //nolint:nilerr // Retry until the timeout.
+			}
+			return "", nil
+		})
+	}
 	switch {
-	case err == nil && text != before:
+	case text == before:
+	case err != nil: // a write may have happened in spite of its error
+		err = o.restore(ctx, before, text, err)
+	default:
 		o.Teller.Did("context %s: all pods of CoreDNS answer for %s", o.Cluster.Context, name(o.Zone))
-	case err != nil && text != before:
-		return o.restore(ctx, before, text, err)
 	}
 	return err
 }
@@ -137,67 +122,101 @@ func (o Options) restore(ctx context.Context, before, text string, why error) er
 	}); err != nil {
 		return fmt.Errorf("%w; run `kubectl clusterset coredns disable`, because the Corefile could not be restored: %w", why, err)
 	}
-	return fmt.Errorf("%w; the former Corefile was restored", why)
+	return fmt.Errorf("%w; the Corefile is as it was before", why)
 }
 
 // Disable removes what Enable added for the zone, and nothing else. CoreDNS reloads within minutes.
 func Disable(ctx context.Context, o Options) error {
-	edited, by := false, ""
-	if err := o.edit(ctx, func(now string) string {
+	edited := false
+	err := o.edit(ctx, func(now string) string {
 		text := without(now, o.Zone)
 		edited = text != now
-		if parsed, err := ParseCorefile(text); err == nil {
-			by = parsed.By(o.Zone)
-		}
 		return text
-	}); err != nil {
-		return err
-	}
-	if by != "" {
-		o.Teller.Say("context %s: ConfigMap %s/%s serves %s with the plugin %s, which `coredns enable` did not add: it is kept",
-			o.Cluster.Context, Namespace, Name, name(o.Zone), by)
-	}
-	if edited && !o.DryRun {
+	})
+	switch {
+	case err == nil && !edited:
+		o.Teller.Say("context %s: ConfigMap %s/%s has nothing that `coredns enable` added for %s", o.Cluster.Context, Namespace, Name,
+			name(o.Zone))
+	case err == nil && !o.DryRun:
 		o.Teller.Did("context %s: ConfigMap %s/%s no longer forwards %s; CoreDNS reloads it within minutes", o.Cluster.Context,
 			Namespace, Name, name(o.Zone))
 	}
-	return nil
+	return err
 }
 
-// look reads the objects of CoreDNS.
-func (o Options) look(ctx context.Context) (*appsv1.Deployment, *corev1.ConfigMap, error) {
-	deployment, err := o.Cluster.Kube.AppsV1().Deployments(Namespace).Get(ctx, Name, metav1.GetOptions{})
+// chart is the Service of the chart's CoreDNS.
+func (o Options) chart(ctx context.Context) (service *corev1.Service, err error) {
+	namespace, err := chartNamespace(ctx, o.Cluster)
+	if err == nil {
+		service, err = o.Cluster.Kube.CoreV1().Services(namespace).Get(ctx, chartName, metav1.GetOptions{})
+	}
+	if apierrors.IsNotFound(err) {
+		err = errors.New("no CoreDNS of clusterset-dns to forward to: install the chart with --set coredns.enabled=true")
+	}
+	return service, err
+}
+
+// ChartCorefile is the Corefile of the chart's CoreDNS, empty if that does not exist, or may not be read.
+func ChartCorefile(ctx context.Context, c *cluster.Cluster) string {
+	if namespace, err := chartNamespace(ctx, c); err == nil {
+		if configMap, err := c.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, chartName, metav1.GetOptions{}); err == nil {
+			return configMap.Data[Key]
+		}
+	}
+	return ""
+}
+
+// chartNamespace is the namespace of the CoreDNS of the chart, of the controller's cluster set. Its ClusterRoleBinding,
+// which only administrators can write, names it.
+func chartNamespace(ctx context.Context, c *cluster.Cluster) (string, error) {
+	is, _ := c.Identify(ctx) // of the default set, if that is unknown
+	binding, err := c.Kube.RbacV1().ClusterRoleBindings().Get(ctx, strings.TrimSuffix(chartName+"-"+string(is.Set), "-"),
+		metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(binding.Subjects, func(subject rbacv1.Subject) bool { return subject.Name == chartName })
+	if at < 0 {
+		return "", apierrors.NewNotFound(corev1.Resource("serviceaccounts"), chartName)
+	}
+	return binding.Subjects[at].Namespace, nil
+}
+
+// look reads the objects of CoreDNS. It is an error if something else owns them, or answers in their place.
+func (o Options) look(ctx context.Context) (deployment *appsv1.Deployment, configMap *corev1.ConfigMap, err error) {
+	deployment, err = o.Cluster.Kube.AppsV1().Deployments(Namespace).Get(ctx, Name, metav1.GetOptions{})
+	if err == nil {
+		configMap, err = o.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Get(ctx, Name, metav1.GetOptions{})
+	}
 	if err != nil {
 		return nil, nil, o.elsewhere(ctx, err)
 	}
-	configMap, err := o.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Get(ctx, Name, metav1.GetOptions{})
-	if err != nil {
-		return nil, nil, o.elsewhere(ctx, err)
+	if owner := OwnerOf(deployment, configMap); owner != nil {
+		err = fmt.Errorf("%s manages the CoreDNS of this cluster and would revert the change: %s", owner.Name, owner.Instead)
 	}
-	return deployment, configMap, nil
+	return deployment, configMap, err
 }
 
-// edit changes the Corefile if that changes its text.
+// edit changes the text of the Corefile.
 func (o Options) edit(ctx context.Context, change func(string) string) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		configMap, err := o.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Get(ctx, Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
+		switch {
+		case apierrors.IsNotFound(err):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err)
 		}
-		text := change(configMap.Data[Key])
-		if text == configMap.Data[Key] {
-			return nil
-		}
-		configMap.Data[Key] = text
-		return o.update(ctx, configMap)
+		return o.update(ctx, configMap, change(configMap.Data[Key]))
 	})
 }
 
-// update fails if the ConfigMap was changed meanwhile.
-func (o Options) update(ctx context.Context, configMap *corev1.ConfigMap) error {
+// update writes the Corefile if its text is another one. It fails if the ConfigMap was changed meanwhile.
+func (o Options) update(ctx context.Context, configMap *corev1.ConfigMap, text string) error {
+	if text == configMap.Data[Key] {
+		return nil
+	}
+	configMap.Data[Key] = text
 	if _, err := o.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Update(ctx, configMap,
 		metav1.UpdateOptions{FieldManager: cluster.FieldManager, DryRun: cluster.DryRun(o.DryRun)}); err != nil {
 		return fmt.Errorf("ConfigMap %s/%s: %w", Namespace, Name, err)
@@ -206,9 +225,4 @@ func (o Options) update(ctx context.Context, configMap *corev1.ConfigMap) error 
 		o.Teller.Wrote(true, "context %s: ConfigMap %s/%s changed", o.Cluster.Context, Namespace, Name)
 	}
 	return nil
-}
-
-// byHand adds the lines to an error that an administrator can add to the Corefile.
-func byHand(err error, block string) error {
-	return fmt.Errorf("%w. The lines of a Corefile are:\n%s", err, strings.TrimSuffix(block, "\n"))
 }

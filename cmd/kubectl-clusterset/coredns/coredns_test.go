@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coredns/corefile-migration/migration"
 	miekg "github.com/miekg/dns"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +48,7 @@ func install(corefile string) *fake.Clientset {
 	labels := map[string]string{"k8s-app": "kube-dns"}
 	chart := func(namespace, address string) *corev1.Service {
 		return &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ChartName},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: chartName},
 			Spec:       corev1.ServiceSpec{ClusterIPs: []string{address}, Selector: map[string]string{"app": "chart"}},
 		}
 	}
@@ -60,8 +59,8 @@ func install(corefile string) *fake.Clientset {
 		},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name}, Data: map[string]string{Key: corefile}},
 		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: ChartName},
-			Subjects:   []rbacv1.Subject{{Namespace: "dns", Name: "coredns"}, {Namespace: "dns", Name: ChartName}},
+			ObjectMeta: metav1.ObjectMeta{Name: chartName},
+			Subjects:   []rbacv1.Subject{{Namespace: "dns", Name: "coredns"}, {Namespace: "dns", Name: chartName}},
 		},
 		chart("apps", "10.96.0.66"), chart("dns", "10.96.0.99"),
 	)
@@ -129,12 +128,16 @@ func TestDisableRevertsEnable(t *testing.T) {
 		"access lists, addresses and the log are taken over": {
 			"# mine\nexample.org:53 {\n\tforward . 192.0.2.1 # theirs\n}\ndns://.:1053 {\n\tbind 169.254.20.10\n\tacl {\n" +
 				"\t\tallow net 10.0.0.0/8\n\t\tblock\n\t}\n\tlog\n\treload\n}\n",
-			"dns://clusterset.local:1053 {\n",
+			"dns://clusterset.local:1053 {\n\tacl {\n\t\tallow net 10.0.0.0/8\n\t\tblock\n\t}\n\tbind 169.254.20.10\n\tlog\n",
 		},
-		"line ends of Windows": {". {\r\n  errors\r\n  reload\r\n}\r\n", "clusterset.local {\n    errors\n"},
-		"no line end":          {". {\n  errors\n  reload\n}", "clusterset.local {\n    errors\n"},
+		"line ends of Windows": {". {\r\n  errors\r\n  reload\r\n}\r\n", "clusterset.local {\n  errors\n"},
+		"no line end":          {". {\n  errors\n  reload\n}", "clusterset.local {\n  errors\n"},
 		"files that are elsewhere": {
-			"import custom/*.server\n. {\n  import /etc/hostname\n  errors\n  reload\n}\n", "clusterset.local {\n    errors\n",
+			"import custom/*.server\n. {\n  import /etc/hostname\n  errors\n  reload\n}\n", "clusterset.local {\n  errors\n",
+		},
+		"snippets, and the environment of CoreDNS": {
+			"(logs) {\n\tlog . \"a # b\"\n}\n(nets) {\n\tblock net {$HOME}\n}\n.:{$PORT} {\n\tacl {\n\t\timport nets\n\t}\n\timport logs\n\treload\n}\n",
+			"clusterset.local:{$PORT} {\n\tacl {\n\tblock net {$HOME}\n\t}\n\tlog . \"a # b\"\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +178,7 @@ func TestEnableChangesNothing(t *testing.T) {
 		change                 func(*fake.Clientset) error
 		want                   string
 	}{
-		"a pod does not reload": {plain, true, false, false, nil, "the former Corefile was restored"},
+		"a pod does not reload": {plain, true, false, false, nil, "the Corefile is as it was before"},
 		"the chart's CoreDNS does not answer": {
 			plain, false, true, false, nil, "the CoreDNS of the chart must answer for clusterset.local first",
 		},
@@ -198,7 +201,7 @@ func TestEnableChangesNothing(t *testing.T) {
 			return err
 		}, "Amazon EKS manages the CoreDNS of this cluster"},
 		"no chart": {plain, true, true, false, func(client *fake.Clientset) error {
-			return client.RbacV1().ClusterRoleBindings().Delete(t.Context(), ChartName, metav1.DeleteOptions{})
+			return client.RbacV1().ClusterRoleBindings().Delete(t.Context(), chartName, metav1.DeleteOptions{})
 		}, "--set coredns.enabled=true"},
 		"another DNS server": {plain, true, true, false, func(client *fake.Clientset) error {
 			return client.AppsV1().Deployments(Namespace).Delete(t.Context(), Name, metav1.DeleteOptions{})
@@ -225,25 +228,5 @@ func TestEnableChangesNothing(t *testing.T) {
 				t.Errorf("it left\n%s", got)
 			}
 		})
-	}
-}
-
-// TestUpgradeOfKubeadm: its check CoreDNSUnsupportedPlugins accepts the server block, and its migration keeps the block.
-func TestUpgradeOfKubeadm(t *testing.T) {
-	const from, to = "1.12.2", "1.14.2"
-	text, err := with(kubeadm(t), zone, []string{"10.96.0.99", "fd00:96::99"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	notices, err := migration.Unsupported(from, to, text)
-	if err != nil || len(notices) > 0 {
-		t.Errorf("not supported: %v, %v", notices, err)
-	}
-	migrated, err := migration.Migrate(from, to, text, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if by := parse(t, migrated).By(zone); by != ByForward {
-		t.Errorf("after the migration, the zone is served by %q in\n%s", by, migrated)
 	}
 }

@@ -9,101 +9,68 @@ import (
 	"strings"
 
 	"github.com/coredns/caddy/caddyfile"
-	"github.com/coredns/corefile-migration/migration/corefile"
+	"github.com/miekg/dns"
 )
-
-// plugin is the name of the directive, and of the option of the stock plugin kubernetes.
-const plugin = "multicluster"
-
-// A Corefile is its server blocks, in which snippets are expanded. Imported files are ignored: they exist only in the
-// pods of CoreDNS.
-type Corefile struct {
-	Servers []*corefile.Server
-}
-
-var importLine = regexp.MustCompile(`(?m)^[ \t]*import[ \t]+\S.*$`)
-
-// ParseCorefile returns an error if CoreDNS could not parse the text.
-func ParseCorefile(text string) (c *Corefile, err error) {
-	if _, err := caddyfile.Parse("Corefile", strings.NewReader(importLine.ReplaceAllString(text, "")), nil); err != nil {
-		return nil, fmt.Errorf("the Corefile does not parse: %w", err)
-	}
-	defer func() {
-		if recover() != nil { // the library expects a name before each block
-			c, err = nil, fmt.Errorf("the Corefile does not parse: a block has no name")
-		}
-	}()
-	parsed, err := corefile.New(text)
-	if err != nil {
-		return nil, fmt.Errorf("the Corefile does not parse: %w", err)
-	}
-	c = &Corefile{}
-	snippets := map[string][]*corefile.Plugin{}
-	var keys []string // of a block whose zones span several lines
-	for _, server := range parsed.Servers {
-		server.DomPorts, server.Plugins = append(keys, server.DomPorts...), expanded(server.Plugins, snippets)
-		keys = nil
-		last := server.DomPorts[len(server.DomPorts)-1]
-		switch name := server.DomPorts[0]; {
-		case strings.HasPrefix(name, "(") && strings.HasSuffix(name, ")"):
-			snippets[strings.Trim(name, "()")] = server.Plugins
-		case strings.HasSuffix(last, ",") && len(server.Plugins) == 0:
-			keys = server.DomPorts
-		default:
-			c.Servers = append(c.Servers, server)
-		}
-	}
-	return c, nil
-}
-
-// expanded are plugins of a block in which the imports of snippets, also as options, are replaced by their content.
-func expanded(plugins []*corefile.Plugin, snippets map[string][]*corefile.Plugin) (all []*corefile.Plugin) {
-	for _, each := range plugins {
-		if each.Name == "import" && len(each.Args) > 0 {
-			all = append(all, snippets[each.Args[0]]...)
-			continue
-		}
-		var options []*corefile.Option
-		for _, option := range each.Options {
-			if option.Name != "import" || len(option.Args) == 0 {
-				options = append(options, option)
-				continue
-			}
-			for _, line := range snippets[option.Args[0]] {
-				options = append(options, &corefile.Option{Name: line.Name, Args: line.Args})
-			}
-		}
-		all = append(all, &corefile.Plugin{Name: each.Name, Args: each.Args, Options: options})
-	}
-	return all
-}
 
 // Plugins with which a Corefile serves the zone of a set.
 const (
-	// ByMulticluster is the plugin of this project.
-	ByMulticluster = plugin
+	// ByMulticluster is the plugin of this project, and the option of the stock plugin kubernetes.
+	ByMulticluster = "multicluster"
 	// ByKubernetes is the stock plugin with its option multicluster.
 	ByKubernetes = "kubernetes"
 	// ByForward is another server.
 	ByForward = "forward"
 )
 
+// A Corefile is its server blocks, in which snippets are expanded. Imported files are ignored: they exist only in the
+// pods of CoreDNS.
+type Corefile struct {
+	text   string
+	blocks []caddyfile.ServerBlock
+}
+
+var (
+	snippetLine = regexp.MustCompile(`(?m)^[ \t]*\((\S+)\)\s+\{`)
+	importLine  = regexp.MustCompile(`(?m)^[ \t]*import[ \t]+\S.*$`)
+	// hide has the parser expand no environment variables: those of this process are others. show reverts it.
+	hide, show = strings.NewReplacer("{$", "${", "{%", "%{"), strings.NewReplacer("${", "{$", "%{", "{%")
+	// keyParts are the scheme, the zone and the port of a key of a server block, such as dns://.:53.
+	keyParts = regexp.MustCompile(`^(\w+://)?([^:]*)(:.*)?$`)
+)
+
+// ParseCorefile returns an error if CoreDNS could not parse the text.
+func ParseCorefile(text string) (*Corefile, error) {
+	snippets := map[string]bool{}
+	for _, found := range snippetLine.FindAllStringSubmatch(text, -1) {
+		snippets[found[1]] = true
+	}
+	parsed := importLine.ReplaceAllStringFunc(text, func(line string) string {
+		if snippets[strings.Fields(line)[1]] {
+			return line
+		}
+		return ""
+	})
+	blocks, err := caddyfile.Parse("Corefile", strings.NewReader(hide.Replace(parsed)), nil)
+	if err != nil {
+		return nil, fmt.Errorf("the Corefile does not parse: %w", err)
+	}
+	return &Corefile{text, blocks}, nil
+}
+
 // By returns the plugin with which the Corefile serves a zone, or an empty string if it shows none. A forward of the
 // root zone in the server block of the root zone does not count, because it is for names outside of the cluster.
 func (c *Corefile) By(zone string) string {
-	server, own := c.ServerOf(zone)
-	switch {
-	case server == nil:
-		return ""
-	case c.Serves(zone):
+	block, _, of := c.blockOf(zone)
+	if c.Serves(zone) {
 		return ByMulticluster
 	}
-	for _, each := range server.Plugins {
-		switch {
-		case each.Name == ByKubernetes && slices.ContainsFunc(option(each, plugin), equals(zone)):
+	for _, each := range directives(block, ByKubernetes) {
+		if has(each.option(ByMulticluster), zone) {
 			return ByKubernetes
-		case each.Name == ByForward && len(each.Args) > 0 && below(zone, normal(each.Args[0])) &&
-			(normal(each.Args[0]) != "." || own != "."):
+		}
+	}
+	for _, each := range directives(block, ByForward) {
+		if args := each[0]; len(args) > 0 && below(zone, args[0]) && (normal(args[0]) != "." || of != ".") {
 			return ByForward
 		}
 	}
@@ -111,87 +78,111 @@ func (c *Corefile) By(zone string) string {
 }
 
 // Serves reports whether the server block for a zone has the plugin multicluster for it.
-func (c *Corefile) Serves(zone string) bool { return c.directive(zone) != nil }
+func (c *Corefile) Serves(zone string) bool { return c.multicluster(zone) != nil }
 
 // Option returns the arguments of an option of the plugin multicluster for a zone, nil if it is not set.
-func (c *Corefile) Option(zone, name string) []string {
-	if directive := c.directive(zone); directive != nil {
-		return option(directive, name)
+func (c *Corefile) Option(zone, name string) []string { return c.multicluster(zone).option(name) }
+
+// Set returns the cluster set for which the plugin serves a zone.
+func (c *Corefile) Set(zone string) string { return strings.Join(c.Option(zone, "clusterset"), " ") }
+
+// Passes reports whether NodeLocal DNSCache with this Corefile sends queries for a zone to the cluster's DNS: the zone
+// has a server block, or that of the root zone forwards to the same servers as that of the cluster's own zone.
+func (c *Corefile) Passes(zone string) bool {
+	block, _, of := c.blockOf(zone)
+	_, own := c.ClusterDNS()
+	return of != "" && of != "." || own != nil && slices.Equal(upstreams(block), own)
+}
+
+// ClusterDNS returns the servers to which NodeLocal DNSCache with this Corefile forwards the cluster's own zone, and the
+// addresses at which it listens: those of the first server block that forwards another zone than that of the root.
+func (c *Corefile) ClusterDNS() (listen, servers []string) {
+	isRoot := func(key string) bool { return zoneOf(key) == "." }
+	at := slices.IndexFunc(c.blocks, func(block caddyfile.ServerBlock) bool {
+		return upstreams(block) != nil && !slices.ContainsFunc(block.Keys, isRoot)
+	})
+	if at < 0 {
+		return nil, nil
+	}
+	for _, each := range directives(c.blocks[at], "bind") {
+		listen = append(listen, each[0]...)
+	}
+	return listen, upstreams(c.blocks[at])
+}
+
+// upstreams are the servers to which a server block forwards everything.
+func upstreams(block caddyfile.ServerBlock) []string {
+	for _, each := range directives(block, ByForward) {
+		if args := each[0]; len(args) > 1 && args[0] == "." {
+			return args[1:]
+		}
 	}
 	return nil
 }
 
-// Set returns the cluster set for which the plugin serves a zone.
-func (c *Corefile) Set(zone string) string {
-	return string(strings.Join(c.Option(zone, "clusterset"), " "))
-}
-
-// directive is the plugin multicluster for a zone, nil if there is none.
-func (c *Corefile) directive(zone string) *corefile.Plugin {
-	server, _ := c.ServerOf(zone)
-	if server == nil {
-		return nil
-	}
-	for _, each := range server.Plugins {
-		zones := each.Args
+// multicluster is the use of the plugin for a zone, nil if there is none.
+func (c *Corefile) multicluster(zone string) directive {
+	block, _, of := c.blockOf(zone)
+	for _, each := range directives(block, ByMulticluster) {
+		zones := each[0]
 		if len(zones) == 0 {
-			zones = Zones(server)
+			zones = []string{of}
 		}
-		if each.Name == plugin && (slices.ContainsFunc(zones, equals(zone)) || slices.ContainsFunc(zones, equals("."))) {
+		if has(zones, zone) || has(zones, ".") {
 			return each
 		}
 	}
 	return nil
 }
 
-func option(of *corefile.Plugin, name string) []string {
-	for _, each := range of.Options {
-		if each.Name == name {
-			return append([]string{}, each.Args...)
+// A directive is one use of a plugin: its arguments, and then its options, each with its arguments.
+type directive [][]string
+
+// option returns the arguments of an option, nil if it is not set.
+func (d directive) option(name string) []string {
+	for _, each := range d[min(len(d), 1):] {
+		if each[0] == name {
+			return each[1:]
 		}
 	}
 	return nil
 }
 
-// ServerOf is the server block for a zone, nil if there is none, and the longest of its zones that contains the zone.
-func (c *Corefile) ServerOf(zone string) (best *corefile.Server, of string) {
-	for _, server := range c.Servers {
-		for _, own := range Zones(server) {
-			if below(zone, own) && len(own) > len(of) {
-				best, of = server, own
+// directives are the uses of a plugin in a server block.
+func directives(block caddyfile.ServerBlock, plugin string) (all []directive) {
+	for tokens := caddyfile.NewDispenserTokens("", block.Tokens[plugin]); tokens.Next(); {
+		one := directive{tokens.RemainingArgs()}
+		for tokens.NextBlock() {
+			one = append(one, append([]string{tokens.Val()}, tokens.RemainingArgs()...))
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// blockOf is the server block for a zone, with the key and the zone by which it is, all empty if there is none.
+func (c *Corefile) blockOf(zone string) (best caddyfile.ServerBlock, key, of string) {
+	for _, block := range c.blocks {
+		for _, each := range block.Keys {
+			if own := zoneOf(each); below(zone, own) && len(own) > len(of) {
+				best, key, of = block, each, own
 			}
 		}
 	}
-	return best, of
+	return best, key, of
 }
 
-// Zones are those of a server block, in lower case and with a dot at the end.
-func Zones(server *corefile.Server) []string {
-	var zones []string
-	for _, key := range server.DomPorts {
-		key = strings.TrimSuffix(key, ",")
-		if _, rest, scheme := strings.Cut(key, "://"); scheme {
-			key = rest
-		}
-		if at := strings.LastIndex(key, ":"); at >= 0 {
-			key = key[:at]
-		}
-		zones = append(zones, normal(key))
-	}
-	return zones
+func zoneOf(key string) string { return normal(keyParts.ReplaceAllString(key, "$2")) }
+
+func has(zones []string, zone string) bool {
+	return slices.ContainsFunc(zones, func(each string) bool { return normal(each) == normal(zone) })
 }
 
-// below reports whether a zone equals another one, in normal form, or is in it.
-func below(zone, other string) bool {
-	return other == "." || normal(zone) == other || strings.HasSuffix(normal(zone), "."+other)
-}
-
-func equals(zone string) func(string) bool {
-	return func(other string) bool { return normal(other) == normal(zone) }
-}
+// below reports whether a zone equals another one, or is in it.
+func below(zone, other string) bool { return dns.IsSubDomain(normal(other), normal(zone)) }
 
 // normal is a zone in lower case, with a dot at its end.
-func normal(zone string) string { return strings.ToLower(strings.TrimSuffix(zone, ".")) + "." }
+func normal(zone string) string { return dns.CanonicalName(zone) }
 
 // name is a zone in messages.
 func name(zone string) string { return strings.TrimSuffix(normal(zone), ".") }

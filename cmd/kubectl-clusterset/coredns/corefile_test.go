@@ -4,19 +4,21 @@ package coredns
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
 func TestServes(t *testing.T) {
 	for text, want := range map[string]bool{
-		". {\n multicluster clusterset.local\n}":                               true,
-		". {\n multicluster a.example clusterset.local {\n fallthrough\n }\n}": true,
-		"clusterset.local {\n multicluster\n}":                                 true,
-		". {\n multicluster\n}":                                                true,
-		". {\n multicluster example.org\n}":                                    false,
-		"example.org {\n multicluster clusterset.local\n}":                     false,
-		"local {\n errors\n}\n. {\n multicluster clusterset.local\n}":          false,
-		"CLUSTERSET.local. {\n multicluster Clusterset.Local.\n}":              true,
+		". {\n multicluster clusterset.local\n}":                                  true,
+		". {\n multicluster a.example clusterset.local {\n fallthrough\n }\n}":    true,
+		"clusterset.local {\n multicluster\n}":                                    true,
+		". {\n multicluster\n}":                                                   true,
+		". {\n multicluster example.org\n}":                                       false,
+		"example.org {\n multicluster clusterset.local\n}":                        false,
+		"local {\n errors\n}\n. {\n multicluster clusterset.local\n}":             false,
+		"CLUSTERSET.local. {\n multicluster Clusterset.Local.\n}":                 true,
+		"(a) {\n multicluster\n}\nexample.org,\nclusterset.local {\n import a\n}": true,
 	} {
 		if got := parse(t, text).Serves("clusterset.local"); got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)
@@ -33,6 +35,7 @@ func TestOption(t *testing.T) {
 		". {\n multicluster {\n cluster\n prefer none\n }\n}":                                       {},
 		". {\n multicluster cluster.example clusterset.local {\n namespaces cluster\n ttl 5\n }\n}": nil,
 		"example.org {\n multicluster clusterset.local {\n cluster east\n }\n}":                     nil,
+		"(a) {\n cluster east\n}\n. {\n multicluster {\n import a\n }\n}":                           {"east"},
 	} {
 		if got := parse(t, text).Option("clusterset.local", "cluster"); !slices.Equal(got, want) ||
 			(got == nil) != (want == nil) {
@@ -58,6 +61,51 @@ func TestBy(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
+}
+
+func TestPasses(t *testing.T) {
+	const own = "cluster.local {\n bind 169.254.20.10 10.96.0.10\n forward . 10.96.0.2\n}\n"
+	for text, want := range map[string]bool{
+		own + ". {\n forward . /etc/resolv.conf\n}":                                       false,
+		own + ". {\n forward . 10.96.0.2\n}":                                              true,
+		own + ". {\n forward . 192.0.2.1\n}\nclusterset.local {\n forward . 10.96.0.2\n}": true,
+		". {\n forward . 10.96.0.2\n}":                                                    false,
+		own:                                                                               false,
+	} {
+		if got := parse(t, text).Passes("clusterset.local"); got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+	listen, servers := parse(t, ". {\n forward . 192.0.2.1\n}\n"+own).ClusterDNS()
+	if !slices.Equal(listen, []string{"169.254.20.10", "10.96.0.10"}) || !slices.Equal(servers, []string{"10.96.0.2"}) {
+		t.Errorf("got %v, %v", listen, servers)
+	}
+}
+
+// FuzzParseCorefile: no text panics, and what is added to a Corefile can be removed.
+func FuzzParseCorefile(f *testing.F) {
+	for _, seed := range []string{
+		"", ". {\n errors\n reload\n}\n", "a:53, b {\n log . \"a \\\" b\" {\n class all\n }\n reload\n}",
+		"(s) {\n reload\n}\n. {\n import s\n acl {\n import /etc/rules\n }\n}", "{$A} {%B%} {\n}\n}", "a b\r\nreload", "(a) {\n import a\n}\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 4<<10 || strings.Contains(text, "# BEGIN") {
+			t.Skip()
+		}
+		corefile, err := ParseCorefile(text)
+		if err != nil {
+			return
+		}
+		by := corefile.By(zone)
+		corefile.Passes(zone)
+		corefile.Option(zone, "cluster")
+		added, err := with(text, zone, []string{"10.96.0.99"})
+		if err == nil && (by != "" || parse(t, added).By(zone) != ByForward || without(added, zone) != text) {
+			t.Errorf("served by %q, %q became %q and %q", by, text, added, without(added, zone))
+		}
+	})
 }
 
 func parse(t *testing.T, text string) *Corefile {

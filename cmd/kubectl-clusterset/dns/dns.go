@@ -5,15 +5,24 @@ package dns
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/miekg/dns"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/forward"
 )
+
+// Selector finds the pods of the cluster's DNS in kube-system, as kubeadm and most others label them.
+const Selector = "k8s-app=kube-dns"
 
 // defaultTimeout bounds one exchange; tries is how often a query is sent without an answer.
 const (
@@ -26,19 +35,66 @@ type Server struct {
 	// Name identifies it in output.
 	Name string
 
-	network, address string
+	address string
+	// networks are what queries use: each one if the answer over that before is truncated.
+	networks []string
 	// timeout bounds one exchange.
 	timeout time.Duration
 	close   func()
 }
 
-// At is the server at an address, whose default port is 53. Queries use UDP, and
-// TCP if the answer is truncated.
+// At is the server at an address, whose default port is 53. Queries use UDP, and TCP if the answer is truncated.
 func At(address string) *Server {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		address = net.JoinHostPort(strings.Trim(address, "[]"), "53")
 	}
-	return &Server{Name: address, network: "udp", address: address, timeout: defaultTimeout, close: func() {}}
+	return &Server{Name: address, address: address, networks: []string{"udp", "tcp"}, timeout: defaultTimeout, close: func() {}}
+}
+
+// InCluster is a pod of the cluster's DNS. Queries go over TCP through a port-forward.
+func InCluster(ctx context.Context, c *cluster.Cluster) (*Server, error) {
+	servers, err := open(ctx, c, metav1.NamespaceSystem, Selector, 1)
+	if err != nil {
+		return nil, fmt.Errorf("%w: set the address of the cluster's DNS with --dns", err)
+	}
+	return servers[0], nil
+}
+
+// Pods are all ready pods with labels, at least one, as InCluster has them. The caller closes those that are returned
+// together with an error, too.
+func Pods(ctx context.Context, c *cluster.Cluster, namespace string, set map[string]string) ([]*Server, error) {
+	return open(ctx, c, namespace, labels.FormatLabels(set), math.MaxInt)
+}
+
+// open has at least one server, and the most of those that are ready.
+func open(ctx context.Context, c *cluster.Cluster, namespace, selector string, most int) (servers []*Server, err error) {
+	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if !isReady(pod) || len(servers) == most {
+			continue
+		}
+		address, stop, err := forward.Open(ctx, c, pod.Namespace, pod.Name, forward.PortOf(pod, "dns-tcp", 53))
+		if err != nil {
+			return servers, err
+		}
+		servers = append(servers, &Server{
+			Name: "pod " + pod.Namespace + "/" + pod.Name, address: address, networks: []string{"tcp"}, timeout: defaultTimeout, close: stop,
+		})
+	}
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("no pod with the label %s is ready in namespace %s", selector, namespace)
+	}
+	return servers, nil
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // Close releases the connection to the server.
@@ -64,8 +120,7 @@ func (a Answer) Text() string {
 	return strings.Join(a.Records, " ")
 }
 
-// Ask queries the records of a name and type, such as A. A negative answer is no
-// error.
+// Ask queries the records of a name and type, such as A. A negative answer is no error.
 func (s *Server) Ask(ctx context.Context, name, kind string) (Answer, error) {
 	question := new(dns.Msg).SetQuestion(dns.Fqdn(name), dns.StringToType[kind])
 	question.SetEdns0(1232, false)
@@ -76,33 +131,25 @@ func (s *Server) Ask(ctx context.Context, name, kind string) (Answer, error) {
 	answer := Answer{Name: name, Type: kind, Rcode: dns.RcodeToString[reply.Rcode], Records: []string{}}
 	for _, record := range reply.Answer {
 		if dns.TypeToString[record.Header().Rrtype] == kind {
-			answer.Records = append(answer.Records, Data(record))
+			answer.Records = append(answer.Records, strings.TrimPrefix(record.String(), record.Header().String()))
 		}
 	}
 	slices.Sort(answer.Records)
 	return answer, nil
 }
 
-// Data is the data of a record as in Answer.Records.
-func Data(record dns.RR) string { return strings.TrimPrefix(record.String(), record.Header().String()) }
-
+// exchange sends a query again if it, or its answer, is lost.
 func (s *Server) exchange(ctx context.Context, question *dns.Msg) (reply *dns.Msg, err error) {
-	client := &dns.Client{Net: s.network, Timeout: s.timeout}
 	for range tries {
-		reply, _, err = client.ExchangeContext(ctx, question, s.address)
-		if err == nil && reply.Truncated && client.Net == "udp" {
-			client.Net = "tcp"
-			reply, _, err = client.ExchangeContext(ctx, question, s.address)
+		for _, network := range s.networks {
+			client := &dns.Client{Net: network, Timeout: s.timeout}
+			if reply, _, err = client.ExchangeContext(ctx, question, s.address); err != nil || !reply.Truncated {
+				break
+			}
 		}
-		// A lost packet is sent again.
-		if err == nil || ctx.Err() != nil || client.Net != "udp" && !isTimeout(err) {
-			return reply, err
+		if err == nil || ctx.Err() != nil {
+			break
 		}
 	}
-	return nil, err
-}
-
-func isTimeout(err error) bool {
-	var failed net.Error
-	return errors.As(err, &failed) && failed.Timeout()
+	return reply, err
 }

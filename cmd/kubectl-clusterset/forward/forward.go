@@ -5,13 +5,11 @@ package forward
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
@@ -19,18 +17,15 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
-// Open forwards a port of 127.0.0.1 to one of a pod, until stop, which waits for
-// the end. address is that of the local port.
-func Open(ctx context.Context, c *cluster.Cluster, namespace, pod string, port int32) (address string, stop func(),
-	err error,
-) {
+// Open forwards a port of 127.0.0.1 to one of a pod, until stop, which waits for the end. address is that of the local
+// port.
+func Open(ctx context.Context, c *cluster.Cluster, namespace, pod string, port int32) (address string, stop func(), err error) {
 	defer func() {
 		if err != nil && ctx.Err() == nil {
 			err = fmt.Errorf("forward a port to pod %s/%s: %w", namespace, pod, err)
 		}
 	}()
-	url := c.Kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource(
-		"portforward").URL()
+	url := c.Kube.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(c.Config)
 	if err != nil {
 		return "", nil, err
@@ -42,42 +37,41 @@ func Open(ctx context.Context, c *cluster.Cluster, namespace, pod string, port i
 	// As kubectl does: SPDY if the API server does not support WebSockets.
 	dialer := portforward.NewFallbackDialerForStreaming(websocket,
 		spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url),
-		func(err error) bool {
-			return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-		})
-	ending, ready := make(chan struct{}), make(chan struct{})
-	ports := []string{":" + strconv.Itoa(int(port))}
-	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, ports, ending, ready,
-		io.Discard, io.Discard)
+		func(err error) bool { return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) })
+	ending, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf(":%d", port)},
+		ending, ready, io.Discard, io.Discard)
 	if err != nil {
 		return "", nil, err
 	}
-	ended, done := make(chan error, 1), make(chan struct{})
-	go func() {
-		defer close(done)
-		ended <- forwarder.ForwardPorts()
-	}()
+	go func() { ended <- forwarder.ForwardPorts() }()
 	select {
 	case <-ctx.Done():
 		close(ending)
 		return "", nil, ctx.Err()
-	case err := <-ended:
-		if err == nil {
-			err = errors.New("it was closed immediately")
-		}
+	case err := <-ended: // it never is nil before ending is closed
 		return "", nil, err
 	case <-ready:
 	}
 	local, err := forwarder.GetPorts()
-	if err == nil && len(local) == 0 {
-		err = errors.New("it has no local port")
-	}
 	if err != nil {
 		close(ending)
 		return "", nil, err
 	}
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(local[0].Local))), func() {
+	return fmt.Sprintf("127.0.0.1:%d", local[0].Local), func() {
 		close(ending)
-		<-done // whatever ended it
+		_ = <-ended // whatever ended it
 	}, nil
+}
+
+// PortOf is the port of a pod with a name, or the other one if it declares none.
+func PortOf(pod *corev1.Pod, name string, otherwise int32) int32 {
+	for _, container := range pod.Spec.Containers {
+		for _, port := range container.Ports {
+			if port.Name == name {
+				return port.ContainerPort
+			}
+		}
+	}
+	return otherwise
 }

@@ -3,12 +3,12 @@
 package join
 
 import (
+	"reflect"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -28,49 +28,34 @@ func between(source, reader []runtime.Object) *peering {
 
 // TestAllow: an account gets the one right, by its name, and both objects go with their owner.
 func TestAllow(t *testing.T) {
-	owner := map[string]any{"apiVersion": "v1", "kind": "Secret", "name": "member-west", "uid": "1"}
-	objects := allow("system", "member-west", nil, owner, "clusterset-controller", map[string]any{
-		"apiGroups": []any{""}, "resources": []any{"secrets"}, "resourceNames": []any{"member-west"}, "verbs": []any{"update"},
+	c, secret := between(nil, nil).source, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-west", UID: "1"}}
+	err := Options{}.allow(t.Context(), c, grant{
+		name: "renew", account: ControllerName, label: names.ClusterLabel, cluster: "west", owner: owner("Secret", secret),
+		verb: "update", resource: "secrets",
 	})
-	if len(objects) != 2 || objects[0].GetKind() != "Role" || objects[1].GetKind() != "RoleBinding" {
-		t.Fatalf("got %v", objects)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, each := range objects {
-		if owners := each.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != "1" || each.GetNamespace() != "system" {
-			t.Errorf("%s belongs to %v", each.GetKind(), owners)
-		}
+	role, err := c.Kube.RbacV1().Roles(system).Get(t.Context(), "renew", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	name, _, _ := unstructured.NestedString(objects[1].Object, "roleRef", "name")
-	subjects, _, _ := unstructured.NestedSlice(objects[1].Object, "subjects")
-	if name != "member-west" || len(subjects) != 1 || subjects[0].(map[string]any)["name"] != "clusterset-controller" {
-		t.Errorf("the binding is %v", objects[1].Object)
+	binding, err := c.Kube.RbacV1().RoleBindings(system).Get(t.Context(), "renew", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// TestProjected finds what the chart renders for members[].audience.
-func TestProjected(t *testing.T) {
-	deployment := func(argument, path string) *appsv1.Deployment {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: ControllerName, Namespace: system}}
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Args: []string{"-v=0", argument}}}
-		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "other"}, {VolumeSource: corev1.VolumeSource{
-			Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
-				ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: path, Audience: "https://east"},
-			}}},
-		}}}
-		return d
+	want := rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"member-west"}, Verbs: []string{"update"},
 	}
-	const argument = "--member=east=/etc/clusterset-dns/members/east"
-	for name, test := range map[string]struct {
-		objects []runtime.Object
-		want    string
-	}{
-		"the chart":                  {[]runtime.Object{deployment(argument, "east")}, "https://east"},
-		"a token for another":        {[]runtime.Object{deployment(argument, "north")}, ""},
-		"a member of another":        {[]runtime.Object{deployment("--member=east2=/a", "east")}, ""},
-		"no Deployment of this name": {nil, ""},
-	} {
-		if got := projected(t.Context(), between(nil, test.objects)); got != test.want {
-			t.Errorf("%s: got %q", name, got)
+	if len(role.Rules) != 1 || !reflect.DeepEqual(role.Rules[0], want) {
+		t.Errorf("the rules are %v", role.Rules)
+	}
+	if binding.RoleRef.Name != "renew" || len(binding.Subjects) != 1 || binding.Subjects[0].Name != ControllerName {
+		t.Errorf("the binding is %v of %v", binding.RoleRef, binding.Subjects)
+	}
+	for _, object := range []metav1.Object{role, binding} {
+		if owners := object.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != "1" {
+			t.Errorf("%s belongs to %v", object.GetName(), owners)
 		}
 	}
 }
@@ -90,7 +75,7 @@ func TestRevoke(t *testing.T) {
 			objects = append(objects, account)
 		}
 		c := between(objects, nil).source
-		count, err := Revoke(t.Context(), c, reader, nil)
+		count, err := revoke(t.Context(), c, reader, nil)
 		left, listErr := c.Kube.CoreV1().ServiceAccounts(system).List(t.Context(), metav1.ListOptions{})
 		if err != nil || listErr != nil || count != want || len(left.Items) != 4-want {
 			t.Errorf("of %q: %d deleted, %d left, %v, %v", reader, count, len(left.Items), err, listErr)

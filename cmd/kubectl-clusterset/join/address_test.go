@@ -83,10 +83,7 @@ clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {toke
 	} {
 		var said bytes.Buffer
 		o := Options{Servers: test.servers, Teller: progress.Teller{Results: &said}}
-		got := o.reach(&peering{
-			readerID: "west", source: source, sourceID: "east",
-			secret: test.secret,
-		})
+		got := (&peering{Options: o, readerID: "west", source: source, sourceID: "east", secret: test.secret}).reach()
 		if got != test.want || said.String() != test.says {
 			t.Errorf("%s: got %+v, want %+v; it says %q, want %q", name, got, test.want, said.String(), test.says)
 		}

@@ -4,13 +4,21 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	applyrbacv1 "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -24,132 +32,252 @@ import (
 const (
 	// lifetime is that of the tokens. The API server may grant less.
 	lifetime = 30 * 24 * time.Hour
-	// manager is the value of the label managed-by of all objects that join creates.
-	manager = cluster.FieldManager
+	// tryTimeout bounds the time until an API server accepts a new token.
+	tryTimeout = 15 * time.Second
 )
 
-// An Issuer creates credentials for reading one cluster.
-type Issuer struct {
-	// Of is that cluster, ID its id.
-	Of *cluster.Cluster
-	ID string
-	// Address is that of its API server for the reader.
-	Address Address
-	// Authority has the CA certificates of that address in PEM; empty means those of
-	// the user.
-	Authority []byte
-	// DryRun is that of metav1.CreateOptions.
-	DryRun []string
-	Teller progress.Teller
-}
-
-// A Credential is that of one reader.
-type Credential struct {
-	// Kubeconfig is the content of the reader's Secret.
-	Kubeconfig []byte
-	// Expires is when its token expires, unless the reader renews it.
-	Expires time.Time
-}
-
-// Issue creates a credential for a reader: a token of a ServiceAccount of its own, which the reader renews.
-func (i Issuer) Issue(ctx context.Context, reader string) (Credential, error) {
-	if err := i.account(ctx, reader); err != nil {
-		return Credential{}, err
+// issue returns a kubeconfig for the reader, with a token of a ServiceAccount of its own, and when the token expires unless
+// the reader renews it.
+func (p *peering) issue(ctx context.Context, at Address) (kubeconfig []byte, expires time.Time, err error) {
+	if !strings.HasPrefix(at.Server, "https://") {
+		return nil, expires, fmt.Errorf("the address %s is not https, which the controller of %s would reject", at.Server, p.readerID)
 	}
-	made, token := Credential{}, "dry-run"
-	if i.DryRun == nil {
-		issued, err := i.Of.Kube.CoreV1().ServiceAccounts(i.Of.Namespace).CreateToken(ctx, names.Account(reader),
+	if err := p.account(ctx); err != nil {
+		return nil, expires, err
+	}
+	token := "dry-run"
+	if !p.DryRun {
+		issued, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).CreateToken(ctx, names.Account(p.readerID),
 			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 				ExpirationSeconds: ptr.To(int64(lifetime / time.Second)),
 			}}, metav1.CreateOptions{})
 		if err != nil {
-			return made, fmt.Errorf("context %s: create a token for %s: %w", i.Of.Context, reader, err)
+			return nil, expires, fmt.Errorf("create a token: %w", err)
 		}
-		token, made.Expires = issued.Status.Token, issued.Status.ExpirationTimestamp.Time
-		if err := i.tried(ctx, token, reader); err != nil {
-			return made, err
+		token, expires = issued.Status.Token, issued.Status.ExpirationTimestamp.Time
+		if err := p.try(ctx, token, at); err != nil {
+			return nil, expires, err
 		}
 	}
-	var err error
-	if made.Kubeconfig, err = i.kubeconfig(ctx, token); err != nil {
-		return made, fmt.Errorf("context %s: %w", i.Of.Context, err)
-	}
-	return made, nil
+	kubeconfig, err = p.kubeconfig(ctx, token, at)
+	return kubeconfig, expires, err
 }
 
-// tried returns an error if the API server rejects a token at the address of the
-// reader. A rejection at another address proves nothing, because that may be a
-// proxy that rejects service account tokens. Join waits for the reader in any
-// case.
-func (i Issuer) tried(ctx context.Context, token, reader string) error {
-	err := i.try(ctx, token)
-	switch {
-	case err == nil:
-		return nil
-	case i.Address.Server == i.Of.Config.Host || ctx.Err() != nil:
-		return fmt.Errorf("context %s: %s rejects the new credential for %s: %w: if this is a proxy that rejects service "+
-			"account tokens, set the address of the API server with --server %s=https://…",
-			i.Of.Context, i.Of.Config.Host, reader, err, i.Of.Context)
+// account creates the ServiceAccount with which the reader reads the source, and its right to request its own tokens. It
+// reads what all accounts of the namespace may read.
+func (p *peering) account(ctx context.Context) error {
+	name := names.Account(p.readerID)
+	made, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).Apply(ctx,
+		applycorev1.ServiceAccount(name, p.source.Namespace).WithAutomountServiceAccountToken(false).
+			WithLabels(map[string]string{names.ReaderLabel: p.readerID, names.ManagedBy: manager}), p.apply())
+	if err != nil {
+		return fmt.Errorf("create its account: %w", err)
 	}
-	i.Teller.Say("%s: %s rejects the new credential for %s (%v); continuing, because %s uses %s",
-		i.ID, i.Of.Config.Host, reader, err, reader, i.Address.Server)
+	err = p.allow(ctx, p.source, grant{
+		name: name, account: name, label: names.ReaderLabel, cluster: p.readerID, owner: owner("ServiceAccount", made),
+		verb: "create", resource: "serviceaccounts/token",
+	})
+	if err != nil {
+		return fmt.Errorf("allow its account to renew the token: %w", err)
+	}
 	return nil
 }
 
-// tryTimeout bounds the time until an API server accepts new rights and tokens.
-const tryTimeout = 15 * time.Second
+// A grant is a Role and its binding, by which a ServiceAccount may use a verb on a part of the owner, and nothing else. Both
+// go with the owner.
+type grant struct {
+	name, account  string
+	label, cluster string // of both
+	owner          *applymetav1.OwnerReferenceApplyConfiguration
+	verb, resource string
+}
 
-// try reads the heartbeat with a token, at the address of the user.
-func (i Issuer) try(ctx context.Context, token string) error {
-	config := rest.AnonymousClientConfig(i.Of.Config)
+func (o Options) allow(ctx context.Context, c *cluster.Cluster, g grant) error {
+	labels := map[string]string{g.label: g.cluster, names.ManagedBy: manager}
+	role := applyrbacv1.Role(g.name, c.Namespace).WithLabels(labels).WithOwnerReferences(g.owner).
+		WithRules(applyrbacv1.PolicyRule().WithAPIGroups("").WithResources(g.resource).WithResourceNames(*g.owner.Name).
+			WithVerbs(g.verb))
+	binding := applyrbacv1.RoleBinding(g.name, c.Namespace).WithLabels(labels).WithOwnerReferences(g.owner).
+		WithRoleRef(applyrbacv1.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(g.name)).
+		WithSubjects(applyrbacv1.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(g.account).WithNamespace(c.Namespace))
+	_, err := c.Kube.RbacV1().Roles(c.Namespace).Apply(ctx, role, o.apply())
+	if err == nil {
+		_, err = c.Kube.RbacV1().RoleBindings(c.Namespace).Apply(ctx, binding, o.apply())
+	}
+	return err
+}
+
+func (o Options) apply() metav1.ApplyOptions {
+	return metav1.ApplyOptions{FieldManager: manager, Force: true, DryRun: cluster.DryRun(o.DryRun)}
+}
+
+func owner(kind string, of metav1.Object) *applymetav1.OwnerReferenceApplyConfiguration {
+	return applymetav1.OwnerReference().WithAPIVersion("v1").WithKind(kind).WithName(of.GetName()).WithUID(of.GetUID())
+}
+
+// try returns an error if the source rejects the token for what members read, at the address of the user. Only a missing
+// right counts if the reader uses another address: the user's may be a proxy that rejects service account tokens. Join waits
+// for the reader in any case.
+func (p *peering) try(ctx context.Context, token string, at Address) error {
+	config := rest.AnonymousClientConfig(p.source.Config)
 	config.BearerToken = token
-	by, err := cluster.FromConfig(config, i.Of.Context, i.Of.Namespace)
+	by, err := cluster.FromConfig(config, p.source.Context, p.source.Namespace)
 	if err != nil {
 		return err
 	}
-	patient := i.Teller
+	patient := p.Teller
 	patient.Timeout = min(patient.Timeout, tryTimeout)
-	return patient.Wait(ctx, func(ctx context.Context) (string, error) {
-		_, err := by.Kube.CoordinationV1().Leases(i.Of.Namespace).Get(ctx, names.Heartbeat, metav1.GetOptions{})
+	var rejected error
+	err = patient.Wait(ctx, func(ctx context.Context) (string, error) {
+		_, err := by.Kube.CoordinationV1().Leases(by.Namespace).Get(ctx, names.Heartbeat, metav1.GetOptions{})
+		if err == nil {
+			_, err = by.Kube.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
+		}
 		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			rejected = err
 			return "waiting for the API server to accept the credential: " + err.Error(), nil
 		}
 		return "", err
 	})
+	if errors.Is(err, progress.ErrTimeout) && rejected != nil {
+		err = rejected
+	}
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("its account lacks a right of members: %w: restore it with `helm upgrade` of the chart in namespace %s",
+			err, p.source.Namespace)
+	case at.Server == config.Host || ctx.Err() != nil:
+		return fmt.Errorf("%s rejects it: %w: if this is a proxy that rejects service account tokens, set the address of the "+
+			"API server with --server %s=https://…", config.Host, err, p.source.Context)
+	}
+	p.Teller.Say("context %s: %s rejects the new credential for %s (%v); continuing, because %[3]s uses %[5]s", p.source.Context,
+		config.Host, p.readerID, err, at.Server)
+	return nil
 }
 
-func (i Issuer) kubeconfig(ctx context.Context, token string) ([]byte, error) {
-	config := rest.CopyConfig(i.Of.Config)
+// kubeconfig is the content of the reader's Secret.
+func (p *peering) kubeconfig(ctx context.Context, token string, at Address) ([]byte, error) {
+	config := rest.CopyConfig(p.source.Config)
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, err
 	}
 	authority := config.CAData
-	if len(i.Authority) > 0 {
-		authority = i.Authority
+	if given := p.Authorities[p.source.Context]; len(given) > 0 {
+		authority = given
 	}
 	if len(authority) == 0 && config.Insecure {
-		root, err := i.Of.Kube.CoreV1().ConfigMaps(i.Of.Namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		root, err := p.source.Kube.CoreV1().ConfigMaps(p.source.Namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("the kubeconfig has insecure-skip-tls-verify, and the certificate authority of the "+
-				"cluster cannot be read: %w", err)
+			return nil, fmt.Errorf("your kubeconfig has insecure-skip-tls-verify, and the certificate authority of the cluster "+
+				"cannot be read: %w: set --certificate-authority %s=FILE", err, p.source.Context)
 		}
 		authority = []byte(root.Data["ca.crt"])
 	}
-	made := clientcmdapi.NewConfig()
-	made.Clusters[i.ID] = &clientcmdapi.Cluster{
-		Server: i.Address.Server, CertificateAuthorityData: authority,
-		TLSServerName: i.Address.Name, ProxyURL: i.Address.Proxy,
+	made, id := clientcmdapi.NewConfig(), p.sourceID
+	made.Clusters[id] = &clientcmdapi.Cluster{
+		Server: at.Server, CertificateAuthorityData: authority, TLSServerName: at.Name, ProxyURL: at.Proxy,
 	}
-	made.AuthInfos[i.ID] = &clientcmdapi.AuthInfo{Token: token}
-	made.Contexts[i.ID] = &clientcmdapi.Context{Cluster: i.ID, AuthInfo: i.ID, Namespace: i.Of.Namespace}
-	made.CurrentContext = i.ID
-	text, err := clientcmd.Write(*made)
+	made.AuthInfos[id] = &clientcmdapi.AuthInfo{Token: token}
+	made.Contexts[id] = &clientcmdapi.Context{Cluster: id, AuthInfo: id, Namespace: p.source.Namespace}
+	made.CurrentContext = id
+	return clientcmd.Write(*made)
+}
+
+// revoke deletes the ServiceAccount of a reader, or those of all readers if it is empty, which revokes their tokens. It
+// returns their number.
+func revoke(ctx context.Context, of *cluster.Cluster, reader string, dryRun []string) (int, error) {
+	accounts := of.Kube.CoreV1().ServiceAccounts(of.Namespace)
+	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: names.ReaderLabel})
 	if err != nil {
-		return nil, err
+		return 0, fmt.Errorf("context %s: list the ServiceAccounts of readers: %w", of.Context, err)
 	}
-	// The controller would reject it.
-	if !strings.HasPrefix(i.Address.Server, "https://") {
-		return nil, fmt.Errorf("the API server %s is not read over https", i.Address.Server)
+	count := 0
+	for i := range list.Items {
+		id := list.Items[i].Labels[names.ReaderLabel]
+		if reader != "" && id != reader || list.Items[i].Name != names.Account(id) {
+			continue
+		}
+		if err := accounts.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{DryRun: dryRun}); err != nil {
+			return count, fmt.Errorf("context %s: revoke the tokens of %s: %w", of.Context, id, err)
+		}
+		count++
 	}
-	return text, nil
+	return count, nil
+}
+
+// An Address is that of an API server.
+type Address struct {
+	// Server is its URL.
+	Server string
+	// Name is the server name in its certificate, empty if that is the host of Server.
+	Name string
+	// Proxy is the URL of the proxy before it, empty for none.
+	Proxy string
+}
+
+// own is the address in a configuration.
+func own(config *rest.Config) Address {
+	address := Address{Server: config.Host, Name: config.ServerName}
+	if config.Proxy != nil {
+		if proxy, err := config.Proxy(&http.Request{URL: &url.URL{Scheme: "https"}}); err == nil && proxy != nil {
+			address.Proxy = proxy.String()
+		}
+	}
+	return address
+}
+
+// String is the address as messages show it, without a password.
+func (a Address) String() string {
+	if proxy, err := url.Parse(a.Proxy); err == nil && a.Proxy != "" {
+		return a.Server + " through " + proxy.Redacted()
+	}
+	return a.Server
+}
+
+// anonymous is the address without the login to its proxy.
+func (a Address) anonymous() Address {
+	if proxy, err := url.Parse(a.Proxy); err == nil && proxy.User != nil {
+		proxy.User = nil
+		a.Proxy = proxy.String()
+	}
+	return a
+}
+
+// reach returns the address at which the reader reads its source. The address in
+// the Secret stays unless the options set another, because users may reach an API
+// server at another address than clusters. reach reports a difference.
+func (p *peering) reach() Address {
+	users := own(p.source.Config).anonymous()
+	if server := p.Servers[p.source.Context]; server != "" {
+		return Address{Server: server, Name: users.Name}
+	}
+	if p.secret == nil {
+		return users
+	}
+	// The controller rejects an invalid kubeconfig.
+	before, err := clientcmd.RESTConfigFromKubeConfig(p.secret.Data[names.KubeconfigKey])
+	if err != nil || !strings.HasPrefix(before.Host, "https://") {
+		return users
+	}
+	had := own(before)
+	if had.anonymous() != users {
+		p.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
+			p.readerID, p.sourceID, had, p.secret.Name, users, p.source.Context)
+	}
+	return had
+}
+
+// Loopback reports whether an address is a loopback address.
+func Loopback(server string) bool {
+	address, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	if address.Hostname() == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(address.Hostname())
+	return err == nil && ip.IsLoopback()
 }

@@ -3,9 +3,17 @@
 package join
 
 import (
+	"errors"
+	"io"
+	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 )
 
 func TestLoopback(t *testing.T) {
@@ -20,14 +28,30 @@ func TestLoopback(t *testing.T) {
 }
 
 func TestTarget(t *testing.T) {
-	clusters := []*cluster.Cluster{{Context: "admin@east"}, {Context: "east"}}
-	identities := []cluster.Identity{{ID: "east"}, {ID: "west"}}
+	east, west := joined("east"), joined("west")
+	west.Context = "east"
+	o := Options{Clusters: []*cluster.Cluster{east, west}}
 	for name, want := range map[string]string{
 		"east":       "east", // the id, rather than the context of west
 		"admin@east": "east", "west": "west", "lost": "lost",
 	} {
-		if got := target(name, clusters, identities); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
+		if got, _, err := o.target(t.Context(), name); err != nil || got != want {
+			t.Errorf("%s: got %s, want %s: %v", name, got, want, err)
 		}
+	}
+}
+
+// TestJoinWaitsForTheControllers, because it usually follows their installation.
+func TestJoinWaitsForTheControllers(t *testing.T) {
+	east, west := joined("east"), joined("west")
+	if err := east.Kube.CoordinationV1().Leases(system).Delete(t.Context(), names.Heartbeat, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	err := Join(t.Context(), Options{
+		Clusters: []*cluster.Cluster{east, west},
+		Teller:   progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
+	})
+	if !errors.Is(err, progress.ErrTimeout) || !strings.Contains(err.Error(), "context admin@east: clusterset-controller has never run") {
+		t.Errorf("got %v", err)
 	}
 }

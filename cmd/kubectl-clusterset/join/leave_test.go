@@ -4,30 +4,28 @@ package join
 
 import (
 	"bytes"
+	"context"
 	"encoding/pem"
+	"errors"
 	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/manifest"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 const system = "clusterset-dns"
@@ -51,64 +49,47 @@ func joined(id string, members ...string) *cluster.Cluster {
 			panic(err)
 		}
 	}
-	writes := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
-	writes.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, &unstructured.Unstructured{}, nil
-	})
-	return &cluster.Cluster{Context: "admin@" + id, Namespace: system, Kube: client, Dynamic: writes}
+	return &cluster.Cluster{Context: "admin@" + id, Namespace: system, Kube: client}
 }
 
-// TestForgottenContextChangesNothing holds that leave names the clusters of the
-// set that are not selected, and changes nothing.
-func TestForgottenContextChangesNothing(t *testing.T) {
-	set := func() map[string]*cluster.Cluster {
-		return map[string]*cluster.Cluster{
-			"east": joined("east", "north", "west"),
-			"west": joined("west", "east", "north"), "north": joined("north", "east", "west"),
-		}
-	}
+// TestLeave removes a cluster from those that are selected, and names the others that may have it.
+func TestLeave(t *testing.T) {
 	for name, test := range map[string]struct {
 		target   string
 		contexts []string
-		partial  bool
-		missing  string // empty if it is done
+		left     string // the Secrets that are left in the selected clusters
+		names    string
 	}{
-		"all":                             {"west", []string{"east", "west", "north"}, false, ""},
-		"by the name of a context":        {"admin@west", []string{"east", "west", "north"}, false, ""},
-		"the current context alone":       {"north", []string{"east"}, false, "north, west"},
-		"a forgotten one":                 {"west", []string{"east", "west"}, false, "north"},
-		"the one that leaves":             {"west", []string{"east", "north"}, false, "west"},
-		"a forgotten one, and that is ok": {"west", []string{"east"}, true, ""},
+		"all":                      {"west", []string{"east", "west", "north"}, "north east", ""},
+		"by the name of a context": {"admin@west", []string{"east", "west", "north"}, "north east", ""},
+		"a forgotten one":          {"west", []string{"east", "west"}, "north", "Not selected, and unchanged: north. To remove west there, too,"},
+		"a lost one":               {"west", []string{"east", "north"}, "north east", "unchanged: west. To"},
+		"one cluster":              {"north", []string{"east"}, "west", "unchanged: north, west. To remove north"},
 	} {
-		for what, do := range map[string]func(Options) error{
-			"leave": func(o Options) error { return Leave(t.Context(), o, test.target) },
-		} {
-			o := Options{Partial: test.partial, Teller: progress.Teller{
-				Out: io.Discard, Results: io.Discard,
-				Timeout: time.Minute,
-			}}
-			clusters := set()
-			for _, id := range test.contexts {
-				o.Clusters = append(o.Clusters, clusters[id])
+		set := map[string]*cluster.Cluster{
+			"east": joined("east", "north", "west"), "west": joined("west", "east", "north"), "north": joined("north", "east", "west"),
+		}
+		var said bytes.Buffer
+		o := Options{Teller: progress.Teller{Out: &said, Results: io.Discard, Timeout: time.Minute}}
+		for _, id := range test.contexts {
+			o.Clusters = append(o.Clusters, set[id])
+		}
+		if err := Leave(t.Context(), o, test.target); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var left []string
+		for _, c := range o.Clusters {
+			secrets, err := c.Credentials(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
 			}
-			err := do(o)
-			if test.missing == "" {
-				if err != nil {
-					t.Errorf("%s, %s: %v", what, name, err)
-				}
-				continue
+			for i := range secrets {
+				left = append(left, secrets[i].Labels[names.ClusterLabel])
 			}
-			if err == nil || !strings.Contains(err.Error(), "nothing was changed: the set also has "+test.missing+
-				",") || !strings.Contains(err.Error(), "--partial") {
-				t.Errorf("%s, %s: got %v", what, name, err)
-			}
-			for _, c := range o.Clusters {
-				for _, action := range c.Kube.(*fake.Clientset).Actions() {
-					if verb := action.GetVerb(); verb != "get" && verb != "list" {
-						t.Errorf("%s, %s: %s of %s", what, name, verb, action.GetResource().Resource)
-					}
-				}
-			}
+		}
+		if got := strings.Join(left, " "); got != test.left || !strings.Contains(said.String(), test.names) ||
+			test.names == "" && said.Len() > 0 {
+			t.Errorf("%s: the Secrets of %s are left; it says %q", name, got, said.String())
 		}
 	}
 }
@@ -127,11 +108,9 @@ func TestClusterThatNobodyKnows(t *testing.T) {
 }
 
 // TestDrain: a cluster that is selected says itself that it is drained; otherwise the Secrets of the others say so. Undrain
-// reverts both.
+// reverts both. Both wait until the controllers of all selected clusters have seen that.
 func TestDrain(t *testing.T) {
 	east, west := joined("east", "west"), joined("west", "east")
-	var said bytes.Buffer
-	teller := progress.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute}
 	for _, test := range []struct {
 		clusters   []*cluster.Cluster
 		drain      bool
@@ -141,14 +120,33 @@ func TestDrain(t *testing.T) {
 		{[]*cluster.Cluster{east, west}, true, "", "true", "west is drained in all clusters of the default cluster set\n"},
 		{[]*cluster.Cluster{east}, true, "true", "true", "east: the endpoints of west are drained in the default cluster set\n"},
 		{
-			[]*cluster.Cluster{east, west}, false, "", "",
-			"west is no longer drained in all clusters of the default cluster set\n" +
-				"east: the endpoints of west are no longer drained in the default cluster set\n",
+			[]*cluster.Cluster{east, west},
+			false, "", "",
+			"east: the endpoints of west are no longer drained in the default cluster set\n" +
+				"west is no longer drained in all clusters of the default cluster set\n",
 		},
 	} {
-		said.Reset()
-		if err := Drain(t.Context(), Options{Clusters: test.clusters, Teller: teller}, "west", test.drain); err != nil {
+		var said bytes.Buffer
+		asked := map[string]int{}
+		err := Drain(t.Context(), Options{
+			Clusters: test.clusters,
+			Teller:   progress.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute, Interval: time.Millisecond},
+			State: func(_ context.Context, c *cluster.Cluster) (*state.Cluster, error) {
+				asked[c.Context]++
+				now := test.drain == (asked[c.Context] > 1) // seen at the second look
+				if c == west {
+					return &state.Cluster{Cluster: "west", Drained: now}, nil
+				}
+				return &state.Cluster{Cluster: "east", Members: []state.Member{{Cluster: "west", Drained: now}}}, nil
+			},
+		}, "west", test.drain)
+		if err != nil {
 			t.Fatal(err)
+		}
+		for _, c := range test.clusters {
+			if asked[c.Context] != 2 {
+				t.Errorf("%s was asked %d times", c.Context, asked[c.Context])
+			}
 		}
 		secret, err := east.Kube.CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{})
 		if err != nil || secret.Annotations[names.Drain] != test.east {
@@ -160,6 +158,25 @@ func TestDrain(t *testing.T) {
 		}
 		if said.String() != test.says {
 			t.Errorf("it says %q", said.String())
+		}
+	}
+}
+
+// TestDrainThatNobodySees fails after the timeout, and says which controller has not seen it.
+func TestDrainThatNobodySees(t *testing.T) {
+	for want, answer := range map[string]func() (*state.Cluster, error){
+		"waiting for the controller of west to see that west is drained": func() (*state.Cluster, error) {
+			return &state.Cluster{Cluster: "west"}, nil
+		},
+		"context admin@west: no pod runs": func() (*state.Cluster, error) { return nil, errors.New("no pod runs") },
+	} {
+		err := Drain(t.Context(), Options{
+			Clusters: []*cluster.Cluster{joined("west")},
+			Teller:   progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
+			State:    func(context.Context, *cluster.Cluster) (*state.Cluster, error) { return answer() },
+		}, "west", true)
+		if !errors.Is(err, progress.ErrTimeout) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 }
@@ -176,6 +193,9 @@ func TestOutputNamesTheSet(t *testing.T) {
 			o := Options{
 				Clusters: []*cluster.Cluster{ofSet(joined("east", "west"), set), ofSet(joined("west", "east"), set)},
 				Teller:   progress.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute},
+				State: func(context.Context, *cluster.Cluster) (*state.Cluster, error) {
+					return &state.Cluster{Cluster: "west", Drained: what == "drain"}, nil
+				},
 			}
 			if err := do(o); err != nil {
 				t.Fatal(err)
@@ -201,17 +221,6 @@ func TestJoinNamesTheSet(t *testing.T) {
 		var said bytes.Buffer
 		o := Options{DryRun: true, Teller: progress.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute}}
 		for _, c := range []*cluster.Cluster{ofSet(joined("east"), set), ofSet(joined("west"), set)} {
-			client := c.Kube.(*fake.Clientset)
-			client.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return true, &authorizationv1.SubjectAccessReview{
-					Status: authorizationv1.SubjectAccessReviewStatus{Allowed: true},
-				}, nil
-			})
-			if err := client.Tracker().Add(&corev1.ServiceAccount{
-				ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: manifest.MemberAccount},
-			}); err != nil {
-				t.Fatal(err)
-			}
 			c.Config = &rest.Config{
 				Host: "https://" + c.Context + ":6443", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
 			}
@@ -226,9 +235,8 @@ func TestJoinNamesTheSet(t *testing.T) {
 			t.Errorf("got\n%swant\n%s", said.String(), wanted)
 		}
 		for _, c := range o.Clusters {
-			for _, action := range c.Dynamic.(*dynamicfake.FakeDynamicClient).Actions() {
-				patch := action.(clienttesting.PatchActionImpl)
-				if options := patch.GetPatchOptions(); len(options.DryRun) == 0 {
+			for _, action := range c.Kube.(*fake.Clientset).Actions() {
+				if patch, writes := action.(clienttesting.PatchActionImpl); writes && len(patch.GetPatchOptions().DryRun) == 0 {
 					t.Errorf("a dry run writes %s %s", patch.GetResource().Resource, patch.GetName())
 				}
 			}

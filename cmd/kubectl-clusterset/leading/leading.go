@@ -33,10 +33,17 @@ const (
 	maxAnswer = 256 << 20
 )
 
-// Status returns the state of a cluster. address is that of the controller; empty means that of the leading pod.
+// errStandby is the answer of a replica that does not lead.
+var errStandby = errors.New("no replica of the controller leads: try again")
+
+// Status returns the state of a cluster, or nil along with an error. address is that of the controller; empty means that of
+// the leading pod.
 func Status(ctx context.Context, c *cluster.Cluster, address string) (*state.Cluster, error) {
 	out := &state.Cluster{}
-	return out, ask(ctx, c, address, state.PathStatus, out, &out.Version)
+	if err := ask(ctx, c, address, state.PathStatus, out, &out.Version); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // Explain returns the explanation of a service, as namespace/name.
@@ -45,9 +52,6 @@ func Explain(ctx context.Context, c *cluster.Cluster, address, service string) (
 	return out, ask(ctx, c, address, state.PathExplain+"?service="+url.QueryEscape(service), out, &out.Version)
 }
 
-// errStandby is the answer of a replica that does not lead.
-var errStandby = errors.New("no replica of the controller leads: try again")
-
 func ask(ctx context.Context, c *cluster.Cluster, address, question string, document any, version *string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -55,15 +59,10 @@ func ask(ctx context.Context, c *cluster.Cluster, address, question string, docu
 		return get(ctx, address, question, document, version)
 	}
 	pods, err := replicas(ctx, c)
-	if err != nil {
-		return err
-	}
-	err = errStandby
-	for i := 0; i < len(pods) && errors.Is(err, errStandby); i++ {
+	for i := 0; i < len(pods) && (i == 0 || errors.Is(err, errStandby)); i++ {
 		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i].Name, metricsOf(&pods[i]))
 		if failed != nil {
-			return fmt.Errorf("%w: the user needs the right to create pods/portforward in namespace %s, which Role "+
-				"clusterset-viewer has", failed, c.Namespace)
+			return fmt.Errorf("%w: if that is forbidden, bind the Role clusterset-viewer of namespace %s", failed, c.Namespace)
 		}
 		err = get(ctx, forwarded, question, document, version)
 		stop()
@@ -85,13 +84,16 @@ func get(ctx context.Context, address, question string, document any, version *s
 	if err != nil {
 		return fmt.Errorf("ask the controller: %w", err)
 	}
-	switch standby := (state.Standby{}); {
-	case response.StatusCode == http.StatusServiceUnavailable && json.Unmarshal(body, &standby) == nil:
-		return errStandby
-	case response.StatusCode == http.StatusServiceUnavailable:
+	switch response.StatusCode {
+	case http.StatusOK:
+		if json.Unmarshal(body, document) == nil && *version == state.Version {
+			return nil
+		}
+	case http.StatusServiceUnavailable:
+		if json.Unmarshal(body, &state.Standby{}) == nil {
+			return errStandby
+		}
 		return errors.New(strings.TrimSpace(string(body)))
-	case response.StatusCode == http.StatusOK && json.Unmarshal(body, document) == nil && *version == state.Version:
-		return nil
 	}
 	path, _, _ := strings.Cut(question, "?")
 	return fmt.Errorf("the controller does not know the question %s (%s): use the kubectl-clusterset of the controller's version",
@@ -111,28 +113,27 @@ func metricsOf(pod *corev1.Pod) int32 {
 }
 
 // replicas returns the pods of the controller, first that which the Lease of the leader names.
-func replicas(ctx context.Context, c *cluster.Cluster) (pods []corev1.Pod, err error) {
+func replicas(ctx context.Context, c *cluster.Cluster) ([]corev1.Pod, error) {
 	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
 	})
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("%w: bind the Role clusterset-viewer of that namespace", err)
+	}
 	if err != nil {
 		return nil, err
+	}
+	if len(list.Items) == 0 {
+		return nil, fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %[1]s get pods`, set its "+
+			"namespace with --system-namespace, or its address with --controller", c.Namespace)
 	}
 	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, names.Leader, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
 	leader, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
-	for i := range list.Items {
-		if list.Items[i].Name == leader {
-			pods = slices.Insert(pods, 0, list.Items[i])
-		} else {
-			pods = append(pods, list.Items[i])
-		}
+	if at := slices.IndexFunc(list.Items, func(pod corev1.Pod) bool { return pod.Name == leader }); at > 0 {
+		list.Items[0], list.Items[at] = list.Items[at], list.Items[0]
 	}
-	if len(pods) == 0 {
-		return nil, fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %s get pods`, set its "+
-			"namespace with --system-namespace, or its address with --controller", c.Namespace, c.Namespace)
-	}
-	return pods, nil
+	return list.Items, nil
 }

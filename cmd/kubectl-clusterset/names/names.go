@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
@@ -28,8 +27,7 @@ const (
 	ReaderLabel  = Domain + "/reader"
 	// KubeconfigKey is the key of the kubeconfig in the Secret of a member.
 	KubeconfigKey = "kubeconfig"
-	// UID, State, Origin, Drain and Prefer are annotations.
-	UID    = Domain + "/kube-system-uid"
+	// Origin, State, Drain and Prefer are annotations.
 	Origin = Domain + "/origin"
 	State  = Domain + "/state"
 	Drain  = Domain + "/drain"
@@ -62,16 +60,6 @@ func (s Set) Slices() string {
 		return SliceManaged + "=" + manager + ",!" + LabelSet
 	}
 	return SliceManaged + "=" + namedManager + "," + LabelSet + "=" + string(s)
-}
-
-// IsManaged reports whether a ServiceImport, Service or EndpointSlice belongs to a controller of this project.
-func IsManaged(object metav1.Object) bool {
-	for _, key := range []string{ManagedBy, SliceManaged} {
-		if by := object.GetLabels()[key]; by == manager || by == namedManager {
-			return true
-		}
-	}
-	return false
 }
 
 // Account is the name of the ServiceAccount of a reader.

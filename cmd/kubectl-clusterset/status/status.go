@@ -4,11 +4,14 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
@@ -21,10 +24,13 @@ type Status struct {
 	// Unreachable is why nothing else is known.
 	Unreachable string `json:"unreachable,omitempty"`
 	*state.Cluster
+	// Namespace limits the imports; empty means all.
+	Namespace string `json:"-"`
 }
 
 // In leaves out the imports of other namespaces.
 func (s Status) In(namespace string) Status {
+	s.Namespace = namespace
 	if namespace != "" && s.Cluster != nil {
 		s.Imports = slices.DeleteFunc(s.Imports, func(i state.Import) bool { return i.Namespace != namespace })
 	}
@@ -37,10 +43,7 @@ func (s Status) Text(out io.Writer, wide bool) error {
 		_, err := fmt.Fprintf(out, "Context %s: unknown: %s\n", s.Context, s.Unreachable)
 		return err
 	}
-	summary := []string{"controller " + s.Controller, "MCS API " + s.MCSVersion}
-	if s.MCSVersion == "" {
-		summary[1] = "MCS API not served"
-	}
+	summary := []string{"controller " + s.Controller, "MCS API " + cmp.Or(s.MCSVersion, "not served")}
 	if s.HeartbeatStopped != "" {
 		summary = append(summary, "heartbeat stopped ("+s.HeartbeatStopped+")")
 	}
@@ -48,10 +51,10 @@ func (s Status) Text(out io.Writer, wide bool) error {
 		summary = append(summary, "drained")
 	}
 	if s.Queue > 0 {
-		summary = append(summary, fmt.Sprintf("%d services are being reconciled", s.Queue))
+		summary = append(summary, reconciling(s.Queue))
 	}
 	fmt.Fprintf(out, "Cluster %s (context %s): %s\n", s.Cluster.Cluster, s.Context, strings.Join(summary, ", "))
-	var rows [][]any
+	var members, imports [][]any
 	for _, m := range s.Members {
 		how := m.State
 		if m.Path == "unreachable" || m.Path == "unproven" {
@@ -60,36 +63,37 @@ func (s Status) Text(out io.Writer, wide bool) error {
 		if m.Drained {
 			how += ",drained"
 		}
-		heard, ends := "never", "no expiry"
+		seen, ends := "never", "no expiry"
 		if !m.Heard.IsZero() {
-			heard = output.Age(m.Heard, s.Now)
+			seen = age(m.Heard, s.Now)
 		}
 		switch {
 		case m.Expires.IsZero():
 		case m.Expires.Before(s.Now):
 			ends = "expired"
 		default:
-			ends = output.Age(s.Now, m.Expires)
+			ends = age(s.Now, m.Expires)
 		}
-		rows = append(rows, []any{
-			m.Cluster, how, heard, m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints), ends, m.Credential,
-			output.Dash(m.Server), output.Dash(m.ServerName), output.Dash(m.Proxy), output.Dash(m.UID),
+		members = append(members, []any{
+			m.Cluster, how, seen, m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints), ends, m.Credential, m.Server,
+			m.ServerName, m.Proxy, m.UID,
 		})
 	}
-	if err := section(out, wide,
-		"MEMBER STATE HEARTBEAT SERVICES READY EXPIRES +CREDENTIAL +SERVER +TLS_NAME +PROXY +UID", rows); err != nil {
-		return err
-	}
-	rows = nil
 	for _, i := range s.Imports {
-		rows = append(rows, []any{
-			i.Namespace + "/" + i.Name, i.Type, output.Dash(strings.Join(i.IPs, ",")),
-			output.Dash(strings.Join(i.Clusters, ",")),
-			fmt.Sprintf("%d/%d", i.Ready, i.Endpoints), i.Reason, output.Dash(strings.Join(i.Ports, ",")),
+		imports = append(imports, []any{
+			i.Namespace + "/" + i.Name, i.Type, strings.Join(i.IPs, ","), strings.Join(i.Clusters, ","),
+			fmt.Sprintf("%d/%d", i.Ready, i.Endpoints), i.Reason, strings.Join(i.Ports, ","),
 		})
 	}
-	if err := section(out, wide, "IMPORT TYPE IPS CLUSTERS READY STATUS +PORTS", rows); err != nil {
+	if err := output.Section(out, wide, "",
+		"MEMBER STATE HEARTBEAT SERVICES READY EXPIRES +CREDENTIAL +SERVER +TLS_NAME +PROXY +UID", members); err != nil {
 		return err
+	}
+	if err := output.Section(out, wide, "", "IMPORT TYPE IPS CLUSTERS READY STATUS +PORTS", imports); err != nil {
+		return err
+	}
+	if s.Namespace != "" && len(s.Imports) == 0 {
+		fmt.Fprintf(out, "\nThere are no imports in namespace %s.\n", s.Namespace)
 	}
 	for i, finding := range s.Findings {
 		if i == 0 {
@@ -100,18 +104,23 @@ func (s Status) Text(out io.Writer, wide bool) error {
 	return nil
 }
 
-func section(out io.Writer, wide bool, headings string, rows [][]any) error {
-	if len(rows) > 0 {
-		fmt.Fprintln(out)
-	}
-	return output.Table(out, wide, headings, rows)
-}
+// age is the time since, as kubectl prints ages.
+func age(since, now time.Time) string { return duration.HumanDuration(max(now.Sub(since), 0)) }
+
+func reconciling(count int) string { return fmt.Sprintf("%d services are being reconciled", count) }
 
 // Pending returns why the clusters are not ready, the first reason per cluster, or nothing if they are. A cluster is
 // ready if its controller runs, the other clusters are its members, all members are fresh and read, nothing waits to be
-// reconciled, and the imports are ready. Imports of other implementations do not count.
+// reconciled, and the imports are ready. Imports of other implementations do not count. If the imports are limited to a
+// namespace, one of the clusters must have one.
 func Pending(statuses []Status) []string {
 	var pending []string
+	if len(statuses) > 0 && statuses[0].Namespace != "" && !slices.ContainsFunc(statuses, func(s Status) bool {
+		return s.Cluster != nil && len(s.Imports) > 0
+	}) {
+		pending = append(pending, "no selected cluster has an import in namespace "+statuses[0].Namespace+
+			": check its name, or export a service in it")
+	}
 	for i := range statuses {
 		if why := statuses[i].pending(statuses); why != "" {
 			pending = append(pending, statuses[i].Context+": "+why)
@@ -142,7 +151,7 @@ func (s Status) pending(all []Status) string {
 		}
 	}
 	if s.Queue > 0 {
-		return fmt.Sprintf("%d services are being reconciled", s.Queue)
+		return reconciling(s.Queue)
 	}
 	for _, i := range s.Imports {
 		if i.Reason != string(v1beta1.ServiceImportReasonReady) && i.Reason != state.Foreign {
