@@ -161,14 +161,20 @@ type result struct {
 func (b *bed) run(t testing.TB, args ...string) result {
 	t.Helper()
 	if slices.Contains([]string{"status", "explain", "check", "sysdump", "version", "drain", "undrain"}, args[0]) {
-		for _, c := range b.all() {
-			args = append(args, "--controller", c.Name()+"="+c.controller.Address)
-		}
-		for _, context := range b.more {
-			args = append(args, "--controller", context+"="+b.east.controller.Address)
-		}
+		args = append(args, b.controllers()...)
 	}
 	return b.command(t, filepath.Join(b.programs, "kubectl-clusterset"), args...)
+}
+
+// controllers are the flags with the addresses of the controllers, which are no pods.
+func (b *bed) controllers() (flags []string) {
+	for _, c := range b.all() {
+		flags = append(flags, "--controller="+c.Name()+"="+c.controller.Address)
+	}
+	for _, context := range b.more {
+		flags = append(flags, "--controller="+context+"="+b.east.controller.Address)
+	}
+	return flags
 }
 
 // do runs kubectl clusterset, which must work.
@@ -181,10 +187,13 @@ func (b *bed) do(t testing.TB, args ...string) string {
 	return got.out
 }
 
+var draining = regexp.MustCompile(`kubectl clusterset (un)?drain `)
+
 // shell runs what a user would type, which must work.
 func (b *bed) shell(t testing.TB, line string) string {
 	t.Helper()
-	got := b.command(t, "/bin/sh", "-ec", line)
+	typed := draining.ReplaceAllString(line, "$0 "+strings.Join(b.controllers(), " "))
+	got := b.command(t, "/bin/sh", "-ec", typed)
 	if got.status != 0 {
 		t.Fatalf("%s: exit status %d\n%s%s", line, got.status, got.out, got.err)
 	}

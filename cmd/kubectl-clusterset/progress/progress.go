@@ -60,11 +60,11 @@ func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, er
 	for {
 		waiting, err := look(ctx)
 		switch {
-		case err != nil && ctx.Err() != nil:
+		case err == nil && waiting == "":
+			return nil
+		case ctx.Err() != nil: // what the end cut off says nothing
 		case err != nil:
 			return err
-		case waiting == "":
-			return nil
 		case waiting != told || time.Since(toldAt) >= reminder:
 			// The first state is reported only if it lasts.
 			if time.Since(begin) >= pollInterval {

@@ -34,6 +34,18 @@ func TestWaitSaysWhatItWaitedFor(t *testing.T) {
 	if !errors.Is(err, ErrTimeout) || !strings.Contains(err.Error(), "the moon has to rise") {
 		t.Errorf("got %v", err)
 	}
+	first := true
+	err = teller.Wait(t.Context(), func(ctx context.Context) (string, error) {
+		if first {
+			first = false
+			return "the moon has to rise", nil
+		}
+		<-ctx.Done()
+		return "the sky: " + ctx.Err().Error(), nil
+	})
+	if err == nil || !strings.HasSuffix(err.Error(), ": the moon has to rise") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestWaitEndsWithTheContextAndWithAnError(t *testing.T) {
