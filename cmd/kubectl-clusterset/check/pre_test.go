@@ -72,10 +72,9 @@ func TestImplementations(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"},
 			Data:       map[string]string{"clustermesh-enable-mcs-api": "true"},
 		},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cloud-map-mcs-system"}},
 	)
 	client.Resources = []*metav1.APIResourceList{{GroupVersion: "submariner.io/v1alpha1"}}
-	want := []string{"Cilium", "Submariner", "AWS Cloud Map MCS Controller"}
+	want := []string{"Cilium", "Submariner"}
 	if got := implementations(t.Context(), &cluster.Cluster{Kube: client}); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
@@ -93,24 +92,5 @@ func TestProperty(t *testing.T) {
 	client = dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 	if got := property(t.Context(), &cluster.Cluster{Dynamic: client}); got != "" {
 		t.Errorf("got %q", got)
-	}
-}
-
-// TestTheDNSServerIsNamed holds how users read what makes the cluster's DNS serve the zone.
-func TestTheDNSServerIsNamed(t *testing.T) {
-	set := newPreSet(func(east, _ *Cluster) {
-		east.CoreDNS, east.NodeCaches = true, map[string]bool{"node-local-dns": false}
-	})
-	var out strings.Builder
-	if err := Text(&out, false, Run(set)); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"✓  east (dns-server): NodeLocal DNSCache has to pass the zone on, see docs/operate/install.md#nodelocal-dnscache. After the installation: kubectl clusterset coredns enable --contexts east\n",
-		"✓  west (dns-server): After the installation: There is no Deployment kube-system/coredns: ",
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-		}
 	}
 }
