@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -46,8 +48,8 @@ type Options struct {
 	DryRun  bool
 	Teller  progress.Teller
 
-	// pods opens the DNS servers that are the ready pods with labels; nil means dns.Pods.
-	pods func(ctx context.Context, c *cluster.Cluster, namespace string, labels map[string]string) ([]*dns.Server, error)
+	// pods opens the DNS servers that are pods; nil means dns.Pods.
+	pods func(ctx context.Context, c *cluster.Cluster, namespace, selector string, most int) ([]*dns.Server, error)
 }
 
 // Enable adds a server block to the Corefile that forwards the zone to the CoreDNS of the chart, and waits until every
@@ -92,12 +94,12 @@ func Enable(ctx context.Context, o Options) error {
 }
 
 // answered returns an error unless there are ready pods with labels, and each of them answers for the zone.
-func (o Options) answered(ctx context.Context, namespace string, labels map[string]string) error {
+func (o Options) answered(ctx context.Context, namespace string, set map[string]string) error {
 	open := o.pods
 	if open == nil {
 		open = dns.Pods
 	}
-	servers, err := open(ctx, o.Cluster, namespace, labels)
+	servers, err := open(ctx, o.Cluster, namespace, labels.FormatLabels(set), math.MaxInt)
 	for _, server := range servers {
 		defer server.Close()
 	}
