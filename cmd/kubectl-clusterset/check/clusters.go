@@ -12,7 +12,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // maxRank is the greatest valid rank: see controller/member.
@@ -122,19 +121,6 @@ var preChecks = []Check{
 				found.warn("Find an address that the pods of the other clusters reach, and give it to join: `"+
 					"kubectl clusterset join "+c.Context+" <other contexts> --server "+c.Context+"=<address>`.",
 					"The server of the context is %s, which other machines cannot reach.", c.Server)
-			}
-		},
-	},
-	{
-		Name: "cluster-property", About: "the id of a ClusterProperty is valid and unique", run: func(s *Set, c *Cluster, found *problems) {
-			fix := c.kubectl(`patch clusterproperty cluster.clusterset.k8s.io --type merge -p '{"spec":{"value":"<id>"}}'`)
-			if err := names.ValidateID(c.Property); err != nil && c.Property != "" {
-				found.fail(fix, "%v", err)
-			}
-			for _, other := range s.others(c) {
-				if c.Property != "" && (c.Property == other.Property || c.Property == other.ID) {
-					found.fail(fix, "The cluster of context %s has the id %s, too.", other.Context, c.Property)
-				}
 			}
 		},
 	},

@@ -73,8 +73,6 @@ type Cluster struct {
 	// Lookups are answers for some of the imported services.
 	Lookups []explain.Answer
 
-	// Property is the id in the ClusterProperty of the cluster, empty if there is none.
-	Property string
 	// Others are other implementations of the MCS API.
 	Others []string
 }
@@ -146,7 +144,7 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster, zone string
 			c.NodeCaches = append(c.NodeCaches, name)
 		}
 	}
-	c.Property, c.Others = property(ctx, from), implementations(ctx, from)
+	c.Others = implementations(ctx, from)
 }
 
 // nodeCaches are the ConfigMaps of NodeLocal DNSCache in Kubernetes' manifest, and in that of Kubespray.
@@ -219,20 +217,6 @@ func prefixes(texts []string) []netip.Prefix {
 		}
 	}
 	return out
-}
-
-// property is the id in the ClusterProperty of the cluster (KEP-2149), empty if there is none, or if it may not be read.
-func property(ctx context.Context, from *cluster.Cluster) string {
-	for _, version := range []string{"v1beta1", "v1alpha1"} {
-		found, err := from.Dynamic.Resource(schema.GroupVersionResource{
-			Group: "about.k8s.io", Version: version, Resource: "clusterproperties",
-		}).Get(ctx, "cluster.clusterset.k8s.io", metav1.GetOptions{})
-		if err == nil {
-			value, _, _ := unstructured.NestedString(found.Object, "spec", "value")
-			return value
-		}
-	}
-	return ""
 }
 
 // implementations returns the other implementations of the MCS API in a cluster.
