@@ -227,12 +227,12 @@ func implementations(ctx context.Context, from *cluster.Cluster) (names []string
 	}
 	groups, err := from.Discovery().ServerGroupsWithContext(ctx)
 	for i := 0; err == nil && i < len(groups.Groups); i++ {
-		if name := others[groups.Groups[i].Name]; name != "" {
+		if name := groupsOf[groups.Groups[i].Name]; name != "" {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// others are implementations of the MCS API by an API group of theirs.
-var others = map[string]string{"submariner.io": "Submariner", "work.karmada.io": "Karmada"}
+// groupsOf are API groups of implementations.
+var groupsOf = map[string]string{"submariner.io": "Submariner", "work.karmada.io": "Karmada"}

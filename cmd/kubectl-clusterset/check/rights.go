@@ -82,21 +82,14 @@ func (c *Cluster) lacks(account string, rights []string, found *problems) {
 
 // reviewAccounts reviews the rights of the service accounts.
 func (c *Cluster) reviewAccounts(ctx context.Context, from *cluster.Cluster) (err error) {
-	for _, each := range []struct {
-		account string
-		rights  []right
-		allowed bool
-		found   *[]string
-	}{
-		{controllerAccount, shipped(controllerAccount, c.System), false, &c.ControllerLacks},
-		{memberAccount, shipped(memberAccount, c.System), false, &c.MemberLacks},
-		{memberAccount, expand(dangerous, c.System), true, &c.MemberHas},
-	} {
-		if *each.found, err = c.review(ctx, from, each.account, each.rights, each.allowed); err != nil {
-			return err
-		}
+	c.ControllerLacks, err = c.review(ctx, from, controllerAccount, shipped(controllerAccount, c.System), false)
+	if err == nil {
+		c.MemberLacks, err = c.review(ctx, from, memberAccount, shipped(memberAccount, c.System), false)
 	}
-	return nil
+	if err == nil {
+		c.MemberHas, err = c.review(ctx, from, memberAccount, expand(dangerous, c.System), true)
+	}
+	return err
 }
 
 // review returns which of the rights a service account has, or does not have.

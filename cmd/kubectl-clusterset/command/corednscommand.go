@@ -53,7 +53,8 @@ func newCoreDNS(o *options) *cobra.Command {
 }
 
 // coreDNS changes all clusters at once, because CoreDNS takes a minute or two to reload.
-func (o *options) coreDNS(do func(context.Context, coredns.Options) error, timeout *time.Duration) func(*cobra.Command, []string) error {
+func (o *options) coreDNS(do func(context.Context, coredns.Options) error, timeout *time.Duration,
+) func(*cobra.Command, []string) error {
 	return o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
 		failed := make([]error, len(clusters))
 		each(clusters, func(i int, c *cluster.Cluster) {

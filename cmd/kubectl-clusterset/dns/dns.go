@@ -76,7 +76,8 @@ func Pods(ctx context.Context, c *cluster.Cluster, namespace, selector string, m
 			return servers, err
 		}
 		servers = append(servers, &Server{
-			Name: "pod " + pod.Namespace + "/" + pod.Name, Close: stop, address: address, networks: []string{"tcp"}, timeout: defaultTimeout,
+			Name: "pod " + pod.Namespace + "/" + pod.Name, Close: stop,
+			address: address, networks: []string{"tcp"}, timeout: defaultTimeout,
 		})
 	}
 	if len(servers) == 0 {
