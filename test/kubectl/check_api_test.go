@@ -3,15 +3,8 @@
 package kubectl
 
 import (
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"strings"
 	"testing"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -20,26 +13,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
-// Contexts by which check reaches north: what its API server says of itself is
-// changed on the way, because no other can be run here.
 var apiFaults = []fault{
 	{
 		name: "an API server that is not there", round: "API servers", says: []string{"api-reachable north"},
 		do:   func(t *testing.T, b *bed) { b.detour(t, b.north, "https://127.0.0.1:1") },
 		hand: map[string]func(*testing.T, *bed){"correct the address": direct("north")},
-	},
-	{
-		name: "an old API server", round: "API servers", says: []string{"api-version east"},
-		do: func(t *testing.T, b *bed) {
-			b.detour(t, b.east, through(t, b.east, func(response *http.Response) {
-				if response.Request.URL.Path == "/version" {
-					response.Body.Close()
-					response.Body = io.NopCloser(strings.NewReader(`{"major":"1","minor":"29","gitVersion":"v1.29.3"}`))
-					response.Header.Del("Content-Length")
-				}
-			}))
-		},
-		hand: map[string]func(*testing.T, *bed){"Upgrade Kubernetes": direct("east")},
 	},
 	{
 		name: "two contexts of one cluster", round: "CRDs", says: []string{"distinct again"},
@@ -141,25 +119,4 @@ func direct(context string) func(*testing.T, *bed) {
 		delete(b.own.Clusters, context)
 		b.kubeconfig(t)
 	}
-}
-
-// through is the address of a proxy before an API server that changes what it says.
-func through(t *testing.T, c *cluster, change func(*http.Response)) string {
-	t.Helper()
-	config := c.Config()
-	upstream, err := url.Parse(config.Host)
-	must(t, err)
-	transport, err := rest.TransportFor(config)
-	must(t, err)
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(request *httputil.ProxyRequest) {
-			request.SetURL(upstream)
-			request.Out.Header.Set("Accept", "application/json") // not protobuf, so that it can be changed
-		},
-		ModifyResponse: func(response *http.Response) error { change(response); return nil },
-		Transport:      transport,
-	}
-	server := httptest.NewServer(proxy)
-	t.Cleanup(server.Close)
-	return server.URL
 }

@@ -41,7 +41,7 @@ func testDryRun(t *testing.T, b *bed) {
 		}
 		return nil
 	})
-	// The controllers have no ClusterProperties; all clusters are on this machine.
+	// All clusters are on this machine.
 	if told := b.check(t, "--pre"); !slices.Equal(texts(told), []string{
 		"server-address east", "server-address north", "server-address west",
 	}) {

@@ -36,80 +36,72 @@ type Finding struct {
 	// have placeholders in angle brackets; or a sentence, in which commands stand
 	// between backquotes.
 	Fix string `json:"fix,omitempty"`
-	// Reason is why the check was skipped, and what to do instead, or the note of a
-	// check that passed.
+	// Reason is why the check was skipped, and what to do instead.
 	Reason string `json:"reason,omitempty"`
 }
 
-// A problem is what a check found.
-type problem struct {
-	// name is that of a finding of the controller, empty for that of the check.
-	name      string
-	warning   bool
-	what, fix string
+// problems are what a check found in a cluster.
+type problems []Finding
+
+// fail adds one that breaks names, or is about to.
+func (p *problems) fail(fix, format string, args ...any) {
+	*p = append(*p, Finding{Result: Failed, What: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-// wrong is a problem that breaks names, or is about to.
-func wrong(fix, format string, args ...any) problem {
-	return problem{what: fmt.Sprintf(format, args...), fix: fix}
-}
-
-// odd is a problem that breaks nothing by itself.
-func odd(fix, format string, args ...any) problem {
-	return problem{warning: true, what: fmt.Sprintf(format, args...), fix: fix}
+// warn adds one that breaks nothing by itself.
+func (p *problems) warn(fix, format string, args ...any) {
+	*p = append(*p, Finding{Result: Warning, What: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 // A Check looks for one kind of problem.
 type Check struct {
 	// Name and About are those of its findings.
 	Name, About string
-	// run returns the problems of a cluster. It changes nothing.
-	run func(*Set, *Cluster) []problem
+	// run adds the problems of a cluster. It changes nothing.
+	run func(*Set, *Cluster, *problems)
+	// before makes the check run before clusterset-dns is installed, too.
+	before bool
 	// unreached makes the check run for unreachable clusters too; others are skipped.
 	unreached bool
 	// skip returns the reason to skip a reachable cluster, or an empty string; nil
 	// means never.
 	skip func(*Set, *Cluster) string
-	// note returns what a check that passed has to report, or an empty string.
-	note func(*Set, *Cluster) string
 }
 
 // Checks are all checks. Causes come before their effects.
-var Checks = slices.Concat(apiChecks, rightsChecks, networkChecks, controllerChecks, dnsChecks)
+var Checks = slices.Concat(apiChecks, rightsChecks, clusterChecks, dnsChecks)
 
 // Run runs all checks for all clusters.
 func Run(set *Set) []Finding {
+	checks := Checks
+	if set.Pre {
+		checks = append(slices.DeleteFunc(slices.Clone(Checks), func(each Check) bool { return !each.before }), preChecks...)
+	}
 	findings := []Finding{}
-	for _, check := range Select(set.Pre) {
+	for _, check := range checks {
 		for _, c := range set.Clusters {
 			finding := Finding{Check: check.Name, About: check.About, Context: c.Context, Result: OK}
+			var found problems
 			switch {
 			case !reached(c) && !check.unreached:
 				finding.Reason = "The API server is unreachable."
 			case check.skip != nil:
 				finding.Reason = check.skip(set, c)
 			}
-			if finding.Reason != "" {
+			if finding.Reason == "" {
+				check.run(set, c, &found)
+			} else {
 				finding.Result = Skipped
-				findings = append(findings, finding)
-				continue
 			}
-			problems := check.run(set, c)
-			if len(problems) == 0 {
-				if check.note != nil {
-					finding.Reason = check.note(set, c)
-				}
+			if len(found) == 0 {
 				findings = append(findings, finding)
 			}
-			for _, p := range problems {
-				finding.Result, finding.What, finding.Fix = Failed, p.what, p.fix
-				if p.warning {
-					finding.Result = Warning
+			for _, each := range found {
+				each.Context = c.Context
+				if each.Check == "" {
+					each.Check, each.About = check.Name, check.About
 				}
-				if p.name != "" {
-					finding.Check, finding.About = p.name, ""
-				}
-				findings = append(findings, finding)
+				findings = append(findings, each)
 			}
 		}
 	}
@@ -131,22 +123,17 @@ func Count(findings []Finding, result string) int {
 
 // Text writes the findings as text. Wide output has passed and skipped checks too.
 func Text(out io.Writer, wide bool, findings []Finding) error {
-	var rows [][]any
-	for _, finding := range findings {
-		if wide {
+	if wide {
+		var rows [][]any
+		for _, finding := range findings {
 			rows = append(rows, []any{finding.Result, finding.Check, finding.Context, cmp.Or(finding.Reason, finding.About)})
 		}
-	}
-	if err := output.Table(out, wide, "RESULT CHECK CONTEXT ABOUT", rows); err != nil {
-		return err
-	}
-	if wide {
+		if err := output.Table(out, wide, "RESULT CHECK CONTEXT ABOUT", rows); err != nil {
+			return err
+		}
 		fmt.Fprintln(out)
 	}
 	for _, finding := range findings {
-		if finding.Result == OK && finding.Reason != "" && !wide {
-			fmt.Fprintf(out, "✓  %s (%s): %s\n", finding.Context, finding.Check, finding.Reason)
-		}
 		if finding.What == "" {
 			continue
 		}

@@ -18,7 +18,7 @@ import (
 func newCluster(id, pods, services string) *Cluster {
 	return &Cluster{
 		Context: id, Server: "https://" + id + ".example", ID: id, UID: "uid-of-" + id, System: "clusterset-dns",
-		Version: "v1.37.1", MCSVersion: "v1beta1", State: &state.Cluster{Version: state.Version, Cluster: id, MCSVersion: "v1beta1"},
+		MCSVersion: "v1beta1", State: &state.Cluster{Version: state.Version, Cluster: id, MCSVersion: "v1beta1"},
 		PodCIDRs: prefixes([]string{pods}), ServiceCIDRs: prefixes([]string{services}),
 		Apex: dns.Answer{Rcode: "NOERROR", Records: []string{"soa"}},
 	}
@@ -59,11 +59,6 @@ func TestChecks(t *testing.T) {
 			func(_, west *Cluster) { west.Unreachable = errors.New("no route to host") },
 			"failed api-reachable west: The API server is unreachable: no route to host > Make sure that the API server at https://west.example is up, or correct the address and credentials of context west in your kubeconfig.",
 		},
-		"old Kubernetes": {
-			func(east, _ *Cluster) { east.Version = "v1.29.3+k3s1" },
-			"failed api-version east: Kubernetes v1.29.3+k3s1 is not supported. > Upgrade Kubernetes to 1.30 or newer.",
-		},
-		"a version that must not be read": {func(east, _ *Cluster) { east.Version = "" }, ""},
 		"one cluster twice": {
 			func(east, west *Cluster) { west.UID = east.UID },
 			"failed distinct west: Context east refers to the same cluster. > Name each cluster once in --contexts, or point context west to another cluster in your kubeconfig.",
@@ -205,10 +200,5 @@ func TestChecksAreNamedOnce(t *testing.T) {
 			t.Errorf("check %q: its name is taken, or nothing says what it is about", check.Name)
 		}
 		seen[check.Name] = true
-	}
-	for _, name := range before {
-		if !seen[name] {
-			t.Errorf("there is no check %s", name)
-		}
 	}
 }

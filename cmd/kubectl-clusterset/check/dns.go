@@ -4,7 +4,6 @@ package check
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,74 +15,71 @@ import (
 )
 
 var dnsChecks = []Check{
-	{Name: "corefile", About: "the Corefile parses", skip: noCoreDNS, run: func(_ *Set, c *Cluster) []problem {
-		if c.CorefileError == nil {
-			return nil
-		}
-		return []problem{wrong(c.edit(coredns.Name), "ConfigMap %s/%s: %v.", coredns.Namespace, coredns.Name, c.CorefileError)}
-	}},
+	{
+		Name: "corefile", About: "the Corefile parses", before: true, skip: noCoreDNS,
+		run: func(_ *Set, c *Cluster, found *problems) {
+			if c.CorefileError != nil {
+				found.fail(c.edit(coredns.Name), "ConfigMap %s/%s: %v.", coredns.Namespace, coredns.Name, c.CorefileError)
+			}
+		},
+	},
 	{
 		Name: "corefile-multicluster", About: "the Corefile serves the zone, for the cluster set of the controller", skip: noCoreDNS,
-		run: func(s *Set, c *Cluster) []problem {
-			if c.Corefile == nil { // or a file that it imports serves the zone
-				return nil
-			}
+		run: func(s *Set, c *Cluster, found *problems) {
 			switch by := s.by(c); {
-			case by == "" && !c.hasZone():
-				return []problem{wrong(s.enable(c), "The Corefile does not serve %s.", s.Zone)}
+			case c.Corefile == nil:
+			case by == "" && !c.hasZone(): // else a file that it imports serves the zone
+				found.fail(s.enable(c), "The Corefile does not serve %s.", s.Zone)
 			case by == coredns.ByMulticluster && c.ID != "" && c.Corefile.Set(s.Zone) != string(c.Set):
-				return []problem{wrong(s.serveSet(c), "The Corefile serves %s for %s, not for %s.", s.Zone,
-					names.Set(c.Corefile.Set(s.Zone)), c.Set)}
+				found.fail(s.serveSet(c), "The Corefile serves %s for %s, not for %s.", s.Zone, names.Set(c.Corefile.Set(s.Zone)), c.Set)
 			}
-			return nil
 		},
 	},
 	{
 		Name: "corefile-cluster", About: "the Corefile that serves the zone has the id of the cluster",
-		run: func(s *Set, c *Cluster) []problem {
+		run: func(s *Set, c *Cluster, found *problems) {
 			corefile, fix := c.Corefile, fmt.Sprintf("Set `cluster %s` in the multicluster block of the Corefile: `%s`.", c.ID,
 				c.edit(coredns.Name))
 			if s.by(c) == coredns.ByForward {
 				corefile, fix = c.ChartCorefile, c.chart("upgrade", "--reset-then-reuse-values --set clusterId="+c.ID)
 			}
 			if corefile == nil || c.ID == "" || !corefile.Serves(s.Zone) {
-				return nil
+				return
 			}
-			wanted := c.preferring()
-			switch id := corefile.Option(s.Zone, "cluster"); {
-			case len(id) == 1 && !strings.EqualFold(id[0], c.ID) && names.ValidateID(strings.ToLower(id[0])) == nil:
-				return []problem{wrong(fix, "The Corefile has `cluster %s`, but this cluster is %s: DNS prefers endpoints of the wrong "+
-					"cluster.", id[0], c.ID)}
-			case len(id) == 0 && wanted != "":
-				return []problem{odd(fix, "The Corefile has no `cluster %s`, so DNS does not prefer near endpoints, although %s.", c.ID,
-					wanted)}
+			id := corefile.Option(s.Zone, "cluster")
+			if len(id) == 1 && !strings.EqualFold(id[0], c.ID) && names.ValidateID(strings.ToLower(id[0])) == nil {
+				found.fail(fix, "The Corefile has `cluster %s`, but this cluster is %s: DNS prefers endpoints of the wrong cluster.", id[0],
+					c.ID)
 			}
-			return nil
+			if len(id) > 0 || c.State == nil {
+				return
+			}
+			prefers := func(i state.Import) bool { return i.Type == string(v1beta1.Headless) && i.Prefers != "" }
+			if at := slices.IndexFunc(c.State.Imports, prefers); at >= 0 {
+				found.warn(fix, "The Corefile has no `cluster %s`, so DNS does not prefer near endpoints, although %s/%s prefers them (%s).",
+					c.ID, c.State.Imports[at].Namespace, c.State.Imports[at].Name, c.State.Imports[at].Prefers)
+			}
 		},
 	},
 	{
 		Name: "node-local-dns", About: "the Corefile of NodeLocal DNSCache passes the zone on to the cluster's DNS",
-		run: func(s *Set, c *Cluster) (found []problem) {
-			for _, name := range slices.Sorted(maps.Keys(c.NodeCaches)) {
-				if !c.NodeCaches[name] {
-					found = append(found, wrong("Add the server block of docs/operate/install.md#nodelocal-dnscache: `"+c.edit(name)+"`.",
-						"Pods cannot resolve names in %s: NodeLocal DNSCache answers their queries on each node, and its Corefile in "+
-							"ConfigMap %s/%s has no server block for the zone.", s.Zone, coredns.Namespace, name))
-				}
+		run: func(s *Set, c *Cluster, found *problems) {
+			for _, name := range c.NodeCaches {
+				found.fail("Add the server block of docs/operate/install.md#nodelocal-dnscache: `"+c.edit(name)+"`.",
+					"Pods cannot resolve names in %s: NodeLocal DNSCache answers their queries on each node, and its Corefile in "+
+						"ConfigMap %s/%s has no server block for the zone.", s.Zone, coredns.Namespace, name)
 			}
-			return found
 		},
 	},
-	{Name: "dns-reachable", About: "the cluster's DNS can be queried", run: func(s *Set, c *Cluster) []problem {
-		if c.DNSError == nil {
-			return nil
+	{Name: "dns-reachable", About: "the cluster's DNS can be queried", run: func(s *Set, c *Cluster, found *problems) {
+		if c.DNSError != nil {
+			found.warn("kubectl clusterset check --contexts "+c.Context+" --dns "+c.Context+"=<address>"+s.flag()+c.system(),
+				"The cluster's DNS could not be queried: %v.", c.DNSError)
 		}
-		return []problem{odd("kubectl clusterset check --contexts "+c.Context+" --dns "+c.Context+"=<address>"+s.flag()+c.system(),
-			"The cluster's DNS could not be queried: %v.", c.DNSError)}
 	}},
-	{Name: "dns-zone", About: "the cluster's DNS serves the zone", skip: unasked, run: func(s *Set, c *Cluster) []problem {
+	{Name: "dns-zone", About: "the cluster's DNS serves the zone", skip: unasked, run: func(s *Set, c *Cluster, found *problems) {
 		if c.hasZone() {
-			return nil
+			return
 		}
 		fix := s.enable(c)
 		switch by := s.by(c); {
@@ -95,7 +91,7 @@ var dnsChecks = []Check{
 				"%s: `%s`. If its pods have not read the Corefile, restart them: `%s`.", by,
 				c.kubectl("-n %s logs deployment/%s", coredns.Namespace, coredns.Name), c.restart())
 		}
-		return []problem{wrong(fix, "The cluster's DNS returns %s for zone %s.", c.Apex.Text(), s.Zone)}
+		found.fail(fix, "The cluster's DNS returns %s for zone %s.", c.Apex.Text(), s.Zone)
 	}},
 	{
 		Name: "dns-names", About: "the cluster's DNS resolves imports correctly", skip: func(s *Set, c *Cluster) string {
@@ -104,14 +100,13 @@ var dnsChecks = []Check{
 			}
 			return "The cluster's DNS does not serve the zone."
 		},
-		run: func(_ *Set, c *Cluster) (found []problem) {
+		run: func(_ *Set, c *Cluster, found *problems) {
 			for _, answer := range c.Lookups {
 				if answer.Wrong {
-					found = append(found, wrong("Restart the server of the zone, for example `"+c.restart()+"`.",
-						"The cluster's DNS returns %s for %s %s instead of %s.", answer.Text(), answer.Name, answer.Type, answer.ExpectedText()))
+					found.fail("Restart the server of the zone, for example `"+c.restart()+"`.",
+						"The cluster's DNS returns %s for %s %s instead of %s.", answer.Text(), answer.Name, answer.Type, answer.ExpectedText())
 				}
 			}
-			return found
 		},
 	},
 }
@@ -131,18 +126,6 @@ func unasked(_ *Set, c *Cluster) string {
 }
 
 func (c *Cluster) hasZone() bool { return c.Apex.Rcode == "NOERROR" && len(c.Apex.Records) > 0 }
-
-// preferring says which headless import has clients that prefer near endpoints, empty if none has.
-func (c *Cluster) preferring() string {
-	if c.State == nil {
-		return ""
-	}
-	at := slices.IndexFunc(c.State.Imports, func(i state.Import) bool { return i.Type == string(v1beta1.Headless) && i.Prefers != "" })
-	if at < 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s/%s prefers them (%s)", c.State.Imports[at].Namespace, c.State.Imports[at].Name, c.State.Imports[at].Prefers)
-}
 
 // by is the plugin with which the Corefile serves the zone, empty if unknown.
 func (s *Set) by(c *Cluster) string {

@@ -4,11 +4,13 @@ package check
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -106,7 +108,7 @@ func TestDNS(t *testing.T) {
 			want: "failed dns-names east: The cluster's DNS returns NXDOMAIN for a.b.svc.c A instead of 10.0.0.1. > Restart the server of the zone, for example `kubectl --context east -n kube-system rollout restart deployment coredns`.",
 		},
 		"a node-local cache": {
-			corefile: forwards, change: []func(*Cluster){func(east *Cluster) { east.NodeCaches = map[string]bool{"passes": true, "hides": false} }},
+			corefile: forwards, change: []func(*Cluster){func(east *Cluster) { east.NodeCaches = []string{"hides"} }},
 			want: "failed node-local-dns east: Pods cannot resolve names in clusterset.local: NodeLocal DNSCache answers their queries on each node, and its Corefile in ConfigMap kube-system/hides has no server block for the zone. > Add the server block of docs/operate/install.md#nodelocal-dnscache: `kubectl --context east -n kube-system edit configmap hides`.",
 		},
 	} {
@@ -145,31 +147,18 @@ func TestCorefileThatDoesNotParse(t *testing.T) {
 	}
 }
 
-// TestNodeCaches reads the DaemonSet and its Corefile.
+// TestNodeCaches reads their Corefile.
 func TestNodeCaches(t *testing.T) {
 	const hidden = "cluster.local:53 {\n bind 169.254.20.10\n forward . 10.96.0.2\n}\n.:53 {\n forward . /etc/resolv.conf\n}\n"
-	named := func(name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: coredns.Namespace, Name: name, Labels: map[string]string{"k8s-app": name}}
-	}
-	volume := func(name string) corev1.Volume {
-		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: name},
-		}}}
-	}
-	for text, passes := range map[string]bool{hidden: false, hidden + "clusterset.local {\n forward . 10.96.0.2\n}\n": true} {
-		client := fake.NewClientset(
-			&appsv1.DaemonSet{
-				ObjectMeta: named("node-local-dns"),
-				Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-					Volumes: []corev1.Volume{volume("kube-dns"), volume("node-local-dns")},
-				}}},
-			},
-			&appsv1.DaemonSet{ObjectMeta: named("another")},
-			&corev1.ConfigMap{ObjectMeta: named("node-local-dns"), Data: map[string]string{coredns.Key: text}},
-		)
-		got := nodeCaches(t.Context(), &cluster.Cluster{Kube: client}, "clusterset.local")
-		if is, found := got["node-local-dns"]; len(got) != 1 || !found || is != passes {
-			t.Errorf("got %v, want %v for\n%s", got, passes, text)
+	of := func(name, text string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: coredns.Namespace, Name: name}, Data: map[string]string{coredns.Key: text},
 		}
+	}
+	client := fake.NewClientset(of("node-local-dns", hidden+"clusterset.local {\n forward . 10.96.0.2\n}\n"), of("nodelocaldns", hidden))
+	var c Cluster
+	c.gather(t.Context(), &cluster.Cluster{Kube: client, Dynamic: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())}, "clusterset.local")
+	if !slices.Equal(c.NodeCaches, []string{"nodelocaldns"}) {
+		t.Errorf("got %q", c.NodeCaches)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,8 +48,8 @@ type Cluster struct {
 	// State is what the controller says, nil if StateError is why it does not.
 	State      *state.Cluster
 	StateError error
-	// Version is that of the API server, and MCSVersion that of the MCS API, empty if it is not served.
-	Version, MCSVersion string
+	// MCSVersion is that of the MCS API, empty if it is not served.
+	MCSVersion string
 	// Lost are fields that the CustomResourceDefinitions of the MCS API lack.
 	Lost []string
 	// ControllerLacks and MemberLacks are missing rights, and MemberHas rights that credentials of members must not have, as
@@ -65,17 +64,15 @@ type Cluster struct {
 	CoreDNS                 bool
 	Corefile, ChartCorefile *coredns.Corefile
 	CorefileError           error
-	// NodeCaches are the ConfigMaps of NodeLocal DNSCache, which pods query instead of the cluster's DNS, and whether they
-	// pass the zone on.
-	NodeCaches map[string]bool
+	// NodeCaches are the ConfigMaps of NodeLocal DNSCache, which pods query instead of the cluster's DNS, that do not pass
+	// the zone on.
+	NodeCaches []string
 	// Apex is the answer for the zone itself, DNSError why DNS was not queried.
 	Apex     dns.Answer
 	DNSError error
 	// Lookups are answers for some of the imported services.
 	Lookups []explain.Answer
 
-	// Property is the id in the ClusterProperty of the cluster, empty if there is none.
-	Property string
 	// Others are other implementations of the MCS API.
 	Others []string
 }
@@ -111,14 +108,7 @@ func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cl
 }
 
 // identify reads what nearly all checks need. An unreachable API server is an error.
-func (c *Cluster) identify(ctx context.Context, from *cluster.Cluster) error {
-	version, err := from.Discovery().ServerVersionWithContext(ctx)
-	switch {
-	case err == nil:
-		c.Version = version.GitVersion
-	case !apierrors.IsForbidden(err):
-		return err
-	}
+func (c *Cluster) identify(ctx context.Context, from *cluster.Cluster) (err error) {
 	if c.MCSVersion, err = from.MCSVersion(ctx); err != nil {
 		return err
 	}
@@ -146,16 +136,19 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster, zone string
 	}
 	if _, err := from.Kube.AppsV1().Deployments(coredns.Namespace).Get(ctx, coredns.Name, metav1.GetOptions{}); err == nil {
 		c.CoreDNS = true
-		if configMap, err := from.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, coredns.Name, metav1.GetOptions{}); err == nil {
-			c.Corefile, c.CorefileError = coredns.ParseCorefile(configMap.Data[coredns.Key])
+		c.Corefile, c.CorefileError = coredns.Read(ctx, from, coredns.Namespace, coredns.Name)
+	}
+	c.ChartCorefile = coredns.ReadChart(ctx, from)
+	for _, name := range nodeCaches {
+		if corefile, _ := coredns.Read(ctx, from, coredns.Namespace, name); corefile != nil && !corefile.Passes(zone) {
+			c.NodeCaches = append(c.NodeCaches, name)
 		}
 	}
-	if text := coredns.ChartCorefile(ctx, from); text != "" {
-		c.ChartCorefile, _ = coredns.ParseCorefile(text)
-	}
-	c.NodeCaches = nodeCaches(ctx, from, zone)
-	c.Property, c.Others = property(ctx, from), implementations(ctx, from)
+	c.Others = implementations(ctx, from)
 }
+
+// nodeCaches are the ConfigMaps of NodeLocal DNSCache in Kubernetes' manifest, and in that of Kubespray.
+var nodeCaches = []string{"node-local-dns", "nodelocaldns"}
 
 // newest are the newest fields in the specs of the MCS API.
 var newest = map[string]string{
@@ -183,30 +176,6 @@ func lost(ctx context.Context, from *cluster.Cluster, mcsVersion string) (fields
 	}
 	slices.Sort(fields)
 	return fields
-}
-
-// nodeCaches returns the ConfigMaps with the Corefiles of NodeLocal DNSCache, and whether they pass a zone on. The
-// DaemonSets have the label of Kubernetes' manifest.
-func nodeCaches(ctx context.Context, from *cluster.Cluster, zone string) map[string]bool {
-	passes := map[string]bool{}
-	sets, err := from.Kube.AppsV1().DaemonSets(coredns.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=node-local-dns"})
-	if err != nil {
-		return nil
-	}
-	for i := range sets.Items {
-		for _, volume := range sets.Items[i].Spec.Template.Spec.Volumes {
-			if volume.ConfigMap == nil {
-				continue
-			}
-			configMap, err := from.Kube.CoreV1().ConfigMaps(coredns.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
-			if err != nil || configMap.Data[coredns.Key] == "" { // another one of its ConfigMaps
-				continue
-			}
-			parsed, err := coredns.ParseCorefile(configMap.Data[coredns.Key])
-			passes[configMap.Name] = err != nil || parsed.Passes(zone)
-		}
-	}
-	return passes
 }
 
 // ask queries the cluster's DNS.
@@ -238,3 +207,32 @@ func (c *Cluster) ask(ctx context.Context, from *cluster.Cluster, zone string,
 		}
 	}
 }
+
+// prefixes parses prefixes, and ignores invalid ones.
+func prefixes(texts []string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, text := range texts {
+		if prefix, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, prefix.Masked())
+		}
+	}
+	return out
+}
+
+// implementations returns the other implementations of the MCS API in a cluster.
+func implementations(ctx context.Context, from *cluster.Cluster) (names []string) {
+	config, err := from.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "cilium-config", metav1.GetOptions{})
+	if err == nil && config.Data["clustermesh-enable-mcs-api"] == "true" {
+		names = append(names, "Cilium")
+	}
+	groups, err := from.Discovery().ServerGroupsWithContext(ctx)
+	for i := 0; err == nil && i < len(groups.Groups); i++ {
+		if name := groupsOf[groups.Groups[i].Name]; name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// groupsOf are API groups of implementations.
+var groupsOf = map[string]string{"submariner.io": "Submariner", "work.karmada.io": "Karmada"}

@@ -4,14 +4,10 @@ package check
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -40,15 +36,6 @@ func TestChecksBeforeTheInstallation(t *testing.T) {
 			func(east, _ *Cluster) { east.Server = "https://127.0.0.1:6443" },
 			"warning server-address east: The server of the context is https://127.0.0.1:6443, which other machines cannot reach. > Find an address that the pods of the other clusters reach, and give it to join: `kubectl clusterset join east <other contexts> --server east=<address>`.",
 		},
-		"the id of a controller that runs": {
-			func(east, west *Cluster) { east.Property, west.ID = "west", "west" },
-			"failed cluster-property east: The cluster of context west has the id west, too. > " + patch,
-		},
-		"the id of another ClusterProperty": {
-			func(east, west *Cluster) { east.Property, west.Property = "a", "a" },
-			"failed cluster-property east: The cluster of context west has the id a, too. > " + patch + "\n" +
-				"failed cluster-property west: The cluster of context east has the id a, too. > " + strings.Replace(patch, "east", "west", 1),
-		},
 		"another implementation": {
 			func(east, _ *Cluster) { east.Others = []string{"Cilium", "Submariner"} },
 			"warning other-implementations east: The cluster has another implementation of the MCS API: Cilium, Submariner. > Exclude the namespaces of the other implementation with --denied-namespaces, or migrate as docs/migration.md describes.",
@@ -58,13 +45,7 @@ func TestChecksBeforeTheInstallation(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.want)
 		}
 	}
-	set := newPreSet(func(east, _ *Cluster) { east.Property = "East" })
-	if got := texts(Run(set)); !strings.Contains(got, `failed cluster-property east: cluster id "East":`) {
-		t.Errorf("an id that is none: got %s", got)
-	}
 }
-
-const patch = `kubectl --context east patch clusterproperty cluster.clusterset.k8s.io --type merge -p '{"spec":{"value":"<id>"}}'`
 
 func TestImplementations(t *testing.T) {
 	client := fake.NewClientset(
@@ -72,45 +53,10 @@ func TestImplementations(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"},
 			Data:       map[string]string{"clustermesh-enable-mcs-api": "true"},
 		},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cloud-map-mcs-system"}},
 	)
 	client.Resources = []*metav1.APIResourceList{{GroupVersion: "submariner.io/v1alpha1"}}
-	want := []string{"Cilium", "Submariner", "AWS Cloud Map MCS Controller"}
+	want := []string{"Cilium", "Submariner"}
 	if got := implementations(t.Context(), &cluster.Cluster{Kube: client}); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
-	}
-}
-
-func TestProperty(t *testing.T) {
-	found := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"value": "east-1"}}}
-	found.SetAPIVersion("about.k8s.io/v1alpha1")
-	found.SetKind("ClusterProperty")
-	found.SetName("cluster.clusterset.k8s.io")
-	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), found)
-	if got := property(t.Context(), &cluster.Cluster{Dynamic: client}); got != "east-1" {
-		t.Errorf("got %q", got)
-	}
-	client = dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
-	if got := property(t.Context(), &cluster.Cluster{Dynamic: client}); got != "" {
-		t.Errorf("got %q", got)
-	}
-}
-
-// TestTheDNSServerIsNamed holds how users read what makes the cluster's DNS serve the zone.
-func TestTheDNSServerIsNamed(t *testing.T) {
-	set := newPreSet(func(east, _ *Cluster) {
-		east.CoreDNS, east.NodeCaches = true, map[string]bool{"node-local-dns": false}
-	})
-	var out strings.Builder
-	if err := Text(&out, false, Run(set)); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"✓  east (dns-server): NodeLocal DNSCache has to pass the zone on, see docs/operate/install.md#nodelocal-dnscache. After the installation: kubectl clusterset coredns enable --contexts east\n",
-		"✓  west (dns-server): After the installation: There is no Deployment kube-system/coredns: ",
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,22 +48,21 @@ func rule(group, resources, verbs string) rbacv1.PolicyRule {
 var rightsChecks = []Check{
 	{
 		Name: "controller-rights", About: "the controller has the permissions it needs", skip: unreviewed,
-		run: func(_ *Set, c *Cluster) []problem { return c.lacks(controllerAccount, c.ControllerLacks) },
+		run: func(_ *Set, c *Cluster, found *problems) { c.lacks(controllerAccount, c.ControllerLacks, found) },
 	},
 	{
 		Name: "member-rights", About: "credentials of members have the permissions they need", skip: unreviewed,
-		run: func(_ *Set, c *Cluster) []problem { return c.lacks(memberAccount, c.MemberLacks) },
+		run: func(_ *Set, c *Cluster, found *problems) { c.lacks(memberAccount, c.MemberLacks, found) },
 	},
 	{
 		Name: "member-least", About: "credentials of members have no other permissions", skip: unreviewed,
-		run: func(_ *Set, c *Cluster) []problem {
-			if len(c.MemberHas) == 0 {
-				return nil
+		run: func(_ *Set, c *Cluster, found *problems) {
+			if len(c.MemberHas) > 0 {
+				found.fail("Find the binding or the role that grants them, and delete or correct it: `"+
+					c.kubectl("get clusterrolebindings,rolebindings -A -o wide | grep -E '%s[/:]%s|system:(serviceaccounts|authenticated)'",
+						c.System, memberAccount)+"`.",
+					"Members have more permissions than they need: %s.", few(c.MemberHas))
 			}
-			return []problem{wrong("Find the binding or the role that grants them, and delete or correct it: `"+
-				c.kubectl("get clusterrolebindings,rolebindings -A -o wide | grep -E '%s[/:]%s|system:(serviceaccounts|authenticated)'",
-					c.System, memberAccount)+"`.",
-				"Members have more permissions than they need: %s.", few(c.MemberHas))}
 		},
 	},
 }
@@ -75,39 +74,30 @@ func unreviewed(_ *Set, c *Cluster) string {
 	return ""
 }
 
-func (c *Cluster) lacks(account string, rights []string) []problem {
-	if len(rights) == 0 {
-		return nil
+func (c *Cluster) lacks(account string, rights []string, found *problems) {
+	if len(rights) > 0 {
+		found.fail(c.chart("upgrade", "--reset-then-reuse-values"), "Service account %s lacks permissions: %s.", account, few(rights))
 	}
-	return []problem{wrong(c.chart("upgrade", "--reset-then-reuse-values"), "Service account %s lacks permissions: %s.", account,
-		few(rights))}
 }
 
 // reviewAccounts reviews the rights of the service accounts.
 func (c *Cluster) reviewAccounts(ctx context.Context, from *cluster.Cluster) (err error) {
-	for _, each := range []struct {
-		account string
-		rights  []right
-		allowed bool
-		found   *[]string
-	}{
-		{controllerAccount, shipped(controllerAccount, c.System), false, &c.ControllerLacks},
-		{memberAccount, shipped(memberAccount, c.System), false, &c.MemberLacks},
-		{memberAccount, expand(dangerous, c.System), true, &c.MemberHas},
-	} {
-		if *each.found, err = c.review(ctx, from, each.account, each.rights, each.allowed); err != nil {
-			return err
-		}
+	c.ControllerLacks, err = c.review(ctx, from, controllerAccount, shipped(controllerAccount, c.System), false)
+	if err == nil {
+		c.MemberLacks, err = c.review(ctx, from, memberAccount, shipped(memberAccount, c.System), false)
 	}
-	return nil
+	if err == nil {
+		c.MemberHas, err = c.review(ctx, from, memberAccount, expand(dangerous, c.System), true)
+	}
+	return err
 }
 
 // review returns which of the rights a service account has, or does not have.
 func (c *Cluster) review(ctx context.Context, from *cluster.Cluster, account string, rights []right, has bool) (found []string, err error) {
-	allowed, failed := make([]bool, len(rights)), make([]error, len(rights))
-	var group sync.WaitGroup
+	allowed := make([]bool, len(rights))
+	var group errgroup.Group
 	for i := range rights {
-		group.Go(func() {
+		group.Go(func() error {
 			answer, err := from.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
 				Spec: authorizationv1.SubjectAccessReviewSpec{
 					User:               "system:serviceaccount:" + c.System + ":" + account,
@@ -115,14 +105,14 @@ func (c *Cluster) review(ctx context.Context, from *cluster.Cluster, account str
 					ResourceAttributes: &rights[i],
 				},
 			}, metav1.CreateOptions{})
-			allowed[i], failed[i] = err == nil && answer.Status.Allowed, err
+			allowed[i] = err == nil && answer.Status.Allowed
+			return err
 		})
 	}
-	group.Wait()
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
 	for i := range rights {
-		if failed[i] != nil {
-			return nil, failed[i]
-		}
 		if allowed[i] == has {
 			found = append(found, text(rights[i]))
 		}

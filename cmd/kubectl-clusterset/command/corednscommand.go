@@ -35,9 +35,7 @@ func newCoreDNS(o *options) *cobra.Command {
 		Example: `  kubectl clusterset coredns enable --contexts east,west
   kubectl clusterset coredns enable --context east --dry-run`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return o.coreDNS(command.Context(), coredns.Enable, timeout)
-		},
+		RunE: o.coreDNS(coredns.Enable, &timeout),
 	}
 	enable.Flags().DurationVar(&timeout, "timeout", reloadTimeout, "how long CoreDNS may take to reload the Corefile")
 	disable := &cobra.Command{
@@ -46,9 +44,7 @@ func newCoreDNS(o *options) *cobra.Command {
 		Example: `  kubectl clusterset coredns disable --contexts east,west
   kubectl clusterset coredns disable --context east --zone example.set`,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return o.coreDNS(command.Context(), coredns.Disable, 0)
-		},
+		RunE: o.coreDNS(coredns.Disable, &timeout),
 	}
 	for _, sub := range []*cobra.Command{enable, disable} {
 		command.AddCommand(o.with(sub, "contexts", "dry-run", "zone"))
@@ -57,18 +53,17 @@ func newCoreDNS(o *options) *cobra.Command {
 }
 
 // coreDNS changes all clusters at once, because CoreDNS takes a minute or two to reload.
-func (o *options) coreDNS(ctx context.Context, do func(context.Context, coredns.Options) error, timeout time.Duration) error {
-	clusters, err := o.clusters()
-	if err != nil {
-		return err
-	}
-	failed := make([]error, len(clusters))
-	each(clusters, func(i int, c *cluster.Cluster) {
-		teller := o.teller()
-		teller.Timeout, teller.Interval = timeout, reloadInterval
-		if err := do(ctx, coredns.Options{Cluster: c, Zone: o.zone, DryRun: o.dryRun, Teller: teller}); err != nil {
-			failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
-		}
+func (o *options) coreDNS(do func(context.Context, coredns.Options) error, timeout *time.Duration,
+) func(*cobra.Command, []string) error {
+	return o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
+		failed := make([]error, len(clusters))
+		each(clusters, func(i int, c *cluster.Cluster) {
+			teller := o.teller()
+			teller.Timeout, teller.Interval = *timeout, reloadInterval
+			if err := do(ctx, coredns.Options{Cluster: c, Zone: o.zone, DryRun: o.dryRun, Teller: teller}); err != nil {
+				failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
+			}
+		})
+		return errors.Join(failed...)
 	})
-	return errors.Join(failed...)
 }

@@ -5,9 +5,11 @@
 package coredns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -45,8 +48,8 @@ type Options struct {
 	DryRun  bool
 	Teller  progress.Teller
 
-	// pods opens the DNS servers that are the ready pods with labels; nil means dns.Pods.
-	pods func(ctx context.Context, c *cluster.Cluster, namespace string, labels map[string]string) ([]*dns.Server, error)
+	// pods opens the DNS servers that are pods; nil means dns.Pods.
+	pods func(ctx context.Context, c *cluster.Cluster, namespace, selector string, most int) ([]*dns.Server, error)
 }
 
 // Enable adds a server block to the Corefile that forwards the zone to the CoreDNS of the chart, and waits until every
@@ -91,12 +94,12 @@ func Enable(ctx context.Context, o Options) error {
 }
 
 // answered returns an error unless there are ready pods with labels, and each of them answers for the zone.
-func (o Options) answered(ctx context.Context, namespace string, labels map[string]string) error {
+func (o Options) answered(ctx context.Context, namespace string, set map[string]string) error {
 	open := o.pods
 	if open == nil {
 		open = dns.Pods
 	}
-	servers, err := open(ctx, o.Cluster, namespace, labels)
+	servers, err := open(ctx, o.Cluster, namespace, labels.FormatLabels(set), math.MaxInt)
 	for _, server := range servers {
 		defer server.Close()
 	}
@@ -156,14 +159,21 @@ func (o Options) chart(ctx context.Context) (service *corev1.Service, err error)
 	return service, err
 }
 
-// ChartCorefile is the Corefile of the chart's CoreDNS, empty if that does not exist, or may not be read.
-func ChartCorefile(ctx context.Context, c *cluster.Cluster) string {
-	if namespace, err := chartNamespace(ctx, c); err == nil {
-		if configMap, err := c.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, chartName, metav1.GetOptions{}); err == nil {
-			return configMap.Data[Key]
-		}
+// Read is the Corefile in a ConfigMap, nil if that does not exist, or may not be read.
+func Read(ctx context.Context, c *cluster.Cluster, namespace, configMapName string) (*Corefile, error) {
+	configMap, err := c.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, configMapName, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil //nolint:nilerr // As it says.
 	}
-	return ""
+	return ParseCorefile(configMap.Data[Key])
+}
+
+// ReadChart is the Corefile of the chart's CoreDNS, nil as that of Read is, or if it does not parse.
+func ReadChart(ctx context.Context, c *cluster.Cluster) (corefile *Corefile) {
+	if namespace, err := chartNamespace(ctx, c); err == nil {
+		corefile, _ = Read(ctx, c, namespace, chartName)
+	}
+	return corefile
 }
 
 // chartNamespace is the namespace of the CoreDNS of the chart, of the controller's cluster set. Its ClusterRoleBinding,
@@ -182,17 +192,18 @@ func chartNamespace(ctx context.Context, c *cluster.Cluster) (string, error) {
 	return binding.Subjects[at].Namespace, nil
 }
 
-// look reads the objects of CoreDNS. It is an error if something else owns them, or answers in their place.
+// look reads the objects of CoreDNS. It is an error if something else owns them.
 func (o Options) look(ctx context.Context) (deployment *appsv1.Deployment, configMap *corev1.ConfigMap, err error) {
 	deployment, err = o.Cluster.Kube.AppsV1().Deployments(Namespace).Get(ctx, Name, metav1.GetOptions{})
 	if err == nil {
 		configMap, err = o.Cluster.Kube.CoreV1().ConfigMaps(Namespace).Get(ctx, Name, metav1.GetOptions{})
 	}
-	if err != nil {
-		return nil, nil, o.elsewhere(ctx, err)
-	}
-	if owner := OwnerOf(deployment, configMap); owner != nil {
-		err = fmt.Errorf("%s manages the CoreDNS of this cluster and would revert the change: %s", owner.Name, owner.Instead)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = fmt.Errorf("this cluster has no CoreDNS as kubeadm installs it: %w. Forward the zone in its DNS server, see "+
+			"docs/platforms/README.md", err)
+	case err == nil:
+		err = owned(deployment, configMap)
 	}
 	return deployment, configMap, err
 }
@@ -223,6 +234,41 @@ func (o Options) update(ctx context.Context, configMap *corev1.ConfigMap, text s
 	}
 	if o.DryRun {
 		o.Teller.Wrote(true, "context %s: ConfigMap %s/%s changed", o.Cluster.Context, Namespace, Name)
+	}
+	return nil
+}
+
+const (
+	custom = "forward the zone with a key `clusterset.server` in ConfigMap kube-system/coredns-custom"
+	source = "change the Corefile in the source of the "
+)
+
+// owners write the Deployment or the Corefile of CoreDNS, and revert changes of others. They are recognized by a label or an
+// annotation; an empty value stands for any. More specific ones come first. instead says how their users change the Corefile.
+var owners = []struct{ key, value, name, instead string }{
+	{"eks.amazonaws.com/component", "", "Amazon EKS", "forward the zone in the configuration of the add-on (`corefile`)"},
+	{"kubernetes.azure.com/managedby", "", "AKS", custom},
+	{"argocd.argoproj.io/instance", "", "Argo CD", source + "application"},
+	{"argocd.argoproj.io/tracking-id", "", "Argo CD", source + "application"},
+	{"kustomize.toolkit.fluxcd.io/name", "", "Flux", source + "Kustomization"},
+	{"helm.toolkit.fluxcd.io/name", "", "Flux", "change the values of the HelmRelease"},
+	{"objectset.rio.cattle.io/id", "", "k3s", custom},
+	{"objectset.rio.cattle.io/hash", "", "k3s", custom},
+	{"addonmanager.kubernetes.io/mode", "Reconcile", "the add-on manager", "forward the zone in the way that the platform documents"},
+	{"app.kubernetes.io/managed-by", "Helm", "Helm", "change the servers in the values of the release"},
+}
+
+// owned returns an error if labels or annotations of objects name an owner.
+func owned(objects ...metav1.Object) error {
+	for _, owner := range owners {
+		for _, object := range objects {
+			for _, values := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {
+				value, found := values[owner.key]
+				if found && strings.EqualFold(value, cmp.Or(owner.value, value)) {
+					return fmt.Errorf("%s manages the CoreDNS of this cluster and would revert the change: %s", owner.name, owner.instead)
+				}
+			}
+		}
 	}
 	return nil
 }

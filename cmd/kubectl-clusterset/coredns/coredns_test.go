@@ -108,11 +108,11 @@ func options(t *testing.T, client *fake.Clientset, chart, reloads bool) Options 
 	return Options{
 		Cluster: &cluster.Cluster{Context: "east", Namespace: "clusterset-dns", Kube: client}, Zone: zone,
 		Teller: progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: 200 * time.Millisecond, Interval: time.Millisecond},
-		pods: func(_ context.Context, _ *cluster.Cluster, namespace string, labels map[string]string) ([]*dns.Server, error) {
+		pods: func(_ context.Context, _ *cluster.Cluster, namespace, selector string, _ int) ([]*dns.Server, error) {
 			switch {
-			case namespace == "dns" && labels["app"] == "chart":
+			case namespace == "dns" && selector == "app=chart":
 				return []*dns.Server{dns.At(ours)}, nil
-			case namespace == Namespace && labels["k8s-app"] == "kube-dns":
+			case namespace == Namespace && selector == "k8s-app=kube-dns":
 				return []*dns.Server{dns.At(first), dns.At(second)}, nil
 			}
 			return nil, errors.New("no such pods")

@@ -3,6 +3,7 @@
 package coredns
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -87,27 +88,15 @@ func (c *Corefile) Option(zone, name string) []string { return c.multicluster(zo
 func (c *Corefile) Set(zone string) string { return strings.Join(c.Option(zone, "clusterset"), " ") }
 
 // Passes reports whether NodeLocal DNSCache with this Corefile sends queries for a zone to the cluster's DNS: the zone
-// has a server block, or that of the root zone forwards to the same servers as that of the cluster's own zone.
+// has a server block, or that of the root zone forwards to the same servers as that of the cluster's own zone, which is
+// the first that forwards another one.
 func (c *Corefile) Passes(zone string) bool {
 	block, _, of := c.blockOf(zone)
-	_, own := c.ClusterDNS()
-	return of != "" && of != "." || own != nil && slices.Equal(upstreams(block), own)
-}
-
-// ClusterDNS returns the servers to which NodeLocal DNSCache with this Corefile forwards the cluster's own zone, and the
-// addresses at which it listens: those of the first server block that forwards another zone than that of the root.
-func (c *Corefile) ClusterDNS() (listen, servers []string) {
 	isRoot := func(key string) bool { return zoneOf(key) == "." }
-	at := slices.IndexFunc(c.blocks, func(block caddyfile.ServerBlock) bool {
+	own := slices.IndexFunc(c.blocks, func(block caddyfile.ServerBlock) bool {
 		return upstreams(block) != nil && !slices.ContainsFunc(block.Keys, isRoot)
 	})
-	if at < 0 {
-		return nil, nil
-	}
-	for _, each := range directives(c.blocks[at], "bind") {
-		listen = append(listen, each[0]...)
-	}
-	return listen, upstreams(c.blocks[at])
+	return of != "" && of != "." || own >= 0 && slices.Equal(upstreams(block), upstreams(c.blocks[own]))
 }
 
 // upstreams are the servers to which a server block forwards everything.
@@ -186,3 +175,62 @@ func normal(zone string) string { return dns.CanonicalName(zone) }
 
 // name is a zone in messages.
 func name(zone string) string { return strings.TrimSuffix(normal(zone), ".") }
+
+// repeated are the plugins that the new server block has like the block that answered for the zone before.
+var repeated = []string{"acl", "bind", "errors", "log", "prometheus"}
+
+// The lines between which the server block of Enable is.
+const (
+	begin = "# BEGIN %s: added by kubectl clusterset coredns enable, removed by coredns disable"
+	end   = "# END %s"
+)
+
+// block is the server block that forwards a zone to servers. It listens where the block of the Corefile does that
+// answered for the zone, and has the same lines of the repeated plugins.
+func (c *Corefile) block(zone string, servers []string) string {
+	key, lines := name(zone)+":53", []string{"    errors"}
+	if before, like, of := c.blockOf(zone); of != "" {
+		key, lines = show.Replace(keyParts.ReplaceAllString(like, "${1}"+name(zone)+"${3}")), nil
+		text := strings.Split(c.text, "\n")
+		for _, plugin := range repeated {
+			last := 0
+			for _, token := range before.Tokens[plugin] {
+				if token.Line != last {
+					last = token.Line
+					lines = append(lines, strings.TrimRight(text[last-1], " \t\r"))
+				}
+			}
+		}
+	}
+	lines = append(lines, "    forward . "+strings.Join(servers, " "))
+	return key + " {\n" + strings.Join(lines, "\n") + "\n}\n"
+}
+
+// with is a Corefile to which the server block was added. All other text stays as it is.
+func with(text, zone string, servers []string) (string, error) {
+	text = without(text, zone)
+	before, err := ParseCorefile(text)
+	if err != nil {
+		return "", err
+	}
+	_, _, of := before.blockOf(zone)
+	switch by := before.By(zone); {
+	case by != "":
+		return "", fmt.Errorf("the Corefile already serves %s with the plugin %s: remove that first", name(zone), by)
+	case of == normal(zone):
+		return "", fmt.Errorf("the Corefile already has a server block for %s: remove it first", name(zone))
+	case !slices.ContainsFunc(before.blocks, func(each caddyfile.ServerBlock) bool { return each.Tokens["reload"] != nil }):
+		return "", errors.New("the Corefile has no plugin reload, so CoreDNS would not read the change: add it first")
+	}
+	added := fmt.Sprintf("\n"+begin+"\n%s"+end+"\n", name(zone), before.block(zone, servers), name(zone))
+	if after, err := ParseCorefile(text + added); err != nil || after.By(zone) != ByForward {
+		return "", errors.New("the Corefile takes no further server block: enclose each of its blocks in braces, on lines of their own")
+	}
+	return text + added, nil
+}
+
+// without is the text of a Corefile before with, byte for byte.
+func without(text, zone string) string {
+	name := regexp.QuoteMeta(name(zone))
+	return regexp.MustCompile(`(?ms)\n?^`+fmt.Sprintf(begin, name)+`$.*?^`+fmt.Sprintf(end, name)+`$\n?`).ReplaceAllString(text, "")
+}

@@ -76,10 +76,6 @@ func TestPasses(t *testing.T) {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}
-	listen, servers := parse(t, ". {\n forward . 192.0.2.1\n}\n"+own).ClusterDNS()
-	if !slices.Equal(listen, []string{"169.254.20.10", "10.96.0.10"}) || !slices.Equal(servers, []string{"10.96.0.2"}) {
-		t.Errorf("got %v, %v", listen, servers)
-	}
 }
 
 // FuzzParseCorefile: no text panics, and what is added to a Corefile can be removed.

@@ -6,7 +6,6 @@ package dns
 import (
 	"context"
 	"fmt"
-	"math"
 	"net"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/miekg/dns"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/forward"
@@ -34,13 +32,14 @@ const (
 type Server struct {
 	// Name identifies it in output.
 	Name string
+	// Close releases the connection to it.
+	Close func()
 
 	address string
 	// networks are what queries use: each one if the answer over that before is truncated.
 	networks []string
 	// timeout bounds one exchange.
 	timeout time.Duration
-	close   func()
 }
 
 // At is the server at an address, whose default port is 53. Queries use UDP, and TCP if the answer is truncated.
@@ -48,26 +47,21 @@ func At(address string) *Server {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		address = net.JoinHostPort(strings.Trim(address, "[]"), "53")
 	}
-	return &Server{Name: address, address: address, networks: []string{"udp", "tcp"}, timeout: defaultTimeout, close: func() {}}
+	return &Server{Name: address, Close: func() {}, address: address, networks: []string{"udp", "tcp"}, timeout: defaultTimeout}
 }
 
-// InCluster is a pod of the cluster's DNS. Queries go over TCP through a port-forward.
+// InCluster is a pod of the cluster's DNS, as Pods has it.
 func InCluster(ctx context.Context, c *cluster.Cluster) (*Server, error) {
-	servers, err := open(ctx, c, metav1.NamespaceSystem, Selector, 1)
+	servers, err := Pods(ctx, c, metav1.NamespaceSystem, Selector, 1)
 	if err != nil {
 		return nil, fmt.Errorf("%w: set the address of the cluster's DNS with --dns", err)
 	}
 	return servers[0], nil
 }
 
-// Pods are all ready pods with labels, at least one, as InCluster has them. The caller closes those that are returned
-// together with an error, too.
-func Pods(ctx context.Context, c *cluster.Cluster, namespace string, set map[string]string) ([]*Server, error) {
-	return open(ctx, c, namespace, labels.FormatLabels(set), math.MaxInt)
-}
-
-// open has at least one server, and the most of those that are ready.
-func open(ctx context.Context, c *cluster.Cluster, namespace, selector string, most int) (servers []*Server, err error) {
+// Pods are the ready pods that a label selector finds: at least one, and at most that many. Queries go over TCP through a
+// port-forward. The caller closes those that are returned together with an error, too.
+func Pods(ctx context.Context, c *cluster.Cluster, namespace, selector string, most int) (servers []*Server, err error) {
 	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, err
@@ -82,7 +76,8 @@ func open(ctx context.Context, c *cluster.Cluster, namespace, selector string, m
 			return servers, err
 		}
 		servers = append(servers, &Server{
-			Name: "pod " + pod.Namespace + "/" + pod.Name, address: address, networks: []string{"tcp"}, timeout: defaultTimeout, close: stop,
+			Name: "pod " + pod.Namespace + "/" + pod.Name, Close: stop,
+			address: address, networks: []string{"tcp"}, timeout: defaultTimeout,
 		})
 	}
 	if len(servers) == 0 {
@@ -96,9 +91,6 @@ func isReady(pod *corev1.Pod) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
-
-// Close releases the connection to the server.
-func (s *Server) Close() { s.close() }
 
 // An Answer is that of a server to one query.
 type Answer struct {

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/forward"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
@@ -185,13 +186,8 @@ func (d *dump) pods(ctx context.Context, namespace, labels string) {
 				read("log", file+"-previous.log", pods.GetLogs(pod.Name, options))
 			}
 		}
-		for _, container := range pod.Spec.Containers {
-			for _, port := range container.Ports {
-				if port.Name == "metrics" {
-					from := pods.ProxyGet("http", pod.Name, fmt.Sprint(port.ContainerPort), "metrics", nil)
-					read("metrics", "metrics/"+pod.Name+".txt", from)
-				}
-			}
+		if port := forward.PortOf(&pod, "metrics", 0); port > 0 {
+			read("metrics", "metrics/"+pod.Name+".txt", pods.ProxyGet("http", pod.Name, fmt.Sprint(port), "metrics", nil))
 		}
 	}
 }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/check"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/connectivity"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/sysdump"
+)
+
+// in runs a command without arguments in the selected clusters.
+func (o *options) in(run func(context.Context, []*cluster.Cluster) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, _ []string) error {
+		clusters, err := o.clusters()
+		if err != nil {
+			return err
+		}
+		return run(command.Context(), clusters)
+	}
+}
+
+func newCheck(o *options) *cobra.Command {
+	var pre bool
+	command := &cobra.Command{
+		Use:   "check",
+		Short: "Diagnose problems and suggest fixes",
+		Long: `Diagnose problems in and between the clusters. Each finding comes with a command
+or an instruction that fixes it. The exit status is 3 if a check failed.`,
+		Example: `  kubectl clusterset check --pre --contexts east,west,north
+  kubectl clusterset check --contexts east,west,north`,
+		Args: cobra.NoArgs,
+		RunE: o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
+			all, unanswered := o.states(ctx, clusters)
+			set := check.Gather(ctx, clusters, all, unanswered, o.zone, o.server)
+			set.Pre = pre
+			findings := check.Run(set)
+			err := output.Print(o.Out, o.output, "CheckReport", map[string]any{"findings": findings},
+				func(out io.Writer, wide bool) error { return check.Text(out, wide, findings) })
+			if err == nil && check.Count(findings, check.Failed) > 0 {
+				err = errWrong
+			}
+			return err
+		}),
+	}
+	command.Flags().BoolVar(&pre, "pre", false, "check what matters before clusterset-dns is installed")
+	return o.with(command, "contexts", "output", "zone", "dns", "controller")
+}
+
+func newTest(o *options) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "test",
+		Short: "Test what clusterset-dns needs of the network",
+		Args:  cobra.NoArgs,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(o.with(&cobra.Command{
+		Use:   "connectivity",
+		Short: "Test whether pods reach pods of all clusters by name",
+		Long: `Test whether a pod of each cluster reaches a pod of each cluster, by its own name and
+through a clusterset IP, with small and large payloads over TCP. The command creates pods, Services
+and ServiceExports called clusterset-probe-… in the namespace of the controller, and deletes
+them. The exit status is 3 if a connection fails.`,
+		Example: `  kubectl clusterset test connectivity --contexts east,west,north
+  kubectl clusterset test connectivity --contexts east,west -o json`,
+		Args: cobra.NoArgs,
+		RunE: o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
+			if len(clusters) < 2 {
+				return usageError{errors.New("one cluster is selected: select two or more with --contexts")}
+			}
+			report, err := connectivity.Run(ctx, clusters, o.zone, o.teller())
+			if report == nil {
+				return err
+			}
+			err = errors.Join(err, output.Print(o.Out, o.output, "ConnectivityReport", report, report.Text))
+			if err == nil && report.Failed() > 0 {
+				err = errWrong
+			}
+			return err
+		}),
+	}, "contexts", "output", "zone", "timeout"))
+	return command
+}
+
+func newSysdump(o *options) *cobra.Command {
+	var file string
+	command := &cobra.Command{
+		Use:   "sysdump",
+		Short: "Collect what a bug report needs into an archive",
+		Long: `Collect what a bug report needs into an archive: versions, status, checks, objects,
+logs and metrics of the controller and of CoreDNS. It collects no Secrets, and no
+environment variables of containers. What cannot be read is named in the archive.`,
+		Example: `  kubectl clusterset sysdump --contexts east,west
+  kubectl clusterset sysdump -o dump.tar.gz`,
+		Args: cobra.NoArgs,
+		RunE: o.in(func(ctx context.Context, clusters []*cluster.Cluster) error {
+			return o.sysdump(ctx, clusters, cmp.Or(file, time.Now().UTC().Format("clusterset-sysdump-20060102-150405.tar.gz")))
+		}),
+	}
+	command.Flags().StringVarP(&file, "output-file", "o", "",
+		"`path` of the archive; empty means clusterset-sysdump-TIME.tar.gz")
+	_ = command.MarkFlagFilename("output-file")
+	return o.with(command, "contexts", "zone", "controller")
+}
+
+func (o *options) sysdump(ctx context.Context, clusters []*cluster.Cluster, file string) error {
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	all, failed := o.states(ctx, clusters)
+	_, versionText := versionsOf(clusters, all, failed)
+	var statusText, checkText bytes.Buffer // buffers fail no write
+	_ = texts(statusesOf(clusters, all, failed, ""))(&statusText, true)
+	_ = check.Text(&checkText, true, check.Run(check.Gather(ctx, clusters, all, failed, o.zone, o.server)))
+	reports := map[string]string{
+		"version.txt": versionText, "status.txt": statusText.String(), "check.txt": checkText.String(),
+	}
+	for i, c := range clusters {
+		if text, err := json.MarshalIndent(all[i], "", "  "); err == nil && all[i] != nil {
+			reports[sysdump.Folder(c)+"/status.json"] = string(text)
+		}
+	}
+	folder, _, _ := strings.Cut(filepath.Base(file), ".")
+	unread, err := sysdump.Write(ctx, out, folder, clusters, reports)
+	if err = errors.Join(err, out.Close()); err != nil {
+		_ = os.Remove(file) // the error says enough
+		return err
+	}
+	if unread > 0 {
+		o.teller().Say("%d things could not be read: see errors.txt of each cluster in the archive", unread)
+	}
+	o.teller().Did("%s", file)
+	return nil
+}
