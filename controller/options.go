@@ -119,11 +119,11 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Cluster != "" {
 		if err := member.ValidateID(o.Cluster); err != nil {
-			return o, err
+			return o, fmt.Errorf("--cluster-id: %w", err)
 		}
 	}
 	if _, err := export.ParseSet(string(o.ClusterSet)); err != nil {
-		return o, err
+		return o, fmt.Errorf("--clusterset: %w", err)
 	}
 	if err := validateMembers(o.Cluster, o.Members); err != nil {
 		return o, err
@@ -132,46 +132,46 @@ func (o Options) complete() (Options, error) {
 		o.Namespace = member.DefaultNamespace
 	}
 	if err := o.validateSources(); err != nil {
-		return o, err
+		return o, fmt.Errorf("--members-from: %w", err)
 	}
 	if o.DeniedNamespaces == nil {
 		o.DeniedNamespaces = DefaultDeniedNamespaces
 	}
 	for _, pattern := range o.DeniedNamespaces {
 		if _, err := path.Match(pattern, ""); err != nil {
-			return o, fmt.Errorf("pattern %q of denied namespaces: %w", pattern, err)
+			return o, fmt.Errorf("--denied-namespaces: pattern %q: %w", pattern, err)
 		}
 	}
 	if o.Accept == nil {
 		o.Accept = []string{accept.Everything}
 	}
 	if _, err := o.accepts(); err != nil {
-		return o, err
+		return o, fmt.Errorf("--accept: %w", err)
 	}
 	if err := locality.ValidatePreference(o.Prefer); err != nil {
-		return o, err
+		return o, fmt.Errorf("--prefer: %w", err)
 	}
 	limits := []struct {
 		value *int
 		to    int
 		what  string
 	}{
-		{&o.MemberLimits.Services, export.DefaultLimits.Services, "services of a member"},
-		{&o.MemberLimits.Endpoints, export.DefaultLimits.Endpoints, "endpoints of a member"},
+		{&o.MemberLimits.Services, export.DefaultLimits.Services, "--member-services"},
+		{&o.MemberLimits.Endpoints, export.DefaultLimits.Endpoints, "--member-endpoints"},
 		{&o.MemberLimits.SliceBytes, export.DefaultLimits.SliceBytes, "bytes of a member's slice"},
 	}
 	for _, limit := range limits {
 		if *limit.value < 0 {
-			return o, fmt.Errorf("at most %d %s: use 1 or more", *limit.value, limit.what)
+			return o, fmt.Errorf("%s %d: use 1 or more", limit.what, *limit.value)
 		}
 		setDefault(limit.value, limit.to)
 	}
 	if o.MaxImports < 0 {
-		return o, fmt.Errorf("at most %d imports: use 0 or more", o.MaxImports)
+		return o, fmt.Errorf("--max-imports %d: use 1 or more", o.MaxImports)
 	}
 	setDefault(&o.MaxImports, DefaultMaxImports)
 	if o.MaxImportMemory < 0 {
-		return o, fmt.Errorf("at most %d bytes of slices of members: use 0 or more", o.MaxImportMemory)
+		return o, fmt.Errorf("--max-import-memory %d: use 0 or more", o.MaxImportMemory)
 	}
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		setDefault(&o.MaxImportMemory, int(limit/5))

@@ -21,11 +21,11 @@ func TestOptions(t *testing.T) {
 		"the least":     {Options{Config: config}, ""},
 		"no config":     {Options{}, "no Config"},
 		"a wrong id":    {Options{Config: config, Cluster: "a_b"}, "a_b"},
-		"a wrong deny":  {Options{Config: config, DeniedNamespaces: []string{"["}}, "denied namespaces"},
+		"a wrong deny":  {Options{Config: config, DeniedNamespaces: []string{"["}}, "--denied-namespaces"},
 		"preference":    {Options{Config: config, Prefer: "cluster"}, ""},
 		"a wrong one":   {Options{Config: config, Prefer: "one two"}, `"one two" is no list of tiers`},
 		"a limit":       {Options{Config: config, MemberLimits: export.Limits{Services: 1, SliceBytes: 2 << 20}}, ""},
-		"a wrong limit": {Options{Config: config, MemberLimits: export.Limits{Endpoints: -1}}, "-1 endpoints"},
+		"a wrong limit": {Options{Config: config, MemberLimits: export.Limits{Endpoints: -1}}, "--member-endpoints -1"},
 		"own id": {
 			Options{Config: config, Cluster: "east", Members: []member.Static{{Cluster: "east"}}},
 			"id of the local cluster",

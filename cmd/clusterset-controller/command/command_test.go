@@ -93,14 +93,14 @@ contexts: [{name: x, context: {cluster: c, user: u}}]}`), 0o600); err != nil {
 		"--kubeconfig=/does/not/exist":                  "/does/not/exist",
 		"--member=west":                                 "--member",
 		"--member=west=/does/not/exist":                 "/does/not/exist",
-		"--member-services=-1":                          "services of a member",
+		"--member-services=-1":                          "--member-services -1",
 		"--max-import-memory=lots":                      "--max-import-memory",
 		"--cluster-id=east --member=east=" + kubeconfig: "id of the local cluster",
 		"--cluster-id=east --member=w=" + kubeconfig + " --member=w=" + kubeconfig: "the same id",
 		"--cluster-id=a_b --bind-address=":                                         "a_b",
 		"--logging-format=xml":                                                     "use text or json",
 		"--bind-address=nowhere":                                                   "--bind-address",
-		"--denied-namespaces=[ --cluster-id=a":                                     "denied namespaces",
+		"--denied-namespaces=[ --cluster-id=a":                                     "--denied-namespaces",
 	} {
 		command := newCommand()
 		command.SetArgs(append([]string{"--kubeconfig=" + kubeconfig, "--bind-address=127.0.0.1:0"},
