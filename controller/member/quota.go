@@ -73,7 +73,7 @@ type quota struct {
 	number atomic.Int64
 	// endpoints and bytes are the totals of all services, with those withheld.
 	endpoints, bytes int
-	total            atomic.Int64 // endpoints, to be read at any time
+	total            atomic.Int64                      // endpoints, to be read at any time
 	standIns         map[types.NamespacedName]struct{} // slices as of export.IsStandIn
 	// withheld are the imported services that the last list left out, with the weight of the copies of their slices.
 	// The map is replaced, never changed.

@@ -32,8 +32,8 @@ type Cluster struct {
 	// ClusterSet is empty for the default set.
 	ClusterSet string `json:"clusterSet,omitempty"`
 	// Controller is the version of the controller, and MCSVersion the served version of the MCS API.
-	Controller string    `json:"controller"`
-	MCSVersion string    `json:"mcsVersion,omitempty"`
+	Controller string `json:"controller"`
+	MCSVersion string `json:"mcsVersion,omitempty"`
 	// Leader is the identity of this replica, which leads; empty without an election.
 	Leader string `json:"leader,omitempty"`
 	// Now is the time of the answer. Ages of other times are relative to it: all are by the clock of the controller.

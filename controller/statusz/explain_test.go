@@ -85,13 +85,15 @@ func TestExplain(t *testing.T) {
 		change        func(*Subject)
 	}{
 		"stale": {
-			[]merge.Contribution{exported("east", ip, 80, 1, "10.64.0.1"), exported("west", ip, 80, 2, "10.65.0.1")}, nil,
+			[]merge.Contribution{exported("east", ip, 80, 1, "10.64.0.1"), exported("west", ip, 80, 2, "10.65.0.1")},
+			nil,
 			func(s *Subject) {
 				s.Members, s.Contributions[1].Demote = []Publisher{{Cluster: "west", Verdict: stale}}, true
 			},
 		},
 		"conflict": {
-			[]merge.Contribution{exported("east", headless, 80, 2, "10.64.0.1"), exported("west", ip, 90, 1, "10.65.0.1")}, nil,
+			[]merge.Contribution{exported("east", headless, 80, 2, "10.64.0.1"), exported("west", ip, 90, 1, "10.65.0.1")},
+			nil,
 			func(s *Subject) { s.Members = []Publisher{{Cluster: "west", Verdict: fresh}} },
 		},
 		"headless": {
@@ -194,7 +196,8 @@ func TestWhy(t *testing.T) {
 			"namespaces: Namespace of blue, so nothing is imported into it. > Change the label.",
 		},
 		"an export that a member refuses, of a cluster that is overloaded": {
-			[]merge.Contribution{saturated}, func(_ *Subject, o *merge.Observed) {
+			[]merge.Contribution{saturated},
+			func(_ *Subject, o *merge.Observed) {
 				o.ServiceExport = &v1beta1.ServiceExport{ObjectMeta: metav1.ObjectMeta{
 					Annotations: map[string]string{export.AnnotationSaturatedBelow: "45"},
 				}}

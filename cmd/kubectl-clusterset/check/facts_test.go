@@ -89,9 +89,9 @@ func TestGather(t *testing.T) {
 	} {
 		got := set.Clusters[i]
 		if got.Unreachable != nil || got.ID != want.ID || got.Set != want.Set || got.UID != "uid" || got.System != "mcs" ||
-			got.Server != "https://a" || !errors.Is(got.Unidentified, want.Unidentified) || got.StateError != want.StateError ||
+			got.Server != "https://a" || !errors.Is(got.Unidentified, want.Unidentified) || !errors.Is(got.StateError, want.StateError) ||
 			got.MCSVersion != "v1alpha1" || len(got.Lost) > 0 || len(got.PodCIDRs) != 1 || got.PodCIDRs[0].String() != "10.64.0.0/24" ||
-			got.DNSError != refused || got.CoreDNS || got.RightsError == nil { // this client takes no reviews
+			!errors.Is(got.DNSError, refused) || got.CoreDNS || got.RightsError == nil { // this client takes no reviews
 			t.Errorf("got %+v", got)
 		}
 	}
