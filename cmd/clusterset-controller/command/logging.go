@@ -50,9 +50,3 @@ func jsonHandler(out io.Writer, verbosity int) slog.Handler {
 		},
 	})
 }
-
-// loggedError is one that the log tells already.
-type loggedError struct{ error }
-
-// Unwrap returns the error itself.
-func (e loggedError) Unwrap() error { return e.error }

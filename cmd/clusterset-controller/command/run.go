@@ -5,7 +5,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -29,14 +28,12 @@ func Main(set string) int {
 	build = set
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := newCommand().ExecuteContext(ctx)
-	if err == nil {
-		return 0
+	defer klog.Flush()
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "Ended")
+		return 1
 	}
-	if logged := (loggedError{}); !errors.As(err, &logged) {
-		fmt.Fprintln(os.Stderr, "clusterset-controller:", err)
-	}
-	return 1
+	return 0
 }
 
 func (f *flags) run(ctx context.Context) error {

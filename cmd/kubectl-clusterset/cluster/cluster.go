@@ -7,13 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -118,20 +116,6 @@ func (c *Cluster) MemberLease(ctx context.Context, name string) (*coordinationv1
 		return nil, nil // none is an answer
 	}
 	return lease, err
-}
-
-// NewestEvent is the newest Event of an object, nil if there is none.
-func (c *Cluster) NewestEvent(ctx context.Context, object metav1.Object) (*corev1.Event, error) {
-	list, err := c.Kube.CoreV1().Events(object.GetNamespace()).List(ctx,
-		metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(object.GetUID())})
-	if err != nil || len(list.Items) == 0 {
-		return nil, err
-	}
-	newest := slices.MaxFunc(list.Items, func(a, b corev1.Event) int {
-		order, _ := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion) // times have whole seconds
-		return order
-	})
-	return &newest, nil
 }
 
 // Distinct returns an error if two contexts refer to one cluster, or two clusters

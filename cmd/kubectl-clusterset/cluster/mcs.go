@@ -74,35 +74,20 @@ func (c *Cluster) ServiceExport(ctx context.Context, namespace, name string) (*v
 	return found, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found)
 }
 
-// NewServiceExport is one as CreateServiceExport writes it, in a version of the MCS API.
-func NewServiceExport(version, namespace, name string) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(schema.GroupVersionKind{
-		Group: v1beta1.GroupName, Version: version, Kind: v1beta1.ServiceExportKindName,
+// CreateServiceExport makes one from its metadata. dryRun is that of metav1.CreateOptions.
+func (c *Cluster) CreateServiceExport(ctx context.Context, of metav1.ObjectMeta, dryRun []string) error {
+	client, version, err := c.exports(ctx, of.Namespace)
+	if err != nil {
+		return err
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupName + "/" + version, Kind: v1beta1.ServiceExportKindName},
+		ObjectMeta: of,
 	})
-	object.SetNamespace(namespace)
-	object.SetName(name)
-	return object
-}
-
-// CreateServiceExport makes one. dryRun is that of metav1.CreateOptions.
-func (c *Cluster) CreateServiceExport(ctx context.Context, namespace, name string, dryRun []string) error {
-	client, version, err := c.exports(ctx, namespace)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = client.Create(ctx, &unstructured.Unstructured{Object: object},
+			metav1.CreateOptions{FieldManager: FieldManager, DryRun: dryRun})
 	}
-	_, err = client.Create(ctx, NewServiceExport(version, namespace, name),
-		metav1.CreateOptions{FieldManager: FieldManager, DryRun: dryRun})
-	return err
-}
-
-// CreateExport makes a ServiceExport that is more than its name.
-func (c *Cluster) CreateExport(ctx context.Context, object *unstructured.Unstructured) error {
-	client, _, err := c.exports(ctx, object.GetNamespace())
-	if err != nil {
-		return err
-	}
-	_, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: FieldManager})
 	return err
 }
 

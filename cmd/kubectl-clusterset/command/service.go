@@ -73,8 +73,8 @@ func exportable(ctx context.Context, clusters []*cluster.Cluster, service types.
 
 // export writes the ServiceExport and waits for the controller's verdict.
 func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.NamespacedName) error {
-	if err := c.CreateServiceExport(ctx, service.Namespace, service.Name, cluster.DryRun(o.dryRun)); err != nil &&
-		!apierrors.IsAlreadyExists(err) {
+	err := c.CreateServiceExport(ctx, metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name}, cluster.DryRun(o.dryRun))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("export %s: %w", service, err)
 	}
 	if o.dryRun {

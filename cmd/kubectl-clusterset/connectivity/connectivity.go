@@ -111,10 +111,6 @@ func plan(ctx context.Context, clusters []*cluster.Cluster, zone string) (sites 
 
 // create creates the pod, the Services and their ServiceExports.
 func (s *site) create(ctx context.Context, targets []string) error {
-	version, err := s.MCSVersion(ctx)
-	if err != nil {
-		return err
-	}
 	pod, err := s.podOf(ctx, targets)
 	if err != nil {
 		return err
@@ -136,11 +132,9 @@ func (s *site) create(ctx context.Context, targets []string) error {
 			service.Spec.ClusterIP = corev1.ClusterIPNone
 		}
 		_, err := s.Kube.CoreV1().Services(s.Namespace).Create(ctx, service, metav1.CreateOptions{FieldManager: cluster.FieldManager})
-		export := cluster.NewServiceExport(version, s.Namespace, name)
-		export.SetLabels(pod.Labels)
-		export.SetOwnerReferences(owners)
 		if err == nil {
-			err = s.CreateExport(ctx, export)
+			export := metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: pod.Labels, OwnerReferences: owners}
+			err = s.CreateServiceExport(ctx, export, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("context %s: create and export Service %s/%s: %w", s.Context, s.Namespace, name, err)

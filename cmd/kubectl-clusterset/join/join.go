@@ -203,21 +203,15 @@ func (p *peering) look(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	why := "the controller has not read the credential yet"
-	if lease != nil {
-		renewed, state := lease.Spec.RenewTime, lease.Annotations[names.State]
-		switch heard := renewed != nil && (p.before == nil || renewed.After(p.before.Time)); {
-		case state != "fresh":
-			why = "it is " + state
-		case heard:
-			return "", nil
-		default:
-			why = "no heartbeat yet"
-		}
+	if lease == nil {
+		return "the controller has not read the credential yet", nil
 	}
-	event, err := p.reader.NewestEvent(ctx, p.secret)
-	if err == nil && event != nil && event.Type == corev1.EventTypeWarning {
-		why += " (" + event.Message + ")"
+	renewed, state := lease.Spec.RenewTime, lease.Annotations[names.State]
+	switch {
+	case state != "fresh":
+		return "it is " + state, nil
+	case renewed == nil || p.before != nil && !renewed.After(p.before.Time):
+		return "no heartbeat yet", nil
 	}
-	return why, nil
+	return "", nil
 }

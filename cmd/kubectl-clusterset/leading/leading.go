@@ -31,6 +31,8 @@ const (
 	timeout = 30 * time.Second
 	// maxAnswer bounds the answer, in bytes.
 	maxAnswer = 256 << 20
+	// bindPort is that of the default of --bind-address.
+	bindPort = 8080
 )
 
 // errStandby is the answer of a replica that does not lead.
@@ -60,7 +62,7 @@ func ask(ctx context.Context, c *cluster.Cluster, address, question string, docu
 	}
 	pods, err := replicas(ctx, c)
 	for i := 0; i < len(pods) && (i == 0 || errors.Is(err, errStandby)); i++ {
-		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i].Name, metricsOf(&pods[i]))
+		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i].Name, forward.PortOf(&pods[i], "metrics", bindPort))
 		if failed != nil {
 			return fmt.Errorf("%w: if that is forbidden, bind the Role clusterset-viewer of namespace %s", failed, c.Namespace)
 		}
@@ -98,18 +100,6 @@ func get(ctx context.Context, address, question string, document any, version *s
 	path, _, _ := strings.Cut(question, "?")
 	return fmt.Errorf("the controller does not know the question %s (%s): use the kubectl-clusterset of the controller's version",
 		path, response.Status)
-}
-
-// metricsOf returns the port of the metrics of a pod.
-func metricsOf(pod *corev1.Pod) int32 {
-	for i := range pod.Spec.Containers {
-		for _, each := range pod.Spec.Containers[i].Ports {
-			if each.Name == "metrics" {
-				return each.ContainerPort
-			}
-		}
-	}
-	return 8080 // the default of --bind-address
 }
 
 // replicas returns the pods of the controller, first that which the Lease of the leader names.

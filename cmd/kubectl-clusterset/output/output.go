@@ -4,7 +4,6 @@
 package output
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -30,32 +29,23 @@ func (e Escaped) Write(text []byte) (int, error) {
 // apiVersion is that of all JSON and YAML output. Within a version, fields are only added.
 const apiVersion = "cli." + names.Domain + "/v1beta1"
 
-// Print writes a value as JSON or YAML with its apiVersion and kind, or calls
-// text for the other formats. The value must encode as an object.
-func Print(out io.Writer, format, kind string, value any, text func(out io.Writer, wide bool) error) error {
-	if format != "json" && format != "yaml" {
-		return text(out, format == "wide")
-	}
-	document := bytes.NewBufferString(fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, apiVersion, kind))
-	var fields, indented bytes.Buffer
-	encoder := json.NewEncoder(&fields)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return err
-	}
-	document.Write(bytes.TrimPrefix(fields.Bytes(), []byte("{")))
-	if format == "yaml" {
-		converted, err := yaml.JSONToYAML(document.Bytes())
+// Print writes fields as JSON or YAML, which also gets its apiVersion and kind, or calls text for the other formats.
+func Print(out io.Writer, format, kind string, fields map[string]any, text func(out io.Writer, wide bool) error) error {
+	fields["apiVersion"], fields["kind"] = apiVersion, kind
+	switch format {
+	case "json":
+		encoder := json.NewEncoder(out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "    ")
+		return encoder.Encode(fields)
+	case "yaml":
+		encoded, err := yaml.Marshal(fields)
 		if err == nil {
-			_, err = out.Write(converted)
+			_, err = out.Write(encoded)
 		}
 		return err
 	}
-	if err := json.Indent(&indented, document.Bytes(), "", "    "); err != nil {
-		return err
-	}
-	_, err := indented.WriteTo(out)
-	return err
+	return text(out, format == "wide")
 }
 
 // Section writes a table below a title. A section without rows is not written.

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -52,20 +54,17 @@ func (t Teller) Say(format string, args ...any) { fmt.Fprintf(t.Out, format+"\n"
 func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Timeout, ErrTimeout)
 	defer cancel()
-	ticker := time.NewTicker(cmp.Or(t.Interval, pollInterval))
-	defer ticker.Stop()
-	begin := time.Now()
 	var told string
 	var toldAt time.Time
-	for {
+	begin := time.Now()
+	err := wait.PollUntilContextCancel(ctx, cmp.Or(t.Interval, pollInterval), true, func(ctx context.Context) (bool, error) {
 		waiting, err := look(ctx)
 		switch {
 		case err == nil && waiting == "":
-			return nil
+			return true, nil
 		case ctx.Err() != nil: // what the end cut off says nothing
-		case err != nil:
-			return err
-		case waiting != told || time.Since(toldAt) >= reminder:
+			return false, nil
+		case err == nil && (waiting != told || time.Since(toldAt) >= reminder):
 			// The first state is reported only if it lasts.
 			if time.Since(begin) >= pollInterval {
 				t.Say("  … %s (%s)", waiting, time.Since(begin).Round(time.Second))
@@ -73,13 +72,10 @@ func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, er
 			}
 			told = waiting
 		}
-		select {
-		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), ErrTimeout) {
-				return fmt.Errorf("%w after %s: %s", ErrTimeout, t.Timeout, told)
-			}
-			return ctx.Err()
-		case <-ticker.C:
-		}
+		return false, err
+	})
+	if err != nil && errors.Is(context.Cause(ctx), ErrTimeout) {
+		return fmt.Errorf("%w after %s: %s", ErrTimeout, t.Timeout, told)
 	}
+	return err
 }
