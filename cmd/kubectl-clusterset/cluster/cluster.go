@@ -43,10 +43,10 @@ func FromConfig(config *rest.Config, contextName, systemNamespace string) (*Clus
 	// Warnings are for authors of manifests.
 	c.Config.WarningHandlerWithContext = rest.NoWarnings{}
 	var err error
-	if c.Kube, err = kubernetes.NewForConfig(c.Config); err != nil {
-		return nil, fmt.Errorf("context %s: %w", contextName, err)
+	if c.Kube, err = kubernetes.NewForConfig(c.Config); err == nil {
+		c.Dynamic, err = dynamic.NewForConfig(c.Config)
 	}
-	if c.Dynamic, err = dynamic.NewForConfig(c.Config); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("context %s: %w", contextName, err)
 	}
 	return c, nil
@@ -107,15 +107,6 @@ func (c *Cluster) Credentials(ctx context.Context, id string) ([]corev1.Secret, 
 		return nil, fmt.Errorf("context %s: Secrets of members: %w", c.Context, err)
 	}
 	return list.Items, nil
-}
-
-// MemberLease shows the state of a member, nil if the controller wrote none.
-func (c *Cluster) MemberLease(ctx context.Context, name string) (*coordinationv1.Lease, error) {
-	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil // none is an answer
-	}
-	return lease, err
 }
 
 // Distinct returns an error if two contexts refer to one cluster, or two clusters

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,16 +56,13 @@ func (c *Cluster) exports(ctx context.Context, namespace string) (dynamic.Resour
 	return client.Namespace(namespace), version, nil
 }
 
-// ServiceExport reads one, nil if there is none.
+// ServiceExport reads one.
 func (c *Cluster) ServiceExport(ctx context.Context, namespace, name string) (*v1beta1.ServiceExport, error) {
 	client, _, err := c.exports(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
 	object, err := client.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil // none is an answer
-	}
 	if err != nil {
 		return nil, err
 	}

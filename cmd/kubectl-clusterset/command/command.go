@@ -193,14 +193,11 @@ func (o *options) config(context string) clientcmd.ClientConfig {
 func (o *options) with(command *cobra.Command, flags ...string) *cobra.Command {
 	for _, name := range flags {
 		command.Flags().AddFlag(o.shared.Lookup(name))
-		switch name {
-		case "contexts":
-			_ = command.RegisterFlagCompletionFunc(name, o.completeContexts)
-		case "output":
-			_ = command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]cobra.Completion{"wide", "json", "yaml"},
-				cobra.ShellCompDirectiveNoFileComp))
-		}
 	}
+	// Of the two, those that the command has.
+	_ = command.RegisterFlagCompletionFunc("contexts", o.completeContexts)
+	_ = command.RegisterFlagCompletionFunc("output",
+		cobra.FixedCompletions([]cobra.Completion{"wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 

@@ -86,9 +86,6 @@ func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.
 		if err != nil {
 			return "", err
 		}
-		if found == nil {
-			return "", fmt.Errorf("ServiceExport %s was deleted by another client", service)
-		}
 		valid := meta.FindStatusCondition(found.Status.Conditions, string(v1beta1.ServiceExportConditionValid))
 		switch {
 		case valid == nil || valid.ObservedGeneration < found.Generation:
@@ -99,9 +96,9 @@ func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.
 			return "", fmt.Errorf("%s is not exported: %s", service, valid.Message)
 		}
 		o.teller().Did("%s exports %s", c.Context, service)
-		if meta.IsStatusConditionTrue(found.Status.Conditions, string(v1beta1.ServiceExportConditionConflict)) {
-			o.teller().Say("! %s", meta.FindStatusCondition(found.Status.Conditions,
-				string(v1beta1.ServiceExportConditionConflict)).Message)
+		conflict := meta.FindStatusCondition(found.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
+		if conflict != nil && conflict.Status == metav1.ConditionTrue {
+			o.teller().Say("! %s", conflict.Message)
 		}
 		return "", nil
 	})

@@ -59,7 +59,7 @@ func (p *peering) issue(ctx context.Context, at Address) (kubeconfig []byte, exp
 			return nil, expires, err
 		}
 	}
-	kubeconfig, err = p.kubeconfig(ctx, token, at)
+	kubeconfig, err = p.kubeconfig(token, at)
 	return kubeconfig, expires, err
 }
 
@@ -158,7 +158,7 @@ func (p *peering) try(ctx context.Context, token string, at Address) error {
 }
 
 // kubeconfig is the content of the reader's Secret.
-func (p *peering) kubeconfig(ctx context.Context, token string, at Address) ([]byte, error) {
+func (p *peering) kubeconfig(token string, at Address) ([]byte, error) {
 	config := rest.CopyConfig(p.source.Config)
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, err
@@ -168,12 +168,7 @@ func (p *peering) kubeconfig(ctx context.Context, token string, at Address) ([]b
 		authority = given
 	}
 	if len(authority) == 0 && config.Insecure {
-		root, err := p.source.Kube.CoreV1().ConfigMaps(p.source.Namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("your kubeconfig has insecure-skip-tls-verify, and the certificate authority of the cluster "+
-				"cannot be read: %w: set --certificate-authority %s=FILE", err, p.source.Context)
-		}
-		authority = []byte(root.Data["ca.crt"])
+		return nil, fmt.Errorf("your kubeconfig has insecure-skip-tls-verify: set --certificate-authority %s=FILE", p.source.Context)
 	}
 	made, id := clientcmdapi.NewConfig(), p.sourceID
 	made.Clusters[id] = &clientcmdapi.Cluster{

@@ -15,7 +15,9 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -103,7 +105,11 @@ func Join(ctx context.Context, o Options) error {
 	if o.DryRun {
 		return nil
 	}
-	return o.await(ctx, peerings)
+	err = o.await(ctx, len(peerings), func(ctx context.Context, i int) (string, error) { return peerings[i].look(ctx) })
+	if errors.Is(err, progress.ErrTimeout) {
+		err = fmt.Errorf("%w: see `kubectl clusterset status`", err)
+	}
+	return err
 }
 
 func identify(ctx context.Context, clusters []*cluster.Cluster) ([]cluster.Identity, error) {
@@ -158,13 +164,11 @@ func (p *peering) give(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("context %s: allow the controller to renew the token for %s: %w", p.reader.Context, p.sourceID, err)
 	}
-	lease, err := p.reader.MemberLease(ctx, names.MemberLease+p.sourceID)
+	lease, err := p.lease(ctx)
 	if err != nil {
-		return fmt.Errorf("context %s: %w", p.reader.Context, err)
+		return err
 	}
-	if lease != nil {
-		p.before = lease.Spec.RenewTime
-	}
+	p.before = lease.Spec.RenewTime
 	if p.DryRun {
 		p.Teller.Did("%s would get a credential to read %s in %s (dry run)", p.readerID, p.sourceID, p.set)
 		return nil
@@ -174,44 +178,53 @@ func (p *peering) give(ctx context.Context) error {
 	return nil
 }
 
-// await waits until each reader has received a heartbeat with its new credential.
-func (o Options) await(ctx context.Context, peerings []*peering) error {
-	return o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
-		var waiting []string
-		for _, p := range peerings {
-			if p.done {
-				continue
-			}
-			why, err := p.look(ctx)
-			if err != nil {
-				return "", fmt.Errorf("context %s: %w", p.reader.Context, err)
-			}
-			if why != "" {
-				waiting = append(waiting, fmt.Sprintf("%s is waiting for heartbeats from %s: %s", p.readerID, p.sourceID, why))
-				continue
-			}
-			p.done = true
-			o.Teller.Did("%s receives heartbeats from %s", p.readerID, p.sourceID)
-		}
-		return strings.Join(waiting, "; "), nil
-	})
+// lease is where the reader's controller writes what it makes of the source; without a name if there is none.
+func (p *peering) lease(ctx context.Context) (*coordinationv1.Lease, error) {
+	lease, err := p.reader.Kube.CoordinationV1().Leases(p.reader.Namespace).Get(ctx, names.MemberLease+p.sourceID, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("context %s: %w", p.reader.Context, err)
+	}
+	return lease, nil
 }
 
-// look returns why the reader waits, or an empty text.
+// look returns why the reader has received no heartbeat with its new credential, or an empty text.
 func (p *peering) look(ctx context.Context) (string, error) {
-	lease, err := p.reader.MemberLease(ctx, names.MemberLease+p.sourceID)
+	if p.done {
+		return "", nil
+	}
+	lease, err := p.lease(ctx)
 	if err != nil {
 		return "", err
 	}
-	if lease == nil {
-		return "the controller has not read the credential yet", nil
-	}
-	renewed, state := lease.Spec.RenewTime, lease.Annotations[names.State]
-	switch {
+	why, renewed := "", lease.Spec.RenewTime
+	switch state := lease.Annotations[names.State]; {
+	case lease.Name == "":
+		why = "the controller has not read the credential yet"
 	case state != "fresh":
-		return "it is " + state, nil
+		why = "it is " + state
 	case renewed == nil || p.before != nil && !renewed.After(p.before.Time):
-		return "no heartbeat yet", nil
+		why = "no heartbeat yet"
+	default:
+		p.done = true
+		p.Teller.Did("%s receives heartbeats from %s", p.readerID, p.sourceID)
+		return "", nil
 	}
-	return "", nil
+	return fmt.Sprintf("%s is waiting for heartbeats from %s: %s", p.readerID, p.sourceID, why), nil
+}
+
+// await waits until look returns an empty text for all indexes below n.
+func (o Options) await(ctx context.Context, n int, look func(context.Context, int) (string, error)) error {
+	return o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
+		var waiting []string
+		for i := range n {
+			why, err := look(ctx, i)
+			if err != nil {
+				return "", err
+			}
+			if why != "" {
+				waiting = append(waiting, why)
+			}
+		}
+		return strings.Join(waiting, "; "), nil
+	})
 }

@@ -89,18 +89,8 @@ func Leave(ctx context.Context, o Options, name string) error {
 		delete(others, is.ID)
 	}
 	if !o.DryRun {
-		err = o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
-			var left []string
-			for i, c := range o.Clusters {
-				why, err := remains(ctx, c, identities[i], id)
-				if err != nil {
-					return "", fmt.Errorf("context %s: %w", c.Context, err)
-				}
-				if why != "" {
-					left = append(left, why)
-				}
-			}
-			return strings.Join(left, "; "), nil
+		err = o.await(ctx, len(identities), func(ctx context.Context, i int) (string, error) {
+			return remains(ctx, o.Clusters[i], identities[i], id)
 		})
 	}
 	if len(others) > 0 {
@@ -118,12 +108,12 @@ func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id st
 	}
 	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx,
 		metav1.ListOptions{LabelSelector: published + "," + is.Set.Slices()})
-	if err != nil {
-		return "", err
+	states, failed := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: leases})
+	if err = errors.Join(err, failed); err != nil {
+		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	states, err := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: leases})
-	if err != nil || len(copies.Items)+len(states.Items) == 0 {
-		return "", err
+	if len(copies.Items)+len(states.Items) == 0 {
+		return "", nil
 	}
 	return fmt.Sprintf("waiting for the controller of %s to delete %d EndpointSlices and %d Leases", is.ID,
 		len(copies.Items), len(states.Items)), nil
@@ -184,23 +174,19 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	if o.DryRun {
 		return nil
 	}
-	teller := o.Teller
-	teller.Interval = cmp.Or(teller.Interval, time.Second) // each look is a request to a controller
-	return teller.Wait(ctx, func(ctx context.Context) (string, error) {
-		var waiting []string
-		for i, c := range o.Clusters {
-			switch is, err := o.State(ctx, c); {
-			case err != nil:
-				waiting = append(waiting, fmt.Sprintf("context %s: %v", c.Context, err))
-			case !seen(is, id, drain):
-				why := fmt.Sprintf("waiting for the controller of %s to see that %s is %s", identities[i].ID, id, done)
-				if !drain && at < 0 {
-					why += " (if " + id + " drained itself, select its context, too)"
-				}
-				waiting = append(waiting, why)
-			}
+	if !drain && at < 0 {
+		done += " (if it drained itself, select its context, too)"
+	}
+	o.Teller.Interval = cmp.Or(o.Teller.Interval, time.Second) // each look is a request to a controller
+	return o.await(ctx, len(identities), func(ctx context.Context, i int) (string, error) {
+		is, err := o.State(ctx, o.Clusters[i])
+		switch {
+		case err != nil:
+			return fmt.Sprintf("context %s: %v", o.Clusters[i].Context, err), nil
+		case !seen(is, id, drain):
+			return fmt.Sprintf("waiting for the controller of %s to see that %s is %s", identities[i].ID, id, done), nil
 		}
-		return strings.Join(waiting, "; "), nil
+		return "", nil
 	})
 }
 

@@ -27,11 +27,10 @@ const (
 	ReaderLabel  = Domain + "/reader"
 	// KubeconfigKey is the key of the kubeconfig in the Secret of a member.
 	KubeconfigKey = "kubeconfig"
-	// Origin, State, Drain and Prefer are annotations.
+	// Origin, State and Drain are annotations.
 	Origin = Domain + "/origin"
 	State  = Domain + "/state"
 	Drain  = Domain + "/drain"
-	Prefer = Domain + "/prefer"
 	// LabelSet names the cluster set of an object, and in the heartbeat, as an annotation, that of the controller.
 	LabelSet      = Domain + "/clusterset"
 	ManagedBy     = "app.kubernetes.io/managed-by"
@@ -68,13 +67,10 @@ func Account(reader string) string { return "clusterset-member-" + reader }
 // ValidateID returns an error unless id is a valid cluster id: a DNS label, or two joined with a dot (KEP-2149).
 func ValidateID(id string) error {
 	parts := strings.Split(id, ".")
-	if len(parts) > 2 || len(id) > validation.LabelValueMaxLength {
-		return fmt.Errorf("cluster id %q: use a DNS label, or two joined with a dot, of at most %d characters", id,
-			validation.LabelValueMaxLength)
-	}
 	for _, part := range parts {
-		if problems := validation.IsDNS1123Label(part); len(problems) > 0 {
-			return fmt.Errorf("cluster id %q: %s", id, strings.Join(problems, "; "))
+		if len(parts) > 2 || len(id) > validation.LabelValueMaxLength || len(validation.IsDNS1123Label(part)) > 0 {
+			return fmt.Errorf("cluster id %q: use a DNS label, or two joined with a dot, of at most %d characters", id,
+				validation.LabelValueMaxLength)
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ func TestNamesAreThoseOfTheController(t *testing.T) {
 		Domain: export.Domain, Namespace: member.DefaultNamespace, Leader: leader.Lease, Heartbeat: member.HeartbeatLease,
 		MemberLease: memberstate.LeasePrefix, ClusterLabel: member.ClusterLabel, ReaderLabel: member.ReaderLabel,
 		KubeconfigKey: member.KubeconfigKey, State: memberstate.StateAnnotation, Origin: memberstate.OriginAnnotation,
-		Drain: member.DrainAnnotation, Prefer: export.AnnotationPrefer, LabelSet: export.LabelSet, ManagedBy: export.LabelManagedBy,
+		Drain: member.DrainAnnotation, LabelSet: export.LabelSet, ManagedBy: export.LabelManagedBy,
 		SliceManaged: export.LabelSliceManagedBy, Service: export.LabelService, SourceCluster: export.LabelSourceCluster,
 		Account("east"): member.AccountOf("east"),
 	} {
