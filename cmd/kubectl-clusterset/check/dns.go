@@ -10,8 +10,8 @@ import (
 
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -33,7 +33,7 @@ var dnsChecks = []Check{
 				return []problem{wrong(s.enable(c), "The Corefile does not serve %s.", s.Zone)}
 			case by == coredns.ByMulticluster && c.ID != "" && c.Corefile.Set(s.Zone) != string(c.Set):
 				return []problem{wrong(s.serveSet(c), "The Corefile serves %s for %s, not for %s.", s.Zone,
-					names.Set(c.Corefile.Set(s.Zone)), c.Set)}
+					cluster.Set(c.Corefile.Set(s.Zone)), c.Set)}
 			}
 			return nil
 		},
@@ -51,7 +51,7 @@ var dnsChecks = []Check{
 			}
 			wanted := c.preferring()
 			switch id := corefile.Option(s.Zone, "cluster"); {
-			case len(id) == 1 && !strings.EqualFold(id[0], c.ID) && names.ValidateID(strings.ToLower(id[0])) == nil:
+			case len(id) == 1 && !strings.EqualFold(id[0], c.ID) && cluster.ValidateID(strings.ToLower(id[0])) == nil:
 				return []problem{wrong(fix, "The Corefile has `cluster %s`, but this cluster is %s: DNS prefers endpoints of the wrong "+
 					"cluster.", id[0], c.ID)}
 			case len(id) == 0 && wanted != "":

@@ -13,7 +13,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // property is the id in the ClusterProperty of the cluster (KEP-2149), empty if there is none, or if it may not be read.
@@ -75,7 +74,7 @@ var preChecks = []Check{
 		},
 		run: func(s *Set, c *Cluster) []problem {
 			fix := c.kubectl(`patch clusterproperty cluster.clusterset.k8s.io --type merge -p '{"spec":{"value":"<id>"}}'`)
-			if err := names.ValidateID(c.Property); err != nil {
+			if err := cluster.ValidateID(c.Property); err != nil {
 				return []problem{wrong(fix, "%v", err)}
 			}
 			for _, other := range s.others(c) {

@@ -24,9 +24,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 )
 
@@ -147,7 +145,7 @@ with --contexts east,west.`,
 		ClusterOverrideFlags: clientcmd.ClusterOverrideFlags{ProxyURL: all.ClusterOverrideFlags.ProxyURL},
 		CurrentContext:       all.CurrentContext, Timeout: all.Timeout,
 	})
-	flags.StringVar(&o.systemNamespace, "system-namespace", names.Namespace, "`namespace` of the controller")
+	flags.StringVar(&o.systemNamespace, "system-namespace", cluster.DefaultNamespace, "`namespace` of the controller")
 	_ = root.RegisterFlagCompletionFunc("context", o.completeContexts)
 	o.shared = pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.shared.StringSliceVar(&o.contexts, "contexts", nil,
@@ -206,8 +204,8 @@ func (o *options) addNamespace(command *cobra.Command, usage string) {
 	command.Flags().StringVarP(&o.overrides.Context.Namespace, "namespace", "n", "", usage)
 }
 
-func (o *options) teller() progress.Teller {
-	return progress.Teller{Out: o.ErrOut, Results: o.Out, Timeout: o.timeout}
+func (o *options) teller() output.Teller {
+	return output.Teller{Out: o.ErrOut, Results: o.Out, Timeout: o.timeout}
 }
 
 // selected are the contexts that the flags select.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
 // settleTimeout is how long connections may fail once all names resolve: kube-proxy is slower.
@@ -39,7 +39,7 @@ func (s *site) headless() string { return s.name + "-headless" }
 
 // Run tests two or more clusters of the set with a zone, and deletes what it created, whatever happens. The report may
 // have failures; the error is of a test that could not be made, or of objects that could not be deleted.
-func Run(ctx context.Context, clusters []*cluster.Cluster, zone string, teller progress.Teller) (report *Report, err error) {
+func Run(ctx context.Context, clusters []*cluster.Cluster, zone string, teller output.Teller) (report *Report, err error) {
 	sites, targets, err := plan(ctx, clusters, zone)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func Run(ctx context.Context, clusters []*cluster.Cluster, zone string, teller p
 		}
 		return waiting, nil
 	})
-	if errors.Is(err, progress.ErrTimeout) && !report.has("") {
+	if errors.Is(err, output.ErrTimeout) && !report.has("") {
 		err = nil // the report has the failures
 	}
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
 // Location of CoreDNS.
@@ -43,7 +43,7 @@ type Options struct {
 	Cluster *cluster.Cluster
 	Zone    string
 	DryRun  bool
-	Teller  progress.Teller
+	Teller  output.Teller
 
 	// pods opens the DNS servers that are the ready pods with labels; nil means dns.Pods.
 	pods func(ctx context.Context, c *cluster.Cluster, namespace string, labels map[string]string) ([]*dns.Server, error)

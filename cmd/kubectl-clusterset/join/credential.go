@@ -25,8 +25,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
 const (
@@ -47,7 +46,7 @@ func (p *peering) issue(ctx context.Context, at Address) (kubeconfig []byte, exp
 	}
 	token := "dry-run"
 	if !p.DryRun {
-		issued, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).CreateToken(ctx, names.Account(p.readerID),
+		issued, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).CreateToken(ctx, cluster.Account(p.readerID),
 			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 				ExpirationSeconds: ptr.To(int64(lifetime / time.Second)),
 			}}, metav1.CreateOptions{})
@@ -66,15 +65,15 @@ func (p *peering) issue(ctx context.Context, at Address) (kubeconfig []byte, exp
 // account creates the ServiceAccount with which the reader reads the source, and its right to request its own tokens. It
 // reads what all accounts of the namespace may read.
 func (p *peering) account(ctx context.Context) error {
-	name := names.Account(p.readerID)
+	name := cluster.Account(p.readerID)
 	made, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).Apply(ctx,
 		applycorev1.ServiceAccount(name, p.source.Namespace).WithAutomountServiceAccountToken(false).
-			WithLabels(map[string]string{names.ReaderLabel: p.readerID, names.ManagedBy: manager}), p.apply())
+			WithLabels(map[string]string{cluster.ReaderLabel: p.readerID, cluster.ManagedByLabel: manager}), p.apply())
 	if err != nil {
 		return fmt.Errorf("create its account: %w", err)
 	}
 	err = p.allow(ctx, p.source, grant{
-		name: name, account: name, label: names.ReaderLabel, cluster: p.readerID, owner: owner("ServiceAccount", made),
+		name: name, account: name, label: cluster.ReaderLabel, cluster: p.readerID, owner: owner("ServiceAccount", made),
 		verb: "create", resource: "serviceaccounts/token",
 	})
 	if err != nil {
@@ -93,7 +92,7 @@ type grant struct {
 }
 
 func (o Options) allow(ctx context.Context, c *cluster.Cluster, g grant) error {
-	labels := map[string]string{g.label: g.cluster, names.ManagedBy: manager}
+	labels := map[string]string{g.label: g.cluster, cluster.ManagedByLabel: manager}
 	role := applyrbacv1.Role(g.name, c.Namespace).WithLabels(labels).WithOwnerReferences(g.owner).
 		WithRules(applyrbacv1.PolicyRule().WithAPIGroups("").WithResources(g.resource).WithResourceNames(*g.owner.Name).
 			WithVerbs(g.verb))
@@ -129,7 +128,7 @@ func (p *peering) try(ctx context.Context, token string, at Address) error {
 	patient.Timeout = min(patient.Timeout, tryTimeout)
 	var rejected error
 	err = patient.Wait(ctx, func(ctx context.Context) (string, error) {
-		_, err := by.Kube.CoordinationV1().Leases(by.Namespace).Get(ctx, names.Heartbeat, metav1.GetOptions{})
+		_, err := by.Kube.CoordinationV1().Leases(by.Namespace).Get(ctx, cluster.HeartbeatLease, metav1.GetOptions{})
 		if err == nil {
 			_, err = by.Kube.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
 		}
@@ -139,7 +138,7 @@ func (p *peering) try(ctx context.Context, token string, at Address) error {
 		}
 		return "", err
 	})
-	if errors.Is(err, progress.ErrTimeout) && rejected != nil {
+	if errors.Is(err, output.ErrTimeout) && rejected != nil {
 		err = rejected
 	}
 	switch {
@@ -184,14 +183,14 @@ func (p *peering) kubeconfig(token string, at Address) ([]byte, error) {
 // returns their number.
 func revoke(ctx context.Context, of *cluster.Cluster, reader string, dryRun []string) (int, error) {
 	accounts := of.Kube.CoreV1().ServiceAccounts(of.Namespace)
-	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: names.ReaderLabel})
+	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: cluster.ReaderLabel})
 	if err != nil {
 		return 0, fmt.Errorf("context %s: list the ServiceAccounts of readers: %w", of.Context, err)
 	}
 	count := 0
 	for i := range list.Items {
-		id := list.Items[i].Labels[names.ReaderLabel]
-		if reader != "" && id != reader || list.Items[i].Name != names.Account(id) {
+		id := list.Items[i].Labels[cluster.ReaderLabel]
+		if reader != "" && id != reader || list.Items[i].Name != cluster.Account(id) {
 			continue
 		}
 		if err := accounts.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{DryRun: dryRun}); err != nil {
@@ -252,7 +251,7 @@ func (p *peering) reach() Address {
 		return users
 	}
 	// The controller rejects an invalid kubeconfig.
-	before, err := clientcmd.RESTConfigFromKubeConfig(p.secret.Data[names.KubeconfigKey])
+	before, err := clientcmd.RESTConfigFromKubeConfig(p.secret.Data[cluster.KubeconfigKey])
 	if err != nil || !strings.HasPrefix(before.Host, "https://") {
 		return users
 	}

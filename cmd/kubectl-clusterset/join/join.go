@@ -22,8 +22,7 @@ import (
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -47,7 +46,7 @@ type Options struct {
 	// State asks the controller of a cluster, for Drain.
 	State  func(context.Context, *cluster.Cluster) (*state.Cluster, error)
 	DryRun bool
-	Teller progress.Teller
+	Teller output.Teller
 }
 
 // A peering is one direction of a join: reader reads source.
@@ -56,7 +55,7 @@ type peering struct {
 	reader, source     *cluster.Cluster
 	readerID, sourceID string
 	// set is that of both.
-	set names.Set
+	set cluster.Set
 
 	// secret is the reader's Secret with the credential.
 	secret *corev1.Secret
@@ -106,7 +105,7 @@ func Join(ctx context.Context, o Options) error {
 		return nil
 	}
 	err = o.await(ctx, len(peerings), func(ctx context.Context, i int) (string, error) { return peerings[i].look(ctx) })
-	if errors.Is(err, progress.ErrTimeout) {
+	if errors.Is(err, output.ErrTimeout) {
 		err = fmt.Errorf("%w: see `kubectl clusterset status`", err)
 	}
 	return err
@@ -143,7 +142,7 @@ func (p *peering) give(ctx context.Context) error {
 	switch {
 	case len(existing) > 1:
 		return fmt.Errorf("context %s: %d Secrets are credentials of %s: delete all but that of the Lease %s%s "+
-			"(annotation %s)", p.reader.Context, len(existing), p.sourceID, names.MemberLease, p.sourceID, names.Origin)
+			"(annotation %s)", p.reader.Context, len(existing), p.sourceID, cluster.MemberLease, p.sourceID, cluster.OriginAnnotation)
 	case len(existing) == 1:
 		p.secret, name = &existing[0], existing[0].Name
 	}
@@ -151,14 +150,14 @@ func (p *peering) give(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("context %s: a credential for %s: %w", p.source.Context, p.readerID, err)
 	}
-	secret := applycorev1.Secret(name, p.reader.Namespace).WithLabels(map[string]string{names.ClusterLabel: p.sourceID}).
-		WithData(map[string][]byte{names.KubeconfigKey: kubeconfig})
+	secret := applycorev1.Secret(name, p.reader.Namespace).WithLabels(map[string]string{cluster.ClusterLabel: p.sourceID}).
+		WithData(map[string][]byte{cluster.KubeconfigKey: kubeconfig})
 	p.secret, err = p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Apply(ctx, secret, p.apply())
 	if err != nil {
 		return fmt.Errorf("context %s: write the credential for %s: %w", p.reader.Context, p.sourceID, err)
 	}
 	err = p.allow(ctx, p.reader, grant{
-		name: "clusterset-renew-" + name, account: ControllerName, label: names.ClusterLabel, cluster: p.sourceID,
+		name: "clusterset-renew-" + name, account: ControllerName, label: cluster.ClusterLabel, cluster: p.sourceID,
 		owner: owner("Secret", p.secret), verb: "update", resource: "secrets",
 	})
 	if err != nil {
@@ -180,7 +179,7 @@ func (p *peering) give(ctx context.Context) error {
 
 // lease is where the reader's controller writes what it makes of the source; without a name if there is none.
 func (p *peering) lease(ctx context.Context) (*coordinationv1.Lease, error) {
-	lease, err := p.reader.Kube.CoordinationV1().Leases(p.reader.Namespace).Get(ctx, names.MemberLease+p.sourceID, metav1.GetOptions{})
+	lease, err := p.reader.Kube.CoordinationV1().Leases(p.reader.Namespace).Get(ctx, cluster.MemberLease+p.sourceID, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("context %s: %w", p.reader.Context, err)
 	}
@@ -197,7 +196,7 @@ func (p *peering) look(ctx context.Context) (string, error) {
 		return "", err
 	}
 	why, renewed := "", lease.Spec.RenewTime
-	switch state := lease.Annotations[names.State]; {
+	switch state := lease.Annotations[cluster.StateAnnotation]; {
 	case lease.Name == "":
 		why = "the controller has not read the credential yet"
 	case state != "fresh":

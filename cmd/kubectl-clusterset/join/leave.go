@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -61,7 +60,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 			reader, found = "", true
 		}
 		for j := range secrets {
-			member := secrets[j].Labels[names.ClusterLabel]
+			member := secrets[j].Labels[cluster.ClusterLabel]
 			others[member] = true
 			if reader != "" && member != id {
 				continue
@@ -102,9 +101,9 @@ func Leave(ctx context.Context, o Options, name string) error {
 
 // remains returns what is still to be deleted in a cluster, or an empty text.
 func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id string) (string, error) {
-	leases, published := names.ClusterLabel+"="+id, names.SourceCluster+"="+id
+	leases, published := cluster.ClusterLabel+"="+id, cluster.SourceLabel+"="+id
 	if is.ID == id {
-		leases, published = names.ClusterLabel, names.SourceCluster+"!="+id+","+names.SourceCluster
+		leases, published = cluster.ClusterLabel, cluster.SourceLabel+"!="+id+","+cluster.SourceLabel
 	}
 	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx,
 		metav1.ListOptions{LabelSelector: published + "," + is.Set.Slices()})
@@ -132,7 +131,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		value, done = nil, "no longer drained"
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{names.Drain: value},
+		"annotations": map[string]any{cluster.DrainAnnotation: value},
 	}})
 	if err != nil {
 		return err
@@ -157,7 +156,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		}
 		for j := range secrets {
 			found = true
-			if !drain && secrets[j].Annotations[names.Drain] == "" {
+			if !drain && secrets[j].Annotations[cluster.DrainAnnotation] == "" {
 				continue
 			}
 			if _, err := c.Kube.CoreV1().Secrets(c.Namespace).Patch(ctx, secrets[j].Name, types.MergePatchType, patch,
