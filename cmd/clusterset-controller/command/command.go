@@ -107,7 +107,7 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 		"`address` of /metrics, /healthz and /readyz; empty means none")
 	set.StringVar(&f.canaryAddress, "canary-address", "",
 		"`address` at which the other clusters probe the pod network to this one; empty means that this cluster neither is probed nor probes others")
-	set.StringVar(&f.loggingFormat, "logging-format", logText,
+	set.StringVar(&f.loggingFormat, "logging-format", "text",
 		"`format` of the log: text, or json for one object a line")
 	logging := goflag.NewFlagSet("logging", goflag.ContinueOnError)
 	klog.InitFlags(logging)

@@ -6,6 +6,8 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -13,8 +15,10 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
@@ -87,4 +91,35 @@ func limitMemory(getenv func(string) string) error {
 	}
 	debug.SetMemoryLimit(limit / 10 * 9)
 	return nil
+}
+
+// setLogging has the whole process log as the flags say.
+func setLogging(format string, flags *pflag.FlagSet) error {
+	switch format {
+	case "text":
+		return nil // klog's own
+	case "json":
+	default:
+		return fmt.Errorf("--logging-format %q: use text or json", format)
+	}
+	verbosity, err := strconv.Atoi(flags.Lookup("v").Value.String())
+	if err != nil {
+		return fmt.Errorf("-v: %w", err)
+	}
+	klog.SetSlogLogger(slog.New(jsonHandler(os.Stderr, verbosity)))
+	return nil
+}
+
+// jsonHandler writes one JSON object a line. Objects of Kubernetes are written
+// as name and namespace, as Kubernetes' own programs do.
+func jsonHandler(out io.Writer, verbosity int) slog.Handler {
+	return slog.NewJSONHandler(out, &slog.HandlerOptions{
+		Level: slog.Level(-verbosity),
+		ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
+			if object, ok := attr.Value.Any().(logr.Marshaler); ok {
+				attr.Value = slog.AnyValue(object.MarshalLog())
+			}
+			return attr
+		},
+	})
 }

@@ -174,9 +174,20 @@ func (c *Cluster) Credentials(ctx context.Context, id string) ([]corev1.Secret, 
 	return list.Items, nil
 }
 
-// Distinct returns an error if two contexts refer to one cluster, or two clusters
-// have one id, or are of different cluster sets. The lists correspond.
-func Distinct(clusters []*Cluster, identities []Identity) error {
+// Identify reads the identities of clusters. It is an error if two contexts refer to one cluster, or two clusters have one
+// id, or are of different cluster sets.
+func Identify(ctx context.Context, clusters []*Cluster) ([]Identity, error) {
+	identities, wrong := make([]Identity, len(clusters)), make([]error, len(clusters))
+	for i, c := range clusters {
+		identities[i], wrong[i] = c.Identify(ctx)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, err
+	}
+	return identities, distinct(clusters, identities)
+}
+
+func distinct(clusters []*Cluster, identities []Identity) error {
 	var wrong []error
 	for i := range clusters {
 		for j := range i {

@@ -40,8 +40,8 @@ func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// exports is a client of ServiceExports, and their version. It is an error if the MCS API is not served.
-func (c *Cluster) exports(ctx context.Context, namespace string) (dynamic.ResourceInterface, string, error) {
+// ServiceExports is a client of ServiceExports, and their version. It is an error if the MCS API is not served.
+func (c *Cluster) ServiceExports(ctx context.Context, namespace string) (dynamic.ResourceInterface, string, error) {
 	version, err := c.MCSVersion(ctx)
 	if err != nil {
 		return nil, "", err
@@ -56,23 +56,9 @@ func (c *Cluster) exports(ctx context.Context, namespace string) (dynamic.Resour
 	return client.Namespace(namespace), version, nil
 }
 
-// ServiceExport reads one.
-func (c *Cluster) ServiceExport(ctx context.Context, namespace, name string) (*v1beta1.ServiceExport, error) {
-	client, _, err := c.exports(ctx, namespace)
-	if err != nil {
-		return nil, err
-	}
-	object, err := client.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	found := &v1beta1.ServiceExport{}
-	return found, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found)
-}
-
 // CreateServiceExport makes one from its metadata. dryRun is that of metav1.CreateOptions.
 func (c *Cluster) CreateServiceExport(ctx context.Context, of metav1.ObjectMeta, dryRun []string) error {
-	client, version, err := c.exports(ctx, of.Namespace)
+	client, version, err := c.ServiceExports(ctx, of.Namespace)
 	if err != nil {
 		return err
 	}
@@ -85,13 +71,4 @@ func (c *Cluster) CreateServiceExport(ctx context.Context, of metav1.ObjectMeta,
 			metav1.CreateOptions{FieldManager: FieldManager, DryRun: dryRun})
 	}
 	return err
-}
-
-// DeleteServiceExport deletes one. dryRun is that of metav1.DeleteOptions.
-func (c *Cluster) DeleteServiceExport(ctx context.Context, namespace, name string, dryRun []string) error {
-	client, _, err := c.exports(ctx, namespace)
-	if err != nil {
-		return err
-	}
-	return client.Delete(ctx, name, metav1.DeleteOptions{DryRun: dryRun})
 }

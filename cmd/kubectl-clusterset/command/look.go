@@ -66,16 +66,14 @@ func (o *options) state(ctx context.Context, c *cluster.Cluster) (*state.Cluster
 func texts[T interface {
 	Text(out io.Writer, wide bool) error
 }](values []T) func(out io.Writer, wide bool) error {
-	return func(out io.Writer, wide bool) error {
-		for i, value := range values {
+	return func(out io.Writer, wide bool) (err error) {
+		for i := 0; i < len(values) && err == nil; i++ {
 			if i > 0 {
 				fmt.Fprintln(out)
 			}
-			if err := value.Text(out, wide); err != nil {
-				return err
-			}
+			err = values[i].Text(out, wide)
 		}
-		return nil
+		return err
 	}
 }
 

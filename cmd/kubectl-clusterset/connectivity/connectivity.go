@@ -95,18 +95,17 @@ func Run(ctx context.Context, clusters []*cluster.Cluster, zone string, teller o
 // cluster the names of the Service with a cluster IP and of the pod behind the headless one.
 func plan(ctx context.Context, clusters []*cluster.Cluster, zone string) (sites []*site, targets []string, err error) {
 	run := utilrand.String(5) // what a killed test left is in no other test's way
-	var identities []cluster.Identity
+	identities, err := cluster.Identify(ctx, clusters)
+	if err != nil {
+		return nil, nil, err
+	}
 	for i, c := range clusters {
-		is, err := c.Identify(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		s := &site{Cluster: c, id: is.ID, name: fmt.Sprintf("clusterset-probe-%s-%d", run, i)}
+		s := &site{Cluster: c, id: identities[i].ID, name: fmt.Sprintf("clusterset-probe-%s-%d", run, i)}
 		domain := "." + s.Namespace + ".svc." + strings.TrimSuffix(zone, ".")
 		targets = append(targets, s.name+domain+"="+s.id, s.name+"."+s.id+"."+s.headless()+domain+"="+s.id)
-		sites, identities = append(sites, s), append(identities, is)
+		sites = append(sites, s)
 	}
-	return sites, targets, cluster.Distinct(clusters, identities)
+	return sites, targets, nil
 }
 
 // create creates the pod, the Services and their ServiceExports.

@@ -29,8 +29,7 @@ func between(source, reader []runtime.Object) *peering {
 func TestAllow(t *testing.T) {
 	c, secret := between(nil, nil).source, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-west", UID: "1"}}
 	err := Options{}.allow(t.Context(), c, grant{
-		name: "renew", account: ControllerName, label: cluster.ClusterLabel, cluster: "west", owner: owner("Secret", secret),
-		verb: "update", resource: "secrets",
+		name: "renew", account: ControllerName, owner: owner("Secret", secret), verb: "update", resource: "secrets",
 	})
 	if err != nil {
 		t.Fatal(err)

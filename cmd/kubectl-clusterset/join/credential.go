@@ -66,15 +66,16 @@ func (p *peering) issue(ctx context.Context, at Address) (kubeconfig []byte, exp
 // reads what all accounts of the namespace may read.
 func (p *peering) account(ctx context.Context) error {
 	name := cluster.Account(p.readerID)
+	labels := map[string]string{cluster.ReaderLabel: p.readerID, cluster.ManagedByLabel: manager}
 	made, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).Apply(ctx,
 		applycorev1.ServiceAccount(name, p.source.Namespace).WithAutomountServiceAccountToken(false).
-			WithLabels(map[string]string{cluster.ReaderLabel: p.readerID, cluster.ManagedByLabel: manager}), p.apply())
+			WithLabels(labels), p.apply())
 	if err != nil {
 		return fmt.Errorf("create its account: %w", err)
 	}
 	err = p.allow(ctx, p.source, grant{
-		name: name, account: name, label: cluster.ReaderLabel, cluster: p.readerID, owner: owner("ServiceAccount", made),
-		verb: "create", resource: "serviceaccounts/token",
+		name: name, account: name, labels: labels, owner: owner("ServiceAccount", made), verb: "create",
+		resource: "serviceaccounts/token",
 	})
 	if err != nil {
 		return fmt.Errorf("allow its account to renew the token: %w", err)
@@ -86,17 +87,16 @@ func (p *peering) account(ctx context.Context) error {
 // go with the owner.
 type grant struct {
 	name, account  string
-	label, cluster string // of both
+	labels         map[string]string // of both
 	owner          *applymetav1.OwnerReferenceApplyConfiguration
 	verb, resource string
 }
 
 func (o Options) allow(ctx context.Context, c *cluster.Cluster, g grant) error {
-	labels := map[string]string{g.label: g.cluster, cluster.ManagedByLabel: manager}
-	role := applyrbacv1.Role(g.name, c.Namespace).WithLabels(labels).WithOwnerReferences(g.owner).
+	role := applyrbacv1.Role(g.name, c.Namespace).WithLabels(g.labels).WithOwnerReferences(g.owner).
 		WithRules(applyrbacv1.PolicyRule().WithAPIGroups("").WithResources(g.resource).WithResourceNames(*g.owner.Name).
 			WithVerbs(g.verb))
-	binding := applyrbacv1.RoleBinding(g.name, c.Namespace).WithLabels(labels).WithOwnerReferences(g.owner).
+	binding := applyrbacv1.RoleBinding(g.name, c.Namespace).WithLabels(g.labels).WithOwnerReferences(g.owner).
 		WithRoleRef(applyrbacv1.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(g.name)).
 		WithSubjects(applyrbacv1.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(g.account).WithNamespace(c.Namespace))
 	_, err := c.Kube.RbacV1().Roles(c.Namespace).Apply(ctx, role, o.apply())

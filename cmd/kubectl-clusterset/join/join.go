@@ -71,15 +71,12 @@ type peering struct {
 func Join(ctx context.Context, o Options) error {
 	var identities []cluster.Identity
 	err := o.Teller.Wait(ctx, func(ctx context.Context) (_ string, err error) {
-		if identities, err = identify(ctx, o.Clusters); errors.Is(err, cluster.ErrNeverRan) {
+		if identities, err = cluster.Identify(ctx, o.Clusters); errors.Is(err, cluster.ErrNeverRan) {
 			return err.Error(), nil
 		}
 		return "", err
 	})
 	if err != nil {
-		return err
-	}
-	if err := cluster.Distinct(o.Clusters, identities); err != nil {
 		return err
 	}
 	var peerings []*peering
@@ -109,14 +106,6 @@ func Join(ctx context.Context, o Options) error {
 		err = fmt.Errorf("%w: see `kubectl clusterset status`", err)
 	}
 	return err
-}
-
-func identify(ctx context.Context, clusters []*cluster.Cluster) ([]cluster.Identity, error) {
-	identities, wrong := make([]cluster.Identity, len(clusters)), make([]error, len(clusters))
-	for i, c := range clusters {
-		identities[i], wrong[i] = c.Identify(ctx)
-	}
-	return identities, errors.Join(wrong...)
 }
 
 // hint tells what other clusters may not be able to use in the address of the user's kubeconfig.
@@ -157,8 +146,8 @@ func (p *peering) give(ctx context.Context) error {
 		return fmt.Errorf("context %s: write the credential for %s: %w", p.reader.Context, p.sourceID, err)
 	}
 	err = p.allow(ctx, p.reader, grant{
-		name: "clusterset-renew-" + name, account: ControllerName, label: cluster.ClusterLabel, cluster: p.sourceID,
-		owner: owner("Secret", p.secret), verb: "update", resource: "secrets",
+		name: "clusterset-renew-" + name, account: ControllerName, owner: owner("Secret", p.secret), verb: "update",
+		labels: map[string]string{cluster.ClusterLabel: p.sourceID, cluster.ManagedByLabel: manager}, resource: "secrets",
 	})
 	if err != nil {
 		return fmt.Errorf("context %s: allow the controller to renew the token for %s: %w", p.reader.Context, p.sourceID, err)

@@ -25,12 +25,9 @@ var errNotFound = errors.New("it is neither a selected cluster nor a member of o
 
 // target identifies the clusters of the options, and returns the id of the one that is given by id or context.
 func (o Options) target(ctx context.Context, name string) (string, []cluster.Identity, error) {
-	identities, err := identify(ctx, o.Clusters)
+	identities, err := cluster.Identify(ctx, o.Clusters)
 	if err != nil {
 		return "", nil, fmt.Errorf("nothing was changed: %w; leave an unreachable cluster out of --contexts", err)
-	}
-	if err := cluster.Distinct(o.Clusters, identities); err != nil {
-		return "", nil, err
 	}
 	for i, c := range o.Clusters {
 		if c.Context == name && !slices.ContainsFunc(identities, func(is cluster.Identity) bool { return is.ID == name }) {
