@@ -11,7 +11,7 @@ import (
 // Of is the version that was set with -ldflags, or that of the module, which the go command takes from the tags and the
 // revision of a checkout.
 func Of(set string) string {
-	if info, ok := debug.ReadBuildInfo(); ok {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
 		set = cmp.Or(set, info.Main.Version)
 	}
 	return cmp.Or(set, "unknown")

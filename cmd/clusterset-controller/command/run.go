@@ -47,9 +47,8 @@ func (f *flags) run(ctx context.Context) error {
 	if err := f.complete(); err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	f.Registry = registry
+	f.Registry = prometheus.NewRegistry()
+	f.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	logger := klog.FromContext(ctx)
 	logger.Info("Starting clusterset-controller", "version", f.Version, "memoryLimit", debug.SetMemoryLimit(-1))
 	for _, each := range []struct {

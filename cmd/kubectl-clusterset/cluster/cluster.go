@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,8 +46,7 @@ const (
 	ServiceLabel   = v1beta1.LabelServiceName
 	SourceLabel    = v1beta1.LabelSourceCluster
 
-	manager      = "clusterset-controller." + domain
-	namedManager = "named." + manager
+	manager = "clusterset-controller." + domain
 )
 
 // A Set is the name of a cluster set, empty for the default set.
@@ -67,7 +65,7 @@ func (s Set) Slices() string {
 	if s == "" {
 		return sliceManagedBy + "=" + manager + ",!" + SetLabel
 	}
-	return sliceManagedBy + "=" + namedManager + "," + SetLabel + "=" + string(s)
+	return sliceManagedBy + "=named." + manager + "," + SetLabel + "=" + string(s)
 }
 
 // Account is the name of the ServiceAccount of a reader.
@@ -133,8 +131,6 @@ type Identity struct {
 	UID string
 	// Set is the cluster set of the controller.
 	Set Set
-	// Heartbeat is where the controller wrote these.
-	Heartbeat *coordinationv1.Lease
 }
 
 // ErrNeverRan is the error of a cluster without a heartbeat.
@@ -158,7 +154,7 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	if err := ValidateID(id); err != nil {
 		return Identity{}, fmt.Errorf("context %s: the heartbeat in namespace %s: %w", c.Context, c.Namespace, err)
 	}
-	return Identity{ID: id, UID: string(namespace.UID), Set: Set(lease.Annotations[SetLabel]), Heartbeat: lease}, nil
+	return Identity{ID: id, UID: string(namespace.UID), Set: Set(lease.Annotations[SetLabel])}, nil
 }
 
 // Credentials are the Secrets of all members, or of the member with an id.

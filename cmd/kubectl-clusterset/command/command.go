@@ -54,7 +54,7 @@ func Main(set string) int {
 	klog.SetLogger(klog.Logger{})
 	klog.SetOutput(io.Discard)
 	out, errOut := output.Escaped{Writer: os.Stdout}, output.Escaped{Writer: os.Stderr}
-	err := execute(ctx, streams{In: os.Stdin, Out: out, ErrOut: errOut}, os.Args[1:])
+	err := execute(ctx, streams{Out: out, ErrOut: errOut}, os.Args[1:])
 	if err != nil && !errors.Is(err, errWrong) {
 		fmt.Fprintln(errOut, "Error: "+err.Error())
 	}
@@ -93,9 +93,8 @@ type options struct {
 	begun bool
 }
 
-// streams are the standard streams of the process.
+// streams are those to which the process writes.
 type streams struct {
-	In          io.Reader
 	Out, ErrOut io.Writer
 }
 
@@ -130,7 +129,6 @@ with --contexts east,west.`,
 			return nil
 		},
 	}
-	root.SetIn(o.In)
 	root.SetOut(o.Out)
 	root.SetErr(o.ErrOut)
 	flags := root.PersistentFlags()

@@ -244,13 +244,12 @@ func replicas(ctx context.Context, c *cluster.Cluster) ([]corev1.Pod, error) {
 	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
 	})
-	if apierrors.IsForbidden(err) {
-		err = fmt.Errorf("%w: bind the Role clusterset-viewer of that namespace", err)
-	}
-	if err != nil {
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("%w: bind the Role clusterset-viewer of that namespace", err)
+	case err != nil:
 		return nil, err
-	}
-	if len(list.Items) == 0 {
+	case len(list.Items) == 0:
 		return nil, fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %[1]s get pods`, set its "+
 			"namespace with --system-namespace, or its address with --controller", c.Namespace)
 	}

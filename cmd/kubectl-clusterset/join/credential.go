@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -162,9 +162,9 @@ func (p *peering) kubeconfig(token string, at Address) ([]byte, error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, err
 	}
-	authority := config.CAData
-	if given := p.Authorities[p.source.Context]; len(given) > 0 {
-		authority = given
+	authority := p.Authorities[p.source.Context]
+	if len(authority) == 0 {
+		authority = config.CAData
 	}
 	if len(authority) == 0 && config.Insecure {
 		return nil, fmt.Errorf("your kubeconfig has insecure-skip-tls-verify: set --certificate-authority %s=FILE", p.source.Context)
@@ -266,12 +266,5 @@ func (p *peering) reach() Address {
 // Loopback reports whether an address is a loopback address.
 func Loopback(server string) bool {
 	address, err := url.Parse(server)
-	if err != nil {
-		return false
-	}
-	if address.Hostname() == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(address.Hostname())
-	return err == nil && ip.IsLoopback()
+	return err == nil && (address.Hostname() == "localhost" || net.ParseIP(address.Hostname()).IsLoopback())
 }

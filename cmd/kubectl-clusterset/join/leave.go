@@ -5,7 +5,6 @@ package join
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -123,16 +122,11 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	if err != nil {
 		return err
 	}
-	value, done := any("true"), "drained"
+	value, done := `"true"`, "drained"
 	if !drain {
-		value, done = nil, "no longer drained"
+		value, done = "null", "no longer drained"
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{cluster.DrainAnnotation: value},
-	}})
-	if err != nil {
-		return err
-	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, cluster.DrainAnnotation, value)
 	options := metav1.PatchOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)}
 	at := slices.IndexFunc(identities, func(is cluster.Identity) bool { return is.ID == id })
 	found := at >= 0
