@@ -42,7 +42,6 @@ const (
 	// SetLabel names the cluster set of an object, and in the heartbeat, as an annotation, that of the controller.
 	SetLabel       = domain + "/clusterset"
 	ManagedByLabel = "app.kubernetes.io/managed-by"
-	sliceManagedBy = discoveryv1.LabelManagedBy
 	ServiceLabel   = v1beta1.LabelServiceName
 	SourceLabel    = v1beta1.LabelSourceCluster
 
@@ -63,9 +62,9 @@ func (s Set) String() string {
 // Slices is the label selector of the EndpointSlices that the controller of the set manages.
 func (s Set) Slices() string {
 	if s == "" {
-		return sliceManagedBy + "=" + manager + ",!" + SetLabel
+		return discoveryv1.LabelManagedBy + "=" + manager + ",!" + SetLabel
 	}
-	return sliceManagedBy + "=named." + manager + "," + SetLabel + "=" + string(s)
+	return discoveryv1.LabelManagedBy + "=named." + manager + "," + SetLabel + "=" + string(s)
 }
 
 // Account is the name of the ServiceAccount of a reader.

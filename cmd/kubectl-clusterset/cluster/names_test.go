@@ -18,7 +18,7 @@ func TestNamesAreThoseOfTheController(t *testing.T) {
 		MemberLease: memberstate.LeasePrefix, ClusterLabel: member.ClusterLabel, ReaderLabel: member.ReaderLabel,
 		KubeconfigKey: member.KubeconfigKey, StateAnnotation: memberstate.StateAnnotation, OriginAnnotation: memberstate.OriginAnnotation,
 		DrainAnnotation: member.DrainAnnotation, SetLabel: export.LabelSet, ManagedByLabel: export.LabelManagedBy,
-		sliceManagedBy: export.LabelSliceManagedBy, ServiceLabel: export.LabelService, SourceLabel: export.LabelSourceCluster,
+		ServiceLabel: export.LabelService, SourceLabel: export.LabelSourceCluster,
 		Account("east"): member.AccountOf("east"),
 	} {
 		if here != there {

@@ -182,8 +182,6 @@ const (
 	askTimeout = 30 * time.Second
 	// maxAnswer bounds the answer, in bytes.
 	maxAnswer = 256 << 20
-	// bindPort is that of the default of --bind-address.
-	bindPort = 8080
 )
 
 // errStandby is the answer of a replica that does not lead.
@@ -199,7 +197,7 @@ func askLeader(ctx context.Context, c *cluster.Cluster, address, question string
 	}
 	pods, err := replicas(ctx, c)
 	for i := 0; i < len(pods) && (i == 0 || errors.Is(err, errStandby)); i++ {
-		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i].Name, forward.PortOf(&pods[i], "metrics", bindPort))
+		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i].Name, forward.PortOf(&pods[i], "metrics", 8080))
 		if failed != nil {
 			return fmt.Errorf("%w: if that is forbidden, bind the Role clusterset-viewer of namespace %s", failed, c.Namespace)
 		}
