@@ -232,7 +232,7 @@ release: tools ## Build all artifacts of release VERSION, such as 0.1.0, into bi
 	@SOURCE_DATE_EPOCH=$(EPOCH) $(call pinned,helm) package deploy/chart --version $(VERSION) --app-version $(VERSION) --destination $(RELEASE)
 	@HELM=$(call pinned,helm) CHART=$(RELEASE)/clusterset-dns-$(VERSION).tgz ./deploy/render $(RELEASE)/rendered
 	@cp $(RELEASE)/rendered/manifest.yaml $(RELEASE)/
-	@$(BOUND) go run ./deploy/release -version $(VERSION) -epoch $(EPOCH) -out $(RELEASE) -manifests $(RELEASE)/rendered -platforms '$(PLATFORMS)'
+	@$(BOUND) go run ./deploy/release -version $(VERSION) -epoch $(EPOCH) -out $(RELEASE) -platforms '$(PLATFORMS)'
 	@rm -r $(RELEASE)/rendered
 	@$(BOUND) $(MAKE) --no-print-directory images IMAGES=$(RELEASE)/images
 

@@ -2,15 +2,13 @@
 
 // Command release builds what a release has besides the images and the chart:
 // archives of the programs with SBOMs, the manifest for krew, the release
-// notes, and the checksums of all files in the directory. The programs embed
-// the manifests of their version. The same source and toolchain give the same
-// bytes. It runs at the root of the repository, by `make release`.
+// notes, and the checksums of all files in the directory. The same source and
+// toolchain give the same bytes. It runs at the root of the repository, by
+// `make release`.
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -27,8 +25,6 @@ type options struct {
 	version string
 	created time.Time
 	out     string
-	// manifests is the directory with what deploy/render made of the chart of the version.
-	manifests string
 	// platforms are those to build for, as GOOS/GOARCH; all if empty.
 	platforms []string
 }
@@ -55,7 +51,6 @@ func main() {
 	flag.StringVar(&o.version, "version", "", "`version`, without a leading v")
 	flag.Int64Var(&epoch, "epoch", 0, "`time` of the files in the archives, in seconds since 1970")
 	flag.StringVar(&o.out, "out", filepath.Join("bin", "release"), "`directory` that gets the files")
-	flag.StringVar(&o.manifests, "manifests", "", "`directory` of the manifests of the version")
 	flag.StringVar(&platforms, "platforms", "", "`platforms`, separated by commas; empty means all of a release")
 	flag.Parse()
 	o.created = time.Unix(epoch, 0).UTC()
@@ -80,9 +75,6 @@ func run(o options) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	if err := overlay(o.manifests, filepath.Join(scratch, overlayFile)); err != nil {
-		return err
-	}
 	var plugins []plugin
 	for _, b := range builds() {
 		if len(o.platforms) > 0 && !slices.Contains(o.platforms, b.os+"/"+b.arch) {
@@ -96,9 +88,6 @@ func run(o options) error {
 		binary, err := os.ReadFile(path)
 		if err != nil {
 			return err
-		}
-		if b.program == "kubectl-clusterset" && !bytes.Contains(binary, []byte("/clusterset-controller:"+o.version)) {
-			return fmt.Errorf("%s embeds the manifest of another version", b.name(o))
 		}
 		packed, err := b.pack(o, []file{{b.binary(), 0o755, binary}, {"LICENSE", 0o644, license}})
 		if err != nil {
@@ -135,34 +124,12 @@ func (o options) write(name string, content []byte) error {
 	return os.WriteFile(filepath.Join(o.out, name), content, 0o644)
 }
 
-const overlayFile = "overlay.json"
-
-// overlay writes the file by which the Go toolchain reads the manifests of a
-// directory in place of those in deploy, which are of the chart as it is there.
-func overlay(manifests, to string) error {
-	replace := map[string]string{}
-	for _, name := range []string{"manifest.yaml", "rbac.yaml", "coredns-rbac.yaml"} {
-		from, err := filepath.Abs(filepath.Join("deploy", name))
-		if err != nil {
-			return err
-		}
-		if replace[from], err = filepath.Abs(filepath.Join(manifests, name)); err != nil {
-			return err
-		}
-	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, text, 0o600)
-}
-
 // compile builds the program, static, and returns its path.
 func (b build) compile(o options, into string) (string, error) {
 	path := filepath.Join(into, b.name(o))
 	// As in the Makefile.
 	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -X main.version="+o.version,
-		"-overlay", filepath.Join(into, overlayFile), "-o", path, "./cmd/"+b.program)
+		"-o", path, "./cmd/"+b.program)
 	command.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", "GOOS="+b.os, "GOARCH="+b.arch)
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile %s for %s/%s: %w\n%s", b.program, b.os, b.arch, err, strings.TrimSpace(string(output)))

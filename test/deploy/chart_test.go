@@ -103,7 +103,7 @@ func TestWhatValuesDo(t *testing.T) {
 		{"roles.viewer=false", "clusterset-aggregate-to-edit", "clusterset-viewer"},
 		{"roles.aggregate=false", "clusterset-viewer", "clusterset-aggregate"},
 		{"controller.replicas=1,controller.leaderElect=false", "type: Recreate", ""},
-		{"controller.extraArgs={--context=a b}", `- "--context=a b"`, ""},
+		{"controller.extraArgs={--kubeconfig=a b}", `- "--kubeconfig=a b"`, ""},
 		{"controller.prefer=cluster", "- --prefer=cluster\n", ""},
 		{"controller.podDisruptionBudget.enabled=false", "", "kind: PodDisruptionBudget"},
 		{"controller.priorityClassName=", "", "priorityClassName"},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
@@ -31,10 +30,10 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 // flags are what the command line says. controller.Run validates the options.
 type flags struct {
 	controller.Options
-	kubeconfig, context string
-	bindAddress         string
-	canaryAddress       string
-	loggingFormat       string
+	kubeconfig    string
+	bindAddress   string
+	canaryAddress string
+	loggingFormat string
 }
 
 func newCommand() *cobra.Command {
@@ -50,23 +49,16 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			defer klog.Flush()
 			if err := setLogging(f.loggingFormat, command.Flags()); err != nil {
 				return err
 			}
 			f.Version = command.Version
-			err := f.run(command.Context())
-			if err != nil && f.loggingFormat != logText {
-				klog.FromContext(command.Context()).Error(err, "The controller ended")
-				return loggedError{err}
-			}
-			return err
+			return f.run(command.Context())
 		},
 	}
 	set := command.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "",
 		"kubeconfig `file` of the local cluster; empty means $KUBECONFIG or ~/.kube/config, else the pod's service account")
-	set.StringVar(&f.context, "context", "", "`name` of the context to use in the kubeconfig; empty means its current one")
 	set.StringVar(&f.Cluster, "cluster-id", "",
 		"`id` of the local cluster: a DNS label, or two joined with a dot; empty means the value of ClusterProperty cluster.clusterset.k8s.io")
 	set.StringVar((*string)(&f.ClusterSet), "clusterset", "",
@@ -115,7 +107,7 @@ API (KEP-1645) says. It writes only to its own cluster.`,
 		"`address` of /metrics, /healthz and /readyz; empty means none")
 	set.StringVar(&f.canaryAddress, "canary-address", "",
 		"`address` at which the other clusters probe the pod network to this one; empty means that this cluster neither is probed nor probes others")
-	set.StringVar(&f.loggingFormat, "logging-format", logText,
+	set.StringVar(&f.loggingFormat, "logging-format", "text",
 		"`format` of the log: text, or json for one object a line")
 	logging := goflag.NewFlagSet("logging", goflag.ContinueOnError)
 	klog.InitFlags(logging)
@@ -147,24 +139,14 @@ func (f *flags) complete() error {
 			f.Namespace = strings.TrimSpace(string(namespace))
 		}
 	}
-	var err error
-	f.Config, err = f.restConfig()
-	return err
-}
-
-// restConfig reaches the local cluster: by the kubeconfig of a flag or of the user, else as the pod that this is.
-func (f *flags) restConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
-		&clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
-	switch {
-	case clientcmd.IsEmptyConfig(err):
-		return nil, errors.New("the local cluster is unknown: set --kubeconfig or $KUBECONFIG, or run as a pod with a service account")
-	case err != nil:
-		return nil, fmt.Errorf("kubeconfig of the local cluster (--kubeconfig, --context): %w", err)
+	var err error
+	f.Config, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return fmt.Errorf("the local cluster: %w: set --kubeconfig or $KUBECONFIG, or run as a pod with a service account", err)
 	}
-	return config, nil
+	return nil
 }
 
 // parseMember reads id=kubeconfig[:context].

@@ -5,8 +5,9 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -14,8 +15,10 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
 	"github.com/clusterset-dns/clusterset-dns/controller"
@@ -29,14 +32,12 @@ func Main(set string) int {
 	build = set
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := newCommand().ExecuteContext(ctx)
-	if err == nil {
-		return 0
+	defer klog.Flush()
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "Ended")
+		return 1
 	}
-	if logged := (loggedError{}); !errors.As(err, &logged) {
-		fmt.Fprintln(os.Stderr, "clusterset-controller:", err)
-	}
-	return 1
+	return 0
 }
 
 func (f *flags) run(ctx context.Context) error {
@@ -46,9 +47,8 @@ func (f *flags) run(ctx context.Context) error {
 	if err := f.complete(); err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	f.Registry = registry
+	f.Registry = prometheus.NewRegistry()
+	f.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	logger := klog.FromContext(ctx)
 	logger.Info("Starting clusterset-controller", "version", f.Version, "memoryLimit", debug.SetMemoryLimit(-1))
 	for _, each := range []struct {
@@ -90,4 +90,35 @@ func limitMemory(getenv func(string) string) error {
 	}
 	debug.SetMemoryLimit(limit / 10 * 9)
 	return nil
+}
+
+// setLogging has the whole process log as the flags say.
+func setLogging(format string, flags *pflag.FlagSet) error {
+	switch format {
+	case "text":
+		return nil // klog's own
+	case "json":
+	default:
+		return fmt.Errorf("--logging-format %q: use text or json", format)
+	}
+	verbosity, err := strconv.Atoi(flags.Lookup("v").Value.String())
+	if err != nil {
+		return fmt.Errorf("-v: %w", err)
+	}
+	klog.SetSlogLogger(slog.New(jsonHandler(os.Stderr, verbosity)))
+	return nil
+}
+
+// jsonHandler writes one JSON object a line. Objects of Kubernetes are written
+// as name and namespace, as Kubernetes' own programs do.
+func jsonHandler(out io.Writer, verbosity int) slog.Handler {
+	return slog.NewJSONHandler(out, &slog.HandlerOptions{
+		Level: slog.Level(-verbosity),
+		ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
+			if object, ok := attr.Value.Any().(logr.Marshaler); ok {
+				attr.Value = slog.AnyValue(object.MarshalLog())
+			}
+			return attr
+		},
+	})
 }

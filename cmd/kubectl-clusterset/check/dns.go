@@ -9,8 +9,8 @@ import (
 
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -31,7 +31,7 @@ var dnsChecks = []Check{
 			case by == "" && !c.hasZone(): // else a file that it imports serves the zone
 				found.fail(s.enable(c), "The Corefile does not serve %s.", s.Zone)
 			case by == coredns.ByMulticluster && c.ID != "" && c.Corefile.Set(s.Zone) != string(c.Set):
-				found.fail(s.serveSet(c), "The Corefile serves %s for %s, not for %s.", s.Zone, names.Set(c.Corefile.Set(s.Zone)), c.Set)
+				found.fail(s.serveSet(c), "The Corefile serves %s for %s, not for %s.", s.Zone, cluster.Set(c.Corefile.Set(s.Zone)), c.Set)
 			}
 		},
 	},
@@ -47,7 +47,7 @@ var dnsChecks = []Check{
 				return
 			}
 			id := corefile.Option(s.Zone, "cluster")
-			if len(id) == 1 && !strings.EqualFold(id[0], c.ID) && names.ValidateID(strings.ToLower(id[0])) == nil {
+			if len(id) == 1 && !strings.EqualFold(id[0], c.ID) && cluster.ValidateID(strings.ToLower(id[0])) == nil {
 				found.fail(fix, "The Corefile has `cluster %s`, but this cluster is %s: DNS prefers endpoints of the wrong cluster.", id[0],
 					c.ID)
 			}

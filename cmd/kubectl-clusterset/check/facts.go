@@ -20,7 +20,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/coredns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -43,7 +42,7 @@ type Cluster struct {
 	System, UID string
 	// ID and Set are those of the controller; ID is empty if Unidentified is why they are unknown.
 	ID           string
-	Set          names.Set
+	Set          cluster.Set
 	Unidentified error
 	// State is what the controller says, nil if StateError is why it does not.
 	State      *state.Cluster
@@ -115,7 +114,7 @@ func (c *Cluster) identify(ctx context.Context, from *cluster.Cluster) (err erro
 	is, err := from.Identify(ctx)
 	c.ID, c.UID, c.Set, c.Unidentified = is.ID, is.UID, is.Set, err
 	if c.State != nil {
-		c.ID, c.UID, c.Set, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, is.UID), names.Set(c.State.ClusterSet), nil
+		c.ID, c.UID, c.Set, c.Unidentified = c.State.Cluster, cmp.Or(c.State.UID, is.UID), cluster.Set(c.State.ClusterSet), nil
 	}
 	return nil
 }

@@ -21,7 +21,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -64,7 +63,7 @@ func TestGather(t *testing.T) {
 	exports, imports := definitions(t)
 	id := "heard"
 	heartbeat := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "mcs", Name: names.Heartbeat},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "mcs", Name: cluster.HeartbeatLease},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &id},
 	}
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "uid"}}

@@ -7,20 +7,80 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 )
+
+// Names by which the command line knows the objects of the controller. They are part of its API, as what it answers is: a
+// test holds them against those of the controller.
+const (
+	domain = "clusterset-dns.github.io"
+	// DefaultNamespace is the default namespace of the controller.
+	DefaultNamespace = "clusterset-dns"
+	// LeaderLease and HeartbeatLease are Leases of the controller; MemberLease begins the name of the Lease of a member.
+	LeaderLease    = "clusterset-controller"
+	HeartbeatLease = "clusterset-dns-heartbeat"
+	MemberLease    = "clusterset-dns-member-"
+	// ClusterLabel marks the Secret and the Lease of a member, ReaderLabel the ServiceAccount of a reader.
+	ClusterLabel = domain + "/cluster"
+	ReaderLabel  = domain + "/reader"
+	// KubeconfigKey is the key of the kubeconfig in the Secret of a member.
+	KubeconfigKey    = "kubeconfig"
+	OriginAnnotation = domain + "/origin"
+	StateAnnotation  = domain + "/state"
+	DrainAnnotation  = domain + "/drain"
+	// SetLabel names the cluster set of an object, and in the heartbeat, as an annotation, that of the controller.
+	SetLabel       = domain + "/clusterset"
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ServiceLabel   = v1beta1.LabelServiceName
+	SourceLabel    = v1beta1.LabelSourceCluster
+
+	manager = "clusterset-controller." + domain
+)
+
+// A Set is the name of a cluster set, empty for the default set.
+type Set string
+
+// String returns the set as text.
+func (s Set) String() string {
+	if s == "" {
+		return "the default cluster set"
+	}
+	return "cluster set " + string(s)
+}
+
+// Slices is the label selector of the EndpointSlices that the controller of the set manages.
+func (s Set) Slices() string {
+	if s == "" {
+		return discoveryv1.LabelManagedBy + "=" + manager + ",!" + SetLabel
+	}
+	return discoveryv1.LabelManagedBy + "=named." + manager + "," + SetLabel + "=" + string(s)
+}
+
+// Account is the name of the ServiceAccount of a reader.
+func Account(reader string) string { return "clusterset-member-" + reader }
+
+// ValidateID returns an error unless id is a valid cluster id: a DNS label, or two joined with a dot (KEP-2149).
+func ValidateID(id string) error {
+	parts := strings.Split(id, ".")
+	for _, part := range parts {
+		if len(parts) > 2 || len(id) > validation.LabelValueMaxLength || len(validation.IsDNS1123Label(part)) > 0 {
+			return fmt.Errorf("cluster id %q: use a DNS label, or two joined with a dot, of at most %d characters", id,
+				validation.LabelValueMaxLength)
+		}
+	}
+	return nil
+}
 
 // FieldManager is the field manager of all writes.
 const FieldManager = "kubectl-clusterset"
@@ -45,10 +105,10 @@ func FromConfig(config *rest.Config, contextName, systemNamespace string) (*Clus
 	// Warnings are for authors of manifests.
 	c.Config.WarningHandlerWithContext = rest.NoWarnings{}
 	var err error
-	if c.Kube, err = kubernetes.NewForConfig(c.Config); err != nil {
-		return nil, fmt.Errorf("context %s: %w", contextName, err)
+	if c.Kube, err = kubernetes.NewForConfig(c.Config); err == nil {
+		c.Dynamic, err = dynamic.NewForConfig(c.Config)
 	}
-	if c.Dynamic, err = dynamic.NewForConfig(c.Config); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("context %s: %w", contextName, err)
 	}
 	return c, nil
@@ -69,9 +129,7 @@ type Identity struct {
 	// UID is that of the namespace kube-system.
 	UID string
 	// Set is the cluster set of the controller.
-	Set names.Set
-	// Heartbeat is where the controller wrote these.
-	Heartbeat *coordinationv1.Lease
+	Set Set
 }
 
 // ErrNeverRan is the error of a cluster without a heartbeat.
@@ -83,7 +141,7 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 	if err != nil {
 		return Identity{}, fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, names.Heartbeat, metav1.GetOptions{})
+	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, HeartbeatLease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return Identity{UID: string(namespace.UID)}, fmt.Errorf("context %s: %w in namespace %s: install it there, or set its namespace with "+
 			"--system-namespace", c.Context, ErrNeverRan, c.Namespace)
@@ -92,15 +150,15 @@ func (c *Cluster) Identify(ctx context.Context) (Identity, error) {
 		return Identity{}, fmt.Errorf("context %s: %w", c.Context, err)
 	}
 	id := ptr.Deref(lease.Spec.HolderIdentity, "")
-	if err := names.ValidateID(id); err != nil {
+	if err := ValidateID(id); err != nil {
 		return Identity{}, fmt.Errorf("context %s: the heartbeat in namespace %s: %w", c.Context, c.Namespace, err)
 	}
-	return Identity{ID: id, UID: string(namespace.UID), Set: names.Set(lease.Annotations[names.LabelSet]), Heartbeat: lease}, nil
+	return Identity{ID: id, UID: string(namespace.UID), Set: Set(lease.Annotations[SetLabel])}, nil
 }
 
 // Credentials are the Secrets of all members, or of the member with an id.
 func (c *Cluster) Credentials(ctx context.Context, id string) ([]corev1.Secret, error) {
-	selector := names.ClusterLabel
+	selector := ClusterLabel
 	if id != "" {
 		selector += "=" + id
 	}
@@ -111,32 +169,20 @@ func (c *Cluster) Credentials(ctx context.Context, id string) ([]corev1.Secret, 
 	return list.Items, nil
 }
 
-// MemberLease shows the state of a member, nil if the controller wrote none.
-func (c *Cluster) MemberLease(ctx context.Context, name string) (*coordinationv1.Lease, error) {
-	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil // none is an answer
+// Identify reads the identities of clusters. It is an error if two contexts refer to one cluster, or two clusters have one
+// id, or are of different cluster sets.
+func Identify(ctx context.Context, clusters []*Cluster) ([]Identity, error) {
+	identities, wrong := make([]Identity, len(clusters)), make([]error, len(clusters))
+	for i, c := range clusters {
+		identities[i], wrong[i] = c.Identify(ctx)
 	}
-	return lease, err
-}
-
-// NewestEvent is the newest Event of an object, nil if there is none.
-func (c *Cluster) NewestEvent(ctx context.Context, object metav1.Object) (*corev1.Event, error) {
-	list, err := c.Kube.CoreV1().Events(object.GetNamespace()).List(ctx,
-		metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(object.GetUID())})
-	if err != nil || len(list.Items) == 0 {
+	if err := errors.Join(wrong...); err != nil {
 		return nil, err
 	}
-	newest := slices.MaxFunc(list.Items, func(a, b corev1.Event) int {
-		order, _ := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion) // times have whole seconds
-		return order
-	})
-	return &newest, nil
+	return identities, distinct(clusters, identities)
 }
 
-// Distinct returns an error if two contexts refer to one cluster, or two clusters
-// have one id, or are of different cluster sets. The lists correspond.
-func Distinct(clusters []*Cluster, identities []Identity) error {
+func distinct(clusters []*Cluster, identities []Identity) error {
 	var wrong []error
 	for i := range clusters {
 		for j := range i {

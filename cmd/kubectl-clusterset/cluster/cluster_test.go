@@ -21,7 +21,7 @@ func TestDistinct(t *testing.T) {
 			"the controller of context a is of the default cluster set, that of b of cluster set blue",
 		},
 	} {
-		err := Distinct(clusters, []Identity{{ID: "east", UID: "1"}, row.b})
+		err := distinct(clusters, []Identity{{ID: "east", UID: "1"}, row.b})
 		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("%+v: got %v, want %q", row.b, err, row.want)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,8 +40,8 @@ func (c *Cluster) MCSVersion(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// exports is a client of ServiceExports, and their version. It is an error if the MCS API is not served.
-func (c *Cluster) exports(ctx context.Context, namespace string) (dynamic.ResourceInterface, string, error) {
+// ServiceExports is a client of ServiceExports, and their version. It is an error if the MCS API is not served.
+func (c *Cluster) ServiceExports(ctx context.Context, namespace string) (dynamic.ResourceInterface, string, error) {
 	version, err := c.MCSVersion(ctx)
 	if err != nil {
 		return nil, "", err
@@ -57,60 +56,19 @@ func (c *Cluster) exports(ctx context.Context, namespace string) (dynamic.Resour
 	return client.Namespace(namespace), version, nil
 }
 
-// ServiceExport reads one, nil if there is none.
-func (c *Cluster) ServiceExport(ctx context.Context, namespace, name string) (*v1beta1.ServiceExport, error) {
-	client, _, err := c.exports(ctx, namespace)
+// CreateServiceExport makes one from its metadata. dryRun is that of metav1.CreateOptions.
+func (c *Cluster) CreateServiceExport(ctx context.Context, of metav1.ObjectMeta, dryRun []string) error {
+	client, version, err := c.ServiceExports(ctx, of.Namespace)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	object, err := client.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil // none is an answer
-	}
-	if err != nil {
-		return nil, err
-	}
-	found := &v1beta1.ServiceExport{}
-	return found, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found)
-}
-
-// NewServiceExport is one as CreateServiceExport writes it, in a version of the MCS API.
-func NewServiceExport(version, namespace, name string) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(schema.GroupVersionKind{
-		Group: v1beta1.GroupName, Version: version, Kind: v1beta1.ServiceExportKindName,
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupName + "/" + version, Kind: v1beta1.ServiceExportKindName},
+		ObjectMeta: of,
 	})
-	object.SetNamespace(namespace)
-	object.SetName(name)
-	return object
-}
-
-// CreateServiceExport makes one. dryRun is that of metav1.CreateOptions.
-func (c *Cluster) CreateServiceExport(ctx context.Context, namespace, name string, dryRun []string) error {
-	client, version, err := c.exports(ctx, namespace)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = client.Create(ctx, &unstructured.Unstructured{Object: object},
+			metav1.CreateOptions{FieldManager: FieldManager, DryRun: dryRun})
 	}
-	_, err = client.Create(ctx, NewServiceExport(version, namespace, name),
-		metav1.CreateOptions{FieldManager: FieldManager, DryRun: dryRun})
 	return err
-}
-
-// CreateExport makes a ServiceExport that is more than its name.
-func (c *Cluster) CreateExport(ctx context.Context, object *unstructured.Unstructured) error {
-	client, _, err := c.exports(ctx, object.GetNamespace())
-	if err != nil {
-		return err
-	}
-	_, err = client.Create(ctx, object, metav1.CreateOptions{FieldManager: FieldManager})
-	return err
-}
-
-// DeleteServiceExport deletes one. dryRun is that of metav1.DeleteOptions.
-func (c *Cluster) DeleteServiceExport(ctx context.Context, namespace, name string, dryRun []string) error {
-	client, _, err := c.exports(ctx, namespace)
-	if err != nil {
-		return err
-	}
-	return client.Delete(ctx, name, metav1.DeleteOptions{DryRun: dryRun})
 }

@@ -24,9 +24,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 )
 
@@ -56,7 +54,7 @@ func Main(set string) int {
 	klog.SetLogger(klog.Logger{})
 	klog.SetOutput(io.Discard)
 	out, errOut := output.Escaped{Writer: os.Stdout}, output.Escaped{Writer: os.Stderr}
-	err := execute(ctx, streams{In: os.Stdin, Out: out, ErrOut: errOut}, os.Args[1:])
+	err := execute(ctx, streams{Out: out, ErrOut: errOut}, os.Args[1:])
 	if err != nil && !errors.Is(err, errWrong) {
 		fmt.Fprintln(errOut, "Error: "+err.Error())
 	}
@@ -79,25 +77,24 @@ func exitStatus(err error) int {
 // options are the values of flags that several commands have.
 type options struct {
 	streams
-	// persistent are the flags of all commands, shared those of several.
-	persistent, shared *pflag.FlagSet
-	kubeconfig         string
-	overrides          clientcmd.ConfigOverrides
-	contexts           []string
-	systemNamespace    string
-	timeout            time.Duration
-	dryRun             bool
-	output             string
-	zone               string
-	dns                []string
-	controllers        []string
+	// shared are the flags of several commands.
+	shared          *pflag.FlagSet
+	kubeconfig      string
+	overrides       clientcmd.ConfigOverrides
+	contexts        []string
+	systemNamespace string
+	timeout         time.Duration
+	dryRun          bool
+	output          string
+	zone            string
+	dns             []string
+	controllers     []string
 	// begun is set once the command line is known to be valid.
 	begun bool
 }
 
-// streams are the standard streams of the process.
+// streams are those to which the process writes.
 type streams struct {
-	In          io.Reader
 	Out, ErrOut io.Writer
 }
 
@@ -132,17 +129,21 @@ with --contexts east,west.`,
 			return nil
 		},
 	}
-	root.SetIn(o.In)
 	root.SetOut(o.Out)
 	root.SetErr(o.ErrOut)
-	o.persistent = root.PersistentFlags()
-	o.persistent.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of the kubeconfig; empty means that of kubectl")
-	connection := clientcmd.RecommendedConfigOverrideFlags("")
-	connection.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
-	connection.AuthOverrideFlags.Username, connection.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
-	connection.ClusterOverrideFlags.APIServer.ShortName = "s"
-	clientcmd.BindOverrideFlags(&o.overrides, o.persistent, connection)
-	o.persistent.StringVar(&o.systemNamespace, "system-namespace", names.Namespace, "`namespace` of the controller")
+	flags := root.PersistentFlags()
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`path` of the kubeconfig; empty means that of kubectl")
+	// Of kubectl's flags, those that can apply to several clusters.
+	all := clientcmd.RecommendedConfigOverrideFlags("")
+	auth := all.AuthOverrideFlags
+	clientcmd.BindOverrideFlags(&o.overrides, flags, clientcmd.ConfigOverrideFlags{
+		AuthOverrideFlags: clientcmd.AuthOverrideFlags{
+			Impersonate: auth.Impersonate, ImpersonateUID: auth.ImpersonateUID, ImpersonateGroups: auth.ImpersonateGroups,
+		},
+		ClusterOverrideFlags: clientcmd.ClusterOverrideFlags{ProxyURL: all.ClusterOverrideFlags.ProxyURL},
+		CurrentContext:       all.CurrentContext, Timeout: all.Timeout,
+	})
+	flags.StringVar(&o.systemNamespace, "system-namespace", cluster.DefaultNamespace, "`namespace` of the controller")
 	_ = root.RegisterFlagCompletionFunc("context", o.completeContexts)
 	o.shared = pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.shared.StringSliceVar(&o.contexts, "contexts", nil,
@@ -188,14 +189,11 @@ func (o *options) config(context string) clientcmd.ClientConfig {
 func (o *options) with(command *cobra.Command, flags ...string) *cobra.Command {
 	for _, name := range flags {
 		command.Flags().AddFlag(o.shared.Lookup(name))
-		switch name {
-		case "contexts":
-			_ = command.RegisterFlagCompletionFunc(name, o.completeContexts)
-		case "output":
-			_ = command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions([]cobra.Completion{"wide", "json", "yaml"},
-				cobra.ShellCompDirectiveNoFileComp))
-		}
 	}
+	// Of the two, those that the command has.
+	_ = command.RegisterFlagCompletionFunc("contexts", o.completeContexts)
+	_ = command.RegisterFlagCompletionFunc("output",
+		cobra.FixedCompletions([]cobra.Completion{"wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -204,8 +202,8 @@ func (o *options) addNamespace(command *cobra.Command, usage string) {
 	command.Flags().StringVarP(&o.overrides.Context.Namespace, "namespace", "n", "", usage)
 }
 
-func (o *options) teller() progress.Teller {
-	return progress.Teller{Out: o.ErrOut, Results: o.Out, Timeout: o.timeout}
+func (o *options) teller() output.Teller {
+	return output.Teller{Out: o.ErrOut, Results: o.Out, Timeout: o.timeout}
 }
 
 // selected are the contexts that the flags select.
@@ -226,23 +224,11 @@ func (o *options) selected() ([]string, error) {
 	return []string{raw.CurrentContext}, err
 }
 
-// single are the flags that describe one connection.
-var single = []string{
-	clientcmd.FlagAPIServer, clientcmd.FlagClusterName, clientcmd.FlagAuthInfoName, clientcmd.FlagBearerToken,
-	clientcmd.FlagCertFile, clientcmd.FlagKeyFile, clientcmd.FlagCAFile, clientcmd.FlagTLSServerName, clientcmd.FlagInsecure,
-}
-
 // clusters are those that the flags select.
 func (o *options) clusters() ([]*cluster.Cluster, error) {
 	contexts, err := o.selected()
 	if err != nil {
 		return nil, err
-	}
-	for _, flag := range single {
-		if len(contexts) > 1 && o.persistent.Changed(flag) {
-			return nil, usageError{fmt.Errorf("--%s applies to one cluster, and %d are selected: set it for each context in the "+
-				"kubeconfig", flag, len(contexts))}
-		}
 	}
 	clusters := make([]*cluster.Cluster, len(contexts))
 	for i, name := range contexts {
@@ -261,32 +247,29 @@ const serviceNamespace = "`namespace` of a SERVICE that is given without one; em
 
 // service reads NAMESPACE/SERVICE, or SERVICE in the namespace of --namespace or of the selected contexts.
 func (o *options) service(text string) (types.NamespacedName, error) {
-	namespace, name, both := strings.Cut(text, "/")
-	if flag := o.overrides.Context.Namespace; both && flag != "" && flag != namespace {
-		return types.NamespacedName{}, usageError{fmt.Errorf("service %s is not in the namespace of -n %s", text, flag)}
+	var service types.NamespacedName
+	var both bool
+	if service.Namespace, service.Name, both = strings.Cut(text, "/"); !both {
+		service = types.NamespacedName{Name: text}
 	}
-	if !both {
-		namespace, name = "", text
-		contexts, err := o.selected()
-		if err != nil {
-			return types.NamespacedName{}, err
+	if service.Name == "" || strings.Contains(service.Name, "/") || both && service.Namespace == "" {
+		return service, usageError{fmt.Errorf("%q is not a service: use NAMESPACE/SERVICE", text)}
+	}
+	if both && o.overrides.Context.Namespace == "" {
+		return service, nil
+	}
+	contexts, err := o.selected()
+	for i := 0; i < len(contexts) && err == nil; i++ {
+		namespace, _, failed := o.config(contexts[i]).Namespace()
+		switch err = failed; {
+		case service.Namespace == "":
+			service.Namespace = namespace
+		case service.Namespace != namespace:
+			err = usageError{fmt.Errorf("service %s: in namespace %s or %s? Use NAMESPACE/SERVICE, without -n", text,
+				service.Namespace, namespace)}
 		}
-		for i, context := range contexts {
-			is, _, err := o.config(context).Namespace()
-			if err != nil {
-				return types.NamespacedName{}, err
-			}
-			if i > 0 && is != namespace {
-				return types.NamespacedName{}, usageError{fmt.Errorf("the contexts %s and %s have different namespaces: use "+
-					"NAMESPACE/%s", contexts[0], context, name)}
-			}
-			namespace = is
-		}
 	}
-	if namespace == "" || name == "" || strings.Contains(name, "/") {
-		return types.NamespacedName{}, usageError{fmt.Errorf("%q is not a service: use NAMESPACE/SERVICE", text)}
-	}
-	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+	return service, err
 }
 
 // completeContexts completes the last context of a list.

@@ -86,7 +86,8 @@ them. The exit status is 3 if a connection fails.`,
 			if report == nil {
 				return err
 			}
-			err = errors.Join(err, output.Print(o.Out, o.output, "ConnectivityReport", report, report.Text))
+			err = errors.Join(err, output.Print(o.Out, o.output, "ConnectivityReport",
+				map[string]any{"paths": report.Paths}, report.Text))
 			if err == nil && report.Failed() > 0 {
 				err = errWrong
 			}

@@ -113,12 +113,9 @@ func answersOfAll(more map[string]string) map[string]string {
 // TestFlagsOfKubectlAreHonored looks at what arrives at the API server.
 func TestFlagsOfKubectlAreHonored(t *testing.T) {
 	for flags, want := range map[string]map[string]string{
-		"":                            {"Authorization": "Bearer of-the-kubeconfig", "Impersonate-User": ""},
-		"--token other":               {"Authorization": "Bearer other"},
-		"--as jane --as-group dev":    {"Impersonate-User": "jane", "Impersonate-Group": "dev"},
-		"--as jane --as-uid 7":        {"Impersonate-Uid": "7"},
-		"--context west --user u":     {"Authorization": "Bearer of-the-kubeconfig"},
-		"--contexts west --cluster c": {"Authorization": "Bearer of-the-kubeconfig"},
+		"":                         {"Authorization": "Bearer of-the-kubeconfig", "Impersonate-User": ""},
+		"--as jane --as-group dev": {"Impersonate-User": "jane", "Impersonate-Group": "dev"},
+		"--as jane --as-uid 7":     {"Impersonate-Uid": "7"},
 	} {
 		server := newAPI(t, answersOfAll(nil), nil)
 		if _, _, err := invoke(t, server.URL, append([]string{"unexport", "shop/db"}, strings.Fields(flags)...)...); err != nil {
@@ -137,28 +134,13 @@ func TestFlagsOfKubectlAreHonored(t *testing.T) {
 		out != "east does not export shop/db\n" {
 		t.Errorf("--proxy-url: %v: %s", err, out)
 	}
-	server := newAPI(t, answersOfAll(nil), nil)
-	if out, _, err := invoke(t, "http://cluster.invalid", "unexport", "shop/db", "--server", server.URL); err != nil ||
-		out != "east does not export shop/db\n" {
-		t.Errorf("--server: %v: %s", err, out)
-	}
 }
 
-// TestFlagsOfOneClusterAreRefusedForSeveral also holds that nobody is asked.
-func TestFlagsOfOneClusterAreRefusedForSeveral(t *testing.T) {
+// TestWrongSelections also holds that nobody is asked.
+func TestWrongSelections(t *testing.T) {
 	server := newAPI(t, nil, nil)
-	for _, flag := range []string{
-		"server", "cluster", "user", "token", "client-certificate", "client-key",
-		"certificate-authority", "tls-server-name", "insecure-skip-tls-verify",
-	} {
-		_, _, err := invoke(t, server.URL, "status", "--contexts", "east,west", "--"+flag+"=true")
-		if exitStatus(err) != exitUsage || !strings.Contains(err.Error(), "--"+flag+
-			" applies to one cluster, and 2 are selected") {
-			t.Errorf("--%s: got %v", flag, err)
-		}
-	}
-	if _, _, err := invoke(t, server.URL, "join", "east", "west", "--token=x"); exitStatus(err) != exitUsage {
-		t.Errorf("join: got %v", err)
+	if _, _, err := invoke(t, server.URL, "status", "--token=x"); exitStatus(err) != exitUsage {
+		t.Errorf("a flag of one connection: %v", err)
 	}
 	if _, _, err := invoke(t, server.URL, "leave", "west", "--contexts", "west,"); exitStatus(err) != exitUsage {
 		t.Errorf("an empty context is the current one: %v", err)

@@ -4,19 +4,27 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/explain"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/leading"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/forward"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
@@ -47,23 +55,25 @@ func (o *options) states(ctx context.Context, clusters []*cluster.Cluster) ([]*s
 
 // state asks the controller of a cluster. The state is nil along with an error.
 func (o *options) state(ctx context.Context, c *cluster.Cluster) (*state.Cluster, error) {
-	return leading.Status(ctx, c, addressOf(o.controllers, c.Context))
+	known := &state.Cluster{}
+	if err := askLeader(ctx, c, addressOf(o.controllers, c.Context), state.PathStatus, known, &known.Version); err != nil {
+		return nil, err
+	}
+	return known, nil
 }
 
 // texts returns what writes values with empty lines between them.
 func texts[T interface {
 	Text(out io.Writer, wide bool) error
 }](values []T) func(out io.Writer, wide bool) error {
-	return func(out io.Writer, wide bool) error {
-		for i, value := range values {
+	return func(out io.Writer, wide bool) (err error) {
+		for i := 0; i < len(values) && err == nil; i++ {
 			if i > 0 {
 				fmt.Fprintln(out)
 			}
-			if err := value.Text(out, wide); err != nil {
-				return err
-			}
+			err = values[i].Text(out, wide)
 		}
-		return nil
+		return err
 	}
 }
 
@@ -103,7 +113,8 @@ and what DNS answers now.`,
 			}
 			all, failed := make([]*explain.Explanation, len(clusters)), make([]error, len(clusters))
 			each(clusters, func(i int, c *cluster.Cluster) {
-				known, err := leading.Explain(command.Context(), c, addressOf(o.controllers, c.Context), service.String())
+				known, question := &state.Explanation{}, state.PathExplain+"?service="+url.QueryEscape(service.String())
+				err := askLeader(command.Context(), c, addressOf(o.controllers, c.Context), question, known, &known.Version)
 				if err != nil {
 					failed[i] = fmt.Errorf("context %s: %w", c.Context, err)
 					return
@@ -128,18 +139,17 @@ and what DNS answers now.`,
 }
 
 // addressOf is the address of a context among those of a flag, as [CONTEXT=]ADDRESS; empty if there is none.
-func addressOf(texts []string, context string) string {
+func addressOf(texts []string, context string) (address string) {
 	for _, text := range texts {
-		if address, ok := strings.CutPrefix(text, context+"="); ok {
-			return address
+		of, its, ok := strings.Cut(text, "=")
+		switch {
+		case !ok:
+			address = text
+		case of == context:
+			return its
 		}
 	}
-	for _, text := range texts {
-		if !strings.Contains(text, "=") {
-			return text
-		}
-	}
-	return ""
+	return address
 }
 
 // server is the DNS server that the flags set, or else a pod of the cluster's DNS.
@@ -165,4 +175,89 @@ func (o *options) ask(ctx context.Context, c *cluster.Cluster, explanation *expl
 		explanation.Answered(server.Name, answer)
 	}
 	return nil
+}
+
+const (
+	// askTimeout bounds a question with its connection.
+	askTimeout = 30 * time.Second
+	// maxAnswer bounds the answer, in bytes.
+	maxAnswer = 256 << 20
+)
+
+// errStandby is the answer of a replica that does not lead.
+var errStandby = errors.New("no replica of the controller leads: try again")
+
+// askLeader asks the leading controller of a cluster for a document, which has a version. address is that of the controller;
+// empty means that of the leading pod.
+func askLeader(ctx context.Context, c *cluster.Cluster, address, question string, document any, version *string) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	if address != "" {
+		return get(ctx, address, question, document, version)
+	}
+	pods, err := replicas(ctx, c)
+	for i := 0; i < len(pods) && (i == 0 || errors.Is(err, errStandby)); i++ {
+		forwarded, stop, failed := forward.Open(ctx, c, c.Namespace, pods[i].Name, forward.PortOf(&pods[i], "metrics", 8080))
+		if failed != nil {
+			return fmt.Errorf("%w: if that is forbidden, bind the Role clusterset-viewer of namespace %s", failed, c.Namespace)
+		}
+		err = get(ctx, forwarded, question, document, version)
+		stop()
+	}
+	return err
+}
+
+func get(ctx context.Context, address, question string, document any, version *string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+question, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask the controller: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("ask the controller: %w", err)
+	}
+	switch response.StatusCode {
+	case http.StatusOK:
+		if json.Unmarshal(body, document) == nil && *version == state.Version {
+			return nil
+		}
+	case http.StatusServiceUnavailable:
+		if json.Unmarshal(body, &state.Standby{}) == nil {
+			return errStandby
+		}
+		return errors.New(strings.TrimSpace(string(body)))
+	}
+	path, _, _ := strings.Cut(question, "?")
+	return fmt.Errorf("the controller does not know the question %s (%s): use the kubectl-clusterset of the controller's version",
+		path, response.Status)
+}
+
+// replicas returns the pods of the controller, first that which the Lease of the leader names.
+func replicas(ctx context.Context, c *cluster.Cluster) ([]corev1.Pod, error) {
+	list, err := c.Kube.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: "app.kubernetes.io/component=controller", FieldSelector: "status.phase=Running",
+	})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("%w: bind the Role clusterset-viewer of that namespace", err)
+	case err != nil:
+		return nil, err
+	case len(list.Items) == 0:
+		return nil, fmt.Errorf("no pod of clusterset-controller runs in namespace %s: see `kubectl -n %[1]s get pods`, set its "+
+			"namespace with --system-namespace, or its address with --controller", c.Namespace)
+	}
+	lease, err := c.Kube.CoordinationV1().Leases(c.Namespace).Get(ctx, cluster.LeaderLease, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	leader, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
+	if at := slices.IndexFunc(list.Items, func(pod corev1.Pod) bool { return pod.Name == leader }); at > 0 {
+		list.Items[0], list.Items[at] = list.Items[at], list.Items[0]
+	}
+	return list.Items, nil
 }

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
@@ -73,21 +74,26 @@ func exportable(ctx context.Context, clusters []*cluster.Cluster, service types.
 
 // export writes the ServiceExport and waits for the controller's verdict.
 func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.NamespacedName) error {
-	if err := c.CreateServiceExport(ctx, service.Namespace, service.Name, cluster.DryRun(o.dryRun)); err != nil &&
-		!apierrors.IsAlreadyExists(err) {
+	err := c.CreateServiceExport(ctx, metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name}, cluster.DryRun(o.dryRun))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("export %s: %w", service, err)
 	}
 	if o.dryRun {
 		o.teller().Wrote(true, "%s exports %s", c.Context, service)
 		return nil
 	}
+	client, _, err := c.ServiceExports(ctx, service.Namespace)
+	if err != nil {
+		return err
+	}
 	return o.teller().Wait(ctx, func(ctx context.Context) (string, error) {
-		found, err := c.ServiceExport(ctx, service.Namespace, service.Name)
+		object, err := client.Get(ctx, service.Name, metav1.GetOptions{})
 		if err != nil {
 			return "", err
 		}
-		if found == nil {
-			return "", fmt.Errorf("ServiceExport %s was deleted by another client", service)
+		found := &v1beta1.ServiceExport{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found); err != nil {
+			return "", err
 		}
 		valid := meta.FindStatusCondition(found.Status.Conditions, string(v1beta1.ServiceExportConditionValid))
 		switch {
@@ -99,9 +105,9 @@ func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.
 			return "", fmt.Errorf("%s is not exported: %s", service, valid.Message)
 		}
 		o.teller().Did("%s exports %s", c.Context, service)
-		if meta.IsStatusConditionTrue(found.Status.Conditions, string(v1beta1.ServiceExportConditionConflict)) {
-			o.teller().Say("! %s", meta.FindStatusCondition(found.Status.Conditions,
-				string(v1beta1.ServiceExportConditionConflict)).Message)
+		conflict := meta.FindStatusCondition(found.Status.Conditions, string(v1beta1.ServiceExportConditionConflict))
+		if conflict != nil && conflict.Status == metav1.ConditionTrue {
+			o.teller().Say("! %s", conflict.Message)
 		}
 		return "", nil
 	})
@@ -109,7 +115,10 @@ func (o *options) export(ctx context.Context, c *cluster.Cluster, service types.
 
 // unexport deletes the ServiceExport.
 func (o *options) unexport(ctx context.Context, c *cluster.Cluster, service types.NamespacedName) error {
-	err := c.DeleteServiceExport(ctx, service.Namespace, service.Name, cluster.DryRun(o.dryRun))
+	client, _, err := c.ServiceExports(ctx, service.Namespace)
+	if err == nil {
+		err = client.Delete(ctx, service.Name, metav1.DeleteOptions{DryRun: cluster.DryRun(o.dryRun)})
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		o.teller().Did("%s does not export %s", c.Context, service)

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +13,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/status"
 	"github.com/clusterset-dns/clusterset-dns/cmd/version"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
@@ -44,32 +46,30 @@ func newStatus(o *options) *cobra.Command {
 				return err
 			}
 			ctx := command.Context()
-			statuses, failed := []status.Status{}, []error{}
+			statuses, failed := []clusterStatus{}, []error{}
 			look := func(ctx context.Context) (string, error) {
 				found, missed := o.states(ctx, clusters)
 				if ctx.Err() != nil {
 					return "", ctx.Err() // what the end of the wait cut off says nothing
 				}
 				statuses, failed = statusesOf(clusters, found, missed, o.overrides.Context.Namespace), missed
-				return strings.Join(status.Pending(statuses), "; "), nil
+				return strings.Join(pendingOf(statuses), "; "), nil
 			}
 			show := func() error {
 				return output.Print(o.Out, o.output, "Status", map[string]any{"clusters": statuses}, texts(statuses))
 			}
-			for watch && ctx.Err() == nil {
-				if _, err := look(ctx); err == nil {
-					if err := show(); err != nil {
-						return err
-					}
-					fmt.Fprintln(o.Out)
+			for watch {
+				if _, err := look(ctx); err != nil {
+					return nil // it was stopped
 				}
+				if err := show(); err != nil {
+					return err
+				}
+				fmt.Fprintln(o.Out)
 				select {
 				case <-ctx.Done():
 				case <-time.After(statusInterval):
 				}
-			}
-			if watch {
-				return nil
 			}
 			if wait {
 				teller := o.teller()
@@ -101,15 +101,151 @@ func unanswered(failed []error) error {
 }
 
 // statusesOf are what the controllers of the clusters said, or why they did not.
-func statusesOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []error, namespace string) []status.Status {
-	statuses := make([]status.Status, len(clusters))
+func statusesOf(clusters []*cluster.Cluster, all []*state.Cluster, failed []error, namespace string) []clusterStatus {
+	statuses := make([]clusterStatus, len(clusters))
 	for i, c := range clusters {
-		statuses[i] = status.Status{Context: c.Context, Cluster: all[i]}.In(namespace)
+		statuses[i] = clusterStatus{Context: c.Context, Cluster: all[i], Namespace: namespace}
 		if failed[i] != nil {
 			statuses[i].Unreachable = failed[i].Error()
+		} else if namespace != "" {
+			all[i].Imports = slices.DeleteFunc(all[i].Imports, func(is state.Import) bool { return is.Namespace != namespace })
 		}
 	}
 	return statuses
+}
+
+// A clusterStatus is the state of one cluster.
+type clusterStatus struct {
+	Context string `json:"context"`
+	// Unreachable is why nothing else is known.
+	Unreachable string `json:"unreachable,omitempty"`
+	*state.Cluster
+	// Namespace limits the imports; empty means all.
+	Namespace string `json:"-"`
+}
+
+// Text writes a status as text.
+func (s clusterStatus) Text(out io.Writer, wide bool) error {
+	if s.Cluster == nil {
+		_, err := fmt.Fprintf(out, "Context %s: unknown: %s\n", s.Context, s.Unreachable)
+		return err
+	}
+	summary := []string{"controller " + s.Controller, "MCS API " + cmp.Or(s.MCSVersion, "not served")}
+	if s.HeartbeatStopped != "" {
+		summary = append(summary, "heartbeat stopped ("+s.HeartbeatStopped+")")
+	}
+	if s.Drained {
+		summary = append(summary, "drained")
+	}
+	if s.Queue > 0 {
+		summary = append(summary, reconciling(s.Queue))
+	}
+	fmt.Fprintf(out, "Cluster %s (context %s): %s\n", s.Cluster.Cluster, s.Context, strings.Join(summary, ", "))
+	var members, imports [][]any
+	for _, m := range s.Members {
+		how := m.State
+		if m.Path == "unreachable" || m.Path == "unproven" {
+			how += "," + m.Path
+		}
+		if m.Drained {
+			how += ",drained"
+		}
+		seen, ends := "never", "no expiry"
+		if !m.Heard.IsZero() {
+			seen = age(m.Heard, s.Now)
+		}
+		switch {
+		case m.Expires.IsZero():
+		case m.Expires.Before(s.Now):
+			ends = "expired"
+		default:
+			ends = age(s.Now, m.Expires)
+		}
+		members = append(members, []any{
+			m.Cluster, how, seen, m.Services, fmt.Sprintf("%d/%d", m.Ready, m.Endpoints), ends, m.Credential, m.Server,
+			m.ServerName, m.Proxy, m.UID,
+		})
+	}
+	for _, i := range s.Imports {
+		imports = append(imports, []any{
+			i.Namespace + "/" + i.Name, i.Type, strings.Join(i.IPs, ","), strings.Join(i.Clusters, ","),
+			fmt.Sprintf("%d/%d", i.Ready, i.Endpoints), i.Reason, strings.Join(i.Ports, ","),
+		})
+	}
+	if err := output.Section(out, wide, "",
+		"MEMBER STATE HEARTBEAT SERVICES READY EXPIRES +CREDENTIAL +SERVER +TLS_NAME +PROXY +UID", members); err != nil {
+		return err
+	}
+	if err := output.Section(out, wide, "", "IMPORT TYPE IPS CLUSTERS READY STATUS +PORTS", imports); err != nil {
+		return err
+	}
+	if s.Namespace != "" && len(s.Imports) == 0 {
+		fmt.Fprintf(out, "\nThere are no imports in namespace %s.\n", s.Namespace)
+	}
+	for i, finding := range s.Findings {
+		if i == 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "! %s\n", finding.What)
+	}
+	return nil
+}
+
+// age is the time since, as kubectl prints ages.
+func age(since, now time.Time) string { return duration.HumanDuration(max(now.Sub(since), 0)) }
+
+func reconciling(count int) string { return fmt.Sprintf("%d services are being reconciled", count) }
+
+// pendingOf returns why the clusters are not ready, the first reason per cluster, or nothing if they are. A cluster is
+// ready if its controller runs, the other clusters are its members, all members are fresh and read, nothing waits to be
+// reconciled, and the imports are ready. Imports of other implementations do not count. If the imports are limited to a
+// namespace, one of the clusters must have one.
+func pendingOf(statuses []clusterStatus) []string {
+	var pending []string
+	if len(statuses) > 0 && statuses[0].Namespace != "" && !slices.ContainsFunc(statuses, func(s clusterStatus) bool {
+		return s.Cluster != nil && len(s.Imports) > 0
+	}) {
+		pending = append(pending, "no selected cluster has an import in namespace "+statuses[0].Namespace+
+			": check its name, or export a service in it")
+	}
+	for i := range statuses {
+		if why := statuses[i].pending(statuses); why != "" {
+			pending = append(pending, statuses[i].Context+": "+why)
+		}
+	}
+	return pending
+}
+
+func (s clusterStatus) pending(all []clusterStatus) string {
+	switch {
+	case s.Cluster == nil:
+		return s.Unreachable
+	case s.HeartbeatStopped != "":
+		return "the heartbeat has stopped: " + s.HeartbeatStopped
+	}
+	for _, other := range all {
+		if other.Cluster != nil && other.Cluster.Cluster != s.Cluster.Cluster &&
+			!slices.ContainsFunc(s.Members, func(m state.Member) bool { return m.Cluster == other.Cluster.Cluster }) {
+			return other.Cluster.Cluster + " is not a member"
+		}
+	}
+	for _, m := range s.Members {
+		switch {
+		case m.State != "fresh":
+			return fmt.Sprintf("member %s is %s (%s)", m.Cluster, m.State, m.Reason)
+		case !m.Synced, m.Heard.IsZero():
+			return fmt.Sprintf("member %s has not been read yet", m.Cluster)
+		}
+	}
+	if s.Queue > 0 {
+		return reconciling(s.Queue)
+	}
+	for _, i := range s.Imports {
+		if i.Reason != string(v1beta1.ServiceImportReasonReady) && i.Reason != state.Foreign {
+			return strings.TrimSuffix(fmt.Sprintf("import %s/%s is not ready (%s): %s", i.Namespace, i.Name, i.Reason, i.Message), ": ")
+		}
+	}
+	return ""
 }
 
 func newVersion(o *options) *cobra.Command {

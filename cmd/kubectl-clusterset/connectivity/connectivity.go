@@ -27,7 +27,6 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
 )
 
 const (
@@ -109,7 +108,7 @@ func (s *site) headless() string { return s.name + "-headless" }
 
 // Run tests two or more clusters of the set with a zone, and deletes what it created, whatever happens. The report may
 // have failures; the error is of a test that could not be made, or of objects that could not be deleted.
-func Run(ctx context.Context, clusters []*cluster.Cluster, zone string, teller progress.Teller) (report *Report, err error) {
+func Run(ctx context.Context, clusters []*cluster.Cluster, zone string, teller output.Teller) (report *Report, err error) {
 	sites, targets, err := plan(ctx, clusters, zone)
 	if err != nil {
 		return nil, err
@@ -152,7 +151,7 @@ func Run(ctx context.Context, clusters []*cluster.Cluster, zone string, teller p
 		}
 		return waiting, nil
 	})
-	if errors.Is(err, progress.ErrTimeout) && !report.has("") {
+	if errors.Is(err, output.ErrTimeout) && !report.has("") {
 		err = nil // the report has the failures
 	}
 	if err != nil {
@@ -165,26 +164,21 @@ func Run(ctx context.Context, clusters []*cluster.Cluster, zone string, teller p
 // cluster the names of the Service with a cluster IP and of the pod behind the headless one.
 func plan(ctx context.Context, clusters []*cluster.Cluster, zone string) (sites []*site, targets []string, err error) {
 	run := utilrand.String(5) // what a killed test left is in no other test's way
-	var identities []cluster.Identity
+	identities, err := cluster.Identify(ctx, clusters)
+	if err != nil {
+		return nil, nil, err
+	}
 	for i, c := range clusters {
-		is, err := c.Identify(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		s := &site{Cluster: c, id: is.ID, name: fmt.Sprintf("clusterset-probe-%s-%d", run, i)}
+		s := &site{Cluster: c, id: identities[i].ID, name: fmt.Sprintf("clusterset-probe-%s-%d", run, i)}
 		domain := "." + s.Namespace + ".svc." + strings.TrimSuffix(zone, ".")
 		targets = append(targets, s.name+domain+"="+s.id, s.name+"."+s.id+"."+s.headless()+domain+"="+s.id)
-		sites, identities = append(sites, s), append(identities, is)
+		sites = append(sites, s)
 	}
-	return sites, targets, cluster.Distinct(clusters, identities)
+	return sites, targets, nil
 }
 
 // create creates the pod, the Services and their ServiceExports.
 func (s *site) create(ctx context.Context, targets []string) error {
-	version, err := s.MCSVersion(ctx)
-	if err != nil {
-		return err
-	}
 	pod, err := s.podOf(ctx, targets)
 	if err != nil {
 		return err
@@ -206,11 +200,9 @@ func (s *site) create(ctx context.Context, targets []string) error {
 			service.Spec.ClusterIP = corev1.ClusterIPNone
 		}
 		_, err := s.Kube.CoreV1().Services(s.Namespace).Create(ctx, service, metav1.CreateOptions{FieldManager: cluster.FieldManager})
-		export := cluster.NewServiceExport(version, s.Namespace, name)
-		export.SetLabels(pod.Labels)
-		export.SetOwnerReferences(owners)
 		if err == nil {
-			err = s.CreateExport(ctx, export)
+			export := metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: pod.Labels, OwnerReferences: owners}
+			err = s.CreateServiceExport(ctx, export, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("context %s: create and export Service %s/%s: %w", s.Context, s.Namespace, name, err)

@@ -25,18 +25,17 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/clusterset-controller/probe"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
-const system = names.Namespace
+const system = cluster.DefaultNamespace
 
 // installed is a cluster with a controller, whose pods never become ready.
 func installed(id string, more ...runtime.Object) *fake.Clientset {
 	client := fake.NewClientset(append([]runtime.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-of-" + id)}},
 		&coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.Heartbeat},
+			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: cluster.HeartbeatLease},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(id)},
 		},
 	}, more...)...)
@@ -61,7 +60,7 @@ func run(ctx context.Context, east, west *fake.Clientset) error {
 	_, err := Run(ctx, []*cluster.Cluster{
 		{Context: "east", Namespace: system, Kube: east, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
 		{Context: "west", Namespace: system, Kube: west, Dynamic: dynamicfake.NewSimpleDynamicClient(scheme.Scheme)},
-	}, "clusterset.local", progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute})
+	}, "clusterset.local", output.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute})
 	return err
 }
 

@@ -24,7 +24,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
 // Location of CoreDNS.
@@ -46,7 +46,7 @@ type Options struct {
 	Cluster *cluster.Cluster
 	Zone    string
 	DryRun  bool
-	Teller  progress.Teller
+	Teller  output.Teller
 
 	// pods opens the DNS servers that are pods; nil means dns.Pods.
 	pods func(ctx context.Context, c *cluster.Cluster, namespace, selector string, most int) ([]*dns.Server, error)

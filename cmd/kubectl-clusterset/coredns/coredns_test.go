@@ -24,7 +24,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
 const zone = "clusterset.local."
@@ -107,7 +107,7 @@ func options(t *testing.T, client *fake.Clientset, chart, reloads bool) Options 
 	ours := answering(t, func() bool { return chart })
 	return Options{
 		Cluster: &cluster.Cluster{Context: "east", Namespace: "clusterset-dns", Kube: client}, Zone: zone,
-		Teller: progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: 200 * time.Millisecond, Interval: time.Millisecond},
+		Teller: output.Teller{Out: io.Discard, Results: io.Discard, Timeout: 200 * time.Millisecond, Interval: time.Millisecond},
 		pods: func(_ context.Context, _ *cluster.Cluster, namespace, selector string, _ int) ([]*dns.Server, error) {
 			switch {
 			case namespace == "dns" && selector == "app=chart":

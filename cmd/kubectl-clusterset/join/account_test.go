@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 // between returns the peering by which west reads east, whose clusters have objects.
@@ -30,8 +29,7 @@ func between(source, reader []runtime.Object) *peering {
 func TestAllow(t *testing.T) {
 	c, secret := between(nil, nil).source, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-west", UID: "1"}}
 	err := Options{}.allow(t.Context(), c, grant{
-		name: "renew", account: ControllerName, label: names.ClusterLabel, cluster: "west", owner: owner("Secret", secret),
-		verb: "update", resource: "secrets",
+		name: "renew", account: ControllerName, owner: owner("Secret", secret), verb: "update", resource: "secrets",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +68,7 @@ func TestRevoke(t *testing.T) {
 		} {
 			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: system}}
 			if id != "" {
-				account.Labels = map[string]string{names.ReaderLabel: id}
+				account.Labels = map[string]string{cluster.ReaderLabel: id}
 			}
 			objects = append(objects, account)
 		}

@@ -13,8 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
 // TestReach joins again: the address in the Secret is the one that the reader
@@ -28,10 +27,10 @@ func TestReach(t *testing.T) {
 			Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.example:8080", User: url.UserPassword("user", "s3cr3t")}),
 		},
 	}
-	kubeconfig := func(cluster string) *corev1.Secret {
+	kubeconfig := func(of string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "member-east"}, Data: map[string][]byte{
-			names.KubeconfigKey: []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
-clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {token: secret}}]}`),
+			cluster.KubeconfigKey: []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
+clusters: [{name: c, cluster: {` + of + `}}], users: [{name: u, user: {token: secret}}]}`),
 		}}
 	}
 	for name, test := range map[string]struct {
@@ -82,7 +81,7 @@ clusters: [{name: c, cluster: {` + cluster + `}}], users: [{name: u, user: {toke
 		"none": {&corev1.Secret{}, nil, Address{users, "kubernetes", usersProxy}, ""},
 	} {
 		var said bytes.Buffer
-		o := Options{Servers: test.servers, Teller: progress.Teller{Results: &said}}
+		o := Options{Servers: test.servers, Teller: output.Teller{Results: &said}}
 		got := (&peering{Options: o, readerID: "west", source: source, sourceID: "east", secret: test.secret}).reach()
 		if got != test.want || said.String() != test.says {
 			t.Errorf("%s: got %+v, want %+v; it says %q, want %q", name, got, test.want, said.String(), test.says)

@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -25,8 +25,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
 const (
@@ -47,7 +46,7 @@ func (p *peering) issue(ctx context.Context, at Address) (kubeconfig []byte, exp
 	}
 	token := "dry-run"
 	if !p.DryRun {
-		issued, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).CreateToken(ctx, names.Account(p.readerID),
+		issued, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).CreateToken(ctx, cluster.Account(p.readerID),
 			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 				ExpirationSeconds: ptr.To(int64(lifetime / time.Second)),
 			}}, metav1.CreateOptions{})
@@ -59,23 +58,24 @@ func (p *peering) issue(ctx context.Context, at Address) (kubeconfig []byte, exp
 			return nil, expires, err
 		}
 	}
-	kubeconfig, err = p.kubeconfig(ctx, token, at)
+	kubeconfig, err = p.kubeconfig(token, at)
 	return kubeconfig, expires, err
 }
 
 // account creates the ServiceAccount with which the reader reads the source, and its right to request its own tokens. It
 // reads what all accounts of the namespace may read.
 func (p *peering) account(ctx context.Context) error {
-	name := names.Account(p.readerID)
+	name := cluster.Account(p.readerID)
+	labels := map[string]string{cluster.ReaderLabel: p.readerID, cluster.ManagedByLabel: manager}
 	made, err := p.source.Kube.CoreV1().ServiceAccounts(p.source.Namespace).Apply(ctx,
 		applycorev1.ServiceAccount(name, p.source.Namespace).WithAutomountServiceAccountToken(false).
-			WithLabels(map[string]string{names.ReaderLabel: p.readerID, names.ManagedBy: manager}), p.apply())
+			WithLabels(labels), p.apply())
 	if err != nil {
 		return fmt.Errorf("create its account: %w", err)
 	}
 	err = p.allow(ctx, p.source, grant{
-		name: name, account: name, label: names.ReaderLabel, cluster: p.readerID, owner: owner("ServiceAccount", made),
-		verb: "create", resource: "serviceaccounts/token",
+		name: name, account: name, labels: labels, owner: owner("ServiceAccount", made), verb: "create",
+		resource: "serviceaccounts/token",
 	})
 	if err != nil {
 		return fmt.Errorf("allow its account to renew the token: %w", err)
@@ -87,17 +87,16 @@ func (p *peering) account(ctx context.Context) error {
 // go with the owner.
 type grant struct {
 	name, account  string
-	label, cluster string // of both
+	labels         map[string]string // of both
 	owner          *applymetav1.OwnerReferenceApplyConfiguration
 	verb, resource string
 }
 
 func (o Options) allow(ctx context.Context, c *cluster.Cluster, g grant) error {
-	labels := map[string]string{g.label: g.cluster, names.ManagedBy: manager}
-	role := applyrbacv1.Role(g.name, c.Namespace).WithLabels(labels).WithOwnerReferences(g.owner).
+	role := applyrbacv1.Role(g.name, c.Namespace).WithLabels(g.labels).WithOwnerReferences(g.owner).
 		WithRules(applyrbacv1.PolicyRule().WithAPIGroups("").WithResources(g.resource).WithResourceNames(*g.owner.Name).
 			WithVerbs(g.verb))
-	binding := applyrbacv1.RoleBinding(g.name, c.Namespace).WithLabels(labels).WithOwnerReferences(g.owner).
+	binding := applyrbacv1.RoleBinding(g.name, c.Namespace).WithLabels(g.labels).WithOwnerReferences(g.owner).
 		WithRoleRef(applyrbacv1.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("Role").WithName(g.name)).
 		WithSubjects(applyrbacv1.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(g.account).WithNamespace(c.Namespace))
 	_, err := c.Kube.RbacV1().Roles(c.Namespace).Apply(ctx, role, o.apply())
@@ -129,7 +128,7 @@ func (p *peering) try(ctx context.Context, token string, at Address) error {
 	patient.Timeout = min(patient.Timeout, tryTimeout)
 	var rejected error
 	err = patient.Wait(ctx, func(ctx context.Context) (string, error) {
-		_, err := by.Kube.CoordinationV1().Leases(by.Namespace).Get(ctx, names.Heartbeat, metav1.GetOptions{})
+		_, err := by.Kube.CoordinationV1().Leases(by.Namespace).Get(ctx, cluster.HeartbeatLease, metav1.GetOptions{})
 		if err == nil {
 			_, err = by.Kube.DiscoveryV1().EndpointSlices("").List(ctx, metav1.ListOptions{Limit: 1})
 		}
@@ -139,7 +138,7 @@ func (p *peering) try(ctx context.Context, token string, at Address) error {
 		}
 		return "", err
 	})
-	if errors.Is(err, progress.ErrTimeout) && rejected != nil {
+	if errors.Is(err, output.ErrTimeout) && rejected != nil {
 		err = rejected
 	}
 	switch {
@@ -158,22 +157,17 @@ func (p *peering) try(ctx context.Context, token string, at Address) error {
 }
 
 // kubeconfig is the content of the reader's Secret.
-func (p *peering) kubeconfig(ctx context.Context, token string, at Address) ([]byte, error) {
+func (p *peering) kubeconfig(token string, at Address) ([]byte, error) {
 	config := rest.CopyConfig(p.source.Config)
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, err
 	}
-	authority := config.CAData
-	if given := p.Authorities[p.source.Context]; len(given) > 0 {
-		authority = given
+	authority := p.Authorities[p.source.Context]
+	if len(authority) == 0 {
+		authority = config.CAData
 	}
 	if len(authority) == 0 && config.Insecure {
-		root, err := p.source.Kube.CoreV1().ConfigMaps(p.source.Namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("your kubeconfig has insecure-skip-tls-verify, and the certificate authority of the cluster "+
-				"cannot be read: %w: set --certificate-authority %s=FILE", err, p.source.Context)
-		}
-		authority = []byte(root.Data["ca.crt"])
+		return nil, fmt.Errorf("your kubeconfig has insecure-skip-tls-verify: set --certificate-authority %s=FILE", p.source.Context)
 	}
 	made, id := clientcmdapi.NewConfig(), p.sourceID
 	made.Clusters[id] = &clientcmdapi.Cluster{
@@ -189,14 +183,14 @@ func (p *peering) kubeconfig(ctx context.Context, token string, at Address) ([]b
 // returns their number.
 func revoke(ctx context.Context, of *cluster.Cluster, reader string, dryRun []string) (int, error) {
 	accounts := of.Kube.CoreV1().ServiceAccounts(of.Namespace)
-	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: names.ReaderLabel})
+	list, err := accounts.List(ctx, metav1.ListOptions{LabelSelector: cluster.ReaderLabel})
 	if err != nil {
 		return 0, fmt.Errorf("context %s: list the ServiceAccounts of readers: %w", of.Context, err)
 	}
 	count := 0
 	for i := range list.Items {
-		id := list.Items[i].Labels[names.ReaderLabel]
-		if reader != "" && id != reader || list.Items[i].Name != names.Account(id) {
+		id := list.Items[i].Labels[cluster.ReaderLabel]
+		if reader != "" && id != reader || list.Items[i].Name != cluster.Account(id) {
 			continue
 		}
 		if err := accounts.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{DryRun: dryRun}); err != nil {
@@ -257,7 +251,7 @@ func (p *peering) reach() Address {
 		return users
 	}
 	// The controller rejects an invalid kubeconfig.
-	before, err := clientcmd.RESTConfigFromKubeConfig(p.secret.Data[names.KubeconfigKey])
+	before, err := clientcmd.RESTConfigFromKubeConfig(p.secret.Data[cluster.KubeconfigKey])
 	if err != nil || !strings.HasPrefix(before.Host, "https://") {
 		return users
 	}
@@ -272,12 +266,5 @@ func (p *peering) reach() Address {
 // Loopback reports whether an address is a loopback address.
 func Loopback(server string) bool {
 	address, err := url.Parse(server)
-	if err != nil {
-		return false
-	}
-	if address.Hostname() == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(address.Hostname())
-	return err == nil && ip.IsLoopback()
+	return err == nil && (address.Hostname() == "localhost" || net.ParseIP(address.Hostname()).IsLoopback())
 }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 	"github.com/clusterset-dns/clusterset-dns/controller/member"
 )
 
@@ -47,7 +47,7 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 	}
 	var said bytes.Buffer
 	p := &peering{
-		Options: Options{Teller: progress.Teller{Out: &said, Results: io.Discard, Timeout: time.Millisecond}},
+		Options: Options{Teller: output.Teller{Out: &said, Results: io.Discard, Timeout: 50 * time.Millisecond}},
 		source:  source, sourceID: "east", readerID: "west",
 	}
 	if _, _, err := p.issue(t.Context(), Address{Server: proxy.URL}); err == nil ||
@@ -102,7 +102,7 @@ func TestTokenWithoutRights(t *testing.T) {
 	}
 	reader := joined("west", "east")
 	p := &peering{
-		Options: Options{Teller: progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond}},
+		Options: Options{Teller: output.Teller{Out: io.Discard, Results: io.Discard, Timeout: 50 * time.Millisecond}},
 		reader:  reader, readerID: "west", source: source, sourceID: "east",
 	}
 	err = p.give(t.Context())

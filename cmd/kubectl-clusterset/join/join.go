@@ -15,13 +15,14 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -45,7 +46,7 @@ type Options struct {
 	// State asks the controller of a cluster, for Drain.
 	State  func(context.Context, *cluster.Cluster) (*state.Cluster, error)
 	DryRun bool
-	Teller progress.Teller
+	Teller output.Teller
 }
 
 // A peering is one direction of a join: reader reads source.
@@ -54,7 +55,7 @@ type peering struct {
 	reader, source     *cluster.Cluster
 	readerID, sourceID string
 	// set is that of both.
-	set names.Set
+	set cluster.Set
 
 	// secret is the reader's Secret with the credential.
 	secret *corev1.Secret
@@ -70,15 +71,12 @@ type peering struct {
 func Join(ctx context.Context, o Options) error {
 	var identities []cluster.Identity
 	err := o.Teller.Wait(ctx, func(ctx context.Context) (_ string, err error) {
-		if identities, err = identify(ctx, o.Clusters); errors.Is(err, cluster.ErrNeverRan) {
+		if identities, err = cluster.Identify(ctx, o.Clusters); errors.Is(err, cluster.ErrNeverRan) {
 			return err.Error(), nil
 		}
 		return "", err
 	})
 	if err != nil {
-		return err
-	}
-	if err := cluster.Distinct(o.Clusters, identities); err != nil {
 		return err
 	}
 	var peerings []*peering
@@ -103,15 +101,11 @@ func Join(ctx context.Context, o Options) error {
 	if o.DryRun {
 		return nil
 	}
-	return o.await(ctx, peerings)
-}
-
-func identify(ctx context.Context, clusters []*cluster.Cluster) ([]cluster.Identity, error) {
-	identities, wrong := make([]cluster.Identity, len(clusters)), make([]error, len(clusters))
-	for i, c := range clusters {
-		identities[i], wrong[i] = c.Identify(ctx)
+	err = o.await(ctx, len(peerings), func(ctx context.Context, i int) (string, error) { return peerings[i].look(ctx) })
+	if errors.Is(err, output.ErrTimeout) {
+		err = fmt.Errorf("%w: see `kubectl clusterset status`", err)
 	}
-	return identities, errors.Join(wrong...)
+	return err
 }
 
 // hint tells what other clusters may not be able to use in the address of the user's kubeconfig.
@@ -137,7 +131,7 @@ func (p *peering) give(ctx context.Context) error {
 	switch {
 	case len(existing) > 1:
 		return fmt.Errorf("context %s: %d Secrets are credentials of %s: delete all but that of the Lease %s%s "+
-			"(annotation %s)", p.reader.Context, len(existing), p.sourceID, names.MemberLease, p.sourceID, names.Origin)
+			"(annotation %s)", p.reader.Context, len(existing), p.sourceID, cluster.MemberLease, p.sourceID, cluster.OriginAnnotation)
 	case len(existing) == 1:
 		p.secret, name = &existing[0], existing[0].Name
 	}
@@ -145,26 +139,24 @@ func (p *peering) give(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("context %s: a credential for %s: %w", p.source.Context, p.readerID, err)
 	}
-	secret := applycorev1.Secret(name, p.reader.Namespace).WithLabels(map[string]string{names.ClusterLabel: p.sourceID}).
-		WithData(map[string][]byte{names.KubeconfigKey: kubeconfig})
+	secret := applycorev1.Secret(name, p.reader.Namespace).WithLabels(map[string]string{cluster.ClusterLabel: p.sourceID}).
+		WithData(map[string][]byte{cluster.KubeconfigKey: kubeconfig})
 	p.secret, err = p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Apply(ctx, secret, p.apply())
 	if err != nil {
 		return fmt.Errorf("context %s: write the credential for %s: %w", p.reader.Context, p.sourceID, err)
 	}
 	err = p.allow(ctx, p.reader, grant{
-		name: "clusterset-renew-" + name, account: ControllerName, label: names.ClusterLabel, cluster: p.sourceID,
-		owner: owner("Secret", p.secret), verb: "update", resource: "secrets",
+		name: "clusterset-renew-" + name, account: ControllerName, owner: owner("Secret", p.secret), verb: "update",
+		labels: map[string]string{cluster.ClusterLabel: p.sourceID, cluster.ManagedByLabel: manager}, resource: "secrets",
 	})
 	if err != nil {
 		return fmt.Errorf("context %s: allow the controller to renew the token for %s: %w", p.reader.Context, p.sourceID, err)
 	}
-	lease, err := p.reader.MemberLease(ctx, names.MemberLease+p.sourceID)
+	lease, err := p.lease(ctx)
 	if err != nil {
-		return fmt.Errorf("context %s: %w", p.reader.Context, err)
+		return err
 	}
-	if lease != nil {
-		p.before = lease.Spec.RenewTime
-	}
+	p.before = lease.Spec.RenewTime
 	if p.DryRun {
 		p.Teller.Did("%s would get a credential to read %s in %s (dry run)", p.readerID, p.sourceID, p.set)
 		return nil
@@ -174,50 +166,53 @@ func (p *peering) give(ctx context.Context) error {
 	return nil
 }
 
-// await waits until each reader has received a heartbeat with its new credential.
-func (o Options) await(ctx context.Context, peerings []*peering) error {
-	return o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
-		var waiting []string
-		for _, p := range peerings {
-			if p.done {
-				continue
-			}
-			why, err := p.look(ctx)
-			if err != nil {
-				return "", fmt.Errorf("context %s: %w", p.reader.Context, err)
-			}
-			if why != "" {
-				waiting = append(waiting, fmt.Sprintf("%s is waiting for heartbeats from %s: %s", p.readerID, p.sourceID, why))
-				continue
-			}
-			p.done = true
-			o.Teller.Did("%s receives heartbeats from %s", p.readerID, p.sourceID)
-		}
-		return strings.Join(waiting, "; "), nil
-	})
+// lease is where the reader's controller writes what it makes of the source; without a name if there is none.
+func (p *peering) lease(ctx context.Context) (*coordinationv1.Lease, error) {
+	lease, err := p.reader.Kube.CoordinationV1().Leases(p.reader.Namespace).Get(ctx, cluster.MemberLease+p.sourceID, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("context %s: %w", p.reader.Context, err)
+	}
+	return lease, nil
 }
 
-// look returns why the reader waits, or an empty text.
+// look returns why the reader has received no heartbeat with its new credential, or an empty text.
 func (p *peering) look(ctx context.Context) (string, error) {
-	lease, err := p.reader.MemberLease(ctx, names.MemberLease+p.sourceID)
+	if p.done {
+		return "", nil
+	}
+	lease, err := p.lease(ctx)
 	if err != nil {
 		return "", err
 	}
-	why := "the controller has not read the credential yet"
-	if lease != nil {
-		renewed, state := lease.Spec.RenewTime, lease.Annotations[names.State]
-		switch heard := renewed != nil && (p.before == nil || renewed.After(p.before.Time)); {
-		case state != "fresh":
-			why = "it is " + state
-		case heard:
-			return "", nil
-		default:
-			why = "no heartbeat yet"
+	why, renewed := "", lease.Spec.RenewTime
+	switch state := lease.Annotations[cluster.StateAnnotation]; {
+	case lease.Name == "":
+		why = "the controller has not read the credential yet"
+	case state != "fresh":
+		why = "it is " + state
+	case renewed == nil || p.before != nil && !renewed.After(p.before.Time):
+		why = "no heartbeat yet"
+	default:
+		p.done = true
+		p.Teller.Did("%s receives heartbeats from %s", p.readerID, p.sourceID)
+		return "", nil
+	}
+	return fmt.Sprintf("%s is waiting for heartbeats from %s: %s", p.readerID, p.sourceID, why), nil
+}
+
+// await waits until look returns an empty text for all indexes below n.
+func (o Options) await(ctx context.Context, n int, look func(context.Context, int) (string, error)) error {
+	return o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
+		var waiting []string
+		for i := range n {
+			why, err := look(ctx, i)
+			if err != nil {
+				return "", err
+			}
+			if why != "" {
+				waiting = append(waiting, why)
+			}
 		}
-	}
-	event, err := p.reader.NewestEvent(ctx, p.secret)
-	if err == nil && event != nil && event.Type == corev1.EventTypeWarning {
-		why += " (" + event.Message + ")"
-	}
-	return why, nil
+		return strings.Join(waiting, "; "), nil
+	})
 }

@@ -12,8 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 )
 
 func TestLoopback(t *testing.T) {
@@ -44,14 +43,14 @@ func TestTarget(t *testing.T) {
 // TestJoinWaitsForTheControllers, because it usually follows their installation.
 func TestJoinWaitsForTheControllers(t *testing.T) {
 	east, west := joined("east"), joined("west")
-	if err := east.Kube.CoordinationV1().Leases(system).Delete(t.Context(), names.Heartbeat, metav1.DeleteOptions{}); err != nil {
+	if err := east.Kube.CoordinationV1().Leases(system).Delete(t.Context(), cluster.HeartbeatLease, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	err := Join(t.Context(), Options{
 		Clusters: []*cluster.Cluster{east, west},
-		Teller:   progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
+		Teller:   output.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
 	})
-	if !errors.Is(err, progress.ErrTimeout) || !strings.Contains(err.Error(), "context admin@east: clusterset-controller has never run") {
+	if !errors.Is(err, output.ErrTimeout) || !strings.Contains(err.Error(), "context admin@east: clusterset-controller has never run") {
 		t.Errorf("got %v", err)
 	}
 }

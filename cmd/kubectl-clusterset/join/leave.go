@@ -5,7 +5,6 @@ package join
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -26,12 +24,9 @@ var errNotFound = errors.New("it is neither a selected cluster nor a member of o
 
 // target identifies the clusters of the options, and returns the id of the one that is given by id or context.
 func (o Options) target(ctx context.Context, name string) (string, []cluster.Identity, error) {
-	identities, err := identify(ctx, o.Clusters)
+	identities, err := cluster.Identify(ctx, o.Clusters)
 	if err != nil {
 		return "", nil, fmt.Errorf("nothing was changed: %w; leave an unreachable cluster out of --contexts", err)
-	}
-	if err := cluster.Distinct(o.Clusters, identities); err != nil {
-		return "", nil, err
 	}
 	for i, c := range o.Clusters {
 		if c.Context == name && !slices.ContainsFunc(identities, func(is cluster.Identity) bool { return is.ID == name }) {
@@ -61,7 +56,7 @@ func Leave(ctx context.Context, o Options, name string) error {
 			reader, found = "", true
 		}
 		for j := range secrets {
-			member := secrets[j].Labels[names.ClusterLabel]
+			member := secrets[j].Labels[cluster.ClusterLabel]
 			others[member] = true
 			if reader != "" && member != id {
 				continue
@@ -89,18 +84,8 @@ func Leave(ctx context.Context, o Options, name string) error {
 		delete(others, is.ID)
 	}
 	if !o.DryRun {
-		err = o.Teller.Wait(ctx, func(ctx context.Context) (string, error) {
-			var left []string
-			for i, c := range o.Clusters {
-				why, err := remains(ctx, c, identities[i], id)
-				if err != nil {
-					return "", fmt.Errorf("context %s: %w", c.Context, err)
-				}
-				if why != "" {
-					left = append(left, why)
-				}
-			}
-			return strings.Join(left, "; "), nil
+		err = o.await(ctx, len(identities), func(ctx context.Context, i int) (string, error) {
+			return remains(ctx, o.Clusters[i], identities[i], id)
 		})
 	}
 	if len(others) > 0 {
@@ -112,18 +97,18 @@ func Leave(ctx context.Context, o Options, name string) error {
 
 // remains returns what is still to be deleted in a cluster, or an empty text.
 func remains(ctx context.Context, c *cluster.Cluster, is cluster.Identity, id string) (string, error) {
-	leases, published := names.ClusterLabel+"="+id, names.SourceCluster+"="+id
+	leases, published := cluster.ClusterLabel+"="+id, cluster.SourceLabel+"="+id
 	if is.ID == id {
-		leases, published = names.ClusterLabel, names.SourceCluster+"!="+id+","+names.SourceCluster
+		leases, published = cluster.ClusterLabel, cluster.SourceLabel+"!="+id+","+cluster.SourceLabel
 	}
 	copies, err := c.Kube.DiscoveryV1().EndpointSlices("").List(ctx,
 		metav1.ListOptions{LabelSelector: published + "," + is.Set.Slices()})
-	if err != nil {
-		return "", err
+	states, failed := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: leases})
+	if err = errors.Join(err, failed); err != nil {
+		return "", fmt.Errorf("context %s: %w", c.Context, err)
 	}
-	states, err := c.Kube.CoordinationV1().Leases(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: leases})
-	if err != nil || len(copies.Items)+len(states.Items) == 0 {
-		return "", err
+	if len(copies.Items)+len(states.Items) == 0 {
+		return "", nil
 	}
 	return fmt.Sprintf("waiting for the controller of %s to delete %d EndpointSlices and %d Leases", is.ID,
 		len(copies.Items), len(states.Items)), nil
@@ -137,16 +122,11 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	if err != nil {
 		return err
 	}
-	value, done := any("true"), "drained"
+	value, done := `"true"`, "drained"
 	if !drain {
-		value, done = nil, "no longer drained"
+		value, done = "null", "no longer drained"
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{names.Drain: value},
-	}})
-	if err != nil {
-		return err
-	}
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, cluster.DrainAnnotation, value)
 	options := metav1.PatchOptions{FieldManager: manager, DryRun: cluster.DryRun(o.DryRun)}
 	at := slices.IndexFunc(identities, func(is cluster.Identity) bool { return is.ID == id })
 	found := at >= 0
@@ -167,7 +147,7 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 		}
 		for j := range secrets {
 			found = true
-			if !drain && secrets[j].Annotations[names.Drain] == "" {
+			if !drain && secrets[j].Annotations[cluster.DrainAnnotation] == "" {
 				continue
 			}
 			if _, err := c.Kube.CoreV1().Secrets(c.Namespace).Patch(ctx, secrets[j].Name, types.MergePatchType, patch,
@@ -184,23 +164,19 @@ func Drain(ctx context.Context, o Options, name string, drain bool) error {
 	if o.DryRun {
 		return nil
 	}
-	teller := o.Teller
-	teller.Interval = cmp.Or(teller.Interval, time.Second) // each look is a request to a controller
-	return teller.Wait(ctx, func(ctx context.Context) (string, error) {
-		var waiting []string
-		for i, c := range o.Clusters {
-			switch is, err := o.State(ctx, c); {
-			case err != nil:
-				waiting = append(waiting, fmt.Sprintf("context %s: %v", c.Context, err))
-			case !seen(is, id, drain):
-				why := fmt.Sprintf("waiting for the controller of %s to see that %s is %s", identities[i].ID, id, done)
-				if !drain && at < 0 {
-					why += " (if " + id + " drained itself, select its context, too)"
-				}
-				waiting = append(waiting, why)
-			}
+	if !drain && at < 0 {
+		done += " (if it drained itself, select its context, too)"
+	}
+	o.Teller.Interval = cmp.Or(o.Teller.Interval, time.Second) // each look is a request to a controller
+	return o.await(ctx, len(identities), func(ctx context.Context, i int) (string, error) {
+		is, err := o.State(ctx, o.Clusters[i])
+		switch {
+		case err != nil:
+			return fmt.Sprintf("context %s: %v", o.Clusters[i].Context, err), nil
+		case !seen(is, id, drain):
+			return fmt.Sprintf("waiting for the controller of %s to see that %s is %s", identities[i].ID, id, done), nil
 		}
-		return strings.Join(waiting, "; "), nil
+		return "", nil
 	})
 }
 

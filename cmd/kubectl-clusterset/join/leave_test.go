@@ -23,8 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/progress"
+	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/output"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -36,14 +35,14 @@ func joined(id string, members ...string) *cluster.Cluster {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: types.UID("uid-of-" + id)}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}},
 		&coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: names.Heartbeat},
+			ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: cluster.HeartbeatLease},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(id)},
 		},
 	)
 	for _, other := range members {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: system, Name: "member-" + other,
-			Labels: map[string]string{names.ClusterLabel: other},
+			Labels: map[string]string{cluster.ClusterLabel: other},
 		}}
 		if err := client.Tracker().Add(secret); err != nil {
 			panic(err)
@@ -70,7 +69,7 @@ func TestLeave(t *testing.T) {
 			"east": joined("east", "north", "west"), "west": joined("west", "east", "north"), "north": joined("north", "east", "west"),
 		}
 		var said bytes.Buffer
-		o := Options{Teller: progress.Teller{Out: &said, Results: io.Discard, Timeout: time.Minute}}
+		o := Options{Teller: output.Teller{Out: &said, Results: io.Discard, Timeout: time.Minute}}
 		for _, id := range test.contexts {
 			o.Clusters = append(o.Clusters, set[id])
 		}
@@ -84,7 +83,7 @@ func TestLeave(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range secrets {
-				left = append(left, secrets[i].Labels[names.ClusterLabel])
+				left = append(left, secrets[i].Labels[cluster.ClusterLabel])
 			}
 		}
 		if got := strings.Join(left, " "); got != test.left || !strings.Contains(said.String(), test.names) ||
@@ -98,7 +97,7 @@ func TestLeave(t *testing.T) {
 func TestClusterThatNobodyKnows(t *testing.T) {
 	o := Options{
 		Clusters: []*cluster.Cluster{joined("east", "west")},
-		Teller:   progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute},
+		Teller:   output.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Minute},
 	}
 	for _, err := range []error{Leave(t.Context(), o, "nobody"), Drain(t.Context(), o, "nobody", true)} {
 		if err == nil || !strings.HasPrefix(err.Error(), "nobody: ") {
@@ -130,7 +129,7 @@ func TestDrain(t *testing.T) {
 		asked := map[string]int{}
 		err := Drain(t.Context(), Options{
 			Clusters: test.clusters,
-			Teller:   progress.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute, Interval: time.Millisecond},
+			Teller:   output.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute, Interval: time.Millisecond},
 			State: func(_ context.Context, c *cluster.Cluster) (*state.Cluster, error) {
 				asked[c.Context]++
 				now := test.drain == (asked[c.Context] > 1) // seen at the second look
@@ -149,11 +148,11 @@ func TestDrain(t *testing.T) {
 			}
 		}
 		secret, err := east.Kube.CoreV1().Secrets(system).Get(t.Context(), "member-west", metav1.GetOptions{})
-		if err != nil || secret.Annotations[names.Drain] != test.east {
+		if err != nil || secret.Annotations[cluster.DrainAnnotation] != test.east {
 			t.Errorf("east: %v, %v", secret.Annotations, err)
 		}
 		namespace, err := west.Kube.CoreV1().Namespaces().Get(t.Context(), system, metav1.GetOptions{})
-		if err != nil || namespace.Annotations[names.Drain] != test.west {
+		if err != nil || namespace.Annotations[cluster.DrainAnnotation] != test.west {
 			t.Errorf("west: %v, %v", namespace.Annotations, err)
 		}
 		if said.String() != test.says {
@@ -172,10 +171,10 @@ func TestDrainThatNobodySees(t *testing.T) {
 	} {
 		err := Drain(t.Context(), Options{
 			Clusters: []*cluster.Cluster{joined("west")},
-			Teller:   progress.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
+			Teller:   output.Teller{Out: io.Discard, Results: io.Discard, Timeout: time.Millisecond},
 			State:    func(context.Context, *cluster.Cluster) (*state.Cluster, error) { return answer() },
 		}, "west", true)
-		if !errors.Is(err, progress.ErrTimeout) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, output.ErrTimeout) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -192,7 +191,7 @@ func TestOutputNamesTheSet(t *testing.T) {
 			var said bytes.Buffer
 			o := Options{
 				Clusters: []*cluster.Cluster{ofSet(joined("east", "west"), set), ofSet(joined("west", "east"), set)},
-				Teller:   progress.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute},
+				Teller:   output.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute},
 				State: func(context.Context, *cluster.Cluster) (*state.Cluster, error) {
 					return &state.Cluster{Cluster: "west", Drained: what == "drain"}, nil
 				},
@@ -219,7 +218,7 @@ func TestJoinNamesTheSet(t *testing.T) {
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	for set, want := range map[string]string{"": "the default cluster set", "blue": "cluster set blue"} {
 		var said bytes.Buffer
-		o := Options{DryRun: true, Teller: progress.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute}}
+		o := Options{DryRun: true, Teller: output.Teller{Out: io.Discard, Results: &said, Timeout: time.Minute}}
 		for _, c := range []*cluster.Cluster{ofSet(joined("east"), set), ofSet(joined("west"), set)} {
 			c.Config = &rest.Config{
 				Host: "https://" + c.Context + ":6443", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
@@ -250,8 +249,8 @@ func ofSet(c *cluster.Cluster, set string) *cluster.Cluster {
 	renewed := metav1.NowMicro()
 	if err := client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: system, Name: names.Heartbeat, Annotations: map[string]string{
-				names.LabelSet: set,
+			Namespace: system, Name: cluster.HeartbeatLease, Annotations: map[string]string{
+				cluster.SetLabel: set,
 			},
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(strings.TrimPrefix(c.Context, "admin@")), RenewTime: &renewed},

@@ -30,7 +30,6 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/forward"
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/names"
 )
 
 const (
@@ -99,8 +98,8 @@ func (d *dump) collect(ctx context.Context) {
 	for _, row := range []struct{ resource, namespace, labels, fields string }{
 		{"serviceexports" + mcs, "", "", ""},
 		{"serviceimports" + mcs, "", "", ""},
-		{"services.v1.", "", names.Service, ""},
-		{"endpointslices.v1.discovery.k8s.io", "", names.Service, ""},
+		{"services.v1.", "", cluster.ServiceLabel, ""},
+		{"endpointslices.v1.discovery.k8s.io", "", cluster.ServiceLabel, ""},
 		{"nodes.v1.", "", "", ""},
 		{"leases.v1.coordination.k8s.io", d.Namespace, "", ""},
 		{"events.v1.", d.Namespace, "", ""},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package names
+package cluster
 
 import (
 	"testing"
@@ -14,18 +14,18 @@ import (
 // TestNamesAreThoseOfTheController holds the API between the two.
 func TestNamesAreThoseOfTheController(t *testing.T) {
 	for here, there := range map[string]string{
-		Domain: export.Domain, Namespace: member.DefaultNamespace, Leader: leader.Lease, Heartbeat: member.HeartbeatLease,
+		domain: export.Domain, DefaultNamespace: member.DefaultNamespace, LeaderLease: leader.Lease, HeartbeatLease: member.HeartbeatLease,
 		MemberLease: memberstate.LeasePrefix, ClusterLabel: member.ClusterLabel, ReaderLabel: member.ReaderLabel,
-		KubeconfigKey: member.KubeconfigKey, State: memberstate.StateAnnotation, Origin: memberstate.OriginAnnotation,
-		Drain: member.DrainAnnotation, Prefer: export.AnnotationPrefer, LabelSet: export.LabelSet, ManagedBy: export.LabelManagedBy,
-		SliceManaged: export.LabelSliceManagedBy, Service: export.LabelService, SourceCluster: export.LabelSourceCluster,
+		KubeconfigKey: member.KubeconfigKey, StateAnnotation: memberstate.StateAnnotation, OriginAnnotation: memberstate.OriginAnnotation,
+		DrainAnnotation: member.DrainAnnotation, SetLabel: export.LabelSet, ManagedByLabel: export.LabelManagedBy,
+		ServiceLabel: export.LabelService, SourceLabel: export.LabelSourceCluster,
 		Account("east"): member.AccountOf("east"),
 	} {
 		if here != there {
 			t.Errorf("%q is %q of the controller", here, there)
 		}
 	}
-	if LabelSet != member.HeartbeatSetAnnotation {
+	if SetLabel != member.HeartbeatSetAnnotation {
 		t.Errorf("the heartbeat names the set by %q", member.HeartbeatSetAnnotation)
 	}
 	for _, set := range []string{"", "blue"} {
