@@ -60,7 +60,7 @@ func newStatus(o *options) *cobra.Command {
 			}
 			for watch {
 				if _, err := look(ctx); err != nil {
-					return nil // it was stopped
+					return nil //nolint:nilerr // It was stopped.
 				}
 				if err := show(); err != nil {
 					return err

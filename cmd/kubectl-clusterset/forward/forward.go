@@ -60,7 +60,7 @@ func Open(ctx context.Context, c *cluster.Cluster, namespace, pod string, port i
 	}
 	return fmt.Sprintf("127.0.0.1:%d", local[0].Local), func() {
 		close(ending)
-		<-ended // whatever ended it
+		<-ended //nolint:errcheck // whatever ended it
 	}, nil
 }
 

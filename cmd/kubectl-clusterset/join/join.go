@@ -184,10 +184,9 @@ func (p *peering) look(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	why, renewed := "", lease.Spec.RenewTime
+	why, renewed := "the controller has not read the credential yet", lease.Spec.RenewTime
 	switch state := lease.Annotations[cluster.StateAnnotation]; {
 	case lease.Name == "":
-		why = "the controller has not read the credential yet"
 	case state != "fresh":
 		why = "it is " + state
 	case renewed == nil || p.before != nil && !renewed.After(p.before.Time):

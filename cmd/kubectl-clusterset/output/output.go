@@ -133,7 +133,7 @@ func (t Teller) Wait(ctx context.Context, look func(context.Context) (string, er
 		case err == nil && waiting == "":
 			return true, nil
 		case ctx.Err() != nil: // what the end cut off says nothing
-			return false, nil
+			return false, nil //nolint:nilerr // The poll ends with the cause.
 		case err == nil && (waiting != told || time.Since(toldAt) >= reminder):
 			// The first state is reported only if it lasts.
 			if time.Since(begin) >= pollInterval {
