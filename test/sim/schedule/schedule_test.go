@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 200, "how many random schedules to run")
+	seeds = flag.Int("seeds", 100, "how many random schedules to run")
 	seed  = flag.Uint64("seed", 1, "the seed of the first one")
 
 	clusters = flag.Int("clusters", 0, "how many clusters all of them have (9 to 64): see Large")
