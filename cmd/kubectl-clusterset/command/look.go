@@ -180,6 +180,8 @@ func (o *options) ask(ctx context.Context, c *cluster.Cluster, explanation *expl
 const (
 	// askTimeout bounds a question with its connection.
 	askTimeout = 30 * time.Second
+	// electionInterval is the time between two questions while no replica leads.
+	electionInterval = time.Second
 	// maxAnswer bounds the answer, in bytes.
 	maxAnswer = 256 << 20
 )
@@ -188,10 +190,27 @@ const (
 var errStandby = errors.New("no replica of the controller leads: try again")
 
 // askLeader asks the leading controller of a cluster for a document, which has a version. address is that of the controller;
-// empty means that of the leading pod.
-func askLeader(ctx context.Context, c *cluster.Cluster, address, question string, document any, version *string) error {
+// empty means that of the leading pod. It waits for a leader: after an upgrade there is none for some seconds.
+func askLeader(ctx context.Context, c *cluster.Cluster, address, question string, document any, version *string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	for {
+		answer := askReplicas(ctx, c, address, question, document, version)
+		if ctx.Err() == nil || err == nil {
+			err = answer
+		}
+		if !errors.Is(answer, errStandby) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(electionInterval):
+		}
+	}
+}
+
+func askReplicas(ctx context.Context, c *cluster.Cluster, address, question string, document any, version *string) error {
 	if address != "" {
 		return get(ctx, address, question, document, version)
 	}

@@ -106,3 +106,21 @@ func TestWrongControllerIsNotGuessed(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusWaitsForALeader: after an upgrade, no replica leads for some seconds.
+func TestStatusWaitsForALeader(t *testing.T) {
+	server, asked := newAPI(t, answersOfAll(nil), nil), 0
+	controller := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_ = json.NewEncoder(w).Encode(state.Standby{Version: state.Version, Reason: "this replica does not lead"})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(imports("Ready", "shop/db"))
+	}))
+	defer controller.Close()
+	out, _, err := invoke(t, server.URL, "status", "--controller", strings.TrimPrefix(controller.URL, "http://"))
+	if err != nil || asked != 2 || !strings.Contains(out, "shop/db") {
+		t.Errorf("asked %d times: %v\n%s", asked, err, out)
+	}
+}
