@@ -49,7 +49,7 @@ type Controller struct {
 	readiness  readiness
 	// stuck is why the process must restart.
 	stuck  readiness
-	states statusz.Server
+	states *statusz.Server
 }
 
 // stuckAfter is how long the process may make no progress before /healthz fails. It is longer than any reconcile, and
@@ -89,7 +89,7 @@ func New(options Options) (*Controller, error) {
 	}
 	return &Controller{
 		options: options, config: config, httpClient: httpClient,
-		client: client, dynamic: dynamicClient, metadata: metadataClient, metrics: counted,
+		client: client, dynamic: dynamicClient, metadata: metadataClient, metrics: counted, states: statusz.NewServer(),
 	}, nil
 }
 
@@ -112,7 +112,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer stop()
 	if c.options.Listener != nil {
 		c.stuck.set("")
-		serve(ctx, &group, c.options.Listener, c.options.Registry, &c.stuck, &c.readiness, &c.states)
+		serve(ctx, &group, c.options.Listener, c.options.Registry, &c.stuck, &c.readiness, c.states)
 	}
 	cluster := c.options.Cluster
 	var err error

@@ -30,7 +30,7 @@ func TestServe(t *testing.T) {
 	var group sync.WaitGroup
 	var stuck, ready readiness
 	stuck.set("")
-	serve(ctx, &group, listener, registry, &stuck, &ready, &statusz.Server{})
+	serve(ctx, &group, listener, registry, &stuck, &ready, statusz.NewServer())
 	get := func(path string, wantStatus int, want string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+path,

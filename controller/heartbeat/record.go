@@ -97,6 +97,13 @@ func (r *Record) Begins() {
 	r.working++
 }
 
+// Working returns the number of services that are being reconciled.
+func (r *Record) Working() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.working
+}
+
 // PutsOff notes that a service is not reconciled now after all, which says nothing about it.
 func (r *Record) PutsOff() {
 	r.mu.Lock()

@@ -5,6 +5,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -163,9 +164,12 @@ func (h *heartbeat) note(obj any) error {
 	return nil
 }
 
-// uidOf returns the KubeSystemUID of a heartbeat Lease.
+// uidText is what a UID may be: administrators copy it from a command.
+var uidText = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+
+// uidOf returns the KubeSystemUID of a heartbeat Lease, empty if it has none.
 func uidOf(lease *coordinationv1.Lease) string {
-	return shorten(lease.Annotations[HeartbeatUIDAnnotation])
+	return uidText.FindString(lease.Annotations[HeartbeatUIDAnnotation])
 }
 
 // maxWord bounds an id of another cluster, in bytes.

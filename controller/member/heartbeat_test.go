@@ -189,3 +189,18 @@ func TestDescriptionIsReadOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestUIDThatIsNone: it would be a part of a command that an administrator copies.
+func TestUIDThatIsNone(t *testing.T) {
+	for text, want := range map[string]string{
+		"0b1e3a52-6f5e-4a3c-9d7c-4f0c8f5a1c11": "0b1e3a52-6f5e-4a3c-9d7c-4f0c8f5a1c11",
+		"x'; rm -rf /; '":                      "",
+		"a\nb":                                 "",
+		strings.Repeat("a", 65):                "",
+	} {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{HeartbeatUIDAnnotation: text}}}
+		if got := uidOf(lease); got != want {
+			t.Errorf("%q: got %q", text, got)
+		}
+	}
+}

@@ -204,6 +204,13 @@ func (d *due) add(key sliceKey, seen []*packed.Slice) {
 	}
 }
 
+// pending returns the number of services that are due now or later.
+func (q *queue) pending() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.due)
+}
+
 // Get returns the next service that is due for more than echoes, and the slices that changed, each with its successive
 // states, if no more of it is due; nil if everything is.
 func (q *queue) Get() (service types.NamespacedName, changes map[sliceKey][]*packed.Slice,

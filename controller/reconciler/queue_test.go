@@ -160,3 +160,14 @@ func TestSlicesArePackedWithoutTheLock(t *testing.T) {
 		t.Errorf("%d states are packed, want 4 as all is due", count)
 	}
 }
+
+// TestPending: a service that failed is due once more, although the queue does not have it yet.
+func TestPending(t *testing.T) {
+	q := newQueue("east", writerOf{})
+	defer q.ShutDown()
+	service := types.NamespacedName{Namespace: "shop", Name: "db"}
+	q.AddRateLimited(service)
+	if q.pending() != 1 {
+		t.Errorf("%d services are pending", q.pending())
+	}
+}

@@ -99,6 +99,9 @@ func (r *Reconciler) ImportLimit() state.Limit {
 	return state.Limit{Name: "max-imports", Used: of.Admitted(), Max: of.most}
 }
 
+// Pending returns the number of services that wait to be reconciled, also those that failed and are due later.
+func (r *Reconciler) Pending() int { return r.queue.pending() + r.turn.len() }
+
 // QueueLength returns the number of services that wait to be reconciled.
 func (r *Reconciler) QueueLength() int { return r.queue.Len() + r.turn.len() }
 

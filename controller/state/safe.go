@@ -3,9 +3,10 @@
 package state
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 )
 
 // maxText bounds a text that another cluster may have written, in bytes.
@@ -20,14 +21,16 @@ func Safe(text string) string {
 	return Escape(strings.ReplaceAll(text, "\n", "; "))
 }
 
-// Escape escapes the characters of a text that control a terminal, apart from line breaks and tabs.
+// Escape escapes the characters of a text that control a terminal, apart from line breaks and tabs, as JSON does.
 func Escape(text string) string {
 	var out strings.Builder
 	for _, r := range text {
 		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
 			out.WriteRune(r)
-		} else {
-			out.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
 		}
 	}
 	return out.String()

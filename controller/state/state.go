@@ -46,7 +46,7 @@ type Cluster struct {
 	Isolated bool `json:"isolated,omitempty"`
 	Drained  bool `json:"drained,omitempty"`
 	Rank     int  `json:"rank,omitempty"`
-	// Queue is the number of services that wait to be reconciled.
+	// Queue is the number of services that are being reconciled, or are to be.
 	Queue    int       `json:"queue"`
 	Limits   []Limit   `json:"limits"`
 	Members  []Member  `json:"members"`

@@ -27,6 +27,8 @@ type Subject struct {
 	input.Input
 	// Members are those that publish slices of the service.
 	Members []Publisher
+	// Unread are the other members whose exports are not all known, each with the reason.
+	Unread []string
 	// Exists reports whether the Service exists in the local cluster.
 	Exists bool
 	// Elsewhere is why the namespace of the service takes no part in the cluster set, empty if it does; Settle changes that.
@@ -42,6 +44,8 @@ type Publisher struct {
 	Drained bool
 	// Unread is why it cannot be read, nil for no known reason.
 	Unread error
+	// Limits is what of it is left out, nil for nothing.
+	Limits error
 	// Accept is the command that accepts the service of it, and Confine the one that accepts addresses in one more range.
 	Accept, Confine string
 }
@@ -92,7 +96,7 @@ type explanation struct {
 
 func (e *explanation) problem(name, fix, format string, args ...any) {
 	e.Problems = append(e.Problems, state.Finding{
-		Name: name, Severity: state.Failed, Object: e.Service, What: state.Safe(fmt.Sprintf(format, args...)), Fix: fix,
+		Name: name, Severity: state.Failed, Object: e.Service, What: state.Safe(fmt.Sprintf(format, args...)), Fix: state.Safe(fix),
 	})
 }
 
@@ -304,6 +308,9 @@ func (e *explanation) findings(account merge.Account) {
 		if e.Import.Message != "" {
 			e.problem("imports-ready", "", "Import %s is not ready: %s", e.Service, e.Import.Message)
 		}
+	case len(e.Exports) == 0 && len(e.Unread) > 0:
+		e.problem("member-reachable", "kubectl clusterset check --contexts "+contextOf(e.own),
+			"No export of %s is known, but these members are not read completely: %s.", e.Service, strings.Join(e.Unread, ", "))
 	case len(e.Exports) == 0 && e.Exists:
 		e.problem("exports", "kubectl clusterset export "+e.Service+" --contexts "+contextOf(e.own),
 			"Neither %s nor any of its members exports %s. The Service exists in %s, but has no ServiceExport.", e.own, e.Service,
@@ -342,6 +349,8 @@ func (e *explanation) findings(account merge.Account) {
 		case strings.HasPrefix(each.State, "not exported: ") && each.Cluster != e.own:
 			e.problem("exports-valid", withdraw(m.Cluster, e.Service),
 				"%s does not export it: Service %s does not exist there.", m.Cluster, e.Service)
+		case m.Limits != nil && e.Import == nil:
+			e.problem("member-limits", "kubectl clusterset check --contexts "+both, "%s may be beyond a limit: %v.", e.Service, m.Limits)
 		case m.Unread != nil:
 			e.problem("member-reachable", "kubectl clusterset check --contexts "+both,
 				"The controller cannot read %s, so what changes there is not imported: %v.", m.Cluster, m.Unread)

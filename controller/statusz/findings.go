@@ -36,7 +36,7 @@ type list []state.Finding
 
 func (l *list) add(severity, name, object, fix, format string, args ...any) {
 	*l = append(*l, state.Finding{
-		Name: name, Severity: severity, Object: object, What: state.Safe(fmt.Sprintf(format, args...)), Fix: fix,
+		Name: name, Severity: severity, Object: object, What: state.Safe(fmt.Sprintf(format, args...)), Fix: state.Safe(fix),
 	})
 }
 
@@ -72,9 +72,8 @@ func (l *Leader) findings(judgement liveness.Judgement) []state.Finding {
 // refused adds the problem of a credential.
 func (l *Leader) refused(found *list, problem member.Problem) {
 	candidate, name := problem.Candidate, problem.Candidate.Name
-	secret := strings.TrimPrefix(name, l.Namespace+"/")
-	remove := fmt.Sprintf("kubectl --context %s -n %s delete secret %s", contextOf(l.Cluster), l.Namespace, secret)
-	fix := l.join(problem.Cluster)
+	remove := l.change(candidate, "delete", "")
+	fix := l.join(candidate, problem.Cluster)
 	switch m := l.Members.Get(problem.Cluster); {
 	case problem.Cluster == l.Cluster:
 		fix = remove
@@ -82,8 +81,8 @@ func (l *Leader) refused(found *list, problem member.Problem) {
 		found.add(state.Warning, "credential-single", candidate.String(), remove, "%s is not used: %v.", candidate, problem.Err)
 		return
 	case m == nil:
-		fix = fmt.Sprintf("kubectl --context %s -n %s label secret %s '%s=<id of the cluster whose API server it names>' "+
-			"--overwrite", contextOf(l.Cluster), l.Namespace, secret, member.ClusterLabel)
+		fix = l.change(candidate, "label", fmt.Sprintf(" '%s=<id of the cluster whose API server it names>' --overwrite",
+			member.ClusterLabel))
 	default:
 		for key, value := range map[string]string{
 			member.CIDRsAnnotation: "<ranges of its pods>", member.RankAnnotation: "<integer from -1000 to 1000>",
@@ -108,25 +107,24 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 	switch lasts := life.Expires.Sub(now); {
 	case life.Expires.IsZero():
 	case lasts <= 0:
-		wrong("credential-lasts", l.join(id), "The credential of %s expired %s ago, so its changes are not imported.", id,
+		wrong("credential-lasts", l.join(m.Candidate(), id), "The credential of %s expired %s ago, so its changes are not imported.", id,
 			(-lasts).Round(time.Minute))
 	case life.Ending(now):
-		found.add(state.Warning, "credential-lasts", "member "+id, l.join(id),
+		found.add(state.Warning, "credential-lasts", "member "+id, l.join(m.Candidate(), id),
 			"The credential of %s expires in %s, and was not renewed.", id, lasts.Round(time.Minute))
 	}
 	if problem := m.Problem(); problem != nil {
 		fix := "Make sure that " + l.Cluster + " reaches the API server and the controller of " + id + ". If the address in the " +
-			"credential is wrong: `" + l.join(id) + " --server " + contextOf(id) + "=<address of the API server>`."
+			"credential is wrong: `" + l.join(m.Candidate(), id) + " --server " + contextOf(id) + "=<address of the API server>`."
 		if apierrors.IsUnauthorized(problem) {
-			fix = l.join(id)
+			fix = l.join(m.Candidate(), id)
 		}
 		wrong("member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
 	}
 	if why := m.Misidentified(); why != nil {
-		fix := l.join(id) + " --server " + contextOf(id) + "=<address of the API server>"
+		fix := l.join(m.Candidate(), id) + " --server " + contextOf(id) + "=<address of the API server>"
 		if is := m.Heartbeat().Cluster; is != id && is != l.Cluster && l.Members.Get(is) == nil && member.ValidateID(is) == nil {
-			fix = fmt.Sprintf("kubectl --context %s -n %s label secret %s %s=%s --overwrite", contextOf(l.Cluster), l.Namespace,
-				strings.TrimPrefix(m.Candidate().Name, l.Namespace+"/"), member.ClusterLabel, is)
+			fix = l.change(m.Candidate(), "label", fmt.Sprintf(" %s=%s --overwrite", member.ClusterLabel, is))
 		}
 		wrong("member-identity", fix, "%s does not refer to %s: %v.", m.Candidate(), id, why)
 	}
@@ -139,7 +137,7 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 	case reason == memberstate.EventMemberQuarantined && m.Misidentified() != nil:
 		// It is another cluster by mistake, so there is nothing to confirm.
 	case reason == memberstate.EventMemberQuarantined:
-		fix := l.join(id)
+		fix := l.join(m.Candidate(), id)
 		if verdict.Reason == liveness.OtherClusterSet {
 			fix = "Correct the ClusterProperty clusterset.k8s.io, or --clusterset of the controller, in one of the two clusters."
 		}
@@ -315,15 +313,28 @@ func describe(is liveness.Verdict) (reason, message string) {
 // contextOf stands for a context that reaches the cluster: see state.Finding.
 func contextOf(cluster string) string { return "<context of " + cluster + ">" }
 
-// join is the command that gives the local cluster the credential of another.
-func (l *Leader) join(id string) string {
+// join is the command that gives the local cluster the credential of another, or an instruction if the credential is not
+// a Secret: a Secret of join would precede it.
+func (l *Leader) join(candidate *member.Candidate, id string) string {
+	if candidate.Source != "" || candidate.Object == nil {
+		return "Correct the credential of " + candidate.String() + "."
+	}
 	return "kubectl clusterset join " + contextOf(l.Cluster) + " " + contextOf(id)
 }
 
 // annotate is the command that annotates what makes a cluster a member.
 func (l *Leader) annotate(m *member.Member, key, value string) string {
-	return fmt.Sprintf("kubectl --context %s -n %s annotate secret %s '%s=%s' --overwrite", contextOf(l.Cluster), l.Namespace,
-		strings.TrimPrefix(m.Candidate().Name, l.Namespace+"/"), key, value)
+	return l.change(m.Candidate(), "annotate", fmt.Sprintf(" '%s=%s' --overwrite", key, value))
+}
+
+// change is a command on the object that makes a cluster a member, or an instruction if that is no object.
+func (l *Leader) change(candidate *member.Candidate, verb, flags string) string {
+	namespace, name, _ := strings.Cut(candidate.Name, "/")
+	if candidate.Object == nil {
+		return "Correct " + candidate.String() + ", which is no object: it takes no annotation or label."
+	}
+	return fmt.Sprintf("kubectl --context %s -n %s %s %s %s%s", contextOf(l.Cluster), namespace, verb,
+		strings.ToLower(candidate.Kind), name, flags)
 }
 
 func withdraw(cluster, service string) string {

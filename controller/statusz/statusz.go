@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,6 +54,19 @@ type Server struct {
 	mu      sync.Mutex
 	leader  atomic.Pointer[Leader]
 	elected atomic.Value // string
+	slots   chan struct{}
+}
+
+const (
+	// maxQuestions bounds the answers that are computed and written at once, each of which holds a document.
+	maxQuestions = 8
+	// writeTimeout bounds how long a reader may take.
+	writeTimeout = 30 * time.Second
+)
+
+// NewServer returns a server that answers for no leader.
+func NewServer() *Server {
+	return &Server{slots: make(chan struct{}, maxQuestions)}
 }
 
 // Elected notes the identity of the replica that leads.
@@ -72,6 +87,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"explain, or kubectl port-forward.", http.StatusForbidden)
 		return
 	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		http.Error(w, "Too many questions at once: try again.", http.StatusTooManyRequests)
+		return
+	}
 	leader := s.leader.Load()
 	elected, _ := s.elected.Load().(string)
 	if leader == nil {
@@ -85,6 +107,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // as far as the connection can
 	write(w, http.StatusOK, document)
 }
 
@@ -126,10 +149,17 @@ func (l *Leader) explain(service types.NamespacedName) (state.Explanation, error
 		})
 		known := slices.ContainsFunc(subject.Contributions, func(c merge.Contribution) bool { return c.View.Cluster == m.Cluster() })
 		if len(published) == 0 && !known {
+			why := cmp.Or(m.Problem(), m.OverLimits())
+			if why == nil && !m.Synced() {
+				why = errors.New("it was not read yet")
+			}
+			if why != nil {
+				subject.Unread = append(subject.Unread, fmt.Sprintf("%s (%v)", m.Cluster(), why))
+			}
 			continue
 		}
 		who := Publisher{
-			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Drained(m), Unread: m.Problem(),
+			Cluster: m.Cluster(), Verdict: l.Tracker.Verdict(m.Cluster()), Drained: l.Drained(m), Unread: m.Problem(), Limits: m.OverLimits(),
 			For: chosen(published, l.Source(m).Reader), Accept: l.accept(m, service), Confine: l.confine(m),
 		}
 		subject.Members = append(subject.Members, who)
@@ -172,7 +202,7 @@ func (l *Leader) status() state.Cluster {
 	out := state.Cluster{
 		Version: state.Version, Cluster: l.Cluster, UID: l.Local.KubeSystemUID(), ClusterSet: string(l.Set),
 		Controller: l.Version, Now: l.Clock.Now().UTC(), HeartbeatStopped: string(l.Record.Reason()),
-		InputsLate: l.Gate.Late(0), Isolated: judgement.Isolated, Drained: own.Demote, Rank: own.Rank, Queue: l.QueueLength(),
+		InputsLate: l.Gate.Late(0), Isolated: judgement.Isolated, Drained: own.Demote, Rank: own.Rank, Queue: l.Pending() + l.Record.Working(),
 		Limits:  []state.Limit{l.ImportLimit(), l.Members.MemoryLimit()},
 		Members: []state.Member{}, Imports: []state.Import{}, Findings: []state.Finding{},
 	}
@@ -230,15 +260,25 @@ func (l *Leader) member(m *member.Member, verdict liveness.Verdict) state.Member
 		Expires: m.Life().Expires.UTC(), UID: m.Heartbeat().KubeSystemUID,
 	}
 	if config := m.Config(); config != nil {
-		out.Server, out.ServerName = config.Host, config.ServerName
+		out.Server, out.ServerName = withoutLogin(config.Host), config.ServerName
 		if proxy := member.ProxyOf(config); proxy != nil {
-			out.Proxy = proxy.Redacted()
+			out.Proxy = withoutLogin(proxy.String())
 		}
 	}
 	for _, prefix := range m.CIDRs() {
 		out.CIDRs = append(out.CIDRs, prefix.String())
 	}
 	return out
+}
+
+// withoutLogin returns an address without user name and password.
+func withoutLogin(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.User == nil {
+		return address
+	}
+	parsed.User = nil
+	return parsed.String()
 }
 
 // importOf returns an import, without its endpoints.

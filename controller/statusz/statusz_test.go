@@ -8,11 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
+	"github.com/clusterset-dns/clusterset-dns/controller/input"
+	"github.com/clusterset-dns/clusterset-dns/controller/member"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
+	"github.com/clusterset-dns/clusterset-dns/controller/reconciler"
 	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
@@ -30,7 +34,7 @@ func TestOnlyForwardedConnectionsAreAnswered(t *testing.T) {
 			request := httptest.NewRequest(http.MethodGet, path, http.NoBody)
 			request.RemoteAddr = remote
 			response := httptest.NewRecorder()
-			(&Server{}).ServeHTTP(response, request)
+			NewServer().ServeHTTP(response, request)
 			if response.Code != want {
 				t.Errorf("%s from %q: got %d", path, remote, response.Code)
 			}
@@ -91,6 +95,26 @@ func TestPreferenceOfAnImport(t *testing.T) {
 		})
 		if got.Prefers != test.want {
 			t.Errorf("%s: got %q", name, got.Prefers)
+		}
+	}
+}
+
+// TestFixesOfMembersThatAreNoSecrets: a Secret with the name of a ClusterProfile is its token.
+func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
+	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Gatherer: &input.Gatherer{Cluster: "east"}}}}
+	for want, candidate := range map[string]*member.Candidate{
+		"kubectl --context <context of east> -n mcs delete secret member-west | kubectl clusterset join <context of east> <context of west>": {
+			Kind: "Secret", Name: "mcs/member-west", Object: &corev1.Secret{},
+		},
+		"kubectl --context <context of east> -n fleet delete clusterprofile west | Correct the credential of ClusterProfile fleet/west.": {
+			Kind: "ClusterProfile", Name: "fleet/west", Source: "clusterprofile:fleet", Object: &corev1.Secret{},
+		},
+		"Correct file /clusters/west, which is no object: it takes no annotation or label. | Correct the credential of file /clusters/west.": {
+			Kind: member.KindFile, Name: "/clusters/west", Source: "directory:/clusters",
+		},
+	} {
+		if got := leader.change(candidate, "delete", "") + " | " + leader.join(candidate, "west"); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -24,6 +24,8 @@ func (e *explanation) summarize() {
 			why = "the controller has not written the import yet"
 		case len(e.Exports) > 0:
 			why = "no export is valid, meant for this cluster and accepted"
+		case len(e.Unread) > 0:
+			why = "no export is known, but not all members are read completely"
 		}
 		e.Summary = fmt.Sprintf("%s is not imported in %s, because %s. Its name does not resolve there.", e.Service, e.own, why)
 		return

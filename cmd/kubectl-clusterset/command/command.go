@@ -230,6 +230,12 @@ func (o *options) clusters() ([]*cluster.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, address := range o.controllers {
+		if len(contexts) > 1 && !strings.Contains(address, "=") {
+			return nil, usageError{fmt.Errorf("--controller %s is of one cluster, and %d are selected: use CONTEXT=%s", address,
+				len(contexts), address)}
+		}
+	}
 	clusters := make([]*cluster.Cluster, len(contexts))
 	for i, name := range contexts {
 		config, err := o.config(name).ClientConfig()

@@ -219,7 +219,7 @@ func TestOutputForProgramsSaysWhatItIs(t *testing.T) {
 func TestVersion(t *testing.T) {
 	is := imports("Ready")
 	is.Controller = "0.1.0"
-	out, _, err := invoke(t, "http://127.0.0.1:1", "version", "--contexts", "east,west", "--controller", newController(t, is),
+	out, _, err := invoke(t, "http://127.0.0.1:1", "version", "--contexts", "east,west", "--controller", "east="+newController(t, is),
 		"--controller", "west=127.0.0.1:1")
 	if exitStatus(err) != exitFailed || !strings.HasPrefix(out, "Client: ") ||
 		!strings.Contains(out, "Context east: 0.1.0\nContext west: unknown: ") || !strings.Contains(err.Error(), "1 of 2") {

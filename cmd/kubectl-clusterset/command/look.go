@@ -43,13 +43,13 @@ func each(clusters []*cluster.Cluster, do func(i int, c *cluster.Cluster)) {
 func (o *options) states(ctx context.Context, clusters []*cluster.Cluster) ([]*state.Cluster, []error) {
 	all, failed := make([]*state.Cluster, len(clusters)), make([]error, len(clusters))
 	each(clusters, func(i int, c *cluster.Cluster) { all[i], failed[i] = o.state(ctx, c) })
-	contexts, findings := map[string]string{}, [][]state.Finding{}
+	var answers []answer
 	for i, known := range all {
 		if known != nil {
-			contexts[known.Cluster], findings = clusters[i].Context, append(findings, known.Findings)
+			answers = append(answers, answer{known.Cluster, clusters[i].Context, known.Findings})
 		}
 	}
-	fill(findings, contexts)
+	fill(answers)
 	return all, failed
 }
 
@@ -77,16 +77,29 @@ func texts[T interface {
 	}
 }
 
-// fill puts the contexts of clusters into findings.
-func fill(findings [][]state.Finding, contexts map[string]string) {
-	var pairs []string
-	for id, context := range contexts {
-		pairs = append(pairs, "<context of "+id+">", context)
+// An answer is that of the controller of a cluster, as far as fill needs it.
+type answer struct {
+	id, context string
+	findings    []state.Finding
+}
+
+// fill puts contexts into the fixes: into those of an answer its own context for its id, and for another id that of the
+// only answer with it.
+func fill(answers []answer) {
+	contexts := map[string][]string{}
+	for _, each := range answers {
+		contexts[each.id] = append(contexts[each.id], each.context)
 	}
-	replacer := strings.NewReplacer(pairs...)
-	for _, of := range findings {
-		for i := range of {
-			of[i].Fix = replacer.Replace(of[i].Fix)
+	for _, each := range answers {
+		pairs := []string{"<context of " + each.id + ">", each.context}
+		for id, of := range contexts {
+			if id != each.id && len(of) == 1 {
+				pairs = append(pairs, "<context of "+id+">", of[0])
+			}
+		}
+		replacer := strings.NewReplacer(pairs...)
+		for i := range each.findings {
+			each.findings[i].Fix = replacer.Replace(each.findings[i].Fix)
 		}
 	}
 }
@@ -125,11 +138,11 @@ and what DNS answers now.`,
 				}
 			})
 			all = slices.DeleteFunc(all, func(e *explain.Explanation) bool { return e == nil })
-			contexts, problems := map[string]string{}, [][]state.Finding{}
+			var answers []answer
 			for _, explained := range all {
-				contexts[explained.Cluster], problems = explained.Context, append(problems, explained.Problems)
+				answers = append(answers, answer{explained.Cluster, explained.Context, explained.Problems})
 			}
-			fill(problems, contexts)
+			fill(answers)
 			err = output.Print(o.Out, o.output, "ExplanationList", map[string]any{"clusters": all}, texts(all))
 			return errors.Join(err, errors.Join(failed...))
 		},
@@ -249,6 +262,8 @@ func get(ctx context.Context, address, question string, document any, version *s
 		if json.Unmarshal(body, &state.Standby{}) == nil {
 			return errStandby
 		}
+		return errors.New(strings.TrimSpace(string(body)))
+	case http.StatusForbidden, http.StatusTooManyRequests:
 		return errors.New(strings.TrimSpace(string(body)))
 	}
 	path, _, _ := strings.Cut(question, "?")

@@ -179,7 +179,10 @@ func ReadChart(ctx context.Context, c *cluster.Cluster) (corefile *Corefile) {
 // chartNamespace is the namespace of the CoreDNS of the chart, of the controller's cluster set. Its ClusterRoleBinding,
 // which only administrators can write, names it.
 func chartNamespace(ctx context.Context, c *cluster.Cluster) (string, error) {
-	is, _ := c.Identify(ctx) // of the default set, if that is unknown
+	is, err := c.Identify(ctx)
+	if err != nil && !errors.Is(err, cluster.ErrNeverRan) { // before the installation, it is of the default set
+		return "", err
+	}
 	binding, err := c.Kube.RbacV1().ClusterRoleBindings().Get(ctx, strings.TrimSuffix(chartName+"-"+string(is.Set), "-"),
 		metav1.GetOptions{})
 	if err != nil {

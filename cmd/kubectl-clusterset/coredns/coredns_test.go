@@ -53,6 +53,7 @@ func install(corefile string) *fake.Clientset {
 		}
 	}
 	return fake.NewClientset(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}},
 		&appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: Name},
 			Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}},
@@ -184,6 +185,7 @@ func TestEnableChangesNothing(t *testing.T) {
 		},
 		"a dry run":                      {plain, true, true, true, nil, ""},
 		"no plugin reload":               {". {\n  errors\n}\n", true, true, false, nil, "no plugin reload"},
+		"an import after a brace":        {". { import /etc/hostname\n  reload\n}\n", true, true, false, nil, "on a line of its own"},
 		"a Corefile that does not parse": {". {\n  import\n", true, true, false, nil, "does not parse"},
 		"a server block of the zone": {
 			"clusterset.local {\n  errors\n}\n" + plain, true, true, false, nil, "already has a server block for clusterset.local",

@@ -33,6 +33,8 @@ type Corefile struct {
 var (
 	snippetLine = regexp.MustCompile(`(?m)^[ \t]*\((\S+)\)\s+\{`)
 	importLine  = regexp.MustCompile(`(?m)^[ \t]*import[ \t]+\S.*$`)
+	// importAfterBrace is an import that importLine does not find.
+	importAfterBrace = regexp.MustCompile(`(?m)\{[ \t]+import[ \t]`)
 	// hide has the parser expand no environment variables: those of this process are others. show reverts it.
 	hide, show = strings.NewReplacer("{$", "${", "{%", "%{"), strings.NewReplacer("${", "{$", "%{", "{%")
 	// keyParts are the scheme, the zone and the port of a key of a server block, such as dns://.:53.
@@ -51,6 +53,9 @@ func ParseCorefile(text string) (*Corefile, error) {
 		}
 		return ""
 	})
+	if importAfterBrace.MatchString(parsed) { // which would read a file of this machine
+		return nil, errors.New("the Corefile does not parse: put each import on a line of its own")
+	}
 	blocks, err := caddyfile.Parse("Corefile", strings.NewReader(hide.Replace(parsed)), nil)
 	if err != nil {
 		return nil, fmt.Errorf("the Corefile does not parse: %w", err)

@@ -82,9 +82,27 @@ clusters: [{name: c, cluster: {` + of + `}}], users: [{name: u, user: {token: se
 	} {
 		var said bytes.Buffer
 		o := Options{Servers: test.servers, Teller: output.Teller{Results: &said}}
-		got := (&peering{Options: o, readerID: "west", source: source, sourceID: "east", secret: test.secret}).reach()
+		got, _ := (&peering{Options: o, readerID: "west", source: source, sourceID: "east", secret: test.secret}).reach()
 		if got != test.want || said.String() != test.says {
 			t.Errorf("%s: got %+v, want %+v; it says %q, want %q", name, got, test.want, said.String(), test.says)
+		}
+	}
+}
+
+// TestAuthorityIsKeptWithTheAddress: that of the kubeconfig belongs to the address of the kubeconfig.
+func TestAuthorityIsKeptWithTheAddress(t *testing.T) {
+	for server, want := range map[string]string{"https://10.0.0.1:6443": "", "https://lb.example:6443": "of the load balancer"} {
+		p := &peering{
+			Options:  Options{Teller: output.Teller{Results: &bytes.Buffer{}}},
+			readerID: "west", sourceID: "east",
+			source: &cluster.Cluster{Context: "east", Config: &rest.Config{Host: "https://10.0.0.1:6443"}},
+			secret: &corev1.Secret{Data: map[string][]byte{
+				cluster.KubeconfigKey: []byte(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
+clusters: [{name: c, cluster: {server: "` + server + `", certificate-authority-data: b2YgdGhlIGxvYWQgYmFsYW5jZXI=}}], users: [{name: u, user: {token: t}}]}`),
+			}},
+		}
+		if _, authority := p.reach(); string(authority) != want {
+			t.Errorf("%s: got %q, want %q", server, authority, want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ const (
 
 // issue returns a kubeconfig for the reader, with a token of a ServiceAccount of its own, and when the token expires unless
 // the reader renews it.
-func (p *peering) issue(ctx context.Context, at Address) (kubeconfig []byte, expires time.Time, err error) {
+func (p *peering) issue(ctx context.Context, at Address, authority []byte) (kubeconfig []byte, expires time.Time, err error) {
 	if !strings.HasPrefix(at.Server, "https://") {
 		return nil, expires, fmt.Errorf("the address %s is not https, which the controller of %s would reject", at.Server, p.readerID)
 	}
@@ -58,7 +58,7 @@ func (p *peering) issue(ctx context.Context, at Address) (kubeconfig []byte, exp
 			return nil, expires, err
 		}
 	}
-	kubeconfig, err = p.kubeconfig(token, at)
+	kubeconfig, err = p.kubeconfig(token, at, authority)
 	return kubeconfig, expires, err
 }
 
@@ -147,7 +147,7 @@ func (p *peering) try(ctx context.Context, token string, at Address) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("its account lacks a right of members: %w: restore it with `helm upgrade` of the chart in namespace %s",
 			err, p.source.Namespace)
-	case at.Server == config.Host || ctx.Err() != nil:
+	case strings.TrimSuffix(at.Server, "/") == strings.TrimSuffix(config.Host, "/") || ctx.Err() != nil:
 		return fmt.Errorf("%s rejects it: %w: if this is a proxy that rejects service account tokens, set the address of the "+
 			"API server with --server %s=https://…", config.Host, err, p.source.Context)
 	}
@@ -157,13 +157,14 @@ func (p *peering) try(ctx context.Context, token string, at Address) error {
 }
 
 // kubeconfig is the content of the reader's Secret.
-func (p *peering) kubeconfig(token string, at Address) ([]byte, error) {
+func (p *peering) kubeconfig(token string, at Address, authority []byte) ([]byte, error) {
 	config := rest.CopyConfig(p.source.Config)
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, err
 	}
-	authority := p.Authorities[p.source.Context]
-	if len(authority) == 0 {
+	if given := p.Authorities[p.source.Context]; len(given) > 0 {
+		authority = given
+	} else if len(authority) == 0 {
 		authority = config.CAData
 	}
 	if len(authority) == 0 && config.Insecure {
@@ -176,7 +177,20 @@ func (p *peering) kubeconfig(token string, at Address) ([]byte, error) {
 	made.AuthInfos[id] = &clientcmdapi.AuthInfo{Token: token}
 	made.Contexts[id] = &clientcmdapi.Context{Cluster: id, AuthInfo: id, Namespace: p.source.Namespace}
 	made.CurrentContext = id
-	return clientcmd.Write(*made)
+	text, err := clientcmd.Write(*made)
+	if err != nil {
+		return nil, err
+	}
+	// A working kubeconfig must not be replaced by one that nobody can use.
+	read, err := clientcmd.RESTConfigFromKubeConfig(text)
+	if err == nil {
+		_, err = rest.TransportFor(read)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig for %s cannot be used: %w: correct --certificate-authority or the proxy of your kubeconfig",
+			p.readerID, err)
+	}
+	return text, nil
 }
 
 // revoke deletes the ServiceAccount of a reader, or those of all readers if it is empty, which revokes their tokens. It
@@ -241,26 +255,28 @@ func (a Address) anonymous() Address {
 
 // reach returns the address at which the reader reads its source. The address in
 // the Secret stays unless the options set another, because users may reach an API
-// server at another address than clusters. reach reports a difference.
-func (p *peering) reach() Address {
+// server at another address than clusters. reach reports a difference, and then also returns the certificate authority in the
+// Secret, which belongs to that address.
+func (p *peering) reach() (at Address, authority []byte) {
 	users := own(p.source.Config).anonymous()
 	if server := p.Servers[p.source.Context]; server != "" {
-		return Address{Server: server, Name: users.Name}
+		return Address{Server: server, Name: users.Name}, nil
 	}
 	if p.secret == nil {
-		return users
+		return users, nil
 	}
 	// The controller rejects an invalid kubeconfig.
 	before, err := clientcmd.RESTConfigFromKubeConfig(p.secret.Data[cluster.KubeconfigKey])
 	if err != nil || !strings.HasPrefix(before.Host, "https://") {
-		return users
+		return users, nil
 	}
 	had := own(before)
-	if had.anonymous() != users {
-		p.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
-			p.readerID, p.sourceID, had, p.secret.Name, users, p.source.Context)
+	if had.anonymous() == users {
+		return had, nil
 	}
-	return had
+	p.Teller.Did("%s keeps reading %s at %s (Secret %s) instead of %s. To use another address, set --server %s=https://…",
+		p.readerID, p.sourceID, had, p.secret.Name, users, p.source.Context)
+	return had, before.CAData
 }
 
 // Loopback reports whether an address is a loopback address.

@@ -50,7 +50,7 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 		Options: Options{Teller: output.Teller{Out: &said, Results: io.Discard, Timeout: 50 * time.Millisecond}},
 		source:  source, sourceID: "east", readerID: "west",
 	}
-	if _, _, err := p.issue(t.Context(), Address{Server: proxy.URL}); err == nil ||
+	if _, _, err := p.issue(t.Context(), Address{Server: proxy.URL}, nil); err == nil ||
 		!strings.Contains(err.Error(), "if this is a proxy that rejects service account tokens, set the address of the API server with --server admin@east=https://") {
 		t.Errorf("the readers are to use the proxy: got %v", err)
 	}
@@ -61,7 +61,7 @@ func TestProxyThatRefusesTokens(t *testing.T) {
 	} {
 		p.Authorities = map[string][]byte{"admin@east": other}
 		said.Reset()
-		made, _, err := p.issue(t.Context(), address)
+		made, _, err := p.issue(t.Context(), address, nil)
 		if err != nil || !strings.Contains(said.String(), "continuing, because west uses https://10.0.0.1:6443") {
 			t.Errorf("the readers are to use another address: got %v: %s", err, said.String())
 			continue

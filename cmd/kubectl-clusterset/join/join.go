@@ -134,8 +134,17 @@ func (p *peering) give(ctx context.Context) error {
 			"(annotation %s)", p.reader.Context, len(existing), p.sourceID, cluster.MemberLease, p.sourceID, cluster.OriginAnnotation)
 	case len(existing) == 1:
 		p.secret, name = &existing[0], existing[0].Name
+	default:
+		_, err := p.reader.Kube.CoreV1().Secrets(p.reader.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			err = fmt.Errorf("it has not the label %s=%s: delete it, or correct the label", cluster.ClusterLabel, p.sourceID)
+		}
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("context %s: Secret %s: %w", p.reader.Context, name, err)
+		}
 	}
-	kubeconfig, expires, err := p.issue(ctx, p.reach())
+	at, authority := p.reach()
+	kubeconfig, expires, err := p.issue(ctx, at, authority)
 	if err != nil {
 		return fmt.Errorf("context %s: a credential for %s: %w", p.source.Context, p.readerID, err)
 	}

@@ -88,9 +88,14 @@ func Leave(ctx context.Context, o Options, name string) error {
 			return remains(ctx, o.Clusters[i], identities[i], id)
 		})
 	}
-	if len(others) > 0 {
-		o.Teller.Say("Not selected, and unchanged: %s. To remove %s there, too, run this command with their contexts",
-			strings.Join(slices.Sorted(maps.Keys(others)), ", "), id)
+	left := strings.Join(slices.Sorted(maps.Keys(others)), ", ")
+	switch delete(others, id); {
+	case len(others) > 0:
+		err = errors.Join(err, fmt.Errorf("not selected, and unchanged: %s: to remove %s there, too, run this command with their "+
+			"contexts", left, id))
+	case left != "":
+		o.Teller.Say("Not selected, and unchanged: %s. To revoke its credentials for other clusters there, run this command with its "+
+			"context", left)
 	}
 	return err
 }

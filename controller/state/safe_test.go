@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// TestEscapedTextIsJSON: a member must not make the output for programs invalid.
+func TestEscapedTextIsJSON(t *testing.T) {
+	encoded, err := json.Marshal("\u007f \U000e0001 \u001b[2J ü")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read string
+	if err := json.Unmarshal([]byte(Escape(string(encoded))), &read); err != nil || read != "\u007f \U000e0001 \u001b[2J ü" {
+		t.Errorf("%q from %s: %v", read, Escape(string(encoded)), err)
+	}
+}
