@@ -142,13 +142,8 @@ func Text(out io.Writer, wide bool, findings []Finding) error {
 			fmt.Fprintf(out, "   > %s\n", finding.Fix)
 		}
 	}
-	skipped := Count(findings, Skipped)
-	hint := ""
-	if skipped > 0 && !wide {
-		hint = " (for reasons, see -o wide)"
-	}
-	_, err := fmt.Fprintf(out, "%d ok, %d warnings, %d failed, %d skipped%s\n",
-		Count(findings, OK), Count(findings, Warning), Count(findings, Failed), skipped, hint)
+	_, err := fmt.Fprintf(out, "%d ok, %d warnings, %d failed, %d skipped (for reasons, see -o wide)\n",
+		Count(findings, OK), Count(findings, Warning), Count(findings, Failed), Count(findings, Skipped))
 	return err
 }
 

@@ -124,15 +124,6 @@ var preChecks = []Check{
 			}
 		},
 	},
-	{
-		Name: "other-implementations", About: "no other implementation of the MCS API is present",
-		run: func(_ *Set, c *Cluster, found *problems) {
-			if len(c.Others) > 0 {
-				found.warn("Exclude the namespaces of the other implementation with --denied-namespaces, or migrate as "+
-					"docs/migration.md describes.", "The cluster has another implementation of the MCS API: %s.", strings.Join(c.Others, ", "))
-			}
-		},
-	},
 }
 
 // silent is why it is unknown what the controller knows.

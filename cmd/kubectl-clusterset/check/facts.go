@@ -71,9 +71,6 @@ type Cluster struct {
 	DNSError error
 	// Lookups are answers for some of the imported services.
 	Lookups []explain.Answer
-
-	// Others are other implementations of the MCS API.
-	Others []string
 }
 
 // patience bounds how long a cluster is read.
@@ -143,7 +140,6 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster, zone string
 			c.NodeCaches = append(c.NodeCaches, name)
 		}
 	}
-	c.Others = implementations(ctx, from)
 }
 
 // nodeCaches are the ConfigMaps of NodeLocal DNSCache in Kubernetes' manifest, and in that of Kubespray.
@@ -217,21 +213,3 @@ func prefixes(texts []string) []netip.Prefix {
 	}
 	return out
 }
-
-// implementations returns the other implementations of the MCS API in a cluster.
-func implementations(ctx context.Context, from *cluster.Cluster) (names []string) {
-	config, err := from.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "cilium-config", metav1.GetOptions{})
-	if err == nil && config.Data["clustermesh-enable-mcs-api"] == "true" {
-		names = append(names, "Cilium")
-	}
-	groups, err := from.Discovery().ServerGroupsWithContext(ctx)
-	for i := 0; err == nil && i < len(groups.Groups); i++ {
-		if name := groupsOf[groups.Groups[i].Name]; name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// groupsOf are API groups of implementations.
-var groupsOf = map[string]string{"submariner.io": "Submariner", "work.karmada.io": "Karmada"}

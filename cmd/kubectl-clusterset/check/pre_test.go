@@ -3,14 +3,7 @@
 package check
 
 import (
-	"slices"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
-
-	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 )
 
 // newPreSet is two clusters in which nothing is installed and nothing is wrong, but what is changed.
@@ -36,27 +29,9 @@ func TestChecksBeforeTheInstallation(t *testing.T) {
 			func(east, _ *Cluster) { east.Server = "https://127.0.0.1:6443" },
 			"warning server-address east: The server of the context is https://127.0.0.1:6443, which other machines cannot reach. > Find an address that the pods of the other clusters reach, and give it to join: `kubectl clusterset join east <other contexts> --server east=<address>`.",
 		},
-		"another implementation": {
-			func(east, _ *Cluster) { east.Others = []string{"Cilium", "Submariner"} },
-			"warning other-implementations east: The cluster has another implementation of the MCS API: Cilium, Submariner. > Exclude the namespaces of the other implementation with --denied-namespaces, or migrate as docs/migration.md describes.",
-		},
 	} {
 		if got := texts(Run(newPreSet(test.change))); got != test.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.want)
 		}
-	}
-}
-
-func TestImplementations(t *testing.T) {
-	client := fake.NewClientset(
-		&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"},
-			Data:       map[string]string{"clustermesh-enable-mcs-api": "true"},
-		},
-	)
-	client.Resources = []*metav1.APIResourceList{{GroupVersion: "submariner.io/v1alpha1"}}
-	want := []string{"Cilium", "Submariner"}
-	if got := implementations(t.Context(), &cluster.Cluster{Kube: client}); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -204,23 +205,15 @@ var errStandby = errors.New("no replica of the controller leads: try again")
 
 // askLeader asks the leading controller of a cluster for a document, which has a version. address is that of the controller;
 // empty means that of the leading pod. It waits for a leader: after an upgrade there is none for some seconds.
-func askLeader(ctx context.Context, c *cluster.Cluster, address, question string, document any, version *string) (err error) {
+func askLeader(ctx context.Context, c *cluster.Cluster, address, question string, document any, version *string) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	for {
-		answer := askReplicas(ctx, c, address, question, document, version)
-		if ctx.Err() == nil || err == nil {
-			err = answer
-		}
-		if !errors.Is(answer, errStandby) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(electionInterval):
-		}
-	}
+	err := errStandby
+	_ = wait.PollUntilContextCancel(ctx, electionInterval, true, func(ctx context.Context) (bool, error) {
+		err = askReplicas(ctx, c, address, question, document, version)
+		return !errors.Is(err, errStandby), nil
+	})
+	return err
 }
 
 func askReplicas(ctx context.Context, c *cluster.Cluster, address, question string, document any, version *string) error {
