@@ -129,11 +129,12 @@ func (s *story) hold(ctx context.Context) error {
 			c.plane.Directory())
 	}
 	host, port, _ := strings.Cut(s.west.dns, ":")
+	controllers := " --controller east=" + s.east.health + " --controller west=" + s.west.health // which are no pods
 	s.chapter("in another terminal")
 	for _, line := range []string{
 		"export KUBECONFIG=" + s.kubectl.config + " PATH=" + s.kubectl.bin + ":$PATH",
-		"kubectl-clusterset status --contexts east,west",
-		"kubectl-clusterset explain demo/web --contexts west,east --dns west=" + s.west.dns + " --dns east=" + s.east.dns,
+		"kubectl-clusterset status --contexts east,west" + controllers,
+		"kubectl-clusterset explain demo/web --contexts west,east --dns west=" + s.west.dns + " --dns east=" + s.east.dns + controllers,
 		"kubectl --context west -n demo get serviceimports,endpointslices,pods   # with a kubectl of yours",
 		"kubectl --context east -n demo scale deployment web --replicas=5",
 		"kubectl --context east -n demo delete serviceexport db",
