@@ -73,7 +73,7 @@ func (l *Leader) findings(judgement liveness.Judgement) []state.Finding {
 func (l *Leader) refused(found *list, problem member.Problem) {
 	candidate, name := problem.Candidate, problem.Candidate.Name
 	remove := l.change(candidate, "delete", "")
-	fix := l.join(candidate, problem.Cluster)
+	fix := l.join(candidate, problem.Cluster, "")
 	switch m := l.Members.Get(problem.Cluster); {
 	case problem.Cluster == l.Cluster:
 		fix = remove
@@ -102,27 +102,27 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 	wrong := func(name, fix, format string, args ...any) {
 		found.add(state.Failed, name, "member "+id, fix, format, args...)
 	}
-	both := contextOf(l.Cluster) + "," + contextOf(id)
+	both, server := contextOf(l.Cluster)+","+contextOf(id), " --server "+contextOf(id)+"=<address of the API server>"
 	life, now := m.Life(), l.Clock.Now()
 	switch lasts := life.Expires.Sub(now); {
 	case life.Expires.IsZero():
 	case lasts <= 0:
-		wrong("credential-lasts", l.join(m.Candidate(), id), "The credential of %s expired %s ago, so its changes are not imported.", id,
+		wrong("credential-lasts", l.join(m.Candidate(), id, ""), "The credential of %s expired %s ago, so its changes are not imported.", id,
 			(-lasts).Round(time.Minute))
 	case life.Ending(now):
-		found.add(state.Warning, "credential-lasts", "member "+id, l.join(m.Candidate(), id),
+		found.add(state.Warning, "credential-lasts", "member "+id, l.join(m.Candidate(), id, ""),
 			"The credential of %s expires in %s, and was not renewed.", id, lasts.Round(time.Minute))
 	}
 	if problem := m.Problem(); problem != nil {
 		fix := "Make sure that " + l.Cluster + " reaches the API server and the controller of " + id + ". If the address in the " +
-			"credential is wrong: `" + l.join(m.Candidate(), id) + " --server " + contextOf(id) + "=<address of the API server>`."
+			"credential is wrong: " + quoted(l.join(m.Candidate(), id, server))
 		if apierrors.IsUnauthorized(problem) {
-			fix = l.join(m.Candidate(), id)
+			fix = l.join(m.Candidate(), id, "")
 		}
 		wrong("member-reachable", fix, "The controller cannot read %s: %v.", id, problem)
 	}
 	if why := m.Misidentified(); why != nil {
-		fix := l.join(m.Candidate(), id) + " --server " + contextOf(id) + "=<address of the API server>"
+		fix := l.join(m.Candidate(), id, server)
 		if is := m.Heartbeat().Cluster; is != id && is != l.Cluster && l.Members.Get(is) == nil && member.ValidateID(is) == nil {
 			fix = l.change(m.Candidate(), "label", fmt.Sprintf(" %s=%s --overwrite", member.ClusterLabel, is))
 		}
@@ -137,13 +137,13 @@ func (l *Leader) ofMember(found *list, m *member.Member, verdict liveness.Verdic
 	case reason == memberstate.EventMemberQuarantined && m.Misidentified() != nil:
 		// It is another cluster by mistake, so there is nothing to confirm.
 	case reason == memberstate.EventMemberQuarantined:
-		fix := l.join(m.Candidate(), id)
+		fix := l.join(m.Candidate(), id, "")
 		if verdict.Reason == liveness.OtherClusterSet {
 			fix = "Correct the ClusterProperty clusterset.k8s.io, or --clusterset of the controller, in one of the two clusters."
 		}
 		if verdict.Token != "" {
 			fix = "Verify the exports of the member: `kubectl --context " + contextOf(id) + " get serviceexports -A`. If they are " +
-				"correct, confirm them: `" + l.annotate(m, memberstate.AnnotationConfirm, verdict.Token) + "`."
+				"correct, confirm them: " + quoted(l.annotate(m, memberstate.AnnotationConfirm, verdict.Token))
 		}
 		wrong("member-quarantined", fix, "%s.", message)
 	case path == liveness.Unreachable || path == liveness.Unproven:
@@ -315,11 +315,19 @@ func contextOf(cluster string) string { return "<context of " + cluster + ">" }
 
 // join is the command that gives the local cluster the credential of another, or an instruction if the credential is not
 // a Secret: a Secret of join would precede it.
-func (l *Leader) join(candidate *member.Candidate, id string) string {
+func (l *Leader) join(candidate *member.Candidate, id, flags string) string {
 	if candidate.Source != "" || candidate.Object == nil {
 		return "Correct the credential of " + candidate.String() + "."
 	}
-	return "kubectl clusterset join " + contextOf(l.Cluster) + " " + contextOf(id)
+	return "kubectl clusterset join " + contextOf(l.Cluster) + " " + contextOf(id) + flags
+}
+
+// quoted is a command in a sentence, or an instruction as it is.
+func quoted(fix string) string {
+	if strings.HasPrefix(fix, "kubectl ") {
+		return "`" + fix + "`."
+	}
+	return fix
 }
 
 // annotate is the command that annotates what makes a cluster a member.

@@ -103,7 +103,7 @@ func TestPreferenceOfAnImport(t *testing.T) {
 func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 	leader := &Leader{Reconciler: &reconciler.Reconciler{Config: reconciler.Config{Gatherer: &input.Gatherer{Cluster: "east"}}}}
 	for want, candidate := range map[string]*member.Candidate{
-		"kubectl --context <context of east> -n mcs delete secret member-west | kubectl clusterset join <context of east> <context of west>": {
+		"kubectl --context <context of east> -n mcs delete secret member-west | `kubectl clusterset join <context of east> <context of west> --server a`.": {
 			Kind: "Secret", Name: "mcs/member-west", Object: &corev1.Secret{},
 		},
 		"kubectl --context <context of east> -n fleet delete clusterprofile west | Correct the credential of ClusterProfile fleet/west.": {
@@ -113,7 +113,7 @@ func TestFixesOfMembersThatAreNoSecrets(t *testing.T) {
 			Kind: member.KindFile, Name: "/clusters/west", Source: "directory:/clusters",
 		},
 	} {
-		if got := leader.change(candidate, "delete", "") + " | " + leader.join(candidate, "west"); got != want {
+		if got := leader.change(candidate, "delete", "") + " | " + quoted(leader.join(candidate, "west", " --server a")); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
