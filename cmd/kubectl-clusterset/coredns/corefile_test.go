@@ -88,7 +88,7 @@ func FuzzParseCorefile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 4<<10 || strings.Contains(text, "# BEGIN") {
-			t.Skip()
+			return // too long to be of use, or enabled already
 		}
 		corefile, err := ParseCorefile(text)
 		if err != nil {
