@@ -34,7 +34,7 @@ func Main(set string) int {
 	defer stop()
 	defer klog.Flush()
 	if err := newCommand().ExecuteContext(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "Ended")
+		klog.FromContext(ctx).Error(err, "The controller ended")
 		return 1
 	}
 	return 0

@@ -255,8 +255,8 @@ func (a Address) anonymous() Address {
 
 // reach returns the address at which the reader reads its source. The address in
 // the Secret stays unless the options set another, because users may reach an API
-// server at another address than clusters. reach reports a difference, and then also returns the certificate authority in the
-// Secret, which belongs to that address.
+// server at another address than clusters. reach reports a difference, and then
+// also returns the CA certificates in the Secret, which belong to that address.
 func (p *peering) reach() (at Address, authority []byte) {
 	users := own(p.source.Config).anonymous()
 	if server := p.Servers[p.source.Context]; server != "" {

@@ -41,7 +41,7 @@ type Options struct {
 	// default is the address in the Secret, or else in the kubeconfig.
 	Servers map[string]string
 	// Authorities are CA certificates of these addresses in PEM, by context. The
-	// default is that of the kubeconfig.
+	// default belongs to the default address: that in the Secret, or else in the kubeconfig.
 	Authorities map[string][]byte
 	// State asks the controller of a cluster, for Drain.
 	State  func(context.Context, *cluster.Cluster) (*state.Cluster, error)

@@ -38,8 +38,9 @@ func (o Options) target(ctx context.Context, name string) (string, []cluster.Ide
 
 // Leave removes a cluster, given by id or context, from the clusters of the
 // options, and returns when everything imported from it is deleted. The cluster
-// itself, if it is among them, loses all members. Leave names the clusters that
-// are not among them and may still read it or be read by it.
+// itself, if it is among them, loses all members. It is an error, which names
+// them, if other members of these clusters are not among the options: they are
+// unchanged.
 func Leave(ctx context.Context, o Options, name string) error {
 	id, identities, err := o.target(ctx, name)
 	if err != nil {
