@@ -3,8 +3,16 @@
 package kubectl
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -18,6 +26,29 @@ var apiFaults = []fault{
 		name: "an API server that is not there", round: "API servers", says: []string{"api-reachable north"},
 		do:   func(t *testing.T, b *bed) { b.detour(t, b.north, "https://127.0.0.1:1") },
 		hand: map[string]func(*testing.T, *bed){"correct the address": direct("north")},
+	},
+	{
+		// What its API server says of itself is changed on the way, because no other can be run here.
+		name: "an old API server", round: "API servers", says: []string{"api-version east"},
+		do: func(t *testing.T, b *bed) {
+			b.detour(t, b.east, through(t, b.east, func(response *http.Response) {
+				if response.Request.URL.Path == "/version" {
+					response.Body.Close()
+					response.Body = io.NopCloser(strings.NewReader(`{"major":"1","minor":"29","gitVersion":"v1.29.3"}`))
+					response.Header.Del("Content-Length")
+				}
+			}))
+		},
+		hand: map[string]func(*testing.T, *bed){"Upgrade Kubernetes": direct("east")},
+	},
+	{
+		name: "a clock that is behind", round: "API servers", says: []string{"clock east"},
+		do: func(t *testing.T, b *bed) {
+			b.detour(t, b.west, through(t, b.west, func(response *http.Response) {
+				response.Header.Set("Date", time.Now().Add(-time.Minute).UTC().Format(http.TimeFormat))
+			}))
+		},
+		hand: map[string]func(*testing.T, *bed){"Correct the clock": direct("west")},
 	},
 	{
 		name: "two contexts of one cluster", round: "CRDs", says: []string{"distinct again"},
@@ -105,6 +136,23 @@ func (b *bed) detour(t *testing.T, c *cluster, server string) {
 	t.Helper()
 	b.own.Clusters[c.Name()] = &clientcmdapi.Cluster{Server: server}
 	b.kubeconfig(t)
+}
+
+// through is the address of a proxy before an API server that changes what it says.
+func through(t *testing.T, c *cluster, change func(*http.Response)) string {
+	t.Helper()
+	config := c.Config()
+	upstream, err := url.Parse(config.Host)
+	must(t, err)
+	transport, err := rest.TransportFor(config)
+	must(t, err)
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:        func(request *httputil.ProxyRequest) { request.SetURL(upstream) },
+		ModifyResponse: func(response *http.Response) error { change(response); return nil },
+		Transport:      transport,
+	})
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // kubeconfig writes what the user reads before the others.

@@ -44,6 +44,33 @@ var dnsFaults = []fault{
 			"kubectl --context east -n kube-system set image deployment/coredns coredns=" + ourImage,
 	},
 	{
+		name: "pods that are not there yet", round: "CoreDNS, two", says: []string{"coredns-available east"},
+		do: func(t *testing.T, b *bed) {
+			must(t, b.east.Kwok().Freeze())
+			b.shell(t, "kubectl --context east -n kube-system rollout restart deployment coredns")
+		},
+		hand: map[string]func(*testing.T, *bed){"rollout status": func(t *testing.T, b *bed) { must(t, b.east.Kwok().Thaw()) }},
+	},
+	{
+		name: "pods that never come", round: "CoreDNS, two", says: []string{"coredns-available north"},
+		do: func(t *testing.T, b *bed) {
+			must(t, b.north.Kwok().Freeze())
+			b.shell(t, `kubectl --context north -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":1,"strategy":{"rollingUpdate":{"maxUnavailable":0}},"template":{"metadata":{"annotations":{"example.org/new":"yes"}}}}}'`)
+			eventually(t, "Kubernetes to give up", func() error {
+				if got := b.shell(t, `kubectl --context north -n kube-system get deployment coredns -o jsonpath='{.status.conditions[?(@.type=="Progressing")].status}'`); got != "False" {
+					return fmt.Errorf("Progressing is %s", got)
+				}
+				return nil
+			})
+		},
+		played: func(t *testing.T, b *bed) { must(t, b.north.Kwok().Thaw()) },
+		after:  `kubectl --context north -n kube-system patch deployment coredns -p '{"spec":{"progressDeadlineSeconds":600,"strategy":{"rollingUpdate":{"maxUnavailable":1}}}}'`,
+	},
+	{
+		name: "an old image", round: "CoreDNS, one", says: []string{"coredns-version west"},
+		shell: "kubectl --context west -n kube-system set image deployment/coredns coredns=registry.example.org/clusterset-coredns:v0.9",
+	},
+	{
 		name: "another image", round: "CoreDNS, three", says: []string{"dns-zone east"},
 		shell: "kubectl --context east -n kube-system set image deployment/coredns coredns=example.org/stock:1",
 		do:    func(t *testing.T, b *bed) { b.play(t, b.east) },

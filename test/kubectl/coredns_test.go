@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const ourImage = "registry.example.org/clusterset-coredns:v1"
+const ourImage = "registry.example.org/clusterset-coredns:v1.0"
 
 // corefile is what the cluster's CoreDNS has.
 func (b *bed) corefile(t testing.TB, c *cluster) string {

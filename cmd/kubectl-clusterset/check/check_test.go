@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/dns"
@@ -17,7 +18,7 @@ import (
 // newCluster is one in which nothing is wrong.
 func newCluster(id, pods, services string) *Cluster {
 	return &Cluster{
-		Context: id, Server: "https://" + id + ".example", ID: id, UID: "uid-of-" + id, System: "clusterset-dns",
+		Context: id, Server: "https://" + id + ".example", Version: "v1.36.0", Kubelets: map[string]string{"node": "v1.36.0"}, ID: id, UID: "uid-of-" + id, System: "clusterset-dns",
 		MCSVersion: "v1beta1", State: &state.Cluster{Version: state.Version, Cluster: id, MCSVersion: "v1beta1"},
 		PodCIDRs: prefixes([]string{pods}), ServiceCIDRs: prefixes([]string{services}),
 		Apex: dns.Answer{Rcode: "NOERROR", Records: []string{"soa"}},
@@ -62,6 +63,19 @@ func TestChecks(t *testing.T) {
 		"one cluster twice": {
 			func(east, west *Cluster) { west.UID = east.UID },
 			"failed distinct west: Context east refers to the same cluster. > Name each cluster once in --contexts, or point context west to another cluster in your kubeconfig.",
+		},
+		"an old API server": {
+			func(east, _ *Cluster) { east.Version = "v1.29.3+k3s1" },
+			"failed api-version east: Kubernetes v1.29.3+k3s1 is not supported. > Upgrade Kubernetes to 1.30 or newer.",
+		},
+		"a clock that is behind": {
+			func(_, west *Cluster) { west.Ahead = -time.Minute },
+			"warning clock east: The clock of the API server is 1m0s ahead of that of west, so its new tokens may not be valid there yet. > Correct the clock of one of the two control planes.",
+		},
+		"a clock that is not known": {func(_, west *Cluster) { west.Version, west.Ahead = "", -time.Minute }, ""},
+		"old nodes": {
+			func(_, west *Cluster) { west.Kubelets["old"], west.Kubelets["built"] = "v1.25.9", "v0.0.0-master" },
+			"warning node-version west: Node old runs v1.25.9, whose kube-proxy may keep sending traffic to a silent cluster. > Upgrade the node to 1.26 or newer.",
 		},
 		"unknown UIDs": {func(east, west *Cluster) { east.UID, west.UID = "", "" }, ""},
 		"no CRDs":      {func(east, _ *Cluster) { east.MCSVersion = "" }, noCRDs},

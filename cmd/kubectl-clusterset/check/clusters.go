@@ -9,6 +9,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
@@ -16,6 +19,10 @@ import (
 
 // maxRank is the greatest valid rank: see controller/member.
 const maxRank = 1000
+
+// maxSkew is the difference of two clocks above which tokens of one cluster may not be valid yet for the other. Nothing else
+// depends on clocks.
+const maxSkew = 30 * time.Second
 
 var apiChecks = []Check{
 	{
@@ -27,6 +34,19 @@ var apiChecks = []Check{
 			}
 		},
 	},
+	{Name: "api-version", About: "Kubernetes is 1.30 or newer", before: true, run: func(_ *Set, c *Cluster, found *problems) {
+		if older(c.Version, "1.30.0") {
+			found.fail("Upgrade Kubernetes to 1.30 or newer.", "Kubernetes %s is not supported.", c.Version)
+		}
+	}},
+	{Name: "clock", About: "the clocks of all API servers agree", before: true, run: func(s *Set, c *Cluster, found *problems) {
+		for _, other := range s.others(c) {
+			if skew := c.Ahead - other.Ahead; skew > maxSkew && c.Version != "" && other.Version != "" {
+				found.warn("Correct the clock of one of the two control planes.", "The clock of the API server is %s ahead of that of %s, "+
+					"so its new tokens may not be valid there yet.", skew.Round(time.Second), other.Context)
+			}
+		}
+	}},
 	{
 		Name: "distinct", About: "contexts refer to different clusters", before: true, run: func(s *Set, c *Cluster, found *problems) {
 			for _, other := range s.Clusters[:slices.Index(s.Clusters, c)] {
@@ -55,6 +75,17 @@ var clusterChecks = []Check{
 		"Give one of the two clusters another pod range; nodes keep their ranges, so this takes new nodes."),
 	ranges("service-ranges", "Service ranges", func(c *Cluster) []netip.Prefix { return c.ServiceCIDRs },
 		"which cannot reach these pods", "Change one of the two ranges; the Service range is in the ServiceCIDRs."),
+	{
+		Name: "node-version", About: "the kube-proxy of each node is 1.26 or newer", before: true,
+		run: func(_ *Set, c *Cluster, found *problems) {
+			for _, node := range slices.Sorted(maps.Keys(c.Kubelets)) {
+				if older(c.Kubelets[node], "1.26.0") && !older(c.Kubelets[node], "1.0.0") {
+					found.warn("Upgrade the node to 1.26 or newer.",
+						"Node %s runs %s, whose kube-proxy may keep sending traffic to a silent cluster.", node, c.Kubelets[node])
+				}
+			}
+		},
+	},
 	{Name: "controller", About: "the controller answers, and renews its heartbeat", run: func(_ *Set, c *Cluster, found *problems) {
 		fix := "Start clusterset-controller in namespace " + c.System + ". If it runs, find the cause in its logs: `" +
 			c.kubectl("-n %s logs -l app.kubernetes.io/component=controller --prefix --tail=200", c.System) + "`."
@@ -124,6 +155,13 @@ var preChecks = []Check{
 			}
 		},
 	},
+}
+
+// older reports whether two versions are known, and the first is older.
+func older(text, than string) bool {
+	parsed, err := version.ParseGeneric(text)
+	other, unknown := version.ParseGeneric(than)
+	return err == nil && unknown == nil && parsed.LessThan(other)
 }
 
 // silent is why it is unknown what the controller knows.

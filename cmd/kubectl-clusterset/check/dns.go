@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -15,6 +18,40 @@ import (
 )
 
 var dnsChecks = []Check{
+	{
+		Name: "coredns-available", About: "the rollout of CoreDNS is complete", before: true, skip: noCoreDNS,
+		run: func(_ *Set, c *Cluster, found *problems) {
+			is, wanted := c.CoreDNS.Status, ptr.Deref(c.CoreDNS.Spec.Replicas, 1)
+			if is.ObservedGeneration >= c.CoreDNS.Generation && is.Replicas == wanted && is.UpdatedReplicas == wanted &&
+				is.AvailableReplicas == wanted {
+				return
+			}
+			verb := "status"
+			if slices.ContainsFunc(is.Conditions, func(each appsv1.DeploymentCondition) bool {
+				return each.Type == appsv1.DeploymentProgressing && each.Status == corev1.ConditionFalse
+			}) {
+				verb = "undo"
+			}
+			found.fail(c.kubectl("-n %s rollout %s deployment %s", coredns.Namespace, verb, coredns.Name), "The rollout of CoreDNS is not "+
+				"complete: of %d pods, %d are updated and %d are available.", is.Replicas, is.UpdatedReplicas, is.AvailableReplicas)
+		},
+	},
+	{
+		Name: "coredns-version", About: "all clusters that serve the zone alike run the same CoreDNS", skip: noCoreDNS,
+		run: func(s *Set, c *Cluster, found *problems) {
+			for _, other := range s.others(c) {
+				if other.CoreDNS == nil || s.by(c) != coredns.ByMulticluster || s.by(other) != coredns.ByMulticluster {
+					continue
+				}
+				here, tag := c.image()
+				if there, newer := other.image(); older(tag, newer) {
+					found.warn(c.kubectl("-n %s set image deployment/%s %s=%s", coredns.Namespace, coredns.Name, coredns.Name, there),
+						"CoreDNS runs %s, but %s in %s.", here, there, other.Context)
+					return
+				}
+			}
+		},
+	},
 	{
 		Name: "corefile", About: "the Corefile parses", before: true, skip: noCoreDNS,
 		run: func(_ *Set, c *Cluster, found *problems) {
@@ -112,7 +149,7 @@ var dnsChecks = []Check{
 }
 
 func noCoreDNS(_ *Set, c *Cluster) string {
-	if c.CoreDNS {
+	if c.CoreDNS != nil {
 		return ""
 	}
 	return fmt.Sprintf("Deployment %s/%s does not exist.", coredns.Namespace, coredns.Name)
@@ -150,7 +187,7 @@ func (s *Set) enable(c *Cluster) string {
 	switch {
 	case c.Set != "":
 		return s.serveSet(c)
-	case c.CoreDNS:
+	case c.CoreDNS != nil:
 		return "kubectl clusterset coredns enable --contexts " + c.Context + s.flag()
 	}
 	return fmt.Sprintf("There is no Deployment %s/%s: have the cluster's DNS forward %s to the CoreDNS of the chart, see "+
@@ -161,4 +198,15 @@ func (s *Set) enable(c *Cluster) string {
 func (s *Set) serveSet(c *Cluster) string {
 	return fmt.Sprintf("Select the zone of %s with --zone, or have the Corefile serve %s for it (docs/operate/several-sets.md): `%s`.",
 		c.Set, s.Zone, c.edit(coredns.Name))
+}
+
+// image is that of CoreDNS, which has one container, and tag its version, empty if it has none.
+func (c *Cluster) image() (image, tag string) {
+	for _, container := range c.CoreDNS.Spec.Template.Spec.Containers {
+		image = container.Image
+	}
+	if at := strings.LastIndex(image, ":v"); at >= 0 {
+		tag = image[at+1:]
+	}
+	return image, tag
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -94,7 +95,7 @@ func TestDNS(t *testing.T) {
 			want: "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > Make the server to which the Corefile forwards clusterset.local serve the zone: `kubectl --context east -n kube-system get configmap coredns -o yaml` prints its address.",
 		},
 		"another DNS server": {
-			change: []func(*Cluster){fails, func(east *Cluster) { east.CoreDNS = false }},
+			change: []func(*Cluster){fails, func(east *Cluster) { east.CoreDNS = nil }},
 			want:   "failed dns-zone east: The cluster's DNS returns SERVFAIL for zone clusterset.local. > There is no Deployment kube-system/coredns: have the cluster's DNS forward clusterset.local to the CoreDNS of the chart, see docs/platforms/README.md.",
 		},
 		"unreachable": {
@@ -114,7 +115,7 @@ func TestDNS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := newSet(func(east, _ *Cluster) {
-				east.CoreDNS, east.Corefile, east.ChartCorefile = true, parsed(t, test.corefile), parsed(t, test.chart)
+				east.CoreDNS, east.Corefile, east.ChartCorefile = deployed("a.example/coredns:v1.2.0"), parsed(t, test.corefile), parsed(t, test.chart)
 				for _, change := range test.change {
 					change(east)
 				}
@@ -123,6 +124,63 @@ func TestDNS(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 		})
+	}
+}
+
+// deployed is a CoreDNS whose rollout is complete.
+func deployed(image string) *appsv1.Deployment {
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Generation: 7},
+		Status:     appsv1.DeploymentStatus{ObservedGeneration: 7, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1},
+	}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: coredns.Name, Image: image}}
+	return d
+}
+
+// TestCoreDNSPods checks the Deployments of two clusters that serve the zone with the plugin.
+func TestCoreDNSPods(t *testing.T) {
+	const rollout = "kubectl --context east -n kube-system rollout status deployment coredns"
+	for name, test := range map[string]struct {
+		change func(east, west *Cluster)
+		want   string
+	}{
+		"complete": {func(_, _ *Cluster) {}, ""},
+		"a rollout that has not begun": {
+			func(east, _ *Cluster) { east.CoreDNS.Generation = 8 },
+			"failed coredns-available east: The rollout of CoreDNS is not complete: of 1 pods, 1 are updated and 1 are available. > " + rollout,
+		},
+		"old pods that still answer": {
+			func(east, _ *Cluster) { east.CoreDNS.Status.Replicas = 2 },
+			"failed coredns-available east: The rollout of CoreDNS is not complete: of 2 pods, 1 are updated and 1 are available. > " + rollout,
+		},
+		"a rollout that failed": {
+			func(east, _ *Cluster) {
+				east.CoreDNS.Status.UpdatedReplicas = 0
+				east.CoreDNS.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse}}
+			},
+			"failed coredns-available east: The rollout of CoreDNS is not complete: of 1 pods, 0 are updated and 1 are available. > kubectl --context east -n kube-system rollout undo deployment coredns",
+		},
+		"an older image": {
+			func(east, _ *Cluster) { east.CoreDNS = deployed("a.example:5000/coredns:v1.1.9") },
+			"warning coredns-version east: CoreDNS runs a.example:5000/coredns:v1.1.9, but b.example/coredns:v1.2.0 in west. > kubectl --context east -n kube-system set image deployment/coredns coredns=b.example/coredns:v1.2.0",
+		},
+		"a digest": {func(east, _ *Cluster) { east.CoreDNS = deployed("a.example/coredns@sha256:00") }, ""},
+		"an older image that only forwards": {
+			func(east, _ *Cluster) {
+				east.CoreDNS, east.Corefile = deployed("a.example/coredns:v1.1.9"), parsed(t, "clusterset.local {\n forward . 10.0.0.1\n}\n")
+			}, "",
+		},
+	} {
+		got := texts(Run(newSet(func(east, west *Cluster) {
+			for _, c := range []*Cluster{east, west} {
+				c.CoreDNS = deployed("b.example/coredns:v1.2.0")
+				c.Corefile = parsed(t, "clusterset.local {\n multicluster {\n cluster "+c.ID+"\n }\n}\n")
+			}
+			test.change(east, west)
+		})))
+		if got != test.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, test.want)
+		}
 	}
 }
 
@@ -140,7 +198,9 @@ func parsed(t *testing.T, text string) *coredns.Corefile {
 }
 
 func TestCorefileThatDoesNotParse(t *testing.T) {
-	set := newSet(func(east, _ *Cluster) { east.CoreDNS, east.CorefileError = true, errors.New("line 7: no brace") })
+	set := newSet(func(east, _ *Cluster) {
+		east.CoreDNS, east.CorefileError = deployed("a.example/coredns:v1.2.0"), errors.New("line 7: no brace")
+	})
 	const want = "failed corefile east: ConfigMap kube-system/coredns: line 7: no brace. > kubectl --context east -n kube-system edit configmap coredns"
 	if got := texts(Run(set)); got != want {
 		t.Errorf("got %s", got)

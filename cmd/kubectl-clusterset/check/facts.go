@@ -5,15 +5,22 @@ package check
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
@@ -38,6 +45,10 @@ type Cluster struct {
 	// else is.
 	Context, Server string
 	Unreachable     error
+	// Version is that of the API server, and Ahead by how much its clock is ahead of the local one. Both are unknown if Version
+	// is empty.
+	Version string
+	Ahead   time.Duration
 	// System is the namespace of the controller, and UID that of the namespace kube-system.
 	System, UID string
 	// ID and Set are those of the controller; ID is empty if Unidentified is why they are unknown.
@@ -58,9 +69,11 @@ type Cluster struct {
 
 	// PodCIDRs are the ranges of the nodes, and ServiceCIDRs the Service ranges; none if unknown.
 	PodCIDRs, ServiceCIDRs []netip.Prefix
-	// CoreDNS tells that the Deployment of CoreDNS exists, as kubeadm installs it. Corefile is its Corefile, and
+	// Kubelets are the versions of the kubelets, by their nodes.
+	Kubelets map[string]string
+	// CoreDNS is the Deployment of CoreDNS as kubeadm installs it, nil if there is none. Corefile is its Corefile, and
 	// ChartCorefile that of the CoreDNS of the chart; each is nil if it is missing or invalid.
-	CoreDNS                 bool
+	CoreDNS                 *appsv1.Deployment
 	Corefile, ChartCorefile *coredns.Corefile
 	CorefileError           error
 	// NodeCaches are the ConfigMaps of NodeLocal DNSCache, which pods query instead of the cluster's DNS, that do not pass
@@ -94,6 +107,7 @@ func Gather(ctx context.Context, clusters []*cluster.Cluster, states []*state.Cl
 			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
 			if c.Unreachable = c.identify(ctx, from); c.Unreachable == nil {
+				c.Version, c.Ahead = look(ctx, from.Config)
 				c.gather(ctx, from, zone)
 				c.ask(ctx, from, zone, server)
 			}
@@ -116,12 +130,38 @@ func (c *Cluster) identify(ctx context.Context, from *cluster.Cluster) (err erro
 	return nil
 }
 
+// look returns the version of an API server, empty if it is not known, and by how much its clock is ahead.
+func look(ctx context.Context, config *rest.Config) (gitVersion string, ahead time.Duration) {
+	var says apiversion.Info
+	base, _, wrong := rest.DefaultServerUrlFor(config)
+	client, err := rest.HTTPClientFor(config)
+	if errors.Join(wrong, err) != nil {
+		return "", 0
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("version").String(), http.NoBody)
+	if err != nil {
+		return "", 0
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return "", 0
+	}
+	defer response.Body.Close()
+	date, err := http.ParseTime(response.Header.Get("Date"))
+	if errors.Join(err, json.NewDecoder(io.LimitReader(response.Body, 1<<16)).Decode(&says)) != nil {
+		return "", 0
+	}
+	return says.GitVersion, time.Until(date)
+}
+
 // gather reads the rest.
 func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster, zone string) {
 	c.Lost = lost(ctx, from, c.MCSVersion)
 	c.RightsError = c.reviewAccounts(ctx, from)
 	if list, err := from.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
+		c.Kubelets = map[string]string{}
 		for i := range list.Items {
+			c.Kubelets[list.Items[i].Name] = list.Items[i].Status.NodeInfo.KubeletVersion
 			c.PodCIDRs = append(c.PodCIDRs, prefixes(list.Items[i].Spec.PodCIDRs)...)
 		}
 	}
@@ -130,8 +170,8 @@ func (c *Cluster) gather(ctx context.Context, from *cluster.Cluster, zone string
 			c.ServiceCIDRs = append(c.ServiceCIDRs, prefixes(list.Items[i].Spec.CIDRs)...)
 		}
 	}
-	if _, err := from.Kube.AppsV1().Deployments(coredns.Namespace).Get(ctx, coredns.Name, metav1.GetOptions{}); err == nil {
-		c.CoreDNS = true
+	if found, err := from.Kube.AppsV1().Deployments(coredns.Namespace).Get(ctx, coredns.Name, metav1.GetOptions{}); err == nil {
+		c.CoreDNS = found
 		c.Corefile, c.CorefileError = coredns.Read(ctx, from, coredns.Namespace, coredns.Name)
 	}
 	c.ChartCorefile = coredns.ReadChart(ctx, from)
