@@ -138,6 +138,13 @@ func TestChecks(t *testing.T) {
 			func(east, _ *Cluster) { east.State.Members, east.System = nil, "mcs" },
 			"failed joined east: There is no credential of west, so nothing is imported from it. > kubectl clusterset join east west --system-namespace mcs",
 		},
+		"ranges that have changed": {
+			func(east, west *Cluster) {
+				east.State.Members[0].CIDRs = []string{"10.65.0.0/25", "fd65::/64"}
+				west.State.Members[0].CIDRs = []string{"10.64.0.0/16"}
+			},
+			"failed member-ranges east: Endpoints of west in its pod range 10.65.0.0/24 are refused: its annotation cidrs has 10.65.0.0/25,fd65::/64. > kubectl clusterset join east west",
+		},
 		"a rank in one cluster": {
 			func(east, _ *Cluster) { east.State.Members[0].Rank = 10 },
 			"warning ranks-agree west: The rank of west is 0 in west, but 10 in east, so they may import the same exports differently. > Set the annotation clusterset-dns.github.io/rank of west to the same value: in its own cluster on namespace clusterset-dns, in all others on the Secret of the member.",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/cluster"
 	"github.com/clusterset-dns/clusterset-dns/cmd/kubectl-clusterset/join"
+	"github.com/clusterset-dns/clusterset-dns/controller/state"
 )
 
 // maxRank is the greatest valid rank: see controller/member.
@@ -117,6 +118,27 @@ var clusterChecks = []Check{
 				if _, is := c.ranks()[other.ID]; other.ID != "" && !is {
 					found.fail("kubectl clusterset join "+c.Context+" "+other.Context+c.system(),
 						"There is no credential of %s, so nothing is imported from it.", other.ID)
+				}
+			}
+		},
+	},
+	{
+		Name: "member-ranges", About: "the annotation cidrs of each member includes the pod ranges of its nodes", skip: silent,
+		run: func(s *Set, c *Cluster, found *problems) {
+			for _, other := range s.others(c) {
+				at := slices.IndexFunc(c.State.Members, func(m state.Member) bool { return m.Cluster == other.ID })
+				if at < 0 || len(c.State.Members[at].CIDRs) == 0 {
+					continue
+				}
+				for _, pods := range other.PodCIDRs {
+					if !slices.ContainsFunc(prefixes(c.State.Members[at].CIDRs), func(p netip.Prefix) bool {
+						return p.Bits() <= pods.Bits() && p.Contains(pods.Addr())
+					}) {
+						found.fail("kubectl clusterset join "+c.Context+" "+other.Context+c.system(),
+							"Endpoints of %s in its pod range %s are refused: its annotation cidrs has %s.", other.ID, pods,
+							strings.Join(c.State.Members[at].CIDRs, ","))
+						break
+					}
 				}
 			}
 		},
