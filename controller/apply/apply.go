@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/controller/mcsapi"
 	"github.com/clusterset-dns/clusterset-dns/controller/merge"
 )
@@ -32,6 +33,16 @@ type Existing struct {
 	Observed merge.Observed
 	// EndpointSlices are the service's slices with the label of this controller.
 	EndpointSlices []*discoveryv1.EndpointSlice
+}
+
+// Own returns what exists of the slices that the local cluster publishes, without the import and what that owns.
+func (e Existing) Own() Existing {
+	cluster := e.Observed.Cluster
+	e.Observed.ServiceImport, e.Observed.DerivedService = nil, nil
+	e.EndpointSlices = slices.DeleteFunc(slices.Clone(e.EndpointSlices), func(slice *discoveryv1.EndpointSlice) bool {
+		return slice.Labels[export.LabelSourceCluster] != cluster
+	})
+	return e
 }
 
 // FailuresToReport is the number of consecutive failures after which a condition reports them. Some pass soon: the API

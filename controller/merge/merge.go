@@ -115,6 +115,16 @@ type Result struct {
 	ExportConditions []metav1.Condition
 }
 
+// Own returns the part of the result that a cluster publishes: its slices, and the conditions of its ServiceExport.
+func (r Result) Own(cluster string) Result {
+	return Result{
+		ExportConditions: r.ExportConditions,
+		EndpointSlices: slices.DeleteFunc(slices.Clone(r.EndpointSlices), func(slice *discoveryv1.EndpointSlice) bool {
+			return slice.Labels[export.LabelSourceCluster] != cluster
+		}),
+	}
+}
+
 // Merge merges the contributions of all clusters.
 //
 // The ServiceImport owns the derived Service and the copies of members' slices; the ServiceExport owns this cluster's
