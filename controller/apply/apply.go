@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -178,7 +179,12 @@ func (p *pass) writeImport(ctx context.Context) error {
 		})
 	guard.object.schema = p.access.Schema()
 	desired := p.unsupported.supported(p.result.ServiceImport, p.access.Schema())
-	written, err := write(ctx, guard, client, p.observed.Service.Name, p.observed.ServiceImport, desired, equalImport)
+	before := p.observed.ServiceImport
+	written, err := write(ctx, guard, client, p.observed.Service.Name, before, desired, equalImport)
+	if written != before && err == nil && len(p.observed.TakenIPs) > 0 {
+		p.Recorder.Eventf(written, corev1.EventTypeWarning, EventClusterIPTaken, "Another Service got %s while the derived Service did "+
+			"not exist, so that this import gets another IP", strings.Join(p.observed.TakenIPs, ", "))
+	}
 	p.seeImport(written)
 	if p.refusesSecondIP(ctx, desired, err) {
 		p.outcome.Again = true

@@ -51,8 +51,8 @@ type Observed struct {
 	// Namesakes are the other ServiceImports of this cluster whose derived Services have the same name, in any order.
 	// Only one import can have the Service: its current owner, or else the oldest.
 	Namesakes []*v1beta1.ServiceImport
-	// TakenIPs are the IPs of ServiceImport that derived Services of other imports have: the derived Service was
-	// deleted, and the API server allocated its IP again.
+	// TakenIPs are the IPs of ServiceImport that other Services have: they got them while the derived Service did not
+	// exist. Clients would reach another service.
 	TakenIPs []string
 	// Denied reports whether the namespace is excluded from the cluster set. Then hand-made imports are not served
 	// either.

@@ -4,14 +4,18 @@ package sim_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
+	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
@@ -75,6 +79,40 @@ func TestUnreadableImport(t *testing.T) {
 			if got, want := east.Endpoints("db"), "east/"+address+" west/10.65.0.1"; got != want {
 				t.Errorf("east has %q, want %q", got, want)
 			}
+		}
+	})
+}
+
+// TestStrangerHasTheIP: while the derived Service is away, a Service of somebody else gets its IP. The name never resolves
+// to it again, and soon to another.
+func TestStrangerHasTheIP(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		east.Serve("web", false, "10.64.0.1")
+		east.Export("web")
+		expect(t, west, map[string]string{"web": "east/10.64.0.1 -> VIP"})
+		ip := west.DNS.Text("web", sim.Namespace)
+		west.StopController()
+		services := west.Kube.CoreV1().Services(sim.Namespace)
+		derived := export.DerivedServiceName(types.NamespacedName{Namespace: sim.Namespace, Name: "web"})
+		must(t, services.Delete(t.Context(), derived, metav1.DeleteOptions{}))
+		_, err := services.Create(t.Context(), &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "stranger"},
+			Spec:       corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+		}, metav1.CreateOptions{})
+		must(t, err)
+		west.StartController()
+		sim.Wait(5 * time.Second)
+		if got := west.DNS.Text("web", sim.Namespace); got == ip {
+			t.Errorf("web resolves to %s, which is the IP of the Service stranger", got)
+		}
+		expect(t, west, map[string]string{"web": "east/10.64.0.1 -> VIP"})
+		events, err := west.Kube.CoreV1().Events(sim.Namespace).List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+			return e.Reason == apply.EventClusterIPTaken && strings.Contains(e.Message, ip) && e.InvolvedObject.Name == "web"
+		}) {
+			t.Errorf("no Event says so: %+v", events.Items)
 		}
 	})
 }
