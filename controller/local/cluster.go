@@ -256,11 +256,13 @@ func (c *Cluster) DerivedServices(service types.NamespacedName) []*corev1.Servic
 	return informer.ByIndex[*corev1.Service](c.Services.Indexer(), byManagedService, service.String())
 }
 
-// OtherHolders returns those of the IPs that Services of other names have.
-func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string) (held []string) {
+// OtherHolders returns those of the IPs that Services of other names have. If the import is adopted, a Service in its namespace
+// may be the one that the import had before, and frees the IP in the end.
+func (c *Cluster) OtherHolders(derived types.NamespacedName, ips []string, adopted bool) (held []string) {
 	for _, ip := range ips {
 		for _, service := range informer.ByIndex[*corev1.Service](c.Services.Indexer(), byClusterIP, ip) {
-			if service.Namespace != derived.Namespace || service.Name != derived.Name {
+			before := adopted && service.Namespace == derived.Namespace && !export.IsManaged(service)
+			if !before && (service.Namespace != derived.Namespace || service.Name != derived.Name) {
 				held = append(held, ip)
 			}
 		}

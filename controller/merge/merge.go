@@ -177,7 +177,19 @@ func Merge(observed Observed, contributions []Contribution) Result {
 		derived.Spec = *existing.Spec.DeepCopy()
 	}
 	setStatus(observed, agreed, absent, &result)
+	if imported := result.ServiceImport; waitsForIP(observed, imported) {
+		imported.Spec.Type = v1beta1.Headless
+		delete(imported.Annotations, export.AnnotationDerivedService)
+	}
 	return result
+}
+
+// waitsForIP reports whether a headless import becomes one with an IP, and has none yet. DNS cannot answer for an import
+// without an IP, so that until then the old type stays.
+func waitsForIP(observed Observed, imported *v1beta1.ServiceImport) bool {
+	before := observed.ServiceImport
+	return before != nil && before.Spec.Type == v1beta1.Headless && observed.Set.Manages(before) &&
+		imported.Spec.Type == v1beta1.ClusterSetIP && len(imported.Spec.IPs) == 0
 }
 
 // divide returns two new lists: the contributions whose Service exists in their precedence, which is by rank, age and

@@ -192,4 +192,27 @@ var writing = []mutant{
 		replacement: `if lease.Name == "" {`,
 		harm:        "somebody else's Lease says who a member is",
 	},
+	{
+		file: "controller/local/cluster.go",
+		text: `if !ok || service.Spec.ClusterIP == corev1.ClusterIPNone {`, replacement: `if !ok || !export.IsManaged(service) {`,
+		harm: "a name resolves to the IP of a Service of somebody else",
+	},
+	{
+		file:        "controller/merge/merge.go",
+		text:        `	if imported := result.ServiceImport; waitsForIP(observed, imported) {`,
+		replacement: `	if imported := result.ServiceImport; false && waitsForIP(observed, imported) {`,
+		harm:        "a headless import that answers becomes one that answers nothing",
+	},
+	{
+		file: "controller/reconciler/reconciler.go",
+		text: `		case ofImport:
+			ownOnly = true`, replacement: `		case ofImport:
+			return nil`,
+		harm: "an unreadable import stops what its cluster publishes, and its heartbeat vouches for it",
+	},
+	{
+		file: "controller/export/slices.go",
+		text: `s.Set.Manages(slice) && slice.DeletionTimestamp == nil`, replacement: `s.Set.Manages(slice)`,
+		harm: "a finalizer of somebody else keeps a withdrawn export alive everywhere",
+	},
 }

@@ -4,13 +4,17 @@ package sim_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
@@ -18,8 +22,11 @@ import (
 	"github.com/clusterset-dns/clusterset-dns/controller/apply"
 	"github.com/clusterset-dns/clusterset-dns/controller/export"
 	"github.com/clusterset-dns/clusterset-dns/test/sim"
+	"github.com/clusterset-dns/clusterset-dns/test/sim/apiserver"
 	"github.com/clusterset-dns/clusterset-dns/test/sim/network"
 )
+
+var imports = schema.GroupVersionResource{Group: v1beta1.GroupName, Version: "v1beta1", Resource: v1beta1.ServiceImportPluralName}
 
 // TestHeldSlice: a finalizer of somebody else holds the slice of an export that is withdrawn. It contributes nothing, also
 // once the member is silent.
@@ -60,10 +67,7 @@ func TestUnreadableImport(t *testing.T) {
 		both := map[string]string{"db": "east/10.64.0.1 west/10.65.0.1 -> VIP"}
 		expect(t, east, both)
 		expect(t, west, both)
-		imports := east.Dynamic.Resource(schema.GroupVersionResource{
-			Group: v1beta1.GroupName, Version: "v1beta1", Resource: v1beta1.ServiceImportPluralName,
-		}).Namespace(sim.Namespace)
-		_, err := imports.Patch(t.Context(), "db", types.MergePatchType,
+		_, err := east.Dynamic.Resource(imports).Namespace(sim.Namespace).Patch(t.Context(), "db", types.MergePatchType,
 			[]byte(`{"spec":{"sessionAffinityConfig":{"clientIP":{"timeoutSeconds":"soon"}}}}`), metav1.PatchOptions{})
 		must(t, err)
 		for _, restarts := range []bool{false, true} {
@@ -114,5 +118,42 @@ func TestStrangerHasTheIP(t *testing.T) {
 		}) {
 			t.Errorf("no Event says so: %+v", events.Items)
 		}
+	})
+}
+
+// TestHeadlessUntilThereIsAnIP: a headless import answers for as long as its cluster has no IP for it, and says why.
+func TestHeadlessUntilThereIsAnIP(t *testing.T) {
+	sim.Run(t, []string{"east", "west"}, func(t *testing.T, set *sim.ClusterSet) {
+		east, west := set.Cluster("east"), set.Cluster("west")
+		east.Serve("db", true, "10.64.0.1")
+		east.Export("db")
+		expect(t, west, map[string]string{"db": "east/10.64.0.1 -> 10.64.0.1"})
+		west.API.SetFault("west", func(req *http.Request, serve apiserver.Serve) (*http.Response, error) {
+			if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, "/services") {
+				return serve(req)
+			}
+			body := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"exceeded quota","reason":"Forbidden","code":403}`
+			return &http.Response{
+				StatusCode: http.StatusForbidden, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(body)), Request: req,
+			}, nil
+		})
+		must(t, east.Kube.CoreV1().Services(sim.Namespace).Delete(t.Context(), "db", metav1.DeleteOptions{}))
+		east.Serve("db", false, "10.64.0.1")
+		for range 20 {
+			sim.Wait(30 * time.Second)
+			expect(t, west, map[string]string{"db": "east/10.64.0.1 -> 10.64.0.1"})
+		}
+		object, err := west.Dynamic.Resource(imports).Namespace(sim.Namespace).Get(t.Context(), "db", metav1.GetOptions{})
+		must(t, err)
+		var imported v1beta1.ServiceImport
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &imported))
+		ready := meta.FindStatusCondition(imported.Status.Conditions, "Ready")
+		if ready == nil || ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "exceeded quota") {
+			t.Errorf("the condition Ready is %+v", ready)
+		}
+		west.API.SetFault("west", nil)
+		sim.Wait(10 * time.Minute)
+		expect(t, west, map[string]string{"db": "east/10.64.0.1 -> VIP"})
 	})
 }
