@@ -215,4 +215,10 @@ var writing = []mutant{
 		text: `s.Set.Manages(slice) && slice.DeletionTimestamp == nil`, replacement: `s.Set.Manages(slice)`,
 		harm: "a finalizer of somebody else keeps a withdrawn export alive everywhere",
 	},
+	{
+		file:        "controller/merge/plan.go",
+		text:        `endpoints, indices = hide(endpoints)`,
+		replacement: `endpoints = nil`,
+		harm:        "a border that is lifted while a member is silent leaves nothing of it",
+	},
 }
