@@ -21,11 +21,10 @@ var merging = []mutant{
 		harm: "a tier demotes itself",
 	},
 	{
-		file: "controller/merge/plan.go",
-		text: `	case part.outside:
-		endpoints = nil
-`, replacement: ``,
-		harm: "endpoints outside of a border are used",
+		file:        "controller/merge/demote.go",
+		text:        `hidden[i].Conditions = export.Conditions(false, false, false)`,
+		replacement: `hidden[i].Conditions = export.Conditions(false, true, true)`,
+		harm:        "endpoints outside of a border are used",
 	},
 	{
 		file:        "controller/merge/plan.go",
